@@ -1,0 +1,59 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// A built-in plugin: one folder, one module, one dynamic library.
+struct Plugin {
+    var name: String
+    var shims: [String] = []
+}
+
+let plugins = [
+    Plugin(name: "TestSource"),
+    Plugin(name: "NullSink"),
+    Plugin(name: "FPSMeter"),
+    Plugin(name: "Convert", shims: ["CYUV"]),
+    Plugin(name: "CropOrient", shims: ["CYUV"]),
+    Plugin(name: "X264Encoder", shims: ["CX264"]),
+    Plugin(name: "FileSource", shims: ["CAVFormat"]),
+    Plugin(name: "Recorder", shims: ["CAVFormat"]),
+]
+
+let core = Target.Dependency.product(name: "FrameCore", package: "Core")
+
+let package = Package(
+    name: "framehost",
+    products: [.executable(name: "framehost", targets: ["framehost"])]
+        + plugins.map { .library(name: $0.name, type: .dynamic, targets: [$0.name]) },
+    dependencies: [
+        .package(path: "Sources/Core"),
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    ],
+    targets: [
+        .executableTarget(
+            name: "framehost",
+            dependencies: [core, .product(name: "ArgumentParser", package: "swift-argument-parser")],
+            path: "Sources/Host"),
+        // C libraries: a module map and a header each, at most one small .c beside them.
+        .target(name: "CYUV", path: "Sources/Plugins/Shims/CYUV", linkerSettings: [.linkedLibrary("yuv")]),
+        .target(name: "CX264", path: "Sources/Plugins/Shims/CX264", linkerSettings: [.linkedLibrary("x264")]),
+        .target(
+            name: "CAVFormat", path: "Sources/Plugins/Shims/CAVFormat",
+            linkerSettings: [.linkedLibrary("avformat"), .linkedLibrary("avcodec"), .linkedLibrary("avutil")]),
+    ]
+        + plugins.map { plugin in
+            .target(
+                name: plugin.name,
+                dependencies: [core] + plugin.shims.map { .target(name: $0) },
+                path: "Sources/Plugins/\(plugin.name)",
+                exclude: ["README.md"],
+                plugins: [.plugin(name: "FramehostManifest", package: "Core")])
+        }
+        + [
+            .testTarget(
+                name: "PluginTests",
+                dependencies: [core] + plugins.map { .target(name: $0.name) },
+                path: "Tests/PluginTests"),
+            .testTarget(name: "EndToEndTests", dependencies: [core], path: "Tests/EndToEndTests"),
+        ],
+    swiftLanguageModes: [.v6]
+)

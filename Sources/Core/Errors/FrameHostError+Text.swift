@@ -1,0 +1,24 @@
+extension FrameHostError: CustomStringConvertible {
+    /// `place: what. remedy` with the cause on a line of its own, indented by two spaces.
+    public var description: String {
+        var text = place.isEmpty ? "" : "\(place): "
+        text += what.hasSuffix(".") || what.hasSuffix("?") ? what : what + "."
+        if !remedy.isEmpty { text += " " + remedy }
+        if !cause.isEmpty { text += "\n  " + cause.replacing("\n", with: "\n  ") }
+        return text
+    }
+}
+
+extension String {
+    /// `text` with every occurrence of a single character replaced; Core has no Foundation.
+    func replacing(_ character: Character, with replacement: String) -> String {
+        var result = ""
+        for each in self { if each == character { result += replacement } else { result.append(each) } }
+        return result
+    }
+}
+
+extension FrameHostErrors: CustomStringConvertible {
+    /// One fault a line, in order.
+    public var description: String { errors.map(\.description).joined(separator: "\n") }
+}

@@ -1,0 +1,64 @@
+/// A fault as the user reads it: where, what happened, what to do about it.
+///
+/// Written as `place: what. remedy`, the cause indented below. Thrown by every part of framehost and by plugins; immutable, so it may
+/// be handed to any thread.
+public struct FrameHostError: Error, Sendable, Equatable {
+    /// The broad class of a fault, from which the exit status follows.
+    public enum Code: String, Sendable, Equatable, CaseIterable {
+        /// The command line, the chain file or an option is wrong: nothing was opened. Exit status 2.
+        case invalidConfiguration = "invalid-configuration"
+        /// A file is no plugin, or one for another Core. Exit status 2.
+        case unusablePlugin = "unusable-plugin"
+        /// A file, device or address cannot be opened or has gone. Exit status 1.
+        case unavailable
+        /// Bytes from outside do not follow their format. Exit status 1.
+        case invalidMedia = "invalid-media"
+        /// A library or the kernel refused a call. Exit status 1.
+        case callFailed = "call-failed"
+        /// A bound was reached (memory, buffers, time). Exit status 1.
+        case exhausted
+        /// A wait was ended by `stop`; not a fault of the chain.
+        case stopped
+        /// A rule of framehost's own was broken: a bug of a stage or of framehost. Exit status 1.
+        case broken
+    }
+
+    /// The broad class.
+    public var code: Code
+    /// Where: `camera.json:7:5: stages[2].from`, or `cam (v4l2-source): frame 1841, PTS 61.366 s`. Empty when there is no place.
+    public var place: String
+    /// What happened: one sentence without its full stop, naming the value, the rule and the range.
+    public var what: String
+    /// What the reader can do, as a sentence; empty when nothing can be done.
+    public var remedy: String
+    /// What lies behind it, innermost last: a library's own words, an errno.
+    public var cause: String
+
+    public init(_ code: Code, place: String = "", what: String, remedy: String = "", cause: String = "") {
+        self.code = code
+        self.place = place
+        self.what = what
+        self.remedy = remedy
+        self.cause = cause
+    }
+
+    /// The same fault one layer further out: `outer` before the place that is already there.
+    public func within(_ outer: String) -> FrameHostError {
+        var wrapped = self
+        wrapped.place = place.isEmpty ? outer : "\(outer): \(place)"
+        return wrapped
+    }
+
+    /// Any error as one of ours; a foreign one keeps its own words.
+    public static func wrap(_ error: any Error, place: String = "") -> FrameHostError {
+        if let known = error as? FrameHostError { return place.isEmpty ? known : known.within(place) }
+        return FrameHostError(.callFailed, place: place, what: String(describing: error))
+    }
+}
+
+/// Several faults found in one go, in the order of the file; never empty.
+public struct FrameHostErrors: Error, Sendable {
+    public var errors: [FrameHostError]
+
+    public init(_ errors: [FrameHostError]) { self.errors = errors }
+}

@@ -1,0 +1,70 @@
+import Glibc
+
+extension JSONReader {
+    /// The value that a file holds; places begin with `path`.
+    ///
+    /// Takes regular files, pipes and a terminal, so that `/dev/stdin` works; waits for a pipe's writer. Reads no more than
+    /// the limit.
+    ///
+    /// - Throws: ``FrameHostErrors``: `.unavailable` where the file cannot be opened or read, else `.invalidConfiguration`.
+    public static func read(path: String, limits: Limits = Limits()) throws -> JSONNode {
+        do {
+            return try read(contents(of: path, limits: limits), file: path, limits: limits)
+        } catch let error as FrameHostError {
+            throw FrameHostErrors([error])
+        }
+    }
+
+    private static func contents(of path: String, limits: Limits) throws -> [UInt8] {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY)
+        guard descriptor >= 0 else { throw FrameHostError.noFile(path, "opened", errno) }
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw FrameHostError.noFile(path, "examined", errno) }
+        switch status.st_mode & S_IFMT {
+        case S_IFREG:
+            guard status.st_size <= limits.bytes else {
+                throw FrameHostError.tooLong(Int(status.st_size), file: path, limits: limits)
+            }
+        case S_IFDIR: throw FrameHostError.noText(path, "is a directory")
+        case S_IFIFO: break
+        case S_IFCHR where isatty(descriptor) == 1: break
+        default: throw FrameHostError.noText(path, "is neither a file nor a pipe")
+        }
+        return try contents(of: descriptor, path: path, limits: limits)
+    }
+
+    private static func contents(of descriptor: Int32, path: String, limits: Limits) throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 64 << 10)
+        while true {
+            let count = Glibc.read(descriptor, &chunk, chunk.count)
+            if count == 0 { return bytes }
+            if count < 0 {
+                if errno == EINTR { continue }
+                throw FrameHostError.noFile(path, "read", errno)
+            }
+            bytes += chunk[..<count]
+            guard bytes.count <= limits.bytes else {
+                throw FrameHostError.tooLong(nil, file: path, limits: limits)
+            }
+        }
+    }
+}
+
+extension FrameHostError {
+    fileprivate static func noFile(_ path: String, _ verb: String, _ number: Int32) -> FrameHostError {
+        let remedy =
+            switch number {
+            case ENOENT, ENOTDIR: "Check the path."
+            case EACCES: "Give this user the right to read it."
+            default: ""
+            }
+        return FrameHostError(
+            .unavailable, place: path, what: "cannot be \(verb): \(String(cString: strerror(number)))", remedy: remedy)
+    }
+
+    fileprivate static func noText(_ path: String, _ what: String) -> FrameHostError {
+        FrameHostError(.invalidConfiguration, place: path, what: what, remedy: "Name a JSON file.")
+    }
+}

@@ -1,0 +1,246 @@
+import Synchronization
+
+/// A bounded hand-over from one thread to another: ``FrameQueueState`` behind a lock, with its items.
+///
+/// One producer thread, one consumer thread. The inputs of a join share the consumer's condition and so one lock.
+final class FrameQueue: @unchecked Sendable {
+    /// What the consumer finds.
+    enum Taken: ~Copyable {
+        case item(Lease)
+        /// No item with a PTS up to this one will come any more.
+        case nothing(upTo: Int64)
+        /// Somebody asked for the consumer's attention (a command).
+        case interrupted
+        case ended
+        case stopped
+    }
+
+    let name: String
+    /// Where the consumer waits; its lock guards everything below.
+    let consumer: Condition
+    /// Where the producer waits for a place; shared by all branches of a fork.
+    private let room: RoomGate
+    /// Chain-clock time since which the producer waits for a place here; 0 when it does not.
+    let stalledSince = Atomic<Int64>(0)
+    private let stop: StopSignal
+    private var state: FrameQueueState
+    private let ring: UnsafeMutablePointer<UnsafeMutablePointer<LeaseRecord>>
+    private let ringCount: Int
+    private var head = 0
+    private var consumerSleeps = false
+    private var isInterrupted = false
+    private var nothingUpTo = Int64.min
+    fileprivate var nothingSeen = Int64.min
+    /// Changes with every event the consumer could wait for: what a spinning consumer looks at without the lock.
+    private let consumerNews = Atomic<UInt32>(0)
+    private var consumerSpinner = Spinner()
+
+    init(name: String, settings: LinkSettings, room: RoomGate, consumer: Condition = Condition(), stop: StopSignal) {
+        self.name = name
+        self.consumer = consumer
+        self.room = room
+        self.stop = stop
+        state = FrameQueueState(settings: settings)
+        ringCount = max(settings.capacity, 1)
+        ring = .allocate(capacity: ringCount)
+        stop.register(consumer)
+    }
+
+    deinit {
+        discardAll(.stopped)
+        ring.deallocate()
+    }
+
+    // MARK: Producer
+
+    /// [producer's thread] Offers an item; gives it back when the policy says to wait for a place. The producer then waits at its
+    /// ``RoomGate``, which hears of every place that becomes free.
+    func offer(_ lease: consuming Lease, mayWait: Bool) -> Lease? {
+        consumer.lock()
+        return offerLocked(lease, mayWait: mayWait)
+    }
+
+    /// [producer's thread] The run was stopped while this item waited for a place: it is counted and let go.
+    func refuseStopped(_ lease: consuming Lease) {
+        consumer.locked { state.refuseStopped() }
+        stalledSince.store(0, ordering: .relaxed)
+        _ = consume lease
+    }
+
+    /// Performs one offer; unlocks. Dropped leases are let go outside the lock.
+    private func offerLocked(_ lease: consuming Lease, mayWait: Bool) -> Lease? {
+        let record = lease.record
+        let action = state.offer(
+            bytes: record.pointee.owner is Slab ? record.pointee.byteCount : 0, time: record.pointee.dts.nanoseconds,
+            isKeyframe: record.pointee.isKeyframe, mayWait: mayWait)
+        switch action {
+        case .accept:
+            append(lease.release())
+            wakeConsumerAndUnlock()
+            return nil
+        case .evictThenAccept(let count):
+            // Under `latest` and `dropOldest` one item goes; under `dropToKeyframe` a whole group: a loop either way.
+            var evicted: [UnsafeMutablePointer<LeaseRecord>] = []
+            var single: UnsafeMutablePointer<LeaseRecord>?
+            if count == 1 { single = removeFirst() } else { for _ in 0..<count { evicted.append(removeFirst()) } }
+            append(lease.release())
+            wakeConsumerAndUnlock()
+            if let single { _ = Lease(single) }
+            for each in evicted { _ = Lease(each) }
+            return nil
+        case .reject:
+            nothingUpTo = max(nothingUpTo, record.pointee.pts.nanoseconds)
+            wakeConsumerAndUnlock()
+            return nil
+        case .wait:
+            consumer.unlock()
+            return lease
+        }
+    }
+
+    private func append(_ record: UnsafeMutablePointer<LeaseRecord>) {
+        ring[(head + state.depth - 1) % ringCount] = record
+    }
+
+    private func removeFirst() -> UnsafeMutablePointer<LeaseRecord> {
+        let record = ring[head]
+        head = (head + 1) % ringCount
+        return record
+    }
+
+    private func wakeConsumerAndUnlock() {
+        consumerNews.add(1, ordering: .releasing)
+        let sleeps = consumerSleeps
+        consumer.unlock()
+        if sleeps { consumer.signal() }
+    }
+
+    /// [producer's thread] No item with a PTS up to `pts` will come: a stage before this link dropped it.
+    func announceNothing(upTo pts: Int64) {
+        consumer.lock()
+        nothingUpTo = max(nothingUpTo, pts)
+        wakeConsumerAndUnlock()
+    }
+
+    /// [producer's thread] No item follows.
+    func end() {
+        consumer.lock()
+        state.end()
+        wakeConsumerAndUnlock()
+    }
+
+    // MARK: Consumer
+
+    /// [consumer's thread] The oldest item; waits for one.
+    func take() -> Taken {
+        while true {
+            consumer.lock()
+            if let found = takeLocked() { return found }
+            let news = consumerNews.load(ordering: .relaxed)
+            consumer.unlock()
+            if consumerSpinner.spin(until: { consumerNews.load(ordering: .acquiring) != news || stop.isRaised }) { continue }
+            consumer.lock()
+            if consumerNews.load(ordering: .relaxed) == news, !stop.isRaised {
+                consumerSleeps = true
+                consumer.wait()
+                consumerSleeps = false
+            }
+            consumer.unlock()
+        }
+    }
+
+    /// With the lock held: what there is, unlocking; nil, still locked, when there is nothing yet.
+    private func takeLocked() -> Taken? {
+        if stop.isRaised {
+            consumer.unlock()
+            return .stopped
+        }
+        if isInterrupted {
+            isInterrupted = false
+            consumer.unlock()
+            return .interrupted
+        }
+        if state.depth > 0 { return .item(popAndUnlock()) }
+        if nothingUpTo > nothingSeen {
+            nothingSeen = nothingUpTo
+            consumer.unlock()
+            return .nothing(upTo: nothingSeen)
+        }
+        if state.hasEnded {
+            consumer.unlock()
+            return .ended
+        }
+        return nil
+    }
+
+    /// With the lock held and an item there: takes it and unlocks.
+    private func popAndUnlock() -> Lease {
+        let record = removeFirst()
+        let nextTime = state.depth > 1 ? ring[head].pointee.dts.nanoseconds : nil
+        state.take(bytes: record.pointee.owner is Slab ? record.pointee.byteCount : 0, nextTime: nextTime)
+        consumer.unlock()
+        room.announce()
+        return Lease(record)
+    }
+
+    /// [any thread] Makes a waiting consumer return `.interrupted` once.
+    func interrupt() {
+        consumer.lock()
+        isInterrupted = true
+        wakeConsumerAndUnlock()
+    }
+
+    // MARK: A join's consumer, which looks at all its inputs under their one lock
+
+    /// With the lock held: PTS of the oldest item, nil when there is none.
+    var headPTS: Int64? { state.depth > 0 ? ring[head].pointee.pts.nanoseconds : nil }
+    /// With the lock held: up to which PTS nothing more will come.
+    var emptyUpTo: Int64 { state.hasEnded ? .max : nothingUpTo }
+    /// With the lock held: ended and empty.
+    var isExhausted: Bool { state.hasEnded && state.depth == 0 }
+    /// With the lock held: what `interrupt()` set, cleared.
+    func takeInterrupt() -> Bool {
+        defer { isInterrupted = false }
+        return isInterrupted
+    }
+    /// With the lock held: the join's thread is about to sleep on `consumer`, or has woken.
+    func setConsumerSleeps(_ sleeps: Bool) { consumerSleeps = sleeps }
+
+    /// With the lock held: takes the oldest item, keeps the lock.
+    func popLocked() -> Lease {
+        let record = removeFirst()
+        let nextTime = state.depth > 1 ? ring[head].pointee.dts.nanoseconds : nil
+        state.take(bytes: record.pointee.owner is Slab ? record.pointee.byteCount : 0, nextTime: nextTime)
+        room.announce()
+        return Lease(record)
+    }
+
+    // MARK: Watching
+
+    /// Lets everything queued go, counted as evicted for `reason`.
+    func discardAll(_ reason: DropReason) {
+        consumer.lock()
+        var records: [UnsafeMutablePointer<LeaseRecord>] = []
+        for _ in 0..<state.depth {
+            records.append(ring[head])
+            head = (head + 1) % ringCount
+        }
+        _ = state.evictAll(reason)
+        consumer.unlock()
+        for record in records { _ = Lease(record) }
+    }
+
+    /// [any thread] Counts and depth of one moment.
+    func snapshot() -> (counts: FrameQueueState.Counts, depth: Int, bytes: Int) {
+        consumer.locked { (state.counts, state.depth, state.bytes) }
+    }
+}
+
+extension FrameQueue {
+    /// With the lock held: true the first time a join tells what lies behind it that nothing up to `pts` comes.
+    func noteAnnounced(_ pts: Int64) -> Bool {
+        guard pts > nothingSeen else { return false }
+        nothingSeen = pts
+        return true
+    }
+}

@@ -1,0 +1,123 @@
+/// What a queue does with an offer, a take and an end: a value without locks or threads.
+///
+/// It counts and decides; the items themselves lie in ``FrameQueue``, which performs what the returned action says.
+struct FrameQueueState: Sendable {
+    enum OfferAction: Equatable {
+        /// Put it behind the last item.
+        case accept
+        /// Remove this many of the oldest items first, then accept.
+        case evictThenAccept(Int)
+        /// The item is dropped.
+        case reject(DropReason)
+        /// Nothing changed: ask again when there is room.
+        case wait
+    }
+
+    /// Counts of one link; ledger law 1 is `offered = accepted + Σ dropped` and `accepted = taken + Σ evicted + depth`.
+    struct Counts: Sendable, Equatable {
+        var offered = 0
+        var accepted = 0
+        var taken = 0
+        var dropped = [Int](repeating: 0, count: DropReason.allCases.count)
+        var evicted = [Int](repeating: 0, count: DropReason.allCases.count)
+        var mostDepth = 0
+    }
+
+    let settings: LinkSettings
+    private(set) var counts = Counts()
+    private(set) var depth = 0
+    private(set) var bytes = 0
+    /// Decode time of the oldest item, nil when empty.
+    private var oldestTime: Int64?
+    private var isSkipping = false
+    private(set) var hasEnded = false
+
+    init(settings: LinkSettings) { self.settings = settings }
+
+    private func isFull(bytes more: Int, time: Int64) -> Bool {
+        if depth >= settings.capacity { return true }
+        guard depth > 0 else { return false }
+        if let most = settings.mostBytes, bytes + more > most { return true }
+        if let most = settings.mostTime, let oldestTime, time - oldestTime > most.nanoseconds { return true }
+        return false
+    }
+
+    /// An item of `bytes` bytes (0 for frames) with decode time `time` asks for a place.
+    ///
+    /// - Parameter mayWait: False on a live source's thread: a full `wait` link rejects with `.noBuffer`.
+    mutating func offer(bytes more: Int = 0, time: Int64 = 0, isKeyframe: Bool = false, mayWait: Bool = true) -> OfferAction {
+        guard isFull(bytes: more, time: time) || isSkipping else {
+            accept(bytes: more, time: time)
+            return .accept
+        }
+        switch settings.policy {
+        case .wait:
+            if mayWait { return .wait }
+            return reject(.noBuffer)
+        case .dropNewest:
+            return reject(.queueFull)
+        case .dropOldest, .latest:
+            counts.evicted[(settings.policy == .latest ? DropReason.replaced : .evicted).rawValue] += 1
+            depth -= 1
+            accept(bytes: more, time: time)
+            return .evictThenAccept(1)
+        case .dropToKeyframe:
+            guard isKeyframe else {
+                isSkipping = true
+                return reject(.untilKeyframe)
+            }
+            isSkipping = false
+            guard isFull(bytes: more, time: time) else {
+                accept(bytes: more, time: time)
+                return .accept
+            }
+            let all = depth
+            counts.evicted[DropReason.untilKeyframe.rawValue] += all
+            depth = 0
+            bytes = 0
+            accept(bytes: more, time: time)
+            return .evictThenAccept(all)
+        }
+    }
+
+    private mutating func reject(_ reason: DropReason) -> OfferAction {
+        counts.offered += 1
+        counts.dropped[reason.rawValue] += 1
+        return .reject(reason)
+    }
+
+    private mutating func accept(bytes more: Int, time: Int64) {
+        counts.offered += 1
+        counts.accepted += 1
+        if depth == 0 { oldestTime = time }
+        depth += 1
+        bytes += more
+        if depth > counts.mostDepth { counts.mostDepth = depth }
+    }
+
+    /// The oldest item leaves; its bytes, and the decode time of the one behind it.
+    mutating func take(bytes less: Int = 0, nextTime: Int64? = nil) {
+        depth -= 1
+        bytes -= less
+        oldestTime = nextTime
+        counts.taken += 1
+    }
+
+    /// An item the run was stopped with: it was offered and found no place any more.
+    mutating func refuseStopped() {
+        counts.offered += 1
+        counts.dropped[DropReason.stopped.rawValue] += 1
+    }
+
+    /// Everything queued leaves unread.
+    mutating func evictAll(_ reason: DropReason) -> Int {
+        let all = depth
+        counts.evicted[reason.rawValue] += all
+        depth = 0
+        bytes = 0
+        return all
+    }
+
+    /// No item follows. Items already queued are still taken.
+    mutating func end() { hasEnded = true }
+}

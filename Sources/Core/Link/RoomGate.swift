@@ -1,0 +1,41 @@
+import Synchronization
+
+/// Where a producer waits until one of its links has a place again.
+///
+/// One for each output: a fork waits for all its full branches at once, and serves whichever has room first, which is what keeps a fork
+/// before a join alive with the shortest queues (docs/design/001-budgets.md).
+final class RoomGate: @unchecked Sendable {
+    private let condition = Condition()
+    private let news = Atomic<UInt32>(0)
+    private let sleeps = Atomic<Bool>(false)
+    private let stop: StopSignal
+    /// The producer's alone.
+    private var spinner = Spinner()
+
+    init(stop: StopSignal) {
+        self.stop = stop
+        stop.register(condition)
+    }
+
+    /// [consumer's thread] A place has become free.
+    @inline(__always)
+    func announce() {
+        news.add(1, ordering: .sequentiallyConsistent)
+        if sleeps.load(ordering: .sequentiallyConsistent) { condition.locked { condition.signal() } }
+    }
+
+    /// [producer's thread] Which news the offers that follow have seen.
+    @inline(__always)
+    var version: UInt32 { news.load(ordering: .sequentiallyConsistent) }
+
+    /// [producer's thread] Waits for news later than `version`; false when the run was stopped.
+    func wait(after version: UInt32) -> Bool {
+        if spinner.spin(until: { news.load(ordering: .acquiring) != version || stop.isRaised }) { return !stop.isRaised }
+        condition.lock()
+        sleeps.store(true, ordering: .sequentiallyConsistent)
+        while news.load(ordering: .sequentiallyConsistent) == version, !stop.isRaised { condition.wait() }
+        sleeps.store(false, ordering: .relaxed)
+        condition.unlock()
+        return !stop.isRaised
+    }
+}

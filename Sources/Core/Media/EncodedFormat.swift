@@ -1,0 +1,67 @@
+/// A codec of access units. A string, not an enum, so that further codecs and audio need no change of Core's interface.
+public struct Codec: Sendable, Hashable, Codable, RawRepresentable, CustomStringConvertible {
+    public var rawValue: String
+
+    public init(rawValue: String) { self.rawValue = rawValue }
+
+    /// ITU-T H.264 | ISO/IEC 14496-10.
+    public static let h264 = Codec(rawValue: "h264")
+    public var description: String { self == .h264 ? "H.264" : rawValue }
+}
+
+/// What every access unit of a link has in common.
+public struct EncodedFormat: Sendable, Hashable, CustomStringConvertible {
+    /// How NAL units are told apart in the payload.
+    public enum Framing: String, Sendable, Hashable, Codable {
+        /// Start codes 00 00 01, H.264 annex B.
+        case annexB
+        /// A 4-byte big-endian size before each, ISO/IEC 14496-15.
+        case lengthPrefixed
+    }
+
+    public var codec: Codec
+    public var framing: Framing
+    /// H.264: SPS and PPS, each with start code; known before the first access unit. Empty where the codec has none.
+    public var parameterSets: [UInt8]
+    /// Of the pictures that were encoded.
+    public var video: VideoFormat
+    /// Most pictures a decoder must reorder: 0 without B-frames.
+    public var reorderDepth: Int
+    /// Average in kbit/s where the encoder has one to keep; nil when quality decides.
+    public var bitrateKbps: Int?
+
+    public init(
+        codec: Codec, framing: Framing = .annexB, parameterSets: [UInt8] = [], video: VideoFormat, reorderDepth: Int = 0,
+        bitrateKbps: Int? = nil
+    ) {
+        self.codec = codec
+        self.framing = framing
+        self.parameterSets = parameterSets
+        self.video = video
+        self.reorderDepth = reorderDepth
+        self.bitrateKbps = bitrateKbps
+    }
+
+    public var description: String {
+        let rate = video.frameRate.isZero ? "variable rate" : "\(video.frameRate) fps"
+        return "\(codec) \(video.width)x\(video.height) \(rate)"
+    }
+}
+
+/// What a link carries. Audio will be a further case.
+public enum MediaFormat: Sendable, Hashable, CustomStringConvertible {
+    case video(VideoFormat)
+    case encoded(EncodedFormat)
+
+    public var description: String {
+        switch self {
+        case .video(let format): format.description
+        case .encoded(let format): format.description
+        }
+    }
+
+    /// The raw format, nil for access units.
+    public var video: VideoFormat? { if case .video(let format) = self { format } else { nil } }
+    /// The encoded format, nil for raw pictures.
+    public var encoded: EncodedFormat? { if case .encoded(let format) = self { format } else { nil } }
+}

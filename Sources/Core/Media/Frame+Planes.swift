@@ -1,0 +1,90 @@
+/// One plane of a frame, to read. Valid inside the closure it was handed to.
+public struct Plane {
+    /// First sample of the first row.
+    public let baseAddress: UnsafePointer<UInt8>
+    /// Bytes from one row to the next; at least `rowBytes`.
+    public let strideBytes: Int
+    /// Bytes of a row that carry samples.
+    public let rowBytes: Int
+    /// Rows.
+    public let height: Int
+
+    /// Row `y`, `rowBytes` long.
+    public func row(_ y: Int) -> UnsafeBufferPointer<UInt8> {
+        precondition(y >= 0 && y < height, "row \(y) of a plane of \(height)")
+        return UnsafeBufferPointer(start: baseAddress + y * strideBytes, count: rowBytes)
+    }
+
+    /// Row `y` as a span, for `body` alone.
+    public func withRow<Result>(_ y: Int, _ body: (Span<UInt8>) throws -> Result) rethrows -> Result {
+        try body(row(y).span)
+    }
+}
+
+/// One plane of a frame, to write. Valid inside the closure it was handed to.
+public struct MutablePlane {
+    public let baseAddress: UnsafeMutablePointer<UInt8>
+    /// Bytes from one row to the next; at least `rowBytes`.
+    public let strideBytes: Int
+    /// Bytes of a row that carry samples.
+    public let rowBytes: Int
+    /// Rows.
+    public let height: Int
+
+    /// Row `y`, `rowBytes` long.
+    public func row(_ y: Int) -> UnsafeMutableBufferPointer<UInt8> {
+        precondition(y >= 0 && y < height, "row \(y) of a plane of \(height)")
+        return UnsafeMutableBufferPointer(start: baseAddress + y * strideBytes, count: rowBytes)
+    }
+
+    /// Row `y` as a span, for `body` alone.
+    public func withRow<Result>(_ y: Int, _ body: (inout MutableSpan<UInt8>) throws -> Result) rethrows -> Result {
+        let buffer = row(y)
+        var span = buffer.mutableSpan
+        return try body(&span)
+    }
+}
+
+extension Frame {
+    /// Planes in the order of the pixel format (see ``PixelFormat``).
+    public var planeCount: Int { pool.planeOffsets.count }
+
+    /// Plane `index` to read, for `body` alone.
+    public func withPlane<Result>(_ index: Int, _ body: (Plane) throws -> Result) rethrows -> Result {
+        let plane = mutablePlane(index)
+        return try body(
+            Plane(
+                baseAddress: plane.baseAddress, strideBytes: plane.strideBytes, rowBytes: plane.rowBytes,
+                height: plane.height))
+    }
+
+    /// Plane `index` to write, for `body` alone.
+    ///
+    /// - Precondition: nobody else holds the buffer; the runner sees to that before a stage that declares `.modify`.
+    public mutating func withMutablePlane<Result>(_ index: Int, _ body: (MutablePlane) throws -> Result) rethrows -> Result {
+        precondition(isUnique, "writing a frame that others hold: declare access: .modify")
+        return try body(mutablePlane(index))
+    }
+
+    func mutablePlane(_ index: Int) -> MutablePlane {
+        let pool = pool
+        let format = pool.format
+        return MutablePlane(
+            baseAddress: (record.pointee.base! + pool.planeOffsets[index]).assumingMemoryBound(to: UInt8.self),
+            strideBytes: format.strideBytes(plane: index),
+            rowBytes: format.pixelFormat.rowBytes(plane: index, width: format.width),
+            height: format.pixelFormat.rows(plane: index, height: format.height))
+    }
+
+    /// Copies the pixels of `other`, which has the same pixel format and size, row by row.
+    func copyPixels(from other: borrowing Frame) {
+        for index in 0..<planeCount {
+            let target = mutablePlane(index)
+            let source = other.mutablePlane(index)
+            for y in 0..<target.height {
+                (target.baseAddress + y * target.strideBytes).update(
+                    from: source.baseAddress + y * source.strideBytes, count: target.rowBytes)
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+/// One raw picture: a lease of a pool's buffer with time, format and metadata.
+///
+/// Moves and is never copied: letting go returns the buffer; a branch takes `share()`. Whoever holds the value may read it; only a
+/// stage that declares ``StageInfo/Access/modify``, or one that has just made the frame, may write its planes.
+public struct Frame: ~Copyable, @unchecked Sendable {
+    /// Owned by this value alone: the invariant behind `@unchecked Sendable`.
+    let record: UnsafeMutablePointer<LeaseRecord>
+
+    @inline(__always)
+    init(_ lease: consuming Lease) { record = lease.release() }
+
+    @inline(__always)
+    consuming func release() -> Lease {
+        let record = record
+        discard self
+        return Lease(record)
+    }
+
+    deinit { record.pointee.owner.giveBack(record) }
+
+    @inline(__always)
+    var pool: FramePool { unsafeDowncast(record.pointee.owner, to: FramePool.self) }
+
+    /// Format of this and every other frame of its pool.
+    public var format: VideoFormat { pool.format }
+
+    /// When the picture is to be shown, on the chain's timeline.
+    public var pts: MediaTime {
+        get { record.pointee.pts }
+        nonmutating set { record.pointee.pts = newValue }
+    }
+
+    /// How long it is to be shown; zero when unknown.
+    public var duration: MediaTime {
+        get { record.pointee.duration }
+        nonmutating set { record.pointee.duration = newValue }
+    }
+
+    /// When it was captured (live) or read, in nanoseconds of the chain clock.
+    public var capturedAt: Int64 {
+        get { record.pointee.capturedAt }
+        nonmutating set { record.pointee.capturedAt = newValue }
+    }
+
+    /// Counts the source's frames from 0; kept through every stage.
+    public var sequenceNumber: UInt64 {
+        get { record.pointee.sequenceNumber }
+        nonmutating set { record.pointee.sequenceNumber = newValue }
+    }
+
+    /// How the stored picture is to be turned for display.
+    public var orientation: Orientation {
+        get { record.pointee.orientation }
+        nonmutating set { record.pointee.orientation = newValue }
+    }
+
+    /// True on the first frame after a gap in time.
+    public var isDiscontinuity: Bool {
+        get { record.pointee.isDiscontinuity }
+        nonmutating set { record.pointee.isDiscontinuity = newValue }
+    }
+
+    /// A lease of its own on the same buffer, with the same header and metadata. No pixels are copied, nothing is allocated
+    /// within the stage's declared `hold`.
+    public func share() -> Frame {
+        let other = record.pointee.owner.share(record)
+        other.pointee.keeper = record.pointee.keeper
+        other.pointee.keep()
+        return Frame(Lease(other))
+    }
+
+    /// True when nobody else holds this buffer.
+    public var isUnique: Bool { pool.isUnique(record) }
+
+    /// Takes over time, sequence number, orientation and metadata of another frame of the chain; not its pixels.
+    public func copyProperties(from other: borrowing Frame) {
+        if record.pointee.metadataPresent != 0 { pool.layout.clear(record) }
+        pool.copyMetadata(from: other.record, to: record)
+    }
+
+    /// The metadata in `slot`, nil when no stage has set it.
+    public subscript<Value: FrameMetadata>(slot: MetadataSlot<Value>) -> Value? {
+        get {
+            guard record.pointee.metadataPresent & (1 << UInt64(slot.index)) != 0 else { return nil }
+            return (record.pointee.metadata! + slot.offset).assumingMemoryBound(to: Value.self).pointee
+        }
+        nonmutating set {
+            let bit = UInt64(1) << UInt64(slot.index)
+            let address = record.pointee.metadata! + slot.offset
+            if record.pointee.metadataPresent & bit != 0 {
+                address.assumingMemoryBound(to: Value.self).deinitialize(count: 1)
+                record.pointee.metadataPresent &= ~bit
+            }
+            if let newValue {
+                address.initializeMemory(as: Value.self, repeating: newValue, count: 1)
+                record.pointee.metadataPresent |= bit
+            }
+        }
+    }
+}

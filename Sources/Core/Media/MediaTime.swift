@@ -1,0 +1,77 @@
+/// A moment or a span on the chain's timeline, in nanoseconds.
+///
+/// Live: the monotonic time of capture. Files: the file's own time, rounded to the nearest nanosecond; ``TimeBase`` restores its ticks.
+public struct MediaTime: Sendable, Hashable, Comparable, Codable {
+    public var nanoseconds: Int64
+
+    @inlinable public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
+    @inlinable public init(seconds: Double) { nanoseconds = Int64((seconds * 1e9).rounded()) }
+
+    public static let zero = MediaTime(nanoseconds: 0)
+
+    /// For display only.
+    public var seconds: Double { Double(nanoseconds) / 1e9 }
+
+    @inlinable public static func < (a: MediaTime, b: MediaTime) -> Bool { a.nanoseconds < b.nanoseconds }
+    @inlinable public static func + (a: MediaTime, b: MediaTime) -> MediaTime {
+        MediaTime(nanoseconds: a.nanoseconds &+ b.nanoseconds)
+    }
+    @inlinable public static func - (a: MediaTime, b: MediaTime) -> MediaTime {
+        MediaTime(nanoseconds: a.nanoseconds &- b.nanoseconds)
+    }
+}
+
+/// A fraction: a frame rate (30/1, 30000/1001), an aspect ratio. `0/1` stands for "unknown" or "variable".
+public struct Rational: Sendable, Hashable, Codable, CustomStringConvertible {
+    public var numerator: Int32
+    public var denominator: Int32
+
+    /// - Precondition: `denominator > 0`.
+    public init(_ numerator: Int32, _ denominator: Int32 = 1) {
+        precondition(denominator > 0, "a fraction's denominator is above 0")
+        self.numerator = numerator
+        self.denominator = denominator
+    }
+
+    public var isZero: Bool { numerator == 0 }
+    public var value: Double { Double(numerator) / Double(denominator) }
+    public var description: String { denominator == 1 ? "\(numerator)" : "\(numerator)/\(denominator)" }
+}
+
+/// The length of one tick in seconds, as a fraction: 1/90000 for RTP video and MPEG-TS.
+public struct TimeBase: Sendable, Hashable, Codable, CustomStringConvertible {
+    public var numerator: Int32
+    public var denominator: Int32
+
+    /// - Precondition: both above 0.
+    public init(_ numerator: Int32, _ denominator: Int32) {
+        precondition(numerator > 0 && denominator > 0, "a time base is above 0")
+        self.numerator = numerator
+        self.denominator = denominator
+    }
+
+    public static let nanoseconds = TimeBase(1, 1_000_000_000)
+    public var description: String { "\(numerator)/\(denominator)" }
+
+    /// The time of `ticks`, rounded to the nearest nanosecond.
+    public func time(ofTicks ticks: Int64) -> MediaTime {
+        MediaTime(nanoseconds: Self.scale(ticks, Int64(numerator) * 1_000_000_000, Int64(denominator)))
+    }
+
+    /// The ticks of `time`, rounded to the nearest; exact for a time that `time(ofTicks:)` gave in a base no finer than 1 ns.
+    public func ticks(of time: MediaTime) -> Int64 {
+        Self.scale(time.nanoseconds, Int64(denominator), Int64(numerator) * 1_000_000_000)
+    }
+
+    /// `value × multiplier ÷ divisor`, rounded half away from zero, in 128 bits between; clamped to Int64.
+    static func scale(_ value: Int64, _ multiplier: Int64, _ divisor: Int64) -> Int64 {
+        let product = value.magnitude.multipliedFullWidth(by: multiplier.magnitude)
+        let half = divisor.magnitude / 2
+        let (low, carry) = product.low.addingReportingOverflow(half)
+        let high = product.high + (carry ? 1 : 0)
+        guard high < divisor.magnitude else { return value < 0 ? .min : .max }
+        let quotient = divisor.magnitude.dividingFullWidth((high, low)).quotient
+        guard quotient <= UInt64(Int64.max) else { return value < 0 ? .min : .max }
+        return value < 0 ? -Int64(quotient) : Int64(quotient)
+    }
+}

@@ -1,0 +1,70 @@
+/// A value that travels with a frame: faces, a location, a marker.
+///
+/// `Codable` so that it can cross into another process. Declare it in ``StageInfo/metadata``; the chain reserves a slot for it in every
+/// lease before the first frame.
+public protocol FrameMetadata: Sendable, Codable {
+    /// A short name for listings: `faces`.
+    static var metadataName: String { get }
+}
+
+/// Where a kind of metadata lies in each lease of this chain; from ``StageContext/slot(for:)``.
+public struct MetadataSlot<Value: FrameMetadata>: Sendable {
+    let index: Int
+    let offset: Int
+}
+
+/// The slots of a chain. Made once per plan; immutable. At most 64 kinds.
+final class MetadataLayout: Sendable {
+    struct Entry: Sendable {
+        let type: any FrameMetadata.Type
+        let offset: Int
+        /// Ends the life of the value at this address.
+        let destroy: @Sendable (UnsafeMutableRawPointer) -> Void
+        /// Begins a copy of the value at the first address at the second.
+        let copy: @Sendable (UnsafeMutableRawPointer, UnsafeMutableRawPointer) -> Void
+    }
+
+    static let none = MetadataLayout([])
+    let entries: [Entry]
+    let byteCount: Int
+
+    init(_ types: [any FrameMetadata.Type]) {
+        var entries: [Entry] = []
+        var end = 0
+        func add<Value: FrameMetadata>(_ type: Value.Type) {
+            guard !entries.contains(where: { $0.type == type }) else { return }
+            let offset = (end + MemoryLayout<Value>.alignment - 1) / MemoryLayout<Value>.alignment * MemoryLayout<Value>.alignment
+            end = offset + MemoryLayout<Value>.size
+            entries.append(
+                Entry(
+                    type: type, offset: offset,
+                    destroy: { $0.assumingMemoryBound(to: Value.self).deinitialize(count: 1) },
+                    copy: { source, target in
+                        target.initializeMemory(as: Value.self, from: source.assumingMemoryBound(to: Value.self), count: 1)
+                    }))
+        }
+        for type in types { add(type) }
+        precondition(entries.count <= 64, "a chain has at most 64 kinds of metadata")
+        self.entries = entries
+        byteCount = (end + 63) / 64 * 64
+    }
+
+    func slot<Value: FrameMetadata>(for type: Value.Type) -> MetadataSlot<Value>? {
+        guard let index = entries.firstIndex(where: { $0.type == type }) else { return nil }
+        return MetadataSlot(index: index, offset: entries[index].offset)
+    }
+
+    func clear(_ record: UnsafeMutablePointer<LeaseRecord>) {
+        for (index, entry) in entries.enumerated() where record.pointee.metadataPresent & (1 << UInt64(index)) != 0 {
+            entry.destroy(record.pointee.metadata! + entry.offset)
+        }
+        record.pointee.metadataPresent = 0
+    }
+
+    func copy(from source: UnsafeMutablePointer<LeaseRecord>, to target: UnsafeMutablePointer<LeaseRecord>) {
+        for (index, entry) in entries.enumerated() where source.pointee.metadataPresent & (1 << UInt64(index)) != 0 {
+            entry.copy(source.pointee.metadata! + entry.offset, target.pointee.metadata! + entry.offset)
+        }
+        target.pointee.metadataPresent = source.pointee.metadataPresent
+    }
+}

@@ -1,0 +1,114 @@
+/// Nominal range of the samples. ISO/IEC 23091-2, VideoFullRangeFlag.
+public enum ColorRange: String, Sendable, Hashable, Codable { case video, full }
+
+/// Code points of ISO/IEC 23091-2 (H.273); 2 is "unspecified". Carried unchanged from source to container and SDP.
+public struct ColorDescription: Sendable, Hashable, Codable {
+    public var range: ColorRange
+    /// MatrixCoefficients: 1 BT.709, 5 or 6 BT.601, 9 BT.2020.
+    public var matrix: UInt8
+    /// ColourPrimaries.
+    public var primaries: UInt8
+    /// TransferCharacteristics.
+    public var transfer: UInt8
+    /// Chroma sample location type as in H.264 E.2.1 plus 1; 0 unspecified, 1 left, 2 centre, 3 top-left.
+    public var chromaSiting: UInt8
+
+    public init(
+        range: ColorRange = .video, matrix: UInt8 = 2, primaries: UInt8 = 2, transfer: UInt8 = 2, chromaSiting: UInt8 = 0
+    ) {
+        self.range = range
+        self.matrix = matrix
+        self.primaries = primaries
+        self.transfer = transfer
+        self.chromaSiting = chromaSiting
+    }
+}
+
+/// What every raw picture of a link has in common.
+public struct VideoFormat: Sendable, Hashable, CustomStringConvertible {
+    public var pixelFormat: PixelFormat
+    /// Pixels of a row, as stored (before ``Orientation`` is applied).
+    public var width: Int
+    public var height: Int
+    /// Nominal frames per second; zero when variable or unknown.
+    public var frameRate: Rational
+    /// The origin's tick, so that a writer can restore its time stamps exactly.
+    public var timeBase: TimeBase
+    public var color: ColorDescription
+    /// Width of a sample over its height; zero when unknown.
+    public var sampleAspectRatio: Rational
+    /// How the stored picture is to be turned for display, when the whole link agrees on it.
+    public var orientation: Orientation
+
+    public init(
+        _ pixelFormat: PixelFormat, width: Int, height: Int, frameRate: Rational = Rational(0),
+        timeBase: TimeBase = .nanoseconds, color: ColorDescription = ColorDescription(),
+        sampleAspectRatio: Rational = Rational(0), orientation: Orientation = .up
+    ) {
+        self.pixelFormat = pixelFormat
+        self.width = width
+        self.height = height
+        self.frameRate = frameRate
+        self.timeBase = timeBase
+        self.color = color
+        self.sampleAspectRatio = sampleAspectRatio
+        self.orientation = orientation
+    }
+
+    /// `i420 1280x720 30 fps`, the way `framehost check` shows it.
+    public var description: String {
+        let rate = frameRate.isZero ? "variable rate" : "\(frameRate) fps"
+        let turned = orientation == .up ? "" : ", \(orientation)"
+        return "\(pixelFormat.rawValue) \(width)x\(height) \(rate)\(turned)"
+    }
+
+    /// Rows start at multiples of this many bytes, which suits AVX-512 and every library in use.
+    public static let strideAlignment = 64
+
+    /// Stride of plane `index` in a buffer of ours, in bytes.
+    public func strideBytes(plane index: Int) -> Int {
+        let row = pixelFormat.rowBytes(plane: index, width: width)
+        return (row + Self.strideAlignment - 1) / Self.strideAlignment * Self.strideAlignment
+    }
+
+    /// Bytes of one buffer of ours, all planes and padding.
+    public var bufferBytes: Int {
+        (0..<pixelFormat.planeCount).reduce(0) {
+            $0 + strideBytes(plane: $1) * pixelFormat.rows(plane: $1, height: height)
+        }
+    }
+}
+
+/// One of the eight ways a stored picture can lie; the values are those of Exif 2.32, tag Orientation.
+public enum Orientation: UInt8, Sendable, Hashable, Codable, CaseIterable, CustomStringConvertible {
+    case up = 1, upMirrored, down, downMirrored, leftMirrored, right, rightMirrored, left
+
+    /// Quarter turns clockwise that bring the stored picture upright, after the mirroring.
+    public var quarterTurns: Int {
+        switch self {
+        case .up, .upMirrored: 0
+        case .right, .rightMirrored: 1
+        case .down, .downMirrored: 2
+        case .left, .leftMirrored: 3
+        }
+    }
+
+    /// True when the stored picture is mirrored left to right before it is turned.
+    public var isMirrored: Bool {
+        self == .upMirrored || self == .downMirrored || self == .leftMirrored || self == .rightMirrored
+    }
+
+    /// The orientation that mirrors first (if asked) and then turns clockwise by `quarterTurns`, any integer.
+    public init(quarterTurns: Int, mirrored: Bool) {
+        let plain: [Orientation] = [.up, .right, .down, .left]
+        let flipped: [Orientation] = [.upMirrored, .rightMirrored, .downMirrored, .leftMirrored]
+        self = (mirrored ? flipped : plain)[(quarterTurns % 4 + 4) % 4]
+    }
+
+    /// True when the upright picture is as wide as the stored one is high.
+    public var swapsSides: Bool { quarterTurns % 2 == 1 }
+
+    public var description: String {
+        quarterTurns == 0 && !isMirrored ? "upright" : "\(isMirrored ? "mirrored, " : "")turned \(quarterTurns * 90)°"
+    }
+}

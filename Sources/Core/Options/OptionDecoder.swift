@@ -1,0 +1,86 @@
+/// Reads an options struct from JSON members: defaults, then each given value checked, all faults collected.
+struct OptionDecoder {
+    /// - Parameters:
+    ///   - members: The stage's members without the reserved keys.
+    ///   - base: The values to start from; the defaults, or the present values for a live change.
+    ///   - place: Makes the place of a fault from a key and its value's place.
+    /// - Throws: ``FrameHostErrors``.
+    static func decode<Options: StageOptions>(
+        _ type: Options.Type, from members: [JSONNode.Member], base: Options = Options(),
+        place: (_ key: String, _ text: TextPlace) -> String
+    ) throws -> Options {
+        let definitions = Dictionary(
+            uniqueKeysWithValues: Mirror(reflecting: base).children.compactMap { child -> (String, any AnyOption)? in
+                guard let option = child.value as? any AnyOption, let label = child.label else { return nil }
+                return (String(label.dropFirst()), option)
+            })
+        var faults: [FrameHostError] = []
+        var values = definitions
+        for member in members {
+            guard let definition = definitions[member.key] else {
+                let near = Suggestion.nearest(to: member.key, in: Array(definitions.keys).sorted())
+                faults.append(
+                    FrameHostError(
+                        .invalidConfiguration, place: place(member.key, member.keyPlace), what: "no such option",
+                        remedy: near.map { "Did you mean '\($0)'?" }
+                            ?? (definitions.isEmpty
+                                ? "This stage has no options." : "It has \(quotedList(definitions.keys.sorted())).")))
+                continue
+            }
+            do {
+                values[member.key] = try definition.setting(member.value)
+            } catch {
+                let defaultText = definition.currentJSON.value == .null ? "" : ", or leave the key out for \(definition.currentJSON.text())"
+                let remedy = error.remedy.hasSuffix(".") || error.remedy.hasSuffix("?") ? error.remedy : error.remedy + defaultText + "."
+                faults.append(
+                    FrameHostError(
+                        .invalidConfiguration, place: place(member.key, member.value.place), what: error.what, remedy: remedy))
+            }
+        }
+        guard faults.isEmpty else { throw FrameHostErrors(faults) }
+        let options = try Options(from: ValueDecoder(values: values))
+        do {
+            try options.validate()
+        } catch {
+            throw FrameHostErrors([
+                FrameHostError(
+                    .invalidConfiguration, place: place("", TextPlace(line: 0, column: 0)), what: error.what, remedy: error.remedy)
+            ])
+        }
+        return options
+    }
+}
+
+/// Hands the compiler's `init(from:)` the wrapped options that `OptionDecoder` has prepared, by property name.
+private struct ValueDecoder: Decoder {
+    let values: [String: any AnyOption]
+    var codingPath: [any CodingKey] { [] }
+    var userInfo: [CodingUserInfoKey: Any] { [:] }
+
+    func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
+        KeyedDecodingContainer(Container<Key>(values: values))
+    }
+    func unkeyedContainer() throws -> any UnkeyedDecodingContainer { throw Self.misuse }
+    func singleValueContainer() throws -> any SingleValueDecodingContainer { throw Self.misuse }
+
+    static let misuse = DecodingError.dataCorrupted(
+        DecodingError.Context(codingPath: [], debugDescription: "every property of StageOptions is an @Option"))
+
+    struct Container<Key: CodingKey>: KeyedDecodingContainerProtocol {
+        let values: [String: any AnyOption]
+        var codingPath: [any CodingKey] { [] }
+        var allKeys: [Key] { values.keys.compactMap { Key(stringValue: $0) } }
+        func contains(_ key: Key) -> Bool { values[key.stringValue] != nil }
+        func decodeNil(forKey key: Key) throws -> Bool { false }
+        func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T {
+            guard let value = values[key.stringValue] as? T else { throw ValueDecoder.misuse }
+            return value
+        }
+        func nestedContainer<Nested: CodingKey>(keyedBy type: Nested.Type, forKey key: Key) throws
+            -> KeyedDecodingContainer<Nested>
+        { throw ValueDecoder.misuse }
+        func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer { throw ValueDecoder.misuse }
+        func superDecoder() throws -> any Decoder { throw ValueDecoder.misuse }
+        func superDecoder(forKey key: Key) throws -> any Decoder { throw ValueDecoder.misuse }
+    }
+}

@@ -1,0 +1,190 @@
+extension Bool: OptionValue {
+    public static func decodeOption(_ node: JSONNode) throws(OptionFault) -> Bool {
+        guard let value = node.asBool else { throw .wrongType(node, "true or false") }
+        return value
+    }
+    public var optionJSON: JSONNode { JSONNode(.bool(self)) }
+    public static var optionTypeName: String { "true or false" }
+    public static var optionSchema: JSONNode { ["type": "boolean"] }
+}
+
+extension Int: OptionValue {
+    public static func decodeOption(_ node: JSONNode) throws(OptionFault) -> Int {
+        guard let value = node.asInt else { throw .wrongType(node, "a whole number") }
+        return value
+    }
+    public var optionJSON: JSONNode { JSONNode(.number(String(self))) }
+    public static var optionTypeName: String { "integer" }
+    public static var optionSchema: JSONNode { ["type": "integer"] }
+}
+
+extension Double: OptionValue {
+    public static func decodeOption(_ node: JSONNode) throws(OptionFault) -> Double {
+        guard let value = node.asDouble, value.isFinite else { throw .wrongType(node, "a number") }
+        return value
+    }
+    public var optionJSON: JSONNode {
+        if self == rounded(), magnitude < 1e15 { return JSONNode(.number(String(Int(self)))) }
+        return JSONNode(.number(String(self)))
+    }
+    public static var optionTypeName: String { "number" }
+    public static var optionSchema: JSONNode { ["type": "number"] }
+}
+
+extension String: OptionValue {
+    public static func decodeOption(_ node: JSONNode) throws(OptionFault) -> String {
+        guard let value = node.asString else { throw .wrongType(node, "a string") }
+        return value
+    }
+    public var optionJSON: JSONNode { JSONNode(.string(self)) }
+    public static var optionTypeName: String { "string" }
+    public static var optionSchema: JSONNode { ["type": "string"] }
+}
+
+extension Optional: OptionValue where Wrapped: OptionValue {
+    public static func decodeOption(_ node: JSONNode) throws(OptionFault) -> Wrapped? {
+        if node.value == .null { return nil }
+        return try Wrapped.decodeOption(node)
+    }
+    public var optionJSON: JSONNode { self?.optionJSON ?? JSONNode(.null) }
+    public static var optionTypeName: String { Wrapped.optionTypeName }
+    public static var optionSchema: JSONNode { Wrapped.optionSchema }
+}
+
+extension Array: OptionValue where Element: OptionValue {
+    public static func decodeOption(_ node: JSONNode) throws(OptionFault) -> [Element] {
+        guard let elements = node.asArray else { throw .wrongType(node, "a list") }
+        var result: [Element] = []
+        for element in elements { result.append(try Element.decodeOption(element)) }
+        return result
+    }
+    public var optionJSON: JSONNode { JSONNode(.array(map(\.optionJSON))) }
+    public static var optionTypeName: String { "list of \(Element.optionTypeName)" }
+    public static var optionSchema: JSONNode { ["type": "array", "items": Element.optionSchema] }
+}
+
+/// An option with a few words to choose from: an enum of strings.
+public protocol OptionChoice: OptionValue, CaseIterable, RawRepresentable where RawValue == String {}
+
+extension OptionChoice {
+    public static func decodeOption(_ node: JSONNode) throws(OptionFault) -> Self {
+        let words = allCases.map(\.rawValue)
+        guard let word = node.asString else { throw .wrongType(node, "one of \(quotedList(words))") }
+        guard let value = Self(rawValue: word) else {
+            throw OptionFault(
+                "'\(word)' is not one of \(quotedList(words))",
+                remedy: Suggestion.nearest(to: word, in: words).map { "Did you mean '\($0)'?" } ?? "Use one of these.")
+        }
+        return value
+    }
+    public var optionJSON: JSONNode { JSONNode(.string(rawValue)) }
+    public static var optionTypeName: String { allCases.map { "\"\($0.rawValue)\"" }.joined(separator: ", ") }
+    public static var optionSchema: JSONNode {
+        ["enum": JSONNode(.array(allCases.map { JSONNode(.string($0.rawValue)) }))]
+    }
+}
+
+extension PixelFormat: OptionChoice {}
+
+/// A size in pixels, written `"1280x720"`.
+public struct PictureSize: OptionValue, Hashable, CustomStringConvertible {
+    public var width: Int
+    public var height: Int
+    /// Both sides lie within this.
+    public static let range = 1...16384
+
+    public init(_ width: Int, _ height: Int) {
+        self.width = width
+        self.height = height
+    }
+
+    public var description: String { "\(width)x\(height)" }
+
+    public static func decodeOption(_ node: JSONNode) throws(OptionFault) -> PictureSize {
+        guard let text = node.asString else { throw .wrongType(node, "a size such as \"1280x720\"") }
+        let sides = text.split(separator: "x", omittingEmptySubsequences: false).map { Int($0) }
+        guard sides.count == 2, let width = sides[0], let height = sides[1], range.contains(width), range.contains(height)
+        else {
+            throw OptionFault("'\(text)' is not a size", remedy: "Write it as \"1280x720\", each side 1...16384.")
+        }
+        return PictureSize(width, height)
+    }
+    public var optionJSON: JSONNode { JSONNode(.string(description)) }
+    public static var optionTypeName: String { "size" }
+    public static var optionSchema: JSONNode { ["type": "string", "pattern": "^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}$"] }
+}
+
+/// Frames per second: a number, or a fraction `"30000/1001"`.
+public struct FrameRate: OptionValue, Hashable, Comparable, CustomStringConvertible {
+    public var rational: Rational
+
+    public init(_ numerator: Int32, _ denominator: Int32 = 1) { rational = Rational(numerator, denominator) }
+
+    public static func < (a: FrameRate, b: FrameRate) -> Bool { a.rational.value < b.rational.value }
+    public var description: String { rational.description }
+
+    public static func decodeOption(_ node: JSONNode) throws(OptionFault) -> FrameRate {
+        let fault = OptionFault(
+            "\(node.text()) is not a frame rate", remedy: "Use a number such as 30, or a fraction such as \"30000/1001\".")
+        if let text = node.asString {
+            let parts = text.split(separator: "/", omittingEmptySubsequences: false).map { Int32($0) }
+            guard parts.count == 2, let top = parts[0], let bottom = parts[1], top > 0, bottom > 0 else { throw fault }
+            return FrameRate(top, bottom)
+        }
+        if let whole = node.asInt, whole > 0, whole <= 100_000 { return FrameRate(Int32(whole)) }
+        guard let value = node.asDouble, value.isFinite, value > 0, value <= 100_000 else { throw fault }
+        return FrameRate(Int32((value * 1000).rounded()), 1000)
+    }
+    public var optionJSON: JSONNode {
+        rational.denominator == 1 ? JSONNode(.number(String(rational.numerator))) : JSONNode(.string(description))
+    }
+    public static var optionTypeName: String { "frame rate" }
+    public static var optionSchema: JSONNode {
+        ["anyOf": [["type": "number", "exclusiveMinimum": 0], ["type": "string", "pattern": "^[0-9]+/[0-9]+$"]]]
+    }
+}
+
+/// A colour, written `"#rrggbb"`.
+public struct RGBColor: OptionValue, Hashable, CustomStringConvertible {
+    public var red: UInt8
+    public var green: UInt8
+    public var blue: UInt8
+
+    public init(red: UInt8, green: UInt8, blue: UInt8) {
+        self.red = red
+        self.green = green
+        self.blue = blue
+    }
+
+    public var description: String {
+        "#" + [red, green, blue].map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+
+    public static func decodeOption(_ node: JSONNode) throws(OptionFault) -> RGBColor {
+        guard let text = node.asString else { throw .wrongType(node, "a colour such as \"#20a0ff\"") }
+        let digits = text.utf8.dropFirst()
+        let isHex = digits.allSatisfy { (48...57).contains($0) || (65...70).contains($0) || (97...102).contains($0) }
+        guard text.hasPrefix("#"), digits.count == 6, isHex, let value = UInt32(text.dropFirst(), radix: 16) else {
+            throw OptionFault("'\(text)' is not a colour", remedy: "Write it as \"#rrggbb\".")
+        }
+        return RGBColor(
+            red: UInt8(truncatingIfNeeded: value >> 16), green: UInt8(truncatingIfNeeded: value >> 8),
+            blue: UInt8(truncatingIfNeeded: value))
+    }
+    public var optionJSON: JSONNode { JSONNode(.string(description)) }
+    public static var optionTypeName: String { "colour" }
+    public static var optionSchema: JSONNode { ["type": "string", "pattern": "^#[0-9A-Fa-f]{6}$"] }
+}
+
+extension OptionFault {
+    static func wrongType(_ node: JSONNode, _ expected: String) -> OptionFault {
+        OptionFault("expected \(expected), found \(node.kindName)", remedy: "Write \(expected).")
+    }
+}
+
+/// `'a', 'b' or 'c'`.
+func quotedList(_ words: [String]) -> String {
+    let quoted = words.map { "'\($0)'" }
+    guard quoted.count > 1 else { return quoted.first ?? "nothing" }
+    return quoted.dropLast().joined(separator: ", ") + " or " + quoted.last!
+}

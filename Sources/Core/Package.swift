@@ -1,0 +1,26 @@
+// swift-tools-version: 6.2
+// FrameCore is a package of its own so that host and plugins share one libFrameCore.so (docs/design/002-one-core.md).
+import PackageDescription
+
+let package = Package(
+    name: "Core",
+    products: [
+        .library(name: "FrameCore", type: .dynamic, targets: ["FrameCore"]),
+        .plugin(name: "FramehostManifest", targets: ["FramehostManifest"]),
+    ],
+    targets: [
+        .target(
+            name: "FrameCore",
+            path: ".",
+            exclude: ["Tools", "Plugins"],
+            sources: [
+                "JSON", "Options", "Errors", "Media", "Pool", "Link", "Stage", "Plan", "Runtime", "Support",
+            ],
+            plugins: ["FramehostManifest"]),
+        .executableTarget(name: "manifest-tool", path: "Tools/ManifestTool"),
+        .plugin(
+            name: "FramehostManifest", capability: .buildTool(), dependencies: ["manifest-tool"],
+            path: "Plugins/FramehostManifest"),
+    ],
+    swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,537 @@
+/// From a request to a plan: options, links, formats, converters, budgets, in that order; each step reports all its faults.
+///
+/// Makes every stage (which opens nothing) and negotiates formats. Control thread only.
+struct ChainBuilder {
+    private var request: ChainRequest
+    private let clock: ChainClock
+    let stop = StopSignal()
+    let events = EventHub()
+    private var faults: [FrameHostError] = []
+
+    private(set) var contexts: [StageContext] = []
+    private(set) var instances: [StageInstance] = []
+    private var outputs: [MediaFormat?] = []
+
+    init(_ request: ChainRequest, clock: ChainClock) {
+        self.request = request
+        self.clock = clock
+    }
+
+    var stages: [StageRequest] { request.stages }
+
+    /// - Throws: ``FrameHostErrors`` with all faults of the first step that found any.
+    mutating func build() throws -> ChainPlan {
+        checkOptions()
+        checkMedia()
+        try throwFaults()
+        try sortTopologically()
+        makeStages()
+        try throwFaults()
+        try negotiate()
+        return try plan()
+    }
+
+    private func throwFaults() throws { if !faults.isEmpty { throw FrameHostErrors(faults) } }
+
+    private mutating func fault(_ stage: StageRequest, _ key: String, at place: TextPlace, _ what: String, _ remedy: String) {
+        faults.append(
+            FrameHostError(.invalidConfiguration, place: self.place(stage, key, place), what: what, remedy: remedy))
+    }
+
+    private func place(_ stage: StageRequest, _ key: String, _ text: TextPlace) -> String {
+        let position = text.line > 0 ? ":\(text.line):\(text.column)" : ""
+        return "\(request.file)\(position): stages[\(stage.fileIndex)]" + (key.isEmpty ? "" : ".\(key)")
+    }
+
+    // MARK: Step 1: without any stage
+
+    private mutating func checkOptions() {
+        for stage in request.stages {
+            do {
+                try stage.type.check(stage.options) { place(stage, $0, $0.isEmpty ? stage.place : $1) }
+            } catch let found as FrameHostErrors {
+                faults += found.errors
+            } catch {
+                faults.append(.wrap(error, place: place(stage, "", stage.place)))
+            }
+        }
+    }
+
+    private mutating func checkMedia() {
+        for stage in request.stages {
+            let info = stage.type.info
+            if info.input == .none, !stage.from.isEmpty {
+                fault(
+                    stage, "from", at: stage.fromPlace, "'\(stage.id)' is a source (\(info.id)) and takes no input",
+                    "Put it first, or take 'from' out.")
+            } else if info.input != .none, stage.from.isEmpty {
+                fault(
+                    stage, "", at: stage.place, "'\(stage.id)' (\(info.id)) has no input",
+                    "Put a source before it, or name one with 'from'.")
+            } else if stage.from.count > 1, stage.type.kind != .join {
+                fault(
+                    stage, "from", at: stage.fromPlace, "'\(stage.id)' (\(info.id)) takes one input, \(stage.from.count) are named",
+                    "Name one stage.")
+            } else if stage.type.kind == .join, stage.from.count < 2 {
+                fault(
+                    stage, "from", at: stage.fromPlace, "'\(stage.id)' (\(info.id)) joins several inputs, one is named",
+                    "Name two or more: \"from\": [\"a\", \"b\"].")
+            }
+            for producer in stage.from { checkMedia(of: stage, from: request.stages[producer]) }
+        }
+    }
+
+    private mutating func checkMedia(of stage: StageRequest, from producer: StageRequest) {
+        let gives = media(givenBy: producer)
+        let takes = stage.type.info.input
+        func refuse(_ what: String, _ remedy: String) { fault(stage, "from", at: stage.fromPlace, what, remedy) }
+        switch (gives, takes) {
+        case (.none, _):
+            refuse(
+                "'\(producer.id)' (\(producer.type.info.id)) gives nothing on", "Name the stage before '\(producer.id)'.")
+        case (.encoded(let codecs), .video):
+            refuse(
+                "'\(stage.id)' takes video (\(describe(takes))), but '\(producer.id)' gives "
+                    + codecs.map(\.description).joined(separator: " or "), "Name a stage before '\(producer.id)'.")
+        case (.video, .encoded(let codecs)):
+            refuse(
+                "'\(stage.id)' takes \(codecs.map(\.description).joined(separator: " or ")), but '\(producer.id)' gives video",
+                "Put an encoder between them.")
+        default: break
+        }
+    }
+
+    /// What a stage gives as far as its kind says; `.any` when that depends on its input.
+    private func media(givenBy stage: StageRequest, depth: Int = 0) -> StageInfo.Media {
+        guard stage.type.info.output == .sameAsInput else { return stage.type.info.output }
+        guard let first = stage.from.first, depth < request.stages.count else { return .any }
+        return media(givenBy: request.stages[first], depth: depth + 1)
+    }
+
+    private func describe(_ media: StageInfo.Media) -> String {
+        if case .video(let formats) = media { return formats.map(\.rawValue).joined(separator: ", ") }
+        return "\(media)"
+    }
+
+    // MARK: Step 2: order, stages
+
+    private mutating func sortTopologically() throws {
+        var order: [Int] = []
+        var placed = Set<Int>()
+        while order.count < request.stages.count {
+            // The next stage in the order of the file whose inputs are all placed.
+            let ready = request.stages.indices.filter { !placed.contains($0) && request.stages[$0].from.allSatisfy(placed.contains) }
+            guard !ready.isEmpty else {
+                let stuck = request.stages.indices.filter { !placed.contains($0) }
+                let onCycle = stuck.filter { start in reaches(start, start, within: Set(stuck)) }
+                for index in onCycle.prefix(1) {
+                    let names = onCycle.map { "'\(request.stages[$0].id)'" }.joined(separator: ", ")
+                    fault(
+                        request.stages[index], "from", at: request.stages[index].fromPlace, "\(names) feed each other in a circle",
+                        "A chain runs one way: let one of them take its input from a stage before the circle.")
+                }
+                return try throwFaults()
+            }
+            for index in ready { placed.insert(index) }
+            order += ready
+        }
+        let position = Dictionary(uniqueKeysWithValues: order.enumerated().map { ($1, $0) })
+        let buffers = request.buffers
+        let sorted = order.map { index -> StageRequest in
+            var stage = request.stages[index]
+            stage.from = stage.from.map { position[$0]! }
+            return stage
+        }
+        request.stages = sorted
+        request.buffers = Dictionary(uniqueKeysWithValues: buffers.map { (position[$0]!, $1) })
+    }
+
+    private func reaches(_ start: Int, _ goal: Int, within: Set<Int>) -> Bool {
+        var seen = Set<Int>()
+        var open = request.stages[start].from
+        while let next = open.popLast() {
+            if next == goal { return true }
+            if within.contains(next), seen.insert(next).inserted { open += request.stages[next].from }
+        }
+        return false
+    }
+
+    private mutating func makeStages() {
+        for stage in request.stages { make(stage) }
+    }
+
+    private mutating func make(_ stage: StageRequest) {
+        let context = StageContext(stageID: stage.id, folder: request.folder, clock: clock, stop: stop, events: events)
+        contexts.append(context)
+        do {
+            instances.append(try stage.type.make(stage.options, { place(stage, $0, $1) }, context))
+        } catch let found as FrameHostErrors {
+            faults += found.errors
+        } catch {
+            faults.append(.wrap(error, place: place(stage, "", stage.place)))
+        }
+    }
+
+    // MARK: Step 3: formats
+
+    private mutating func negotiate() throws {
+        let isLive = instances.contains { $0.stage is any Source && $0.stage.demand.isLive }
+        for context in contexts { context.isLiveChain = isLive }
+        // Stages come in topological order; a converter inserted before one moves it and all after it up by one.
+        var index = 0
+        while index < request.stages.count {
+            if try insertConverters(before: index) { continue }
+            try negotiate(index)
+            index += 1
+        }
+        try throwFaults()
+        metadata()
+    }
+
+    private mutating func negotiate(_ index: Int) throws {
+        let stage = request.stages[index]
+        let inputs = stage.from.compactMap { outputs[$0] }
+        guard inputs.count == stage.from.count else {
+            // A stage before it could not say what it gives; that fault is listed already.
+            outputs.append(nil)
+            return
+        }
+        do {
+            let output: MediaFormat?
+            switch instances[index].stage {
+            case let source as any Source: output = try source.negotiate()
+            case let filter as any Filter:
+                guard let format = inputs[0].video else {
+                    throw FrameHostError(.invalidConfiguration, what: "filters take video, not \(inputs[0])")
+                }
+                try filter.negotiate(format)
+                output = inputs[0]
+            case let join as any Join: output = try join.negotiate(inputs)
+            case let transform as any Transform: output = try transform.negotiate(inputs[0])
+            case let sink as any Sink:
+                try sink.negotiate(inputs[0])
+                output = nil
+            default: throw FrameHostError(.broken, what: "the stage adopts none of the five protocols")
+            }
+            checkDemand(index)
+            outputs.append(output)
+        } catch {
+            faults.append(.wrap(error, place: "\(place(stage, "", stage.place)) '\(stage.id)'"))
+            outputs.append(nil)
+        }
+    }
+
+    /// Options may ask for no more than the kind of stage declares.
+    private mutating func checkDemand(_ index: Int) {
+        let stage = request.stages[index]
+        let info = stage.type.info
+        let demand = instances[index].stage.demand
+        for (name, asked, declared) in [
+            ("hold", demand.hold, info.hold), ("delay", demand.delay, info.delay), ("workers", demand.workers, info.workers),
+        ] where asked > declared {
+            fault(
+                stage, "", at: stage.place, "'\(stage.id)' asks for \(name) \(asked) and \(info.id) declares \(declared)",
+                "Choose smaller options, or raise \(name) in the plugin's StageInfo.")
+        }
+    }
+
+    /// Puts a converter on each input of `index` whose format it does not take; true when one was inserted.
+    private mutating func insertConverters(before index: Int) throws -> Bool {
+        let stage = request.stages[index]
+        guard case .video(let accepted) = stage.type.info.input else { return false }
+        for (input, producer) in stage.from.enumerated() {
+            guard let format = outputs[producer]?.video, !accepted.contains(format.pixelFormat) else { continue }
+            guard let converter = request.converters.first, !stage.type.info.isConverter,
+                let target = FormatCost.best(from: format.pixelFormat, among: accepted)
+            else {
+                fault(
+                    stage, "from", at: stage.fromPlace,
+                    "'\(stage.id)' takes \(describe(stage.type.info.input)), but '\(request.stages[producer].id)' gives \(format.pixelFormat.rawValue)",
+                    "No converter plugin was found: put the plugin 'convert' beside the executable, or name its folder with --plugin-path.")
+                outputs.append(nil)
+                return false
+            }
+            var inserted = StageRequest(
+                id: uniqueID("\(stage.id)-convert"), type: converter,
+                options: [JSONNode.Member(key: "format", value: JSONNode(.string(target.rawValue)))], from: [producer],
+                link: stage.link, fileIndex: stage.fileIndex, place: stage.place, fromPlace: stage.fromPlace)
+            inserted.link.seconds = nil
+            inserted.link.megabytes = nil
+            insert(inserted, at: index, feeding: input)
+            return true
+        }
+        return false
+    }
+
+    private func uniqueID(_ wanted: String) -> String {
+        var id = wanted
+        var count = 2
+        while request.stages.contains(where: { $0.id == id }) {
+            id = "\(wanted)-\(count)"
+            count += 1
+        }
+        return id
+    }
+
+    private mutating func insert(_ stage: StageRequest, at index: Int, feeding input: Int) {
+        for later in index..<request.stages.count {
+            request.stages[later].from = request.stages[later].from.map { $0 >= index ? $0 + 1 : $0 }
+        }
+        request.buffers = Dictionary(uniqueKeysWithValues: request.buffers.map { ($0 >= index ? $0 + 1 : $0, $1) })
+        request.stages[index].from[input] = index
+        request.stages[index].link = LinkRequest()
+        request.stages.insert(stage, at: index)
+        let context = StageContext(stageID: stage.id, folder: request.folder, clock: clock, stop: stop, events: events)
+        context.isLiveChain = contexts.first?.isLiveChain ?? false
+        contexts.insert(context, at: index)
+        do {
+            instances.insert(try stage.type.make(stage.options, { place(stage, $0, $1) }, context), at: index)
+        } catch {
+            faults.append(.wrap(error, place: place(stage, "", stage.place)))
+        }
+    }
+
+    private func metadata() {
+        let layout = MetadataLayout(request.stages.flatMap(\.type.info.metadata))
+        for context in contexts { context.layout = layout }
+    }
+
+    // MARK: Step 4: links and budgets
+
+    private mutating func plan() throws -> ChainPlan {
+        let demands = instances.map(\.stage.demand)
+        let links = makeLinks(demands)
+        try throwFaults()
+        let graph = BudgetGraph(
+            nodes: request.stages.indices.map { node($0, demands[$0]) },
+            edges: links.map { link in
+                BudgetGraph.Edge(
+                    link.from, link.to, capacity: link.settings.capacity, policy: link.settings.policy,
+                    isFixed: request.stages[link.to].link.queue != nil, carriesUnits: link.format.encoded != nil)
+            })
+        let budget = BudgetPlan(graph, sizes: request.buffers)
+        for found in budget.faults { report(found) }
+        try throwFaults()
+        var raised = links
+        for (index, edge) in budget.graph.edges.enumerated() { raised[index].settings.capacity = edge.capacity }
+        let formats = try budget.pools.map { pool -> VideoFormat in
+            if !pool.isCopyPool, let format = outputs[pool.allocator]?.video { return format }
+            let input = request.stages[pool.allocator].from.first.flatMap { outputs[$0]?.video }
+            guard let format = input ?? outputs[pool.allocator]?.video else {
+                throw FrameHostError(.broken, what: "a pool without a format at '\(request.stages[pool.allocator].id)'")
+            }
+            return format
+        }
+        return ChainPlan(
+            stages: request.stages.indices.map { index in
+                ChainPlan.Stage(
+                    id: request.stages[index].id, use: request.stages[index].type.info.id, kind: request.stages[index].type.kind,
+                    thread: budget.threads[index], output: outputs[index],
+                    isInserted: index > 0 && request.stages[index].fileIndex == request.stages[safe: index + 1]?.fileIndex
+                        && request.stages[index].type.info.isConverter,
+                    demand: demands[index])
+            },
+            links: raised, budget: budget, slabs: slabs(raised, demands), worstLatency: worstLatency(raised, demands),
+            notes: notes(budget, raised, demands), poolFormats: formats)
+    }
+
+    private func node(_ index: Int, _ demand: StageDemand) -> BudgetGraph.Node {
+        let stage = request.stages[index]
+        let givesUnits = outputs[index]?.encoded != nil
+        let kind: BudgetGraph.Kind =
+            switch stage.type.kind {
+            case .source: givesUnits ? .encoder : .source
+            case .filter: .passThrough
+            case .sink: .sink
+            case .transform, .join:
+                demand.outputBuffers == .sameAsInput ? .passThrough : givesUnits ? .encoder : .allocator
+            }
+        var node = BudgetGraph.Node(stage.id, kind)
+        node.modifies = stage.type.kind == .filter && demand.access == .modify
+        node.hold = demand.hold
+        node.delay = demand.delay
+        node.workers = demand.workers
+        node.floor = demand.floor
+        node.isJoin = stage.type.kind == .join
+        node.isLive = demand.isLive
+        return node
+    }
+
+    private mutating func makeLinks(_ demands: [StageDemand]) -> [ChainPlan.Link] {
+        let consumers = Dictionary(grouping: request.stages.indices.flatMap { index in request.stages[index].from }, by: { $0 })
+            .mapValues(\.count)
+        var links: [ChainPlan.Link] = []
+        for (index, stage) in request.stages.enumerated() {
+            for producer in stage.from {
+                guard let format = outputs[producer] else { continue }
+                let isFork = consumers[producer, default: 0] > 1
+                let isJoin = stage.type.kind == .join
+                let settings = linkSettings(
+                    stage, format, isFork: isFork, isJoin: isJoin, afterLive: demands[producer].isLive,
+                    unbounded: stage.type.info.service == .unbounded)
+                if settings.capacity == 0, isFork || isJoin {
+                    fault(
+                        stage, "link", at: stage.place,
+                        "\"queue\": 0 runs '\(stage.id)' on the thread of '\(request.stages[producer].id)', which feeds several",
+                        "Use 1 or more, or leave it out for 2.")
+                }
+                links.append(ChainPlan.Link(from: producer, to: index, settings: settings, format: format))
+            }
+        }
+        return links
+    }
+
+    private mutating func linkSettings(
+        _ stage: StageRequest, _ format: MediaFormat, isFork: Bool, isJoin: Bool, afterLive: Bool, unbounded: Bool
+    ) -> LinkSettings {
+        let asked = stage.link
+        let isEncoded = format.encoded != nil
+        let isLive = contexts[0].isLiveChain
+        var policy = asked.whenFull ?? .wait
+        if isEncoded, unbounded, isLive, asked.whenFull == nil { policy = .dropToKeyframe }
+        if isEncoded, policy != .wait, policy != .dropToKeyframe {
+            fault(
+                stage, "link.whenFull", at: stage.place,
+                "'\(policy.rawValue)' would leave access units that cannot be decoded on the way to '\(stage.id)'",
+                "Use \"wait\" or \"dropToKeyframe\".")
+        }
+        if !isEncoded, policy == .dropToKeyframe {
+            fault(
+                stage, "link.whenFull", at: stage.place, "'dropToKeyframe' is for access units, and '\(stage.id)' takes video",
+                "Use \"wait\", \"dropOldest\", \"dropNewest\" or \"latest\".")
+        }
+        var capacity = asked.queue ?? 0
+        if asked.queue == nil {
+            if isFork || isJoin || afterLive || asked.whenFull != nil { capacity = 2 }
+            if unbounded { capacity = isEncoded ? 512 : 2 }
+        }
+        var settings = LinkSettings(capacity: capacity, policy: policy)
+        if isEncoded {
+            settings.mostBytes = Int((asked.megabytes ?? 64) * 1e6)
+            settings.mostTime = MediaTime(seconds: asked.seconds ?? 8)
+        }
+        return settings
+    }
+
+    private mutating func report(_ found: BudgetPlan.Fault) {
+        switch found {
+        case .queueTooShort(let edge, let capacity, let required, let fork, let join):
+            let stage = request.stages[join]
+            _ = edge
+            fault(
+                stage, "link.queue", at: stage.place,
+                "\(capacity) places are too few: from '\(request.stages[fork].id)' the other way to '\(stage.id)' delays so much that \(required) items wait here",
+                "Use \(required) or more, or leave it out.")
+        case .poolTooSmall(let allocator, _, let size, let min):
+            faults.append(
+                FrameHostError(
+                    .invalidConfiguration, place: "\(request.file): buffers.\(request.stages[allocator].id)",
+                    what: "\(size) buffers are fewer than the \(min) without which the chain can stop for good",
+                    remedy: "Use \(min) or more, or leave it out."))
+        }
+    }
+
+    private func slabs(_ links: [ChainPlan.Link], _ demands: [StageDemand]) -> [ChainPlan.SlabPlan] {
+        request.stages.indices.compactMap { index in
+            guard outputs[index]?.encoded != nil, demands[index].outputBuffers == .own else { return nil }
+            var units = demands[index].slabUnits + demands[index].delay + 2
+            var bytes = demands[index].slabBytes
+            var open = [index]
+            while let next = open.popLast() {
+                for link in links where link.from == next {
+                    units += link.settings.capacity + 2 + demands[link.to].hold
+                    if link.settings.capacity > 0 { bytes += link.settings.mostBytes ?? 0 }
+                    if demands[link.to].outputBuffers == .sameAsInput { open.append(link.to) }
+                }
+            }
+            return ChainPlan.SlabPlan(stage: index, byteCount: bytes, unitCount: units)
+        }
+    }
+
+    /// The longest way's queues and delays in seconds at the frame rates on it.
+    private func worstLatency(_ links: [ChainPlan.Link], _ demands: [StageDemand]) -> Double? {
+        func frameSeconds(_ format: MediaFormat) -> Double? {
+            let rate = format.video?.frameRate ?? format.encoded?.video.frameRate ?? Rational(0)
+            return rate.isZero ? nil : 1 / rate.value
+        }
+        var worst = [Double?](repeating: 0, count: request.stages.count)
+        for link in links {
+            guard let before = worst[link.from], let seconds = frameSeconds(link.format), let known = worst[link.to] else {
+                worst[link.to] = nil
+                continue
+            }
+            let items = link.settings.mostTime.map { min(Double(link.settings.capacity) * seconds, $0.seconds) }
+                ?? Double(link.settings.capacity) * seconds
+            worst[link.to] = max(known, before + items + Double(demands[link.to].delay) * seconds)
+        }
+        let all = worst.compactMap { $0 }
+        return all.count == worst.count ? all.max() : nil
+    }
+
+    private func notes(_ budget: BudgetPlan, _ links: [ChainPlan.Link], _ demands: [StageDemand]) -> [String] {
+        var notes: [String] = []
+        let stages = request.stages
+        for raise in budget.raised {
+            let edge = budget.graph.edges[raise.edge]
+            notes.append(
+                "queue \(stages[edge.from].id) → \(stages[edge.to].id) raised from \(raise.from) to \(raise.to): the other way from '\(stages[raise.fork].id)' to '\(stages[raise.join].id)' delays that much")
+        }
+        for pool in budget.pools where pool.isCopyPool {
+            let name = stages[pool.allocator].id
+            notes.append("up to 1 copy per frame at \(name): its input is shared with \(sharers(of: pool.allocator, links))")
+        }
+        for pool in budget.pools where pool.size < pool.need {
+            let name = stages[pool.allocator].id
+            notes.append(
+                demands[pool.allocator].isLive
+                    ? "pool \(name): \(pool.size) of \(pool.need) buffers: frames may be lost"
+                    : "pool \(name): \(pool.size) of \(pool.need) buffers: the source may wait")
+        }
+        return notes
+    }
+
+    private func sharers(of stage: Int, _ links: [ChainPlan.Link]) -> String {
+        var producer = stage
+        while let before = links.first(where: { $0.to == producer })?.from {
+            let others = links.filter { $0.from == before && $0.to != producer }.map { request.stages[$0.to].id }
+            if !others.isEmpty { return others.joined(separator: ", ") }
+            producer = before
+        }
+        return "a stage that keeps it"
+    }
+}
+
+extension Array {
+    subscript(safe index: Int) -> Element? { indices.contains(index) ? self[index] : nil }
+}
+
+/// What a conversion between two pixel formats costs in quality and time; lower is better.
+enum FormatCost {
+    static func best(from format: PixelFormat, among accepted: [PixelFormat]) -> PixelFormat? {
+        accepted.enumerated().min { a, b in
+            (cost(from: format, to: a.element), a.offset) < (cost(from: format, to: b.element), b.offset)
+        }?.element
+    }
+
+    /// Chroma lost, depth lost and a matrix passed count before bytes written.
+    static func cost(from: PixelFormat, to: PixelFormat) -> Int {
+        if from == to { return 0 }
+        func chroma(_ format: PixelFormat) -> Int {
+            switch format {
+            case .gray8: 0
+            case .i420, .nv12, .i010, .p010: 1
+            case .yuyv: 2
+            case .bgra, .rgb24: 3
+            }
+        }
+        var cost = 1
+        if chroma(to) < chroma(from) { cost += 20 * (chroma(from) - chroma(to)) }
+        if from.bitDepth > to.bitDepth { cost += 10 }
+        if from.isRGB != to.isRGB { cost += 8 }
+        if to == .gray8 { cost += 100 }
+        if to.isRGB { cost += 3 }
+        // The same layout but for interleaving is the cheapest pass there is.
+        if (from == .i420 && to == .nv12) || (from == .nv12 && to == .i420) { cost -= 1 }
+        return cost
+    }
+}

@@ -1,0 +1,40 @@
+/// A checked chain, ready to be made: formats on every link, threads, pools. What `framehost check` prints.
+public struct ChainPlan: Sendable {
+    public struct Stage: Sendable {
+        public var id: String
+        public var use: String
+        public var kind: StageKind
+        public var thread: Int
+        /// What it gives; nil for a sink.
+        public var output: MediaFormat?
+        /// Inserted by the planner.
+        public var isInserted: Bool
+        public var demand: StageDemand
+    }
+
+    public struct Link: Sendable {
+        public var from: Int
+        public var to: Int
+        public var settings: LinkSettings
+        public var format: MediaFormat
+    }
+
+    /// Memory of access units.
+    public struct SlabPlan: Sendable {
+        public var stage: Int
+        public var byteCount: Int
+        public var unitCount: Int
+    }
+
+    /// In topological order.
+    public var stages: [Stage]
+    public var links: [Link]
+    public var budget: BudgetPlan
+    public var slabs: [SlabPlan]
+    /// Most time the chain's queues and delays can add, in seconds, where every rate on the way is known; else nil.
+    public var worstLatency: Double?
+    /// Sentences a reader of the plan should see: raised queues, copies, what may wait or be lost.
+    public var notes: [String]
+    /// Format of each pool of `budget`.
+    public var poolFormats: [VideoFormat]
+}

@@ -1,0 +1,232 @@
+import Synchronization
+
+/// A fixed set of equal buffers, lent as frames and returned by whoever lets go last.
+///
+/// All memory is made on the control thread. One thread allocates; any thread returns. A buffer may be held by several leases
+/// (`share()`); the last one to go frees it.
+final class FramePool: LeaseOwner, @unchecked Sendable {
+    /// One buffer's share count. Leases of a buffer may go on different threads.
+    private struct BufferRecord: ~Copyable {
+        let leases = Atomic<Int>(0)
+    }
+
+    let name: String
+    let format: VideoFormat
+    /// Fixed buffers of this pool.
+    let bufferCount: Int
+    /// Bytes of all buffers together.
+    let byteCount: Int
+
+    private let memory: any FrameMemory
+    private let base: UnsafeMutableRawPointer
+    private let bufferStride: Int
+    private let buffers: UnsafeMutablePointer<BufferRecord>
+    let planeOffsets: [Int]
+    let layout: MetadataLayout
+
+    let condition = Condition()
+    private let stop: StopSignal
+    private let clock: ChainClock
+    // Below: under `condition`.
+    private var freeBuffers: [Int32]
+    private var leases: LeaseTable
+    private var outstanding = 0
+    private var waiters = 0
+    private var starvedSince: Int64 = 0
+    /// Conditions of copy pools whose writer may wait until it is a buffer's only holder.
+    private var uniquenessListeners: [FramePool] = []
+    private let uniquenessWaiters = Atomic<Int>(0)
+    private let starved = Atomic<Int64>(0)
+
+    /// [control thread] Makes all buffers and touches their pages.
+    ///
+    /// - Parameter leasesPerBuffer: How many holders one buffer can have at once, from the plan.
+    /// - Throws: ``FrameHostError`` `.exhausted`.
+    init(
+        name: String, format: VideoFormat, bufferCount: Int, leasesPerBuffer: Int = 4, metadata: MetadataLayout = .none,
+        memory: any FrameMemory = AnonymousMemory(), stop: StopSignal, clock: ChainClock
+    ) throws {
+        self.name = name
+        self.format = format
+        self.bufferCount = bufferCount
+        self.memory = memory
+        self.stop = stop
+        self.clock = clock
+        layout = metadata
+        leases = LeaseTable(layout: metadata)
+        var offsets: [Int] = []
+        var end = 0
+        for plane in 0..<format.pixelFormat.planeCount {
+            offsets.append(end)
+            end += format.strideBytes(plane: plane) * format.pixelFormat.rows(plane: plane, height: format.height)
+        }
+        planeOffsets = offsets
+        bufferStride = (end + 4095) / 4096 * 4096
+        byteCount = bufferStride * bufferCount
+        base = try memory.allocate(byteCount: byteCount, touching: true)
+        buffers = .allocate(capacity: max(bufferCount, 1))
+        for index in 0..<bufferCount { (buffers + index).initialize(to: BufferRecord()) }
+        freeBuffers = (0..<Int32(bufferCount)).reversed()
+        super.init()
+        leases.reserve(bufferCount * max(leasesPerBuffer, 1), owner: self)
+        stop.register(condition)
+    }
+
+    deinit {
+        buffers.deinitialize(count: bufferCount)
+        buffers.deallocate()
+        memory.free(base, byteCount: byteCount)
+    }
+
+    /// [control thread, setup] Lets a writer's copy pool hear when a buffer of this pool is down to one holder.
+    func addUniquenessListener(_ copyPool: FramePool) { uniquenessListeners.append(copyPool) }
+
+    // MARK: Lending
+
+    /// [allocating thread] A free buffer's lease, or nil when none is free.
+    func tryLease() -> Frame? {
+        condition.lock()
+        guard let record = takeLocked() else {
+            if starvedSince == 0 { starvedSince = clock.now() }
+            condition.unlock()
+            return nil
+        }
+        condition.unlock()
+        return Frame(Lease(record))
+    }
+
+    /// [allocating thread] A free buffer's lease; waits for one until `stop`.
+    ///
+    /// - Throws: ``FrameHostError`` `.stopped`.
+    func lease() throws -> Frame {
+        condition.lock()
+        defer { condition.unlock() }
+        while true {
+            if stop.isRaised { throw FrameHostError(.stopped, place: name, what: "stopped while waiting for a buffer") }
+            if let record = takeLocked() { return Frame(Lease(record)) }
+            if starvedSince == 0 { starvedSince = clock.now() }
+            waiters += 1
+            condition.wait()
+            waiters -= 1
+        }
+    }
+
+    /// As `lease()`, but gives up with nil as soon as `original` has no other holder.
+    func leaseCopy(unlessUnique original: borrowing Frame) throws -> Frame? {
+        let origin = original.pool
+        origin.uniquenessWaiters.add(1, ordering: .sequentiallyConsistent)
+        defer { origin.uniquenessWaiters.subtract(1, ordering: .sequentiallyConsistent) }
+        condition.lock()
+        defer { condition.unlock() }
+        while true {
+            if original.isUnique { return nil }
+            if stop.isRaised { throw FrameHostError(.stopped, place: name, what: "stopped while waiting for a buffer") }
+            if let record = takeLocked() { return Frame(Lease(record)) }
+            if starvedSince == 0 { starvedSince = clock.now() }
+            waiters += 1
+            condition.wait()
+            waiters -= 1
+        }
+    }
+
+    private func takeLocked() -> UnsafeMutablePointer<LeaseRecord>? {
+        guard let buffer = freeBuffers.popLast() else { return nil }
+        if starvedSince != 0 {
+            starved.store(starved.load(ordering: .relaxed) + clock.now() - starvedSince, ordering: .relaxed)
+            starvedSince = 0
+        }
+        buffers[Int(buffer)].leases.store(1, ordering: .relaxed)
+        if outstanding == 0 { _ = Unmanaged.passRetained(self) }
+        outstanding += 1
+        let record = leases.take(owner: self)
+        record.pointee.buffer = buffer
+        record.pointee.base = base + Int(buffer) * bufferStride
+        record.pointee.byteCount = bufferStride
+        record.pointee.reset(orientation: format.orientation)
+        return record
+    }
+
+    override func share(_ record: UnsafeMutablePointer<LeaseRecord>) -> UnsafeMutablePointer<LeaseRecord> {
+        buffers[Int(record.pointee.buffer)].leases.add(1, ordering: .relaxed)
+        condition.lock()
+        outstanding += 1
+        let other = leases.take(owner: self)
+        other.pointee.buffer = record.pointee.buffer
+        condition.unlock()
+        other.pointee.base = record.pointee.base
+        other.pointee.byteCount = record.pointee.byteCount
+        LeaseRecord.copyHeader(from: record, to: other)
+        if record.pointee.metadataPresent != 0 { layout.copy(from: record, to: other) }
+        return other
+    }
+
+    override func giveBack(_ record: UnsafeMutablePointer<LeaseRecord>) {
+        record.pointee.unkeep()
+        record.pointee.keeper = nil
+        let buffer = record.pointee.buffer
+        condition.lock()
+        let left = buffers[Int(buffer)].leases.subtract(1, ordering: .acquiringAndReleasing).newValue
+        leases.giveBack(record)
+        if left == 0 {
+            freeBuffers.append(buffer)
+            if waiters > 0 { condition.signal() }
+        }
+        outstanding -= 1
+        let isLast = outstanding == 0
+        condition.unlock()
+        if left == 1, uniquenessWaiters.load(ordering: .sequentiallyConsistent) > 0 {
+            for listener in uniquenessListeners { listener.condition.locked { listener.condition.broadcast() } }
+        }
+        if isLast { Unmanaged.passUnretained(self).release() }
+    }
+
+    /// Carries header and metadata from one lease to another of the same chain.
+    func copyMetadata(from source: UnsafeMutablePointer<LeaseRecord>, to target: UnsafeMutablePointer<LeaseRecord>) {
+        LeaseRecord.copyHeader(from: source, to: target)
+        if source.pointee.metadataPresent != 0 { layout.copy(from: source, to: target) }
+    }
+
+    @inline(__always)
+    func isUnique(_ record: UnsafeMutablePointer<LeaseRecord>) -> Bool {
+        buffers[Int(record.pointee.buffer)].leases.load(ordering: .acquiring) == 1
+    }
+
+    // MARK: Watching
+
+    /// [any thread] Buffers that nobody holds.
+    var freeCount: Int { condition.locked { freeBuffers.count } }
+
+    /// [any thread] Milliseconds for which an allocation found no buffer, altogether.
+    var starvedMs: Int {
+        let ended = starved.load(ordering: .relaxed)
+        let since = condition.locked { starvedSince }
+        return Int((ended + (since == 0 ? 0 : clock.now() - since)) / 1_000_000)
+    }
+
+    /// [any thread] When the present lack began, nil when there is none.
+    var starvedSinceTime: Int64? { condition.locked { starvedSince == 0 ? nil : starvedSince } }
+
+    /// [any thread] How often a stage shared more leases than its declaration reserved.
+    var leaseGrowths: Int { condition.locked { leases.growths } }
+
+    /// [control thread] Who holds what: `(holder code, buffer, since)` of every lease that is out.
+    func holders() -> [(holder: Int32, buffer: Int32, since: Int64)] {
+        condition.locked {
+            var result: [(holder: Int32, buffer: Int32, since: Int64)] = []
+            leases.forEachOut {
+                result.append(
+                    ($0.pointee.holder.load(ordering: .relaxed), $0.pointee.buffer, $0.pointee.since.load(ordering: .relaxed)))
+            }
+            return result
+        }
+    }
+
+    /// [control thread] Free buffers and distinct leased ones: ledger law 5 says they add up to `bufferCount`.
+    func census() -> (free: Int, leased: Int) {
+        condition.locked {
+            var seen = Set<Int32>()
+            leases.forEachOut { seen.insert($0.pointee.buffer) }
+            return (freeBuffers.count, seen.count)
+        }
+    }
+}

@@ -1,0 +1,97 @@
+import Synchronization
+
+/// What a lease says of itself: the buffer it holds, the picture's or access unit's header, and who holds it since when.
+///
+/// Lives in memory of its pool, is never moved, and is written by the holder of the lease alone.
+struct LeaseRecord: ~Copyable {
+    /// Who takes the lease back.
+    unowned(unsafe) let owner: LeaseOwner
+    /// Index in the owner's table of leases.
+    let index: Int32
+    /// Index of the buffer (pool) or block (slab) that is held; −1 when the lease is free.
+    var buffer: Int32 = -1
+    /// First byte of the payload.
+    var base: UnsafeMutableRawPointer?
+    /// Bytes of the payload: a whole frame buffer, or what an access unit uses.
+    var byteCount = 0
+
+    var pts = MediaTime.zero
+    var dts = MediaTime.zero
+    var duration = MediaTime.zero
+    /// When the picture was captured (live) or read, on the chain clock.
+    var capturedAt: Int64 = 0
+    var sequenceNumber: UInt64 = 0
+    var orientation = Orientation.up
+    var isKeyframe = false
+    var isDiscontinuity = false
+
+    /// Stage index × 2, +1 while in the queue before it; −1 for nobody. Written by the runner, read by the starvation report.
+    let holder = Atomic<Int32>(-1)
+    /// Chain-clock time at which `holder` changed last.
+    let since = Atomic<Int64>(0)
+    /// The count of the stage that has this lease in hand; set by the runner at each delivery.
+    var keeper: UnsafeMutablePointer<KeeperCell>?
+    /// True when the lease counts in `keeper`: it was handed over for good, or shared by the stage itself.
+    var isKept = false
+    /// One region per metadata slot of the chain.
+    var metadata: UnsafeMutableRawPointer?
+    /// Bit per metadata slot that is set.
+    var metadataPresent: UInt64 = 0
+
+    init(owner: LeaseOwner, index: Int32) {
+        self.owner = owner
+        self.index = index
+    }
+
+    /// Counts the lease as kept by the stage that has it in hand.
+    @inline(__always)
+    mutating func keep() {
+        guard !isKept, let keeper else { return }
+        isKept = true
+        keeper.pointee.kept.add(1, ordering: .relaxed)
+    }
+
+    /// Ends what `keep()` began.
+    @inline(__always)
+    mutating func unkeep() {
+        guard isKept else { return }
+        isKept = false
+        keeper?.pointee.kept.subtract(1, ordering: .relaxed)
+    }
+}
+
+/// How many leases a stage keeps at this moment, and the most it ever kept after a call.
+struct KeeperCell: ~Copyable {
+    let kept = Atomic<Int>(0)
+    let most = Atomic<Int>(0)
+}
+
+/// A pool or slab: what a lease goes back to. Subclassed within Core only.
+class LeaseOwner: @unchecked Sendable {
+    /// [any thread] Takes the lease back; frees its payload when it was the last.
+    func giveBack(_ record: UnsafeMutablePointer<LeaseRecord>) { fatalError("LeaseOwner is abstract") }
+
+    /// [holder's thread] A further lease of the same payload, with the same header and metadata.
+    func share(_ record: UnsafeMutablePointer<LeaseRecord>) -> UnsafeMutablePointer<LeaseRecord> {
+        fatalError("LeaseOwner is abstract")
+    }
+}
+
+/// The right to hold a payload: one owner at a time, moved and never copied. ``Frame`` and ``AccessUnit`` are its public faces.
+struct Lease: ~Copyable, @unchecked Sendable {
+    /// Owned by this value alone until it is given back: the invariant behind `@unchecked Sendable`.
+    let record: UnsafeMutablePointer<LeaseRecord>
+
+    @inline(__always)
+    init(_ record: UnsafeMutablePointer<LeaseRecord>) { self.record = record }
+
+    /// Takes over a lease whose ownership was given up with `release()`.
+    @inline(__always)
+    consuming func release() -> UnsafeMutablePointer<LeaseRecord> {
+        let record = record
+        discard self
+        return record
+    }
+
+    deinit { record.pointee.owner.giveBack(record) }
+}

@@ -1,0 +1,101 @@
+/// The lease records of one pool or slab with their metadata regions: made once, lent and taken back under the owner's lock.
+///
+/// A fixed number of records is made at setup. A stage that shares more often than its declared `hold` allows may use them up; then
+/// the table grows by a block, which is counted (`growths`) and reported as a fault of that stage, never silently.
+struct LeaseTable: ~Copyable {
+    private var blocks: [(base: UnsafeMutablePointer<LeaseRecord>, count: Int)] = []
+    private var metadataBlocks: [UnsafeMutableRawPointer] = []
+    private var free: UnsafeMutablePointer<UnsafeMutablePointer<LeaseRecord>>
+    private var freeCount = 0
+    private(set) var capacity = 0
+    private(set) var growths = 0
+    private let layout: MetadataLayout
+
+    init(layout: MetadataLayout) {
+        self.layout = layout
+        free = .allocate(capacity: 1)
+    }
+
+    /// [control thread, setup] Makes the records; once.
+    mutating func reserve(_ count: Int, owner: LeaseOwner) { grow(by: max(count, 1), owner: owner) }
+
+    private mutating func grow(by count: Int, owner: LeaseOwner) {
+        let block = UnsafeMutablePointer<LeaseRecord>.allocate(capacity: count)
+        let region = UnsafeMutableRawPointer.allocate(byteCount: max(count * layout.byteCount, 1), alignment: 64)
+        let longer = UnsafeMutablePointer<UnsafeMutablePointer<LeaseRecord>>.allocate(capacity: capacity + count)
+        longer.moveInitialize(from: free, count: freeCount)
+        free.deallocate()
+        free = longer
+        for index in 0..<count {
+            (block + index).initialize(to: LeaseRecord(owner: owner, index: Int32(capacity + index)))
+            block[index].metadata = region + index * layout.byteCount
+        }
+        for index in (0..<count).reversed() {
+            (free + freeCount).initialize(to: block + index)
+            freeCount += 1
+        }
+        capacity += count
+        blocks.append((block, count))
+        metadataBlocks.append(region)
+    }
+
+    mutating func take(owner: LeaseOwner) -> UnsafeMutablePointer<LeaseRecord> {
+        if freeCount == 0 {
+            growths += 1
+            grow(by: capacity, owner: owner)
+        }
+        freeCount -= 1
+        return free[freeCount]
+    }
+
+    mutating func giveBack(_ record: UnsafeMutablePointer<LeaseRecord>) {
+        if record.pointee.metadataPresent != 0 { layout.clear(record) }
+        record.pointee.buffer = -1
+        record.pointee.holder.store(-1, ordering: .relaxed)
+        free[freeCount] = record
+        freeCount += 1
+    }
+
+    /// Calls `body` for each lease that is out.
+    func forEachOut(_ body: (UnsafeMutablePointer<LeaseRecord>) -> Void) {
+        for block in blocks {
+            for index in 0..<block.count where block.base[index].buffer >= 0 { body(block.base + index) }
+        }
+    }
+
+    deinit {
+        for block in blocks {
+            block.base.deinitialize(count: block.count)
+            block.base.deallocate()
+        }
+        for region in metadataBlocks { region.deallocate() }
+        free.deallocate()
+    }
+}
+
+extension LeaseRecord {
+    /// A fresh header.
+    mutating func reset(orientation: Orientation) {
+        pts = .zero
+        dts = .zero
+        duration = .zero
+        capturedAt = 0
+        sequenceNumber = 0
+        self.orientation = orientation
+        isKeyframe = false
+        isDiscontinuity = false
+    }
+
+    /// Takes over header and metadata of another lease.
+    @inline(__always)
+    static func copyHeader(from source: UnsafeMutablePointer<LeaseRecord>, to target: UnsafeMutablePointer<LeaseRecord>) {
+        target.pointee.pts = source.pointee.pts
+        target.pointee.dts = source.pointee.dts
+        target.pointee.duration = source.pointee.duration
+        target.pointee.capturedAt = source.pointee.capturedAt
+        target.pointee.sequenceNumber = source.pointee.sequenceNumber
+        target.pointee.orientation = source.pointee.orientation
+        target.pointee.isKeyframe = source.pointee.isKeyframe
+        target.pointee.isDiscontinuity = source.pointee.isDiscontinuity
+    }
+}

@@ -1,0 +1,131 @@
+import Synchronization
+
+/// The memory of the access units one encoder or reader gives: bounded in bytes and units by the plan, shared by count.
+///
+/// Pages are reserved at setup and get memory when first used. One thread allocates; any thread returns.
+final class Slab: LeaseOwner, @unchecked Sendable {
+    private struct Block {
+        var start = 0
+        var count = 0
+        var leases = 0
+    }
+
+    let name: String
+    let byteCount: Int
+    let unitCount: Int
+    private let memory: any FrameMemory
+    private let base: UnsafeMutableRawPointer
+    private let layout: MetadataLayout
+    private let stop: StopSignal
+    let condition = Condition()
+    // Below: under `condition`.
+    private var state: SlabState
+    private var blocks: [Block]
+    private var freeBlocks: [Int32]
+    private var leases: LeaseTable
+    private var outstanding = 0
+    private var waiters = 0
+    private(set) var mostBytes = 0
+
+    /// [control thread]
+    init(
+        name: String, byteCount: Int, unitCount: Int, leasesPerUnit: Int = 4, metadata: MetadataLayout = .none,
+        memory: any FrameMemory = AnonymousMemory(), stop: StopSignal
+    ) throws {
+        self.name = name
+        self.byteCount = SlabState.rounded(byteCount)
+        self.unitCount = unitCount
+        self.memory = memory
+        self.stop = stop
+        layout = metadata
+        leases = LeaseTable(layout: metadata)
+        base = try memory.allocate(byteCount: self.byteCount, touching: false)
+        state = SlabState(byteCount: self.byteCount, mostBlocks: unitCount)
+        blocks = Array(repeating: Block(), count: unitCount)
+        freeBlocks = (0..<Int32(unitCount)).reversed()
+        super.init()
+        leases.reserve(unitCount * max(leasesPerUnit, 1), owner: self)
+        stop.register(condition)
+    }
+
+    deinit { memory.free(base, byteCount: byteCount) }
+
+    /// [allocating thread] Room for one access unit of `count` bytes; waits until there is some.
+    ///
+    /// - Throws: ``FrameHostError`` `.exhausted` for a unit larger than the slab, `.stopped`.
+    func lease(byteCount count: Int) throws -> AccessUnit {
+        guard SlabState.rounded(count) <= byteCount else {
+            throw FrameHostError(
+                .exhausted, place: name,
+                what: "an access unit of \(count) bytes is larger than the \(byteCount) bytes reserved for all of them",
+                remedy: "Lower the bitrate, or raise \"link\": { \"megabytes\": … } of the stage that takes them.")
+        }
+        condition.lock()
+        defer { condition.unlock() }
+        while true {
+            if stop.isRaised { throw FrameHostError(.stopped, place: name, what: "stopped while waiting for room") }
+            if !freeBlocks.isEmpty, let start = state.take(count) {
+                let block = freeBlocks.removeLast()
+                blocks[Int(block)] = Block(start: start, count: count, leases: 1)
+                mostBytes = max(mostBytes, state.usedBytes)
+                if outstanding == 0 { _ = Unmanaged.passRetained(self) }
+                outstanding += 1
+                let record = leases.take(owner: self)
+                record.pointee.buffer = block
+                record.pointee.base = base + start
+                record.pointee.byteCount = count
+                record.pointee.reset(orientation: .up)
+                return AccessUnit(Lease(record))
+            }
+            waiters += 1
+            condition.wait()
+            waiters -= 1
+        }
+    }
+
+    override func share(_ record: UnsafeMutablePointer<LeaseRecord>) -> UnsafeMutablePointer<LeaseRecord> {
+        condition.lock()
+        blocks[Int(record.pointee.buffer)].leases += 1
+        outstanding += 1
+        let other = leases.take(owner: self)
+        other.pointee.buffer = record.pointee.buffer
+        condition.unlock()
+        other.pointee.base = record.pointee.base
+        other.pointee.byteCount = record.pointee.byteCount
+        LeaseRecord.copyHeader(from: record, to: other)
+        if record.pointee.metadataPresent != 0 { layout.copy(from: record, to: other) }
+        return other
+    }
+
+    override func giveBack(_ record: UnsafeMutablePointer<LeaseRecord>) {
+        record.pointee.unkeep()
+        record.pointee.keeper = nil
+        let block = Int(record.pointee.buffer)
+        condition.lock()
+        leases.giveBack(record)
+        blocks[block].leases -= 1
+        if blocks[block].leases == 0 {
+            state.giveBack(start: blocks[block].start, count: blocks[block].count)
+            freeBlocks.append(Int32(block))
+            if waiters > 0 { condition.signal() }
+        }
+        outstanding -= 1
+        let isLast = outstanding == 0
+        condition.unlock()
+        if isLast { Unmanaged.passUnretained(self).release() }
+    }
+
+    /// [any thread] Bytes in use, the most there ever were, and units in use.
+    var usage: (bytes: Int, mostBytes: Int, units: Int) {
+        condition.locked { (state.usedBytes, mostBytes, unitCount - freeBlocks.count) }
+    }
+
+    /// [control thread] Free blocks and distinct leased ones: ledger law 5.
+    func census() -> (free: Int, leased: Int) {
+        condition.locked {
+            var seen = Set<Int32>()
+            leases.forEachOut { seen.insert($0.pointee.buffer) }
+            return (freeBlocks.count, seen.count)
+        }
+    }
+}

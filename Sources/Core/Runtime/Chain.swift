@@ -1,0 +1,321 @@
+import Synchronization
+
+/// A chain that is planned and can be run once.
+///
+/// ```swift
+/// let chain = try Chain(request)          // checks everything, opens nothing
+/// print(chain.plan.notes)
+/// let result = chain.run()                // on the control thread, until it ends
+/// ```
+public final class Chain: @unchecked Sendable {
+    public let plan: ChainPlan
+    public let clock: ChainClock
+    /// The control thread's alone, like all that is not said to be for any thread.
+    let runners: [StageRunner]
+    let queues: [(link: ChainPlan.Link, queue: FrameQueue)]
+    let pools: [FramePool]
+    let slabs: [Slab]
+    private let threads: [ThreadState]
+    private let bodies: [() -> Void]
+    private let stop: StopSignal
+    private let hub: EventHub
+    private let drainNs: Int64
+    private let contexts: [StageContext]
+    private let done = Condition()
+    /// Under `done`'s lock.
+    private var runningThreads = 0
+
+    // Requests from any thread.
+    private let drainRequested = Atomic<Bool>(false)
+    private let stopRequested = Atomic<Bool>(false)
+    private let state = Mutex<State>(.stopped)
+    private let failures = Mutex<[FrameHostError]>([])
+    private let setupStage = Atomic<Int32>(-1)
+
+    /// Where a run is.
+    public enum State: String, Sendable { case stopped, starting, streaming, draining, failed }
+
+    /// How a run ended.
+    public struct Result: Sendable {
+        /// In the order they happened; empty for a run without fault.
+        public var failures: [FrameHostError]
+        /// Stages that did not come back from native code: the process should end without waiting for them.
+        public var abandoned: [String]
+        /// Ledger laws that do not hold; a bug of a stage or of framehost.
+        public var ledgerFaults: [String]
+
+        public var isSuccess: Bool { failures.isEmpty && abandoned.isEmpty && ledgerFaults.isEmpty }
+    }
+
+    /// Plans a chain: all faults at once, nothing opened.
+    ///
+    /// - Parameters:
+    ///   - timed: Measures each stage's time per item (one clock read per boundary).
+    /// - Throws: ``FrameHostErrors``.
+    public init(_ request: ChainRequest, clock: ChainClock = ChainClock(), timed: Bool = false) throws {
+        var builder = ChainBuilder(request, clock: clock)
+        plan = try builder.build()
+        self.clock = clock
+        stop = builder.stop
+        hub = builder.events
+        contexts = builder.contexts
+        drainNs = Int64(request.drainSeconds * 1e9)
+        let assembly = try ChainAssembly(plan: plan, builder: builder, clock: clock, timed: timed)
+        runners = assembly.runners
+        queues = assembly.queues
+        pools = assembly.pools
+        slabs = assembly.slabs
+        threads = assembly.threads
+        bodies = assembly.bodies
+        for runner in runners { runner.onFailure = { [unowned self] in self.stageFailed($0, $1) } }
+    }
+
+    // MARK: Any thread
+
+    /// Ends the sources and lets what is under way finish.
+    public func drain() { drainRequested.store(true, ordering: .releasing) ; done.locked { done.broadcast() } }
+
+    /// Ends every wait of ours at once. Stages still close what they opened.
+    public func cancel() {
+        stopRequested.store(true, ordering: .releasing)
+        stop.raise()
+        done.locked { done.broadcast() }
+    }
+
+    public var currentState: State { state.withLock { $0 } }
+
+    /// The stage whose setup the control thread is in, by id; for a caller that waits in vain.
+    public var stageInSetup: String? {
+        let index = setupStage.load(ordering: .acquiring)
+        return index < 0 ? nil : runners[Int(index)].title
+    }
+
+    /// All events since the last call, and how many were lost because nobody asked in time.
+    public func takeEvents() -> (events: [Event], lost: Int) { hub.drain() }
+
+    /// Sends a command to a stage; the answer comes as an event `command-answered`.
+    ///
+    /// - Parameter tag: Given back in the answer.
+    public func send(stage id: String, command: String, arguments: JSONNode = JSONNode(.object([])), tag: JSONNode? = nil) {
+        guard let runner = runner(id, tag) else { return }
+        guard runner.info.commands.contains(where: { $0.name == command }) else {
+            let names = runner.info.commands.map(\.name)
+            let near = Suggestion.nearest(to: command, in: names).map { "Did you mean '\($0)'?" }
+            answer(
+                id, tag,
+                error: FrameHostError(
+                    .invalidConfiguration, place: id, what: "\(runner.info.id) has no command '\(command)'",
+                    remedy: near ?? (names.isEmpty ? "It has none." : "It has \(quotedList(names)).")))
+            return
+        }
+        post(runner, tag) { try runner.instance.stage.command(command, arguments: arguments) }
+    }
+
+    /// Changes live options of a stage, all or none; the answer comes as an event `command-answered`.
+    public func set(stage id: String, options: [JSONNode.Member], tag: JSONNode? = nil) {
+        guard let runner = runner(id, tag) else { return }
+        post(runner, tag) { try runner.instance.set(options) { key, _ in "\(id).\(key)" } }
+    }
+
+    private func runner(_ id: String, _ tag: JSONNode?) -> StageRunner? {
+        if let runner = runners.first(where: { $0.id == id }) { return runner }
+        let near = Suggestion.nearest(to: id, in: runners.map(\.id)).map { "Did you mean '\($0)'?" }
+        answer(
+            id, tag,
+            error: FrameHostError(
+                .invalidConfiguration, place: id, what: "no such stage",
+                remedy: near ?? "The chain has \(quotedList(runners.map(\.id)))."))
+        return nil
+    }
+
+    private func post(_ runner: StageRunner, _ tag: JSONNode?, _ action: @escaping () throws -> Void) {
+        let letter = { [self] in
+            let frame = runner.taken.value + runner.made.value == 0 ? 0 : runner.lastSequence + 1
+            do {
+                try action()
+                answer(runner.id, tag, frame: frame)
+            } catch {
+                answer(runner.id, tag, error: error)
+            }
+        }
+        guard !runner.thread.finished.load(ordering: .acquiring), runner.thread.post(letter) else {
+            answer(
+                runner.id, tag,
+                error: FrameHostError(
+                    .unavailable, place: runner.id, what: "the stage has ended or does not read its commands",
+                    remedy: "Send commands while the chain runs."))
+            return
+        }
+    }
+
+    private func answer(_ stage: String, _ tag: JSONNode?, frame: UInt64? = nil, error: (any Error)? = nil) {
+        var members = [JSONNode.Member(key: "ok", value: JSONNode(.bool(error == nil)))]
+        if let tag { members.append(JSONNode.Member(key: "tag", value: tag)) }
+        if let frame { members.append(JSONNode.Member(key: "frame", value: JSONNode(.number(String(frame))))) }
+        let text: String
+        if let error {
+            text = (error as? FrameHostErrors)?.description ?? FrameHostError.wrap(error).description
+            members.append(JSONNode.Member(key: "error", value: JSONNode(.string(text))))
+        } else {
+            text = "\(stage): takes effect at frame \(frame ?? 0)."
+        }
+        hub.post(
+            Event(
+                name: "command-answered", stage: stage, level: error == nil ? .info : .warning, text: text,
+                details: JSONNode(.object(members)), time: clock.now()))
+    }
+
+    // MARK: Control thread
+
+    /// Runs the chain to its end. `tick` is called about every 50 ms, and once at the end.
+    public func run(tick: () -> Void = {}) -> Result {
+        setState(.starting, "starting")
+        var started: [StageRunner] = []
+        for runner in runners.reversed() {
+            guard !stop.isRaised, !drainRequested.load(ordering: .acquiring) else { break }
+            setupStage.store(Int32(runner.index), ordering: .releasing)
+            do {
+                started.append(runner)
+                try runner.instance.stage.start()
+            } catch {
+                failures.withLock { $0.append(.wrap(error, place: runner.title)) }
+                break
+            }
+        }
+        setupStage.store(-1, ordering: .releasing)
+        guard started.count == runners.count, failures.withLock({ $0.isEmpty }), !stop.isRaised else {
+            for runner in started { runner.stop() }
+            return finish(abandoned: [], tick)
+        }
+        return stream(tick)
+    }
+
+    private func stream(_ tick: () -> Void) -> Result {
+        runningThreads = threads.count
+        setState(.streaming, "streaming")
+        for (index, thread) in threads.enumerated().reversed() {
+            do {
+                try StageThread.start(name: thread.name) { [self] in
+                    bodies[index]()
+                    thread.inside.store(-1, ordering: .relaxed)
+                    thread.finished.store(true, ordering: .releasing)
+                    done.locked {
+                        runningThreads -= 1
+                        done.broadcast()
+                    }
+                }
+            } catch {
+                failures.withLock { $0.append(.wrap(error)) }
+                thread.finished.store(true, ordering: .releasing)
+                done.locked { runningThreads -= 1 }
+                stop.raise()
+            }
+        }
+        let abandoned = watch(tick)
+        return finish(abandoned: abandoned, tick)
+    }
+
+    /// Waits for all threads, looking after the run; returns the stages that did not come back.
+    private func watch(_ tick: () -> Void) -> [String] {
+        var watcher = StarvationWatch()
+        var drainDeadline: Int64?
+        var stopDeadline: Int64?
+        while true {
+            tick()
+            if isOver(within: 50_000_000) { return [] }
+            let now = systemNow()
+            if drainDeadline == nil, drainRequested.load(ordering: .acquiring) {
+                drainDeadline = now + drainNs
+                setState(.draining, "draining: sources end, the rest finishes within \(text(seconds: Double(drainNs) / 1e9)) s")
+                for context in contexts { context.requestEnd() }
+            }
+            if let drainDeadline, now >= drainDeadline, !stop.isRaised {
+                let stuck = unfinished()
+                failures.withLock {
+                    $0.append(
+                        FrameHostError(
+                            .exhausted, what: "the drain did not finish in \(text(seconds: Double(drainNs) / 1e9)) s: \(stuck.joined(separator: ", ")) still at work",
+                            remedy: "Raise \"drainSeconds\" in the chain file if they need longer."))
+                }
+                stop.raise()
+            }
+            if stop.isRaised {
+                if let stopDeadline, now >= stopDeadline { return abandon() }
+                stopDeadline = stopDeadline ?? now + 1_000_000_000
+                continue
+            }
+            watcher.look(at: self, hub)
+        }
+    }
+
+    /// The processor's time: deadlines for people hold under a simulated clock as well.
+    private func systemNow() -> Int64 { ChainClock.system.now() }
+
+    private func isOver(within ns: Int64) -> Bool {
+        let deadline = systemNow() + ns
+        let wasDraining = drainRequested.load(ordering: .relaxed)
+        let wasStopped = stop.isRaised
+        return done.locked {
+            while runningThreads > 0, systemNow() < deadline {
+                if drainRequested.load(ordering: .relaxed) != wasDraining || stop.isRaised != wasStopped { break }
+                done.wait(until: deadline)
+            }
+            return runningThreads == 0
+        }
+    }
+
+    private func unfinished() -> [String] {
+        threads.filter { !$0.finished.load(ordering: .acquiring) }.map { thread in
+            let inside = Int(thread.inside.load(ordering: .relaxed))
+            return inside >= 0 ? runners[inside].title : thread.name
+        }
+    }
+
+    private func abandon() -> [String] {
+        let stuck = unfinished()
+        for name in stuck {
+            hub.post(
+                Event(
+                    name: "stage-abandoned", level: .error,
+                    text: "\(name) did not come back within 1 s of stop: abandoned, its buffers are quarantined.",
+                    time: clock.now()))
+        }
+        return stuck
+    }
+
+    private func finish(abandoned: [String], _ tick: () -> Void) -> Result {
+        let wasCancelled = stop.isRaised
+        stop.raise()
+        for (_, queue) in queues { queue.discardAll(.stopped) }
+        let found = failures.withLock { $0 }
+        let faults = abandoned.isEmpty ? ledgerFaults(afterDrain: !wasCancelled && found.isEmpty) : []
+        for fault in faults {
+            hub.post(Event(name: "ledger-fault", level: .error, text: fault, time: clock.now()))
+        }
+        let failed = !found.isEmpty || !abandoned.isEmpty || !faults.isEmpty
+        setState(failed ? .failed : .stopped, failed ? "failed" : "stopped")
+        tick()
+        return Result(failures: found, abandoned: abandoned, ledgerFaults: faults)
+    }
+
+    private func setState(_ next: State, _ text: String) {
+        state.withLock { $0 = next }
+        hub.post(
+            Event(
+                name: "state", text: "chain: \(text).", details: ["state": JSONNode(.string(next.rawValue))], time: clock.now()))
+    }
+
+    private func stageFailed(_ runner: StageRunner, _ error: FrameHostError) {
+        failures.withLock { $0.append(error) }
+        hub.post(
+            Event(
+                name: "stage-failed", stage: runner.id, level: .error, text: error.description,
+                details: ["code": JSONNode(.string(error.code.rawValue))], time: clock.now()))
+        if runner.onError == .stop { drain() }
+    }
+}
+
+extension ChainClock {
+    /// The system's monotonic clock.
+    static let system = ChainClock()
+}

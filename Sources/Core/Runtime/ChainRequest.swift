@@ -1,0 +1,71 @@
+/// A chain as its file asks for it: stages by kind, options unread, links as written. Host makes one from a ``JSONNode``.
+public struct ChainRequest: Sendable {
+    /// The file's name as the user wrote it; the beginning of every fault's place.
+    public var file: String
+    /// The folder that relative paths are meant from.
+    public var folder: String
+    public var stages: [StageRequest]
+    /// Buffers written down for a stage's output pool, by index of the stage.
+    public var buffers: [Int: Int] = [:]
+    /// Longest time a drain may take, in seconds.
+    public var drainSeconds = 10.0
+    /// Stages the planner may insert where two formats do not fit, best first.
+    public var converters: [StageType] = []
+
+    public init(file: String, folder: String, stages: [StageRequest]) {
+        self.file = file
+        self.folder = folder
+        self.stages = stages
+    }
+}
+
+/// One stage of a ``ChainRequest``.
+public struct StageRequest: Sendable {
+    public var id: String
+    public var type: StageType
+    /// The members that are options.
+    public var options: [JSONNode.Member]
+    /// Index of the stage each input comes from; empty for a source.
+    public var from: [Int]
+    public var link: LinkRequest
+    public var onError: OnError
+    /// Index in the chain file; the same for a converter and the stage it was inserted before.
+    public var fileIndex: Int
+    /// Where the stage begins in the file.
+    public var place: TextPlace
+    /// Where `from` (or the stage) stands.
+    public var fromPlace: TextPlace
+
+    public init(
+        id: String, type: StageType, options: [JSONNode.Member] = [], from: [Int] = [], link: LinkRequest = LinkRequest(),
+        onError: OnError = .stop, fileIndex: Int = 0, place: TextPlace = TextPlace(line: 0, column: 0),
+        fromPlace: TextPlace = TextPlace(line: 0, column: 0)
+    ) {
+        self.id = id
+        self.type = type
+        self.options = options
+        self.from = from
+        self.link = link
+        self.onError = onError
+        self.fileIndex = fileIndex
+        self.place = place
+        self.fromPlace = fromPlace
+    }
+}
+
+/// What a person wrote about a stage's input link; what is nil the planner decides.
+public struct LinkRequest: Sendable, Equatable {
+    public var queue: Int?
+    public var whenFull: DropPolicy?
+    /// Access units: longest span queued, seconds.
+    public var seconds: Double?
+    /// Access units: most bytes queued, 10^6 bytes.
+    public var megabytes: Double?
+
+    public init(queue: Int? = nil, whenFull: DropPolicy? = nil, seconds: Double? = nil, megabytes: Double? = nil) {
+        self.queue = queue
+        self.whenFull = whenFull
+        self.seconds = seconds
+        self.megabytes = megabytes
+    }
+}

@@ -1,0 +1,71 @@
+/// Something that happened: a log line for people, a JSON line for programs.
+public struct Event: Sendable {
+    public enum Level: String, Sendable, Comparable {
+        case debug, info, warning, error
+
+        public static func < (a: Level, b: Level) -> Bool { a.rank < b.rank }
+        private var rank: Int {
+            switch self {
+            case .debug: 0
+            case .info: 1
+            case .warning: 2
+            case .error: 3
+            }
+        }
+    }
+
+    /// Kebab-case: `recording-did-start`, `out-of-buffers`.
+    public var name: String
+    /// Whose it is; nil for the chain's own.
+    public var stage: String?
+    public var level: Level
+    /// One sentence for people.
+    public var text: String
+    /// A JSON object with what a program needs.
+    public var details: JSONNode
+    /// Chain clock, nanoseconds.
+    public var time: Int64
+
+    public init(
+        name: String, stage: String? = nil, level: Level = .info, text: String,
+        details: JSONNode = JSONNode(.object([])), time: Int64
+    ) {
+        self.name = name
+        self.stage = stage
+        self.level = level
+        self.text = text
+        self.details = details
+        self.time = time
+    }
+}
+
+/// A bounded mailbox of events from every thread to the control thread. When it is full the oldest go, counted.
+final class EventHub: @unchecked Sendable {
+    static let mostEvents = 4096
+    private let condition = Condition()
+    // Below: under `condition`.
+    private var events: [Event] = []
+    private var lost = 0
+
+    /// [any thread] Never waits for a reader.
+    func post(_ event: Event) {
+        condition.locked {
+            if events.count >= Self.mostEvents {
+                events.removeFirst(Self.mostEvents / 4)
+                lost += Self.mostEvents / 4
+            }
+            events.append(event)
+        }
+    }
+
+    /// [control thread] All events since the last call, and how many were lost.
+    func drain() -> (events: [Event], lost: Int) {
+        condition.locked {
+            defer {
+                events.removeAll(keepingCapacity: true)
+                lost = 0
+            }
+            return (events, lost)
+        }
+    }
+}

@@ -1,0 +1,74 @@
+/// Stages that run one after the other on one thread: filters, then at most one stage that is none.
+///
+/// The loop every frame takes. Filters are visited without a call between them; the last stage, if it gives something on, does so
+/// through its ``Output``.
+final class InlineRun {
+    private let filters: [StageRunner]
+    /// The same, without reference counting in the loop; `filters` keeps them alive.
+    private let cells: UnsafeMutablePointer<Unmanaged<StageRunner>>
+    /// A transform, join or sink that ends the run; nil when the last filter's output has other links than one inline.
+    let last: StageRunner?
+    private let lastFilter: StageRunner?
+    private let clock: ChainClock
+    private let isTimed: Bool
+
+    init(filters: [StageRunner], last: StageRunner?, clock: ChainClock, isTimed: Bool) {
+        self.filters = filters
+        self.last = last
+        self.clock = clock
+        self.isTimed = isTimed
+        lastFilter = filters.last
+        cells = .allocate(capacity: max(filters.count, 1))
+        for (index, filter) in filters.enumerated() { (cells + index).initialize(to: Unmanaged.passUnretained(filter)) }
+    }
+
+    deinit { cells.deallocate() }
+
+    /// The stages of this run in order.
+    var stages: [StageRunner] { filters + (last.map { [$0] } ?? []) }
+
+    /// [stage thread] Takes one item through the run; false when the run of the chain was stopped.
+    func receive(_ lease: consuming Lease) -> Bool {
+        var time = isTimed ? clock.now() : 0
+        let count = filters.count
+        if count == 0 { return finish(lease, &time) }
+        var frame = Frame(lease)
+        var index = 0
+        while index < count {
+            let outcome = cells[index]._withUnsafeGuaranteedRef { $0.filter(&frame) }
+            if isTimed { cells[index]._withUnsafeGuaranteedRef { $0.addTime(&time) } }
+            guard outcome == .forward else {
+                let pts = frame.pts.nanoseconds
+                announceNothing(upTo: pts, after: index)
+                return outcome != .stopped
+            }
+            index += 1
+        }
+        return finish(frame.release(), &time)
+    }
+
+    private func finish(_ lease: consuming Lease, _ time: inout Int64) -> Bool {
+        guard let last else {
+            guard let lastFilter, let output = lastFilter.output else { return true }
+            // `filter` has counted the frame as emitted.
+            return output.sendCounted(lease)
+        }
+        if !filters.isEmpty || last.kind != .join { lease.record.pointee.holder.store(last.holderCode, ordering: .relaxed) }
+        let goesOn = last.accept(lease, since: time)
+        if isTimed { last.addTime(&time) }
+        return goesOn
+    }
+
+    /// A filter at `index` dropped what had time `pts`.
+    func announceNothing(upTo pts: Int64, after index: Int) {
+        guard let output = (last ?? lastFilter)?.output, output.announcesGaps else { return }
+        if let last, last.heldNow > 0 { return }
+        output.announceNothing(upTo: pts)
+    }
+
+    /// [stage thread] No item follows: drains each stage in order, then what lies behind.
+    func end() {
+        last?.drain()
+        (last ?? lastFilter)?.output?.end()
+    }
+}

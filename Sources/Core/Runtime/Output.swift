@@ -1,0 +1,223 @@
+/// A stage's output: where it gets frames and access units from, and hands them on.
+///
+/// Belongs to the stage's thread. Sending may wait (a full queue, an empty pool); `stop` ends every such wait with an error of code
+/// `.stopped`, which a stage lets through.
+public final class Output {
+    /// Whether an item answers one that came in, or is the stage's own.
+    public enum Origin: Sendable {
+        case answer
+        /// Without a one-to-one parent: a repeat, a slate.
+        case made
+    }
+
+    unowned let stage: StageRunner
+    let room: RoomGate
+    var links: [LinkEnd] = []
+    var pool: FramePool?
+    var slab: Slab?
+    /// True when a join somewhere behind waits for every item, so that drops are announced.
+    var announcesGaps = false
+    private var pending: UnsafeMutablePointer<UnsafeMutablePointer<LeaseRecord>?>?
+
+    init(stage: StageRunner, stop: StopSignal) {
+        self.stage = stage
+        room = RoomGate(stop: stop)
+    }
+
+    deinit { pending?.deallocate() }
+
+    /// [control thread, once all links are there]
+    func prepare() {
+        guard links.count > 1 else { return }
+        pending = .allocate(capacity: links.count)
+        pending!.initialize(repeating: nil, count: links.count)
+    }
+
+    // MARK: Making
+
+    /// A frame to fill. Waits for a free buffer, except in a live source: nil there means that none is free, and the picture is
+    /// lost (counted as `noBuffer`).
+    ///
+    /// - Throws: ``FrameHostError`` `.stopped`.
+    public func makeFrame() throws -> Frame? {
+        guard let pool else {
+            throw FrameHostError(.broken, place: stage.id, what: "this stage has no pool: its output is not raw video of its own")
+        }
+        if stage.demand.isLive {
+            guard let frame = pool.tryLease() else {
+                stage.made.add()
+                stage.countDrop(.noBuffer)
+                return nil
+            }
+            frame.record.pointee.holder.store(stage.holderCode, ordering: .relaxed)
+            return frame
+        }
+        let frame = try pool.lease()
+        frame.record.pointee.holder.store(stage.holderCode, ordering: .relaxed)
+        return frame
+    }
+
+    /// An access unit of `byteCount` bytes to fill. Waits for room.
+    ///
+    /// - Throws: ``FrameHostError`` `.stopped`, or `.exhausted` when it is larger than all that is reserved.
+    public func makeAccessUnit(byteCount: Int) throws -> AccessUnit {
+        guard let slab else {
+            throw FrameHostError(.broken, place: stage.id, what: "this stage has no slab: its output is not access units")
+        }
+        let unit = try slab.lease(byteCount: byteCount)
+        unit.record.pointee.holder.store(stage.holderCode, ordering: .relaxed)
+        return unit
+    }
+
+    // MARK: Sending
+
+    /// Hands a frame on to every link.
+    public func emit(_ frame: consuming Frame, as origin: Origin = .answer) throws {
+        try emit(frame.release(), origin)
+    }
+
+    /// Hands an access unit on to every link.
+    public func emit(_ unit: consuming AccessUnit, as origin: Origin = .answer) throws {
+        try emit(unit.release(), origin)
+    }
+
+    /// Says that an item which came in is answered by nothing.
+    public func drop(_ reason: DropReason) { stage.countDrop(reason) }
+
+    private func emit(_ lease: consuming Lease, _ origin: Origin) throws {
+        let record = lease.record
+        if stage.kind == .source {
+            record.pointee.sequenceNumber = UInt64(stage.made.value)
+            if record.pointee.capturedAt == 0 { record.pointee.capturedAt = stage.clock.now() }
+            stage.made.add()
+        } else if origin == .made {
+            stage.made.add()
+        }
+        stage.lastSequence = record.pointee.sequenceNumber
+        guard send(lease) else {
+            throw FrameHostError(.stopped, place: stage.id, what: "stopped while handing on")
+        }
+    }
+
+    /// False when the run was stopped.
+    @inline(__always)
+    func send(_ lease: consuming Lease) -> Bool {
+        stage.emitted.add()
+        return sendCounted(lease)
+    }
+
+    /// As `send`, for a filter's frame, which is counted already.
+    @inline(__always)
+    func sendCounted(_ lease: consuming Lease) -> Bool {
+        lease.record.pointee.unkeep()
+        if links.count == 1 { return links[0].send(lease, mayWait: !stage.demand.isLive, room: room, now: stage.clock) }
+        return fork(lease)
+    }
+
+    private func fork(_ lease: consuming Lease) -> Bool {
+        guard !links.isEmpty, let pending else {
+            stage.unconnected.add()
+            return true
+        }
+        let record = lease.release()
+        pending[0] = record
+        for index in 1..<links.count {
+            let other = record.pointee.owner.share(record)
+            other.pointee.keeper = nil
+            pending[index] = other
+        }
+        stage.copies.add(links.count - 1)
+        let mayWait = !stage.demand.isLive
+        while true {
+            let version = room.version
+            var waits = false
+            for index in 0..<links.count {
+                guard let record = pending[index] else { continue }
+                if let back = links[index].offer(Lease(record), mayWait: mayWait) {
+                    pending[index] = back.release()
+                    links[index].markStalled(stage.clock)
+                    waits = true
+                } else {
+                    links[index].markMoving()
+                    pending[index] = nil
+                }
+            }
+            if !waits { return true }
+            guard room.wait(after: version) else { break }
+        }
+        for index in 0..<links.count {
+            if let record = pending[index] { links[index].refuseStopped(Lease(record)) }
+            pending[index] = nil
+        }
+        return false
+    }
+
+    /// Tells joins behind that nothing up to `pts` will come.
+    func announceNothing(upTo pts: Int64) {
+        guard announcesGaps else { return }
+        for link in links { link.announceNothing(upTo: pts) }
+    }
+
+    /// No item follows: drains what runs inline behind, ends the queues.
+    func end() { for link in links { link.end() } }
+}
+
+/// One end of a link, as its producer sees it: a queue, or a consumer that runs on this thread.
+final class LinkEnd {
+    let queue: FrameQueue?
+    let inline: InlineRun?
+
+    init(queue: FrameQueue) {
+        self.queue = queue
+        inline = nil
+    }
+
+    init(inline: InlineRun) {
+        queue = nil
+        self.inline = inline
+    }
+
+    /// Hands an item on and waits where the policy says so; false when the run was stopped.
+    @inline(__always)
+    func send(_ lease: consuming Lease, mayWait: Bool, room: RoomGate, now clock: ChainClock) -> Bool {
+        if let inline { return inline.receive(lease) }
+        return sendQueued(lease, mayWait: mayWait, room: room, clock)
+    }
+
+    private func sendQueued(_ lease: consuming Lease, mayWait: Bool, room: RoomGate, _ clock: ChainClock) -> Bool {
+        let queue = queue!
+        let record = lease.release()
+        record.pointee.since.store(clock.now(), ordering: .relaxed)
+        var version = room.version
+        guard let first = queue.offer(Lease(record), mayWait: mayWait) else { return true }
+        var waiting = first.release()
+        queue.stalledSince.store(clock.now(), ordering: .relaxed)
+        while room.wait(after: version) {
+            version = room.version
+            guard let back = queue.offer(Lease(waiting), mayWait: mayWait) else {
+                queue.stalledSince.store(0, ordering: .relaxed)
+                return true
+            }
+            waiting = back.release()
+        }
+        queue.refuseStopped(Lease(waiting))
+        return false
+    }
+
+    func offer(_ lease: consuming Lease, mayWait: Bool) -> Lease? { queue!.offer(lease, mayWait: mayWait) }
+    func refuseStopped(_ lease: consuming Lease) { queue!.refuseStopped(lease) }
+
+    func markStalled(_ clock: ChainClock) {
+        if queue!.stalledSince.load(ordering: .relaxed) == 0 { queue!.stalledSince.store(clock.now(), ordering: .relaxed) }
+    }
+
+    func markMoving() { queue!.stalledSince.store(0, ordering: .relaxed) }
+
+    func announceNothing(upTo pts: Int64) {
+        if let queue { queue.announceNothing(upTo: pts) } else { inline!.announceNothing(upTo: pts, after: -1) }
+    }
+
+    func end() {
+        if let queue { queue.end() } else { inline!.end() }
+    }
+}

@@ -1,0 +1,361 @@
+import Synchronization
+
+/// One stage of a running chain: calls it, counts for it, catches its errors.
+///
+/// Belongs to one stage thread from `start` on; counters and atomics are read by the control thread. `@unchecked Sendable` for that
+/// reason.
+final class StageRunner: @unchecked Sendable {
+    enum FilterOutcome { case forward, dropped, stopped }
+
+    let index: Int
+    let id: String
+    let info: StageInfo
+    let kind: StageKind
+    let instance: StageInstance
+    let context: StageContext
+    let clock: ChainClock
+    let onError: OnError
+    var demand: StageDemand
+
+    /// Present unless the stage gives nothing on.
+    var output: Output?
+    /// Copies for a writer whose input is shared.
+    var copyPool: FramePool?
+    /// Tells the chain that this stage has failed.
+    var onFailure: ((StageRunner, FrameHostError) -> Void)?
+    /// The thread it runs on.
+    var thread: ThreadState!
+    var inputs: JoinInputs?
+
+    // The stage by its kind; exactly one is set.
+    private let asFilter: (any Filter)?
+    private let asTransform: (any Transform)?
+    private let asJoin: (any Join)?
+    private let asSink: (any Sink)?
+    let asSource: (any Source)?
+    private let modifies: Bool
+
+    // Counters: written by the stage thread.
+    let taken = Counter()
+    let made = Counter()
+    let emitted = Counter()
+    let delivered = Counter()
+    let merged = Counter()
+    let idle = Counter()
+    let unconnected = Counter()
+    /// Further leases made at this stage's fork.
+    let copies = Counter()
+    /// Pictures whose pixels were copied so that this stage could write.
+    let pixelCopies = Counter()
+    private let dropped: UnsafeMutablePointer<Counter>
+    /// Items accepted and unanswered by the stage's own count, read after each call.
+    private let held = Atomic<Int>(0)
+    let keeper: UnsafeMutablePointer<KeeperCell>
+    let histogram: Histogram?
+    /// The stage thread's alone.
+    var lastSequence: UInt64 = 0
+    private var hasReportedHold = false
+    private let failed = Atomic<Bool>(false)
+    private var hasStopped = false
+
+    init(
+        index: Int, id: String, info: StageInfo, kind: StageKind, instance: StageInstance, context: StageContext,
+        onError: OnError, isTimed: Bool
+    ) {
+        self.index = index
+        self.id = id
+        self.info = info
+        self.kind = kind
+        self.instance = instance
+        self.context = context
+        self.onError = onError
+        clock = context.clock
+        demand = instance.stage.demand
+        asSource = instance.stage as? any Source
+        asFilter = instance.stage as? any Filter
+        asTransform = instance.stage as? any Transform
+        asJoin = instance.stage as? any Join
+        asSink = instance.stage as? any Sink
+        modifies = demand.access == .modify
+        dropped = .allocate(capacity: DropReason.allCases.count)
+        for reason in DropReason.allCases { (dropped + reason.rawValue).initialize(to: Counter()) }
+        keeper = .allocate(capacity: 1)
+        keeper.initialize(to: KeeperCell())
+        histogram = isTimed ? Histogram() : nil
+    }
+
+    deinit {
+        dropped.deinitialize(count: DropReason.allCases.count)
+        dropped.deallocate()
+        // A quarantined lease may still point here: then the cell stays for good.
+        if keeper.pointee.kept.load(ordering: .relaxed) == 0 {
+            keeper.deinitialize(count: 1)
+            keeper.deallocate()
+        }
+    }
+
+    /// What ``LeaseRecord/holder`` says while this stage has a lease; one more while it waits in the queue before it.
+    var holderCode: Int32 { Int32(index) &* 2 }
+    var hasFailed: Bool { failed.load(ordering: .acquiring) }
+    var heldNow: Int { held.load(ordering: .acquiring) }
+    var keptNow: Int { keeper.pointee.kept.load(ordering: .relaxed) }
+    var mostKept: Int { keeper.pointee.most.load(ordering: .relaxed) }
+
+    /// `cam (v4l2-source)`.
+    var title: String { "\(id) (\(info.id))" }
+
+    @inline(__always)
+    func countDrop(_ reason: DropReason) { dropped[reason.rawValue].add() }
+
+    func dropCount(_ reason: DropReason) -> Int { dropped[reason.rawValue].value }
+
+    @inline(__always)
+    func addTime(_ time: inout Int64) {
+        let now = clock.now()
+        histogram?.add(nanoseconds: now &- time)
+        time = now
+    }
+
+    // MARK: Items
+
+    /// [stage thread] One frame through a filter.
+    @inline(__always)
+    func filter(_ frame: inout Frame) -> FilterOutcome {
+        taken.add()
+        frame.record.pointee.holder.store(holderCode, ordering: .relaxed)
+        frame.record.pointee.keeper = keeper
+        if failed.load(ordering: .relaxed) {
+            countDrop(.failed)
+            return .dropped
+        }
+        do {
+            if modifies, !frame.isUnique { try makeWritable(&frame) }
+            thread.inside.store(Int32(index), ordering: .relaxed)
+            let sequence = frame.sequenceNumber
+            let verdict = try asFilter.unsafelyUnwrapped.process(&frame)
+            lastSequence = sequence
+            if demand.hold > 0 || keptNow > 0 { checkHold() }
+            frame.record.pointee.unkeep()
+            switch verdict {
+            case .forward:
+                emitted.add()
+                return .forward
+            case .drop(let reason):
+                countDrop(reason)
+                return .dropped
+            }
+        } catch {
+            let wasStopped = isStop(error)
+            countDrop(wasStopped ? .stopped : .failed)
+            if !wasStopped { fail(error, sequence: frame.sequenceNumber, pts: frame.pts) }
+            return wasStopped ? .stopped : .dropped
+        }
+    }
+
+    /// Puts a copy in place of a frame that others hold, unless they let go first.
+    private func makeWritable(_ frame: inout Frame) throws {
+        guard let copyPool else {
+            throw FrameHostError(
+                .broken, what: "the frame is shared and the plan foresaw no copies",
+                remedy: "Report this: the plan should have seen the other holder.")
+        }
+        guard var copy = try copyPool.leaseCopy(unlessUnique: frame) else { return }
+        copy.copyPixels(from: frame)
+        copy.copyProperties(from: frame)
+        copy.record.pointee.holder.store(holderCode, ordering: .relaxed)
+        copy.record.pointee.keeper = keeper
+        pixelCopies.add()
+        swap(&frame, &copy)
+    }
+
+    /// [stage thread] One item into a transform or sink; false when the run was stopped.
+    func accept(_ lease: consuming Lease, since time: Int64) -> Bool {
+        taken.add()
+        let record = lease.record
+        let sequence = record.pointee.sequenceNumber
+        let pts = record.pointee.pts
+        if failed.load(ordering: .relaxed) {
+            countDrop(.failed)
+            output?.announceNothing(upTo: pts.nanoseconds)
+            return true
+        }
+        record.pointee.keeper = keeper
+        record.pointee.keep()
+        record.pointee.since.store(time != 0 ? time : clock.now(), ordering: .relaxed)
+        thread.inside.store(Int32(index), ordering: .relaxed)
+        do {
+            let isFrame = !(record.pointee.owner is Slab)
+            if let asSink {
+                let verdict = try isFrame ? asSink.consume(.frame(Frame(lease))) : asSink.consume(.accessUnit(AccessUnit(lease)))
+                switch verdict {
+                case .delivered: delivered.add()
+                case .idle: idle.add()
+                case .dropped(let reason): countDrop(reason)
+                }
+            } else if let asTransform, let output {
+                let emittedBefore = emitted.value
+                try isFrame
+                    ? asTransform.process(.frame(Frame(lease)), output)
+                    : asTransform.process(.accessUnit(AccessUnit(lease)), output)
+                held.store(asTransform.held, ordering: .releasing)
+                if output.announcesGaps, emitted.value == emittedBefore, heldNow == 0 {
+                    output.announceNothing(upTo: pts.nanoseconds)
+                }
+            }
+            lastSequence = sequence
+            checkHold()
+            return true
+        } catch {
+            if isStop(error) {
+                // The item in hand: an emission that was stopped has counted itself at its link.
+                settleAfterStop()
+                return false
+            }
+            if let asTransform { held.store(asTransform.held, ordering: .releasing) }
+            countDrop(.failed)
+            fail(error, sequence: sequence, pts: pts)
+            output?.announceNothing(upTo: pts.nanoseconds)
+            return true
+        }
+    }
+
+    /// [stage thread] One item of each input into a join; false when the run was stopped.
+    func merge(_ inputs: JoinInputs) -> Bool {
+        guard let asJoin, let output else { return true }
+        let count = inputs.present
+        let pts = inputs.pts
+        taken.add(count)
+        if failed.load(ordering: .relaxed) {
+            for _ in 0..<count { countDrop(.failed) }
+            inputs.releaseAll()
+            output.announceNothing(upTo: pts)
+            return true
+        }
+        inputs.mark(keeper: keeper, holder: holderCode, now: clock.now())
+        thread.inside.store(Int32(index), ordering: .relaxed)
+        let before = histogram == nil ? 0 : clock.now()
+        defer {
+            if histogram != nil {
+                var time = before
+                addTime(&time)
+            }
+        }
+        do {
+            let emittedBefore = emitted.value
+            merged.add(count - 1)
+            try asJoin.merge(inputs, output)
+            inputs.releaseAll()
+            if emitted.value == emittedBefore { output.announceNothing(upTo: pts) }
+            checkHold()
+            return true
+        } catch {
+            inputs.releaseAll()
+            if isStop(error) {
+                settleAfterStop()
+                return false
+            }
+            countDrop(.failed)
+            fail(error, sequence: lastSequence, pts: MediaTime(nanoseconds: pts))
+            return true
+        }
+    }
+
+    /// [stage thread] One call of a source; nil when the run was stopped.
+    func produce() -> SourceProgress? {
+        guard let asSource, let output else { return .ended }
+        thread.inside.store(Int32(index), ordering: .relaxed)
+        let before = histogram == nil ? 0 : clock.now()
+        do {
+            let progress = try asSource.produce(output)
+            if histogram != nil {
+                var time = before
+                addTime(&time)
+            }
+            return progress
+        } catch {
+            if isStop(error) { return nil }
+            fail(error, sequence: UInt64(made.value), pts: nil)
+            return .ended
+        }
+    }
+
+    /// [stage thread] No item follows.
+    func drain() {
+        guard !hasFailed else { return }
+        thread.inside.store(Int32(index), ordering: .relaxed)
+        do {
+            if let asTransform, let output {
+                try asTransform.drain(output)
+                held.store(asTransform.held, ordering: .releasing)
+            } else if let asJoin, let output {
+                try asJoin.drain(output)
+            } else if let asSink {
+                try asSink.drain()
+            }
+        } catch {
+            if isStop(error) { settleAfterStop() } else { fail(error, sequence: lastSequence, pts: nil) }
+        }
+    }
+
+    /// [stage thread, or the control thread when no thread of it ever ran] Ends what `start` began; once.
+    func stop() {
+        guard !hasStopped else { return }
+        hasStopped = true
+        thread?.inside.store(Int32(index), ordering: .relaxed)
+        settleAfterStop()
+        do { try instance.stage.stop() } catch { fail(error, sequence: lastSequence, pts: nil) }
+    }
+
+    /// Items a stopped or failed stage will never answer are counted as dropped, so that the ledger closes.
+    private func settleAfterStop() {
+        let unanswered = taken.value + made.value - answered
+        let reason: DropReason = hasFailed ? .failed : .stopped
+        guard unanswered > 0, hasFailed || context.stop.isRaised else { return }
+        for _ in 0..<unanswered { countDrop(reason) }
+        held.store(0, ordering: .releasing)
+    }
+
+    /// Emitted, ended and dropped items: all of ledger law 3 but `held`.
+    var answered: Int {
+        emitted.value + delivered.value + merged.value + idle.value + DropReason.allCases.reduce(0) { $0 + dropCount($1) }
+    }
+
+    // MARK: Faults
+
+    private func isStop(_ error: any Error) -> Bool { (error as? FrameHostError)?.code == .stopped && context.stop.isRaised }
+
+    private func fail(_ error: any Error, sequence: UInt64, pts: MediaTime?) {
+        failed.store(true, ordering: .releasing)
+        let when = pts.map { ", PTS \(text(seconds: $0.seconds)) s" } ?? ""
+        let item = taken.value + made.value > 0 ? ": frame \(sequence)\(when)" : ""
+        onFailure?(self, FrameHostError.wrap(error, place: title + item))
+    }
+
+    /// After a call: is more kept than declared?
+    private func checkHold() {
+        let kept = keptNow
+        if kept > keeper.pointee.most.load(ordering: .relaxed) { keeper.pointee.most.store(kept, ordering: .relaxed) }
+        guard kept > demand.hold * max(inputs?.count ?? 1, 1), !hasReportedHold else { return }
+        hasReportedHold = true
+        context.post(
+            "over-retention", level: .warning,
+            text: "\(title) keeps \(kept) buffers after its call and declares hold \(demand.hold)."
+                + " The chain may run out of buffers: raise hold in its StageInfo, or let go earlier.",
+            details: ["kept": JSONNode(.number(String(kept))), "declared": JSONNode(.number(String(demand.hold)))])
+    }
+}
+
+/// What a stage's error does to the run.
+public enum OnError: String, Sendable, CaseIterable {
+    /// The chain drains and ends with status 1.
+    case stop
+    /// The stage drops all that follows, the others go on; the run ends with status 1.
+    case `continue`
+}
+
+/// `61.366`: seconds with three places, without Foundation.
+func text(seconds: Double) -> String {
+    let milliseconds = Int64((seconds * 1000).rounded())
+    let fraction = String(milliseconds.magnitude % 1000)
+    return "\(milliseconds < 0 ? "-" : "")\(milliseconds.magnitude / 1000).\(String(repeating: "0", count: 3 - fraction.count))\(fraction)"
+}

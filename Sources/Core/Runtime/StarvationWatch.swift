@@ -1,0 +1,105 @@
+/// Says who holds the buffers when a pool has been empty for long, and where a link stands still.
+///
+/// Control thread, between ticks.
+struct StarvationWatch {
+    /// A pool or link must stand still this long before it is spoken of.
+    static let patienceNs: Int64 = 200_000_000
+    static let stallPatienceNs: Int64 = 2_000_000_000
+    /// The same pool or link is spoken of again after this long.
+    static let repeatNs: Int64 = 2_000_000_000
+    private var spokenOf: [String: Int64] = [:]
+
+    mutating func look(at chain: Chain, _ hub: EventHub) {
+        let now = chain.clock.now()
+        for pool in chain.pools {
+            guard let since = pool.starvedSinceTime, now - since >= Self.patienceNs, mayspeak(of: "pool \(pool.name)", now) else { continue }
+            let report = Self.report(pool, runners: chain.runners, now: now)
+            hub.post(report.event)
+            for index in report.holders {
+                let runner = chain.runners[index]
+                _ = runner.thread.post { runner.instance.stage.releaseCaches() }
+            }
+        }
+        for (link, queue) in chain.queues {
+            let since = queue.stalledSince.load(ordering: .relaxed)
+            guard since != 0, now - since >= Self.stallPatienceNs, mayspeak(of: "link \(queue.name)", now) else { continue }
+            let ms = (now - since) / 1_000_000
+            hub.post(
+                Event(
+                    name: "link-stalled", stage: chain.runners[link.to].id, level: .warning,
+                    text: "link \(queue.name) full for \(ms) ms: \(chain.runners[link.to].title) does not take what waits. Nothing is dropped; '\(chain.runners[link.from].id)' waits.",
+                    details: [
+                        "from": JSONNode(.string(chain.runners[link.from].id)), "to": JSONNode(.string(chain.runners[link.to].id)),
+                        "ms": JSONNode(.number(String(ms))),
+                    ], time: now))
+        }
+    }
+
+    private mutating func mayspeak(of name: String, _ now: Int64) -> Bool {
+        if let last = spokenOf[name], now - last < Self.repeatNs { return false }
+        spokenOf[name] = now
+        return true
+    }
+
+    /// `pool camera empty for 212 ms (7 of 7 held): recorder 3 (oldest 1.94 s, declared 2), face 2, preview 1, h264 1`
+    static func report(_ pool: FramePool, runners: [StageRunner], now: Int64) -> (event: Event, holders: [Int]) {
+        struct Holding {
+            var buffers = Set<Int32>()
+            var oldest = Int64.max
+        }
+        var stages: [Int: Holding] = [:]
+        var queued: [Int: Holding] = [:]
+        var all = Set<Int32>()
+        for lease in pool.holders() {
+            all.insert(lease.buffer)
+            let index = Int(lease.holder) / 2
+            guard lease.holder >= 0 else { continue }
+            if lease.holder % 2 == 0 {
+                stages[index, default: Holding()].buffers.insert(lease.buffer)
+                stages[index]!.oldest = min(stages[index]!.oldest, lease.since)
+            } else {
+                queued[index, default: Holding()].buffers.insert(lease.buffer)
+            }
+        }
+        let ms = pool.starvedSinceTime.map { (now - $0) / 1_000_000 } ?? 0
+        var parts: [(count: Int, text: String)] = stages.map { index, holding in
+            let runner = runners[index]
+            let isOver = holding.buffers.count > runner.demand.hold + 1 + runner.demand.workers
+            let age = holding.oldest > 0 && holding.oldest <= now ? "oldest \(hundredths(now - holding.oldest)) s, " : ""
+            return (
+                holding.buffers.count,
+                "\(runner.id) \(holding.buffers.count)" + (isOver || runner.demand.hold > 0 ? " (\(age)declared \(runner.demand.hold))" : "")
+            )
+        }
+        parts += queued.map { ($0.value.buffers.count, "queue before \(runners[$0.key].id) \($0.value.buffers.count)") }
+        parts.sort { ($0.count, $1.text) > ($1.count, $0.text) }
+        let over = stages.filter { $0.value.buffers.count > runners[$0.key].demand.hold + 1 + runners[$0.key].demand.workers }
+            .keys.sorted().map { runners[$0].id }
+        let blame = over.isEmpty ? "" : ". \(over.joined(separator: ", ")) over its declaration"
+        let text =
+            "pool \(pool.name) empty for \(ms) ms (\(all.count) of \(pool.bufferCount) held): "
+            + parts.map(\.text).joined(separator: ", ") + blame
+        let holders = stages.map { index, holding in
+            JSONNode(
+                .object([
+                    JSONNode.Member(key: "stage", value: JSONNode(.string(runners[index].id))),
+                    JSONNode.Member(key: "held", value: JSONNode(.number(String(holding.buffers.count)))),
+                    JSONNode.Member(key: "declared", value: JSONNode(.number(String(runners[index].demand.hold)))),
+                ]))
+        }
+        let event = Event(
+            name: "out-of-buffers", stage: pool.name, level: .warning, text: text,
+            details: [
+                "pool": JSONNode(.string(pool.name)), "ms": JSONNode(.number(String(ms))),
+                "held": JSONNode(.number(String(all.count))), "buffers": JSONNode(.number(String(pool.bufferCount))),
+                "holders": JSONNode(.array(holders)),
+                "overDeclaration": JSONNode(.array(over.map { JSONNode(.string($0)) })),
+            ], time: now)
+        return (event, stages.keys.sorted())
+    }
+
+    private static func hundredths(_ ns: Int64) -> String {
+        let value = ns / 10_000_000
+        return "\(value / 100).\(value % 100 < 10 ? "0" : "")\(value % 100)"
+    }
+}

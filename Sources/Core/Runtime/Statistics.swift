@@ -1,0 +1,98 @@
+extension Chain {
+    /// [control thread] All figures of the run, as `--stats` writes them.
+    public var statistics: JSONNode {
+        func number(_ value: Int) -> JSONNode { JSONNode(.number(String(value))) }
+        func object(_ members: [(String, JSONNode)]) -> JSONNode {
+            JSONNode(.object(members.map { JSONNode.Member(key: $0.0, value: $0.1) }))
+        }
+        func reasons(_ counts: (DropReason) -> Int) -> JSONNode {
+            object(DropReason.allCases.filter { counts($0) > 0 }.map { ($0.name, number(counts($0))) })
+        }
+        let stages = runners.map { runner -> JSONNode in
+            var members: [(String, JSONNode)] = [
+                ("id", JSONNode(.string(runner.id))), ("use", JSONNode(.string(runner.info.id))),
+                ("framesIn", number(runner.kind == .source ? 0 : runner.taken.value)),
+                ("framesOut", number(runner.emitted.value)),
+                ("dropped", reasons { runner.dropCount($0) + ($0 == .unconnected ? runner.unconnected.value : 0) }),
+                ("heldMax", number(runner.mostKept)), ("pixelCopies", number(runner.pixelCopies.value)),
+            ]
+            for (key, fraction) in [("p50Us", 0.5), ("p99Us", 0.99)] {
+                let value = runner.histogram?.percentile(fraction).map { JSONNode(.number(tenths($0 / 1000))) }
+                members.append((key, value ?? JSONNode(.null)))
+            }
+            return object(members)
+        }
+        let links = plan.links.map { link -> JSONNode in
+            let snapshot = queues.first { $0.link.from == link.from && $0.link.to == link.to }?.queue.snapshot()
+            return object([
+                ("from", JSONNode(.string(runners[link.from].id))), ("to", JSONNode(.string(runners[link.to].id))),
+                ("capacity", number(link.settings.capacity)), ("whenFull", JSONNode(.string(link.settings.policy.rawValue))),
+                ("depth", number(snapshot?.depth ?? 0)), ("depthMax", number(snapshot?.counts.mostDepth ?? 0)),
+                ("offered", number(snapshot?.counts.offered ?? runners[link.to].taken.value)),
+                (
+                    "dropped",
+                    reasons { (snapshot?.counts.dropped[$0.rawValue] ?? 0) + (snapshot?.counts.evicted[$0.rawValue] ?? 0) }
+                ),
+            ])
+        }
+        let pools = self.pools.map { pool -> JSONNode in
+            let budget = plan.budget.pools.first {
+                runners[$0.allocator].id == pool.name || "\(runners[$0.allocator].id) copies" == pool.name && $0.isCopyPool
+            }
+            return object([
+                ("name", JSONNode(.string(pool.name))), ("buffers", number(pool.bufferCount)),
+                ("min", number(budget?.min ?? 0)), ("need", number(budget?.need ?? 0)), ("bytes", number(pool.byteCount)),
+                ("starvedMs", number(pool.starvedMs)),
+            ])
+        }
+        let slabs = self.slabs.map { slab -> JSONNode in
+            let usage = slab.usage
+            return object([
+                ("name", JSONNode(.string(slab.name))), ("bytes", number(slab.byteCount)), ("bytesMax", number(usage.mostBytes)),
+                ("units", number(slab.unitCount)),
+            ])
+        }
+        let l = ledger
+        return object([
+            ("stages", JSONNode(.array(stages))), ("links", JSONNode(.array(links))), ("pools", JSONNode(.array(pools))),
+            ("slabs", JSONNode(.array(slabs))),
+            (
+                "ledger",
+                object([
+                    ("captured", number(l.captured)), ("made", number(l.made)), ("copies", number(l.copies)),
+                    ("delivered", number(l.delivered)), ("merged", number(l.merged)), ("idle", number(l.idle)),
+                    ("dropped", number(l.dropped)), ("inFlight", number(l.inFlight)),
+                ])
+            ),
+        ])
+    }
+
+    /// How far the run is, for a progress line. [control thread]
+    public struct Progress: Sendable {
+        /// Items given by sources.
+        public var captured: Int
+        /// Items that reached the end of a branch, the most of any sink.
+        public var delivered: Int
+        public var dropped: Int
+        /// What the first source expects to give, where it knows.
+        public var expectedItems: Int?
+        /// Nominal frames per second of the first source; zero when unknown.
+        public var frameRate: Rational
+    }
+
+    public var progress: Progress {
+        let sources = runners.filter { $0.kind == .source }
+        let sinks = runners.filter { $0.kind == .sink }
+        let format = sources.first.flatMap { plan.stages[$0.index].output }
+        return Progress(
+            captured: sources.map { $0.made.value }.max() ?? 0, delivered: sinks.map { $0.delivered.value }.max() ?? 0,
+            dropped: ledger.dropped, expectedItems: sources.first?.demand.expectedItems,
+            frameRate: format?.video?.frameRate ?? format?.encoded?.video.frameRate ?? Rational(0))
+    }
+}
+
+/// `12.3`.
+private func tenths(_ value: Double) -> String {
+    let scaled = Int((value * 10).rounded())
+    return "\(scaled / 10).\(scaled % 10)"
+}

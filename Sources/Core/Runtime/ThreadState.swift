@@ -1,0 +1,46 @@
+import Synchronization
+
+/// One stage thread as the control thread sees it, and its mailbox of commands.
+final class ThreadState: @unchecked Sendable {
+    let name: String
+    /// Index of the stage whose code the thread is in; −1 while it is in ours.
+    let inside = Atomic<Int32>(-1)
+    /// Why this thread waits at the moment is the queue's and pool's to say; this is whether it has ended.
+    let finished = Atomic<Bool>(false)
+    private let hasMail = Atomic<Bool>(false)
+    private let mail = Condition()
+    private var letters: [() -> Void] = []
+    /// Wakes the thread when it waits for input; set at setup.
+    var interrupt: (() -> Void)?
+
+    static let mostLetters = 256
+
+    init(name: String) { self.name = name }
+
+    /// [control thread] Runs `letter` on the thread between two items; false when the mailbox is full.
+    func post(_ letter: @escaping () -> Void) -> Bool {
+        let isPosted = mail.locked {
+            guard letters.count < Self.mostLetters else { return false }
+            letters.append(letter)
+            hasMail.store(true, ordering: .releasing)
+            return true
+        }
+        if isPosted { interrupt?() }
+        return isPosted
+    }
+
+    /// [stage thread] Does what has been posted.
+    @inline(__always)
+    func readMail() {
+        if hasMail.load(ordering: .relaxed) { readAll() }
+    }
+
+    private func readAll() {
+        let waiting = mail.locked {
+            defer { letters.removeAll(keepingCapacity: true) }
+            hasMail.store(false, ordering: .relaxed)
+            return letters
+        }
+        for letter in waiting { letter() }
+    }
+}

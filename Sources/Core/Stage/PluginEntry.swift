@@ -1,0 +1,86 @@
+/// How a plugin hands its stages to the host: one exported symbol, whose name carries the interface version.
+///
+/// ```swift
+/// @c(framehost_plugin_v1)
+/// public func pluginEntry() -> OpaquePointer { PluginEntry.export(Mirror.self) }
+/// ```
+public enum PluginEntry {
+    /// The version of the interface between host and plugin; part of the symbol's name and of the manifest.
+    public static let interfaceVersion = 1
+    public static let symbol = "framehost_plugin_v1"
+
+    /// [control thread] The stages of a plugin, as one retained object for the host.
+    public static func export<each S: Stage>(_ types: repeat (each S).Type) -> OpaquePointer {
+        var stages: [StageType] = []
+        repeat stages.append(StageType(each types))
+        return OpaquePointer(Unmanaged.passRetained(PluginExports(stages: stages)).toOpaque())
+    }
+}
+
+/// What ``PluginEntry/export(_:)`` returns, seen from the host.
+public final class PluginExports: Sendable {
+    public let stages: [StageType]
+
+    init(stages: [StageType]) { self.stages = stages }
+
+    /// Takes over what a plugin's entry function returned.
+    public static func take(_ pointer: OpaquePointer) -> PluginExports {
+        Unmanaged<PluginExports>.fromOpaque(UnsafeRawPointer(pointer)).takeRetainedValue()
+    }
+}
+
+/// Which protocol a stage adopts.
+public enum StageKind: String, Sendable, CaseIterable { case source, filter, transform, join, sink }
+
+/// A kind of stage without its Swift type: what it is, its options, how to make one.
+public final class StageType: Sendable {
+    public let info: StageInfo
+    public let kind: StageKind
+    public let options: [OptionField]
+    let make: @Sendable (_ members: [JSONNode.Member], _ place: OptionPlace, _ context: StageContext) throws -> StageInstance
+    let check: @Sendable (_ members: [JSONNode.Member], _ place: OptionPlace) throws -> Void
+
+    public init<S: Stage>(_ type: S.Type) {
+        info = S.info
+        options = S.Options.fields
+        kind =
+            if S.self is any Source.Type { .source } else if S.self is any Filter.Type { .filter }
+            else if S.self is any Join.Type { .join } else if S.self is any Transform.Type { .transform } else { .sink }
+        check = { members, place in _ = try OptionDecoder.decode(S.Options.self, from: members, place: place) }
+        make = { members, place, context in
+            let options = try OptionDecoder.decode(S.Options.self, from: members, place: place)
+            return StageInstance(try S(options: options, context: context))
+        }
+    }
+}
+
+/// Makes the place of an option's fault: `camera.json:7:5: stages[2].rate`.
+public typealias OptionPlace = (_ key: String, _ text: TextPlace) -> String
+
+/// One made stage without its Swift type.
+final class StageInstance {
+    let stage: any Stage
+    /// [stage thread] Checks and sets live options; all or none.
+    let set: (_ members: [JSONNode.Member], _ place: OptionPlace) throws -> Void
+
+    init<S: Stage>(_ stage: S) {
+        self.stage = stage
+        set = { members, place in
+            let fields = S.Options.fields
+            let frozen = members.filter { member in fields.contains { $0.name == member.key && !$0.isLive } }
+            guard frozen.isEmpty else {
+                let live = fields.filter(\.isLive).map(\.name)
+                throw FrameHostErrors(
+                    frozen.map {
+                        FrameHostError(
+                            .invalidConfiguration, place: place($0.key, $0.keyPlace),
+                            what: "cannot change while the chain runs",
+                            remedy: live.isEmpty
+                                ? "Set it in the chain file." : "Set it in the chain file; \(quotedList(live)) can change.")
+                    })
+            }
+            stage.options = try OptionDecoder.decode(S.Options.self, from: members, base: stage.options, place: place)
+            try stage.optionsChanged()
+        }
+    }
+}

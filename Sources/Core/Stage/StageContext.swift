@@ -1,0 +1,70 @@
+import Synchronization
+
+/// What a stage knows of its run, and its ways to speak. Made by the runner, one per stage.
+///
+/// Safe from every thread of the stage.
+public final class StageContext: @unchecked Sendable {
+    /// The stage's `id` in the chain file.
+    public let stageID: String
+    /// Relative paths in options are meant from here: the chain file's folder, without a slash at the end.
+    public let folder: String
+    public let clock: ChainClock
+    /// True when the chain has a live source; encoders and sinks choose their defaults by it. Known before `negotiate`.
+    public internal(set) var isLiveChain = false
+
+    let stop: StopSignal
+    let events: EventHub
+    private let sleeper = Condition()
+    /// Set once at a drain.
+    private let isEnding = Atomic<Bool>(false)
+    /// Written at plan time, before any thread of the stage runs.
+    var layout = MetadataLayout.none
+
+    init(stageID: String, folder: String, clock: ChainClock, stop: StopSignal, events: EventHub) {
+        self.stageID = stageID
+        self.folder = folder
+        self.clock = clock
+        self.stop = stop
+        self.events = events
+        stop.register(sleeper)
+    }
+
+    /// For a stage driven alone, in a test: the system clock, the current folder, events nobody reads.
+    public convenience init(stageID: String, folder: String = ".", clock: ChainClock = ChainClock()) {
+        self.init(stageID: stageID, folder: folder, clock: clock, stop: StopSignal(), events: EventHub())
+    }
+
+    /// `path` as it is when absolute, else meant from `folder`.
+    public func resolve(_ path: String) -> String {
+        path.hasPrefix("/") || folder.isEmpty || folder == "." ? path : "\(folder)/\(path)"
+    }
+
+    /// The slot of a kind of metadata declared in ``StageInfo/metadata``. [from `start` on]
+    public func slot<Value: FrameMetadata>(for type: Value.Type) -> MetadataSlot<Value>? { layout.slot(for: type) }
+
+    /// Sleeps until `instant` of the chain clock; false at once when the source is asked to end. [stage thread of a source]
+    public func sleep(until instant: Int64) -> Bool {
+        clock.sleep(until: instant, on: sleeper, unless: { isEnding.load(ordering: .acquiring) || stop.isRaised })
+    }
+
+    /// True once the source should end: its wait is over and `produce` returns soon.
+    public var isEnded: Bool { isEnding.load(ordering: .acquiring) || stop.isRaised }
+
+    /// Ends a sleep and every later one: the run drains. [any thread]
+    func requestEnd() {
+        sleeper.locked {
+            isEnding.store(true, ordering: .releasing)
+            sleeper.broadcast()
+        }
+    }
+
+    /// Tells programs and people of something that happened: an event with this stage's id. Never blocks.
+    ///
+    /// - Parameter details: A JSON object; its members become the event's.
+    public func post(_ event: String, level: Event.Level = .info, text: String, details: JSONNode = JSONNode(.object([]))) {
+        events.post(Event(name: event, stage: stageID, level: level, text: text, details: details, time: clock.now()))
+    }
+
+    /// A line in the log, at most a few per second.
+    public func log(_ text: String, level: Event.Level = .info) { post("log", level: level, text: text) }
+}

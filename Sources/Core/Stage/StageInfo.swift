@@ -1,0 +1,114 @@
+/// What a stage is, as data: printed and checked without making the stage.
+public struct StageInfo: Sendable {
+    /// What an input takes or an output gives.
+    public enum Media: Sendable, Equatable {
+        /// Raw pictures in one of these formats, best first.
+        case video([PixelFormat])
+        /// Access units of one of these codecs.
+        case encoded([Codec])
+        /// Raw pictures in any format, and access units of any codec.
+        case any
+        /// Outputs only: the very buffer and format that came in.
+        case sameAsInput
+        /// No such end.
+        case none
+
+        public static func video(_ formats: PixelFormat...) -> Media { .video(formats) }
+        public static func encoded(_ codecs: Codec...) -> Media { .encoded(codecs) }
+        /// Every raw format that stages other than converters handle.
+        public static let anyVideo = Media.video(PixelFormat.allCases)
+    }
+
+    /// Whether a filter writes the pixels of the frame it is handed.
+    public enum Access: String, Sendable { case read, modify }
+
+    /// Whether a call's duration has a bound. A queue stands before a sink without one (disk, network).
+    public enum Service: String, Sendable { case bounded, unbounded }
+
+    /// Kebab-case, unique among the plugins of a run: `x264-encoder`.
+    public var id: String
+    /// One sentence for `framehost plugins`.
+    public var summary: String
+    public var input: Media
+    public var output: Media
+    public var access: Access
+    /// Most input buffers still leased after a call.
+    public var hold: Int
+    /// Most items accepted and not yet answered.
+    public var delay: Int
+    /// Threads of its own that have a frame in hand.
+    public var workers: Int
+    public var service: Service
+    /// Metadata this stage sets or reads.
+    public var metadata: [any FrameMetadata.Type]
+    /// Commands it answers while running.
+    public var commands: [CommandInfo]
+    /// True for a stage the planner may insert where two formats do not fit.
+    public var isConverter: Bool
+
+    public init(
+        id: String, summary: String, input: Media = .none, output: Media = .none, access: Access = .read, hold: Int = 0,
+        delay: Int = 0, workers: Int = 0, service: Service = .bounded, metadata: [any FrameMetadata.Type] = [],
+        commands: [CommandInfo] = [], isConverter: Bool = false
+    ) {
+        self.id = id
+        self.summary = summary
+        self.input = input
+        self.output = output
+        self.access = access
+        self.hold = hold
+        self.delay = delay
+        self.workers = workers
+        self.service = service
+        self.metadata = metadata
+        self.commands = commands
+        self.isConverter = isConverter
+    }
+}
+
+/// A command a stage answers while running: `{"stage":"rec","command":"start"}`.
+public struct CommandInfo: Sendable, Equatable {
+    public var name: String
+    /// One sentence.
+    public var summary: String
+
+    public init(_ name: String, _ summary: String) {
+        self.name = name
+        self.summary = summary
+    }
+}
+
+/// What one instance asks of the plan, after its options and formats are known; never more than its ``StageInfo`` declares.
+public struct StageDemand: Sendable, Equatable {
+    /// Where the buffers of the output come from.
+    public enum OutputBuffers: String, Sendable {
+        /// Frames from a pool of this stage's own, or access units from its slab.
+        case own
+        /// The buffers that came in.
+        case sameAsInput
+    }
+
+    /// Whether this instance writes the pixels it is handed: a meter that draws only when asked.
+    public var access = StageInfo.Access.read
+    /// Input buffers still leased after a call, at most.
+    public var hold = 0
+    /// Items accepted and not yet answered, at most.
+    public var delay = 0
+    /// Threads of its own with a frame in hand.
+    public var workers = 0
+    /// Buffers of the output pool that are never free: a driver's queue, a decoder's references.
+    public var floor = 0
+    /// Sources: captures at a pace it does not set, and never waits.
+    public var isLive = false
+    public var outputBuffers = OutputBuffers.own
+    /// Encoders and readers of files: bytes of access units to reserve.
+    public var slabBytes = 16 << 20
+    /// Encoders and readers of files: access units to reserve beside those the links hold.
+    public var slabUnits = 8
+    /// Sources: how many items it will give, where it knows; for progress.
+    public var expectedItems: Int?
+    /// Sources: how long the whole input is, where it knows; for progress.
+    public var expectedDuration: MediaTime?
+
+    public init() {}
+}

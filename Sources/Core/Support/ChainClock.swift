@@ -1,0 +1,58 @@
+import Glibc
+import Synchronization
+
+/// The chain's time: nothing on the frame path reads another clock.
+///
+/// Nanoseconds of the monotonic clock for a real run; a ``ManualClock`` lets tests run hours in seconds. [any thread]
+public class ChainClock: @unchecked Sendable {
+    public init() {}
+
+    /// Nanoseconds since an arbitrary start; never goes back. `CLOCK_MONOTONIC` (clock_gettime(2)).
+    public func now() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
+    }
+
+    /// The wall-clock time of an instant of this clock, in nanoseconds since 1970 (UTC), by the mapping of this moment.
+    public func unixTime(at instant: Int64) -> Int64 {
+        var wall = timespec()
+        clock_gettime(CLOCK_REALTIME, &wall)
+        return Int64(wall.tv_sec) &* 1_000_000_000 &+ Int64(wall.tv_nsec) &- (now() - instant)
+    }
+
+    /// Sleeps until `instant`, or returns false at once when `sleeper` is woken. See ``Sleeper``.
+    func sleep(until instant: Int64, on condition: Condition, unless isEnded: () -> Bool) -> Bool {
+        condition.lock()
+        defer { condition.unlock() }
+        while !isEnded() {
+            if now() >= instant { return true }
+            condition.wait(until: instant)
+        }
+        return false
+    }
+}
+
+/// A clock that stands still until it is told to move.
+///
+/// Sleeping moves it: a chain under this clock runs as fast as it can, and every time it reads is exact.
+public final class ManualClock: ChainClock, @unchecked Sendable {
+    private let time: Atomic<Int64>
+
+    public init(at start: Int64 = 0) {
+        time = Atomic(start)
+        super.init()
+    }
+
+    override public func now() -> Int64 { time.load(ordering: .acquiring) }
+    override public func unixTime(at instant: Int64) -> Int64 { instant }
+
+    /// Moves the clock on to `instant`; one that has passed changes nothing.
+    public func advance(to instant: Int64) { time.max(instant, ordering: .acquiringAndReleasing) }
+
+    override func sleep(until instant: Int64, on condition: Condition, unless isEnded: () -> Bool) -> Bool {
+        if isEnded() { return false }
+        advance(to: instant)
+        return true
+    }
+}

@@ -1,0 +1,58 @@
+import Glibc
+
+/// A lock with a place to wait, on the monotonic clock.
+///
+/// The one thing every wait of framehost stands on. `@unchecked Sendable`: the two pthread objects are made once, never move, and are
+/// what makes access from several threads legal.
+final class Condition: @unchecked Sendable {
+    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+    /// The condition whose lock this one uses, kept alive; nil when the lock is its own.
+    private let lender: Condition?
+    private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+
+    /// A lock and a place to wait; with `lender`, a further place to wait under that one's lock.
+    init(sharingLockOf lender: Condition? = nil) {
+        self.lender = lender
+        if let lender {
+            mutex = lender.mutex
+        } else {
+            mutex = .allocate(capacity: 1)
+            pthread_mutex_init(mutex, nil)
+        }
+        var attributes = pthread_condattr_t()
+        pthread_condattr_init(&attributes)
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+        pthread_cond_init(condition, &attributes)
+        pthread_condattr_destroy(&attributes)
+    }
+
+    deinit {
+        pthread_cond_destroy(condition)
+        condition.deallocate()
+        guard lender == nil else { return }
+        pthread_mutex_destroy(mutex)
+        mutex.deallocate()
+    }
+
+    @inline(__always) func lock() { pthread_mutex_lock(mutex) }
+    @inline(__always) func unlock() { pthread_mutex_unlock(mutex) }
+    func signal() { pthread_cond_signal(condition) }
+    func broadcast() { pthread_cond_broadcast(condition) }
+
+    /// Waits with the lock held; may wake without reason, so call it in a loop over what is waited for.
+    func wait() { pthread_cond_wait(condition, mutex) }
+
+    /// As `wait()`, at most until `deadline` in nanoseconds of `CLOCK_MONOTONIC`.
+    func wait(until deadline: Int64) {
+        var time = timespec(tv_sec: Int(deadline / 1_000_000_000), tv_nsec: Int(deadline % 1_000_000_000))
+        pthread_cond_timedwait(condition, mutex, &time)
+    }
+
+    /// Runs `body` with the lock held.
+    @inline(__always)
+    func locked<Result>(_ body: () throws -> Result) rethrows -> Result {
+        lock()
+        defer { unlock() }
+        return try body()
+    }
+}

@@ -1,0 +1,48 @@
+import Glibc
+
+/// A dedicated thread for frames, named so that `top -H` and a debugger show whose it is.
+enum StageThread {
+    /// What a new thread is handed. `@unchecked Sendable`: made on the control thread, used by the new thread alone from then on.
+    private final class Start: @unchecked Sendable {
+        let name: String
+        let body: () -> Void
+
+        init(name: String, body: @escaping () -> Void) {
+            self.name = name
+            self.body = body
+        }
+    }
+
+    /// Starts a detached thread that runs `body` to its end.
+    ///
+    /// - Parameter name: At most 15 bytes are shown by the kernel (proc(5), comm).
+    /// - Throws: ``FrameHostError`` `.exhausted` when the system gives no further thread.
+    static func start(name: String, body: @escaping () -> Void) throws {
+        let context = Unmanaged.passRetained(Start(name: name, body: body))
+        var handle = pthread_t()
+        let result = pthread_create(&handle, nil, Self.main, context.toOpaque())
+        guard result == 0 else {
+            context.release()
+            throw FrameHostError(
+                .exhausted, place: name, what: "no thread could be started: \(String(cString: strerror(result)))",
+                remedy: "Use fewer queues, or raise the limit of processes (ulimit -u).")
+        }
+        pthread_detach(handle)
+    }
+
+    private static let main: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = { context in
+        let start = Unmanaged<Start>.fromOpaque(context!).takeRetainedValue()
+        nameCurrentThread(start.name)
+        start.body()
+        return nil
+    }
+
+    /// Gives the running thread its name through proc(5), since Swift does not import `pthread_setname_np`.
+    private static func nameCurrentThread(_ name: String) {
+        let file = open("/proc/thread-self/comm", O_WRONLY | O_CLOEXEC)
+        guard file >= 0 else { return }
+        let bytes = Array(name.utf8.prefix(15))
+        _ = write(file, bytes, bytes.count)
+        close(file)
+    }
+}
