@@ -16,6 +16,8 @@ final class FrameQueue: @unchecked Sendable {
     }
 
     let name: String
+    /// What ``LeaseRecord/holder`` says of an item that waits here.
+    let holderCode: Int32
     /// Where the consumer waits; its lock guards everything below.
     let consumer: Condition
     /// Where the producer waits for a place; shared by all branches of a fork.
@@ -35,8 +37,12 @@ final class FrameQueue: @unchecked Sendable {
     private let consumerNews = Atomic<UInt32>(0)
     private var consumerSpinner = Spinner()
 
-    init(name: String, settings: LinkSettings, room: RoomGate, consumer: Condition = Condition(), stop: StopSignal) {
+    init(
+        name: String, settings: LinkSettings, room: RoomGate, consumer: Condition = Condition(), stop: StopSignal,
+        consumerIndex: Int = 0
+    ) {
         self.name = name
+        holderCode = Int32(consumerIndex * 2 + 1)
         self.consumer = consumer
         self.room = room
         self.stop = stop
@@ -99,6 +105,7 @@ final class FrameQueue: @unchecked Sendable {
     }
 
     private func append(_ record: UnsafeMutablePointer<LeaseRecord>) {
+        record.pointee.holder.store(holderCode, ordering: .relaxed)
         ring[(head + state.depth - 1) % ringCount] = record
     }
 

@@ -66,6 +66,7 @@ public struct Frame: ~Copyable, @unchecked Sendable {
         let other = record.pointee.owner.share(record)
         other.pointee.keeper = record.pointee.keeper
         other.pointee.keep()
+        other.pointee.since.store(pool.now, ordering: .relaxed)
         return Frame(Lease(other))
     }
 

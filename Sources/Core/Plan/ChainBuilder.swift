@@ -39,8 +39,7 @@ struct ChainBuilder {
     }
 
     private func place(_ stage: StageRequest, _ key: String, _ text: TextPlace) -> String {
-        let position = text.line > 0 ? ":\(text.line):\(text.column)" : ""
-        return "\(request.file)\(position): stages[\(stage.fileIndex)]" + (key.isEmpty ? "" : ".\(key)")
+        stage.optionPlace(file: request.file, key, text)
     }
 
     // MARK: Step 1: without any stage
@@ -48,7 +47,7 @@ struct ChainBuilder {
     private mutating func checkOptions() {
         for stage in request.stages {
             do {
-                try stage.type.check(stage.options) { place(stage, $0, $0.isEmpty ? stage.place : $1) }
+                try stage.checkOptions(file: request.file)
             } catch let found as FrameHostErrors {
                 faults += found.errors
             } catch {
@@ -241,8 +240,7 @@ struct ChainBuilder {
         guard case .video(let accepted) = stage.type.info.input else { return false }
         for (input, producer) in stage.from.enumerated() {
             guard let format = outputs[producer]?.video, !accepted.contains(format.pixelFormat) else { continue }
-            guard let converter = request.converters.first, !stage.type.info.isConverter,
-                let target = FormatCost.best(from: format.pixelFormat, among: accepted)
+            guard !stage.type.info.isConverter, let converter = try request.converter(), let target = FormatCost.best(from: format.pixelFormat, among: accepted)
             else {
                 fault(
                     stage, "from", at: stage.fromPlace,

@@ -155,6 +155,8 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
         condition.unlock()
         other.pointee.base = record.pointee.base
         other.pointee.byteCount = record.pointee.byteCount
+        other.pointee.holder.store(record.pointee.holder.load(ordering: .relaxed), ordering: .relaxed)
+        other.pointee.since.store(record.pointee.since.load(ordering: .relaxed), ordering: .relaxed)
         LeaseRecord.copyHeader(from: record, to: other)
         if record.pointee.metadataPresent != 0 { layout.copy(from: record, to: other) }
         return other
@@ -190,6 +192,9 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
     func isUnique(_ record: UnsafeMutablePointer<LeaseRecord>) -> Bool {
         buffers[Int(record.pointee.buffer)].leases.load(ordering: .acquiring) == 1
     }
+
+    /// The chain clock, for a lease that a stage keeps.
+    var now: Int64 { clock.now() }
 
     // MARK: Watching
 

@@ -92,6 +92,8 @@ final class Slab: LeaseOwner, @unchecked Sendable {
         condition.unlock()
         other.pointee.base = record.pointee.base
         other.pointee.byteCount = record.pointee.byteCount
+        other.pointee.holder.store(record.pointee.holder.load(ordering: .relaxed), ordering: .relaxed)
+        other.pointee.since.store(record.pointee.since.load(ordering: .relaxed), ordering: .relaxed)
         LeaseRecord.copyHeader(from: record, to: other)
         if record.pointee.metadataPresent != 0 { layout.copy(from: record, to: other) }
         return other

@@ -60,7 +60,7 @@ public final class Chain: @unchecked Sendable {
         hub = builder.events
         contexts = builder.contexts
         drainNs = Int64(request.drainSeconds * 1e9)
-        let assembly = try ChainAssembly(plan: plan, builder: builder, clock: clock, timed: timed)
+        let assembly = try ChainAssembly(plan: plan, builder: builder, clock: clock, timed: timed, frameLimit: request.frameLimit)
         runners = assembly.runners
         queues = assembly.queues
         pools = assembly.pools
@@ -70,10 +70,21 @@ public final class Chain: @unchecked Sendable {
         for runner in runners { runner.onFailure = { [unowned self] in self.stageFailed($0, $1) } }
     }
 
+    /// The plan alone: as `init`, without making pools or queues.
+    ///
+    /// - Throws: ``FrameHostErrors``.
+    public static func plan(_ request: ChainRequest, clock: ChainClock = ChainClock()) throws -> ChainPlan {
+        var builder = ChainBuilder(request, clock: clock)
+        return try builder.build()
+    }
+
     // MARK: Any thread
 
     /// Ends the sources and lets what is under way finish.
-    public func drain() { drainRequested.store(true, ordering: .releasing) ; done.locked { done.broadcast() } }
+    public func drain() {
+        drainRequested.store(true, ordering: .releasing)
+        done.locked { done.broadcast() }
+    }
 
     /// Ends every wait of ours at once. Stages still close what they opened.
     public func cancel() {
@@ -264,11 +275,11 @@ public final class Chain: @unchecked Sendable {
         }
     }
 
+    /// The stages whose own code the unfinished threads are in; where all of them wait for each other, the threads.
     private func unfinished() -> [String] {
-        threads.filter { !$0.finished.load(ordering: .acquiring) }.map { thread in
-            let inside = Int(thread.inside.load(ordering: .relaxed))
-            return inside >= 0 ? runners[inside].title : thread.name
-        }
+        let open = threads.filter { !$0.finished.load(ordering: .acquiring) }
+        let inside = open.map { Int($0.inside.load(ordering: .relaxed)) }.filter { $0 >= 0 }
+        return inside.isEmpty ? open.map(\.name) : inside.map { runners[$0].title }
     }
 
     private func abandon() -> [String] {

@@ -9,10 +9,12 @@ struct ChainAssembly {
     private let clock: ChainClock
     private let stop: StopSignal
     private let timed: Bool
+    private let frameLimit: Int?
 
-    init(plan: ChainPlan, builder: ChainBuilder, clock: ChainClock, timed: Bool) throws {
+    init(plan: ChainPlan, builder: ChainBuilder, clock: ChainClock, timed: Bool, frameLimit: Int?) throws {
         self.clock = clock
         self.timed = timed
+        self.frameLimit = frameLimit
         stop = builder.stop
         for (index, stage) in builder.stages.enumerated() {
             runners.append(
@@ -76,7 +78,8 @@ struct ChainAssembly {
             joinCondition[link.to] = condition
             let queue = FrameQueue(
                 name: "\(runners[link.from].id) → \(runners[link.to].id)", settings: link.settings,
-                room: runners[link.from].output!.room, consumer: condition, stop: stop)
+                room: runners[link.from].output!.room, consumer: condition, stop: stop,
+                consumerIndex: link.to)
             queueOf[index] = queue
             queues.append((link, queue))
         }
@@ -130,7 +133,7 @@ struct ChainAssembly {
             for member in members { member.thread = state }
             let inputs = plan.links.indices.filter { plan.links[$0].to == head.index }.compactMap { queueOf[$0] }
             threads.append(state)
-            let loop = StageLoop(members: members, state: state, stop: stop)
+            let loop = StageLoop(members: members, state: state, stop: stop, frameLimit: frameLimit ?? .max)
             if head.kind == .source {
                 bodies.append { loop.runSource(head) }
             } else if head.kind == .join {
@@ -152,9 +155,11 @@ struct StageLoop {
     let members: [StageRunner]
     let state: ThreadState
     let stop: StopSignal
+    /// A source ends after this many items.
+    let frameLimit: Int
 
     func runSource(_ source: StageRunner) {
-        while !stop.isRaised, !source.context.isEnded {
+        while !stop.isRaised, !source.context.isEnded, source.made.value < frameLimit {
             state.readMail()
             guard let progress = source.produce() else { break }
             if progress == .ended || source.hasFailed { break }

@@ -9,8 +9,11 @@ public struct ChainRequest: Sendable {
     public var buffers: [Int: Int] = [:]
     /// Longest time a drain may take, in seconds.
     public var drainSeconds = 10.0
-    /// Stages the planner may insert where two formats do not fit, best first.
-    public var converters: [StageType] = []
+    /// The stage the planner may insert where two formats do not fit, asked for when first needed; nil when there is none. Its option
+    /// `format` names the pixel format to give.
+    public var converter: @Sendable () throws -> StageType? = { nil }
+    /// Each source ends after this many items.
+    public var frameLimit: Int?
 
     public init(file: String, folder: String, stages: [StageRequest]) {
         self.file = file
@@ -67,5 +70,21 @@ public struct LinkRequest: Sendable, Equatable {
         self.whenFull = whenFull
         self.seconds = seconds
         self.megabytes = megabytes
+    }
+}
+
+extension StageRequest {
+    /// Checks the options alone.
+    ///
+    /// - Throws: ``FrameHostErrors``.
+    public func checkOptions(file: String) throws {
+        try type.check(options) { optionPlace(file: file, $0, $1) }
+    }
+
+    /// `camera.json:7:5: stages[2].rate`; without a place in the file (a value from the command line) no line.
+    func optionPlace(file: String, _ key: String, _ text: TextPlace) -> String {
+        let shown = key.isEmpty ? place : text
+        let position = shown.line > 0 ? ":\(shown.line):\(shown.column)" : ""
+        return "\(file)\(position): stages[\(fileIndex)]" + (key.isEmpty ? "" : ".\(key)")
     }
 }

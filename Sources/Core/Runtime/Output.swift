@@ -52,7 +52,9 @@ public final class Output {
             frame.record.pointee.holder.store(stage.holderCode, ordering: .relaxed)
             return frame
         }
+        let inside = stage.thread.enterWait()
         let frame = try pool.lease()
+        stage.thread.leaveWait(inside)
         frame.record.pointee.holder.store(stage.holderCode, ordering: .relaxed)
         return frame
     }
@@ -110,7 +112,7 @@ public final class Output {
     @inline(__always)
     func sendCounted(_ lease: consuming Lease) -> Bool {
         lease.record.pointee.unkeep()
-        if links.count == 1 { return links[0].send(lease, mayWait: !stage.demand.isLive, room: room, now: stage.clock) }
+        if links.count == 1 { return links[0].send(lease, from: stage, room: room) }
         return fork(lease)
     }
 
@@ -120,6 +122,7 @@ public final class Output {
             return true
         }
         let record = lease.release()
+        record.pointee.since.store(stage.clock.now(), ordering: .relaxed)
         pending[0] = record
         for index in 1..<links.count {
             let other = record.pointee.owner.share(record)
@@ -143,7 +146,10 @@ public final class Output {
                 }
             }
             if !waits { return true }
-            guard room.wait(after: version) else { break }
+            let inside = stage.thread.enterWait()
+            let goesOn = room.wait(after: version)
+            stage.thread.leaveWait(inside)
+            if !goesOn { break }
         }
         for index in 0..<links.count {
             if let record = pending[index] { links[index].refuseStopped(Lease(record)) }
@@ -179,19 +185,23 @@ final class LinkEnd {
 
     /// Hands an item on and waits where the policy says so; false when the run was stopped.
     @inline(__always)
-    func send(_ lease: consuming Lease, mayWait: Bool, room: RoomGate, now clock: ChainClock) -> Bool {
+    func send(_ lease: consuming Lease, from stage: StageRunner, room: RoomGate) -> Bool {
         if let inline { return inline.receive(lease) }
-        return sendQueued(lease, mayWait: mayWait, room: room, clock)
+        return sendQueued(lease, stage, room)
     }
 
-    private func sendQueued(_ lease: consuming Lease, mayWait: Bool, room: RoomGate, _ clock: ChainClock) -> Bool {
+    private func sendQueued(_ lease: consuming Lease, _ stage: StageRunner, _ room: RoomGate) -> Bool {
         let queue = queue!
+        let clock = stage.clock
+        let mayWait = !stage.demand.isLive
         let record = lease.release()
         record.pointee.since.store(clock.now(), ordering: .relaxed)
         var version = room.version
         guard let first = queue.offer(Lease(record), mayWait: mayWait) else { return true }
         var waiting = first.release()
         queue.stalledSince.store(clock.now(), ordering: .relaxed)
+        let inside = stage.thread.enterWait()
+        defer { stage.thread.leaveWait(inside) }
         while room.wait(after: version) {
             version = room.version
             guard let back = queue.offer(Lease(waiting), mayWait: mayWait) else {

@@ -17,6 +17,18 @@ final class ThreadState: @unchecked Sendable {
 
     init(name: String) { self.name = name }
 
+    /// [stage thread] From here on the thread is in a wait of ours, which `stop` ends; returns where it was.
+    @inline(__always)
+    func enterWait() -> Int32 {
+        let before = inside.load(ordering: .relaxed)
+        inside.store(-1, ordering: .relaxed)
+        return before
+    }
+
+    /// [stage thread] Back in the stage's own code.
+    @inline(__always)
+    func leaveWait(_ before: Int32) { inside.store(before, ordering: .relaxed) }
+
     /// [control thread] Runs `letter` on the thread between two items; false when the mailbox is full.
     func post(_ letter: @escaping () -> Void) -> Bool {
         let isPosted = mail.locked {

@@ -1,0 +1,187 @@
+/// Drives one stage alone, without threads or a chain: options in, frames in, frames and errors out. For a plugin's own tests.
+///
+/// ```swift
+/// let driver = try StageDriver(Mirror.self, options: #"{ "lumaOnly": true }"#, input: .video(format))
+/// try driver.send(driver.makeFrame { frame in … })
+/// let out = driver.takeFrame()
+/// ```
+/// Everything happens on the caller's thread; what the stage emits waits in the driver (up to 1,024 items).
+public final class StageDriver<S: Stage> {
+    public let stage: S
+    public let context: StageContext
+    /// What the stage gives; nil for a sink.
+    public let outputFormat: MediaFormat?
+    private let runner: StageRunner
+    private let run: InlineRun?
+    private let queue: FrameQueue
+    private let inputPool: FramePool?
+    private let inputSlab: Slab?
+    private let events: EventHub
+    private var failure: FrameHostError?
+    private var nextSequence: UInt64 = 0
+
+    /// Makes the stage, negotiates and starts it.
+    ///
+    /// - Parameters:
+    ///   - options: A JSON object, comments allowed.
+    ///   - input: The format of what will be sent; nil for a source.
+    /// - Throws: ``FrameHostErrors`` for options, whatever the stage throws.
+    public init(
+        _ type: S.Type, options: String = "{}", input: MediaFormat? = nil, folder: String = ".", isLive: Bool = false,
+        clock: ChainClock = ManualClock(at: 1_000_000_000)
+    ) throws {
+        let members = try JSONReader.read(Array(options.utf8), file: "options").asObject ?? []
+        let stop = StopSignal()
+        events = EventHub()
+        context = StageContext(stageID: S.info.id, folder: folder, clock: clock, stop: stop, events: events)
+        context.isLiveChain = isLive
+        let layout = MetadataLayout(S.info.metadata)
+        context.layout = layout
+        let stageType = StageType(type)
+        let instance = try stageType.make(members, { key, text in "options:\(text.line):\(text.column): \(key)" }, context)
+        stage = instance.stage as! S
+        let isRaw = input?.video != nil
+        inputPool =
+            isRaw
+            ? try FramePool(
+                name: "input", format: input!.video!, bufferCount: 32, leasesPerBuffer: 8, metadata: layout, stop: stop, clock: clock)
+            : nil
+        inputSlab = input?.encoded != nil ? try Slab(name: "input", byteCount: 32 << 20, unitCount: 256, stop: stop) : nil
+        outputFormat =
+            switch instance.stage {
+            case let source as any Source: try source.negotiate()
+            case let filter as any Filter:
+                try {
+                    try filter.negotiate(input!.video!)
+                    return input
+                }()
+            case let transform as any Transform: try transform.negotiate(input!)
+            case let sink as any Sink:
+                try {
+                    try sink.negotiate(input!)
+                    return nil
+                }()
+            default: throw FrameHostError(.broken, what: "StageDriver drives sources, filters, transforms and sinks")
+            }
+        runner = StageRunner(
+            index: 0, id: S.info.id, info: S.info, kind: stageType.kind, instance: instance, context: context, onError: .stop,
+            isTimed: false)
+        runner.thread = ThreadState(name: "driver")
+        let output = Output(stage: runner, stop: stop)
+        queue = FrameQueue(name: "driver", settings: LinkSettings(capacity: 1024), room: output.room, stop: stop)
+        output.links = [LinkEnd(queue: queue)]
+        let demand = runner.demand
+        if demand.outputBuffers == .own, let video = outputFormat?.video {
+            output.pool = try FramePool(
+                name: "output", format: video, bufferCount: 32, leasesPerBuffer: 8, metadata: layout, stop: stop, clock: clock)
+        }
+        if outputFormat?.encoded != nil {
+            output.slab = try Slab(name: "output", byteCount: 64 << 20, unitCount: 1024, metadata: layout, stop: stop)
+        }
+        runner.output = stageType.kind == .sink ? nil : output
+        runner.copyPool =
+            isRaw && demand.access == .modify
+            ? try FramePool(
+                name: "copies", format: input!.video!, bufferCount: 8, leasesPerBuffer: 8, metadata: layout, stop: stop, clock: clock)
+            : nil
+        let isFilter = stageType.kind == .filter
+        run =
+            stageType.kind == .source
+            ? nil : InlineRun(filters: isFilter ? [runner] : [], last: isFilter ? nil : runner, clock: clock, isTimed: false)
+        runner.onFailure = { [unowned self] in self.failure = $1 }
+        try instance.stage.start()
+    }
+
+    /// A frame of the input format, PTS counted up by its frame rate (30 where it has none), to be filled by `fill`.
+    public func makeFrame(pts: MediaTime? = nil, _ fill: (inout Frame) throws -> Void = { _ in }) throws -> Frame {
+        guard let inputPool, var frame = inputPool.tryLease() else {
+            throw FrameHostError(.exhausted, what: "no input frame left: the stage or the test keeps all 32")
+        }
+        let rate = inputPool.format.frameRate.isZero ? Rational(30) : inputPool.format.frameRate
+        frame.sequenceNumber = nextSequence
+        frame.pts = pts ?? MediaTime(seconds: Double(nextSequence) / rate.value)
+        frame.capturedAt = context.clock.now()
+        nextSequence += 1
+        try fill(&frame)
+        return frame
+    }
+
+    /// An access unit with these bytes.
+    public func makeAccessUnit(_ bytes: [UInt8], pts: MediaTime, dts: MediaTime? = nil, isKeyframe: Bool = false) throws -> AccessUnit {
+        guard let inputSlab else { throw FrameHostError(.broken, what: "the input is not encoded") }
+        var unit = try inputSlab.lease(byteCount: bytes.count)
+        unit.withMutableBytes { $0.copyBytes(from: bytes) }
+        unit.pts = pts
+        unit.dts = dts ?? pts
+        unit.isKeyframe = isKeyframe
+        unit.sequenceNumber = nextSequence
+        nextSequence += 1
+        return unit
+    }
+
+    /// Hands the stage a frame.
+    ///
+    /// - Throws: what the stage threw.
+    public func send(_ frame: consuming Frame) throws { try send(frame.release()) }
+
+    /// Hands the stage an access unit.
+    public func send(_ unit: consuming AccessUnit) throws { try send(unit.release()) }
+
+    private func send(_ lease: consuming Lease) throws {
+        _ = run!.receive(lease)
+        try throwFailure()
+    }
+
+    private func throwFailure() throws {
+        if let failure {
+            self.failure = nil
+            throw failure
+        }
+    }
+
+    /// Calls a source once.
+    public func produce() throws -> SourceProgress {
+        let progress = runner.produce() ?? .ended
+        try throwFailure()
+        return progress
+    }
+
+    /// No item follows: the stage gives what it still has.
+    public func drain() throws {
+        runner.drain()
+        try throwFailure()
+    }
+
+    /// Ends what `start` began.
+    public func stop() throws {
+        runner.stop()
+        try throwFailure()
+    }
+
+    /// The next frame the stage has given; nil when there is none.
+    public func takeFrame() -> Frame? {
+        guard queue.snapshot().depth > 0, case .item(let lease) = queue.take() else { return nil }
+        return Frame(lease)
+    }
+
+    /// The next access unit the stage has given; nil when there is none.
+    public func takeAccessUnit() -> AccessUnit? {
+        guard queue.snapshot().depth > 0, case .item(let lease) = queue.take() else { return nil }
+        return AccessUnit(lease)
+    }
+
+    /// Changes live options: a JSON object.
+    public func set(_ options: String) throws {
+        let members = try JSONReader.read(Array(options.utf8), file: "options").asObject ?? []
+        try runner.instance.set(members) { key, _ in key }
+    }
+
+    /// Events posted so far, each once.
+    public func takeEvents() -> [Event] { events.drain().events }
+
+    /// How many buffers the stage keeps at this moment.
+    public var keptBuffers: Int { runner.keptNow }
+
+    /// Items dropped for this reason.
+    public func dropCount(_ reason: DropReason) -> Int { runner.dropCount(reason) }
+}

@@ -1,0 +1,362 @@
+import FrameCore
+import Glibc
+
+/// Reads a chain file into a ``ChainRequest``: keys, ids, links; options are left to the stages.
+///
+/// Collects all faults. Control thread.
+struct ChainFile {
+    /// More stages than any chain has use for; each costs a context and perhaps a thread.
+    static let mostStages = 1000
+    static let topKeys = ["$schema", "note", "stages", "buffers", "drainSeconds"]
+    static let linkKeys = ["queue", "whenFull", "seconds", "megabytes"]
+
+    let name: String
+    private let registry: PluginRegistry
+    private var faults: [FrameHostError] = []
+
+    init(name: String, registry: PluginRegistry) {
+        self.name = name
+        self.registry = registry
+    }
+
+    /// Reads the file at `path` and applies `--set`.
+    ///
+    /// - Parameter settings: `stage.option=value` each.
+    /// - Throws: ``FrameHostErrors``.
+    static func load(_ path: String, registry: PluginRegistry, settings: [String]) throws -> ChainRequest {
+        let root = try JSONReader.read(path: path)
+        var reader = ChainFile(name: path, registry: registry)
+        let parts = PluginRegistry.realPath(path).split(separator: "/", omittingEmptySubsequences: false).dropLast()
+        return try reader.request(from: root, folder: parts.isEmpty ? "." : parts.joined(separator: "/"), settings: settings)
+    }
+
+    mutating func request(from root: JSONNode, folder: String, settings: [String]) throws -> ChainRequest {
+        guard let top = root.asObject else {
+            fault(root.place, "", "expected an object, found \(root.kindName)", "Begin with { \"stages\": [ … ] }.")
+            throw FrameHostErrors(faults)
+        }
+        for member in top where !Self.topKeys.contains(member.key) {
+            let near = Suggestion.nearest(to: member.key, in: Self.topKeys).map { "Did you mean '\($0)'?" }
+            fault(member.keyPlace, member.key, "no such key", near ?? "A chain has \(Self.topKeys.map { "'\($0)'" }.joined(separator: ", ")).")
+        }
+        guard let list = root["stages"] else {
+            fault(root.place, "stages", "is missing", "Add \"stages\": [ { \"use\": \"test-source\" }, … ].")
+            throw FrameHostErrors(faults)
+        }
+        guard let nodes = list.asArray, !nodes.isEmpty else {
+            fault(list.place, "stages", "expected a list of stages, found \(list.asArray != nil ? "an empty one" : list.kindName)",
+                "Write at least a source and a sink.")
+            throw FrameHostErrors(faults)
+        }
+        guard nodes.count <= Self.mostStages else {
+            fault(list.place, "stages", "\(nodes.count) stages are more than \(Self.mostStages)", "Split the chain.")
+            throw FrameHostErrors(faults)
+        }
+        var request = ChainRequest(file: name, folder: folder, stages: [])
+        readTop(root, &request)
+        let ids = readIDs(nodes)
+        let changes = readSettings(settings, ids: ids)
+        for (index, node) in nodes.enumerated() {
+            if let stage = readStage(node, index, ids: ids, changes: changes[index] ?? []) { request.stages.append(stage) }
+        }
+        readBuffers(root["buffers"], ids: ids, &request)
+        try throwFaults(complete: request.stages.count == nodes.count, request)
+        let registry = UncheckedRegistry(registry: self.registry)
+        request.converter = { try registry.registry.stage("convert") }
+        return request
+    }
+
+    /// The registry is used by the control thread alone, inside the planner's call.
+    private struct UncheckedRegistry: @unchecked Sendable { let registry: PluginRegistry }
+
+    /// Faults of keys and links stand beside those of options, so that one look shows all.
+    private mutating func throwFaults(complete: Bool, _ request: ChainRequest) throws {
+        guard !faults.isEmpty else { return }
+        for stage in request.stages {
+            do { try stage.checkOptions(file: name) } catch let found as FrameHostErrors { faults += found.errors }
+        }
+        throw FrameHostErrors(Self.sorted(faults))
+    }
+
+    /// In the order of the file.
+    static func sorted(_ faults: [FrameHostError]) -> [FrameHostError] {
+        func key(_ index: Int) -> (Int, Int, Int) {
+            let parts = faults[index].place.split(separator: ":")
+            return (parts.count > 1 ? Int(parts[1]) ?? 0 : 0, parts.count > 2 ? Int(parts[2]) ?? 0 : 0, index)
+        }
+        return faults.indices.sorted { key($0) < key($1) }.map { faults[$0] }
+    }
+
+    private mutating func fault(_ place: TextPlace, _ path: String, _ what: String, _ remedy: String) {
+        let position = place.line > 0 ? ":\(place.line):\(place.column)" : ""
+        faults.append(
+            FrameHostError(
+                .invalidConfiguration, place: "\(name)\(position)" + (path.isEmpty ? "" : ": \(path)"), what: what, remedy: remedy))
+    }
+
+    // MARK: Top level
+
+    private mutating func readTop(_ root: JSONNode, _ request: inout ChainRequest) {
+        if let node = root["drainSeconds"] {
+            if let seconds = node.asDouble, (0...3600).contains(seconds) {
+                request.drainSeconds = seconds
+            } else {
+                fault(node.place, "drainSeconds", "\(node.text()) is no time in 0...3600 s", "Use seconds, or leave the key out for 10.")
+            }
+        }
+    }
+
+    private mutating func readBuffers(_ node: JSONNode?, ids: [String: Int], _ request: inout ChainRequest) {
+        guard let node else { return }
+        guard let members = node.asObject else {
+            return fault(node.place, "buffers", "expected an object, found \(node.kindName)", "Write { \"STAGE\": COUNT }.")
+        }
+        for member in members {
+            guard let index = ids[member.key] else {
+                let near = Suggestion.nearest(to: member.key, in: Array(ids.keys).sorted()).map { "Did you mean '\($0)'?" }
+                fault(member.keyPlace, "buffers.\(member.key)", "no such stage", near ?? "Name a stage of this chain.")
+                continue
+            }
+            guard let count = member.value.asInt, (1...4096).contains(count) else {
+                fault(member.value.place, "buffers.\(member.key)", "\(member.value.text()) is no count in 1...4096", "Use a whole number.")
+                continue
+            }
+            request.buffers[index] = count
+        }
+    }
+
+    /// The index of each id. A stage without one is called after what it uses.
+    private mutating func readIDs(_ nodes: [JSONNode]) -> [String: Int] {
+        var ids: [String: Int] = [:]
+        for (index, node) in nodes.enumerated() {
+            let id = Self.id(of: node, index)
+            if let given = node["id"] {
+                if given.asString == nil {
+                    fault(given.place, "stages[\(index)].id", "expected a string, found \(given.kindName)", "Write a name.")
+                    continue
+                }
+                if !Self.isValidID(id) {
+                    fault(given.place, "stages[\(index)].id", "'\(id)' is no name", "Use letters, digits, '-' and '_', at most 64.")
+                }
+            }
+            if let first = ids[id] {
+                fault(
+                    node["id"]?.place ?? node.place, "stages[\(index)].id", "'\(id)' is the id of stages[\(first)] already",
+                    "Give each stage an id of its own.")
+            } else {
+                ids[id] = index
+            }
+        }
+        return ids
+    }
+
+    private static func id(of node: JSONNode, _ index: Int) -> String {
+        node["id"]?.asString ?? node["use"]?.asString ?? "stage\(index)"
+    }
+
+    private static func isValidID(_ id: String) -> Bool {
+        (1...64).contains(id.utf8.count)
+            && id.utf8.allSatisfy { (48...57).contains($0) || (65...90).contains($0) || (97...122).contains($0) || $0 == 45 || $0 == 95 }
+    }
+
+    // MARK: One stage
+
+    private mutating func readStage(_ node: JSONNode, _ index: Int, ids: [String: Int], changes: [JSONNode.Member]) -> StageRequest? {
+        let path = "stages[\(index)]"
+        guard let members = node.asObject else {
+            fault(node.place, path, "expected an object, found \(node.kindName)", "Write { \"use\": \"…\" }.")
+            return nil
+        }
+        guard let use = node["use"] else {
+            let near = members.first { $0.key == "type" || $0.key == "plugin" }.map { "Write 'use' instead of '\($0.key)'." }
+            fault(node.place, path, "'use' is missing", near ?? "Name a plugin, such as \"use\": \"test-source\".")
+            return nil
+        }
+        guard let plugin = use.asString else {
+            fault(use.place, "\(path).use", "expected a string, found \(use.kindName)", "Name a plugin.")
+            return nil
+        }
+        let type: StageType
+        do {
+            guard let found = try registry.stage(plugin) else {
+                fault(use.place, "\(path).use", "no plugin '\(plugin)'", registry.remedy(forUnknown: plugin, nearest: Suggestion.nearest))
+                return nil
+            }
+            type = found
+        } catch {
+            faults.append(.wrap(error, place: "\(name):\(use.place.line):\(use.place.column): \(path).use"))
+            return nil
+        }
+        var stage = StageRequest(
+            id: Self.id(of: node, index), type: type, fileIndex: index, place: node.place, fromPlace: node["from"]?.place ?? node.place)
+        stage.from = readFrom(node["from"], path, index, type, ids: ids)
+        stage.link = readLink(node["link"], path)
+        if let onError = node["onError"] {
+            if let value = onError.asString.flatMap(OnError.init(rawValue:)) {
+                stage.onError = value
+            } else {
+                fault(onError.place, "\(path).onError", "\(onError.text()) is not 'stop' or 'continue'", "Use one of these, or leave it out for 'stop'.")
+            }
+        }
+        var options = members.filter { !PluginLoader.reservedKeys.contains($0.key) }
+        options = options.map { member in
+            var member = member
+            member.value = expanded(member.value, "\(path).\(member.key)")
+            return member
+        }
+        for change in changes {
+            options.removeAll { $0.key == change.key }
+            options.append(change)
+        }
+        stage.options = options
+        return stage
+    }
+
+    private mutating func readFrom(_ node: JSONNode?, _ path: String, _ index: Int, _ type: StageType, ids: [String: Int]) -> [Int] {
+        guard let node else { return type.info.input == .none || index == 0 ? [] : [index - 1] }
+        let names: [(String, TextPlace)]
+        if let one = node.asString {
+            names = [(one, node.place)]
+        } else if let several = node.asArray, !several.isEmpty, several.allSatisfy({ $0.asString != nil }) {
+            names = several.map { ($0.asString!, $0.place) }
+        } else {
+            fault(node.place, "\(path).from", "expected a stage's id or a list of ids, found \(node.text())", "Write \"from\": \"id\".")
+            return []
+        }
+        return names.compactMap { name, place in
+            let parts = name.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+            guard let found = ids[parts[0]] else {
+                let near = Suggestion.nearest(to: parts[0], in: Array(ids.keys).sorted()).map { "Did you mean '\($0)'?" }
+                fault(place, "\(path).from", "no stage '\(parts[0])'", near ?? "Name the id of a stage of this chain.")
+                return nil
+            }
+            if parts.count == 2, parts[1] != "video" {
+                fault(place, "\(path).from", "'\(parts[0])' has no output '\(parts[1])'", "Write \"from\": \"\(parts[0])\".")
+            }
+            return found
+        }
+    }
+
+    private mutating func readLink(_ node: JSONNode?, _ path: String) -> LinkRequest {
+        var link = LinkRequest()
+        guard let node else { return link }
+        guard let members = node.asObject else {
+            fault(node.place, "\(path).link", "expected an object, found \(node.kindName)", "Write { \"queue\": 2, \"whenFull\": \"wait\" }.")
+            return link
+        }
+        for member in members {
+            let place = member.value.place
+            let key = "\(path).link.\(member.key)"
+            switch member.key {
+            case "queue":
+                if let count = member.value.asInt, (0...4096).contains(count) { link.queue = count } else {
+                    fault(place, key, "\(member.value.text()) is no count in 0...4096", "Use a whole number, or leave the key out.")
+                }
+            case "whenFull":
+                if let policy = member.value.asString.flatMap(DropPolicy.init(rawValue:)) { link.whenFull = policy } else {
+                    let words = DropPolicy.allCases.map(\.rawValue)
+                    let near = member.value.asString.flatMap { Suggestion.nearest(to: $0, in: words) }.map { "Did you mean '\($0)'?" }
+                    fault(place, key, "\(member.value.text()) is not one of \(words.joined(separator: ", "))", near ?? "Use one of these.")
+                }
+            case "seconds":
+                if let value = member.value.asDouble, value > 0, value <= 3600 { link.seconds = value } else {
+                    fault(place, key, "\(member.value.text()) is no time above 0 and up to 3600 s", "Use seconds.")
+                }
+            case "megabytes":
+                if let value = member.value.asDouble, value > 0, value <= 16384 { link.megabytes = value } else {
+                    fault(place, key, "\(member.value.text()) is no size above 0 and up to 16384", "Use megabytes.")
+                }
+            default:
+                let near = Suggestion.nearest(to: member.key, in: Self.linkKeys).map { "Did you mean '\($0)'?" }
+                fault(member.keyPlace, key, "no such key", near ?? "A link has 'queue', 'whenFull', 'seconds' and 'megabytes'.")
+            }
+        }
+        if link.whenFull == .latest, let queue = link.queue, queue != 1 {
+            fault(node.place, "\(path).link.queue", "'latest' has one place, not \(queue)", "Leave 'queue' out.")
+        }
+        if link.queue == 0, link.whenFull != nil {
+            fault(node.place, "\(path).link", "'whenFull' without a queue has no effect", "Use \"queue\": 1 or more.")
+        }
+        return link
+    }
+
+    // MARK: Environment and --set
+
+    /// `${NAME:-default}` in strings, replaced from the environment; `$$` is a dollar sign.
+    private mutating func expanded(_ node: JSONNode, _ path: String) -> JSONNode {
+        switch node.value {
+        case .string(let text) where text.contains("$"):
+            var changed = node
+            changed.value = .string(expand(text, node.place, path))
+            return changed
+        case .array(let elements):
+            var changed = node
+            changed.value = .array(elements.map { expanded($0, path) })
+            return changed
+        default: return node
+        }
+    }
+
+    private mutating func expand(_ text: String, _ place: TextPlace, _ path: String) -> String {
+        var result = ""
+        var rest = Substring(text)
+        while let dollar = rest.firstIndex(of: "$") {
+            result += rest[..<dollar]
+            rest = rest[rest.index(after: dollar)...]
+            if rest.hasPrefix("$") {
+                result += "$"
+                rest = rest.dropFirst()
+            } else if rest.hasPrefix("{"), let end = rest.firstIndex(of: "}") {
+                let body = rest[rest.index(after: rest.startIndex)..<end]
+                rest = rest[rest.index(after: end)...]
+                var name = String(body)
+                var fallback: String?
+                if let mark = body.firstRange(of: ":-") {
+                    name = String(body[..<mark.lowerBound])
+                    fallback = String(body[mark.upperBound...])
+                }
+                if let value = getenv(name).map({ String(cString: $0) }), !value.isEmpty {
+                    result += value
+                } else if let fallback {
+                    result += fallback
+                } else {
+                    fault(place, path, "the environment has no '\(name)'", "Set it, or write ${\(name):-default}.")
+                }
+            } else {
+                result += "$"
+            }
+        }
+        return result + rest
+    }
+
+    /// `--set stage.option=value`: a JSON value, or else a string. By index of the stage.
+    private mutating func readSettings(_ settings: [String], ids: [String: Int]) -> [Int: [JSONNode.Member]] {
+        var changes: [Int: [JSONNode.Member]] = [:]
+        for setting in settings {
+            let place = "--set \(setting)"
+            func refuse(_ what: String, _ remedy: String) {
+                faults.append(FrameHostError(.invalidConfiguration, place: place, what: what, remedy: remedy))
+            }
+            guard let equals = setting.firstIndex(of: "="), let dot = setting[..<equals].firstIndex(of: ".") else {
+                refuse("is not of the form stage.option=value", "Write for example --set h264.bitrateKbps=2500.")
+                continue
+            }
+            let stage = String(setting[..<dot])
+            let option = String(setting[setting.index(after: dot)..<equals])
+            let value = String(setting[setting.index(after: equals)...])
+            guard let index = ids[stage] else {
+                let near = Suggestion.nearest(to: stage, in: Array(ids.keys).sorted()).map { "Did you mean '\($0)'?" }
+                refuse("no stage '\(stage)'", near ?? "Name the id of a stage of this chain.")
+                continue
+            }
+            guard !PluginLoader.reservedKeys.contains(option) else {
+                refuse("'\(option)' is no option", "Change it in the chain file.")
+                continue
+            }
+            var node = (try? JSONReader.read(Array(value.utf8), file: "--set")) ?? .string(value)
+            node.place = TextPlace(line: 0, column: 0)
+            changes[index, default: []].append(JSONNode.Member(key: option, value: node))
+        }
+        return changes
+    }
+}

@@ -1,0 +1,91 @@
+import FrameCore
+
+/// The JSON Schema of chain files, from the same options that ``ChainFile`` checks with. JSON Schema 2020-12, core and validation.
+struct ChainSchema {
+    private let stages: [StageType]
+
+    init(stages: [StageType]) { self.stages = stages }
+
+    var json: JSONNode {
+        [
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "title": "framehost chain",
+            "type": "object",
+            "required": ["stages"],
+            "additionalProperties": false,
+            "properties": [
+                "$schema": ["type": "string"],
+                "note": ["description": "For people; not read."],
+                "drainSeconds": [
+                    "type": "number", "minimum": 0, "maximum": 3600, "default": 10, "description": "Longest time a drain may take (s).",
+                ],
+                "buffers": [
+                    "type": "object", "description": "Buffers of a stage's pool, by its id, instead of the computed number.",
+                    "additionalProperties": ["type": "integer", "minimum": 1, "maximum": 4096],
+                ],
+                "stages": [
+                    "type": "array", "minItems": 1, "maxItems": .number(ChainFile.mostStages), "items": ["$ref": "#/$defs/stage"],
+                ],
+            ],
+            "$defs": .object(definitions),
+        ]
+    }
+
+    private var definitions: [(key: String, value: JSONNode)] {
+        [
+            (
+                "stage",
+                [
+                    "type": "object", "required": ["use"],
+                    "properties": ["use": ["enum": .array(stages.map { .string($0.info.id) })]],
+                    "allOf": .array(
+                        stages.map { stage in
+                            [
+                                "if": ["properties": ["use": ["const": .string(stage.info.id)]], "required": ["use"]],
+                                "then": ["$ref": .string("#/$defs/\(stage.info.id)")],
+                            ]
+                        }),
+                ]
+            ),
+            ("id", ["type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"]),
+            (
+                "from",
+                [
+                    "description": "The stage its input comes from; the one before it when left out. A list for a join.",
+                    "anyOf": [["type": "string"], ["type": "array", "minItems": 1, "items": ["type": "string"]]],
+                ]
+            ),
+            (
+                "link",
+                [
+                    "type": "object", "additionalProperties": false, "description": "The queue before this stage.",
+                    "properties": [
+                        "queue": ["type": "integer", "minimum": 0, "maximum": 4096, "description": "Places; 0 runs the stage on its producer's thread."],
+                        "whenFull": ["enum": .array(DropPolicy.allCases.map { .string($0.rawValue) })],
+                        "seconds": ["type": "number", "exclusiveMinimum": 0, "maximum": 3600, "description": "Access units: longest span queued (s)."],
+                        "megabytes": ["type": "number", "exclusiveMinimum": 0, "maximum": 16384, "description": "Access units: most bytes queued (MB)."],
+                    ],
+                ]
+            ),
+            // What a text with ${NAME} becomes is known only when the chain is read.
+            ("environment", ["type": "string", "pattern": "\\$\\{"]),
+        ] + stages.map { ($0.info.id, schema(of: $0)) }
+    }
+
+    private func schema(of stage: StageType) -> JSONNode {
+        var properties: [(key: String, value: JSONNode)] = [
+            ("use", ["const": .string(stage.info.id)]), ("id", ["$ref": "#/$defs/id"]), ("from", ["$ref": "#/$defs/from"]),
+            ("link", ["$ref": "#/$defs/link"]), ("note", ["description": "For people; not read."]),
+            ("onError", ["enum": .array(OnError.allCases.map { .string($0.rawValue) }), "default": "stop"]),
+        ]
+        for option in stage.options {
+            let isText = option.schema["type"]?.asString == "string" && option.schema["pattern"] != nil || option.schema["enum"] != nil
+            properties.append(
+                (option.name, isText ? ["anyOf": [option.schema, ["$ref": "#/$defs/environment"]]] : option.schema))
+        }
+        return [
+            "type": "object", "description": .string(stage.info.summary), "additionalProperties": false,
+            "properties": .object(properties),
+        ]
+    }
+}

@@ -1,0 +1,46 @@
+import ArgumentParser
+import FrameCore
+
+struct CheckCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "check", abstract: "Checks a chain file and prints its plan.",
+        discussion: "Opens no device and creates no file. All faults are printed at once, each with its place; exit status 2 if there are any.")
+
+    @Argument(help: "The chain file (JSON with comments).", completion: .file(extensions: ["json"]))
+    var chain: String
+
+    @ArgumentParser.Option(
+        name: .customLong("set"), help: ArgumentHelp("Another value for an option. Repeatable.", valueName: "stage.option=value"))
+    var settings: [String] = []
+
+    @Flag(help: "Print the plan, or the faults, as JSON.")
+    var json = false
+
+    @OptionGroup var plugins: PluginOptions
+
+    func run() throws {
+        do {
+            let request = try ChainFile.load(chain, registry: plugins.registry, settings: settings)
+            let plan = try Chain.plan(request)
+            Terminal.say(json ? PlanText(plan).json.text(pretty: true) : PlanText(plan).text)
+        } catch {
+            let sorted = (error as? FrameHostErrors).map { FrameHostErrors(ChainFile.sorted($0.errors)) }
+            if json {
+                let errors = sorted?.errors ?? [FrameHostError.wrap(error)]
+                Terminal.say(JSONNode.object([("faults", .array(errors.map(\.json)))]).text(pretty: true))
+                throw ExitCode(2)
+            }
+            throw report(sorted ?? error)
+        }
+    }
+}
+
+extension FrameHostError {
+    /// As `check --json` prints it.
+    var json: JSONNode {
+        .object([
+            ("code", .string(code.rawValue)), ("place", .string(place)), ("what", .string(what)), ("remedy", .string(remedy)),
+            ("cause", .string(cause)),
+        ])
+    }
+}

@@ -1,0 +1,70 @@
+import ArgumentParser
+import FrameCore
+import Glibc
+
+struct NewCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "new", abstract: "Writes a new plugin package.", subcommands: [NewFilterCommand.self])
+}
+
+struct NewFilterCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "filter", abstract: "Writes a package with a filter that builds, passes its own test and runs, as written.",
+        discussion: "The package is a folder NAME in the current folder, beside or far from framehost's own tree.")
+
+    @Argument(help: "The filter's id in kebab-case, such as night-mode.")
+    var name: String
+
+    @ArgumentParser.Option(help: ArgumentHelp("framehost's folder Sources/Core; found from the executable when left out.", valueName: "dir"))
+    var core: String?
+
+    func run() throws {
+        do {
+            let template = try PluginTemplate(id: name, core: try corePath())
+            guard mkdir(name, 0o755) == 0 else {
+                throw FrameHostError(
+                    .invalidConfiguration, place: name, what: "the folder cannot be made: \(String(cString: strerror(errno)))",
+                    remedy: errno == EEXIST ? "Choose another name, or remove the folder." : "Go to a folder you may write to.")
+            }
+            for (path, text) in template.files {
+                try makeFolders(of: "\(name)/\(path)")
+                if let why = Terminal.writeFile("\(name)/\(path)", text) {
+                    throw FrameHostError(.callFailed, place: "\(name)/\(path)", what: "cannot be written: \(why)")
+                }
+            }
+            Terminal.say(template.farewell)
+        } catch {
+            throw report(error)
+        }
+    }
+
+    private func makeFolders(of path: String) throws {
+        var folder = ""
+        for part in path.split(separator: "/").dropLast() {
+            folder += folder.isEmpty ? String(part) : "/\(part)"
+            guard mkdir(folder, 0o755) == 0 || errno == EEXIST else {
+                throw FrameHostError(.callFailed, place: folder, what: "cannot be made: \(String(cString: strerror(errno)))")
+            }
+        }
+    }
+
+    /// Sources/Core of the tree this executable was built in.
+    private func corePath() throws -> String {
+        if let core {
+            let path = PluginRegistry.realPath(core)
+            guard access("\(path)/Package.swift", R_OK) == 0 else {
+                throw FrameHostError(
+                    .invalidConfiguration, place: "--core \(core)", what: "there is no Package.swift", remedy: "Name framehost's folder Sources/Core.")
+            }
+            return path
+        }
+        var folder = PluginRegistry.executableFolder
+        while !folder.isEmpty {
+            if access("\(folder)/Sources/Core/Package.swift", R_OK) == 0 { return "\(folder)/Sources/Core" }
+            folder = folder.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
+        }
+        throw FrameHostError(
+            .invalidConfiguration, what: "framehost's sources were not found above the executable",
+            remedy: "Name them: framehost new filter \(name) --core DIR/Sources/Core.")
+    }
+}

@@ -1,0 +1,49 @@
+import ArgumentParser
+import FrameCore
+
+struct PluginsCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "plugins", abstract: "Lists the plugins that are there, from where, and what was skipped and why.")
+
+    @Flag(help: "Print JSON.")
+    var json = false
+
+    @OptionGroup var plugins: PluginOptions
+
+    func run() throws {
+        let registry = plugins.registry
+        var rows: [[String]] = []
+        var nodes: [JSONNode] = []
+        var refused = registry.skipped + registry.conflicts
+        for plugin in registry.plugins {
+            for stage in plugin.manifest.stages {
+                var summary = ""
+                do { summary = try registry.stage(stage.id)?.info.summary ?? "" } catch {
+                    let error = FrameHostError.wrap(error)
+                    if !refused.contains(error) { refused.append(error) }
+                    continue
+                }
+                rows.append([stage.id, stage.kind, plugin.path, summary])
+                nodes.append(
+                    .object([
+                        ("id", .string(stage.id)), ("kind", .string(stage.kind)), ("path", .string(plugin.path)),
+                        ("summary", .string(summary)),
+                    ]))
+            }
+        }
+        if json {
+            Terminal.say(
+                JSONNode.object([
+                    ("plugins", .array(nodes)), ("skipped", .array(refused.map(\.json))),
+                    ("folders", .array(registry.folders.map { .string($0) })),
+                ]).text(pretty: true))
+            return
+        }
+        Terminal.say(Terminal.table([["id", "kind", "from", "what"]] + rows.sorted { $0[0] < $1[0] }))
+        if !refused.isEmpty {
+            Terminal.say("\nSkipped")
+            for fault in refused { Terminal.say("  \(fault)") }
+        }
+        Terminal.say("\nSearched: \(registry.folders.joined(separator: ", "))")
+    }
+}

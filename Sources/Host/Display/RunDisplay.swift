@@ -1,0 +1,118 @@
+import FrameCore
+import Glibc
+
+/// What a run shows: a progress line on a terminal, plain lines elsewhere, JSON lines for programs.
+///
+/// Control thread only.
+final class RunDisplay {
+    private let quiet: Bool
+    private let jsonEvents: Bool
+    private let onlyAnswers: Bool
+    private let isInteractive = Terminal.isInteractive
+    private var start: Int64?
+    private var lastShown: Int64 = 0
+    private var lastCaptured = 0
+    private var isLineOpen = false
+    /// Failures that were shown as an event `stage-failed` already.
+    private var shownFailures: Set<String> = []
+
+    /// - Parameter onlyAnswers: Of the events only the answers to commands go to standard output.
+    init(quiet: Bool, jsonEvents: Bool, onlyAnswers: Bool) {
+        self.quiet = quiet
+        self.jsonEvents = jsonEvents
+        self.onlyAnswers = onlyAnswers
+    }
+
+    /// Shows new events and, from time to time, the progress.
+    func update(_ chain: Chain) {
+        let (events, lost) = chain.takeEvents()
+        for event in events { show(event) }
+        if lost > 0 { complain("\(lost) events were lost: more came than could be written.") }
+        guard chain.currentState == .streaming || chain.currentState == .draining else { return }
+        let now = chain.clock.now()
+        if start == nil {
+            start = now
+            lastShown = now
+        }
+        let interval: Int64 = isInteractive ? 250_000_000 : 5_000_000_000
+        guard !quiet, now - lastShown >= interval, let start else { return }
+        showProgress(chain, now: now, start: start)
+    }
+
+    private func show(_ event: Event) {
+        if event.name == "stage-failed" { shownFailures.insert(event.text) }
+        if jsonEvents, !onlyAnswers || event.name == "command-answered" {
+            var members: [(key: String, value: JSONNode)] = [
+                ("time", .number(Double(event.time) / 1e9)), ("event", .string(event.name)),
+            ]
+            if let stage = event.stage { members.append(("stage", .string(stage))) }
+            members.append(("level", .string(event.level.rawValue)))
+            members.append(("text", .string(event.text)))
+            let taken = Set(members.map(\.key))
+            members += (event.details.asObject ?? []).filter { !taken.contains($0.key) }.map { ($0.key, $0.value) }
+            Terminal.say(JSONNode.object(members).text())
+        }
+        let isWorthALine = event.level >= .warning || (!quiet && event.level == .info && event.name != "state" && event.name != "fps")
+        if isWorthALine, !(jsonEvents && event.name == "command-answered") {
+            let stage = event.stage.map { event.text.hasPrefix($0) || event.name == "out-of-buffers" ? "" : "\($0): " } ?? ""
+            complain("\(event.level >= .warning ? "\(event.level.rawValue): " : "")\(stage)\(event.text)")
+        }
+    }
+
+    private func complain(_ text: String) {
+        closeLine()
+        Terminal.complain(text)
+    }
+
+    private func closeLine() {
+        if isLineOpen { Terminal.write("\r\u{1b}[K", to: STDERR_FILENO) }
+        isLineOpen = false
+    }
+
+    /// `00:12.4  372 frames  30.0 fps  1.00x  0 dropped  ETA 00:03`
+    private func showProgress(_ chain: Chain, now: Int64, start: Int64) {
+        let progress = chain.progress
+        let elapsed = Double(now - start) / 1e9
+        let fps = Double(progress.captured - lastCaptured) / (Double(now - lastShown) / 1e9)
+        lastShown = now
+        lastCaptured = progress.captured
+        var parts = [
+            Self.time(elapsed), "\(progress.captured) frames", "\(Terminal.decimal(fps)) fps",
+        ]
+        if !progress.frameRate.isZero { parts.append("\(Terminal.decimal(fps / progress.frameRate.value, places: 2))x") }
+        parts.append("\(progress.dropped) dropped")
+        if let expected = progress.expectedItems, progress.captured > 0 {
+            let left = Double(max(expected - progress.captured, 0)) * elapsed / Double(progress.captured)
+            parts.append("ETA \(Self.time(left))")
+        }
+        let line = parts.joined(separator: "  ")
+        if isInteractive {
+            Terminal.write("\r\(line)\u{1b}[K", to: STDERR_FILENO)
+            isLineOpen = true
+        } else {
+            Terminal.complain(line)
+        }
+    }
+
+    /// The last events and one line on how it ended.
+    func finish(_ chain: Chain, _ result: Chain.Result, elapsed: Double) {
+        update(chain)
+        closeLine()
+        for failure in result.failures where !shownFailures.contains(failure.description) { Terminal.complain("error: \(failure)") }
+        guard !quiet else { return }
+        let ledger = chain.ledger
+        let how = result.isSuccess ? "Done" : "Failed"
+        let fps = elapsed > 0 ? Terminal.decimal(Double(ledger.captured) / elapsed) : "–"
+        Terminal.complain(
+            "\(how): \(ledger.captured) frames in \(Self.time(elapsed)) (\(fps) fps), \(ledger.delivered) delivered, \(ledger.dropped) dropped.")
+    }
+
+    /// `01:02:03.4` or `02:03.4`.
+    static func time(_ seconds: Double) -> String {
+        let tenths = Int((seconds * 10).rounded())
+        func two(_ value: Int) -> String { value < 10 ? "0\(value)" : "\(value)" }
+        let whole = tenths / 10
+        let hours = whole >= 3600 ? "\(two(whole / 3600)):" : ""
+        return "\(hours)\(two(whole / 60 % 60)):\(two(whole % 60)).\(tenths % 10)"
+    }
+}

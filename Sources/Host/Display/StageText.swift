@@ -1,0 +1,80 @@
+import FrameCore
+
+/// A kind of stage as people and programs read it.
+struct StageText {
+    private let stage: StageType
+
+    init(_ stage: StageType) { self.stage = stage }
+
+    // MARK: For people
+
+    var text: String {
+        let info = stage.info
+        var lines = ["\(info.id): \(info.summary)", ""]
+        lines.append(
+            Terminal.table([
+                ["kind", stage.kind.rawValue + (info.isConverter ? ", inserted where two formats do not fit" : "")],
+                ["takes", Self.describe(info.input)], ["gives", Self.describe(info.output)],
+                ["pixels", info.access == .modify ? "may be written in place" : "are read"],
+                ["holds", "at most \(info.hold) buffers after a call, at most \(info.delay) items unanswered"],
+            ]))
+        lines.append("\nOptions")
+        lines.append(stage.options.isEmpty ? "  none" : Terminal.table([["key", "type", "default", "range", "live", "what"]] + rows))
+        if !info.commands.isEmpty {
+            lines.append("\nCommands")
+            lines.append(Terminal.table(info.commands.map { [$0.name, $0.summary] }))
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    private var rows: [[String]] {
+        stage.options.map { option in
+            [
+                option.name, option.typeName, option.defaultValue.value == .null ? "–" : option.defaultValue.text(), Self.range(option),
+                option.isLive ? "live" : "", option.help,
+            ]
+        }
+    }
+
+    /// `64...100000 kbit/s`, or what there is of it.
+    static func range(_ option: OptionField) -> String {
+        var text = ""
+        if let minimum = option.minimum, let maximum = option.maximum { text = "\(minimum.text())...\(maximum.text())" }
+        return [text, option.unit].filter { !$0.isEmpty }.joined(separator: " ")
+    }
+
+    static func describe(_ media: StageInfo.Media) -> String {
+        switch media {
+        case .video(let formats): "video: " + formats.map(\.rawValue).joined(separator: ", ")
+        case .encoded(let codecs): "access units: " + codecs.map(\.description).joined(separator: ", ")
+        case .any: "video and access units"
+        case .sameAsInput: "what it takes"
+        case .none: "nothing"
+        }
+    }
+
+    // MARK: For programs
+
+    var json: JSONNode {
+        let info = stage.info
+        return .object([
+            ("id", .string(info.id)), ("summary", .string(info.summary)), ("kind", .string(stage.kind.rawValue)),
+            ("input", .string(Self.describe(info.input))), ("output", .string(Self.describe(info.output))),
+            ("access", .string(info.access.rawValue)), ("hold", .number(info.hold)), ("delay", .number(info.delay)),
+            ("workers", .number(info.workers)), ("service", .string(info.service.rawValue)), ("converter", .bool(info.isConverter)),
+            ("options", .array(stage.options.map(json))),
+            (
+                "commands",
+                .array(info.commands.map { .object([("name", .string($0.name)), ("summary", .string($0.summary))]) })
+            ),
+        ])
+    }
+
+    private func json(_ option: OptionField) -> JSONNode {
+        .object([
+            ("name", .string(option.name)), ("type", .string(option.typeName)), ("default", option.defaultValue),
+            ("minimum", option.minimum ?? .null), ("maximum", option.maximum ?? .null), ("unit", .string(option.unit)),
+            ("live", .bool(option.isLive)), ("help", .string(option.help)),
+        ])
+    }
+}

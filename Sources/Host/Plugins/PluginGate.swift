@@ -1,0 +1,89 @@
+import FrameCore
+import Glibc
+
+/// Decides from a file's bytes whether it may be loaded: nothing of a plugin runs before it has passed.
+///
+/// Strict on purpose (docs/design/003-plugin-gate.md): a plugin compiled against another Core calls the wrong methods.
+struct PluginGate {
+    /// This program's side of the comparison.
+    var interface = PluginEntry.interfaceVersion
+    var compiler = CoreIdentity.compiler
+    var configuration = CoreIdentity.configuration
+    var core = CoreIdentity.fingerprint
+    /// libFrameCore.so or the executable: its date tells which side is older.
+    var corePath = ""
+
+    /// The manifest of a plugin that fits.
+    ///
+    /// - Throws: ``FrameHostError`` `.unusablePlugin`: a sentence with the command that mends it.
+    func manifest(of path: String) throws -> PluginManifest {
+        func refuse(_ what: String, _ remedy: String) -> FrameHostError {
+            FrameHostError(.unusablePlugin, place: path, what: what, remedy: remedy)
+        }
+        let rebuild = "Build it again: \(Self.buildCommand(for: path, configuration: configuration))."
+        let bytes: [UInt8]
+        do {
+            bytes = try ELFFile.section(named: ".framehost", of: path)
+        } catch {
+            switch error {
+            case .unreadable(let why):
+                throw refuse("the file cannot be read: \(why)", "Make it readable: chmod a+r \(path).")
+            case .notELF:
+                throw refuse("is no shared library (it does not begin with the ELF magic)", "Take it out of the plugin folder, or: rm \(path).")
+            case .otherKind:
+                throw refuse("is no 64-bit little-endian shared library", rebuild)
+            case .truncated:
+                throw refuse("is cut short: its section table points past its end", rebuild)
+            case .noSection:
+                throw refuse(
+                    "is a library but no framehost plugin: it has no section .framehost",
+                    "Add `plugins: [.plugin(name: \"FramehostManifest\", package: \"Core\")]` to its target and run \(Self.buildCommand(for: path, configuration: configuration)), or take it out of the plugin folder.")
+            }
+        }
+        let manifest: PluginManifest
+        do {
+            manifest = try PluginManifest(section: bytes)
+        } catch {
+            switch error {
+            case .wrongMagic: throw refuse("its section .framehost does not begin with \(PluginManifest.magic)", rebuild)
+            case .damaged(let line): throw refuse("its manifest is damaged at '\(line)'", rebuild)
+            }
+        }
+        guard manifest.interface == interface else {
+            let older = manifest.interface < interface
+            throw refuse(
+                "has plugin interface \(manifest.interface), this framehost has \(interface): the \(older ? "plugin" : "program") is older",
+                older ? rebuild : Self.hostRebuild(configuration))
+        }
+        guard manifest.compiler == compiler else {
+            throw refuse("was compiled by Swift \(manifest.compiler), this framehost by Swift \(compiler)", rebuild)
+        }
+        guard manifest.configuration == configuration else {
+            throw refuse("is a \(manifest.configuration) build, this framehost is a \(configuration) build", rebuild)
+        }
+        guard manifest.core == core else {
+            let pluginIsOlder = Self.modified(path) <= Self.modified(corePath)
+            throw refuse(
+                "was built against another Core (\(manifest.core.prefix(12)), this framehost has \(core.prefix(12))): the \(pluginIsOlder ? "plugin" : "program") is older",
+                pluginIsOlder ? rebuild : Self.hostRebuild(configuration))
+        }
+        return manifest
+    }
+
+    private static func hostRebuild(_ configuration: String) -> String {
+        "Build framehost again in its folder: swift build -c \(configuration)."
+    }
+
+    /// `swift build -c release --package-path DIR` with the package the file was built in, where its path tells.
+    static func buildCommand(for path: String, configuration: String) -> String {
+        let parts = path.split(separator: "/", omittingEmptySubsequences: false)
+        guard let build = parts.lastIndex(of: ".build") else { return "swift build -c \(configuration)" }
+        let folder = parts[..<build].joined(separator: "/")
+        return "swift build -c \(configuration)" + (folder.isEmpty ? "" : " --package-path \(folder)")
+    }
+
+    private static func modified(_ path: String) -> Int {
+        var status = stat()
+        return stat(path, &status) == 0 ? status.st_mtim.tv_sec : 0
+    }
+}

@@ -1,0 +1,43 @@
+import FrameCore
+import Glibc
+
+/// Loads a plugin whose manifest has passed the gate, and compares what it exports with what it said.
+enum PluginLoader {
+    /// Keys of a stage in the chain file that no option may have.
+    static let reservedKeys: Set<String> = ["id", "use", "from", "link", "note", "onError"]
+
+    /// The stages of a plugin. dlopen(3) with RTLD_NOW, so that a missing symbol speaks now; never unloaded.
+    ///
+    /// - Throws: ``FrameHostError`` `.unusablePlugin`.
+    static func load(_ plugin: PluginRegistry.Plugin) throws -> [StageType] {
+        func refuse(_ what: String, _ remedy: String, cause: String = "") -> FrameHostError {
+            FrameHostError(.unusablePlugin, place: plugin.path, what: what, remedy: remedy, cause: cause)
+        }
+        let rebuild = "Build it again: \(PluginGate.buildCommand(for: plugin.path, configuration: CoreIdentity.configuration))."
+        guard let handle = dlopen(plugin.path, RTLD_NOW | RTLD_LOCAL) else {
+            throw refuse(
+                "cannot be loaded", "Install the library it names, or build it again: \(PluginGate.buildCommand(for: plugin.path, configuration: CoreIdentity.configuration)).",
+                cause: String(cString: dlerror()))
+        }
+        guard let symbol = dlsym(handle, PluginEntry.symbol) else {
+            throw refuse(
+                "does not export \(PluginEntry.symbol)",
+                "Write `@c(\(PluginEntry.symbol)) public func pluginEntry() -> OpaquePointer { PluginEntry.export(…) }` in it.")
+        }
+        typealias Entry = @convention(c) () -> OpaquePointer
+        let exports = PluginExports.take(unsafeBitCast(symbol, to: Entry.self)())
+        let said = plugin.manifest.stages.map { "\($0.id) (\($0.kind))" }
+        let given = exports.stages.map { "\($0.info.id) (\($0.kind.rawValue))" }
+        guard said == given else {
+            throw refuse("says it has \(said.joined(separator: ", ")) and exports \(given.joined(separator: ", "))", rebuild)
+        }
+        for stage in exports.stages {
+            for option in stage.options where reservedKeys.contains(option.name) {
+                throw refuse(
+                    "the option '\(option.name)' of '\(stage.info.id)' is a reserved key of the chain file",
+                    "Give the option another name.")
+            }
+        }
+        return exports.stages
+    }
+}

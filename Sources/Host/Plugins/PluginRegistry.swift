@@ -1,0 +1,110 @@
+import FrameCore
+import Glibc
+
+/// The plugins that are there: known from their manifests, loaded only when a chain names them.
+final class PluginRegistry {
+    struct Plugin {
+        var path: String
+        var manifest: PluginManifest
+    }
+
+    private(set) var plugins: [Plugin] = []
+    /// Files that look like plugins and may not be loaded, each with its sentence.
+    private(set) var skipped: [FrameHostError] = []
+    /// Folders that were searched, in order.
+    let folders: [String]
+    private var loaded: [String: StageType] = [:]
+
+    /// Looks into `--plugin-path`, then `$FRAMEHOST_PLUGIN_PATH` (folders with colons between), then beside the executable.
+    init(pluginPaths: [String], gate: PluginGate = PluginGate()) {
+        let environment = getenv("FRAMEHOST_PLUGIN_PATH").map { String(cString: $0) } ?? ""
+        let beside = Self.executableFolder
+        var gate = gate
+        if gate.corePath.isEmpty { gate.corePath = "\(beside)/libFrameCore.so" }
+        var seen = Set<String>()
+        folders = (pluginPaths + environment.split(separator: ":").map(String.init) + [beside])
+            .filter { !$0.isEmpty && seen.insert(Self.realPath($0)).inserted }
+        var files = Set<String>()
+        for folder in folders {
+            let isAsked = folder != beside
+            guard let names = Self.list(folder) else {
+                if isAsked {
+                    skipped.append(
+                        FrameHostError(
+                            .unusablePlugin, place: folder, what: "the plugin folder cannot be read: \(String(cString: strerror(errno)))",
+                            remedy: "Name an existing folder."))
+                }
+                continue
+            }
+            for name in names.sorted() where name.hasSuffix(".so") && name != "libFrameCore.so" {
+                let path = "\(folder)/\(name)"
+                guard files.insert(Self.realPath(path)).inserted else { continue }
+                do {
+                    plugins.append(Plugin(path: path, manifest: try gate.manifest(of: path)))
+                } catch {
+                    skipped.append(.wrap(error))
+                }
+            }
+        }
+    }
+
+    /// All ids, sorted.
+    var ids: [String] { Set(plugins.flatMap { $0.manifest.stages.map(\.id) }).sorted() }
+
+    /// Ids that two plugins claim, as sentences.
+    var conflicts: [FrameHostError] {
+        ids.compactMap { id in
+            let claims = plugins.filter { $0.manifest.stages.contains { $0.id == id } }
+            return claims.count > 1 ? Self.conflict(id, claims.map(\.path)) : nil
+        }
+    }
+
+    private static func conflict(_ id: String, _ paths: [String]) -> FrameHostError {
+        FrameHostError(
+            .unusablePlugin, place: paths[0], what: "has the id '\(id)', and so has \(paths.dropFirst().joined(separator: " and "))",
+            remedy: "Keep one of them, or give one another id.")
+    }
+
+    /// The stage with this id, loading its plugin when first asked for; nil when no plugin has it.
+    ///
+    /// - Throws: ``FrameHostError`` `.unusablePlugin`.
+    func stage(_ id: String) throws -> StageType? {
+        if let known = loaded[id] { return known }
+        let claims = plugins.filter { $0.manifest.stages.contains { $0.id == id } }
+        guard let plugin = claims.first else { return nil }
+        guard claims.count == 1 else { throw Self.conflict(id, claims.map(\.path)) }
+        for stage in try PluginLoader.load(plugin) { loaded[stage.info.id] = stage }
+        return loaded[id]
+    }
+
+    /// A sentence for an id that nobody has: the nearest name, or the file that has it and may not be loaded.
+    func remedy(forUnknown id: String, nearest: (String, [String]) -> String?) -> String {
+        if let near = nearest(id, ids) { return "Did you mean '\(near)'?" }
+        if ids.isEmpty { return "No plugin was found in \(folders.joined(separator: ", ")): build them, or name their folder with --plugin-path." }
+        return "Known are \(ids.joined(separator: ", ")); `framehost plugins` says from where."
+    }
+
+    // MARK: Files
+
+    static var executableFolder: String {
+        let path = realPath("/proc/self/exe")
+        return path.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
+    }
+
+    static func realPath(_ path: String) -> String {
+        guard let resolved = realpath(path, nil) else { return path }
+        defer { free(resolved) }
+        return String(cString: resolved)
+    }
+
+    /// Names in a folder; nil with `errno` when it cannot be read.
+    private static func list(_ folder: String) -> [String]? {
+        guard let handle = opendir(folder) else { return nil }
+        defer { closedir(handle) }
+        var names: [String] = []
+        while let entry = readdir(handle) {
+            names.append(withUnsafePointer(to: &entry.pointee.d_name) { $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) } })
+        }
+        return names
+    }
+}

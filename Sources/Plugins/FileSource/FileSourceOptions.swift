@@ -1,0 +1,32 @@
+import FrameCore
+
+/// How fast a file is played.
+enum FilePace: String, OptionChoice {
+    /// As fast as the chain takes it.
+    case fast
+    /// Each picture when its time has come.
+    case realtime
+}
+
+/// Options of ``FileSource``.
+struct FileSourceOptions: StageOptions {
+    @Option(help: "The file to play, absolute or from the chain file's folder.")
+    var path = ""
+
+    @Option(help: "As fast as the chain takes it, or each picture at its time.")
+    var pace = FilePace.fast
+
+    @Option(help: "Begin this far into the file; the time line begins there too.", range: 0...1_000_000, unit: "s")
+    var start = 0.0
+
+    @Option(help: "End after this much of the file; without it at its end.", range: 0.001...1_000_000, unit: "s")
+    var duration: Double? = nil
+
+    @Option(help: "Begin again at the end, for ever; time goes on.")
+    var loop = false
+
+    func validate() throws(OptionFault) {
+        if path.isEmpty { throw OptionFault("'path' is missing", remedy: "Name the file to play: \"path\": \"clip.mp4\".") }
+        if path.utf8.contains(0) { throw OptionFault("'path' has a zero character in it", remedy: "Leave it out.") }
+    }
+}

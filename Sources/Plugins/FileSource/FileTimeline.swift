@@ -1,0 +1,82 @@
+import FrameCore
+
+/// Puts a file's time stamps on the chain's time line: cut to a range, joined from pass to pass, always rising.
+///
+/// All in ticks of the video track. Gaps forward are the file's own and stay.
+struct FileTimeline {
+    enum Placement: Equatable {
+        /// To be shown at this tick.
+        case show(Int64, isDiscontinuity: Bool)
+        /// Before the range.
+        case skip
+        /// Behind the range: nothing further is of interest.
+        case end
+    }
+
+    let timeBase: TimeBase
+    /// First tick of the range and first tick behind it, in the file's own time.
+    let lower: Int64?
+    let upper: Int64?
+    /// Time stamps that stood still or went back and were put right.
+    private(set) var repairs = 0
+
+    /// Where the track begins in the file.
+    private let origin: Int64
+    /// Taken off each tick, so that the range begins where the file began.
+    private let cut: Int64
+    /// Added to each tick: earlier passes, jumps back.
+    private var offset: Int64 = 0
+    private var lastShown: Int64?
+    private var lastRaw: Int64?
+    private var lastDuration: Int64 = 0
+    /// Where the next picture goes, at the begin of a further pass.
+    private var joint: Int64?
+
+    /// - Parameter start: Seconds from the begin of the track.
+    init(timeBase: TimeBase, origin: Int64, start: Double = 0, duration: Double? = nil) {
+        self.timeBase = timeBase
+        self.origin = origin
+        cut = timeBase.ticks(of: MediaTime(seconds: start))
+        lower = start > 0 ? origin + cut : nil
+        upper = duration.map { origin + timeBase.ticks(of: MediaTime(seconds: start + $0)) }
+    }
+
+    /// A further pass begins: its first picture follows the last one without a gap.
+    mutating func beginPass() {
+        joint = lastShown.map { $0 + max(lastDuration, 1) }
+        lastRaw = nil
+    }
+
+    /// Where a picture goes.
+    ///
+    /// - Parameters:
+    ///   - tick: The file's time stamp; nil where it has none, then the picture follows the one before.
+    ///   - duration: Ticks until the next picture, as far as known, else 0.
+    mutating func place(_ tick: Int64?, duration: Int64) -> Placement {
+        let raw = tick ?? lastRaw.map { $0 + max(lastDuration, 1) } ?? origin
+        lastRaw = raw
+        if let lower, raw < lower { return .skip }
+        if let upper, raw >= upper { return .end }
+        defer { lastDuration = duration }
+        if let joint {
+            offset = joint - (raw - cut)
+            self.joint = nil
+        }
+        var shown = raw - cut + offset
+        var isDiscontinuity = false
+        if let lastShown, shown <= lastShown {
+            repairs += 1
+            // A small step back is one wrong time stamp; a large one is a new time line (joined recordings), which all that follow share.
+            if timeBase.time(ofTicks: lastShown - shown) > MediaTime(seconds: 1) {
+                let next = lastShown + max(lastDuration, 1)
+                offset += next - shown
+                shown = next
+                isDiscontinuity = true
+            } else {
+                shown = lastShown + 1
+            }
+        }
+        lastShown = shown
+        return .show(shown, isDiscontinuity: isDiscontinuity)
+    }
+}

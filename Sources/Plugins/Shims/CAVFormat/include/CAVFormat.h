@@ -1,0 +1,44 @@
+// libavformat, libavcodec, libavutil, libswscale for Swift (Debian: libavformat-dev, libavcodec-dev, libavutil-dev, libswscale-dev).
+// Only what Swift's importer cannot do itself.
+#ifndef CAVFORMAT_H
+#define CAVFORMAT_H
+
+#include <libavcodec/avcodec.h>
+#include <libavformat/avformat.h>
+#include <libavutil/display.h>
+#include <libavutil/imgutils.h>
+#include <libavutil/opt.h>
+#include <libavutil/pixdesc.h>
+#include <libswscale/swscale.h>
+
+// Macros with casts or function-like macros in them are not imported.
+static const int64_t fh_av_no_pts = AV_NOPTS_VALUE;
+static const int fh_averror_eof = AVERROR_EOF;
+static const int fh_averror_invalid_data = AVERROR_INVALIDDATA;
+static const int fh_averror_again = AVERROR(EAGAIN);
+
+// AVERROR is a function-like macro; this is the way back, to an errno, or 0 when it is none.
+static inline int fh_averror_errno(int code) { return code < 0 && code > -4096 ? AVUNERROR(code) : 0; }
+
+// Arrays in an AVFrame are tuples without an index in Swift: copies `rows` rows of `row_bytes` bytes of one plane.
+static inline void fh_av_copy_plane(
+    const AVFrame *picture, int plane, uint8_t *target, ptrdiff_t target_stride, ptrdiff_t row_bytes, int rows) {
+    av_image_copy_plane(target, (int)target_stride, picture->data[plane], picture->linesize[plane], (int)row_bytes, rows);
+}
+
+// As above; and sws_scale takes arrays of planes. A whole picture to I420.
+static inline int fh_sws_to_i420(
+    struct SwsContext *scaler, const AVFrame *picture, uint8_t *y, int y_stride, uint8_t *u, int u_stride, uint8_t *v, int v_stride) {
+    uint8_t *const planes[4] = {y, u, v, 0};
+    const int strides[4] = {y_stride, u_stride, v_stride, 0};
+    return sws_scale(scaler, (const uint8_t *const *)picture->data, picture->linesize, 0, picture->height, planes, strides);
+}
+
+// From here until fh_av_log_end, libav's lines of errors and warnings are kept instead of printed, the last one winning, in the process's
+// one place for them: av_log's callback takes a va_list, which Swift cannot print. One user at a time: the control thread.
+void fh_av_log_begin(void);
+
+// Ends fh_av_log_begin; libav is quiet from then on. `text` gets the last line that was kept, without its line end.
+void fh_av_log_end(char *text, size_t capacity);
+
+#endif

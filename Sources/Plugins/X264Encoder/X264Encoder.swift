@@ -1,0 +1,149 @@
+import FrameCore
+
+/// Encodes I420 or NV12 to H.264 with libx264.
+///
+/// Each access unit has the time stamps, duration, sequence number and orientation of its frame. x264 copies the planes inside its call,
+/// so no frame is kept; one further copy, of the compressed bytes, goes into the chain's slab.
+final class X264Encoder: Transform {
+    static let info = StageInfo(
+        id: "x264-encoder", summary: "Encodes video to H.264 with x264.", input: .video(.i420, .nv12), output: .encoded(.h264),
+        delay: X264Handle.mostDelay, commands: [CommandInfo("keyframe", "Makes the next frame a keyframe.")])
+
+    var options: X264EncoderOptions
+    private let context: StageContext
+    private var encoder: X264Handle?
+    private var ticks = TickCounter(timeBase: .nanoseconds)
+    private var pacer: KeyframePacer
+    private var watchesTime = false
+    private var rate: RateControl
+    /// Goes in front of the first access unit.
+    private var message: [UInt8] = []
+    private var hasReportedTime = false
+    private var slabBytes = 0
+
+    /// [control thread] Opens nothing.
+    init(options: X264EncoderOptions, context: StageContext) {
+        self.options = options
+        self.context = context
+        pacer = KeyframePacer(seconds: options.keyframeSeconds)
+        rate = RateControl(options, isLive: false)
+    }
+
+    /// [control thread] Opens x264 already here, since its delay and parameter sets belong to the plan and to the format.
+    func negotiate(_ input: MediaFormat) throws -> MediaFormat {
+        guard let format = input.video else {
+            throw FrameHostError(.broken, what: "x264-encoder was handed \(input), which is no raw video")
+        }
+        guard format.width % 2 == 0, format.height % 2 == 0 else {
+            throw FrameHostError(
+                .invalidConfiguration, what: "H.264 with 4:2:0 colour has even sides only, and the picture is \(format.width)x\(format.height)",
+                remedy: "Put a 'crop-orient' with \"size\": \"\(format.width + format.width % 2)x\(format.height + format.height % 2)\" before it.")
+        }
+        rate = RateControl(options, isLive: context.isLiveChain)
+        let encoder = try X264Handle(settings(format)) { [context] in context.log($0, level: .warning) }
+        self.encoder = encoder
+        message = encoder.settingsMessage
+        ticks = TickCounter(timeBase: format.timeBase)
+        pacer = KeyframePacer(seconds: options.keyframeSeconds)
+        // With frames inside x264 it is not known here whether it has just made a keyframe of its own.
+        watchesTime = format.frameRate.isZero || encoder.maximumDelay == 0
+        slabBytes = max(16 << 20, 2 * format.bufferBytes)
+        return .encoded(
+            EncodedFormat(
+                codec: .h264, framing: .annexB, parameterSets: encoder.parameterSets, video: format, reorderDepth: encoder.reorderDepth,
+                bitrateKbps: rate.averageKbps))
+    }
+
+    private func settings(_ format: VideoFormat) -> X264Settings {
+        X264Settings(
+            format: format, preset: options.preset, tune: options.tune ?? (context.isLiveChain ? .zerolatency : .none),
+            profile: options.profile, rate: rate, keyframeSeconds: options.keyframeSeconds, threads: options.threads,
+            bframes: options.bframes)
+    }
+
+    var demand: StageDemand {
+        var demand = Self.declaredDemand
+        demand.delay = encoder?.maximumDelay ?? 0
+        if slabBytes > 0 { demand.slabBytes = slabBytes }
+        return demand
+    }
+
+    var held: Int { encoder?.delayedFrames ?? 0 }
+
+    /// [stage thread] One frame in; the picture that became ready out, if any.
+    func process(_ input: consuming Sample, _ output: Output) throws {
+        switch consume input {
+        case .frame(let frame):
+            guard let picture = try encode(frame, output) else { return }
+            try emit(picture, output)
+        case .accessUnit:
+            throw FrameHostError(.broken, what: "x264-encoder was handed an access unit")
+        }
+    }
+
+    /// [stage thread] Gives all that is still inside x264.
+    func drain(_ output: Output) throws {
+        guard let encoder else { return }
+        while encoder.delayedFrames > 0 {
+            if let picture = try encoder.flush() { try emit(picture, output) }
+        }
+    }
+
+    /// [stage thread] Closes x264.
+    func stop() { encoder = nil }
+
+    /// [stage thread] The only live option is the bitrate.
+    func optionsChanged() throws {
+        let changed = RateControl(options, isLive: context.isLiveChain)
+        guard changed != rate else { return }
+        try encoder?.setRate(changed)
+        rate = changed
+    }
+
+    func command(_ name: String, arguments: JSONNode) throws { pacer.request() }
+
+    // MARK: One frame
+
+    /// The frame is given back when this returns, before anything waits for room behind.
+    private func encode(_ frame: consuming Frame, _ output: Output) throws -> EncodedPicture? {
+        guard let encoder else { throw FrameHostError(.broken, what: "x264-encoder was handed a frame before it was opened") }
+        guard let tick = ticks.tick(of: frame.pts) else {
+            reportTime(frame)
+            output.drop(.byStage)
+            return nil
+        }
+        let isDue = pacer.isDue(at: frame.pts, watchesTime: watchesTime)
+        return try encoder.encode(frame, tick: tick, asKeyframe: isDue)
+    }
+
+    private func emit(_ picture: EncodedPicture, _ output: Output) throws {
+        var unit = try output.makeAccessUnit(byteCount: message.count + picture.bytes.count)
+        unit.withMutableBytes { target in
+            if !message.isEmpty { target.copyBytes(from: message) }
+            UnsafeMutableRawBufferPointer(rebasing: target[message.count...]).copyMemory(from: picture.bytes)
+        }
+        if !message.isEmpty { message = [] }
+        unit.pts = picture.input.pts
+        // Equal ticks can be up to half a tick apart in nanoseconds; decoding is never later than showing.
+        unit.dts = min(ticks.timeBase.time(ofTicks: picture.dtsTicks), picture.input.pts)
+        unit.duration = picture.input.duration
+        unit.capturedAt = picture.input.capturedAt
+        unit.sequenceNumber = picture.input.sequenceNumber
+        unit.orientation = picture.input.orientation
+        unit.isDiscontinuity = picture.input.isDiscontinuity
+        unit.isKeyframe = picture.isKeyframe
+        if picture.isKeyframe { pacer.sawKeyframe(at: picture.input.pts) }
+        try output.emit(unit)
+    }
+
+    /// Says once that time stands still or goes back; each such frame is counted as dropped.
+    private func reportTime(_ frame: borrowing Frame) {
+        guard !hasReportedTime else { return }
+        hasReportedTime = true
+        context.post(
+            "time-not-rising", level: .warning,
+            text: "frame \(frame.sequenceNumber) has the time \(frame.pts.nanoseconds) ns, which is not one tick (\(ticks.timeBase) s) later"
+                + " than the frame before it. Frames like it are left out, counted as dropped 'byStage'.",
+            details: ["frame": .number(frame.sequenceNumber), "ptsNanoseconds": .number(frame.pts.nanoseconds)])
+    }
+}

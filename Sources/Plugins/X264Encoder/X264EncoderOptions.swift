@@ -1,0 +1,103 @@
+import FrameCore
+
+/// x264's presets: how much time a frame may cost.
+enum X264Preset: String, OptionChoice {
+    case ultrafast, superfast, veryfast, faster, fast, medium, slow, slower, veryslow, placebo
+}
+
+/// What x264 is tuned for; `none` leaves the preset as it is.
+enum X264Tune: String, OptionChoice {
+    case none, zerolatency, film, animation, grain, stillimage, psnr, ssim, fastdecode
+}
+
+/// H.264 profiles for 8-bit 4:2:0.
+enum X264Profile: String, OptionChoice {
+    case baseline, main, high
+}
+
+/// Options of ``X264Encoder``.
+struct X264EncoderOptions: StageOptions {
+    @Option(help: "Speed against size, in x264's words.")
+    var preset = X264Preset.veryfast
+
+    @Option(help: "What to tune for; without it \"zerolatency\" in a live chain, else \"none\".")
+    var tune: X264Tune? = nil
+
+    @Option(help: "The highest H.264 profile to use; without it what the other options need, at most high.")
+    var profile: X264Profile? = nil
+
+    @Option(help: "Average bitrate; 4000 without it and without crf.", range: 64...300_000, unit: "kbit/s", live: true)
+    var bitrateKbps: Int? = nil
+
+    @Option(help: "Constant quality instead of a bitrate; lower is better, 23 is usual.", range: 0...51)
+    var crf: Double? = nil
+
+    @Option(
+        help: "Highest bitrate over the time of the buffer; without it the bitrate in a live chain, else none.",
+        range: 64...600_000, unit: "kbit/s")
+    var vbvMaxKbps: Int? = nil
+
+    @Option(help: "Size of the decoder's buffer; without it one second of the highest bitrate.", range: 16...1_200_000, unit: "kbit")
+    var vbvBufferKbits: Int? = nil
+
+    @Option(help: "Longest time from one keyframe to the next.", range: 0.01...600, unit: "s")
+    var keyframeSeconds = 2.0
+
+    @Option(help: "Threads of x264; without it as many as suit the machine.", range: 1...64)
+    var threads: Int? = nil
+
+    @Option(help: "Most B-frames in a row; without it what preset and tune say.", range: 0...16)
+    var bframes: Int? = nil
+
+    func validate() throws(OptionFault) {
+        if crf != nil, bitrateKbps != nil {
+            throw OptionFault("'crf' and 'bitrateKbps' exclude each other", remedy: "Keep one of them; 'vbvMaxKbps' bounds a crf.")
+        }
+        if let vbvMaxKbps, let bitrateKbps, vbvMaxKbps < bitrateKbps {
+            throw OptionFault(
+                "'vbvMaxKbps' \(vbvMaxKbps) is below 'bitrateKbps' \(bitrateKbps)", remedy: "Raise 'vbvMaxKbps' or lower 'bitrateKbps'.")
+        }
+        if vbvMaxKbps == nil, vbvBufferKbits != nil, crf != nil {
+            throw OptionFault("'vbvBufferKbits' has no 'vbvMaxKbps' beside it", remedy: "Give both, or neither.")
+        }
+        if profile == .baseline, let bframes, bframes > 0 {
+            throw OptionFault("the baseline profile has no B-frames", remedy: "Use the main or high profile, or leave 'bframes' out.")
+        }
+    }
+}
+
+/// How many bits a picture may have.
+struct RateControl: Equatable {
+    enum Goal: Equatable {
+        case average(kbps: Int)
+        case quality(Double)
+    }
+
+    /// The decoder's buffer, filled at `maxKbps`.
+    struct Buffer: Equatable {
+        var maxKbps: Int
+        var kbits: Int
+    }
+
+    static let defaultKbps = 4000
+
+    var goal: Goal
+    /// nil: single pictures may be of any size.
+    var buffer: Buffer?
+
+    /// - Parameter isLive: A stream that is watched while it is made never exceeds its bitrate for longer than a second.
+    init(_ options: X264EncoderOptions, isLive: Bool) {
+        if let crf = options.crf {
+            goal = .quality(crf)
+            buffer = options.vbvMaxKbps.map { Buffer(maxKbps: $0, kbits: options.vbvBufferKbits ?? $0) }
+            return
+        }
+        let kbps = options.bitrateKbps ?? Self.defaultKbps
+        goal = .average(kbps: kbps)
+        let isBounded = isLive || options.vbvMaxKbps != nil || options.vbvBufferKbits != nil
+        let maxKbps = options.vbvMaxKbps ?? kbps
+        buffer = isBounded ? Buffer(maxKbps: maxKbps, kbits: options.vbvBufferKbits ?? maxKbps) : nil
+    }
+
+    var averageKbps: Int? { if case .average(let kbps) = goal { kbps } else { nil } }
+}

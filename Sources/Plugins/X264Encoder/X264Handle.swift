@@ -1,0 +1,282 @@
+import CX264
+import FrameCore
+import Synchronization
+
+/// What an encoder is opened with.
+struct X264Settings {
+    var format: VideoFormat
+    var preset = X264Preset.veryfast
+    var tune = X264Tune.none
+    var profile: X264Profile?
+    var rate: RateControl
+    var keyframeSeconds = 2.0
+    var threads: Int?
+    var bframes: Int?
+}
+
+/// One picture as x264 gave it.
+struct EncodedPicture {
+    /// All NAL units with start codes, in x264's own memory: valid until the next call to the encoder.
+    var bytes: UnsafeRawBufferPointer
+    var dtsTicks: Int64
+    var isKeyframe: Bool
+    /// Of the frame it shows.
+    var input: InputRecord
+}
+
+/// One open x264 encoder; the only place that calls the library.
+///
+/// Used by one thread at a time. x264 copies the planes it is handed before `encode` returns, and has threads of its own.
+final class X264Handle {
+    /// Most frames any settings can keep inside x264: 250 of lookahead, 250 between its threads, 16 B-frames, 64 frame threads, rounded up.
+    static let mostDelay = 640
+
+    /// SPS and PPS, each with a four-byte start code.
+    let parameterSets: [UInt8]
+    /// x264's version and settings (SEI, user data unregistered, H.264 D.1.7), for the first access unit.
+    let settingsMessage: [UInt8]
+    /// Most frames accepted and not yet given back (`x264_encoder_maximum_delayed_frames`).
+    let maximumDelay: Int
+    /// Most pictures a decoder must reorder.
+    let reorderDepth: Int
+
+    private let encoder: OpaquePointer
+    private let log: X264Log
+    /// Where x264 finds `log`; lives as long as the encoder.
+    private let callback: UnsafeMutablePointer<fh_x264_log>
+    private let picture = UnsafeMutablePointer<x264_picture_t>.allocate(capacity: 1)
+    private let output = UnsafeMutablePointer<x264_picture_t>.allocate(capacity: 1)
+    private let planeCount: Int
+    private let colorSpace: Int32
+    private var table: InputTable
+
+    /// [control thread] Opens x264 (`x264_encoder_open`) and makes the parameter sets.
+    ///
+    /// - Parameter report: Gets x264's warnings and errors, a few of them.
+    /// - Throws: ``FrameHostError`` `.callFailed` with x264's own words.
+    init(_ settings: X264Settings, report: @escaping @Sendable (String) -> Void) throws {
+        let log = X264Log(report: report)
+        var parameters = try Self.parameters(settings)
+        let callback = log.makeCallback()
+        fh_x264_set_log(&parameters, callback, X264_LOG_WARNING)
+        guard let encoder = fh_x264_open(&parameters) else {
+            callback.deallocate()
+            throw FrameHostError(
+                .callFailed, what: "x264 cannot encode \(settings.format) with these options",
+                remedy: "Change what it complains of.", cause: log.lastLine)
+        }
+        self.encoder = encoder
+        self.log = log
+        self.callback = callback
+        maximumDelay = Int(x264_encoder_maximum_delayed_frames(encoder))
+        table = InputTable(capacity: maximumDelay + 1)
+        planeCount = settings.format.pixelFormat.planeCount
+        colorSpace = parameters.i_csp
+
+        x264_encoder_parameters(encoder, &parameters)
+        // As x264 writes it to the VUI: a pyramid of B-frames is one level deeper.
+        reorderDepth = parameters.i_bframe == 0 ? 0 : parameters.i_bframe_pyramid == X264_B_PYRAMID_NONE ? 1 : 2
+        (parameterSets, settingsMessage) = Self.headers(encoder)
+        x264_picture_init(picture)
+        x264_picture_init(output)
+        guard !parameterSets.isEmpty else {
+            throw FrameHostError(.callFailed, what: "x264 gave no parameter sets", cause: log.lastLine)
+        }
+    }
+
+    deinit {
+        x264_encoder_close(encoder)
+        callback.deallocate()
+        picture.deallocate()
+        output.deallocate()
+    }
+
+    /// Frames accepted and not yet given back (`x264_encoder_delayed_frames`).
+    var delayedFrames: Int { Int(x264_encoder_delayed_frames(encoder)) }
+
+    /// Encodes one frame; gives the picture that became ready, which is an earlier one when x264 looks ahead or reorders.
+    ///
+    /// - Parameter tick: PTS in the format's time base, later than that of the frame before.
+    /// - Throws: ``FrameHostError`` `.callFailed`.
+    func encode(_ frame: borrowing Frame, tick: Int64, asKeyframe: Bool) throws -> EncodedPicture? {
+        guard let tag = table.insert(InputRecord(frame)) else {
+            throw FrameHostError(.broken, what: "x264 keeps more than the \(maximumDelay) frames it announced")
+        }
+        x264_picture_init(picture)
+        picture.pointee.i_type = asKeyframe ? X264_TYPE_IDR : X264_TYPE_AUTO
+        picture.pointee.i_pts = tick
+        // The tag travels as a pointer that nobody follows; 0 would be none.
+        picture.pointee.opaque = UnsafeMutableRawPointer(bitPattern: tag + 1)
+        picture.pointee.img.i_csp = colorSpace
+        picture.pointee.img.i_plane = Int32(planeCount)
+        return try frame.withPlane(0) { first in
+            setPlane(0, first)
+            return try frame.withPlane(1) { second in
+                setPlane(1, second)
+                guard planeCount == 3 else { return try call(picture) }
+                return try frame.withPlane(2) { third in
+                    setPlane(2, third)
+                    return try call(picture)
+                }
+            }
+        }
+    }
+
+    /// The next of the pictures still inside; nil when x264 has none ready yet. Call again while `delayedFrames` is above 0.
+    func flush() throws -> EncodedPicture? { try call(nil) }
+
+    /// Changes bitrate and buffer from the next frame on (`x264_encoder_reconfig`); a buffer cannot be added or taken away.
+    func setRate(_ rate: RateControl) throws {
+        var parameters = x264_param_t()
+        x264_encoder_parameters(encoder, &parameters)
+        Self.set(rate, &parameters)
+        guard x264_encoder_reconfig(encoder, &parameters) == 0 else {
+            throw FrameHostError(.callFailed, what: "x264 refused the new bitrate", cause: log.lastLine)
+        }
+    }
+
+    private func setPlane(_ index: Int32, _ plane: Plane) {
+        fh_x264_set_plane(picture, index, plane.baseAddress, Int32(plane.strideBytes))
+    }
+
+    private func call(_ input: UnsafeMutablePointer<x264_picture_t>?) throws -> EncodedPicture? {
+        var units: UnsafeMutablePointer<x264_nal_t>?
+        var count: Int32 = 0
+        let size = x264_encoder_encode(encoder, &units, &count, input, output)
+        guard size >= 0 else { throw FrameHostError(.callFailed, what: "x264 failed", cause: log.lastLine) }
+        guard size > 0, let first = units?.pointee.p_payload else { return nil }
+        guard let record = table.take(Int(bitPattern: output.pointee.opaque) - 1) else {
+            throw FrameHostError(.broken, what: "x264 gave a picture of no frame it was handed")
+        }
+        // The payloads of one call lie behind each other (x264.h, x264_encoder_encode).
+        return EncodedPicture(
+            bytes: UnsafeRawBufferPointer(start: first, count: Int(size)), dtsTicks: output.pointee.i_dts,
+            isKeyframe: output.pointee.b_keyframe != 0, input: record)
+    }
+
+    // MARK: Setup
+
+    private static func parameters(_ settings: X264Settings) throws -> x264_param_t {
+        let format = settings.format
+        var parameters = x264_param_t()
+        let tune = settings.tune == .none ? nil : settings.tune.rawValue
+        guard x264_param_default_preset(&parameters, settings.preset.rawValue, tune) == 0 else {
+            throw FrameHostError(
+                .callFailed, what: "x264 has no preset '\(settings.preset.rawValue)' with tune '\(settings.tune.rawValue)'")
+        }
+        parameters.i_csp = format.pixelFormat == .nv12 ? X264_CSP_NV12 : X264_CSP_I420
+        parameters.i_width = Int32(format.width)
+        parameters.i_height = Int32(format.height)
+        parameters.i_threads = Int32(settings.threads ?? Int(X264_THREADS_AUTO))
+        if let bframes = settings.bframes { parameters.i_bframe = Int32(bframes) }
+        // Parameter sets travel in the format of the link; whoever wants them in the stream as well puts them there.
+        parameters.b_repeat_headers = 0
+        parameters.b_annexb = 1
+        setTiming(settings, &parameters)
+        set(settings.rate, &parameters)
+        setUsability(format, &parameters)
+        if let profile = settings.profile, x264_param_apply_profile(&parameters, profile.rawValue) != 0 {
+            throw FrameHostError(
+                .invalidConfiguration, what: "x264 cannot keep to the profile '\(profile.rawValue)' with these options",
+                remedy: "Leave 'profile' out, or use \"high\".")
+        }
+        return parameters
+    }
+
+    /// A constant rate is told to x264 as such (also in the VUI, H.264 E.2.1); a variable one makes it reckon with the time stamps.
+    /// Time stamps come back as they went in either way.
+    private static func setTiming(_ settings: X264Settings, _ parameters: inout x264_param_t) {
+        let rate = settings.format.frameRate
+        parameters.i_timebase_num = UInt32(settings.format.timeBase.numerator)
+        parameters.i_timebase_den = UInt32(settings.format.timeBase.denominator)
+        guard !rate.isZero else {
+            parameters.b_vfr_input = 1
+            // By time, not by number: KeyframePacer sees to it.
+            parameters.i_keyint_max = X264_KEYINT_MAX_INFINITE
+            return
+        }
+        parameters.b_vfr_input = 0
+        parameters.i_fps_num = UInt32(rate.numerator)
+        parameters.i_fps_den = UInt32(rate.denominator)
+        let frames = (rate.value * settings.keyframeSeconds).rounded()
+        parameters.i_keyint_max = Int32(min(max(frames, 1), Double(X264_KEYINT_MAX_INFINITE)))
+    }
+
+    private static func set(_ rate: RateControl, _ parameters: inout x264_param_t) {
+        switch rate.goal {
+        case .average(let kbps):
+            parameters.rc.i_rc_method = X264_RC_ABR
+            parameters.rc.i_bitrate = Int32(kbps)
+        case .quality(let factor):
+            parameters.rc.i_rc_method = X264_RC_CRF
+            parameters.rc.f_rf_constant = Float(factor)
+        }
+        parameters.rc.i_vbv_max_bitrate = Int32(rate.buffer?.maxKbps ?? 0)
+        parameters.rc.i_vbv_buffer_size = Int32(rate.buffer?.kbits ?? 0)
+    }
+
+    /// Video usability information (H.264 annex E): shape of a sample and colour. Its code points are those of ``ColorDescription``.
+    private static func setUsability(_ format: VideoFormat, _ parameters: inout x264_param_t) {
+        let color = format.color
+        parameters.vui.i_sar_width = format.sampleAspectRatio.isZero ? 0 : format.sampleAspectRatio.numerator
+        parameters.vui.i_sar_height = format.sampleAspectRatio.isZero ? 0 : format.sampleAspectRatio.denominator
+        parameters.vui.b_fullrange = color.range == .full ? 1 : 0
+        parameters.vui.i_colorprim = Int32(color.primaries)
+        parameters.vui.i_transfer = Int32(color.transfer)
+        // 0 is RGB, which 4:2:0 cannot be.
+        parameters.vui.i_colmatrix = Int32(color.matrix == 0 ? 2 : color.matrix)
+        parameters.vui.i_chroma_loc = color.chromaSiting == 0 ? 0 : Int32(color.chromaSiting) - 1
+    }
+
+    private static func headers(_ encoder: OpaquePointer) -> (parameterSets: [UInt8], settingsMessage: [UInt8]) {
+        var units: UnsafeMutablePointer<x264_nal_t>?
+        var count: Int32 = 0
+        var sets: [UInt8] = []
+        var message: [UInt8] = []
+        guard x264_encoder_headers(encoder, &units, &count) >= 0, let units else { return (sets, message) }
+        for unit in UnsafeBufferPointer(start: units, count: Int(count)) {
+            let bytes = UnsafeBufferPointer(start: unit.p_payload, count: Int(unit.i_payload))
+            if unit.i_type == Int32(NAL_SEI.rawValue) { message += bytes } else { sets += bytes }
+        }
+        return (sets, message)
+    }
+}
+
+/// Where x264's own lines go: the last is kept as the cause of an error, the first few are handed on. From any thread of x264's.
+private final class X264Log: Sendable {
+    private struct State {
+        var lastLine = ""
+        var count = 0
+    }
+
+    static let mostLines = 20
+
+    private let state = Mutex(State())
+    private let report: @Sendable (String) -> Void
+
+    init(report: @escaping @Sendable (String) -> Void) { self.report = report }
+
+    /// What x264 calls with each line; does not keep this object alive.
+    func makeCallback() -> UnsafeMutablePointer<fh_x264_log> {
+        let callback = UnsafeMutablePointer<fh_x264_log>.allocate(capacity: 1)
+        callback.initialize(
+            to: fh_x264_log(
+                owner: Unmanaged.passUnretained(self).toOpaque(),
+                line: { owner, _, text in
+                    guard let owner, let text else { return }
+                    Unmanaged<X264Log>.fromOpaque(owner).takeUnretainedValue().add(String(cString: text))
+                }))
+        return callback
+    }
+
+    var lastLine: String { state.withLock { $0.lastLine } }
+
+    private func add(_ line: String) {
+        let isReported = state.withLock {
+            $0.lastLine = line
+            $0.count += 1
+            return $0.count <= Self.mostLines
+        }
+        if isReported { report("x264: \(line)") }
+    }
+}

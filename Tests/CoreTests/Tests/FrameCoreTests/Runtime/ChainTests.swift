@@ -1,0 +1,301 @@
+import Glibc
+import Synchronization
+import Testing
+
+@testable import FrameCore
+
+@Suite struct ChainTests {
+    /// Runs to the end, or fails the test after ten seconds.
+    static func run(_ chain: Chain, tick: (Chain) -> Void = { _ in }) -> (result: Chain.Result, events: [Event]) {
+        var events: [Event] = []
+        let begin = ChainClock().now()
+        let result = chain.run {
+            events += chain.takeEvents().events
+            tick(chain)
+            if ChainClock().now() - begin > 10_000_000_000 {
+                Issue.record("the chain did not end in 10 s")
+                chain.cancel()
+            }
+        }
+        return (result, events)
+    }
+
+    @Test func deliversEveryFrameOnOneThread() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 300}"#)
+        try sketch.add(ProbeFilter.self, "a")
+        try sketch.add(AddOne.self, "b")
+        try sketch.add(RecordingSink.self, "sink", options: #"{"log": "one-thread"}"#)
+        let chain = try Chain(sketch.request)
+        #expect(chain.plan.budget.pools.map(\.size) == [1])
+        let (result, _) = Self.run(chain)
+        #expect(result.isSuccess, "\(result)")
+        let log = RecordingSink.log("one-thread")
+        #expect(log.entries == (0..<300).map { RecordingSink.Entry(sequence: $0, pixel: UInt8(truncatingIfNeeded: $0 + 1)) })
+        #expect(log.stops == 1)
+        #expect(chain.ledger == Ledger(captured: 300, delivered: 300))
+    }
+
+    @Test func deliversEveryFrameAcrossQueuesAndAnEncoderLikeStage() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 500}"#)
+        try sketch.add(CopyTransform.self, "copy", options: #"{"delay": 3}"#, link: LinkRequest(queue: 1))
+        try sketch.add(AddOne.self, "b", link: LinkRequest(queue: 3))
+        try sketch.add(RecordingSink.self, "sink", options: #"{"log": "queues"}"#, link: LinkRequest(queue: 2))
+        let chain = try Chain(sketch.request)
+        let (result, _) = Self.run(chain)
+        #expect(result.isSuccess, "\(result)")
+        #expect(RecordingSink.log("queues").entries.map(\.sequence) == Array(0..<500))
+        #expect(chain.ledger.inFlight == 0)
+    }
+
+    @Test func keepsAWaitingBranchWholeBesideALatestOne() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 200}"#)
+        try sketch.add(RecordingSink.self, "file", options: #"{"log": "fan-file"}"#, from: ["src"])
+        try sketch.add(
+            RecordingSink.self, "preview", options: #"{"log": "fan-preview", "sleepUs": 3000}"#, from: ["src"],
+            link: LinkRequest(whenFull: .latest))
+        let chain = try Chain(sketch.request)
+        let (result, _) = Self.run(chain)
+        #expect(result.isSuccess, "\(result)")
+        #expect(RecordingSink.log("fan-file").entries.map(\.sequence) == Array(0..<200))
+        let seen = RecordingSink.log("fan-preview").entries.count
+        let counts = chain.queues.first { $0.link.to == 2 }!.queue.snapshot().counts
+        #expect(seen + counts.evicted[DropReason.replaced.rawValue] == 200)
+        #expect(counts.evicted[DropReason.replaced.rawValue] > 0, "the slow branch lost nothing: the test shows nothing")
+        #expect(chain.ledger.copies == 200)
+        #expect(chain.ledger.isBalanced)
+    }
+
+    @Test func copiesForAWriterBesideAReader() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 300}"#)
+        try sketch.add(AddOne.self, "writer", from: ["src"])
+        try sketch.add(RecordingSink.self, "written", options: #"{"log": "w-written"}"#)
+        try sketch.add(RecordingSink.self, "raw", options: #"{"log": "w-raw", "keep": 2, "sleepUs": 100}"#, from: ["src"])
+        let chain = try Chain(sketch.request)
+        #expect(chain.plan.notes == ["up to 1 copy per frame at writer: its input is shared with raw"])
+        let (result, _) = Self.run(chain)
+        #expect(result.isSuccess, "\(result)")
+        #expect(RecordingSink.log("w-raw").entries.map(\.pixel) == (0..<300).map { UInt8(truncatingIfNeeded: $0) })
+        #expect(RecordingSink.log("w-written").entries.map(\.pixel) == (0..<300).map { UInt8(truncatingIfNeeded: $0 + 1) })
+        let copies = chain.runners[1].pixelCopies.value
+        #expect(copies > 0 && copies <= 300)
+    }
+
+    @Test func joinsTheFramesOfOneTime() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 200}"#)
+        try sketch.add(CopyTransform.self, "late", options: #"{"delay": 5}"#, from: ["src"])
+        try sketch.add(ProbeFilter.self, "lossy", options: #"{"dropEvery": 3}"#, from: ["src"])
+        try sketch.add(PairJoin.self, "pair", from: ["late", "lossy"])
+        try sketch.add(RecordingSink.self, "sink", options: #"{"log": "join"}"#)
+        let chain = try Chain(sketch.request)
+        #expect(chain.plan.links.first { $0.to == 3 && $0.from == 2 }!.settings.capacity + 2 >= 5)
+        let (result, _) = Self.run(chain)
+        #expect(result.isSuccess, "\(result)")
+        #expect(RecordingSink.log("join").entries.map(\.sequence) == Array(0..<200))
+        #expect(chain.ledger.merged == 200 - 67)
+    }
+
+    // MARK: Ledger
+
+    @Test func catchesASwallowedFrame() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 50}"#)
+        try sketch.add(CopyTransform.self, "thief", options: #"{"swallow": 20}"#)
+        try sketch.add(RecordingSink.self, "sink")
+        let (result, _) = Self.run(try Chain(sketch.request))
+        #expect(!result.isSuccess)
+        #expect(
+            result.ledgerFaults.first
+                == "ledger, thief (copy): taken 50 + made 0 ≠ emitted, ended, dropped and held 49: the stage swallowed 1")
+    }
+
+    @Test func catchesADoubledFrame() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 50}"#)
+        try sketch.add(CopyTransform.self, "echo", options: #"{"double": 20}"#)
+        try sketch.add(RecordingSink.self, "sink")
+        let (result, _) = Self.run(try Chain(sketch.request))
+        #expect(
+            result.ledgerFaults.first
+                == "ledger, echo (copy): taken 50 + made 0 ≠ emitted, ended, dropped and held 51: the stage gave 1 too many")
+    }
+
+    // MARK: Retention and starvation
+
+    @Test func namesAStageThatKeepsMoreThanItDeclares() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 500}"#)
+        try sketch.add(ProbeFilter.self, "hoarder", options: #"{"keep": 2, "declared": 1}"#)
+        try sketch.add(RecordingSink.self, "sink", link: LinkRequest(queue: 2))
+        let (_, events) = Self.run(try Chain(sketch.request)) { if $0.progress.captured < 500 { return } }
+        let event = try #require(events.first { $0.name == "over-retention" })
+        #expect(
+            event.text
+                == "hoarder (probe) keeps 2 buffers after its call and declares hold 1. The chain may run out of buffers: raise hold in its StageInfo, or let go earlier."
+        )
+    }
+
+    @Test func saysWhoHoldsTheBuffersWhenThePoolIsEmpty() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "camera", options: #"{"count": 100}"#)
+        try sketch.add(ProbeFilter.self, "hoarder", options: #"{"keep": 5, "declared": 1}"#)
+        try sketch.add(RecordingSink.self, "sink")
+        let chain = try Chain(sketch.request)
+        #expect(chain.plan.budget.pools[0].size == 2)
+        var events: [Event] = []
+        let result = chain.run {
+            events += chain.takeEvents().events
+            if events.contains(where: { $0.name == "out-of-buffers" }) { chain.cancel() }
+        }
+        #expect(result.abandoned.isEmpty)
+        let event = try #require(events.first { $0.name == "out-of-buffers" })
+        let pattern =
+            #/pool camera empty for \d+ ms \(2 of 2 held\): hoarder 2 \((oldest \d+\.\d\d s, )?declared 1\)(\. hoarder over its declaration)?/#
+        #expect(event.text.wholeMatch(of: pattern) != nil, "\(event.text)")
+    }
+
+    // MARK: Stopping
+
+    @Test func drainsAnEndlessSource() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000000}"#)
+        try sketch.add(CopyTransform.self, "copy", options: #"{"delay": 4}"#, link: LinkRequest(queue: 4))
+        try sketch.add(RecordingSink.self, "sink", options: #"{"log": "drain"}"#, link: LinkRequest(queue: 4))
+        let chain = try Chain(sketch.request)
+        let (result, _) = Self.run(chain) { if $0.progress.delivered > 100 { $0.drain() } }
+        #expect(result.isSuccess, "\(result)")
+        #expect(chain.ledger.captured == chain.ledger.delivered)
+        #expect(RecordingSink.log("drain").entries.map(\.sequence) == Array(0..<UInt64(chain.ledger.captured)))
+    }
+
+    @Test func stopsAtOnceInEveryState() throws {
+        for place in 0..<6 {
+            var sketch = ChainSketch()
+            let live = place % 2 == 0
+            try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000000, "live": \#(live), "everyMs": \#(place == 2 ? 1000 : 0)}"#)
+            try sketch.add(CopyTransform.self, "copy", options: #"{"delay": 2}"#, link: LinkRequest(queue: 1))
+            try sketch.add(
+                RecordingSink.self, "sink", options: #"{"log": "stop-\#(place)", "sleepUs": \#(place == 3 ? 20000 : 0)}"#,
+                link: LinkRequest(queue: 1))
+            let chain = try Chain(sketch.request)
+            let begin = ChainClock().now()
+            var ticks = 0
+            let result = chain.run {
+                ticks += 1
+                if place == 5 ? ticks == 1 : ticks == 3 { chain.cancel() }
+            }
+            #expect(result.isSuccess, "state \(place): \(result)")
+            #expect(ChainClock().now() - begin < 1_500_000_000)
+            #expect(RecordingSink.log("stop-\(place)").stops == 1)
+        }
+    }
+
+    @Test func abandonsAStageThatBlocksInPauseAndFinishesTheOthers() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000000}"#)
+        try sketch.add(RecordingSink.self, "good", options: #"{"log": "pause-good"}"#, from: ["src"])
+        try sketch.add(RecordingSink.self, "stuck", options: #"{"log": "pause-stuck", "pauseAt": 10}"#, from: ["src"])
+        let chain = try Chain(sketch.request)
+        var ticks = 0
+        let result = chain.run {
+            ticks += 1
+            if ticks == 3 { chain.cancel() }
+        }
+        #expect(result.abandoned == ["stuck (recording-sink)"])
+        #expect(!result.isSuccess)
+        #expect(RecordingSink.log("pause-good").stops == 1)
+        #expect(RecordingSink.log("pause-stuck").stops == 0)
+        // What the stuck stage has in hand is neither free nor freed.
+        #expect(chain.pools[0].census().leased >= 1)
+    }
+
+    @Test func namesWhatDidNotDrainInTime() throws {
+        var sketch = ChainSketch()
+        sketch.request.drainSeconds = 0.2
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000000}"#)
+        try sketch.add(RecordingSink.self, "slow", options: #"{"log": "slow-drain", "sleepUs": 400000}"#, link: LinkRequest(queue: 4))
+        let chain = try Chain(sketch.request)
+        var ticks = 0
+        let result = chain.run {
+            ticks += 1
+            if ticks == 2 { chain.drain() }
+        }
+        #expect(
+            result.failures.map(\.description) == [
+                "the drain did not finish in 0.200 s: slow (recording-sink) still at work. Raise \"drainSeconds\" in the chain file if they need longer."
+            ])
+        #expect(result.abandoned.isEmpty)
+        #expect(RecordingSink.log("slow-drain").stops == 1)
+    }
+
+    @Test func endsWithTheStagesErrorAndDeliversWhatWasBefore() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 100}"#)
+        try sketch.add(ProbeFilter.self, "probe", options: #"{"failAt": 40}"#)
+        try sketch.add(RecordingSink.self, "sink", options: #"{"log": "fail"}"#)
+        let chain = try Chain(sketch.request)
+        let (result, _) = Self.run(chain)
+        #expect(result.failures.map(\.description) == ["probe (probe): frame 40, PTS 0.040 s: the probe was told to fail. Tell it otherwise."])
+        #expect(RecordingSink.log("fail").entries.count == 40)
+        #expect(result.ledgerFaults == [])
+    }
+
+    @Test func letsOthersGoOnWhenAStageMayFail() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 100}"#)
+        try sketch.add(RecordingSink.self, "good", options: #"{"log": "continue-good"}"#, from: ["src"])
+        try sketch.add(ProbeFilter.self, "bad", options: #"{"failAt": 10}"#, from: ["src"], onError: .continue)
+        try sketch.add(RecordingSink.self, "end", options: #"{"log": "continue-bad"}"#)
+        let (result, _) = Self.run(try Chain(sketch.request))
+        #expect(result.failures.count == 1)
+        #expect(RecordingSink.log("continue-good").entries.count == 100)
+        #expect(RecordingSink.log("continue-bad").entries.count == 10)
+    }
+
+    // MARK: Live
+
+    @Test func neverWaitsInALiveSource() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "cam", options: #"{"count": 60, "live": true, "everyMs": 1}"#)
+        try sketch.add(RecordingSink.self, "slow", options: #"{"log": "live", "sleepUs": 5000}"#)
+        let chain = try Chain(sketch.request)
+        #expect(chain.plan.links[0].settings.capacity == 2)
+        let (result, _) = Self.run(chain)
+        #expect(result.isSuccess, "\(result)")
+        #expect(chain.ledger.captured == 60)
+        #expect(chain.ledger.dropped > 0)
+        #expect(chain.ledger.delivered + chain.ledger.dropped == 60)
+    }
+
+    // MARK: Commands
+
+    @Test func changesLiveOptionsAndSaysAtWhichFrame() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000000, "everyMs": 1, "live": true}"#)
+        try sketch.add(ProbeFilter.self, "probe")
+        try sketch.add(RecordingSink.self, "sink")
+        let chain = try Chain(sketch.request)
+        var events: [Event] = []
+        var ticks = 0
+        _ = chain.run {
+            events += chain.takeEvents().events
+            ticks += 1
+            if ticks == 2 {
+                chain.set(stage: "probe", options: [JSONNode.Member(key: "level", value: 7)], tag: 1)
+                chain.set(stage: "probe", options: [JSONNode.Member(key: "keep", value: 1)], tag: 2)
+                chain.send(stage: "prob", command: "x", tag: 3)
+            }
+            if events.filter({ $0.name == "command-answered" }).count == 3 || ticks > 100 { chain.cancel() }
+        }
+        let answers = events.filter { $0.name == "command-answered" }
+        let byTag = Dictionary(uniqueKeysWithValues: answers.map { ($0.details["tag"]!.asInt!, $0.details) })
+        #expect(byTag[1]?["ok"]?.asBool == true)
+        #expect((byTag[1]?["frame"]?.asInt ?? 0) > 0)
+        #expect(byTag[2]?["error"]?.asString == "probe.keep: cannot change while the chain runs. Set it in the chain file; 'level' can change.")
+        #expect(byTag[3]?["error"]?.asString == "prob: no such stage. Did you mean 'probe'?")
+    }
+}

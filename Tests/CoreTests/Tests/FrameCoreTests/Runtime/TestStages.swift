@@ -1,0 +1,269 @@
+import Glibc
+import Synchronization
+
+@testable import FrameCore
+
+/// Stages for tests: small, and each able to do one thing wrong.
+
+/// Gives `count` frames of 16x16 GRAY8 with PTS counted in milliseconds.
+final class CountingSource: Source {
+    static let info = StageInfo(id: "counting-source", summary: "Counts.", output: .video(.gray8))
+
+    struct Options: StageOptions {
+        @Option(help: "Frames.") var count = 100
+        @Option(help: "Live.") var live = false
+        @Option(help: "Milliseconds between frames of a live source.", range: 0...1000) var everyMs = 0
+        @Option(help: "Buffers the source itself keeps.", range: 0...8) var floor = 0
+    }
+
+    var options: Options
+    let context: StageContext
+    private var next = 0
+    private var kept: [Int] = []
+
+    init(options: Options, context: StageContext) {
+        self.options = options
+        self.context = context
+    }
+
+    var demand: StageDemand {
+        var demand = Self.declaredDemand
+        demand.isLive = options.live
+        demand.floor = options.floor
+        return demand
+    }
+
+    func negotiate() throws -> MediaFormat { .video(VideoFormat(.gray8, width: 16, height: 16, frameRate: Rational(1000))) }
+
+    func produce(_ output: Output) throws -> SourceProgress {
+        guard next < options.count else { return .ended }
+        if options.everyMs > 0, !context.sleep(until: context.clock.now() + Int64(options.everyMs) * 1_000_000) { return .ended }
+        guard var frame = try output.makeFrame() else {
+            next += 1
+            return next < options.count ? .more : .ended
+        }
+        frame.pts = MediaTime(nanoseconds: Int64(next) * 1_000_000)
+        let value = UInt8(truncatingIfNeeded: next)
+        frame.withMutablePlane(0) { plane in for y in 0..<plane.height { plane.row(y).update(repeating: value) } }
+        next += 1
+        try output.emit(frame)
+        return .more
+    }
+}
+
+/// Lets frames through; can keep shares, drop, throw, block, take its time.
+final class ProbeFilter: Filter {
+    static let info = StageInfo(id: "probe", summary: "Looks.", input: .anyVideo, output: .sameAsInput, hold: 8)
+
+    struct Options: StageOptions {
+        @Option(help: "Frames kept.", range: 0...8) var keep = 0
+        @Option(help: "Declared hold; −1 for `keep`.", range: -1...8) var declared = -1
+        @Option(help: "Drops every n-th frame.", range: 0...1000) var dropEvery = 0
+        @Option(help: "Throws at this frame.", range: -1...100_000) var failAt = -1
+        @Option(help: "Blocks in pause() at this frame.", range: -1...100_000) var pauseAt = -1
+        @Option(help: "Microseconds per frame.", range: 0...1_000_000) var sleepUs = 0
+        @Option(help: "A live value.", live: true) var level = 0
+    }
+
+    var options: Options
+    private var keptFrames = FrameRing(capacity: 9)
+
+    init(options: Options, context: StageContext) { self.options = options }
+
+    var demand: StageDemand {
+        var demand = Self.declaredDemand
+        demand.hold = options.declared < 0 ? options.keep : options.declared
+        return demand
+    }
+
+    func process(_ frame: inout Frame) throws -> Verdict {
+        let number = Int(frame.sequenceNumber)
+        if options.sleepUs > 0 { usleep(UInt32(options.sleepUs)) }
+        if number == options.failAt { throw FrameHostError(.callFailed, what: "the probe was told to fail", remedy: "Tell it otherwise.") }
+        while number == options.pauseAt { pause() }
+        if options.keep > 0 { keptFrames.push(frame.share(), keeping: options.keep) }
+        if options.dropEvery > 0, number % options.dropEvery == 0 { return .drop(.byStage) }
+        return .forward
+    }
+}
+
+/// A few frames in the order they came; the oldest go.
+struct FrameRing: ~Copyable {
+    private var slots: UnsafeMutablePointer<Frame?>
+    private let capacity: Int
+    private var first = 0
+    private(set) var count = 0
+
+    init(capacity: Int) {
+        self.capacity = capacity
+        slots = .allocate(capacity: capacity)
+        for index in 0..<capacity { (slots + index).initialize(to: nil) }
+    }
+
+    mutating func push(_ frame: consuming Frame, keeping most: Int) {
+        while count >= most { _ = pop() }
+        slots[(first + count) % capacity] = consume frame
+        count += 1
+    }
+
+    mutating func pop() -> Frame? {
+        guard count > 0 else { return nil }
+        let frame = slots[first].take()
+        first = (first + 1) % capacity
+        count -= 1
+        return frame
+    }
+
+    deinit {
+        for index in 0..<capacity { slots[index] = nil }
+        slots.deinitialize(count: capacity)
+        slots.deallocate()
+    }
+}
+
+/// Adds one to every pixel, in place.
+final class AddOne: Filter {
+    static let info = StageInfo(id: "add-one", summary: "Adds one.", input: .video(.gray8), output: .sameAsInput, access: .modify)
+    typealias Options = NoOptions
+    var options: NoOptions
+    init(options: NoOptions, context: StageContext) { self.options = options }
+
+    func process(_ frame: inout Frame) throws -> Verdict {
+        frame.withMutablePlane(0) { plane in
+            for y in 0..<plane.height { for x in 0..<plane.rowBytes { plane.row(y)[x] &+= 1 } }
+        }
+        return .forward
+    }
+}
+
+/// Copies frames into its own pool, `delay` late; can swallow or double one.
+final class CopyTransform: Transform {
+    static let info = StageInfo(
+        id: "copy", summary: "Copies.", input: .video(.gray8), output: .video(.gray8), hold: 8, delay: 16)
+
+    struct Options: StageOptions {
+        @Option(help: "Items kept before the first answer.", range: 0...8) var delay = 0
+        @Option(help: "Swallows this frame.", range: -1...100_000) var swallow = -1
+        @Option(help: "Gives this frame twice.", range: -1...100_000) var double = -1
+    }
+
+    var options: Options
+    private var waiting = FrameRing(capacity: 9)
+
+    init(options: Options, context: StageContext) { self.options = options }
+
+    var demand: StageDemand {
+        var demand = Self.declaredDemand
+        demand.hold = options.delay
+        demand.delay = options.delay
+        return demand
+    }
+    var held: Int { waiting.count }
+
+    func negotiate(_ input: MediaFormat) throws -> MediaFormat { input }
+
+    func process(_ input: consuming Sample, _ output: Output) throws {
+        guard case .frame(let frame) = consume input else { return }
+        if Int(frame.sequenceNumber) == options.swallow { return }
+        waiting.push(frame, keeping: options.delay + 1)
+        if waiting.count > options.delay, let oldest = waiting.pop() { try answer(oldest, output) }
+    }
+
+    func drain(_ output: Output) throws {
+        while let frame = waiting.pop() { try answer(frame, output) }
+    }
+
+    private func answer(_ frame: borrowing Frame, _ output: Output) throws {
+        guard let copy = try output.makeFrame() else { return }
+        copy.copyPixels(from: frame)
+        copy.copyProperties(from: frame)
+        if Int(frame.sequenceNumber) == options.double { try output.emit(copy.share()) }
+        try output.emit(copy)
+    }
+}
+
+/// Joins two inputs: the first one's frame goes on.
+final class PairJoin: Join {
+    static let info = StageInfo(id: "pair", summary: "Pairs.", input: .video(.gray8), output: .sameAsInput)
+    typealias Options = NoOptions
+    var options: NoOptions
+    init(options: NoOptions, context: StageContext) { self.options = options }
+    func negotiate(_ inputs: [MediaFormat]) throws -> MediaFormat { inputs[0] }
+
+    func merge(_ inputs: JoinInputs, _ output: Output) throws {
+        for index in 0..<inputs.count {
+            if case .frame(let frame)? = inputs.take(index) { return try output.emit(frame) }
+        }
+    }
+}
+
+/// Remembers what it saw, for all tests to read.
+final class RecordingSink: Sink {
+    static let info = StageInfo(id: "recording-sink", summary: "Remembers.", input: .video(.gray8), hold: 8)
+
+    struct Options: StageOptions {
+        @Option(help: "Name under which the log is found.") var log = ""
+        @Option(help: "Microseconds per frame.", range: 0...1_000_000) var sleepUs = 0
+        @Option(help: "Frames kept.", range: 0...8) var keep = 0
+        @Option(help: "Blocks in pause() at this frame.", range: -1...100_000) var pauseAt = -1
+    }
+
+    struct Entry: Sendable, Equatable {
+        var sequence: UInt64
+        var pixel: UInt8
+    }
+
+    struct Log: Sendable {
+        var entries: [Entry] = []
+        var stops = 0
+    }
+
+    private static let logs = Mutex<[String: Log]>([:])
+    static func log(_ name: String) -> Log { logs.withLock { $0[name] ?? Log() } }
+
+    var options: Options
+    private var keptFrames = FrameRing(capacity: 9)
+
+    init(options: Options, context: StageContext) { self.options = options }
+
+    var demand: StageDemand {
+        var demand = Self.declaredDemand
+        demand.hold = options.keep
+        return demand
+    }
+
+    func consume(_ input: consuming Sample) throws -> SinkVerdict {
+        guard case .frame(let frame) = consume input else { return .dropped(.byStage) }
+        if options.sleepUs > 0 { usleep(UInt32(options.sleepUs)) }
+        while Int(frame.sequenceNumber) == options.pauseAt { pause() }
+        let entry = Entry(sequence: frame.sequenceNumber, pixel: frame.withPlane(0) { $0.row(7)[7] })
+        Self.logs.withLock { $0[options.log, default: Log()].entries.append(entry) }
+        if options.keep > 0 { keptFrames.push(frame, keeping: options.keep) }
+        return .delivered
+    }
+
+    func stop() throws {
+        while keptFrames.pop() != nil {}
+        Self.logs.withLock { $0[options.log, default: Log()].stops += 1 }
+    }
+}
+
+/// Builds requests without a file.
+struct ChainSketch {
+    var request = ChainRequest(file: "test.json", folder: ".", stages: [])
+
+    /// Adds a stage; its input is the one before it unless `from` says otherwise.
+    mutating func add<S: Stage>(
+        _ type: S.Type, _ id: String, options: String = "{}", from: [String]? = nil, link: LinkRequest = LinkRequest(),
+        onError: OnError = .stop
+    ) throws {
+        let members = try JSONReader.read(Array(options.utf8), file: "options").asObject ?? []
+        let inputs =
+            from.map { $0.map { name in request.stages.firstIndex { $0.id == name }! } }
+            ?? (S.info.input == .none ? [] : [request.stages.count - 1])
+        request.stages.append(
+            StageRequest(
+                id: id, type: StageType(type), options: members, from: inputs, link: link, onError: onError,
+                fileIndex: request.stages.count))
+    }
+}
