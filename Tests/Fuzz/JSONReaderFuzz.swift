@@ -44,8 +44,8 @@ private func visit(_ node: JSONNode) {
     if let number = node.asDouble {
         precondition(JSONNode.number(number).asDouble == number, "\(number) did not come back")
     }
-    node.asArray?.forEach(visit)
-    node.asObject?.forEach { member in
+    for element in node.asArray ?? [] { visit(element) }
+    for member in node.asObject ?? [] {
         precondition(node[member.key] != nil, "a member cannot be found: \(member.key)")
         precondition(!JSONPath().appending(member.key).description.isEmpty, "a key without a path")
         visit(member.value)

@@ -28,7 +28,8 @@ extension JSONNode {
     /// - Complexity: O(members).
     public subscript(key: String) -> JSONNode? { asObject?.first { $0.key == key }?.value }
 
-    /// What it is, for a sentence such as "expected a string, found a list". Truth values and null are named themselves.
+    /// What it is, for a sentence such as "expected a string, found a list". Truth values and null are named
+    /// themselves.
     public var kindName: String {
         switch value {
         case .null: "null"

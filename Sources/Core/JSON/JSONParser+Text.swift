@@ -62,17 +62,22 @@ extension JSONParser {
             : "Close the list that began at \(opening) with ']'."
     }
 
-    /// Names each long key by its first characters only: a hundred faults may share a path of megabytes.
     func duplicate(_ key: String, _ place: TextPlace, first: TextPlace) -> FrameHostError {
         var path = JSONPath()
         for step in steps {
             switch step {
-            case .key(let key): path = path.appending(key.shortened)
+            case .key(let key): path = path.appending(key)
             case .index(let index): path = path.appending(index)
             }
         }
         return fault(
             place, "the key stands twice, first at \(first)", remedy: "Keep one of the two.", path: path.description)
+    }
+
+    func keyTooLong(_ key: String, _ place: TextPlace) -> FrameHostError {
+        fault(
+            place, "a key of \(key.utf8.count) bytes is longer than \(limits.keyBytes)",
+            remedy: "Use a shorter key, or close its string with '\"'.")
     }
 
     func noNumber(_ start: Int) -> FrameHostError {
@@ -166,13 +171,5 @@ extension Unicode.Scalar {
     var hex: String {
         let digits = String(value, radix: 16, uppercase: true)
         return String(repeating: "0", count: max(0, 4 - digits.count)) + digits
-    }
-}
-
-extension String {
-    /// At most 64 code points, and an ellipsis for the rest.
-    fileprivate var shortened: String {
-        let start = unicodeScalars.prefix(64)
-        return start.endIndex == unicodeScalars.endIndex ? self : String(start) + "…"
     }
 }

@@ -65,6 +65,7 @@ struct JSONParser {
             let keyPlace = here
             guard next == UInt8(ascii: "\"") else { throw expectedKey(opening) }
             let key = try readString()
+            guard key.utf8.count <= limits.keyBytes else { throw keyTooLong(key, keyPlace) }
             steps.append(.key(key))
             let first = known.place(of: key, in: members)
             if let first { try noteDuplicate(key, keyPlace, first: first) }
@@ -190,13 +191,18 @@ extension JSONParser {
     }
 }
 
-/// The keys of the object being read: searched one by one while few, by hash once many.
+/// The keys of the object being read: searched one by one while few and plain, by hash after that.
+///
+/// Comparing long non-ASCII strings costs Swift more than their length; by hash each key is normalised a few times at
+/// most.
 private struct KnownKeys {
     private var places: [String: TextPlace] = [:]
+    private var isHashed = false
 
     /// Where `key` stood before, if it did; `members` are all that came before it.
     mutating func place(of key: String, in members: [JSONNode.Member]) -> TextPlace? {
-        guard members.count > 8 else { return members.first { $0.key == key }?.keyPlace }
+        isHashed = isHashed || members.count > 8 || !key.utf8.allSatisfy(UTF8.isASCII)
+        guard isHashed else { return members.first { $0.key == key }?.keyPlace }
         for member in members[places.count...] { places[member.key] = member.keyPlace }
         return places[key]
     }

@@ -3,10 +3,11 @@ import Glibc
 extension JSONReader {
     /// The value that a file holds; places begin with `path`.
     ///
-    /// Takes regular files, pipes and a terminal, so that `/dev/stdin` works; waits for a pipe's writer. Reads no more than
-    /// the limit.
+    /// Takes regular files, pipes and a terminal, so that `/dev/stdin` works; waits for a pipe's writer. Reads no more
+    /// than the limit.
     ///
-    /// - Throws: ``FrameHostErrors``: `.unavailable` where the file cannot be opened or read, else `.invalidConfiguration`.
+    /// - Throws: ``FrameHostErrors``: `.unavailable` where the file cannot be opened or read, else
+    ///   `.invalidConfiguration`.
     public static func read(path: String, limits: Limits = Limits()) throws -> JSONNode {
         do {
             return try read(contents(of: path, limits: limits), file: path, limits: limits)

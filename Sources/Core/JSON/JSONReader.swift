@@ -1,7 +1,7 @@
 /// Reads JSON with comments and trailing commas into a ``JSONNode``.
 ///
-/// The rest is RFC 8259 to the letter. `//` comments end with their line, `/* */` comments do not nest. A line ends with
-/// LF, CR LF or CR. A byte order mark at the beginning is skipped and takes no column.
+/// The rest is RFC 8259 to the letter. `//` comments end with their line, `/* */` comments do not nest. A line ends
+/// with LF, CR LF or CR. A byte order mark at the beginning is skipped and takes no column.
 public struct JSONReader {
     /// What a text may cost at most. A level of depth also costs stack: a few hundred are safe on any thread.
     public struct Limits: Sendable, Equatable {
@@ -9,6 +9,8 @@ public struct JSONReader {
         public var depth = 64
         /// Bytes of the whole text.
         public var bytes = 16 << 20
+        /// Bytes of one key.
+        public var keyBytes = 256
         /// Values in the whole text, lists and objects included.
         public var nodes = 1_000_000
         /// Faults that are collected before reading ends.
@@ -20,7 +22,8 @@ public struct JSONReader {
     /// The value that `bytes` hold, with the place of every value and key.
     ///
     /// A duplicate key is noted and reading goes on; any other fault ends it. Keys are the same when their strings are
-    /// equal in Swift, so that `é` in one and in two code points is one key. Where the text is no UTF-8, only that is told.
+    /// equal in Swift, so that `é` in one and in two code points is one key. Where the text is no UTF-8, only that is
+    /// told.
     ///
     /// - Parameter file: The name at the front of each fault's place, `file:line:column`.
     /// - Throws: ``FrameHostErrors`` with code `.invalidConfiguration`, in the order of the text.

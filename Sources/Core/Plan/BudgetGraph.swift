@@ -81,11 +81,13 @@ public struct BudgetGraph: Sendable, Equatable {
 
     /// For each node the thread it runs on, numbered from 0: an inline edge joins two nodes' threads.
     public func threads() -> [Int] {
+        var callers = [Int?](repeating: nil, count: nodes.count)
+        for edge in edges where edge.capacity == 0 { callers[edge.to] = edge.from }
         var thread = [Int](repeating: -1, count: nodes.count)
         var count = 0
         for node in nodes.indices {
-            if let edge = incoming(node).first(where: { edges[$0].capacity == 0 }) {
-                thread[node] = thread[edges[edge].from]
+            if let caller = callers[node] {
+                thread[node] = thread[caller]
             } else {
                 thread[node] = count
                 count += 1
@@ -111,6 +113,10 @@ public struct BudgetRules: Sendable {
     public var capacity = 0
     /// Added to `need`.
     public var need = 0
+    /// Below 0: a link that drops before a stage that delays is taken for one that does not.
+    public var gaps = 0
+    /// Below 0: a writer waits for the others although they can wait for it.
+    public var sharers = 0
 
     public init() {}
     public static let standard = BudgetRules()

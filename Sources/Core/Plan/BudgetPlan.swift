@@ -11,7 +11,7 @@ public struct BudgetPlan: Sendable {
         /// Nodes that get buffers of this pool, without the allocator of an output pool.
         public var members: [Int]
         public var floor: Int
-        /// With fewer the chain can stop for good.
+        /// With fewer the chain can stop for good. 0 for a copy pool whose writer may as well wait for the others to let go.
         public var min: Int
         /// With as many an allocation never waits.
         public var need: Int
@@ -40,10 +40,13 @@ public struct BudgetPlan: Sendable {
     public enum Fault: Sendable, Equatable {
         /// The queue on `edge` has `capacity` places, and `required` are needed: the other way from `fork` to `join` delays that much.
         case queueTooShort(edge: Int, capacity: Int, required: Int, fork: Int, join: Int)
+        /// `edge` drops before a stage that delays, on a way from `fork` to `join`, and the other way waits: no queue is long enough.
+        case dropsBeforeDelay(edge: Int, fork: Int, join: Int)
         /// The size written for this pool is below `min`.
         case poolTooSmall(allocator: Int, isCopyPool: Bool, size: Int, min: Int)
     }
 
+    /// With the queues as raised.
     public var graph: BudgetGraph
     public var pools: [Pool] = []
     public var raised: [Raised] = []
@@ -56,16 +59,14 @@ public struct BudgetPlan: Sendable {
     ///   - copySizes: The same for copy pools.
     public init(_ graph: BudgetGraph, sizes: [Int: Int] = [:], copySizes: [Int: Int] = [:], rules: BudgetRules = .standard) {
         self.graph = graph
-        threads = graph.threads()
-        let delays = PathDelays(graph)
-        lengthenQueues(delays, rules)
-        let joinPairs = JoinPair.all(in: self.graph, PathDelays(self.graph))
-        for node in graph.nodes.indices where graph.nodes[node].allocatesFrames && !graph.outgoing(node).isEmpty {
-            pools.append(pool(of: node, isCopyPool: false, joinPairs, rules))
-        }
-        for node in graph.nodes.indices where graph.nodes[node].modifies && canBeShared(inputOf: node) {
-            pools.append(pool(of: node, isCopyPool: true, joinPairs, rules))
-        }
+        let topology = BudgetTopology(graph)
+        let domains = BudgetDomains(topology)
+        threads = topology.thread
+        var waits = BudgetWaits(topology, domains, rules)
+        lengthenQueues(&waits)
+        letWritersWait(&waits)
+        let lags = Self.lags(&waits)
+        for pool in domains.domains.indices { pools.append(makePool(pool, waits, lag: lags[pool])) }
         for index in pools.indices {
             let written = (pools[index].isCopyPool ? copySizes : sizes)[pools[index].allocator]
             pools[index].size = written ?? pools[index].need
@@ -78,157 +79,109 @@ public struct BudgetPlan: Sendable {
         }
     }
 
-    // MARK: Rule 4: joins
+    // MARK: Queues before joins
 
-    private mutating func lengthenQueues(_ delays: PathDelays, _ rules: BudgetRules) {
-        for pair in JoinPair.all(in: graph, delays) {
-            guard let capacity = pair.leastCapacity else { continue }
-            let required = pair.lag > 0 ? pair.lag + rules.capacity : 0
-            guard capacity < required else { continue }
-            let edge = pair.lastEdge
+    /// Makes queues longer until no circle of starved and pushing threads is left.
+    private mutating func lengthenQueues(_ waits: inout BudgetWaits) {
+        var ends: [Int: (fork: Int, join: Int)] = [:]
+        while let circle = waits.badCircle() {
+            let ends0 = Self.ends(of: circle.places, graph)
+            guard circle.sum < BudgetWaits.unbounded / 2 else {
+                let lossy = circle.places.lazy.compactMap { if case .starved(let edge, true) = $0 { edge } else { nil } }
+                let edge = lossy.first { waits.topology.canLose($0) } ?? ends0.edge
+                faults.append(.dropsBeforeDelay(edge: edge, fork: ends0.fork, join: ends0.join))
+                return
+            }
+            let edge = ends0.edge
+            waits.capacities[edge] += circle.sum + 1
+            ends[edge] = (ends0.fork, ends0.join)
+        }
+        for (edge, place) in ends.sorted(by: { $0.key < $1.key }) {
             let present = graph.edges[edge].capacity
-            let wanted = present + required - capacity
+            let wanted = waits.capacities[edge]
             if graph.edges[edge].isFixed {
                 faults.append(
-                    .queueTooShort(
-                        edge: edge, capacity: present, required: wanted, fork: pair.fork, join: pair.join))
+                    .queueTooShort(edge: edge, capacity: present, required: wanted, fork: place.fork, join: place.join))
             } else {
-                if let known = raised.firstIndex(where: { $0.edge == edge }) {
-                    guard wanted > raised[known].to else { continue }
-                    raised[known].to = wanted
-                } else {
-                    raised.append(Raised(edge: edge, from: present, to: wanted, join: pair.join, fork: pair.fork))
-                }
+                raised.append(Raised(edge: edge, from: present, to: wanted, join: place.join, fork: place.fork))
+                graph.edges[edge].capacity = wanted
             }
         }
-        for raise in raised { graph.edges[raise.edge].capacity = raise.to }
     }
 
-    // MARK: Domains
-
-    /// Nodes that may get a buffer `node` gives, and the edges such buffers travel on.
-    private func reach(from node: Int) -> (members: [Int], edges: [Int]) {
-        var members: Set<Int> = []
-        var edges: Set<Int> = []
-        var open = [node]
-        while let next = open.popLast() {
-            for edge in graph.outgoing(next) where !graph.edges[edge].carriesUnits {
-                guard edges.insert(edge).inserted else { continue }
-                let consumer = graph.edges[edge].to
-                if members.insert(consumer).inserted, graph.nodes[consumer].kind == .passThrough { open.append(consumer) }
-            }
-        }
-        return (members.sorted(), edges.sorted())
+    /// The queue of a circle to make longer, which need not stay as it is if any, and between which fork and join it lies.
+    private static func ends(of circle: [BudgetWaits.Place], _ graph: BudgetGraph) -> (edge: Int, fork: Int, join: Int) {
+        let pushing = circle.compactMap { if case .pushing(let edge) = $0 { edge } else { nil } }
+        let intoJoins = pushing.filter { graph.nodes[graph.edges[$0].to].isJoin }
+        let edge = intoJoins.first { !graph.edges[$0].isFixed } ?? pushing.first { !graph.edges[$0].isFixed } ?? intoJoins.first
+            ?? pushing[0]
+        let join = intoJoins.contains(edge) ? edge : intoJoins.first ?? edge
+        return (edge, graph.edges[pushing.min() ?? edge].from, graph.edges[join].to)
     }
 
-    /// Nodes whose buffers `node` may be handed: allocators, and writers that copied.
-    private func origins(of node: Int) -> [Int] {
-        graph.nodes.indices.filter { origin in
-            let gives = graph.nodes[origin].allocatesFrames || (graph.nodes[origin].modifies && origin != node)
-            return gives && reach(from: origin).members.contains(node)
+    // MARK: Writers
+
+    /// A writer needs no copies when whoever shares its frame lets go of it whatever the writer does.
+    private func letWritersWait(_ waits: inout BudgetWaits) {
+        for domain in waits.domains.domains where domain.isCopyPool {
+            guard let sharers = waits.domains.sharers[domain.allocator], !sharers.canKeep || waits.rules.sharers < -1 else { continue }
+            // As if every pool could be empty: whom its allocator waits for then is what counts here.
+            var cautious = waits
+            cautious.windows = waits.windows.map { _ in .frames(1) }
+            if waits.rules.sharers < 0 || !cautious.sharersWait(for: domain.allocator) { waits.waitingWriters.insert(domain.allocator) }
         }
     }
 
-    /// True when someone else can have a lease of the buffer a writer is handed: a fork before it, a stage before it that keeps, or a
-    /// source whose buffers stay references.
-    private func canBeShared(inputOf writer: Int) -> Bool {
-        for origin in origins(of: writer) {
-            let (members, edges) = reach(from: origin)
-            let before = Set(members.filter { $0 != writer && reach(from: $0).members.contains(writer) && graph.nodes[$0].kind == .passThrough })
-                .union([origin])
-            for node in before {
-                if edges.filter({ graph.edges[$0].from == node }).count > 1 { return true }
-                if node != origin || graph.nodes[origin].kind == .passThrough {
-                    if graph.nodes[node].hold > 0 { return true }
-                }
-            }
-            if graph.nodes[origin].allocatesFrames, graph.nodes[origin].floor > 0 { return true }
+    // MARK: Pools
+
+    /// For each pool how many frames lie before joins while a slower way catches up; nil where only `need` is enough.
+    ///
+    /// Sources come first, since a driver's pool may not be large: what they leave over later pools take upon themselves.
+    private static func lags(_ waits: inout BudgetWaits) -> [Int?] {
+        var lags = [Int?](repeating: 0, count: waits.windows.count)
+        guard waits.topology.hasJoins else { return lags }
+        for pool in waits.windows.indices {
+            let domain = waits.domains.domains[pool]
+            if domain.isCopyPool, waits.waitingWriters.contains(domain.allocator) { continue }
+            let lag = Swift.max(0, waits.lag(ofPool: pool) ?? 0)
+            lags[pool] = lag < BudgetWaits.unbounded / 2 ? lag : nil
+            if let lag = lags[pool] { waits.windows[pool] = .frames(1 + lag) }
         }
-        return false
+        return lags
     }
 
-    /// Whether another sharer of a writer's input can keep it, so that waiting for it to let go could last for ever.
-    private func otherSharerCanHold(_ writer: Int) -> Bool {
-        let after = Set(reach(from: writer).members).union([writer])
-        let downstream = descendants(of: writer)
-        for origin in origins(of: writer) {
-            if graph.nodes[origin].allocatesFrames, graph.nodes[origin].floor > 0 { return true }
-            let keepers = Set(reach(from: origin).members).union(graph.nodes[origin].kind == .passThrough ? [origin] : [])
-            for other in keepers where !after.contains(other) {
-                if graph.nodes[other].hold > 0 { return true }
-                // The other way leads to a join that also waits for the writer.
-                if !descendants(of: other).union([other]).isDisjoint(with: downstream.filter { graph.nodes[$0].isJoin }) {
-                    if !descendants(of: other).contains(writer) { return true }
-                    if graph.outgoing(other).count > 1 { return true }
-                }
-            }
-            // A link straight from a node before the writer to a join after it.
-            for edge in reach(from: origin).edges where graph.nodes[graph.edges[edge].to].isJoin {
-                if downstream.contains(graph.edges[edge].to), !after.contains(graph.edges[edge].from) { return true }
-            }
-        }
-        return false
-    }
-
-    private func descendants(of node: Int) -> Set<Int> {
-        var found: Set<Int> = []
-        var open = [node]
-        while let next = open.popLast() {
-            for edge in graph.outgoing(next) where found.insert(graph.edges[edge].to).inserted { open.append(graph.edges[edge].to) }
-        }
-        return found
-    }
-
-    // MARK: min and need
-
-    private func pool(of allocator: Int, isCopyPool: Bool, _ pairs: [JoinPair], _ rules: BudgetRules) -> Pool {
-        let node = graph.nodes[allocator]
-        let (reached, edges) = reach(from: allocator)
-        let holders = isCopyPool ? [allocator] + reached : reached
-        let floor = isCopyPool ? 0 : node.floor
+    private func makePool(_ index: Int, _ waits: BudgetWaits, lag: Int?) -> Pool {
+        let topology = waits.topology
+        let domain = waits.domains.domains[index]
+        let node = graph.nodes[domain.allocator]
+        let floor = domain.isCopyPool ? 0 : node.floor
         // `hold` is per input: a join may keep that many of each input that carries this pool's buffers.
-        func hold(_ member: Int) -> Int {
-            if isCopyPool && member == allocator { return graph.nodes[member].hold }
-            let inputs = edges.filter { graph.edges[$0].to == member }.count
-            return graph.nodes[member].hold * Swift.max(inputs, 1)
-        }
-        let held = holders.reduce(0) { $0 + hold($1) }
-        let joins = joinTerms(edges: Set(edges), members: Set(holders).union([allocator]), pairs)
-        var minimum = floor + (floor > 0 ? rules.floor : 0) + 1 + rules.base + held + (held > 0 ? rules.hold : 0)
-        for join in joins { minimum += join.count + rules.join }
-        if isCopyPool {
-            minimum = otherSharerCanHold(allocator) ? minimum + rules.copy : 0
-        }
+        var holds = domain.members.map { (node: $0, count: topology.hold($0) * domain.inputs[$0]!) }
+        if domain.isCopyPool { holds.insert((domain.allocator, topology.hold(domain.allocator)), at: 0) }
 
         var shares: [Share] = []
         func add(_ what: String, _ count: Int) { if count > 0 { shares.append(Share(what: what, count: count)) } }
         add("\(node.name) floor", floor)
-        let touching = Set(([allocator] + reached).map { threads[$0] })
-        add("threads", touching.count)
-        for member in holders { add("\(graph.nodes[member].name) workers", graph.nodes[member].workers) }
-        if !isCopyPool { add("\(node.name) workers", node.workers) }
-        for member in reached where graph.nodes[member].isJoin {
-            add("\(graph.nodes[member].name) further inputs", edges.filter { graph.edges[$0].to == member }.count - 1)
-        }
-        for edge in edges { add("queue before \(graph.nodes[graph.edges[edge].to].name)", graph.edges[edge].capacity) }
-        for member in holders { add("\(graph.nodes[member].name) hold", hold(member)) }
-        let need = shares.reduce(0) { $0 + $1.count } + rules.need
-        let sufficient = Swift.max(need, minimum)
-        if sufficient > need { add("joins", sufficient - need) }
-        return Pool(
-            allocator: allocator, isCopyPool: isCopyPool, members: reached, floor: floor, min: minimum, need: sufficient,
-            size: sufficient, shares: shares)
-    }
+        add("threads", Set(([domain.allocator] + domain.members).map { threads[$0] }).count)
+        for member in holds { add("\(graph.nodes[member.node].name) workers", graph.nodes[member.node].workers) }
+        if !domain.isCopyPool { add("\(node.name) workers", node.workers) }
+        for edge in domain.edges { add("queue before \(graph.nodes[graph.edges[edge].to].name)", graph.edges[edge].capacity) }
+        for member in holds { add("\(graph.nodes[member.node].name) hold", member.count) }
+        let need = shares.reduce(0) { $0 + $1.count } + waits.rules.need
 
-    /// For each join that takes this pool's buffers: how many of them wait there for the slower ways, beyond those the slower way
-    /// itself holds.
-    private func joinTerms(edges: Set<Int>, members: Set<Int>, _ pairs: [JoinPair]) -> [(join: Int, count: Int)] {
-        var terms: [Int: Int] = [:]
-        for pair in pairs where edges.contains(pair.lastEdge) {
-            let heldThere = pair.slowNodes.reduce(0) { $0 + (members.contains($1) ? graph.nodes[$1].hold : 0) }
-            let count = pair.lag - heldThere
-            if count > 0 { terms[pair.join] = Swift.max(terms[pair.join] ?? 0, count) }
+        let held = holds.reduce(0) { $0 + $1.count }
+        var min = need
+        if let lag {
+            min = 1 + waits.rules.base + floor + held
+            if floor > 0 { min += waits.rules.floor }
+            if held > 0 { min += waits.rules.hold }
+            if lag > 0 { min += lag + waits.rules.join }
+            if domain.isCopyPool { min = waits.waitingWriters.contains(domain.allocator) ? 0 : min + waits.rules.copy }
         }
-        return terms.sorted { $0.key < $1.key }.map { (join: $0.key, count: $0.value) }
+        if min > need { add("joins", min - need) }
+        let enough = Swift.max(need, min)
+        return Pool(
+            allocator: domain.allocator, isCopyPool: domain.isCopyPool, members: domain.members, floor: floor, min: min, need: enough,
+            size: enough, shares: shares)
     }
 }

@@ -308,7 +308,7 @@ struct ChainBuilder {
                     isFixed: request.stages[link.to].link.queue != nil, carriesUnits: link.format.encoded != nil)
             })
         let budget = BudgetPlan(graph, sizes: request.buffers)
-        for found in budget.faults { report(found) }
+        for found in budget.faults { report(found, in: budget) }
         try throwFaults()
         var raised = links
         for (index, edge) in budget.graph.edges.enumerated() { raised[index].settings.capacity = edge.capacity }
@@ -411,15 +411,20 @@ struct ChainBuilder {
         return settings
     }
 
-    private mutating func report(_ found: BudgetPlan.Fault) {
+    private mutating func report(_ found: BudgetPlan.Fault, in budget: BudgetPlan) {
         switch found {
         case .queueTooShort(let edge, let capacity, let required, let fork, let join):
-            let stage = request.stages[join]
-            _ = edge
+            let stage = request.stages[budget.graph.edges[edge].to]
             fault(
                 stage, "link.queue", at: stage.place,
-                "\(capacity) places are too few: from '\(request.stages[fork].id)' the other way to '\(stage.id)' delays so much that \(required) items wait here",
+                "\(capacity) places are too few: from '\(request.stages[fork].id)' the other way to '\(request.stages[join].id)' delays so much that \(required) items wait here",
                 "Use \(required) or more, or leave it out.")
+        case .dropsBeforeDelay(let edge, let fork, let join):
+            let consumer = request.stages[budget.graph.edges[edge].to]
+            fault(
+                consumer, "link.whenFull", at: consumer.place,
+                "drops before '\(consumer.id)', which answers later, on the way from '\(request.stages[fork].id)' to '\(request.stages[join].id)': a join would wait for what was dropped",
+                "Use \"wait\" here, or drop after the stage that delays.")
         case .poolTooSmall(let allocator, _, let size, let min):
             faults.append(
                 FrameHostError(

@@ -28,8 +28,8 @@ public final class Chain: @unchecked Sendable {
     // Requests from any thread.
     private let drainRequested = Atomic<Bool>(false)
     private let stopRequested = Atomic<Bool>(false)
-    private let state = Mutex<State>(.stopped)
-    private let failures = Mutex<[FrameHostError]>([])
+    private let state = Locked<State>(.stopped)
+    private let failures = Locked<[FrameHostError]>([])
     private let setupStage = Atomic<Int32>(-1)
 
     /// Where a run is.

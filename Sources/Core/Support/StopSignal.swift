@@ -6,7 +6,7 @@ import Synchronization
 public final class StopSignal: @unchecked Sendable {
     private let flag = Atomic<Bool>(false)
     /// Grows at setup only, under its lock.
-    private let conditions = Mutex<[Condition]>([])
+    private let conditions = Locked<[Condition]>([])
 
     public init() {}
 

@@ -23,31 +23,37 @@ struct InputRecord {
 
 /// The records of frames that are inside the encoder, found again by tag: B-frames come out in another order than they went in.
 ///
-/// A ring: its size is the most frames the encoder keeps and the one it is just given, so that a tag is free again when its turn comes.
-/// Allocates nothing after `init`.
+/// As many places as the encoder has frames inside at most, with the one it is just given. Allocates nothing after `init`.
 struct InputTable {
     private var records: [InputRecord]
-    private var isUsed: [Bool]
-    private var next = 0
+    /// Tags that are not out; the first `freeCount` count.
+    private var free: [Int]
+    private var freeCount: Int
+    private var isOut: [Bool]
 
     init(capacity: Int) {
-        records = Array(repeating: InputRecord(), count: max(capacity, 1))
-        isUsed = Array(repeating: false, count: max(capacity, 1))
+        records = Array(repeating: InputRecord(), count: capacity)
+        free = Array((0..<capacity).reversed())
+        freeCount = capacity
+        isOut = Array(repeating: false, count: capacity)
     }
 
-    /// A tag for `record`, 0 or above; nil when the encoder kept more frames than it said.
+    /// A tag for `record`, 0 or above; nil when the encoder has more frames inside than it said.
     mutating func insert(_ record: InputRecord) -> Int? {
-        guard !isUsed[next] else { return nil }
-        defer { next = next + 1 == records.count ? 0 : next + 1 }
-        records[next] = record
-        isUsed[next] = true
-        return next
+        guard freeCount > 0 else { return nil }
+        freeCount -= 1
+        let tag = free[freeCount]
+        records[tag] = record
+        isOut[tag] = true
+        return tag
     }
 
     /// The record of `tag`, whose place is free from now on; nil for a tag that is not out.
     mutating func take(_ tag: Int) -> InputRecord? {
-        guard records.indices.contains(tag), isUsed[tag] else { return nil }
-        isUsed[tag] = false
+        guard records.indices.contains(tag), isOut[tag] else { return nil }
+        isOut[tag] = false
+        free[freeCount] = tag
+        freeCount += 1
         return records[tag]
     }
 }

@@ -1,5 +1,5 @@
 import Glibc
-import Synchronization
+
 
 @testable import FrameCore
 
@@ -218,7 +218,7 @@ final class RecordingSink: Sink {
         var stops = 0
     }
 
-    private static let logs = Mutex<[String: Log]>([:])
+    private static let logs = Locked<[String: Log]>([:])
     static func log(_ name: String) -> Log { logs.withLock { $0[name] ?? Log() } }
 
     var options: Options

@@ -1,0 +1,93 @@
+"""framehost's column in the yardstick: each function returns the command for the work its docstring names, or None."""
+import json, os
+from lib import FRAMEHOST, TMP
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PLUGINS = ['--plugin-path', os.path.join(HERE, '.build', 'release')]
+SIZE = {'size': '1280x720', 'rate': 30}
+
+
+def write_config(name, graph):
+    path = os.path.join(TMP, name)
+    with open(path, 'w') as f:
+        json.dump(graph, f)
+    return path
+
+
+def run(name, stages, *arguments, **top):
+    """The command that runs these stages in a row."""
+    if not FRAMEHOST:
+        return None
+    return [FRAMEHOST, write_config(name, dict(top, stages=stages)), '--quiet', *PLUGINS, *arguments]
+
+
+def source(frames=None, **options):
+    return dict({'id': 'source', 'use': 'test-source'}, **SIZE, **({'frames': frames} if frames else {}), **options)
+
+
+def hop(n, frames, threaded):
+    """Source of untouched frames, n pass-through stages, a sink that drops. threaded: each on a thread of its own behind a queue of
+    framehost's default depth, 2 (GStreamer's default is 200)."""
+    link = {'link': {'queue': 2}} if threaded else {}
+    stages = [source(frames, pattern='none')]
+    stages += [dict({'id': f'hop{i}', 'use': 'pass-through'}, **link) for i in range(n)]
+    return run(f'hop-{n}-{frames}-{threaded}.json', stages + [{'id': 'sink', 'use': 'null-sink'}])
+
+
+def hop_pingpong(n, frames):
+    """As hop(threaded=True) with a pool of one buffer: one frame in flight."""
+    stages = [source(frames, pattern='none')]
+    stages += [{'id': f'hop{i}', 'use': 'pass-through', 'link': {'queue': 2}} for i in range(n)]
+    return run(f'pingpong-{n}.json', stages + [{'id': 'sink', 'use': 'null-sink', 'report': 'latency'}], buffers={'source': 1})
+
+
+def crop(fmt, frames):
+    return None
+
+
+def crop_null(fmt, frames):
+    return None
+
+
+def encode(y4m, out):
+    return None
+
+
+def chain(mp4_in, mp4_out, face):
+    """MP4 -> decode -> centre crop 720x720 -> x264 -> MP4. There is no face stage yet."""
+    if face:
+        return None
+    return run('chain.json', [
+        {'id': 'in', 'use': 'file-source', 'path': mp4_in},
+        {'id': 'crop', 'use': 'crop-orient', 'aspect': '1:1'},
+        {'id': 'h264', 'use': 'x264-encoder', 'preset': 'veryfast', 'tune': 'zerolatency', 'bitrateKbps': 2500, 'keyframeSeconds': 2,
+         'threads': 2},
+        {'id': 'out', 'use': 'recorder', 'path': mp4_out, 'overwrite': True},
+    ])
+
+
+def rtsp_stamped(port):
+    return None
+
+
+def rtsp_load(port):
+    return None
+
+
+def first_frame():
+    """One raw 1280x720 I420 frame on standard output."""
+    return run('first.json', [source(1), {'id': 'sink', 'use': 'null-sink', 'dump': '-'}])
+
+
+def idle(kind):
+    """A live 720p30 test pattern, dropped; encoded and dropped."""
+    if kind == 'null':
+        return run('idle-null.json', [source(live=True), {'id': 'sink', 'use': 'null-sink'}])
+    if kind == 'encode':
+        return run('idle-encode.json', [
+            source(live=True),
+            {'id': 'h264', 'use': 'x264-encoder', 'preset': 'veryfast', 'tune': 'zerolatency', 'bitrateKbps': 2500, 'keyframeSeconds': 2,
+             'threads': 2},
+            {'id': 'sink', 'use': 'null-sink'},
+        ])
+    return None

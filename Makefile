@@ -1,0 +1,104 @@
+# framehost: two commands do everything on a bare Debian 12 with a Swift 6.3 toolchain: `make demo` and `make test`.
+#
+# Every package that is used stands in one of these two lists.
+PACKAGES := build-essential pkg-config ca-certificates git \
+	libyuv-dev libx264-dev libavformat-dev libavcodec-dev libavutil-dev libswscale-dev libv4l-dev libopencv-dev ffmpeg
+TEST_PACKAGES := x264 python3 python3-jsonschema binutils gstreamer1.0-tools gstreamer1.0-plugins-base
+BENCH_PACKAGES := gstreamer1.0-plugins-good gstreamer1.0-plugins-bad gstreamer1.0-plugins-ugly gstreamer1.0-libav \
+	libgstreamer-plugins-base1.0-dev libgstrtspserver-1.0-dev opencv-data
+
+SWIFT ?= swift
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+HOST := .build/release/framehost
+CORE_TESTS := Tests/CoreTests
+CLIP := examples/media/portrait.mp4
+
+.DEFAULT_GOAL := help
+.PHONY: help packages test-packages build demo test test-core test-asan test-tsan test-host test-fuzz soak fuzz bench docs lint format clean
+
+help: ## what there is, and how long each part of `make test` takes on two cores
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
+	@echo
+	@echo "FILTER=NAME runs the tests of that name alone, without sanitizers. docs/development.md has the minutes of each part."
+
+# --- packages -------------------------------------------------------------------------------------------------------------------------
+
+define install
+	@missing=; for p in $(1); do dpkg -s $$p >/dev/null 2>&1 || missing="$$missing $$p"; done; \
+	if [ -n "$$missing" ]; then echo "Installing$$missing"; \
+	  $(SUDO) apt-get update -q && DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -y -q --no-install-recommends $$missing; fi
+endef
+
+packages: ## install what the program needs (apt)
+	$(call install,$(PACKAGES))
+
+test-packages: packages ## install what the tests need besides
+	$(call install,$(TEST_PACKAGES))
+
+# --- program --------------------------------------------------------------------------------------------------------------------------
+
+build: packages ## the program and its plugins, release
+	$(SWIFT) build -c release
+
+$(CLIP): examples/media/astronaut_portrait.png
+	ffmpeg -nostdin -v error -y -loop 1 -i $< -vf "scale=2560:2560:flags=lanczos,zoompan=z='1+0.6*on/239':x='(iw-iw/zoom)*(0.35+0.2*sin(on/60))':y='(ih-ih/zoom)*0.25':d=240:s=1280x720:fps=30,format=yuv420p" \
+	  -frames:v 240 -c:v libx264 -preset veryfast -crf 18 -g 60 -map_metadata -1 $@
+
+demo: build $(CLIP) ## build everything and run a first chain on a real clip
+	@mkdir -p examples/out
+	$(HOST) examples/quickstart.json
+	@echo
+	@echo "The result is $(CURDIR)/examples/out/quickstart.mp4: play it with ffplay, mpv or VLC."
+
+# --- tests ----------------------------------------------------------------------------------------------------------------------------
+
+ifdef FILTER
+test: test-packages ## everything (about 25 minutes from a cold clone); FILTER=NAME for a fast inner loop
+	$(SWIFT) test --package-path $(CORE_TESTS) --filter '$(FILTER)'
+	$(SWIFT) build -c release
+	$(SWIFT) test --filter '$(FILTER)'
+else
+test: test-packages
+	@Tests/run-all
+endif
+
+test-core: test-packages ## Core's tests
+	$(SWIFT) test --package-path $(CORE_TESTS)
+
+test-asan: test-packages ## Core's tests under the address sanitizer
+	$(SWIFT) test --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/asan --sanitize=address
+
+test-tsan: test-packages ## Core's tests under the thread sanitizer
+	TSAN_OPTIONS=suppressions=$(CURDIR)/Tests/tsan-suppressions.txt \
+	  $(SWIFT) test --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/tsan --sanitize=thread
+
+test-host: build test-packages $(CLIP) ## plugins' tests and the program end to end
+	$(SWIFT) test
+
+FUZZ_SECONDS ?= 30
+test-fuzz: ## the fuzz targets for $(FUZZ_SECONDS) seconds each
+	Tests/Fuzz/run $(FUZZ_SECONDS)
+
+fuzz: ## the fuzz targets for ten minutes each
+	Tests/Fuzz/run 600
+
+soak: ## thousands of random chains against the real runner, for long
+	FRAMEHOST_SOAK=1 $(SWIFT) test -c release -Xswiftc -enable-testing --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/soak
+
+# --- figures --------------------------------------------------------------------------------------------------------------------------
+
+bench: build ## beside GStreamer and ffmpeg in one run (Benchmarks/README.md)
+	$(call install,$(BENCH_PACKAGES))
+	Benchmarks/run
+
+docs: build ## write the option tables of docs/chain-file.md anew
+	python3 docs/tools/option-tables.py --write
+
+lint: ## layout as the formatter has it
+	$(SWIFT) format lint --recursive --strict Sources Tests examples Package.swift
+
+format: ## let the formatter lay out everything
+	$(SWIFT) format --in-place --recursive Sources Tests examples Package.swift
+
+clean: ## remove everything that was built
+	rm -rf .build $(CORE_TESTS)/.build Sources/Core/.build examples/out $(CLIP)

@@ -1,0 +1,258 @@
+/// Who would wait for whom if a chain stood still, and how far back in time each such wait leads.
+///
+/// A thread that stands still waits for an item (*starved*), for a place in a queue (*pushing*), for a buffer (*buffer*) or until it
+/// is a frame's only holder (*alone*). Each wait is for another thread, which stands still too, and so on in a circle. An arrow carries
+/// by how many frames the awaited item can be later than the awaiting one. A circle whose sum is below zero would have to be earlier
+/// than itself: it cannot be. So a chain never stands still when every circle is below zero, and capacities and pool sizes are what
+/// makes them so. docs/design/001-budgets.md has the proof.
+struct BudgetWaits {
+    enum Place: Hashable {
+        /// The consumer of this edge waits for an item; `late` once a stage that delays lies between here and the join that waits.
+        case starved(edge: Int, late: Bool)
+        /// The producer of this edge waits for a place.
+        case pushing(edge: Int)
+        /// The allocator of this pool waits for a buffer.
+        case buffer(pool: Int)
+        /// A writer without copies waits until it is its frame's only holder.
+        case alone(writer: Int)
+    }
+
+    /// Frames that a pool lets lie on their way, beside those that are held: its size − floor − Σ hold. At least 1.
+    enum Window: Equatable {
+        /// Not yet known: as if the pool were endless.
+        case endless
+        case frames(Int)
+    }
+
+    /// More frames than any chain holds: a link may drop any number while a stage behind it waits for its next.
+    static let unbounded = 1 << 32
+
+    let topology: BudgetTopology
+    let domains: BudgetDomains
+    /// By index of `domains.domains`.
+    var windows: [Window]
+    /// Writers that get no copies and wait instead.
+    var waitingWriters: Set<Int> = []
+    /// Capacity of each edge; the planner raises them before it writes them down.
+    var capacities: [Int]
+    let rules: BudgetRules
+    private let poolsOfThread: [[Int]]
+
+    init(_ topology: BudgetTopology, _ domains: BudgetDomains, _ rules: BudgetRules) {
+        self.topology = topology
+        self.domains = domains
+        self.rules = rules
+        windows = domains.domains.map { _ in .endless }
+        capacities = topology.graph.edges.map(\.capacity)
+        var poolsOfThread = [[Int]](repeating: [], count: topology.nodesOfThread.count)
+        for (pool, domain) in domains.domains.enumerated() { poolsOfThread[topology.thread[domain.allocator]].append(pool) }
+        self.poolsOfThread = poolsOfThread
+    }
+
+    // MARK: Arrows
+
+    /// Places that a thread which stands still at `place` can wait for, and how much later.
+    ///
+    /// - Parameter pool: The pool whose frames the circle has followed since its last `buffer`: frames that a stage holds *because* it
+    ///   delays them are counted in that pool's Σ hold already and need no places of their own.
+    func arrows(from place: Place, following pool: Int?) -> [(to: Place, later: Int)] {
+        switch place {
+        case .starved(let edge, let isLate): starved(edge, isLate, pool)
+        case .pushing(let edge):
+            // The queue is full of older frames, and what its consumer has in hand is older still.
+            inCall(topology.thread[topology.graph.edges[edge].to], -capacity(edge) - 1)
+                + topology.siblings(edge).map { (.starved(edge: $0, late: false), -capacity(edge)) }
+        case .buffer(let pool):
+            switch windows[pool] {
+            case .endless: []
+            case .frames(let count): lying(ofPool: pool, -count)
+            }
+        case .alone(let writer): waits(forSharersOf: writer)
+        }
+    }
+
+    private func capacity(_ edge: Int) -> Int { capacities[edge] - rules.capacity }
+
+    /// The thread before `edge` has not given what is awaited: it lacks input itself, or it waits with that frame or an older one.
+    private func starved(_ edge: Int, _ isLate: Bool, _ pool: Int?) -> [(to: Place, later: Int)] {
+        let thread = topology.thread[topology.graph.edges[edge].from]
+        let nodes = topology.nodesOfThread[thread]
+        let delays = nodes.contains { topology.graph.nodes[$0].delay > 0 }
+        let delay = nodes.reduce(0) { $0 + self.delay(of: $1, following: pool) }
+        let losesMore = rules.gaps == 0
+        var found: [(to: Place, later: Int)] = []
+        for input in awaited(topology.inputs(ofThread: thread)) {
+            let later = losesMore && (isLate || delays) && topology.canLose(input) ? Self.unbounded : delay
+            found.append((.starved(edge: input, late: isLate || delays), later))
+        }
+        for other in topology.outputs(ofThread: thread) where other != edge && topology.canBlock(other) {
+            found.append((.pushing(edge: other), -1))
+        }
+        for own in poolsOfThread[thread] {
+            let domain = domains.domains[own]
+            let position = nodes.firstIndex(of: domain.allocator)! + (domain.isCopyPool ? 0 : 1)
+            let behind = nodes[position...].reduce(0) { $0 + self.delay(of: $1, following: pool) }
+            if let writer = waitingWriter(own) {
+                // What it has in hand may be newer than what is awaited, if that was dropped on its way.
+                let loses = topology.inputs(ofThread: thread).contains { mayHaveLost($0) }
+                found.append((.alone(writer: writer), loses ? Self.unbounded : behind))
+            } else {
+                found.append((.buffer(pool: own), behind))
+            }
+        }
+        return found
+    }
+
+    /// A join waits for any of its inputs; a stage that takes what comes from several waits for all, so one is enough to follow.
+    private func awaited(_ inputs: [Int]) -> ArraySlice<Int> {
+        guard let first = inputs.first else { return [] }
+        return topology.entersJoin[first] ? inputs[...] : inputs[..<1]
+    }
+
+    /// A thread has in hand what is awaited: it waits for a place, a buffer, or to be alone with its frame.
+    private func inCall(_ thread: Int, _ later: Int) -> [(to: Place, later: Int)] {
+        var found: [(to: Place, later: Int)] = []
+        for edge in topology.outputs(ofThread: thread) where topology.canBlock(edge) { found.append((.pushing(edge: edge), later)) }
+        for pool in poolsOfThread[thread] {
+            found.append((waitingWriter(pool).map { .alone(writer: $0) } ?? .buffer(pool: pool), later))
+        }
+        return found
+    }
+
+    /// Frames of a pool that lie in a hand, or in a queue before a join.
+    private func lying(ofPool pool: Int, _ later: Int) -> [(to: Place, later: Int)] {
+        let domain = domains.domains[pool]
+        let own = topology.thread[domain.allocator]
+        var found: [(to: Place, later: Int)] = []
+        for thread in Set(domain.members.map { topology.thread[$0] }).sorted() where thread != own { found += inCall(thread, later) }
+        for edge in domain.edges { found += topology.siblings(edge).map { (.starved(edge: $0, late: false), later) } }
+        return found
+    }
+
+    private func waits(forSharersOf writer: Int) -> [(to: Place, later: Int)] {
+        guard let sharers = domains.sharers[writer] else { return [] }
+        var found: [(to: Place, later: Int)] = []
+        for thread in sharers.threads.sorted() { found += inCall(thread, 0) }
+        for edge in sharers.edges.sorted() {
+            if topology.canBlock(edge) { found.append((.pushing(edge: edge), 0)) }
+            found += topology.siblings(edge).map { (.starved(edge: $0, late: false), 0) }
+        }
+        return found
+    }
+
+    private func waitingWriter(_ pool: Int) -> Int? {
+        let domain = domains.domains[pool]
+        return domain.isCopyPool && waitingWriters.contains(domain.allocator) ? domain.allocator : nil
+    }
+
+    private func delay(of node: Int, following pool: Int?) -> Int {
+        let delay = topology.graph.nodes[node].delay
+        guard delay > 0, let pool, topology.graph.nodes[node].kind == .passThrough else { return delay }
+        let isOfThatPoolOnly = domains.domains.indices.allSatisfy { (domains.domains[$0].inputs[node] != nil) == ($0 == pool) }
+        return isOfThatPoolOnly && topology.incoming[node].count == 1 ? 0 : delay
+    }
+
+    private func mayHaveLost(_ edge: Int) -> Bool {
+        if topology.canLose(edge) { return true }
+        return topology.inputs(ofThread: topology.thread[topology.graph.edges[edge].from]).contains { mayHaveLost($0) }
+    }
+
+    // MARK: Circles
+
+    /// How much later than itself a frame of `pool` can be awaited, at most, when its allocator waits; nil when there is no such circle.
+    func lag(ofPool pool: Int) -> Int? {
+        struct Step: Hashable {
+            var place: Place
+            var pool: Int
+        }
+        var best: [Step: Int] = [:]
+        var changed: [Step] = []
+        var lag: Int?
+        func reach(_ place: Place, _ following: Int, _ later: Int) {
+            if place == .buffer(pool: pool) {
+                lag = Swift.max(lag ?? later, later)
+                return
+            }
+            let step = Step(place: place, pool: following)
+            if let known = best[step], known >= later { return }
+            best[step] = Swift.min(later, Self.unbounded)
+            changed.append(step)
+        }
+        for arrow in lying(ofPool: pool, 0) { reach(arrow.to, pool, arrow.later) }
+        while let step = changed.popLast() {
+            let later = best[step]!
+            if later >= Self.unbounded / 2 {
+                // Everything this leads to is as late.
+                if leads(from: step.place, to: .buffer(pool: pool)) { return Self.unbounded }
+                continue
+            }
+            var following = step.pool
+            if case .buffer(let other) = step.place { following = other }
+            for arrow in arrows(from: step.place, following: following) { reach(arrow.to, following, later + arrow.later) }
+        }
+        return lag
+    }
+
+    /// Whether a thread that waits at `place` can wait, in the end, for `target`.
+    func leads(from place: Place, to target: Place) -> Bool { leads(from: [place], to: target) }
+
+    private func leads(from places: [Place], to target: Place) -> Bool {
+        var seen: Set<Place> = []
+        var open = places
+        while let place = open.popLast() {
+            if place == target { return true }
+            guard seen.insert(place).inserted else { continue }
+            open += arrows(from: place, following: nil).map(\.to)
+        }
+        return false
+    }
+
+    /// Whether those who share a writer's frame can wait for the writer: then it has to copy.
+    func sharersWait(for writer: Int) -> Bool {
+        guard let pool = domains.domains.firstIndex(where: { $0.isCopyPool && $0.allocator == writer }) else { return false }
+        return leads(from: waits(forSharersOf: writer).map(\.to), to: .buffer(pool: pool))
+    }
+
+    /// A circle of starved and pushing threads that is not below zero, with its sum; nil when there is none.
+    func badCircle() -> (places: [Place], sum: Int)? {
+        guard topology.hasJoins else { return nil }
+        var places: [Place] = []
+        var index: [Place: Int] = [:]
+        for edge in topology.graph.edges.indices where topology.graph.edges[edge].capacity > 0 {
+            for place in [Place.starved(edge: edge, late: false), .starved(edge: edge, late: true), .pushing(edge: edge)] {
+                index[place] = places.count
+                places.append(place)
+            }
+        }
+        let arrows: [(from: Int, to: Int, later: Int)] = places.indices.flatMap { from in
+            self.arrows(from: places[from], following: nil).compactMap { arrow in index[arrow.to].map { (from, $0, arrow.later) } }
+        }
+        // A sum of 0 is bad too: one more than the number of places, times each arrow, and one on top of it.
+        let scale = places.count + 1
+        var best = [Int](repeating: 0, count: places.count)
+        var cameFrom = [(place: Int, later: Int)?](repeating: nil, count: places.count)
+        for round in 0...places.count {
+            var changed: Int?
+            for arrow in arrows {
+                let value = best[arrow.from] + arrow.later * scale + 1
+                guard value > best[arrow.to] else { continue }
+                best[arrow.to] = value
+                cameFrom[arrow.to] = (arrow.from, arrow.later)
+                changed = arrow.to
+            }
+            guard var place = changed else { return nil }
+            guard round == places.count else { continue }
+            for _ in places { place = cameFrom[place]!.place }
+            var circle: [Place] = []
+            var sum = 0
+            let start = place
+            repeat {
+                circle.append(places[place])
+                sum += cameFrom[place]!.later
+                place = cameFrom[place]!.place
+            } while place != start
+            return (circle.reversed(), sum)
+        }
+        return nil
+    }
+}

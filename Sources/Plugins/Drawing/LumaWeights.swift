@@ -1,0 +1,28 @@
+import FrameCore
+
+/// How much red and blue weigh in luma: what a matrix of ISO/IEC 23091-2 (H.273, table 4) comes down to.
+public struct LumaWeights: Sendable, Equatable {
+    public var red: Double
+    public var blue: Double
+    public var green: Double { 1 - red - blue }
+
+    public static let bt601 = LumaWeights(red: 0.299, blue: 0.114)
+    public static let bt709 = LumaWeights(red: 0.2126, blue: 0.0722)
+    public static let bt2020 = LumaWeights(red: 0.2627, blue: 0.0593)
+
+    /// The weights of a format. A matrix nobody named is BT.709 from 720 rows on and BT.601 below, as players take it.
+    public init(of format: VideoFormat) {
+        self =
+            switch format.color.matrix {
+            case 1: .bt709
+            case 4, 5, 6: .bt601
+            case 9, 10: .bt2020
+            default: format.height >= 720 ? .bt709 : .bt601
+            }
+    }
+
+    init(red: Double, blue: Double) {
+        self.red = red
+        self.blue = blue
+    }
+}

@@ -1,0 +1,80 @@
+import FrameCore
+
+/// The smallest run of bytes of one plane that can be painted alone: one sample, one pair, one group.
+struct PlaneUnit: Sendable {
+    /// At most four.
+    var bytes: Int
+    /// A unit covers `1 << xShift` pixels of `1 << yShift` rows.
+    var xShift: Int
+    var yShift: Int
+
+    static func of(_ format: PixelFormat, plane: Int) -> PlaneUnit {
+        let isChroma = plane > 0
+        return switch format {
+        case .i420: PlaneUnit(bytes: 1, xShift: isChroma ? 1 : 0, yShift: isChroma ? 1 : 0)
+        case .i010: PlaneUnit(bytes: 2, xShift: isChroma ? 1 : 0, yShift: isChroma ? 1 : 0)
+        case .nv12: PlaneUnit(bytes: isChroma ? 2 : 1, xShift: isChroma ? 1 : 0, yShift: isChroma ? 1 : 0)
+        case .p010: PlaneUnit(bytes: isChroma ? 4 : 2, xShift: isChroma ? 1 : 0, yShift: isChroma ? 1 : 0)
+        case .yuyv: PlaneUnit(bytes: 4, xShift: 1, yShift: 0)
+        case .bgra: PlaneUnit(bytes: 4, xShift: 0, yShift: 0)
+        case .rgb24: PlaneUnit(bytes: 3, xShift: 0, yShift: 0)
+        case .gray8: PlaneUnit(bytes: 1, xShift: 0, yShift: 0)
+        }
+    }
+}
+
+/// A colour in the samples of one format: for each plane the bytes of one ``PlaneUnit``, first byte lowest.
+public struct Paint: Sendable, Equatable {
+    var first: UInt32
+    var second: UInt32 = 0
+    var third: UInt32 = 0
+
+    /// `color` (sRGB primaries and transfer taken as the format's own) by the format's matrix and range.
+    public init(_ color: RGBColor, for format: VideoFormat) {
+        let red = Double(color.red) / 255
+        let green = Double(color.green) / 255
+        let blue = Double(color.blue) / 255
+        let weights = LumaWeights(of: format)
+        let luma = weights.red * red + weights.green * green + weights.blue * blue
+        let isVideo = format.color.range == .video
+        let depth = format.pixelFormat.bitDepth
+        let scale = isVideo ? Double(1 << (depth - 8)) : Double(1 << depth - 1) / 255
+        func code(_ value: Double) -> UInt32 { UInt32(min(max(value.rounded(), 0), Double(1 << depth - 1))) }
+        func chroma(_ difference: Double) -> UInt32 {
+            code(Double(1 << (depth - 1)) + difference * (isVideo ? 224 : 255) * scale)
+        }
+        self.init(
+            luma: code(isVideo ? (16 + 219 * luma) * scale : 255 * luma * scale),
+            u: chroma((blue - luma) / (2 * (1 - weights.blue))), v: chroma((red - luma) / (2 * (1 - weights.red))),
+            color: color, in: format.pixelFormat)
+    }
+
+    /// Code values as they stand, of the format's own bit depth; of an RGB format all three components get `luma`.
+    public init(luma: Int, u: Int, v: Int, in format: PixelFormat) {
+        let gray = UInt8(truncatingIfNeeded: luma)
+        self.init(
+            luma: UInt32(luma), u: UInt32(u), v: UInt32(v), color: RGBColor(red: gray, green: gray, blue: gray), in: format)
+    }
+
+    private init(luma: UInt32, u: UInt32, v: UInt32, color: RGBColor, in format: PixelFormat) {
+        switch format {
+        case .i420, .i010:
+            first = luma
+            second = u
+            third = v
+        case .nv12:
+            first = luma
+            second = u | v << 8
+        case .p010:
+            // The ten bits stand at the top of each sixteen.
+            first = luma << 6
+            second = u << 6 | v << 22
+        case .yuyv: first = luma | u << 8 | luma << 16 | v << 24
+        case .bgra: first = UInt32(color.blue) | UInt32(color.green) << 8 | UInt32(color.red) << 16 | 255 << 24
+        case .rgb24: first = UInt32(color.red) | UInt32(color.green) << 8 | UInt32(color.blue) << 16
+        case .gray8: first = luma
+        }
+    }
+
+    func unit(plane: Int) -> UInt32 { plane == 0 ? first : plane == 1 ? second : third }
+}

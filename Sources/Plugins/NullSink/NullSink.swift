@@ -1,0 +1,68 @@
+import FrameCore
+
+/// What the sink prints at its end.
+enum NullReport: String, OptionChoice {
+    case none
+    /// `pingpong_ns p50=<ns> p99=<ns>`: from ``Frame/capturedAt`` to the arrival here.
+    case latency
+}
+
+struct NullSinkOptions: StageOptions {
+    @Option(help: "Prints one line at the end; latency: the time since capture.") var report = NullReport.none
+    @Option(help: "Writes all samples there before they are dropped: a file, or - for standard output. Rows without padding.")
+    var dump: String? = nil
+
+    func validate() throws(OptionFault) {
+        if dump == "" { throw OptionFault("dump is empty", remedy: "Name a file, or - for standard output.") }
+        if dump == "-", report != .none {
+            throw OptionFault(
+                "dump and report both use standard output", remedy: "Name a file for dump, or leave report out.")
+        }
+    }
+}
+
+/// Drops what it gets: for tests, for measuring, and as the end of a branch that only counts.
+final class NullSink: Sink {
+    static let info = StageInfo(id: "null-sink", summary: "Drops what it gets; measures or dumps it if asked.", input: .any)
+
+    var options: NullSinkOptions
+    private let context: StageContext
+    private var latencies: LatencySamples?
+    private var dump: RawDump?
+
+    /// [control thread] Opens nothing.
+    init(options: NullSinkOptions, context: StageContext) {
+        self.options = options
+        self.context = context
+    }
+
+    /// [control thread] Reserves the samples, opens the file.
+    func start() throws {
+        if options.report == .latency { latencies = LatencySamples(capacity: 1_000_000) }
+        if let path = options.dump { dump = try RawDump(path: path == "-" ? path : context.resolve(path)) }
+    }
+
+    /// [stage thread] Reads at most. Waits only where `dump` does.
+    func consume(_ input: consuming Sample) throws -> SinkVerdict {
+        if latencies == nil, dump == nil { return .delivered }
+        switch consume input {
+        case .frame(let frame):
+            latencies?.add(context.clock.now() - frame.capturedAt)
+            try dump?.write(frame)
+        case .accessUnit(let unit):
+            latencies?.add(context.clock.now() - unit.capturedAt)
+            try dump?.write(unit)
+        }
+        return .delivered
+    }
+
+    /// [stage thread] Prints the report, closes the file.
+    func stop() throws {
+        defer {
+            latencies = nil
+            dump = nil
+        }
+        if let line = latencies?.report() { print(line) }
+        try dump?.close()
+    }
+}

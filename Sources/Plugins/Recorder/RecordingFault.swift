@@ -1,0 +1,57 @@
+import FrameCore
+import Glibc
+
+/// Why a recording cannot be written, as sentences.
+enum RecordingFault {
+    /// What is wrong with the place of a file to come; nil when it can be written. Creates nothing.
+    static func ofPath(_ path: String, overwrite: Bool) -> FrameHostError? {
+        var status = stat()
+        if stat(path, &status) == 0 {
+            if status.st_mode & S_IFMT == S_IFDIR {
+                return FrameHostError(.invalidConfiguration, what: "'\(path)' is a folder", remedy: "Name a file in it.")
+            }
+            if !overwrite { return exists(path) }
+            return access(path, W_OK) == 0 ? nil : unwritable(path, errno)
+        }
+        let folder = folder(of: path)
+        guard stat(folder, &status) == 0 else {
+            return FrameHostError(.unavailable, what: "the folder '\(folder)' does not exist", remedy: "Make it, or correct 'path'.")
+        }
+        guard status.st_mode & S_IFMT == S_IFDIR else {
+            return FrameHostError(.invalidConfiguration, what: "'\(folder)' is a file, not a folder", remedy: "Correct 'path'.")
+        }
+        return access(folder, W_OK | X_OK) == 0 ? nil : unwritable(folder, errno)
+    }
+
+    static func folder(of path: String) -> String {
+        guard let slash = path.lastIndex(of: "/") else { return "." }
+        return slash == path.startIndex ? "/" : String(path[..<slash])
+    }
+
+    static func exists(_ path: String) -> FrameHostError {
+        FrameHostError(
+            .invalidConfiguration, what: "'\(path)' exists already", remedy: "Name another file, or set \"overwrite\": true to replace it.")
+    }
+
+    static func unwritable(_ path: String, _ code: Int32) -> FrameHostError {
+        FrameHostError(
+            .unavailable, what: "'\(path)' cannot be written: \(String(cString: strerror(code)))",
+            remedy: "Name a place where this user may write.")
+    }
+
+    /// - Parameter saved: Frames and seconds in the file that play.
+    static func writing(_ path: String, reason: String, isFull: Bool, saved: (frames: Int, seconds: Double)) -> FrameHostError {
+        let rest =
+            saved.frames == 0
+            ? "Nothing was saved." : "The \(saved.frames) frames before it (\(shortSeconds(saved.seconds)) s) are saved and play."
+        return FrameHostError(
+            .unavailable, what: "writing '\(path)' failed: \(reason)",
+            remedy: (isFull ? "Make room, or record to another disk. " : "") + rest)
+    }
+
+    /// One decimal, without Foundation.
+    static func shortSeconds(_ seconds: Double) -> String {
+        let tenths = Int((seconds * 10).rounded())
+        return "\(tenths / 10).\(abs(tenths % 10))"
+    }
+}

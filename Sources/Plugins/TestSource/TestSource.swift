@@ -1,0 +1,156 @@
+import FrameCore
+
+/// Gives test pictures: as fast as they are taken, or live at their rate.
+///
+/// Not live, frame `k` has the PTS `k / rate` exactly. Live, PTS, ``Frame/capturedAt`` and the strip are one reading of the chain
+/// clock, taken when the picture is painted and just before it is handed on.
+final class TestSource: Source {
+    static let info = StageInfo(
+        id: "test-source", summary: "Gives test pictures: colour bars, gradients, bouncing balls; live or as fast as they are taken.",
+        output: .anyVideo)
+
+    var options: TestSourceOptions
+    private let context: StageContext
+    private let format: VideoFormat
+    private let period: MediaTime
+
+    private var background: Background?
+    private let moving: MovingParts
+    private let number: SequenceNumber
+    private let strip: TimestampStrip
+    /// Frames made or lost so far; the next one's sequence number.
+    private var count = 0
+    /// Live: the due time of frame `slot` is `origin + slot / rate`, so that no rounding adds up.
+    private var origin: Int64?
+    private var slot: Int64 = 0
+    private var late = LateReport()
+
+    /// [control thread] Opens nothing.
+    init(options: TestSourceOptions, context: StageContext) {
+        self.options = options
+        self.context = context
+        format = Self.format(options)
+        period = Self.tick(options.rate).time(ofTicks: 1)
+        moving = MovingParts(options.pattern, format: format)
+        number = SequenceNumber(format)
+        strip = TimestampStrip(format)
+    }
+
+    /// One frame's time as a time base.
+    static func tick(_ rate: FrameRate) -> TimeBase { TimeBase(rate.rational.denominator, rate.rational.numerator) }
+
+    /// BT.709 from 720 rows on, BT.601 below, both in video range; RGB in full range. Chroma sits left, as in MPEG.
+    static func format(_ options: TestSourceOptions) -> VideoFormat {
+        let isRGB = options.format.isRGB
+        let code: UInt8 = options.size.height >= 720 ? 1 : 6
+        let color = ColorDescription(
+            range: isRGB ? .full : .video, matrix: isRGB ? 0 : code, primaries: isRGB ? 1 : code, transfer: isRGB ? 13 : code,
+            chromaSiting: isRGB || options.format == .gray8 ? 0 : 1)
+        return VideoFormat(
+            options.format, width: options.size.width, height: options.size.height, frameRate: options.rate.rational,
+            // Live times are the clock's, not multiples of the rate.
+            timeBase: options.live ? .nanoseconds : tick(options.rate), color: color, sampleAspectRatio: Rational(1))
+    }
+
+    var demand: StageDemand {
+        var demand = Self.declaredDemand
+        demand.isLive = options.live
+        demand.expectedItems = options.frames
+        demand.expectedDuration = options.frames.map { Self.tick(options.rate).time(ofTicks: Int64($0)) }
+        return demand
+    }
+
+    func negotiate() -> MediaFormat { .video(format) }
+
+    /// [control thread] Renders the model rows.
+    func start() {
+        background = Background(options.pattern, color: options.color, format: format)
+        count = 0
+        slot = 0
+        origin = nil
+    }
+
+    /// [stage thread] One frame. Live: sleeps until it is due.
+    func produce(_ output: Output) throws -> SourceProgress {
+        if let frames = options.frames, count >= frames { return .ended }
+        if options.live, !waitUntilDue() { return .ended }
+        let index = count
+        count += 1
+        guard var frame = try output.makeFrame() else { return .more }
+        if options.pattern != .none {
+            frame.withCanvas { canvas in
+                background!.paint(canvas)
+                moving.paint(frame: index, on: canvas)
+                if options.number { number.paint(index, on: canvas) }
+            }
+        }
+        if options.live || options.stamp {
+            let now = context.clock.now()
+            frame.capturedAt = now
+            if options.stamp {
+                let word = TimestampStrip.word(microseconds: now / 1000)
+                frame.withCanvas { strip.draw(word, on: $0) }
+            }
+        }
+        if options.live {
+            frame.pts = MediaTime(nanoseconds: frame.capturedAt)
+            frame.duration = period
+            frame.isDiscontinuity = late.takeGap()
+        } else {
+            let tick = format.timeBase
+            frame.pts = tick.time(ofTicks: Int64(index))
+            frame.duration = tick.time(ofTicks: Int64(index) + 1) - frame.pts
+        }
+        try output.emit(frame)
+        return options.frames == count ? .ended : .more
+    }
+
+    /// False when the run ends. A wake-up that is a whole period or more too late (a stopped process, a machine without time) skips the
+    /// pictures that are over, as a camera would: they are reported, and the next frame is marked as following a gap.
+    private func waitUntilDue() -> Bool {
+        let tick = Self.tick(options.rate)
+        let start = origin ?? context.clock.now()
+        origin = start
+        let missed = tick.ticksPassed(context.clock.now() - start) - slot
+        if missed > 0 {
+            slot += missed
+            late.add(missed, context)
+        }
+        guard context.sleep(until: start + tick.time(ofTicks: slot).nanoseconds) else { return false }
+        slot += 1
+        return true
+    }
+}
+
+extension TimeBase {
+    /// Whole ticks in `nanoseconds`, rounded down.
+    fileprivate func ticksPassed(_ nanoseconds: Int64) -> Int64 {
+        let nearest = ticks(of: MediaTime(nanoseconds: nanoseconds))
+        return time(ofTicks: nearest).nanoseconds > nanoseconds ? nearest - 1 : nearest
+    }
+}
+
+/// Counts pictures a live source was too late for; says so at most once a second.
+private struct LateReport {
+    private var missed: Int64 = 0
+    private var lastReport = Int64.min / 2
+    private var hasGap = false
+
+    mutating func add(_ count: Int64, _ context: StageContext) {
+        missed += count
+        hasGap = true
+        let now = context.clock.now()
+        guard now - lastReport >= 1_000_000_000 else { return }
+        context.post(
+            "late", level: .warning,
+            text: "\(missed) pictures were due while this source was not running: the machine or the chain is too slow.",
+            details: ["missed": .number(missed)])
+        missed = 0
+        lastReport = now
+    }
+
+    mutating func takeGap() -> Bool {
+        defer { hasGap = false }
+        return hasGap
+    }
+}

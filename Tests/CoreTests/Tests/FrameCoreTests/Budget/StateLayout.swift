@@ -1,0 +1,171 @@
+@testable import FrameCore
+
+/// Where in a state's bytes each queue, hand and kept frame of a small chain lies.
+///
+/// A frame is one byte: its pool in the upper three bits, its time in the lower five; units and bare times have pool 7. 0xFF is nothing.
+final class StateLayout {
+    static let none: UInt8 = 0xFF
+    static let unitPool = 7
+    static let mostTimes = 30
+
+    struct Queue {
+        var first = 0
+        var capacity = 0
+        /// Up to which time nothing more will come.
+        var upTo = 0
+        /// A `dropToKeyframe` link waits for the next keyframe.
+        var skips = 0
+    }
+
+    struct Node {
+        var phase = 0
+        /// Branches that have not got the item yet, a bit each.
+        var mask = 0
+        /// What is being handed on.
+        var out = 0
+        /// Answers still to give in this call.
+        var answers = 0
+        /// Inputs in hand, one for each input.
+        var hand = 0
+        /// Accepted and not answered, oldest first. Leases only in a stage that hands on the buffers it got.
+        var inside = 0
+        var insideCount = 0
+        /// Frames kept from each input.
+        var kept = 0
+        /// Output frames that a decoder still refers to.
+        var refs = 0
+        /// Sources: the time of the next frame.
+        var next = 0
+        // Looked up once.
+        var kind = BudgetGraph.Kind.sink
+        var modifies = false
+        var hold = 0
+        var delay = 0
+        var floor = 0
+        var inputs: [Int] = []
+        var outputs: [Int] = []
+        /// The node that calls this one inline.
+        var caller: Int?
+        var isJoin = false
+        var thread = 0
+        var isOnLiveThread = false
+        /// Pool of the output, and of copies.
+        var pool: Int?
+        var copyPool: Int?
+    }
+
+    let graph: BudgetGraph
+    let pools: [ModelChecker.Pool]
+    private(set) var queues: [Queue] = []
+    private(set) var nodes: [Node] = []
+    let nodesOfThread: [[Int]]
+    /// Bytes that hold a lease.
+    private(set) var leases: [Int] = []
+    /// Bytes that hold a frame, a unit or a time.
+    private(set) var times: [Int] = []
+    private(set) var announcements: [Int] = []
+    private(set) var byteCount = 0
+    /// A link may drop: then a part can stop while the rest goes on, and joins are told of what is missing.
+    let canLose: Bool
+
+    var threadCount: Int { nodesOfThread.count }
+
+    init(_ graph: BudgetGraph, _ pools: [ModelChecker.Pool]) throws {
+        guard pools.count < Self.unitPool else { throw ModelChecker.Failure.unsupported("more than 6 pools") }
+        self.graph = graph
+        self.pools = pools
+        let topology = BudgetTopology(graph)
+        nodesOfThread = topology.nodesOfThread
+        canLose = graph.edges.indices.contains { graph.edges[$0].capacity > 0 && !topology.canBlock($0) }
+        var end = 0
+        func reserve(_ count: Int) -> Int {
+            defer { end += count }
+            return end
+        }
+        for edge in graph.edges {
+            var queue = Queue(first: reserve(edge.capacity), capacity: edge.capacity)
+            leases += queue.first..<end
+            times += queue.first..<end
+            queue.upTo = reserve(1)
+            announcements.append(queue.upTo)
+            queue.skips = reserve(1)
+            queues.append(queue)
+        }
+        for (index, node) in graph.nodes.enumerated() {
+            var entry = Node()
+            entry.kind = node.kind
+            entry.modifies = node.modifies
+            entry.hold = topology.hold(index)
+            entry.delay = node.delay
+            entry.floor = node.floor
+            entry.inputs = topology.incoming[index]
+            entry.outputs = topology.outgoing[index]
+            entry.isJoin = node.isJoin && entry.inputs.count > 1
+            entry.thread = topology.thread[index]
+            entry.isOnLiveThread = topology.isLiveThread[entry.thread]
+            if entry.inputs.count == 1, graph.edges[entry.inputs[0]].capacity == 0 { entry.caller = graph.edges[entry.inputs[0]].from }
+            entry.pool = pools.firstIndex { $0.allocator == index && !$0.isCopyPool }
+            entry.copyPool = pools.firstIndex { $0.allocator == index && $0.isCopyPool }
+            if node.kind == .source, entry.pool == nil { throw ModelChecker.Failure.unsupported("a source of units") }
+            entry.phase = reserve(1)
+            entry.mask = reserve(1)
+            entry.answers = reserve(1)
+            entry.out = reserve(1)
+            entry.hand = reserve(max(entry.inputs.count, 1))
+            entry.kept = reserve(max(entry.inputs.count, 1) * entry.hold)
+            entry.refs = reserve(node.floor)
+            leases += entry.out..<end
+            times += entry.out..<end
+            entry.insideCount = entry.kind == .source || entry.kind == .sink ? 0 : node.delay + 1
+            entry.inside = reserve(entry.insideCount)
+            if node.kind == .passThrough { leases += entry.inside..<end }
+            times += entry.inside..<end
+            if node.kind == .source {
+                entry.next = reserve(1)
+                times.append(entry.next)
+            }
+            nodes.append(entry)
+        }
+        byteCount = (end + 7) / 8 * 8
+    }
+
+    /// Nothing has happened yet.
+    func initial() -> UnsafeMutablePointer<UInt8> {
+        let state = UnsafeMutablePointer<UInt8>.allocate(capacity: byteCount)
+        state.initialize(repeating: 0, count: byteCount)
+        for offset in times + announcements { state[offset] = Self.none }
+        for node in nodes where node.kind == .source { state[node.next] = UInt8(Self.unitPool << 5) }
+        return state
+    }
+
+    // MARK: For people
+
+    func threadName(_ thread: Int) -> String { graph.nodes[nodesOfThread[thread][0]].name }
+
+    func describe(_ state: UnsafeMutablePointer<UInt8>) -> String {
+        func text(_ offset: Int) -> String? {
+            let byte = state[offset]
+            guard byte != Self.none else { return nil }
+            let pool = Int(byte >> 5)
+            return pool == Self.unitPool ? "\(byte & 31)" : "\(byte & 31)\(String(repeating: "'", count: pool))"
+        }
+        func list(_ first: Int, _ count: Int) -> String { (first..<first + count).compactMap(text).joined(separator: " ") }
+        var parts: [String] = []
+        for (node, entry) in nodes.enumerated() {
+            for edge in entry.inputs where queues[edge].capacity > 0 {
+                parts.append("\(graph.nodes[graph.edges[edge].from].name)→[\(list(queues[edge].first, queues[edge].capacity))]")
+            }
+            let inputs = max(entry.inputs.count, 1)
+            var about = ["\(StateMoves.Phase(rawValue: state[entry.phase])!)"]
+            for (name, first, count) in [
+                ("hand", entry.hand, inputs), ("out", entry.out, 1), ("inside", entry.inside, entry.insideCount),
+                ("kept", entry.kept, inputs * entry.hold), ("refers to", entry.refs, entry.floor),
+            ] {
+                let items = list(first, count)
+                if !items.isEmpty { about.append("\(name) \(items)") }
+            }
+            parts.append("\(graph.nodes[node].name)(\(about.joined(separator: ", ")))")
+        }
+        return parts.joined(separator: " ")
+    }
+}

@@ -1,0 +1,456 @@
+import Glibc
+
+@testable import FrameCore
+
+/// What can happen next in a state of a small chain: every step of every thread, with every choice a stage has.
+final class StateMoves {
+    typealias State = UnsafeMutablePointer<UInt8>
+
+    /// Where a node is in its call.
+    enum Phase: UInt8 {
+        case idle
+        /// Waits until it may write: alone with the frame, or with a copy.
+        case writable
+        /// Waits for a buffer of its own pool.
+        case lease
+        /// Hands on, branch by branch.
+        case push
+        /// The consumer behind an inline link works.
+        case callee
+        /// Is about to return.
+        case busy
+    }
+
+    private static let none = StateLayout.none
+    private let layout: StateLayout
+    private var scratch: [State] = []
+    private var used = 0
+    private var results: [(state: State, actor: UInt8)] = []
+    private var actor: UInt8 = 0
+    /// Pools whose allocator finds no buffer in the state expanded last.
+    private(set) var waited: Set<Int> = []
+    /// A state had more times than fit.
+    private(set) var overflow = false
+
+    init(_ layout: StateLayout) { self.layout = layout }
+
+    deinit { for state in scratch { state.deallocate() } }
+
+    var count: Int { results.count }
+    subscript(_ index: Int) -> State { results[index].state }
+    func actor(_ index: Int) -> UInt8 { results[index].actor }
+
+    private func copy(_ state: State) -> State {
+        if used == scratch.count { scratch.append(.allocate(capacity: layout.byteCount)) }
+        memcpy(scratch[used], state, layout.byteCount)
+        used += 1
+        return scratch[used - 1]
+    }
+
+    /// Finds all steps from `state`; they stay valid until the next call.
+    func expand(_ state: State) {
+        used = 0
+        results.removeAll(keepingCapacity: true)
+        waited.removeAll(keepingCapacity: true)
+        for node in layout.nodes.indices {
+            let entry = layout.nodes[node]
+            actor = UInt8(entry.thread)
+            switch Phase(rawValue: state[entry.phase])! {
+            case .idle:
+                guard entry.caller == nil, isIdle(thread: entry.thread, state) else { continue }
+                if entry.kind == .source {
+                    lease(state, node)
+                } else if entry.isJoin {
+                    takeAll(state, node)
+                } else {
+                    for (input, edge) in entry.inputs.enumerated() where state[layout.queues[edge].first] != Self.none {
+                        let next = copy(state)
+                        next[entry.hand + input] = pop(next, edge)
+                        enter(next, node)
+                    }
+                }
+            case .writable: makeWritable(state, node)
+            case .lease: lease(state, node)
+            case .push: push(state, node)
+            case .busy: endCall(copy(state), node)
+            case .callee: continue
+            }
+        }
+    }
+
+    private func isIdle(thread: Int, _ state: State) -> Bool {
+        for node in layout.nodesOfThread[thread] where state[layout.nodes[node].phase] != 0 { return false }
+        return true
+    }
+
+    // MARK: Lists: filled from the front, the rest is `none`
+
+    private func length(_ state: State, _ first: Int, _ most: Int) -> Int {
+        var count = 0
+        while count < most, state[first + count] != Self.none { count += 1 }
+        return count
+    }
+
+    private func removeFirst(_ state: State, _ first: Int, _ most: Int) -> UInt8 {
+        let item = state[first]
+        for index in 0..<(most - 1) { state[first + index] = state[first + index + 1] }
+        state[first + most - 1] = Self.none
+        return item
+    }
+
+    private func pop(_ state: State, _ edge: Int) -> UInt8 { removeFirst(state, layout.queues[edge].first, layout.queues[edge].capacity) }
+
+    // MARK: Pools
+
+    private func freeBuffers(_ state: State, _ pool: Int) -> Int {
+        var used: UInt32 = 0
+        for offset in layout.leases {
+            let item = state[offset]
+            if Int(item >> 5) == pool { used |= 1 << UInt32(item & 31) }
+        }
+        return layout.pools[pool].size - used.nonzeroBitCount
+    }
+
+    private func leaseCount(_ state: State, _ item: UInt8) -> Int {
+        var count = 0
+        for offset in layout.leases where state[offset] == item { count += 1 }
+        return count
+    }
+
+    /// A source gives its next frame, or an allocator answers with a frame of its own: both need a buffer.
+    private func lease(_ state: State, _ node: Int) {
+        let entry = layout.nodes[node]
+        guard let pool = entry.pool else { return }
+        guard freeBuffers(state, pool) > 0 else {
+            waited.insert(pool)
+            return
+        }
+        let next = copy(state)
+        let time: UInt8
+        if entry.kind == .source {
+            time = state[entry.next] & 31
+            next[entry.next] += 1
+        } else {
+            time = removeFirst(next, entry.inside, entry.insideCount) & 31
+            next[entry.answers] -= 1
+        }
+        let item = UInt8(pool << 5) | time
+        guard entry.floor > 0 else {
+            emit(next, node, item)
+            return
+        }
+        // It may go on referring to any of the frames it gave.
+        var candidates = items(next, entry.refs, entry.floor)
+        candidates.append(item)
+        for chosen in 0..<(1 << candidates.count) where chosen.nonzeroBitCount <= entry.floor {
+            let choice = copy(next)
+            write(choice, entry.refs, entry.floor, candidates, chosen)
+            emit(choice, node, item)
+        }
+    }
+
+    private func makeWritable(_ state: State, _ node: Int) {
+        let entry = layout.nodes[node]
+        let item = state[entry.hand]
+        if leaseCount(state, item) == 1 {
+            begin(copy(state), node)
+        } else if let pool = entry.copyPool {
+            guard freeBuffers(state, pool) > 0 else {
+                waited.insert(pool)
+                return
+            }
+            let next = copy(state)
+            next[entry.hand] = UInt8(pool << 5) | (item & 31)
+            begin(next, node)
+        }
+    }
+
+    // MARK: Calls
+
+    /// A join takes the items of the earliest time, once each input has one or is known to have none of that time.
+    private func takeAll(_ state: State, _ node: Int) {
+        let entry = layout.nodes[node]
+        var earliest: UInt8 = 32
+        for edge in entry.inputs {
+            let head = state[layout.queues[edge].first]
+            if head != Self.none { earliest = min(earliest, head & 31) }
+        }
+        guard earliest < 32 else { return }
+        for edge in entry.inputs where state[layout.queues[edge].first] == Self.none {
+            let upTo = state[layout.queues[edge].upTo]
+            guard upTo != Self.none, upTo & 31 >= earliest else { return }
+        }
+        let next = copy(state)
+        for (input, edge) in entry.inputs.enumerated() {
+            let head = next[layout.queues[edge].first]
+            if head != Self.none, head & 31 == earliest { next[entry.hand + input] = pop(next, edge) }
+        }
+        enter(next, node)
+    }
+
+    private func enter(_ state: State, _ node: Int) {
+        let entry = layout.nodes[node]
+        guard entry.modifies else {
+            begin(state, node)
+            return
+        }
+        state[entry.phase] = Phase.writable.rawValue
+        record(state)
+    }
+
+    /// The stage's own code: it decides what it keeps and how many items it answers.
+    private func begin(_ state: State, _ node: Int) {
+        let entry = layout.nodes[node]
+        let inputs = max(entry.inputs.count, 1)
+        let hand = items(state, entry.hand, inputs)
+        guard entry.kind != .sink else {
+            choose(state, node, left: 0)
+            return
+        }
+        // A join that hands on the buffers it got may take any of its inputs for that.
+        let candidates = entry.kind == .passThrough ? Set(hand).sorted() : [UInt8(StateLayout.unitPool << 5) | (hand[0] & 31)]
+        for item in candidates {
+            let accepted = candidates.count == 1 ? state : copy(state)
+            let count = length(accepted, entry.inside, entry.insideCount)
+            accepted[entry.inside + count] = item
+            for left in 0...min(entry.delay, count + 1) where entry.delay > 0 || left == 0 {
+                let answering = copy(accepted)
+                answering[entry.answers] = UInt8(count + 1 - left)
+                choose(answering, node, left: left)
+            }
+        }
+    }
+
+    /// Every set of frames the stage may keep; `left` of the items inside stay unanswered.
+    private func choose(_ state: State, _ node: Int, left: Int) {
+        let entry = layout.nodes[node]
+        guard entry.hold > 0 else {
+            proceed(state, node)
+            return
+        }
+        chooseInput(state, node, left: left, input: 0)
+    }
+
+    private func chooseInput(_ state: State, _ node: Int, left: Int, input: Int) {
+        let entry = layout.nodes[node]
+        guard input < max(entry.inputs.count, 1) else {
+            proceed(state, node)
+            return
+        }
+        let first = entry.kept + input * entry.hold
+        var candidates = items(state, first, entry.hold)
+        var most = entry.hold
+        if entry.kind == .passThrough {
+            // What it delays it holds; what it answers it may go on sharing.
+            let inside = items(state, entry.inside, entry.insideCount)
+            for item in inside.dropLast(left) where !candidates.contains(item) { candidates.append(item) }
+            for item in inside.suffix(left) { candidates.removeAll { $0 == item } }
+            most -= left
+        } else if state[entry.hand + input] != Self.none {
+            candidates.append(state[entry.hand + input])
+        }
+        candidates.removeAll { Int($0 >> 5) == StateLayout.unitPool }
+        for chosen in 0..<(1 << candidates.count) where chosen.nonzeroBitCount <= most {
+            let choice = copy(state)
+            write(choice, first, entry.hold, candidates, chosen)
+            chooseInput(choice, node, left: left, input: input + 1)
+        }
+    }
+
+    private func proceed(_ state: State, _ node: Int) {
+        let entry = layout.nodes[node]
+        if entry.kind == .passThrough { for input in entry.inputs.indices { state[entry.hand + input] = Self.none } }
+        if entry.kind == .sink || (state[entry.answers] == 0 && entry.kind != .passThrough) {
+            state[entry.phase] = Phase.busy.rawValue
+            record(state)
+        } else {
+            answer(state, node)
+        }
+    }
+
+    private func answer(_ state: State, _ node: Int) {
+        let entry = layout.nodes[node]
+        guard state[entry.answers] > 0 else {
+            endCall(state, node)
+            return
+        }
+        if entry.kind == .allocator {
+            state[entry.phase] = Phase.lease.rawValue
+            record(state)
+            return
+        }
+        state[entry.answers] -= 1
+        emit(state, node, removeFirst(state, entry.inside, entry.insideCount))
+    }
+
+    private func emit(_ state: State, _ node: Int, _ item: UInt8) {
+        let entry = layout.nodes[node]
+        guard let first = entry.outputs.first else {
+            emitted(state, node)
+            return
+        }
+        guard layout.queues[first].capacity == 0 else {
+            state[entry.phase] = Phase.push.rawValue
+            state[entry.out] = item
+            state[entry.mask] = UInt8((1 << entry.outputs.count) - 1)
+            record(state)
+            return
+        }
+        state[entry.phase] = Phase.callee.rawValue
+        let consumer = layout.graph.edges[first].to
+        state[layout.nodes[consumer].hand] = item
+        enter(state, consumer)
+    }
+
+    private func emitted(_ state: State, _ node: Int) {
+        let entry = layout.nodes[node]
+        state[entry.out] = Self.none
+        if entry.kind == .source { endCall(state, node) } else { answer(state, node) }
+    }
+
+    private func endCall(_ state: State, _ node: Int) {
+        let entry = layout.nodes[node]
+        for input in 0..<max(entry.inputs.count, 1) { state[entry.hand + input] = Self.none }
+        state[entry.phase] = Phase.idle.rawValue
+        if let caller = entry.caller { emitted(state, caller) } else { record(state) }
+    }
+
+    // MARK: Links
+
+    private func push(_ state: State, _ node: Int) {
+        let entry = layout.nodes[node]
+        if entry.isOnLiveThread {
+            let next = copy(state)
+            for edge in entry.outputs { offer(next, edge, state[entry.out], mayWait: false, isKeyframe: false) }
+            next[entry.mask] = 0
+            emitted(next, node)
+            return
+        }
+        for (branch, edge) in entry.outputs.enumerated() where state[entry.mask] >> UInt8(branch) & 1 == 1 {
+            for isKeyframe in layout.graph.edges[edge].policy == .dropToKeyframe ? [false, true] : [false] {
+                let next = copy(state)
+                guard offer(next, edge, state[entry.out], mayWait: true, isKeyframe: isKeyframe) else { continue }
+                next[entry.mask] &= ~(1 << UInt8(branch))
+                if next[entry.mask] == 0 { emitted(next, node) } else { record(next) }
+            }
+        }
+    }
+
+    /// As ``FrameQueueState`` decides; false when the producer has to wait.
+    @discardableResult
+    private func offer(_ state: State, _ edge: Int, _ item: UInt8, mayWait: Bool, isKeyframe: Bool) -> Bool {
+        let queue = layout.queues[edge]
+        let count = length(state, queue.first, queue.capacity)
+        let isFull = count == queue.capacity
+        if !isFull, state[queue.skips] == 0 {
+            state[queue.first + count] = item
+            return true
+        }
+        switch layout.graph.edges[edge].policy {
+        case .wait:
+            if mayWait { return false }
+            reject(state, queue, item)
+        case .dropNewest:
+            reject(state, queue, item)
+        case .dropOldest, .latest:
+            _ = pop(state, edge)
+            state[queue.first + queue.capacity - 1] = item
+        case .dropToKeyframe:
+            guard isKeyframe else {
+                state[queue.skips] = 1
+                reject(state, queue, item)
+                return true
+            }
+            state[queue.skips] = 0
+            if isFull { for index in 0..<queue.capacity { state[queue.first + index] = Self.none } }
+            state[queue.first + length(state, queue.first, queue.capacity)] = item
+        }
+        return true
+    }
+
+    private func reject(_ state: State, _ queue: StateLayout.Queue, _ item: UInt8) {
+        state[queue.upTo] = UInt8(StateLayout.unitPool << 5) | (item & 31)
+    }
+
+    /// Idle threads tell those behind them what will not come.
+    private func announce(_ state: State) {
+        for thread in layout.nodesOfThread.indices {
+            let nodes = layout.nodesOfThread[thread]
+            let head = layout.nodes[nodes[0]]
+            guard !head.inputs.isEmpty, isIdle(thread: thread, state) else { continue }
+            var upTo = Self.none
+            for (index, edge) in head.inputs.enumerated() {
+                let queue = layout.queues[edge]
+                let known = state[queue.first] == Self.none ? state[queue.upTo] : Self.none
+                upTo = known == Self.none ? Self.none : index == 0 ? known : min(upTo, known)
+                if upTo == Self.none { break }
+            }
+            guard upTo != Self.none else { continue }
+            guard nodes.allSatisfy({ layout.nodes[$0].insideCount == 0 || state[layout.nodes[$0].inside] == Self.none }) else { continue }
+            for edge in layout.nodes[nodes[nodes.count - 1]].outputs {
+                let known = state[layout.queues[edge].upTo]
+                if known == Self.none || known < upTo { state[layout.queues[edge].upTo] = upTo }
+            }
+        }
+    }
+
+    // MARK: Lists of frames
+
+    private func items(_ state: State, _ first: Int, _ most: Int) -> [UInt8] {
+        var found: [UInt8] = []
+        for index in 0..<most where state[first + index] != Self.none { found.append(state[first + index]) }
+        return found
+    }
+
+    private func write(_ state: State, _ first: Int, _ most: Int, _ candidates: [UInt8], _ chosen: Int) {
+        var position = first
+        for (index, item) in candidates.enumerated() where chosen >> index & 1 == 1 {
+            // Kept sorted: a set.
+            var place = position
+            while place > first, state[place - 1] > item {
+                state[place] = state[place - 1]
+                place -= 1
+            }
+            state[place] = item
+            position += 1
+        }
+        while position < first + most {
+            state[position] = Self.none
+            position += 1
+        }
+    }
+
+    // MARK: One form for equal states
+
+    private func record(_ state: State) {
+        if layout.canLose { announce(state) }
+        renumber(state)
+        results.append((state, actor))
+    }
+
+    /// Only the order of the times matters: they become 0, 1, 2 …
+    private func renumber(_ state: State) {
+        var present: UInt32 = 0
+        for offset in layout.times {
+            let item = state[offset]
+            if item != Self.none { present |= 1 << UInt32(item & 31) }
+        }
+        let distinct = present.nonzeroBitCount
+        if distinct > StateLayout.mostTimes { overflow = true }
+        if layout.canLose {
+            for offset in layout.announcements where state[offset] != Self.none {
+                // The latest present time that is not later says the same.
+                let notLater = present & (UInt32.max >> (31 - UInt32(state[offset] & 31)))
+                let rank = notLater.nonzeroBitCount
+                state[offset] = rank == 0 ? Self.none : UInt8(StateLayout.unitPool << 5) | UInt8(rank - 1)
+            }
+        }
+        guard present != (1 << UInt32(distinct)) - 1 else { return }
+        for offset in layout.times {
+            let item = state[offset]
+            guard item != Self.none else { continue }
+            let earlier = present & ((1 << UInt32(item & 31)) - 1)
+            state[offset] = item & 0xE0 | UInt8(earlier.nonzeroBitCount)
+        }
+    }
+}
