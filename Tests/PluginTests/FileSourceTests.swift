@@ -1,8 +1,140 @@
 import FrameCore
+import Foundation
 import Testing
 
 @testable import FileSource
 
 @Suite struct FileSourceTests {
-    @Test func x() throws { #expect(Orientation.fromDisplayMatrix([0, 65536, 0, -65536, 0, 0, 0, 0, 1 << 30])?.orientation == .right) }
+    static let format = VideoFormat(.i420, width: 160, height: 120, frameRate: Rational(25), timeBase: TimeBase(1, 12_800))
+
+    /// A clip of `count` pictures in a folder of its own.
+    static func clip(_ count: Int, _ name: String = "clip.mp4", format: VideoFormat = format) throws -> (folder: ScratchFolder, path: String) {
+        let folder = try ScratchFolder()
+        try ClipMaker.record(to: folder.file(name), format, ClipMaker.steady(count, format))
+        return (folder, folder.file(name))
+    }
+
+    @Test func givesAllPicturesWithTheFilesOwnTimes() throws {
+        let clip = try Self.clip(50)
+        let read = try ClipMaker.read(clip.path)
+        #expect(read.pictures == ClipMaker.steady(50, Self.format))
+        var expected = Self.format
+        expected.color.chromaSiting = 1
+        #expect(read.format == expected)
+        #expect(read.events.isEmpty)
+    }
+
+    @Test func playsARangeThatBeginsAtItsOwnZero() throws {
+        let clip = try Self.clip(100)
+        let read = try ClipMaker.read(clip.path, options: #", "start": 1, "duration": 0.4"#)
+        #expect(read.pictures == ClipMaker.steady(10, Self.format))
+    }
+
+    @Test func playsAgainAndAgainWithoutAGap() throws {
+        let clip = try Self.clip(10)
+        let source = try StageDriver(FileSource.self, options: #"{ "path": "\#(clip.path)", "loop": true }"#)
+        var times: [MediaTime] = []
+        while times.count < 35 {
+            #expect(try source.produce() == .more)
+            while let frame = source.takeFrame() { times.append(frame.pts) }
+        }
+        #expect(times == ClipMaker.steady(times.count, Self.format).map(\.pts))
+    }
+
+    @Test func waitsForEachPicturesTimeInRealTime() throws {
+        let clip = try Self.clip(25)
+        let clock = ManualClock(at: 5_000_000_000)
+        let source = try StageDriver(FileSource.self, options: #"{ "path": "\#(clip.path)", "pace": "realtime" }"#, clock: clock)
+        while try source.produce() == .more {
+            while let frame = source.takeFrame() { #expect(clock.now() == 5_000_000_000 + frame.pts.nanoseconds) }
+        }
+        #expect(clock.now() == 5_960_000_000)
+    }
+
+    @Test func playsWhatIsLeftOfADamagedFileAndSaysSo() throws {
+        let clip = try Self.clip(50, "clip.mkv")
+        var bytes = try Data(contentsOf: URL(fileURLWithPath: clip.path))
+        for index in stride(from: bytes.count / 3, to: bytes.count / 2, by: 97) { bytes[index] ^= 0xff }
+        try bytes.write(to: URL(fileURLWithPath: clip.path))
+        let read = try ClipMaker.read(clip.path)
+        #expect(read.pictures.count > 10)
+        #expect(read.events.map(\.name).contains("file-damaged"))
+    }
+
+    @Test func saysWhyAFileCannotBePlayed() throws {
+        let folder = try ScratchFolder()
+        func text(_ name: String) -> String? {
+            #expect(throws: FrameHostError.self) { try ClipMaker.read(folder.file(name)) }?.description
+        }
+        #expect(text("none.mp4") == "'\(folder.file("none.mp4"))' does not exist. Correct 'path'.")
+        #expect(text("") == "'\(folder.path)/' is a folder. Name a file in it.")
+        try Data().write(to: URL(fileURLWithPath: folder.file("empty.mp4")))
+        #expect(text("empty.mp4") == "'\(folder.file("empty.mp4"))' is empty. Copy or record it again.")
+        try Data("only words".utf8).write(to: URL(fileURLWithPath: folder.file("text.mp4")))
+        #expect(
+            text("text.mp4")?.hasPrefix(
+                "'\(folder.file("text.mp4"))' is no media file that libavformat can read."
+                    + " If it is a recording, it may not have been finished: look at it with 'ffprobe'.") == true)
+    }
+
+    @Test func wantsAPath() {
+        let error = #expect(throws: FrameHostErrors.self) { try StageDriver(FileSource.self) }
+        #expect(error?.description.hasSuffix("'path' is missing. Name the file to play: \"path\": \"clip.mp4\".") == true)
+    }
+}
+
+@Suite struct FileTimelineTests {
+    static let base = TimeBase(1, 1000)
+
+    @Test func leavesTimesAndGapsAsTheyAre() {
+        var timeline = FileTimeline(timeBase: Self.base, origin: 33)
+        for tick: Int64 in [33, 66, 100, 2100] {
+            #expect(timeline.place(tick, duration: 33) == .show(tick, isDiscontinuity: false))
+        }
+        #expect(timeline.repairs == 0)
+    }
+
+    @Test func putsASmallStepBackOneTickOn() {
+        var timeline = FileTimeline(timeBase: Self.base, origin: 0)
+        let placed = [0, 40, 30, 120].map { timeline.place($0, duration: 40) }
+        #expect(placed == [0, 40, 41, 120].map { .show($0, isDiscontinuity: false) })
+    }
+
+    @Test func goesOnWhereAnotherTimelineBegins() {
+        var timeline = FileTimeline(timeBase: Self.base, origin: 0)
+        _ = timeline.place(5000, duration: 40)
+        #expect(timeline.place(0, duration: 40) == .show(5040, isDiscontinuity: true))
+        #expect(timeline.place(40, duration: 40) == .show(5080, isDiscontinuity: false))
+    }
+
+    @Test func countsOnWhereTheFileHasNoTimes() {
+        var timeline = FileTimeline(timeBase: Self.base, origin: 0)
+        #expect((0..<3).map { _ in timeline.place(nil, duration: 40) } == [0, 40, 80].map { .show($0, isDiscontinuity: false) })
+    }
+
+    @Test func cutsToTheRange() {
+        var timeline = FileTimeline(timeBase: Self.base, origin: 500, start: 1, duration: 0.1)
+        #expect([1460, 1500, 1560, 1600].map { timeline.place($0, duration: 40) } == [
+            .skip, .show(500, isDiscontinuity: false), .show(560, isDiscontinuity: false), .end,
+        ])
+    }
+}
+
+@Suite struct DisplayMatrixTests {
+    @Test(arguments: [
+        ([1, 0, 0, 1], Orientation.up), ([0, 1, -1, 0], .right), ([-1, 0, 0, -1], .down), ([0, -1, 1, 0], .left),
+        ([-1, 0, 0, 1], .upMirrored), ([1, 0, 0, -1], .downMirrored), ([0, 1, 1, 0], .leftMirrored), ([0, -1, -1, 0], .rightMirrored),
+    ]) func readsAllEightOrientations(matrix: [Int32], expected: Orientation) {
+        let (a, b, c, d) = (matrix[0] << 16, matrix[1] << 16, matrix[2] << 16, matrix[3] << 16)
+        let read = Orientation.fromDisplayMatrix([a, b, 0, c, d, 0, 0, 0, 1 << 30])
+        #expect(read?.orientation == expected)
+        #expect(read?.isExact == true)
+    }
+
+    @Test func takesTheNearestQuarterAndSaysSo() {
+        let read = Orientation.fromDisplayMatrix([60_000, 20_000, 0, -20_000, 60_000, 0, 0, 0, 1 << 30])
+        #expect(read?.orientation == .up)
+        #expect(read?.isExact == false)
+        #expect(Orientation.fromDisplayMatrix([0, 0, 0, 0, 0, 0, 0, 0, 0]) == nil)
+    }
 }

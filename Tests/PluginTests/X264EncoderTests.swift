@@ -4,8 +4,193 @@ import Testing
 @testable import X264Encoder
 
 @Suite struct X264EncoderTests {
-    @Test func opens() throws {
-        let driver = try StageDriver(X264Encoder.self, input: .video(VideoFormat(.i420, width: 320, height: 240, frameRate: Rational(30))))
-        #expect(driver.outputFormat?.encoded?.parameterSets.isEmpty == false)
+    typealias Encoder = X264Encoder
+
+    static let format = VideoFormat(.i420, width: 320, height: 240, frameRate: Rational(30), timeBase: TimeBase(1, 90_000))
+
+    /// What a test looks at of an access unit.
+    struct Unit {
+        var pts: MediaTime, dts: MediaTime, duration: MediaTime
+        var number: UInt64, capturedAt: Int64
+        var orientation: Orientation
+        var isKeyframe: Bool
+        var bytes: [UInt8]
+    }
+
+    static func take(_ driver: StageDriver<X264Encoder>) -> [Unit] {
+        var units: [Unit] = []
+        while let unit = driver.takeAccessUnit() {
+            units.append(
+                Unit(
+                    pts: unit.pts, dts: unit.dts, duration: unit.duration, number: unit.sequenceNumber, capturedAt: unit.capturedAt,
+                    orientation: unit.orientation, isKeyframe: unit.isKeyframe, bytes: unit.withBytes { Array($0) }))
+        }
+        return units
+    }
+
+    @Test func knowsParameterSetsAndDelayBeforeTheFirstFrame() throws {
+        let driver = try StageDriver(X264Encoder.self, options: #"{ "bframes": 2 }"#, input: .video(Self.format))
+        let encoded = try #require(driver.outputFormat?.encoded)
+        // SPS (type 7) and PPS (type 8), each after a start code.
+        #expect(encoded.parameterSets.starts(with: [0, 0, 0, 1, 0x67]))
+        #expect(encoded.parameterSets.split(separator: [0, 0, 0, 1]).map { $0.first! & 31 } == [7, 8])
+        #expect(encoded.reorderDepth == 2)
+        #expect(encoded.bitrateKbps == 4000)
+        #expect(driver.stage.demand.delay > 2)
+        #expect(driver.stage.demand.hold == 0)
+    }
+
+    @Test(arguments: [PixelFormat.i420, .nv12]) func carriesTimesAndNumbersThroughReordering(pixels: PixelFormat) throws {
+        var format = Self.format
+        format.pixelFormat = pixels
+        format.frameRate = Rational(0)
+        let driver = try StageDriver(X264Encoder.self, options: #"{ "bframes": 3, "threads": 2 }"#, input: .video(format))
+        // Uneven steps, and a gap of two seconds.
+        let times = (0..<60).map { (number: Int) -> MediaTime in
+            let gap = number >= 30 ? 180_000 : 0
+            return format.timeBase.time(ofTicks: Int64(number * 3000 + (number % 3) * 700 + gap))
+        }
+        var units: [Unit] = []
+        for (number, time) in times.enumerated() {
+            let frame = try driver.makeFrame(pts: time) {
+                ClipMaker.paint(&$0, number)
+                $0.duration = MediaTime(nanoseconds: Int64(number) + 1)
+                $0.capturedAt = Int64(number) + 7
+                $0.orientation = number % 2 == 0 ? .up : .right
+            }
+            try driver.send(frame)
+            units += Self.take(driver)
+            #expect(driver.stage.held == number + 1 - units.count)
+            #expect(driver.keptBuffers == 0)
+        }
+        #expect(driver.stage.held > 0)
+        try driver.drain()
+        units += Self.take(driver)
+        #expect(driver.stage.held == 0)
+        #expect(units.map(\.number).sorted() == (0..<60).map(UInt64.init))
+        #expect(units.map(\.number) != units.map(\.number).sorted())
+        for unit in units {
+            let number = Int(unit.number)
+            #expect(unit.pts == times[number])
+            #expect(unit.dts <= unit.pts)
+            #expect(unit.duration.nanoseconds == Int64(number) + 1)
+            #expect(unit.capturedAt == Int64(number) + 7)
+            #expect(unit.orientation == (number % 2 == 0 ? .up : .right))
+        }
+        #expect(zip(units, units.dropFirst()).allSatisfy { $0.dts < $1.dts })
+        #expect(units[0].isKeyframe)
+    }
+
+    @Test(arguments: [Rational(30), Rational(0)]) func answersEachFrameAtOnceInALiveChain(rate: Rational) throws {
+        var format = Self.format
+        format.frameRate = rate
+        format.timeBase = .nanoseconds
+        let driver = try StageDriver(X264Encoder.self, input: .video(format), isLive: true)
+        #expect(driver.stage.demand.delay == 0)
+        #expect(driver.outputFormat?.encoded?.reorderDepth == 0)
+        for number in 0..<10 {
+            try driver.send(driver.makeFrame { ClipMaker.paint(&$0, number) })
+            let units = Self.take(driver)
+            #expect(units.count == 1)
+            #expect(units.first?.dts == units.first?.pts)
+        }
+    }
+
+    @Test func makesAKeyframeOnCommandAndByTime() throws {
+        var format = Self.format
+        format.frameRate = Rational(0)
+        let driver = try StageDriver(X264Encoder.self, options: #"{ "keyframeSeconds": 1 }"#, input: .video(format), isLive: true)
+        var keyframes: [UInt64] = []
+        for number in 0..<60 {
+            if number == 10 { try driver.stage.command("keyframe", arguments: [:]) }
+            try driver.send(driver.makeFrame { ClipMaker.paint(&$0, number) })
+            keyframes += Self.take(driver).filter(\.isKeyframe).map(\.number)
+        }
+        // The first, the one asked for, and one a second after that.
+        #expect(keyframes == [0, 10, 40])
+    }
+
+    @Test(arguments: [true, false]) func changesItsBitrateWhileRunning(isLive: Bool) throws {
+        let driver = try StageDriver(X264Encoder.self, options: #"{ "bitrateKbps": 200, "tune": "zerolatency" }"#, input: .video(Self.format), isLive: isLive)
+        func bytes(of count: Int) throws -> Int {
+            var bytes = 0
+            for _ in 0..<count {
+                var seed = UInt32.random(in: 1...UInt32.max)
+                try driver.send(
+                    driver.makeFrame {
+                        $0.withMutablePlane(0) { plane in
+                            for y in 0..<plane.height {
+                                for x in 0..<plane.rowBytes {
+                                    seed = seed &* 1_664_525 &+ 1_013_904_223
+                                    plane.row(y)[x] = UInt8(seed >> 24)
+                                }
+                            }
+                        }
+                    })
+                bytes += Self.take(driver).reduce(0) { $0 + $1.bytes.count }
+            }
+            return bytes
+        }
+        _ = try bytes(of: 60)
+        let before = try bytes(of: 60)
+        try driver.set(#"{ "bitrateKbps": 3000 }"#)
+        _ = try bytes(of: 60)
+        let after = try bytes(of: 60)
+        #expect(after > 4 * before, "\(before) bytes, then \(after)")
+    }
+
+    @Test func leavesOutAFrameThatIsNotLaterAndSaysSoOnce() throws {
+        let driver = try StageDriver(X264Encoder.self, input: .video(Self.format), isLive: true)
+        for time in [0.0, 0.1, 0.1, 0.05, 0.2] {
+            try driver.send(driver.makeFrame(pts: MediaTime(seconds: time)) { ClipMaker.paint(&$0, 1) })
+        }
+        #expect(Self.take(driver).map(\.pts.seconds) == [0.0, 0.1, 0.2])
+        #expect(driver.dropCount(.byStage) == 2)
+        #expect(
+            driver.takeEvents().map(\.text) == [
+                "frame 2 has the time 100000000 ns, which is not one tick (1/90000 s) later than the frame before it."
+                    + " Frames like it are left out, counted as dropped 'byStage'."
+            ])
+    }
+
+    @Test func refusesOddSides() {
+        let error = #expect(throws: FrameHostError.self) {
+            try StageDriver(X264Encoder.self, input: .video(VideoFormat(.i420, width: 451, height: 300)))
+        }
+        #expect(
+            error?.description
+                == "H.264 with 4:2:0 colour has even sides only, and the picture is 451x300."
+                + " Put a 'crop-orient' with \"size\": \"452x300\" before it.")
+    }
+
+    @Test(arguments: [
+        (#"{ "crf": 20, "bitrateKbps": 2000 }"#, "'crf' and 'bitrateKbps' exclude each other. Keep one of them; 'vbvMaxKbps' bounds a crf."),
+        (#"{ "bitrateKbps": 2000, "vbvMaxKbps": 1000 }"#, "'vbvMaxKbps' 1000 is below 'bitrateKbps' 2000. Raise 'vbvMaxKbps' or lower 'bitrateKbps'."),
+        (#"{ "profile": "baseline", "bframes": 2 }"#, "the baseline profile has no B-frames. Use the main or high profile, or leave 'bframes' out."),
+    ]) func refusesOptionsThatContradictEachOther(options: String, text: String) {
+        let error = #expect(throws: FrameHostErrors.self) { try StageDriver(X264Encoder.self, options: options, input: .video(Self.format)) }
+        #expect(error?.errors.count == 1)
+        #expect(error?.description.hasSuffix(text) == true, "\(String(describing: error))")
+    }
+}
+
+@Suite struct InputTableTests {
+    @Test func givesEachRecordBackByItsTagInAnyOrder() {
+        var table = InputTable(capacity: 3)
+        var records = (0..<4).map { number in
+            var record = InputRecord()
+            record.sequenceNumber = UInt64(number)
+            return record
+        }
+        let tags = records[0..<3].map { table.insert($0) }
+        #expect(Set(tags) == [0, 1, 2])
+        #expect(table.insert(records[3]) == nil)
+        #expect(table.take(tags[1]!)?.sequenceNumber == 1)
+        #expect(table.take(tags[1]!)?.sequenceNumber == nil)
+        records[3].sequenceNumber = 9
+        let again = table.insert(records[3])
+        #expect(table.take(again!)?.sequenceNumber == 9)
+        #expect(table.take(7)?.sequenceNumber == nil)
+        #expect(table.take(-1)?.sequenceNumber == nil)
     }
 }

@@ -3,7 +3,7 @@
 /// The rest is RFC 8259 to the letter. `//` comments end with their line, `/* */` comments do not nest. A line ends
 /// with LF, CR LF or CR. A byte order mark at the beginning is skipped and takes no column.
 public struct JSONReader {
-    /// What a text may cost at most. A level of depth also costs stack: a few hundred are safe on any thread.
+    /// What a text may cost at most. A level of depth also costs stack.
     public struct Limits: Sendable, Equatable {
         /// Lists and objects within each other.
         public var depth = 64

@@ -36,6 +36,8 @@ final class FrameQueue: @unchecked Sendable {
     /// Changes with every event the consumer could wait for: what a spinning consumer looks at without the lock.
     private let consumerNews = Atomic<UInt32>(0)
     private var consumerSpinner = Spinner()
+    /// The consumer's alone: see `settleWake()`.
+    private var owesWake = false
 
     init(
         name: String, settings: LinkSettings, room: RoomGate, consumer: Condition = Condition(), stop: StopSignal,
@@ -185,9 +187,24 @@ final class FrameQueue: @unchecked Sendable {
         let record = removeFirst()
         let nextTime = state.depth > 1 ? ring[head].pointee.dts.nanoseconds : nil
         state.take(bytes: record.pointee.owner is Slab ? record.pointee.byteCount : 0, nextTime: nextTime)
+        let hasPlenty = state.depth > state.settings.capacity / 2
         consumer.unlock()
-        room.announce()
+        if !hasPlenty {
+            owesWake = false
+            room.announce()
+        } else if room.announceLater() {
+            owesWake = true
+        }
         return Lease(record)
+    }
+
+    /// [consumer's thread] Before it waits for anything else: wakes a producer that was left asleep while there was plenty to take. A
+    /// producer is thus woken once for several places, and still never sleeps while its consumer waits.
+    @inline(__always)
+    func settleWake() {
+        guard owesWake else { return }
+        owesWake = false
+        room.wake()
     }
 
     /// [any thread] Makes a waiting consumer return `.interrupted` once.

@@ -24,6 +24,19 @@ final class RoomGate: @unchecked Sendable {
         if sleeps.load(ordering: .sequentiallyConsistent) { condition.locked { condition.signal() } }
     }
 
+    /// [consumer's thread] A place has become free, and the consumer has more to take: a sleeping producer is not woken yet. True when
+    /// it will have to be, with `wake()`, before the consumer waits for anything.
+    @inline(__always)
+    func announceLater() -> Bool {
+        news.add(1, ordering: .sequentiallyConsistent)
+        return sleeps.load(ordering: .sequentiallyConsistent)
+    }
+
+    /// [consumer's thread] Wakes the producer if it sleeps.
+    func wake() {
+        if sleeps.load(ordering: .sequentiallyConsistent) { condition.locked { condition.signal() } }
+    }
+
     /// [producer's thread] Which news the offers that follow have seen.
     @inline(__always)
     var version: UInt32 { news.load(ordering: .sequentiallyConsistent) }

@@ -85,16 +85,21 @@ public struct BudgetPlan: Sendable {
     private mutating func lengthenQueues(_ waits: inout BudgetWaits) {
         var ends: [Int: (fork: Int, join: Int)] = [:]
         while let circle = waits.badCircle() {
-            let ends0 = Self.ends(of: circle.places, graph)
-            guard circle.sum < BudgetWaits.unbounded / 2 else {
-                let lossy = circle.places.lazy.compactMap { if case .starved(let edge, true) = $0 { edge } else { nil } }
-                let edge = lossy.first { waits.topology.canLose($0) } ?? ends0.edge
-                faults.append(.dropsBeforeDelay(edge: edge, fork: ends0.fork, join: ends0.join))
-                return
+            var (edge, fork, join) = Self.ends(of: circle.places, graph)
+            if circle.sum < BudgetWaits.unbounded / 2 {
+                waits.capacities[edge] += circle.sum + 1
+            } else {
+                // Some link on this circle drops what a stage behind it needs.
+                edge = circle.places.lazy.compactMap { if case .starved(let edge, true) = $0 { edge } else { nil } }
+                    .first { waits.losesTooMuch($0, nil) }!
+                let policy = graph.edges[edge].policy
+                guard !graph.edges[edge].isFixed, policy != .latest, policy != .dropToKeyframe else {
+                    faults.append(.dropsBeforeDelay(edge: edge, fork: fork, join: join))
+                    return
+                }
+                waits.capacities[edge] = waits.topology.delayBehind[edge] + 1
             }
-            let edge = ends0.edge
-            waits.capacities[edge] += circle.sum + 1
-            ends[edge] = (ends0.fork, ends0.join)
+            ends[edge] = (fork, join)
         }
         for (edge, place) in ends.sorted(by: { $0.key < $1.key }) {
             let present = graph.edges[edge].capacity

@@ -14,6 +14,8 @@ struct BudgetTopology {
     /// For each edge whether its consumer is a join, that is, waits for its other inputs too.
     let entersJoin: [Bool]
     let hasJoins: Bool
+    /// For each edge the most items that the stages behind it, on one way, have accepted and not answered.
+    let delayBehind: [Int]
 
     init(_ graph: BudgetGraph) {
         self.graph = graph
@@ -32,6 +34,12 @@ struct BudgetTopology {
             if outgoing[node].count > 1 { hasForkBefore[node] = true }
             if hasForkBefore[node] { for edge in outgoing[node] { hasForkBefore[graph.edges[edge].to] = true } }
         }
+        var delayBehind = [Int](repeating: 0, count: graph.edges.count)
+        for node in graph.nodes.indices.reversed() {
+            let behind = graph.nodes[node].delay + (outgoing[node].map { delayBehind[$0] }.max() ?? 0)
+            for edge in incoming[node] { delayBehind[edge] = behind }
+        }
+        self.delayBehind = delayBehind
         self.outgoing = outgoing
         self.incoming = incoming
         self.thread = thread

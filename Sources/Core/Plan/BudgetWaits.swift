@@ -79,11 +79,10 @@ struct BudgetWaits {
         let nodes = topology.nodesOfThread[thread]
         let delays = nodes.contains { topology.graph.nodes[$0].delay > 0 }
         let delay = nodes.reduce(0) { $0 + self.delay(of: $1, following: pool) }
-        let losesMore = rules.gaps == 0
         var found: [(to: Place, later: Int)] = []
         for input in awaited(topology.inputs(ofThread: thread)) {
-            let later = losesMore && (isLate || delays) && topology.canLose(input) ? Self.unbounded : delay
-            found.append((.starved(edge: input, late: isLate || delays), later))
+            let starves = (isLate || delays) && losesTooMuch(input, pool)
+            found.append((.starved(edge: input, late: isLate || delays), starves ? Self.unbounded : delay))
         }
         for other in topology.outputs(ofThread: thread) where other != edge && topology.canBlock(other) {
             found.append((.pushing(edge: other), -1))
@@ -101,6 +100,15 @@ struct BudgetWaits {
             }
         }
         return found
+    }
+
+    /// A stage that delays needs more items before it answers. A link before it may drop those for as long as it is full, but then it has
+    /// a queue of items to give, which is enough if it is longer than the delay. How many are dropped meanwhile has no bound, so a
+    /// pool cannot count on that; and a queue that a keyframe empties has nothing to give.
+    func losesTooMuch(_ edge: Int, _ pool: Int?) -> Bool {
+        guard topology.canLose(edge) else { return false }
+        guard pool == nil, topology.graph.edges[edge].policy != .dropToKeyframe else { return rules.gaps == 0 }
+        return capacities[edge] - rules.gaps <= topology.delayBehind[edge]
     }
 
     /// A join waits for any of its inputs; a stage that takes what comes from several waits for all, so one is enough to follow.

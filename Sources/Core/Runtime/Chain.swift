@@ -203,10 +203,11 @@ public final class Chain: @unchecked Sendable {
 
     private func stream(_ tick: () -> Void) -> Result {
         runningThreads = threads.count
+        let isLive = runners.contains { $0.demand.isLive }
         setState(.streaming, "streaming")
         for (index, thread) in threads.enumerated().reversed() {
             do {
-                try StageThread.start(name: thread.name) { [self] in
+                try StageThread.start(name: thread.name, isBatch: !isLive) { [self] in
                     bodies[index]()
                     thread.inside.store(-1, ordering: .relaxed)
                     thread.finished.store(true, ordering: .releasing)

@@ -144,6 +144,7 @@ struct ChainAssembly {
             } else {
                 let run = runOf[head.index]!
                 state.interrupt = { inputs[0].interrupt() }
+                state.input = inputs[0]
                 bodies.append { loop.runQueue(inputs[0], run) }
             }
         }

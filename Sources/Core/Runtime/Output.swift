@@ -66,7 +66,9 @@ public final class Output {
         guard let slab else {
             throw FrameHostError(.broken, place: stage.id, what: "this stage has no slab: its output is not access units")
         }
+        let inside = stage.thread.enterWait()
         let unit = try slab.lease(byteCount: byteCount)
+        stage.thread.leaveWait(inside)
         unit.record.pointee.holder.store(stage.holderCode, ordering: .relaxed)
         return unit
     }

@@ -159,6 +159,7 @@ final class StageRunner: @unchecked Sendable {
                 .broken, what: "the frame is shared and the plan foresaw no copies",
                 remedy: "Report this: the plan should have seen the other holder.")
         }
+        _ = thread.enterWait()
         guard var copy = try copyPool.leaseCopy(unlessUnique: frame) else { return }
         copy.copyPixels(from: frame)
         copy.copyProperties(from: frame)

@@ -13,6 +13,9 @@ final class ThreadState: @unchecked Sendable {
     /// Wakes the thread when it waits for input; set at setup.
     var interrupt: (() -> Void)?
 
+    /// The queue this thread takes from; nil for a source's or a join's. Set at setup.
+    var input: FrameQueue?
+
     static let mostLetters = 256
 
     init(name: String) { self.name = name }
@@ -20,6 +23,7 @@ final class ThreadState: @unchecked Sendable {
     /// [stage thread] From here on the thread is in a wait of ours, which `stop` ends; returns where it was.
     @inline(__always)
     func enterWait() -> Int32 {
+        input?.settleWake()
         let before = inside.load(ordering: .relaxed)
         inside.store(-1, ordering: .relaxed)
         return before

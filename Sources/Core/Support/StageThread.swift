@@ -5,10 +5,12 @@ enum StageThread {
     /// What a new thread is handed. `@unchecked Sendable`: made on the control thread, used by the new thread alone from then on.
     private final class Start: @unchecked Sendable {
         let name: String
+        let isBatch: Bool
         let body: () -> Void
 
-        init(name: String, body: @escaping () -> Void) {
+        init(name: String, isBatch: Bool, body: @escaping () -> Void) {
             self.name = name
+            self.isBatch = isBatch
             self.body = body
         }
     }
@@ -16,9 +18,11 @@ enum StageThread {
     /// Starts a detached thread that runs `body` to its end.
     ///
     /// - Parameter name: At most 15 bytes are shown by the kernel (proc(5), comm).
+    /// - Parameter isBatch: Throughput counts, not latency: the thread does not interrupt another one when it wakes (sched(7), SCHED_BATCH),
+    ///   so that each goes through several items at a time.
     /// - Throws: ``FrameHostError`` `.exhausted` when the system gives no further thread.
-    static func start(name: String, body: @escaping () -> Void) throws {
-        let context = Unmanaged.passRetained(Start(name: name, body: body))
+    static func start(name: String, isBatch: Bool, body: @escaping () -> Void) throws {
+        let context = Unmanaged.passRetained(Start(name: name, isBatch: isBatch, body: body))
         var handle = pthread_t()
         let result = pthread_create(&handle, nil, Self.main, context.toOpaque())
         guard result == 0 else {
@@ -33,9 +37,17 @@ enum StageThread {
     private static let main: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = { context in
         let start = Unmanaged<Start>.fromOpaque(context!).takeRetainedValue()
         nameCurrentThread(start.name)
+        if start.isBatch {
+            // Refused in some containers; then the thread runs as usual.
+            var parameters = sched_param()
+            _ = sched_setscheduler(0, schedBatch, &parameters)
+        }
         start.body()
         return nil
     }
+
+    /// `SCHED_BATCH` of sched.h, which Swift does not import.
+    private static let schedBatch: Int32 = 3
 
     /// Gives the running thread its name through proc(5), since Swift does not import `pthread_setname_np`.
     private static func nameCurrentThread(_ name: String) {

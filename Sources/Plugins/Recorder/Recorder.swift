@@ -87,7 +87,7 @@ final class Recorder: Sink {
         self.muxer = nil
         let seconds = RecordingFault.shortSeconds(muxer.span.seconds)
         context.post(
-            "recording-did-stop", text: "'\(path)' has \(muxer.frames) frames (\(seconds) s, \(muxer.savedBytes) bytes)",
+            "recording-did-stop", text: "'\(path)' has \(RecordingFault.count(muxer.frames)) (\(seconds) s, \(muxer.savedBytes) bytes)",
             details: [
                 "path": .string(path), "frames": .number(muxer.frames), "bytes": .number(muxer.savedBytes),
                 "seconds": .number(muxer.span.seconds),

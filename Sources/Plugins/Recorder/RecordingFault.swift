@@ -43,11 +43,14 @@ enum RecordingFault {
     static func writing(_ path: String, reason: String, isFull: Bool, saved: (frames: Int, seconds: Double)) -> FrameHostError {
         let rest =
             saved.frames == 0
-            ? "Nothing was saved." : "The \(saved.frames) frames before it (\(shortSeconds(saved.seconds)) s) are saved and play."
+            ? "Nothing was saved." : "The first \(count(saved.frames)) (\(shortSeconds(saved.seconds)) s) are saved and play."
         return FrameHostError(
             .unavailable, what: "writing '\(path)' failed: \(reason)",
             remedy: (isFull ? "Make room, or record to another disk. " : "") + rest)
     }
+
+    /// `1 frame`, `87 frames`.
+    static func count(_ frames: Int) -> String { frames == 1 ? "1 frame" : "\(frames) frames" }
 
     /// One decimal, without Foundation.
     static func shortSeconds(_ seconds: Double) -> String {

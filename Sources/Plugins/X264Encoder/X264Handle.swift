@@ -183,22 +183,19 @@ final class X264Handle {
         return parameters
     }
 
-    /// A constant rate is told to x264 as such (also in the VUI, H.264 E.2.1); a variable one makes it reckon with the time stamps.
-    /// Time stamps come back as they went in either way.
+    /// A constant rate is told to x264 as such (also in the VUI, H.264 E.2.1). With a variable one it reckons with the time stamps, for
+    /// which it must wait for the next frame; zerolatency forbids that, and gets 30 pictures a second as an estimate for its bitrate.
+    /// Time stamps come back as they went in, whichever it is.
     private static func setTiming(_ settings: X264Settings, _ parameters: inout x264_param_t) {
-        let rate = settings.format.frameRate
+        let isConstant = !settings.format.frameRate.isZero
+        let rate = isConstant ? settings.format.frameRate : Rational(30)
+        parameters.b_vfr_input = isConstant || settings.tune == .zerolatency ? 0 : 1
         parameters.i_timebase_num = UInt32(settings.format.timeBase.numerator)
         parameters.i_timebase_den = UInt32(settings.format.timeBase.denominator)
-        guard !rate.isZero else {
-            parameters.b_vfr_input = 1
-            // By time, not by number: KeyframePacer sees to it.
-            parameters.i_keyint_max = X264_KEYINT_MAX_INFINITE
-            return
-        }
-        parameters.b_vfr_input = 0
         parameters.i_fps_num = UInt32(rate.numerator)
         parameters.i_fps_den = UInt32(rate.denominator)
-        let frames = (rate.value * settings.keyframeSeconds).rounded()
+        // At a variable rate keyframes come by time, not by number: KeyframePacer sees to it.
+        let frames = isConstant ? (rate.value * settings.keyframeSeconds).rounded() : .infinity
         parameters.i_keyint_max = Int32(min(max(frames, 1), Double(X264_KEYINT_MAX_INFINITE)))
     }
 

@@ -55,7 +55,7 @@ struct ModelChecker {
         let moves = StateMoves(layout)
         let store = StateStore(stride: layout.byteCount)
         defer { store.free() }
-        let keepsSteps = layout.canLose
+        let keepsSteps = layout.canStopInPart
         var firstStep: [Int32] = []
         var targets: [Int32] = []
         var actors: [UInt8] = []

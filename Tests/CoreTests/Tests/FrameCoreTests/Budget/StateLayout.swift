@@ -65,8 +65,10 @@ final class StateLayout {
     private(set) var times: [Int] = []
     private(set) var announcements: [Int] = []
     private(set) var byteCount = 0
-    /// A link may drop: then a part can stop while the rest goes on, and joins are told of what is missing.
+    /// A link may drop, so joins are told of what is missing.
     let canLose: Bool
+    /// A part can stop while the rest goes on. Where every link waits and all hangs together, it soon stands still as a whole.
+    let canStopInPart: Bool
 
     var threadCount: Int { nodesOfThread.count }
 
@@ -77,6 +79,7 @@ final class StateLayout {
         let topology = BudgetTopology(graph)
         nodesOfThread = topology.nodesOfThread
         canLose = graph.edges.indices.contains { graph.edges[$0].capacity > 0 && !topology.canBlock($0) }
+        canStopInPart = canLose || topology.incoming.filter(\.isEmpty).count > 1
         var end = 0
         func reserve(_ count: Int) -> Int {
             defer { end += count }

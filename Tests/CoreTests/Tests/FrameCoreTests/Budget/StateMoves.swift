@@ -240,13 +240,13 @@ final class StateMoves {
         let first = entry.kept + input * entry.hold
         var candidates = items(state, first, entry.hold)
         var most = entry.hold
-        if entry.kind == .passThrough {
+        if entry.kind == .passThrough, !entry.isJoin {
             // What it delays it holds; what it answers it may go on sharing.
             let inside = items(state, entry.inside, entry.insideCount)
             for item in inside.dropLast(left) where !candidates.contains(item) { candidates.append(item) }
             for item in inside.suffix(left) { candidates.removeAll { $0 == item } }
             most -= left
-        } else if state[entry.hand + input] != Self.none {
+        } else if state[entry.hand + input] != Self.none, !candidates.contains(state[entry.hand + input]) {
             candidates.append(state[entry.hand + input])
         }
         candidates.removeAll { Int($0 >> 5) == StateLayout.unitPool }
@@ -320,10 +320,13 @@ final class StateMoves {
     private func push(_ state: State, _ node: Int) {
         let entry = layout.nodes[node]
         if entry.isOnLiveThread {
-            let next = copy(state)
-            for edge in entry.outputs { offer(next, edge, state[entry.out], mayWait: false, isKeyframe: false) }
-            next[entry.mask] = 0
-            emitted(next, node)
+            // Never waits, so all branches are served at once.
+            for isKeyframe in entry.kind == .encoder ? [false, true] : [false] {
+                let next = copy(state)
+                for edge in entry.outputs { offer(next, edge, state[entry.out], mayWait: false, isKeyframe: isKeyframe) }
+                next[entry.mask] = 0
+                emitted(next, node)
+            }
             return
         }
         for (branch, edge) in entry.outputs.enumerated() where state[entry.mask] >> UInt8(branch) & 1 == 1 {

@@ -1,0 +1,86 @@
+import FrameCore
+import Foundation
+
+@testable import FileSource
+@testable import Recorder
+@testable import X264Encoder
+
+/// What one picture of a clip has beside its pixels.
+struct ClipPicture: Equatable {
+    var pts: MediaTime
+    var duration: MediaTime
+}
+
+/// A folder of its own for one test, gone with the value.
+final class ScratchFolder {
+    let path: String
+
+    init() throws {
+        path = FileManager.default.temporaryDirectory.appending(path: "framehost-\(UUID().uuidString)").path
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+
+    func file(_ name: String) -> String { "\(path)/\(name)" }
+}
+
+/// Makes clips with our own encoder and recorder, and reads them with our own source.
+enum ClipMaker {
+    /// A picture with a bar that moves with `number`.
+    static func paint(_ frame: inout Frame, _ number: Int) {
+        for plane in 0..<frame.planeCount {
+            frame.withMutablePlane(plane) { plane in
+                for y in 0..<plane.height {
+                    let row = plane.row(y)
+                    for x in 0..<plane.rowBytes { row[x] = (x + number * 4) % 64 < 16 ? 200 : UInt8(40 + y % 100) }
+                }
+            }
+        }
+    }
+
+    /// Encodes pictures at these times and records them.
+    static func record(
+        to path: String, _ format: VideoFormat, _ pictures: [ClipPicture], encoder options: String = "{}"
+    ) throws {
+        let encoder = try StageDriver(X264Encoder.self, options: options, input: .video(format))
+        let recorder = try StageDriver(Recorder.self, options: #"{ "path": "\#(path)" }"#, input: encoder.outputFormat)
+        func pass() throws { while let unit = encoder.takeAccessUnit() { try recorder.send(unit) } }
+        for (number, picture) in pictures.enumerated() {
+            let frame = try encoder.makeFrame(pts: picture.pts) {
+                $0.duration = picture.duration
+                $0.orientation = format.orientation
+                paint(&$0, number)
+            }
+            try encoder.send(frame)
+            try pass()
+        }
+        try encoder.drain()
+        try pass()
+        try encoder.stop()
+        try recorder.drain()
+        try recorder.stop()
+    }
+
+    /// Pictures at a constant rate, in whole ticks.
+    static func steady(_ count: Int, _ format: VideoFormat, from start: Int64 = 0) -> [ClipPicture] {
+        let step = format.timeBase.ticks(of: MediaTime(seconds: 1 / format.frameRate.value))
+        return (0..<Int64(count)).map {
+            let begin = format.timeBase.time(ofTicks: start + $0 * step)
+            return ClipPicture(pts: begin, duration: format.timeBase.time(ofTicks: step))
+        }
+    }
+
+    /// All pictures of a file, by our own source, and what it said of them.
+    static func read(_ path: String, options: String = "") throws -> (format: VideoFormat, pictures: [ClipPicture], events: [Event]) {
+        let source = try StageDriver(FileSource.self, options: #"{ "path": "\#(path)"\#(options) }"#)
+        var pictures: [ClipPicture] = []
+        var isOver = false
+        while !isOver {
+            isOver = try source.produce() == .ended
+            while let frame = source.takeFrame() { pictures.append(ClipPicture(pts: frame.pts, duration: frame.duration)) }
+        }
+        try source.stop()
+        return (source.outputFormat!.video!, pictures, source.takeEvents())
+    }
+}
