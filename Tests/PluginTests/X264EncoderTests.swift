@@ -111,7 +111,9 @@ import Testing
     }
 
     @Test(arguments: [true, false]) func changesItsBitrateWhileRunning(isLive: Bool) throws {
-        let driver = try StageDriver(X264Encoder.self, options: #"{ "bitrateKbps": 200, "tune": "zerolatency" }"#, input: .video(Self.format), isLive: isLive)
+        let buffer = isLive ? "" : #", "vbvBufferKbits": 400"#
+        let driver = try StageDriver(
+            X264Encoder.self, options: #"{ "bitrateKbps": 200, "tune": "zerolatency"\#(buffer) }"#, input: .video(Self.format), isLive: isLive)
         func bytes(of count: Int) throws -> Int {
             var bytes = 0
             for _ in 0..<count {
@@ -137,6 +139,15 @@ import Testing
         _ = try bytes(of: 60)
         let after = try bytes(of: 60)
         #expect(after > 4 * before, "\(before) bytes, then \(after)")
+    }
+
+    @Test func keepsItsBitrateWhereNothingHoldsTheStreamToIt() throws {
+        let driver = try StageDriver(X264Encoder.self, options: #"{ "bitrateKbps": 200 }"#, input: .video(Self.format))
+        let error = #expect(throws: FrameHostError.self) { try driver.set(#"{ "bitrateKbps": 3000 }"#) }
+        #expect(
+            error?.description == "x264 can change its bitrate only where a buffer holds the stream to it."
+                + " Set \"vbvBufferKbits\" and no \"vbvMaxKbps\" in the chain file; a live chain has that by default.")
+        #expect(driver.stage.options.bitrateKbps == 200)
     }
 
     @Test func leavesOutAFrameThatIsNotLaterAndSaysSoOnce() throws {

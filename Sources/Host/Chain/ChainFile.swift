@@ -24,7 +24,18 @@ struct ChainFile {
     /// - Parameter settings: `stage.option=value` each.
     /// - Throws: ``FrameHostErrors``.
     static func load(_ path: String, registry: PluginRegistry, settings: [String]) throws -> ChainRequest {
-        let root = try JSONReader.read(path: path)
+        let root: JSONNode
+        do {
+            root = try JSONReader.read(path: path)
+        } catch let found as FrameHostErrors {
+            // A chain file that cannot be opened is a wrong command line: exit status 2.
+            throw FrameHostErrors(
+                found.errors.map { fault in
+                    var fault = fault
+                    fault.code = .invalidConfiguration
+                    return fault
+                })
+        }
         var reader = ChainFile(name: path, registry: registry)
         let parts = PluginRegistry.realPath(path).split(separator: "/", omittingEmptySubsequences: false).dropLast()
         return try reader.request(from: root, folder: parts.isEmpty ? "." : parts.joined(separator: "/"), settings: settings)

@@ -4,16 +4,15 @@ import FrameCore
 ///
 /// A frame is painted by copying model rows, so the source reads a few kilobytes that stay in the processor's first cache and only
 /// writes the picture: no copy of a whole picture is kept. Memory is made here, once; painting allocates nothing.
-struct Background: ~Copyable {
+struct Background {
     private struct Band {
         let top: Int
         let bottom: Int
-        let model: Canvas
+        let model: ScratchPicture
     }
 
     private let format: VideoFormat
     private var bands: [Band] = []
-    private var blocks: [UnsafeMutableRawPointer] = []
 
     init(_ pattern: TestPattern, color: RGBColor, format: VideoFormat) {
         self.format = format
@@ -28,10 +27,10 @@ struct Background: ~Copyable {
             addBand(lowest, height) { $0.columns(Self.lowestRow, format) }
         case .gradient:
             let step = 1 << PlaneUnit.of(format.pixelFormat, plane: 0).xShift
-            addBand(0, height) { canvas in
+            addBand(0, height) { picture in
                 for x in stride(from: 0, to: width, by: step) {
                     let level = UInt8((x * 255 + (width - 1) / 2) / max(width - 1, 1))
-                    canvas.fill(x: x, y: 0, width: step, height: 2, Paint(RGBColor(red: level, green: level, blue: level), for: format))
+                    picture.fill(x: x, y: 0, width: step, height: 2, Paint(RGBColor(red: level, green: level, blue: level), for: format))
                 }
             }
         case .balls: addBand(0, height) { $0.columns([(1, 0x101828)], format) }
@@ -43,10 +42,10 @@ struct Background: ~Copyable {
                     bands.append(Band(top: top, bottom: min(top + side, height), model: bands[row % 2].model))
                     continue
                 }
-                addBand(top, min(top + side, height)) { canvas in
+                addBand(top, min(top + side, height)) { picture in
                     for column in 0..<columns {
                         let paint = Paint(RGBColor(hex: (row + column) % 2 == 0 ? 0xC0C0C0 : 0x404040), for: format)
-                        canvas.fill(x: column * side, y: 0, width: side, height: 2, paint)
+                        picture.fill(x: column * side, y: 0, width: side, height: 2, paint)
                     }
                 }
             }
@@ -55,31 +54,16 @@ struct Background: ~Copyable {
         }
     }
 
-    deinit { for block in blocks { block.deallocate() } }
-
-    func paint(_ canvas: Canvas) {
-        for band in bands { canvas.copyRows(top: band.top, bottom: band.bottom, of: band.model) }
+    func paint(_ picture: Picture) {
+        for band in bands { picture.copyRows(top: band.top, bottom: band.bottom, of: band.model.picture) }
     }
 
     /// A band whose model row `paint` makes. `top` is even, so that no chroma row belongs to two bands.
-    private mutating func addBand(_ top: Int, _ bottom: Int, _ paint: (Canvas) -> Void) {
+    private mutating func addBand(_ top: Int, _ bottom: Int, _ paint: (Picture) -> Void) {
         guard top < bottom else { return }
         // Two rows share a chroma row: the model is two pixels high.
-        func layer(_ plane: Int) -> Canvas.Layer {
-            let bytes = format.strideBytes(plane: plane)
-            let unit = PlaneUnit.of(format.pixelFormat, plane: plane)
-            let rows = 2 >> unit.yShift
-            let memory = UnsafeMutableRawPointer.allocate(byteCount: bytes * rows, alignment: VideoFormat.strideAlignment)
-            memory.initializeMemory(as: UInt8.self, repeating: 0, count: bytes * rows)
-            blocks.append(memory)
-            return Canvas.Layer(
-                base: memory, strideBytes: bytes, rowBytes: format.pixelFormat.rowBytes(plane: plane, width: format.width), rows: rows,
-                unit: unit)
-        }
-        let count = format.pixelFormat.planeCount
-        let model = Canvas(
-            width: format.width, height: 2, first: layer(0), second: count > 1 ? layer(1) : nil, third: count > 2 ? layer(2) : nil)
-        paint(model)
+        let model = ScratchPicture(format.pixelFormat, width: format.width, height: 2)
+        paint(model.picture)
         bands.append(Band(top: top, bottom: bottom, model: model))
     }
 
@@ -96,7 +80,7 @@ struct Background: ~Copyable {
     ]
 }
 
-extension Canvas {
+extension Picture {
     /// Fills both rows of a model with columns; borders lie at even pixels.
     fileprivate func columns(_ columns: [(parts: Int, color: UInt32)], _ format: VideoFormat) {
         let whole = columns.reduce(0) { $0 + $1.parts }

@@ -1,1 +1,1 @@
-../Drawing/BitmapFont.swift
+../Shared/BitmapFont.swift

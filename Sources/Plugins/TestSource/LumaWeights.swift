@@ -1,1 +1,1 @@
-../Drawing/LumaWeights.swift
+../Shared/LumaWeights.swift

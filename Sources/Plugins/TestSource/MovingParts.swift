@@ -36,27 +36,27 @@ struct MovingParts {
         }
     }
 
-    func paint(frame: Int, on canvas: Canvas) {
+    func paint(frame: Int, on picture: Picture) {
         switch pattern {
         case .bars:
             let side = max(format.height / 12 / 2 * 2, 2)
             let way = max(format.width - side, 1)
             let x = way * (frame % framesPerCrossing) / framesPerCrossing / 2 * 2
-            canvas.fill(x: x, y: (format.height * 7 / 8 - side / 2) / 2 * 2, width: side, height: side, white)
-        case .balls: for ball in balls { paint(ball, frame: frame, on: canvas) }
+            picture.fill(x: x, y: (format.height * 7 / 8 - side / 2) / 2 * 2, width: side, height: side, white)
+        case .balls: for ball in balls { paint(ball, frame: frame, on: picture) }
         case .gradient, .checker, .solid, .none: break
         }
     }
 
-    private func paint(_ ball: Ball, frame: Int, on canvas: Canvas) {
+    private func paint(_ ball: Ball, frame: Int, on picture: Picture) {
         let radius = halfWidths.count
         let x = radius + Self.bounce(ball.startX + frame * ball.speedX, within: format.width - 2 * radius)
         let y = (radius + Self.bounce(ball.startY + frame * ball.speedY, within: format.height - 2 * radius)) / 2 * 2
         for distance in stride(from: 0, to: radius, by: 2) {
             let half = halfWidths[distance]
             let left = (x - half) / 2 * 2
-            canvas.fill(x: left, y: y + distance, width: half * 2, height: 2, ball.paint)
-            canvas.fill(x: left, y: y - distance - 2, width: half * 2, height: 2, ball.paint)
+            picture.fill(x: left, y: y + distance, width: half * 2, height: 2, ball.paint)
+            picture.fill(x: left, y: y - distance - 2, width: half * 2, height: 2, ball.paint)
         }
     }
 

@@ -1,1 +1,1 @@
-../Drawing/Paint.swift
+../Shared/Paint.swift

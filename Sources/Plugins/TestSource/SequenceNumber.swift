@@ -18,7 +18,7 @@ struct SequenceNumber {
         scale = max(format.height / 240 * 2, 2)
     }
 
-    func paint(_ number: Int, on canvas: Canvas) {
+    func paint(_ number: Int, on picture: Picture) {
         withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in
             var left = number
             var start = digits.count
@@ -27,7 +27,7 @@ struct SequenceNumber {
                 digits[start] = UInt8(ascii: "0") + UInt8(left % 10)
                 left /= 10
             } while left > 0 || digits.count - start < 6
-            canvas.draw(UnsafeBufferPointer(rebasing: digits[start...]), x: x, y: y, scale: scale, ink: ink, ground: ground)
+            picture.draw(UnsafeBufferPointer(rebasing: digits[start...]), x: x, y: y, scale: scale, ink: ink, ground: ground)
         }
     }
 }

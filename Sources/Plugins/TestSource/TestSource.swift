@@ -78,10 +78,10 @@ final class TestSource: Source {
         count += 1
         guard var frame = try output.makeFrame() else { return .more }
         if options.pattern != .none {
-            frame.withCanvas { canvas in
-                background!.paint(canvas)
-                moving.paint(frame: index, on: canvas)
-                if options.number { number.paint(index, on: canvas) }
+            frame.withMutablePicture { picture in
+                background!.paint(picture)
+                moving.paint(frame: index, on: picture)
+                if options.number { number.paint(index, on: picture) }
             }
         }
         if options.live || options.stamp {
@@ -89,7 +89,7 @@ final class TestSource: Source {
             frame.capturedAt = now
             if options.stamp {
                 let word = TimestampStrip.word(microseconds: now / 1000)
-                frame.withCanvas { strip.draw(word, on: $0) }
+                frame.withMutablePicture { strip.draw(word, on: $0) }
             }
         }
         if options.live {

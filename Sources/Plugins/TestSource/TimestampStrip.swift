@@ -37,12 +37,12 @@ struct TimestampStrip {
     }
 
     /// Cell borders need not be even: both paints have the same chroma, so a shared sample is right either way.
-    func draw(_ word: UInt64, on canvas: Canvas) {
+    func draw(_ word: UInt64, on picture: Picture) {
         for cell in 0..<Self.cells {
             let left = cell * width / Self.cells
             let right = (cell + 1) * width / Self.cells
             let bit = word >> UInt64(63 - cell) & 1
-            canvas.fill(x: left, y: 0, width: right - left, height: rows, bit == 1 ? one : zero)
+            picture.fill(x: left, y: 0, width: right - left, height: rows, bit == 1 ? one : zero)
         }
     }
 }

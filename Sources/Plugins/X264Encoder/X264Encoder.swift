@@ -16,6 +16,8 @@ final class X264Encoder: Transform {
     private var pacer: KeyframePacer
     private var watchesTime = false
     private var rate: RateControl
+    /// By the rate the encoder was opened with.
+    private var isAdjustable = false
     /// Goes in front of the first access unit.
     private var message: [UInt8] = []
     private var hasReportedTime = false
@@ -40,6 +42,7 @@ final class X264Encoder: Transform {
                 remedy: "Put a 'crop-orient' with \"size\": \"\(format.width + format.width % 2)x\(format.height + format.height % 2)\" before it.")
         }
         rate = RateControl(options, isLive: context.isLiveChain)
+        isAdjustable = rate.isAdjustable
         let encoder = try X264Handle(settings(format)) { [context] in context.log($0, level: .warning) }
         self.encoder = encoder
         message = encoder.settingsMessage
@@ -93,10 +96,22 @@ final class X264Encoder: Transform {
     func stop() { encoder = nil }
 
     /// [stage thread] The only live option is the bitrate.
+    ///
+    /// - Throws: ``FrameHostError`` where this run cannot change it; the old one stays then, in `options` too.
     func optionsChanged() throws {
         let changed = RateControl(options, isLive: context.isLiveChain)
         guard changed != rate else { return }
-        try encoder?.setRate(changed)
+        do {
+            guard isAdjustable else {
+                throw FrameHostError(
+                    .invalidConfiguration, what: "x264 can change its bitrate only where a buffer holds the stream to it",
+                    remedy: "Set \"vbvBufferKbits\" and no \"vbvMaxKbps\" in the chain file; a live chain has that by default.")
+            }
+            try encoder?.setRate(changed)
+        } catch {
+            options.bitrateKbps = rate.averageKbps
+            throw error
+        }
         rate = changed
     }
 

@@ -26,7 +26,7 @@ struct X264EncoderOptions: StageOptions {
     @Option(help: "The highest H.264 profile to use; without it what the other options need, at most high.")
     var profile: X264Profile? = nil
 
-    @Option(help: "Average bitrate; 4000 without it and without crf.", range: 64...300_000, unit: "kbit/s", live: true)
+    @Option(help: "Average bitrate; 4000 without it and without crf. Changes while running where a buffer holds the stream to it.", range: 64...300_000, unit: "kbit/s", live: true)
     var bitrateKbps: Int? = nil
 
     @Option(help: "Constant quality instead of a bitrate; lower is better, 23 is usual.", range: 0...51)
@@ -97,6 +97,13 @@ struct RateControl: Equatable {
         let isBounded = isLive || options.vbvMaxKbps != nil || options.vbvBufferKbits != nil
         let maxKbps = options.vbvMaxKbps ?? kbps
         buffer = isBounded ? Buffer(maxKbps: maxKbps, kbits: options.vbvBufferKbits ?? maxKbps) : nil
+    }
+
+    /// Whether x264 can change the bitrate while it runs: only where pictures are held to the average (x264's ratecontrol.c: "if the stream
+    /// starts as CBR, keep it CBR").
+    var isAdjustable: Bool {
+        guard let averageKbps, let buffer else { return false }
+        return buffer.maxKbps <= averageKbps
     }
 
     var averageKbps: Int? { if case .average(let kbps) = goal { kbps } else { nil } }

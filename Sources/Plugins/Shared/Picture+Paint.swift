@@ -1,39 +1,11 @@
 import FrameCore
 import Glibc
 
-/// Planes to paint on, in any pixel format: rectangles, rows, text. Clips what lies outside; never allocates.
+/// Painting: rectangles, rows, text. Clips what lies outside; never allocates.
 ///
 /// Coordinates are pixels from the top left. Where pixels share a chroma sample or a group, give even ones: a unit that is
 /// touched is painted whole.
-public struct Canvas {
-    /// One plane's memory, valid as long as the canvas is.
-    struct Layer {
-        var base: UnsafeMutableRawPointer
-        var strideBytes: Int
-        var rowBytes: Int
-        var rows: Int
-        var unit: PlaneUnit
-    }
-
-    public let width: Int
-    public let height: Int
-    public let planeCount: Int
-    private let first: Layer
-    private let second: Layer?
-    private let third: Layer?
-
-    init(width: Int, height: Int, first: Layer, second: Layer? = nil, third: Layer? = nil) {
-        self.width = width
-        self.height = height
-        self.first = first
-        self.second = second
-        self.third = third
-        planeCount = third != nil ? 3 : second != nil ? 2 : 1
-    }
-
-    @inline(__always)
-    func layer(_ plane: Int) -> Layer { plane == 0 ? first : plane == 1 ? second.unsafelyUnwrapped : third.unsafelyUnwrapped }
-
+extension Picture {
     /// Fills a rectangle.
     public func fill(x: Int, y: Int, width: Int, height: Int, _ paint: Paint) {
         let left = min(max(x, 0), self.width)
@@ -42,7 +14,7 @@ public struct Canvas {
         let bottom = min(max(y + height, 0), self.height)
         guard left < right, top < bottom else { return }
         for plane in 0..<planeCount {
-            let layer = layer(plane)
+            let layer = self[plane]
             let unit = layer.unit
             let from = left >> unit.xShift
             let units = (right + (1 << unit.xShift) - 1) >> unit.xShift - from
@@ -55,10 +27,10 @@ public struct Canvas {
     }
 
     /// Rows `top..<bottom`, each a copy of the first row of `model`, which has the same format and width.
-    func copyRows(top: Int, bottom: Int, of model: Canvas) {
+    func copyRows(top: Int, bottom: Int, of model: Picture) {
         for plane in 0..<planeCount {
-            let layer = layer(plane)
-            let source = model.layer(plane).base
+            let layer = self[plane]
+            let source = model[plane].base
             let shift = layer.unit.yShift
             for row in (top >> shift)..<min((bottom + (1 << shift) - 1) >> shift, layer.rows) {
                 memcpy(layer.base + row * layer.strideBytes, source, layer.rowBytes)
@@ -80,20 +52,17 @@ public struct Canvas {
         default: row.assumingMemoryBound(to: UInt32.self).update(repeating: value, count: count)
         }
     }
-}
 
-extension Canvas {
     /// Text of ASCII bytes, `scale` pixels a dot, with a margin of one dot in `ground` around it; see ``BitmapFont``.
     ///
     /// - Returns: False when it does not fit the picture, which is left as it was.
     @discardableResult
     public func draw(_ text: UnsafeBufferPointer<UInt8>, x: Int, y: Int, scale: Int, ink: Paint, ground: Paint) -> Bool {
-        let advance = (BitmapFont.width + 1) * scale
-        let box = (text.count * advance + scale, (BitmapFont.height + 2) * scale)
-        guard x >= 0, y >= 0, x + box.0 <= width, y + box.1 <= height else { return false }
-        fill(x: x, y: y, width: box.0, height: box.1, ground)
+        let box = BitmapFont.box(characters: text.count, scale: scale)
+        guard x >= 0, y >= 0, x + box.width <= width, y + box.height <= height else { return false }
+        fill(x: x, y: y, width: box.width, height: box.height, ground)
         for (index, character) in text.enumerated() {
-            let left = x + scale + index * advance
+            let left = x + scale + index * (BitmapFont.width + 1) * scale
             for row in 0..<BitmapFont.height {
                 var dots = BitmapFont.row(row, of: character)
                 var column = 0
@@ -101,37 +70,13 @@ extension Canvas {
                 while dots != 0 {
                     let gap = dots.leadingZeroBitCount
                     let run = (~(dots << UInt8(gap))).leadingZeroBitCount
-                    column += gap
                     fill(
-                        x: left + column * scale, y: y + (row + 1) * scale, width: run * scale, height: scale, ink)
-                    column += run
+                        x: left + (column + gap) * scale, y: y + (row + 1) * scale, width: run * scale, height: scale, ink)
+                    column += gap + run
                     dots = gap + run >= 8 ? 0 : dots << UInt8(gap + run)
                 }
             }
         }
         return true
-    }
-}
-
-extension Frame {
-    /// The frame's planes to paint on, for `body` alone.
-    ///
-    /// - Precondition: nobody else holds the buffer: the frame was just made, or the stage declares `.modify`.
-    public mutating func withCanvas<Result>(_ body: (Canvas) throws -> Result) rethrows -> Result {
-        let format = format
-        func layer(_ index: Int) -> Canvas.Layer {
-            // The address leaves this closure and not the one below: the frame is held, exclusively, until `body` is over.
-            withMutablePlane(index) {
-                Canvas.Layer(
-                    base: UnsafeMutableRawPointer($0.baseAddress), strideBytes: $0.strideBytes, rowBytes: $0.rowBytes, rows: $0.height,
-                    unit: .of(format.pixelFormat, plane: index))
-            }
-        }
-        let count = planeCount
-        let first = layer(0)
-        let second = count > 1 ? layer(1) : nil
-        let third = count > 2 ? layer(2) : nil
-        return try body(
-            Canvas(width: format.width, height: format.height, first: first, second: second, third: third))
     }
 }

@@ -1,0 +1,18 @@
+/// How unevenly frames arrive against their PTS, smoothed over about 16 frames, as RTP receivers reckon it.
+///
+/// - SeeAlso: RFC 3550, section 6.4.1 (here in nanoseconds, not in ticks).
+struct Jitter {
+    private var last: (arrival: Int64, pts: Int64)?
+    private(set) var nanoseconds = 0.0
+
+    mutating func add(arrival: Int64, pts: Int64) {
+        if let last {
+            let difference = (arrival &- last.arrival) &- (pts &- last.pts)
+            nanoseconds += (Double(difference.magnitude) - nanoseconds) / 16
+        }
+        last = (arrival, pts)
+    }
+
+    /// After a gap in time the next frame is compared with nothing.
+    mutating func restart() { last = nil }
+}

@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""Keeps the option tables of docs/chain-file.md and of the plugins' READMEs equal to what the built plugins say.
+
+    option-tables.py --check    exit status 1 and a diff when a table is not what `framehost describe` says
+    option-tables.py --write    writes them anew
+
+A table stands between `<!-- options ID -->` and `<!-- end -->`.
+"""
+import difflib, json, os, pathlib, re, subprocess, sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HOST = os.environ.get('FRAMEHOST', str(ROOT / '.build/release/framehost'))
+
+
+def table(plugin):
+    stage = json.loads(subprocess.check_output([HOST, 'describe', plugin, '--json'], text=True))
+    lines = [f'{stage["summary"]} Takes {stage["input"]}; gives {stage["output"]}.', '']
+    if not stage['options']:
+        return lines + ['No options.']
+    lines += ['| key | type | default | range | live | what |', '|---|---|---|---|---|---|']
+    for option in stage['options']:
+        default = '' if option['default'] is None else f'`{json.dumps(option["default"])}`'
+        bounds = '' if option['minimum'] is None else f'{option["minimum"]}...{option["maximum"]}'
+        bounds = ' '.join(x for x in (bounds, option['unit']) if x)
+        lines.append(f'| `{option["name"]}` | {option["type"]} | {default} | {bounds} | {"yes" if option["live"] else ""} | {option["help"]} |')
+    for command in stage['commands']:
+        lines += ([''] if command is stage['commands'][0] else []) + [f'Command `{command["name"]}`: {command["summary"]}']
+    return lines
+
+
+def renewed(text):
+    def replace(match):
+        return '\n'.join([f'<!-- options {match[1]} -->', *table(match[1]), '<!-- end -->'])
+    return re.sub(r'<!-- options ([a-z0-9-]+) -->\n.*?<!-- end -->', replace, text, flags=re.S)
+
+
+def main():
+    wrong = 0
+    found = set()
+    for path in [ROOT / 'docs/chain-file.md', *sorted(ROOT.glob('Sources/Plugins/*/README.md'))]:
+        old = path.read_text()
+        found |= set(re.findall(r'<!-- options ([a-z0-9-]+) -->', old)) if path.name == 'chain-file.md' else set()
+        new = renewed(old)
+        if new == old:
+            continue
+        if '--write' in sys.argv:
+            path.write_text(new)
+        else:
+            wrong += 1
+            sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), new.splitlines(True), str(path.relative_to(ROOT)), 'describe'))
+    there = {p['id'] for p in json.loads(subprocess.check_output([HOST, 'plugins', '--json'], text=True))['plugins']}
+    for plugin in sorted(there - found):
+        wrong += 1
+        print(f'docs/chain-file.md has no table of {plugin}')
+    print(f'{len(found)} option tables checked, {wrong} faults' if '--write' not in sys.argv else 'written')
+    return 1 if wrong and '--write' not in sys.argv else 0
+
+
+sys.exit(main())
