@@ -52,7 +52,9 @@ let package = Package(
             .testTarget(
                 name: "PluginTests",
                 dependencies: [core] + plugins.map { .target(name: $0.name) },
-                path: "Tests/PluginTests"),
+                path: "Tests/PluginTests",
+                // Every plugin exports the one entry symbol; a test program that links several takes any of them.
+                linkerSettings: [.unsafeFlags(["-Xlinker", "--allow-multiple-definition"])]),
             .testTarget(name: "EndToEndTests", dependencies: [core], path: "Tests/EndToEndTests"),
         ],
     swiftLanguageModes: [.v6]

@@ -25,6 +25,28 @@ final class ScratchFolder {
     func file(_ name: String) -> String { "\(path)/\(name)" }
 }
 
+/// A program the tests use where it is installed.
+enum Tool {
+    static let ffmpeg = find("ffmpeg")
+
+    static func find(_ name: String) -> String? {
+        let folders = ProcessInfo.processInfo.environment["PATH"]?.split(separator: ":") ?? []
+        return folders.map { "\($0)/\(name)" }.first { FileManager.default.isExecutableFile(atPath: $0) }
+    }
+
+    struct Failed: Error { var status: Int32 }
+
+    static func run(_ path: String, _ arguments: [String]) throws {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: path)
+        process.arguments = arguments
+        process.standardInput = FileHandle.nullDevice
+        try process.run()
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else { throw Failed(status: process.terminationStatus) }
+    }
+}
+
 /// Makes clips with our own encoder and recorder, and reads them with our own source.
 enum ClipMaker {
     /// A picture with a bar that moves with `number`.

@@ -8,7 +8,9 @@ import Testing
     static let format = VideoFormat(.i420, width: 160, height: 120, frameRate: Rational(25), timeBase: TimeBase(1, 12_800))
 
     /// A clip of `count` pictures in a folder of its own.
-    static func clip(_ count: Int, _ name: String = "clip.mp4", format: VideoFormat = format) throws -> (folder: ScratchFolder, path: String) {
+    static func clip(_ count: Int, _ name: String = "clip.mp4", format: VideoFormat = format) throws -> (
+        folder: ScratchFolder, path: String
+    ) {
         let folder = try ScratchFolder()
         try ClipMaker.record(to: folder.file(name), format, ClipMaker.steady(count, format))
         return (folder, folder.file(name))
@@ -22,6 +24,81 @@ import Testing
         expected.color.chromaSiting = 1
         #expect(read.format == expected)
         #expect(read.events.isEmpty)
+    }
+
+    /// Quality 0 loses nothing, so what comes out is what went in; 162 is no multiple of a stride.
+    @Test func givesTheVeryPixels() throws {
+        let folder = try ScratchFolder()
+        var format = Self.format
+        (format.width, format.height) = (162, 122)
+        try ClipMaker.record(to: folder.file("a.mp4"), format, ClipMaker.steady(5, format), encoder: #"{ "crf": 0 }"#)
+        let source = try StageDriver(FileSource.self, options: #"{ "path": "\#(folder.file("a.mp4"))" }"#)
+        let other = try StageDriver(FileSource.self, options: #"{ "path": "\#(folder.file("a.mp4"))" }"#)
+        let planes = { (frame: borrowing Frame) -> [[UInt8]] in
+            (0..<3).map { index in frame.withPlane(index) { plane in (0..<plane.height).flatMap { Array(plane.row($0)) } } }
+        }
+        var number = 0
+        while try source.produce() == .more {
+            guard let frame = source.takeFrame() else { continue }
+            // A frame of the same format to paint the original into.
+            var original: Frame?
+            while original == nil {
+                _ = try other.produce()
+                original = other.takeFrame()
+            }
+            var painted = original.take()!
+            ClipMaker.paint(&painted, number)
+            #expect(planes(frame) == planes(painted), "frame \(number)")
+            number += 1
+        }
+        #expect(number == 5)
+    }
+
+    @Test(
+        .enabled(if: Tool.ffmpeg != nil, "ffmpeg is not installed"),
+        arguments: [("yuv444p", "ffv1"), ("yuvj444p", "mjpeg"), ("yuv422p10le", "ffv1")])
+    func convertsWhatIsNoneOfOurFormatsAndSaysSo(pixels: String, codec: String) throws {
+        let folder = try ScratchFolder()
+        try Tool.run(
+            Tool.ffmpeg!,
+            [
+                "-v", "error", "-f", "lavfi", "-i", "color=gray:size=64x48:rate=25", "-frames:v", "3", "-pix_fmt", pixels, "-c:v", codec,
+                folder.file("a.mkv"),
+            ])
+        let read = try ClipMaker.read(folder.file("a.mkv"))
+        #expect(read.format.pixelFormat == .i420)
+        #expect(read.format.color.range == (pixels == "yuvj444p" ? .full : .video))
+        #expect(read.pictures.count == 3)
+        #expect(read.events.map(\.text).contains("the pictures are \(pixels) and are converted to i420"))
+    }
+
+    @Test(
+        .enabled(if: Tool.ffmpeg != nil, "ffmpeg is not installed"),
+        arguments: [
+            ("yuv420p", 15, PixelFormat.i420), ("nv12", 15, .nv12), ("yuyv422", 16, .yuyv), ("gray", 15, .gray8), ("bgra", 15, .bgra),
+            ("rgb24", 15, .rgb24), ("yuv420p10le", 15, .i010),
+        ])
+    func givesTheDecodersOwnFormatWhereItIsOneOfOurs(pixels: String, width: Int, expected: PixelFormat) throws {
+        let folder = try ScratchFolder()
+        // Odd sides where they are possible, and rows that end inside a stride.
+        try Tool.run(
+            Tool.ffmpeg!,
+            [
+                "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=\(width)x9:rate=5", "-frames:v", "2", "-pix_fmt", pixels, "-c:v",
+                "rawvideo",
+                folder.file("a.nut"), "-frames:v", "1", "-pix_fmt", pixels, "-f", "rawvideo", folder.file("a.raw"),
+            ])
+        let source = try StageDriver(FileSource.self, options: #"{ "path": "\#(folder.file("a.nut"))" }"#)
+        #expect(source.outputFormat?.video?.pixelFormat == expected)
+        var first: [UInt8] = []
+        while try source.produce() == .more {
+            guard let frame = source.takeFrame(), first.isEmpty else { continue }
+            for index in 0..<frame.planeCount {
+                frame.withPlane(index) { plane in for y in 0..<plane.height { first += plane.row(y) } }
+            }
+        }
+        let raw = Array(try Data(contentsOf: URL(fileURLWithPath: folder.file("a.raw"))))
+        #expect(first == raw)
     }
 
     @Test func playsARangeThatBeginsAtItsOwnZero() throws {
@@ -67,6 +144,9 @@ import Testing
             #expect(throws: FrameHostError.self) { try ClipMaker.read(folder.file(name)) }?.description
         }
         #expect(text("none.mp4") == "'\(folder.file("none.mp4"))' does not exist. Correct 'path'.")
+        #expect(
+            FileFault.ofPath("none.mp4", isRelative: true)?.description
+                == "'none.mp4' does not exist. Correct 'path'; it is meant from the chain file's folder.")
         #expect(text("") == "'\(folder.path)/' is a folder. Name a file in it.")
         try Data().write(to: URL(fileURLWithPath: folder.file("empty.mp4")))
         #expect(text("empty.mp4") == "'\(folder.file("empty.mp4"))' is empty. Copy or record it again.")
@@ -114,9 +194,10 @@ import Testing
 
     @Test func cutsToTheRange() {
         var timeline = FileTimeline(timeBase: Self.base, origin: 500, start: 1, duration: 0.1)
-        #expect([1460, 1500, 1560, 1600].map { timeline.place($0, duration: 40) } == [
-            .skip, .show(500, isDiscontinuity: false), .show(560, isDiscontinuity: false), .end,
-        ])
+        #expect(
+            [1460, 1500, 1560, 1600].map { timeline.place($0, duration: 40) } == [
+                .skip, .show(500, isDiscontinuity: false), .show(560, isDiscontinuity: false), .end,
+            ])
     }
 }
 

@@ -90,7 +90,9 @@ import Testing
         try recorder.stop()
     }
 
-    private static func encode(_ pictures: [ClipPicture], _ options: String) throws -> (format: EncodedFormat, units: [X264EncoderTests.Unit]) {
+    private static func encode(_ pictures: [ClipPicture], _ options: String) throws -> (
+        format: EncodedFormat, units: [X264EncoderTests.Unit]
+    ) {
         let encoder = try StageDriver(X264EncoderTests.Encoder.self, options: options, input: .video(format))
         var units: [X264EncoderTests.Unit] = []
         for (number, picture) in pictures.enumerated() {
@@ -187,6 +189,7 @@ import Testing
         let error = #expect(throws: FrameHostErrors.self) {
             try ClipMaker.record(to: "a.avi", Self.format, ClipMaker.steady(2, Self.format))
         }
-        #expect(error?.description.hasSuffix("'a.avi' does not end in a container's name. End it in \".mp4\", \".mov\" or \".mkv\".") == true)
+        #expect(
+            error?.description.hasSuffix("'a.avi' does not end in a container's name. End it in \".mp4\", \".mov\" or \".mkv\".") == true)
     }
 }

@@ -136,9 +136,11 @@ import Testing
                     return bits | (value > 128 ? 0x80 >> UInt8(column) : 0)
                 }
             }
-            guard let digit = (0...9).first(where: { digit in
-                (0..<7).allSatisfy { BitmapFont.row($0, of: UInt8(ascii: "0") + UInt8(digit)) == rows[$0] }
-            }) else { return nil }
+            guard
+                let digit = (0...9).first(where: { digit in
+                    (0..<7).allSatisfy { BitmapFont.row($0, of: UInt8(ascii: "0") + UInt8(digit)) == rows[$0] }
+                })
+            else { return nil }
             number = number * 10 + digit
         }
         return number

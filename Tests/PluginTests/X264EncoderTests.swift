@@ -113,7 +113,8 @@ import Testing
     @Test(arguments: [true, false]) func changesItsBitrateWhileRunning(isLive: Bool) throws {
         let buffer = isLive ? "" : #", "vbvBufferKbits": 400"#
         let driver = try StageDriver(
-            X264Encoder.self, options: #"{ "bitrateKbps": 200, "tune": "zerolatency"\#(buffer) }"#, input: .video(Self.format), isLive: isLive)
+            X264Encoder.self, options: #"{ "bitrateKbps": 200, "tune": "zerolatency"\#(buffer) }"#, input: .video(Self.format),
+            isLive: isLive)
         func bytes(of count: Int) throws -> Int {
             var bytes = 0
             for _ in 0..<count {
@@ -171,15 +172,26 @@ import Testing
         #expect(
             error?.description
                 == "H.264 with 4:2:0 colour has even sides only, and the picture is 451x300."
-                + " Put a 'crop-orient' with \"size\": \"452x300\" before it.")
+                + " Put a 'crop-orient' with \"size\": \"450x300\" before it.")
     }
 
     @Test(arguments: [
-        (#"{ "crf": 20, "bitrateKbps": 2000 }"#, "'crf' and 'bitrateKbps' exclude each other. Keep one of them; 'vbvMaxKbps' bounds a crf."),
-        (#"{ "bitrateKbps": 2000, "vbvMaxKbps": 1000 }"#, "'vbvMaxKbps' 1000 is below 'bitrateKbps' 2000. Raise 'vbvMaxKbps' or lower 'bitrateKbps'."),
-        (#"{ "profile": "baseline", "bframes": 2 }"#, "the baseline profile has no B-frames. Use the main or high profile, or leave 'bframes' out."),
+        (
+            #"{ "crf": 20, "bitrateKbps": 2000 }"#,
+            "'crf' and 'bitrateKbps' exclude each other. Keep one of them; 'vbvMaxKbps' bounds a crf."
+        ),
+        (
+            #"{ "bitrateKbps": 2000, "vbvMaxKbps": 1000 }"#,
+            "'vbvMaxKbps' 1000 is below 'bitrateKbps' 2000. Raise 'vbvMaxKbps' or lower 'bitrateKbps'."
+        ),
+        (
+            #"{ "profile": "baseline", "bframes": 2 }"#,
+            "the baseline profile has no B-frames. Use the main or high profile, or leave 'bframes' out."
+        ),
     ]) func refusesOptionsThatContradictEachOther(options: String, text: String) {
-        let error = #expect(throws: FrameHostErrors.self) { try StageDriver(X264Encoder.self, options: options, input: .video(Self.format)) }
+        let error = #expect(throws: FrameHostErrors.self) {
+            try StageDriver(X264Encoder.self, options: options, input: .video(Self.format))
+        }
         #expect(error?.errors.count == 1)
         #expect(error?.description.hasSuffix(text) == true, "\(String(describing: error))")
     }

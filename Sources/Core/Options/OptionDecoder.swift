@@ -37,16 +37,16 @@ struct OptionDecoder {
                         .invalidConfiguration, place: place(member.key, member.value.place), what: error.what, remedy: remedy))
             }
         }
-        guard faults.isEmpty else { throw FrameHostErrors(faults) }
+        // With the values that are right in themselves, so that one look shows the faults of both kinds.
         let options = try Options(from: ValueDecoder(values: values))
         do {
             try options.validate()
         } catch {
-            throw FrameHostErrors([
+            faults.append(
                 FrameHostError(
-                    .invalidConfiguration, place: place("", TextPlace(line: 0, column: 0)), what: error.what, remedy: error.remedy)
-            ])
+                    .invalidConfiguration, place: place("", TextPlace(line: 0, column: 0)), what: error.what, remedy: error.remedy))
         }
+        guard faults.isEmpty else { throw FrameHostErrors(faults) }
         return options
     }
 }

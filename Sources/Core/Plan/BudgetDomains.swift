@@ -79,13 +79,13 @@ struct BudgetDomains {
             }
         }
         for node in before {
-            for edge in topology.outgoing[node] where !leadsToWriter(edge, writer, before) { share(edge, into: &found) }
+            for edge in topology.outgoing[node] {
+                let consumer = graph.edges[edge].to
+                let handsItOn = consumer == writer || (before.contains(consumer) && graph.nodes[consumer].kind == .passThrough)
+                if !handsItOn { share(edge, into: &found) }
+            }
         }
         return found
-    }
-
-    private func leadsToWriter(_ edge: Int, _ writer: Int, _ before: Set<Int>) -> Bool {
-        topology.graph.edges[edge].to == writer || before.contains(topology.graph.edges[edge].to)
     }
 
     private func share(_ edge: Int, into found: inout Sharers) {

@@ -97,11 +97,20 @@ public struct BudgetPlan: Sendable {
                     faults.append(.dropsBeforeDelay(edge: edge, fork: fork, join: join))
                     return
                 }
-                waits.capacities[edge] = waits.topology.delayBehind[edge] + 1
+                waits.capacities[edge] = waits.topology.totalDelay + 1 + waits.rules.gaps
             }
             ends[edge] = (fork, join)
         }
-        for (edge, place) in ends.sorted(by: { $0.key < $1.key }) {
+        // What one circle asked for another may have made needless.
+        for edge in ends.keys.sorted() {
+            while waits.capacities[edge] > graph.edges[edge].capacity {
+                waits.capacities[edge] -= 1
+                guard waits.badCircle() != nil else { continue }
+                waits.capacities[edge] += 1
+                break
+            }
+        }
+        for (edge, place) in ends.sorted(by: { $0.key < $1.key }) where waits.capacities[edge] > graph.edges[edge].capacity {
             let present = graph.edges[edge].capacity
             let wanted = waits.capacities[edge]
             if graph.edges[edge].isFixed {

@@ -14,8 +14,10 @@ struct BudgetTopology {
     /// For each edge whether its consumer is a join, that is, waits for its other inputs too.
     let entersJoin: [Bool]
     let hasJoins: Bool
-    /// For each edge the most items that the stages behind it, on one way, have accepted and not answered.
-    let delayBehind: [Int]
+    /// For each edge whether an item that another branch carries can be missing on it.
+    private(set) var mayLack: [Bool] = []
+    /// The most items that all stages together have accepted and not answered.
+    let totalDelay: Int
 
     init(_ graph: BudgetGraph) {
         self.graph = graph
@@ -34,12 +36,6 @@ struct BudgetTopology {
             if outgoing[node].count > 1 { hasForkBefore[node] = true }
             if hasForkBefore[node] { for edge in outgoing[node] { hasForkBefore[graph.edges[edge].to] = true } }
         }
-        var delayBehind = [Int](repeating: 0, count: graph.edges.count)
-        for node in graph.nodes.indices.reversed() {
-            let behind = graph.nodes[node].delay + (outgoing[node].map { delayBehind[$0] }.max() ?? 0)
-            for edge in incoming[node] { delayBehind[edge] = behind }
-        }
-        self.delayBehind = delayBehind
         self.outgoing = outgoing
         self.incoming = incoming
         self.thread = thread
@@ -48,6 +44,14 @@ struct BudgetTopology {
         isLiveThread = nodesOfThread.map { incoming[$0[0]].isEmpty && graph.nodes[$0[0]].isLive }
         entersJoin = graph.edges.map { graph.nodes[$0.to].isJoin && incoming[$0.to].count > 1 }
         hasJoins = entersJoin.contains(true)
+        totalDelay = graph.nodes.reduce(0) { $0 + $1.delay }
+        // A join gives what any of its inputs had.
+        mayLack = [Bool](repeating: false, count: graph.edges.count)
+        for node in graph.nodes.indices {
+            let lacking = incoming[node].filter { mayLack[$0] }.count
+            let lacks = lacking > 0 && (lacking == incoming[node].count || !graph.nodes[node].isJoin)
+            for edge in outgoing[node] { mayLack[edge] = lacks || canLose(edge) }
+        }
     }
 
     /// True when the producer of `edge` can stand still there.

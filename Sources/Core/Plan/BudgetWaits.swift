@@ -17,6 +17,15 @@ struct BudgetWaits {
         case alone(writer: Int)
     }
 
+    /// One thread's wait for another.
+    struct Arrow {
+        var to: Place
+        /// By how many frames what is awaited there can be later than what is awaited here.
+        var later: Int
+        /// The thread found to be in a call, unless it is the one known already: it cannot lack input as well.
+        var busy: Int?
+    }
+
     /// Frames that a pool lets lie on their way, beside those that are held: its size − floor − Σ hold. At least 1.
     enum Window: Equatable {
         /// Not yet known: as if the pool were endless.
@@ -55,13 +64,13 @@ struct BudgetWaits {
     ///
     /// - Parameter pool: The pool whose frames the circle has followed since its last `buffer`: frames that a stage holds *because* it
     ///   delays them are counted in that pool's Σ hold already and need no places of their own.
-    func arrows(from place: Place, following pool: Int?) -> [(to: Place, later: Int)] {
+    func arrows(from place: Place, following pool: Int?, busy: Int? = nil) -> [Arrow] {
         switch place {
-        case .starved(let edge, let isLate): starved(edge, isLate, pool)
+        case .starved(let edge, let isLate): starved(edge, isLate, pool, busy)
         case .pushing(let edge):
             // The queue is full of older frames, and what its consumer has in hand is older still.
             inCall(topology.thread[topology.graph.edges[edge].to], -capacity(edge) - 1)
-                + topology.siblings(edge).map { (.starved(edge: $0, late: false), -capacity(edge)) }
+                + topology.siblings(edge).map { Arrow(to: .starved(edge: $0, late: false), later: -capacity(edge)) }
         case .buffer(let pool):
             switch windows[pool] {
             case .endless: []
@@ -74,18 +83,21 @@ struct BudgetWaits {
     private func capacity(_ edge: Int) -> Int { capacities[edge] - rules.capacity }
 
     /// The thread before `edge` has not given what is awaited: it lacks input itself, or it waits with that frame or an older one.
-    private func starved(_ edge: Int, _ isLate: Bool, _ pool: Int?) -> [(to: Place, later: Int)] {
+    private func starved(_ edge: Int, _ isLate: Bool, _ pool: Int?, _ busy: Int?) -> [Arrow] {
         let thread = topology.thread[topology.graph.edges[edge].from]
         let nodes = topology.nodesOfThread[thread]
         let delays = nodes.contains { topology.graph.nodes[$0].delay > 0 }
         let delay = nodes.reduce(0) { $0 + self.delay(of: $1, following: pool) }
-        var found: [(to: Place, later: Int)] = []
-        for input in awaited(topology.inputs(ofThread: thread)) {
-            let starves = (isLate || delays) && losesTooMuch(input, pool)
-            found.append((.starved(edge: input, late: isLate || delays), starves ? Self.unbounded : delay))
+        var found: [Arrow] = []
+        let inputs = topology.inputs(ofThread: thread)
+        // What one input of a join lacks another may have.
+        let waitsForMore = (isLate || delays) && inputs.allSatisfy { topology.mayLack[$0] }
+        for input in awaited(inputs) where thread != busy {
+            let starves = waitsForMore && losesTooMuch(input, pool)
+            found.append(Arrow(to: .starved(edge: input, late: waitsForMore), later: starves ? Self.unbounded : delay))
         }
         for other in topology.outputs(ofThread: thread) where other != edge && topology.canBlock(other) {
-            found.append((.pushing(edge: other), -1))
+            found.append(Arrow(to: .pushing(edge: other), later: -1, busy: thread))
         }
         for own in poolsOfThread[thread] {
             let domain = domains.domains[own]
@@ -93,22 +105,22 @@ struct BudgetWaits {
             let behind = nodes[position...].reduce(0) { $0 + self.delay(of: $1, following: pool) }
             if let writer = waitingWriter(own) {
                 // What it has in hand may be newer than what is awaited, if that was dropped on its way.
-                let loses = topology.inputs(ofThread: thread).contains { mayHaveLost($0) }
-                found.append((.alone(writer: writer), loses ? Self.unbounded : behind))
+                let loses = topology.inputs(ofThread: thread).contains { topology.mayLack[$0] }
+                found.append(Arrow(to: .alone(writer: writer), later: loses ? Self.unbounded : behind, busy: thread))
             } else {
-                found.append((.buffer(pool: own), behind))
+                found.append(Arrow(to: .buffer(pool: own), later: behind, busy: thread))
             }
         }
         return found
     }
 
     /// A stage that delays needs more items before it answers. A link before it may drop those for as long as it is full, but then it has
-    /// a queue of items to give, which is enough if it is longer than the delay. How many are dropped meanwhile has no bound, so a
-    /// pool cannot count on that; and a queue that a keyframe empties has nothing to give.
+    /// a queue of items to give, which is enough if it is longer than what it and the other ways delay. How many are dropped meanwhile
+    /// has no bound, so a pool cannot count on that; and a queue that a keyframe empties has nothing to give.
     func losesTooMuch(_ edge: Int, _ pool: Int?) -> Bool {
         guard topology.canLose(edge) else { return false }
         guard pool == nil, topology.graph.edges[edge].policy != .dropToKeyframe else { return rules.gaps == 0 }
-        return capacities[edge] - rules.gaps <= topology.delayBehind[edge]
+        return capacities[edge] - rules.gaps <= topology.totalDelay
     }
 
     /// A join waits for any of its inputs; a stage that takes what comes from several waits for all, so one is enough to follow.
@@ -118,32 +130,38 @@ struct BudgetWaits {
     }
 
     /// A thread has in hand what is awaited: it waits for a place, a buffer, or to be alone with its frame.
-    private func inCall(_ thread: Int, _ later: Int) -> [(to: Place, later: Int)] {
-        var found: [(to: Place, later: Int)] = []
-        for edge in topology.outputs(ofThread: thread) where topology.canBlock(edge) { found.append((.pushing(edge: edge), later)) }
+    private func inCall(_ thread: Int, _ later: Int) -> [Arrow] {
+        var found: [Arrow] = []
+        for edge in topology.outputs(ofThread: thread) where topology.canBlock(edge) {
+            found.append(Arrow(to: .pushing(edge: edge), later: later, busy: thread))
+        }
         for pool in poolsOfThread[thread] {
-            found.append((waitingWriter(pool).map { .alone(writer: $0) } ?? .buffer(pool: pool), later))
+            found.append(Arrow(to: waitingWriter(pool).map { .alone(writer: $0) } ?? .buffer(pool: pool), later: later, busy: thread))
         }
         return found
     }
 
     /// Frames of a pool that lie in a hand, or in a queue before a join.
-    private func lying(ofPool pool: Int, _ later: Int) -> [(to: Place, later: Int)] {
+    private func lying(ofPool pool: Int, _ later: Int) -> [Arrow] {
         let domain = domains.domains[pool]
         let own = topology.thread[domain.allocator]
-        var found: [(to: Place, later: Int)] = []
+        var found: [Arrow] = []
         for thread in Set(domain.members.map { topology.thread[$0] }).sorted() where thread != own { found += inCall(thread, later) }
-        for edge in domain.edges { found += topology.siblings(edge).map { (.starved(edge: $0, late: false), later) } }
+        for edge in domain.edges {
+            found += topology.siblings(edge).map { Arrow(to: .starved(edge: $0, late: false), later: later, busy: own) }
+        }
         return found
     }
 
-    private func waits(forSharersOf writer: Int) -> [(to: Place, later: Int)] {
+    private func waits(forSharersOf writer: Int) -> [Arrow] {
         guard let sharers = domains.sharers[writer] else { return [] }
-        var found: [(to: Place, later: Int)] = []
+        var found: [Arrow] = []
         for thread in sharers.threads.sorted() { found += inCall(thread, 0) }
         for edge in sharers.edges.sorted() {
-            if topology.canBlock(edge) { found.append((.pushing(edge: edge), 0)) }
-            found += topology.siblings(edge).map { (.starved(edge: $0, late: false), 0) }
+            if topology.canBlock(edge) { found.append(Arrow(to: .pushing(edge: edge), later: 0)) }
+            found += topology.siblings(edge).map {
+                Arrow(to: .starved(edge: $0, late: false), later: 0, busy: topology.thread[writer])
+            }
         }
         return found
     }
@@ -160,50 +178,46 @@ struct BudgetWaits {
         return isOfThatPoolOnly && topology.incoming[node].count == 1 ? 0 : delay
     }
 
-    private func mayHaveLost(_ edge: Int) -> Bool {
-        if topology.canLose(edge) { return true }
-        return topology.inputs(ofThread: topology.thread[topology.graph.edges[edge].from]).contains { mayHaveLost($0) }
-    }
-
     // MARK: Circles
 
     /// How much later than itself a frame of `pool` can be awaited, at most, when its allocator waits; nil when there is no such circle.
     func lag(ofPool pool: Int) -> Int? {
+        /// A place, the pool that is followed there, and the thread that was in a call last.
         struct Step: Hashable {
             var place: Place
             var pool: Int
+            var busy: Int?
         }
         var best: [Step: Int] = [:]
         var changed: [Step] = []
         var lag: Int?
-        func reach(_ place: Place, _ following: Int, _ later: Int) {
-            if place == .buffer(pool: pool) {
-                lag = Swift.max(lag ?? later, later)
+        func follow(_ arrow: Arrow, from step: Step, _ later: Int) {
+            let sum = later + arrow.later
+            if arrow.to == .buffer(pool: pool) {
+                lag = Swift.max(lag ?? sum, sum)
                 return
             }
-            let step = Step(place: place, pool: following)
-            if let known = best[step], known >= later { return }
-            best[step] = Swift.min(later, Self.unbounded)
-            changed.append(step)
+            let next = Step(place: arrow.to, pool: step.pool, busy: arrow.busy ?? step.busy)
+            if let known = best[next], known >= sum { return }
+            best[next] = sum
+            changed.append(next)
         }
-        for arrow in lying(ofPool: pool, 0) { reach(arrow.to, pool, arrow.later) }
-        while let step = changed.popLast() {
+        let start = Step(place: .buffer(pool: pool), pool: pool, busy: topology.thread[domains.domains[pool].allocator])
+        for arrow in lying(ofPool: pool, 0) { follow(arrow, from: start, 0) }
+        while var step = changed.popLast() {
             let later = best[step]!
             if later >= Self.unbounded / 2 {
                 // Everything this leads to is as late.
-                if leads(from: step.place, to: .buffer(pool: pool)) { return Self.unbounded }
+                if leads(from: [step.place], to: .buffer(pool: pool)) { return Self.unbounded }
                 continue
             }
-            var following = step.pool
-            if case .buffer(let other) = step.place { following = other }
-            for arrow in arrows(from: step.place, following: following) { reach(arrow.to, following, later + arrow.later) }
+            if case .buffer(let other) = step.place { step.pool = other }
+            for arrow in arrows(from: step.place, following: step.pool, busy: step.busy) { follow(arrow, from: step, later) }
         }
         return lag
     }
 
-    /// Whether a thread that waits at `place` can wait, in the end, for `target`.
-    func leads(from place: Place, to target: Place) -> Bool { leads(from: [place], to: target) }
-
+    /// Whether threads that wait at `places` can wait, in the end, for `target`.
     private func leads(from places: [Place], to target: Place) -> Bool {
         var seen: Set<Place> = []
         var open = places

@@ -136,6 +136,8 @@ struct ChainBuilder {
         }
         let position = Dictionary(uniqueKeysWithValues: order.enumerated().map { ($1, $0) })
         let buffers = request.buffers
+        request.links = Dictionary(
+            uniqueKeysWithValues: request.links.map { (LinkEnds(from: position[$0.from]!, to: position[$0.to]!), $1) })
         let sorted = order.map { index -> StageRequest in
             var stage = request.stages[index]
             stage.from = stage.from.map { position[$0]! }
@@ -276,6 +278,10 @@ struct ChainBuilder {
             request.stages[later].from = request.stages[later].from.map { $0 >= index ? $0 + 1 : $0 }
         }
         request.buffers = Dictionary(uniqueKeysWithValues: request.buffers.map { ($0 >= index ? $0 + 1 : $0, $1) })
+        request.links = Dictionary(
+            uniqueKeysWithValues: request.links.map {
+                (LinkEnds(from: $0.from >= index ? $0.from + 1 : $0.from, to: $0.to >= index ? $0.to + 1 : $0.to), $1)
+            })
         request.stages[index].from[input] = index
         request.stages[index].link = LinkRequest()
         request.stages.insert(stage, at: index)
@@ -305,7 +311,7 @@ struct ChainBuilder {
             edges: links.map { link in
                 BudgetGraph.Edge(
                     link.from, link.to, capacity: link.settings.capacity, policy: link.settings.policy,
-                    isFixed: request.stages[link.to].link.queue != nil, carriesUnits: link.format.encoded != nil)
+                    isFixed: (request.links[LinkEnds(from: link.from, to: link.to)] ?? request.stages[link.to].link).queue != nil, carriesUnits: link.format.encoded != nil)
             })
         let budget = BudgetPlan(graph, sizes: request.buffers)
         for found in budget.faults { report(found, in: budget) }
@@ -365,7 +371,7 @@ struct ChainBuilder {
                 let isFork = consumers[producer, default: 0] > 1
                 let isJoin = stage.type.kind == .join
                 let settings = linkSettings(
-                    stage, format, isFork: isFork, isJoin: isJoin, afterLive: demands[producer].isLive,
+                    stage, request.links[LinkEnds(from: producer, to: index)] ?? stage.link, format, isFork: isFork, isJoin: isJoin, afterLive: demands[producer].isLive,
                     unbounded: stage.type.info.service == .unbounded)
                 if settings.capacity == 0, isFork || isJoin {
                     fault(
@@ -380,9 +386,9 @@ struct ChainBuilder {
     }
 
     private mutating func linkSettings(
-        _ stage: StageRequest, _ format: MediaFormat, isFork: Bool, isJoin: Bool, afterLive: Bool, unbounded: Bool
+        _ stage: StageRequest, _ asked: LinkRequest, _ format: MediaFormat, isFork: Bool, isJoin: Bool, afterLive: Bool,
+        unbounded: Bool
     ) -> LinkSettings {
-        let asked = stage.link
         let isEncoded = format.encoded != nil
         let isLive = contexts[0].isLiveChain
         var policy = asked.whenFull ?? .wait
@@ -451,8 +457,10 @@ struct ChainBuilder {
         }
     }
 
-    /// The longest way's queues and delays in seconds at the frame rates on it.
+    /// The longest way's queues and delays in seconds at the frame rates on it; nil for a chain without a live source, which has no
+    /// moment of capture to be late against.
     private func worstLatency(_ links: [ChainPlan.Link], _ demands: [StageDemand]) -> Double? {
+        guard contexts[0].isLiveChain else { return nil }
         func frameSeconds(_ format: MediaFormat) -> Double? {
             let rate = format.video?.frameRate ?? format.encoded?.video.frameRate ?? Rational(0)
             return rate.isZero ? nil : 1 / rate.value

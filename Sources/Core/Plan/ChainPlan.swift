@@ -31,7 +31,7 @@ public struct ChainPlan: Sendable {
     public var links: [Link]
     public var budget: BudgetPlan
     public var slabs: [SlabPlan]
-    /// Most time the chain's queues and delays can add, in seconds, where every rate on the way is known; else nil.
+    /// Most time a live chain's queues and delays can add, in seconds, where every rate on the way is known; else nil.
     public var worstLatency: Double?
     /// Sentences a reader of the plan should see: raised queues, copies, what may wait or be lost.
     public var notes: [String]

@@ -216,7 +216,6 @@ struct StageLoop {
         let condition = queues[0].consumer
         condition.lock()
         defer { condition.unlock() }
-        var announced = Int64.min
         while true {
             if stop.isRaised { return .stopped }
             if queues[0].takeInterrupt() { return .mail }
@@ -230,10 +229,10 @@ struct StageLoop {
                     }
                     return .items
                 }
-            } else if let upTo = queues.map(\.emptyUpTo).min(), upTo > announced, upTo != .max, upTo != .min {
-                announced = upTo
-                if queues[0].noteAnnounced(upTo) { return .nothing(upTo) }
             }
+            // Nothing before the oldest item that may still come can leave this join: what lies behind may wait for that news.
+            let upTo = queues.map { $0.headPTS.map { $0 - 1 } ?? $0.emptyUpTo }.min() ?? .min
+            if upTo != .max, upTo != .min, queues[0].noteAnnounced(upTo) { return .nothing(upTo) }
             for queue in queues { queue.setConsumerSleeps(true) }
             condition.wait()
             for queue in queues { queue.setConsumerSleeps(false) }

@@ -7,6 +7,8 @@ public struct ChainRequest: Sendable {
     public var stages: [StageRequest]
     /// Buffers written down for a stage's output pool, by index of the stage.
     public var buffers: [Int: Int] = [:]
+    /// Links of a join that differ from input to input; else the consumer's ``StageRequest/link`` holds for all its inputs.
+    var links: [LinkEnds: LinkRequest] = [:]
     /// Longest time a drain may take, in seconds.
     public var drainSeconds = 10.0
     /// The stage the planner may insert where two formats do not fit, asked for when first needed; nil when there is none. Its option
@@ -20,6 +22,12 @@ public struct ChainRequest: Sendable {
         self.folder = folder
         self.stages = stages
     }
+}
+
+/// A link by the indices of the stages it joins.
+struct LinkEnds: Hashable, Sendable {
+    var from: Int
+    var to: Int
 }
 
 /// One stage of a ``ChainRequest``.

@@ -176,6 +176,9 @@ public final class StageDriver<S: Stage> {
         try runner.instance.set(members) { key, _ in key }
     }
 
+    /// Sends a command.
+    public func command(_ name: String, arguments: JSONNode = [:]) throws { try stage.command(name, arguments: arguments) }
+
     /// Events posted so far, each once.
     public func takeEvents() -> [Event] { events.drain().events }
 

@@ -79,8 +79,14 @@ final class StageInstance {
                                 ? "Set it in the chain file." : "Set it in the chain file; \(quotedList(live)) can change.")
                     })
             }
-            stage.options = try OptionDecoder.decode(S.Options.self, from: members, base: stage.options, place: place)
-            try stage.optionsChanged()
+            let before = stage.options
+            stage.options = try OptionDecoder.decode(S.Options.self, from: members, base: before, place: place)
+            do {
+                try stage.optionsChanged()
+            } catch {
+                stage.options = before
+                throw error
+            }
         }
     }
 }

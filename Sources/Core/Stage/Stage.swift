@@ -24,7 +24,7 @@ public protocol Stage: AnyObject, SendableMetatype {
     /// stopped. Safe to call twice.
     func stop() throws
 
-    /// [stage thread] A live option has changed; `options` holds the new values.
+    /// [stage thread] A live option has changed; `options` holds the new values. When this throws the old ones come back.
     func optionsChanged() throws
 
     /// [stage thread] Buffers have run out: lets go of frames that are only kept in case they are wanted again.

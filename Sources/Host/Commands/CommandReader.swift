@@ -8,22 +8,27 @@ import Glibc
 enum CommandReader {
     private final class Context: @unchecked Sendable {
         let chain: Chain
-        init(_ chain: Chain) { self.chain = chain }
+        let replies: CommandReplies
+        init(_ chain: Chain, _ replies: CommandReplies) {
+            self.chain = chain
+            self.replies = replies
+        }
     }
 
-    static func start(_ chain: Chain) {
+    /// - Parameter replies: What the chain does not answer itself.
+    static func start(_ chain: Chain, _ replies: CommandReplies) {
         var handle = pthread_t()
-        let context = Unmanaged.passRetained(Context(chain)).toOpaque()
+        let context = Unmanaged.passRetained(Context(chain, replies)).toOpaque()
         let result = pthread_create(
             &handle, nil,
             { context in
-                CommandReader.read(Unmanaged<Context>.fromOpaque(context!).takeRetainedValue().chain)
+                CommandReader.read(Unmanaged<Context>.fromOpaque(context!).takeRetainedValue())
                 return nil
             }, context)
         if result != 0 { Terminal.complain("--commands: no thread could be started: \(String(cString: strerror(result))).") }
     }
 
-    private static func read(_ chain: Chain) {
+    private static func read(_ context: Context) {
         var line: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 4096)
         var isTooLong = false
@@ -37,46 +42,45 @@ enum CommandReader {
                     continue
                 }
                 if isTooLong {
-                    refuse("the line is longer than 65536 bytes", "Send one command a line.")
+                    context.replies.refuse("the line is longer than 65536 bytes", "Send one command a line.")
                 } else if line.contains(where: { $0 != 32 && $0 != 9 && $0 != 13 }) {
-                    perform(line, chain)
+                    perform(line, context.chain, context.replies)
                 }
                 line.removeAll(keepingCapacity: true)
                 isTooLong = false
             }
         }
-        if !line.isEmpty, !isTooLong { perform(line, chain) }
+        if !line.isEmpty, !isTooLong { perform(line, context.chain, context.replies) }
     }
 
-    private static func perform(_ line: [UInt8], _ chain: Chain) {
+    private static func perform(_ line: [UInt8], _ chain: Chain, _ replies: CommandReplies) {
         let node: JSONNode
         do {
             node = try JSONReader.read(line, file: "command")
         } catch {
-            return refuse(String(describing: error), "")
+            return replies.refuse(String(describing: error), "")
+        }
+        guard let members = node.asObject else {
+            return replies.refuse("expected an object, found \(node.kindName)", "Write {\"stage\":\"…\",\"command\":\"…\"}.")
         }
         let tag = node["tag"]
         let known: Set<String> = ["stage", "command", "set", "tag", "arguments"]
-        if let odd = node.asObject?.first(where: { !known.contains($0.key) }) {
-            return refuse("'\(odd.key)' is no key of a command", "Use \"stage\", \"command\" or \"set\", \"arguments\", \"tag\".", tag)
+        if let odd = members.first(where: { !known.contains($0.key) }) {
+            return replies.refuse("'\(odd.key)' is no key of a command", "Use \"stage\", \"command\" or \"set\", \"arguments\", \"tag\".", tag)
         }
-        if node["command"]?.asString == "drain", node["stage"] == nil { return chain.drain() }
+        if node["command"]?.asString == "drain", node["stage"] == nil {
+            replies.acceptDrain(tag)
+            return chain.drain()
+        }
         guard let stage = node["stage"]?.asString else {
-            return refuse("'stage' is missing", "Write {\"stage\":\"…\",\"command\":\"…\"}.", tag)
+            return replies.refuse("'stage' is missing", "Write {\"stage\":\"…\",\"command\":\"…\"}.", tag)
         }
         if let command = node["command"]?.asString, node["set"] == nil {
             chain.send(stage: stage, command: command, arguments: node["arguments"] ?? [:], tag: tag)
         } else if let members = node["set"]?.asObject, node["command"] == nil {
             chain.set(stage: stage, options: members, tag: tag)
         } else {
-            refuse("neither 'command' nor 'set' is given as it should be", "Write \"command\": \"name\" or \"set\": { \"option\": value }.", tag)
+            replies.refuse("neither 'command' nor 'set' is given as it should be", "Write \"command\": \"name\" or \"set\": { \"option\": value }.", tag)
         }
-    }
-
-    private static func refuse(_ what: String, _ remedy: String, _ tag: JSONNode? = nil) {
-        var members: [(key: String, value: JSONNode)] = [("event", "command-answered"), ("ok", false)]
-        if let tag { members.append(("tag", tag)) }
-        members.append(("error", .string(remedy.isEmpty ? what : "\(what). \(remedy)")))
-        Terminal.say(JSONNode.object(members).text())
     }
 }

@@ -56,10 +56,10 @@ struct RunCommand: ParsableCommand {
         } catch {
             throw report(error)
         }
-        let session = RunSession(
-            chain: chain, display: RunDisplay(quiet: quiet, jsonEvents: events || commands, onlyAnswers: commands && !events),
-            seconds: seconds, statsPath: stats)
-        if commands { CommandReader.start(chain) }
+        let replies = commands ? CommandReplies() : nil
+        let display = RunDisplay(quiet: quiet, jsonEvents: events || commands, onlyAnswers: commands && !events, replies: replies)
+        let session = RunSession(chain: chain, display: display, seconds: seconds, statsPath: stats)
+        if let replies { CommandReader.start(chain, replies) }
         session.run()
     }
 

@@ -61,8 +61,9 @@ struct PlanText {
     private var poolBytes: Int { zip(plan.budget.pools, plan.poolFormats).reduce(0) { $0 + $1.0.size * $1.1.bufferBytes } }
 
     private var latency: String {
-        plan.worstLatency.map { "Worst added latency: \(Terminal.decimal($0 * 1000)) ms." }
-            ?? "Worst added latency: not known, a rate on the way is variable."
+        if let worst = plan.worstLatency { return "Worst added latency: \(Terminal.decimal(worst * 1000)) ms." }
+        return plan.stages.contains { $0.demand.isLive }
+            ? "Worst added latency: not known, a rate on the way is variable." : "No latency to speak of: no source is live."
     }
 
     // MARK: For programs

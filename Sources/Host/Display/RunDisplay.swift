@@ -8,6 +8,7 @@ final class RunDisplay {
     private let quiet: Bool
     private let jsonEvents: Bool
     private let onlyAnswers: Bool
+    private let replies: CommandReplies?
     private let isInteractive = Terminal.isInteractive
     private var start: Int64?
     private var lastShown: Int64 = 0
@@ -16,8 +17,11 @@ final class RunDisplay {
     /// Failures that were shown as an event `stage-failed` already.
     private var shownFailures: Set<String> = []
 
-    /// - Parameter onlyAnswers: Of the events only the answers to commands go to standard output.
-    init(quiet: Bool, jsonEvents: Bool, onlyAnswers: Bool) {
+    /// - Parameters:
+    ///   - onlyAnswers: Of the events only the answers to commands go to standard output.
+    ///   - replies: Answers to commands that never reach the chain.
+    init(quiet: Bool, jsonEvents: Bool, onlyAnswers: Bool, replies: CommandReplies?) {
+        self.replies = replies
         self.quiet = quiet
         self.jsonEvents = jsonEvents
         self.onlyAnswers = onlyAnswers
@@ -26,7 +30,7 @@ final class RunDisplay {
     /// Shows new events and, from time to time, the progress.
     func update(_ chain: Chain) {
         let (events, lost) = chain.takeEvents()
-        for event in events { show(event) }
+        for event in events + (replies?.take(chain) ?? []) { show(event) }
         if lost > 0 { complain("\(lost) events were lost: more came than could be written.") }
         guard chain.currentState == .streaming || chain.currentState == .draining else { return }
         let now = chain.clock.now()

@@ -1,10 +1,87 @@
 import FrameCore
 
-/// Being written.
+struct ConvertOptions: StageOptions {
+    @Option(help: "The pixel format to convert to.") var format = PixelFormat.i420
+
+    func validate() throws(OptionFault) {
+        guard format.bitDepth == 8 else {
+            throw OptionFault(
+                "format \(format.rawValue) can be converted from, not to",
+                remedy: "Use i420, nv12, yuyv, bgra, rgb24 or gray8.")
+        }
+    }
+}
+
+/// Converts between pixel formats; what the planner puts where two formats do not fit.
+///
+/// Size, time, orientation and metadata stay. Range and matrix are honoured: between formats of luma and chroma they stay as they are;
+/// RGB is made in full range; from RGB come luma and chroma in video range, BT.709 from 720 rows on and BT.601 below.
 final class Convert: Transform {
-    static let info = StageInfo(id: "convert", summary: "", input: .anyVideo, output: .anyVideo)
-    var options: NoOptions
-    init(options: NoOptions, context: StageContext) { self.options = options }
-    func negotiate(_ input: MediaFormat) throws -> MediaFormat { input }
-    func process(_ input: consuming Sample, _ output: Output) throws {}
+    static let info = StageInfo(
+        id: "convert", summary: "Converts between pixel formats.", input: .anyVideo,
+        output: .video(.i420, .nv12, .yuyv, .bgra, .rgb24, .gray8), isConverter: true)
+
+    var options: ConvertOptions
+    private var input: VideoFormat?
+    private var output: VideoFormat?
+    private var converter: PictureConverter?
+
+    /// [control thread] Opens nothing.
+    init(options: ConvertOptions, context: StageContext) { self.options = options }
+
+    private var isIdentity: Bool { input?.pixelFormat == options.format }
+
+    /// Where the format is right already, frames go on as they came.
+    var demand: StageDemand {
+        var demand = Self.declaredDemand
+        demand.outputBuffers = isIdentity ? .sameAsInput : .own
+        return demand
+    }
+
+    /// [control thread]
+    func negotiate(_ input: MediaFormat) throws -> MediaFormat {
+        guard let video = input.video else { throw FrameHostError(.broken, what: "convert was handed access units") }
+        self.input = video
+        output = Self.converted(video, to: options.format)
+        return .video(output!)
+    }
+
+    /// `format` in another pixel format, with the colour that the conversion makes.
+    static func converted(_ format: VideoFormat, to target: PixelFormat) -> VideoFormat {
+        guard format.pixelFormat != target else { return format }
+        var result = format
+        result.pixelFormat = target
+        if target.isRGB {
+            result.color.range = .full
+            result.color.matrix = 0
+            result.color.chromaSiting = 0
+        } else if format.pixelFormat.isRGB {
+            result.color.range = .video
+            result.color.matrix = format.height >= 720 ? 1 : 6
+            // Chroma is the mean of the pixels it stands for, so it lies in their middle.
+            result.color.chromaSiting = target == .i420 || target == .nv12 ? 2 : 0
+        } else if target == .gray8 {
+            result.color.chromaSiting = 0
+        }
+        return result
+    }
+
+    /// [control thread] Makes the scratch rows.
+    func start() {
+        guard let input, let output, !isIdentity else { return }
+        converter = PictureConverter(from: input, to: output)
+    }
+
+    /// [stage thread] One frame in, one out. Waits for a free buffer alone; allocates nothing.
+    func process(_ input: consuming Sample, _ output: Output) throws {
+        guard case .frame(let frame) = consume input else { throw FrameHostError(.broken, what: "convert was handed access units") }
+        guard let converter else { return try output.emit(frame) }
+        guard var converted = try output.makeFrame() else { return }
+        frame.withPicture { source in converted.withMutablePicture { converter.convert(source, into: $0) } }
+        converted.copyProperties(from: frame)
+        try output.emit(converted)
+    }
+
+    /// [stage thread]
+    func stop() { converter = nil }
 }

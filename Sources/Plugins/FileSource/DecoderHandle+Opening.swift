@@ -54,7 +54,8 @@ extension DecoderHandle {
         stream.pointee.codecpar.pointee.codec_type == AVMEDIA_TYPE_VIDEO && stream.pointee.disposition & AV_DISPOSITION_ATTACHED_PIC == 0
     }
 
-    static func otherTracks(_ container: UnsafeMutablePointer<AVFormatContext>, but chosen: UnsafeMutablePointer<AVStream>?) -> [OtherTrack] {
+    static func otherTracks(_ container: UnsafeMutablePointer<AVFormatContext>, but chosen: UnsafeMutablePointer<AVStream>?) -> [OtherTrack]
+    {
         var counts: [String: Int] = [:]
         var tracks: [OtherTrack] = []
         for index in 0..<Int(container.pointee.nb_streams) {

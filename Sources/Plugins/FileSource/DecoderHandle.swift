@@ -1,4 +1,5 @@
 import CAVFormat
+import CSWScale
 import FrameCore
 
 /// A track of a file that is not played.

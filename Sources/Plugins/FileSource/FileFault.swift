@@ -4,20 +4,23 @@ import FrameCore
 /// Why a file cannot be played, as sentences.
 enum FileFault {
     /// What is wrong with a path before any library looks at it; nil when it is a file that may be read.
-    static func ofPath(_ path: String, folder: String) -> FrameHostError? {
+    ///
+    /// - Parameter isRelative: It was written relative to the chain file's folder.
+    static func ofPath(_ path: String, isRelative: Bool) -> FrameHostError? {
         var status = stat()
         guard stat(path, &status) == 0 else {
             let code = errno
             guard code == ENOENT || code == ENOTDIR else { return unreadable(path, code) }
             return FrameHostError(
                 .unavailable, what: "'\(path)' does not exist",
-                remedy: path.hasPrefix("/") ? "Correct 'path'." : "Correct 'path'; it is meant from the folder '\(folder)'.")
+                remedy: isRelative ? "Correct 'path'; it is meant from the chain file's folder." : "Correct 'path'.")
         }
         switch status.st_mode & S_IFMT {
         case S_IFREG: break
         case S_IFDIR: return FrameHostError(.unavailable, what: "'\(path)' is a folder", remedy: "Name a file in it.")
         case S_IFCHR:
-            return FrameHostError(.unavailable, what: "'\(path)' is a device", remedy: "Use 'v4l2-source' for a camera; 'file-source' plays files.")
+            return FrameHostError(
+                .unavailable, what: "'\(path)' is a device", remedy: "Use 'v4l2-source' for a camera; 'file-source' plays files.")
         default: return FrameHostError(.unavailable, what: "'\(path)' is not a regular file", remedy: "Name a file.")
         }
         if access(path, R_OK) != 0 { return unreadable(path, errno) }
@@ -29,7 +32,8 @@ enum FileFault {
 
     static func unreadable(_ path: String, _ code: Int32) -> FrameHostError {
         FrameHostError(
-            .unavailable, what: "'\(path)' cannot be read: \(String(cString: strerror(code)))", remedy: "Give this user the right to read it.")
+            .unavailable, what: "'\(path)' cannot be read: \(String(cString: strerror(code)))",
+            remedy: "Give this user the right to read it.")
     }
 
     static func notMedia(_ path: String, cause: String) -> FrameHostError {

@@ -30,19 +30,21 @@ final class FileSource: Source {
 
     /// [control thread] Opens the file and looks at its tracks.
     func negotiate() throws -> MediaFormat {
-        if let fault = FileFault.ofPath(path, folder: context.folder) { throw fault }
+        if let fault = FileFault.ofPath(path, isRelative: !options.path.hasPrefix("/")) { throw fault }
         let file = try DecoderHandle(path: path)
         self.file = file
         format = file.format
-        timeline = FileTimeline(timeBase: file.format.timeBase, origin: file.origin, start: options.start, duration: options.duration)
+        timeline = FileTimeline(
+            timeBase: file.format.timeBase, origin: file.origin, start: options.start, duration: options.duration)
         return .video(file.format)
     }
 
     var demand: StageDemand {
         var demand = Self.declaredDemand
         guard let file, !options.loop else { return demand }
-        let rest = file.duration.map { MediaTime(nanoseconds: max($0.nanoseconds - MediaTime(seconds: options.start).nanoseconds, 0)) }
-        demand.expectedDuration = options.duration.map { limit in min(MediaTime(seconds: limit), rest ?? MediaTime(seconds: limit)) } ?? rest
+        let rest = file.duration.map { max($0 - MediaTime(seconds: options.start), .zero) }
+        let limit = options.duration.map { MediaTime(seconds: $0) }
+        demand.expectedDuration = if let rest, let limit { min(rest, limit) } else { rest ?? limit }
         if options.start == 0, options.duration == nil, let pictures = file.indexedPictures {
             demand.expectedItems = pictures
         } else if let length = demand.expectedDuration, !file.format.frameRate.isZero {
@@ -63,7 +65,8 @@ final class FileSource: Source {
         }
         if file.conversion.isConverted {
             context.post(
-                "pixels-converted", text: "the pictures are \(file.conversion.name) and are converted to \(file.conversion.target.rawValue)",
+                "pixels-converted",
+                text: "the pictures are \(file.conversion.name) and are converted to \(file.conversion.target.rawValue)",
                 details: ["from": .string(file.conversion.name), "to": .string(file.conversion.target.rawValue)])
         }
         if file.hasOddRotation {

@@ -1,4 +1,5 @@
 import CAVFormat
+import CSWScale
 import FrameCore
 
 /// How the pictures of a decoder become frames: as they are, or converted to I420 by libswscale.

@@ -108,6 +108,7 @@ final class Recorder: Sink {
         hasReportedOrientation = true
         context.post(
             "orientation-not-carried", level: .warning,
-            text: "from frame \(unit.sequenceNumber) on the pictures are to be shown \(unit.orientation); '\(path)' keeps saying \(orientation)")
+            text: "from frame \(unit.sequenceNumber) on the pictures are to be shown \(unit.orientation);"
+                + " '\(path)' keeps saying \(orientation)")
     }
 }

@@ -24,10 +24,10 @@ enum Container: String, CaseIterable {
 
     /// By the ending of a file's name, whatever its case.
     init?(path: String) {
+        let endings: [(String, Container)] = [(".mp4", .mp4), (".m4v", .mp4), (".mov", .mov), (".mkv", .mkv)]
         let name = path.lowercased()
-        if name.hasSuffix(".mp4") || name.hasSuffix(".m4v") { self = .mp4 } else if name.hasSuffix(".mov") { self = .mov } else if
-            name.hasSuffix(".mkv")
-        { self = .mkv } else { return nil }
+        guard let found = endings.first(where: { name.hasSuffix($0.0) }) else { return nil }
+        self = found.1
     }
 
     /// Whether a player turns the picture as the file says; libavformat writes no rotation to Matroska.

@@ -38,8 +38,9 @@ final class X264Encoder: Transform {
         }
         guard format.width % 2 == 0, format.height % 2 == 0 else {
             throw FrameHostError(
-                .invalidConfiguration, what: "H.264 with 4:2:0 colour has even sides only, and the picture is \(format.width)x\(format.height)",
-                remedy: "Put a 'crop-orient' with \"size\": \"\(format.width + format.width % 2)x\(format.height + format.height % 2)\" before it.")
+                .invalidConfiguration,
+                what: "H.264 with 4:2:0 colour has even sides only, and the picture is \(format.width)x\(format.height)",
+                remedy: "Put a 'crop-orient' with \"size\": \"\(PictureSize(format.width & ~1, format.height & ~1))\" before it.")
         }
         rate = RateControl(options, isLive: context.isLiveChain)
         isAdjustable = rate.isAdjustable
@@ -157,8 +158,8 @@ final class X264Encoder: Transform {
         hasReportedTime = true
         context.post(
             "time-not-rising", level: .warning,
-            text: "frame \(frame.sequenceNumber) has the time \(frame.pts.nanoseconds) ns, which is not one tick (\(ticks.timeBase) s) later"
-                + " than the frame before it. Frames like it are left out, counted as dropped 'byStage'.",
+            text: "frame \(frame.sequenceNumber) has the time \(frame.pts.nanoseconds) ns, which is not one tick (\(ticks.timeBase) s)"
+                + " later than the frame before it. Frames like it are left out, counted as dropped 'byStage'.",
             details: ["frame": .number(frame.sequenceNumber), "ptsNanoseconds": .number(frame.pts.nanoseconds)])
     }
 }

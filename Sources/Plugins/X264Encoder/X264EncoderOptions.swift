@@ -26,7 +26,9 @@ struct X264EncoderOptions: StageOptions {
     @Option(help: "The highest H.264 profile to use; without it what the other options need, at most high.")
     var profile: X264Profile? = nil
 
-    @Option(help: "Average bitrate; 4000 without it and without crf. Changes while running where a buffer holds the stream to it.", range: 64...300_000, unit: "kbit/s", live: true)
+    @Option(
+        help: "Average bitrate; 4000 without it and without crf. Changes while running where a buffer holds the stream to it.",
+        range: 64...300_000, unit: "kbit/s", live: true)
     var bitrateKbps: Int? = nil
 
     @Option(help: "Constant quality instead of a bitrate; lower is better, 23 is usual.", range: 0...51)
@@ -37,7 +39,8 @@ struct X264EncoderOptions: StageOptions {
         range: 64...600_000, unit: "kbit/s")
     var vbvMaxKbps: Int? = nil
 
-    @Option(help: "Size of the decoder's buffer; without it one second of the highest bitrate.", range: 16...1_200_000, unit: "kbit")
+    @Option(
+        help: "Size of the decoder's buffer; without it one second of the highest bitrate.", range: 16...1_200_000, unit: "kbit")
     var vbvBufferKbits: Int? = nil
 
     @Option(help: "Longest time from one keyframe to the next.", range: 0.01...600, unit: "s")

@@ -1,4 +1,4 @@
-// libavformat, libavcodec, libavutil, libswscale for Swift (Debian: libavformat-dev, libavcodec-dev, libavutil-dev, libswscale-dev).
+// libavformat, libavcodec, libavutil for Swift (Debian: libavformat-dev, libavcodec-dev, libavutil-dev).
 // Only what Swift's importer cannot do itself.
 #ifndef CAVFORMAT_H
 #define CAVFORMAT_H
@@ -9,7 +9,6 @@
 #include <libavutil/imgutils.h>
 #include <libavutil/opt.h>
 #include <libavutil/pixdesc.h>
-#include <libswscale/swscale.h>
 
 // Macros with casts or function-like macros in them are not imported.
 static const int64_t fh_av_no_pts = AV_NOPTS_VALUE;
@@ -24,14 +23,6 @@ static inline int fh_averror_errno(int code) { return code < 0 && code > -4096 ?
 static inline void fh_av_copy_plane(
     const AVFrame *picture, int plane, uint8_t *target, ptrdiff_t target_stride, ptrdiff_t row_bytes, int rows) {
     av_image_copy_plane(target, (int)target_stride, picture->data[plane], picture->linesize[plane], (int)row_bytes, rows);
-}
-
-// As above; and sws_scale takes arrays of planes. A whole picture to I420.
-static inline int fh_sws_to_i420(
-    struct SwsContext *scaler, const AVFrame *picture, uint8_t *y, int y_stride, uint8_t *u, int u_stride, uint8_t *v, int v_stride) {
-    uint8_t *const planes[4] = {y, u, v, 0};
-    const int strides[4] = {y_stride, u_stride, v_stride, 0};
-    return sws_scale(scaler, (const uint8_t *const *)picture->data, picture->linesize, 0, picture->height, planes, strides);
 }
 
 // From here until fh_av_log_end, libav's lines of errors and warnings are kept instead of printed, the last one winning, in the process's

@@ -48,13 +48,17 @@ struct ModelChecker {
             })
     }
 
-    /// - Parameter stopsEarly: Ends at the first stall.
+    /// - Parameters:
+    ///   - findsWaits: Explores every order of steps, so that ``Report/waited`` is complete; else only as many orders as it takes to find
+    ///     each stall.
+    ///   - stopsEarly: Ends at the first stall.
     /// - Throws: ``Failure/tooManyStates(_:)`` when there are more than `limit`: such a graph has not been checked.
-    func run(limit: Int = 2_000_000, stopsEarly: Bool = true) throws -> Report {
+    func run(limit: Int = 2_000_000, findsWaits: Bool = false, stopsEarly: Bool = true) throws -> Report {
         var report = Report()
         let moves = StateMoves(layout)
         let store = StateStore(stride: layout.byteCount)
         defer { store.free() }
+        let oneThread = layout.isOrderless && !findsWaits
         let keepsSteps = layout.canStopInPart
         var firstStep: [Int32] = []
         var targets: [Int32] = []
@@ -64,7 +68,7 @@ struct ModelChecker {
         while next < store.count {
             if keepsSteps { firstStep.append(Int32(targets.count)) }
             let before = report.steps
-            moves.expand(store[next])
+            moves.expand(store[next], oneThread: oneThread)
             for index in 0..<moves.count {
                 report.steps += 1
                 let (target, _) = store.insert(moves[index])

@@ -8,16 +8,21 @@ final class StateLayout {
     static let unitPool = 7
     static let mostTimes = 30
 
-    struct Queue {
+    final class Queue {
         var first = 0
         var capacity = 0
         /// Up to which time nothing more will come.
         var upTo = 0
         /// A `dropToKeyframe` link waits for the next keyframe.
         var skips = 0
+
+        init(first: Int, capacity: Int) {
+            self.first = first
+            self.capacity = capacity
+        }
     }
 
-    struct Node {
+    final class Node {
         var phase = 0
         /// Branches that have not got the item yet, a bit each.
         var mask = 0
@@ -60,13 +65,17 @@ final class StateLayout {
     private(set) var nodes: [Node] = []
     let nodesOfThread: [[Int]]
     /// Bytes that hold a lease.
-    private(set) var leases: [Int] = []
+    let leases: UnsafeMutableBufferPointer<Int>
     /// Bytes that hold a frame, a unit or a time.
-    private(set) var times: [Int] = []
-    private(set) var announcements: [Int] = []
+    let times: UnsafeMutableBufferPointer<Int>
+    /// Bytes that say up to which time nothing more will come.
+    let announcements: UnsafeMutableBufferPointer<Int>
     private(set) var byteCount = 0
     /// A link may drop, so joins are told of what is missing.
     let canLose: Bool
+    /// No step can take another thread's step away: every link waits, each queue and pool has one taker, and nobody looks whether others
+    /// hold a frame. Then the order in which threads move does not change where the chain can stop.
+    let isOrderless: Bool
     /// A part can stop while the rest goes on. Where every link waits and all hangs together, it soon stands still as a whole.
     let canStopInPart: Bool
 
@@ -80,13 +89,17 @@ final class StateLayout {
         nodesOfThread = topology.nodesOfThread
         canLose = graph.edges.indices.contains { graph.edges[$0].capacity > 0 && !topology.canBlock($0) }
         canStopInPart = canLose || topology.incoming.filter(\.isEmpty).count > 1
+        isOrderless = !canStopInPart && !graph.nodes.contains { $0.modifies }
+        var leases: [Int] = []
+        var times: [Int] = []
+        var announcements: [Int] = []
         var end = 0
         func reserve(_ count: Int) -> Int {
             defer { end += count }
             return end
         }
         for edge in graph.edges {
-            var queue = Queue(first: reserve(edge.capacity), capacity: edge.capacity)
+            let queue = Queue(first: reserve(edge.capacity), capacity: edge.capacity)
             leases += queue.first..<end
             times += queue.first..<end
             queue.upTo = reserve(1)
@@ -95,7 +108,7 @@ final class StateLayout {
             queues.append(queue)
         }
         for (index, node) in graph.nodes.enumerated() {
-            var entry = Node()
+            let entry = Node()
             entry.kind = node.kind
             entry.modifies = node.modifies
             entry.hold = topology.hold(index)
@@ -130,13 +143,28 @@ final class StateLayout {
             nodes.append(entry)
         }
         byteCount = (end + 7) / 8 * 8
+        self.leases = Self.fixed(leases)
+        self.times = Self.fixed(times)
+        self.announcements = Self.fixed(announcements)
+    }
+
+    deinit {
+        leases.deallocate()
+        times.deallocate()
+        announcements.deallocate()
+    }
+
+    private static func fixed(_ offsets: [Int]) -> UnsafeMutableBufferPointer<Int> {
+        let buffer = UnsafeMutableBufferPointer<Int>.allocate(capacity: offsets.count)
+        _ = buffer.initialize(from: offsets)
+        return buffer
     }
 
     /// Nothing has happened yet.
     func initial() -> UnsafeMutablePointer<UInt8> {
         let state = UnsafeMutablePointer<UInt8>.allocate(capacity: byteCount)
         state.initialize(repeating: 0, count: byteCount)
-        for offset in times + announcements { state[offset] = Self.none }
+        for offset in Array(times) + Array(announcements) { state[offset] = Self.none }
         for node in nodes where node.kind == .source { state[node.next] = UInt8(Self.unitPool << 5) }
         return state
     }

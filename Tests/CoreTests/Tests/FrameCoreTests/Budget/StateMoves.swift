@@ -23,6 +23,10 @@ final class StateMoves {
 
     private static let none = StateLayout.none
     private let layout: StateLayout
+    private let leases: UnsafeMutablePointer<Int>
+    private let leaseSlots: Int
+    private let times: UnsafeMutablePointer<Int>
+    private let timeSlots: Int
     private var scratch: [State] = []
     private var used = 0
     private var results: [(state: State, actor: UInt8)] = []
@@ -32,7 +36,13 @@ final class StateMoves {
     /// A state had more times than fit.
     private(set) var overflow = false
 
-    init(_ layout: StateLayout) { self.layout = layout }
+    init(_ layout: StateLayout) {
+        self.layout = layout
+        leases = layout.leases.baseAddress!
+        leaseSlots = layout.leases.count
+        times = layout.times.baseAddress!
+        timeSlots = layout.times.count
+    }
 
     deinit { for state in scratch { state.deallocate() } }
 
@@ -48,33 +58,41 @@ final class StateMoves {
     }
 
     /// Finds all steps from `state`; they stay valid until the next call.
-    func expand(_ state: State) {
+    ///
+    /// - Parameter oneThread: Only those of one thread that can move: enough to find every state in which nothing can, where no step can
+    ///   take another thread's step away (``StateLayout/isOrderless``).
+    func expand(_ state: State, oneThread: Bool) {
         used = 0
         results.removeAll(keepingCapacity: true)
         waited.removeAll(keepingCapacity: true)
-        for node in layout.nodes.indices {
-            let entry = layout.nodes[node]
-            actor = UInt8(entry.thread)
-            switch Phase(rawValue: state[entry.phase])! {
-            case .idle:
-                guard entry.caller == nil, isIdle(thread: entry.thread, state) else { continue }
-                if entry.kind == .source {
-                    lease(state, node)
-                } else if entry.isJoin {
-                    takeAll(state, node)
-                } else {
-                    for (input, edge) in entry.inputs.enumerated() where state[layout.queues[edge].first] != Self.none {
-                        let next = copy(state)
-                        next[entry.hand + input] = pop(next, edge)
-                        enter(next, node)
-                    }
+        for thread in layout.nodesOfThread.indices.reversed() {
+            actor = UInt8(thread)
+            for node in layout.nodesOfThread[thread] { expand(state, node: node) }
+            if oneThread, !results.isEmpty { return }
+        }
+    }
+
+    private func expand(_ state: State, node: Int) {
+        let entry = layout.nodes[node]
+        switch Phase(rawValue: state[entry.phase])! {
+        case .idle:
+            guard entry.caller == nil, isIdle(thread: entry.thread, state) else { return }
+            if entry.kind == .source {
+                lease(state, node)
+            } else if entry.isJoin {
+                takeAll(state, node)
+            } else {
+                for (input, edge) in entry.inputs.enumerated() where state[layout.queues[edge].first] != Self.none {
+                    let next = copy(state)
+                    next[entry.hand + input] = pop(next, edge)
+                    enter(next, node)
                 }
-            case .writable: makeWritable(state, node)
-            case .lease: lease(state, node)
-            case .push: push(state, node)
-            case .busy: endCall(copy(state), node)
-            case .callee: continue
             }
+        case .writable: makeWritable(state, node)
+        case .lease: lease(state, node)
+        case .push: push(state, node)
+        case .busy: endCall(copy(state), node)
+        case .callee: return
         }
     }
 
@@ -103,18 +121,27 @@ final class StateMoves {
     // MARK: Pools
 
     private func freeBuffers(_ state: State, _ pool: Int) -> Int {
+        let offsets = leases
+        let count = leaseSlots
+        let wanted = UInt8(pool)
         var used: UInt32 = 0
-        for offset in layout.leases {
-            let item = state[offset]
-            if Int(item >> 5) == pool { used |= 1 << UInt32(item & 31) }
+        var index = 0
+        while index < count {
+            let item = state[offsets[index]]
+            if item &>> 5 == wanted { used |= 1 &<< UInt32(item & 31) }
+            index &+= 1
         }
         return layout.pools[pool].size - used.nonzeroBitCount
     }
 
     private func leaseCount(_ state: State, _ item: UInt8) -> Int {
-        var count = 0
-        for offset in layout.leases where state[offset] == item { count += 1 }
-        return count
+        var found = 0
+        var index = 0
+        while index < leaseSlots {
+            if state[leases[index]] == item { found &+= 1 }
+            index &+= 1
+        }
+        return found
     }
 
     /// A source gives its next frame, or an allocator answers with a frame of its own: both need a buffer.
@@ -375,26 +402,29 @@ final class StateMoves {
         state[queue.upTo] = UInt8(StateLayout.unitPool << 5) | (item & 31)
     }
 
-    /// Idle threads tell those behind them what will not come.
+    /// Idle threads tell those behind them what will not come; a join that waits tells what none of its inputs has.
     private func announce(_ state: State) {
         for thread in layout.nodesOfThread.indices {
             let nodes = layout.nodesOfThread[thread]
             let head = layout.nodes[nodes[0]]
             guard !head.inputs.isEmpty, isIdle(thread: thread, state) else { continue }
-            var upTo = Self.none
-            for (index, edge) in head.inputs.enumerated() {
-                let queue = layout.queues[edge]
-                let known = state[queue.first] == Self.none ? state[queue.upTo] : Self.none
-                upTo = known == Self.none ? Self.none : index == 0 ? known : min(upTo, known)
-                if upTo == Self.none { break }
-            }
-            guard upTo != Self.none else { continue }
             guard nodes.allSatisfy({ layout.nodes[$0].insideCount == 0 || state[layout.nodes[$0].inside] == Self.none }) else { continue }
-            for edge in layout.nodes[nodes[nodes.count - 1]].outputs {
-                let known = state[layout.queues[edge].upTo]
-                if known == Self.none || known < upTo { state[layout.queues[edge].upTo] = upTo }
+            var known = 32
+            for edge in head.inputs { known = min(known, emptyUpTo(state, edge, besidesQueue: false)) }
+            if !head.isJoin, head.inputs.contains(where: { state[layout.queues[$0].first] != Self.none }) { continue }
+            guard known >= 0 else { continue }
+            for edge in layout.nodes[nodes[nodes.count - 1]].outputs where emptyUpTo(state, edge, besidesQueue: true) < known {
+                state[layout.queues[edge].upTo] = UInt8(StateLayout.unitPool << 5) | UInt8(known)
             }
         }
+    }
+
+    /// Up to which time nothing is in a queue or will come to it; −1 when nothing is known.
+    private func emptyUpTo(_ state: State, _ edge: Int, besidesQueue: Bool) -> Int {
+        let head = state[layout.queues[edge].first]
+        if head != Self.none, !besidesQueue { return Int(head & 31) - 1 }
+        let upTo = state[layout.queues[edge].upTo]
+        return upTo == Self.none ? -1 : Int(upTo & 31)
     }
 
     // MARK: Lists of frames
@@ -433,10 +463,14 @@ final class StateMoves {
 
     /// Only the order of the times matters: they become 0, 1, 2 …
     private func renumber(_ state: State) {
+        let offsets = times
+        let count = timeSlots
         var present: UInt32 = 0
-        for offset in layout.times {
-            let item = state[offset]
-            if item != Self.none { present |= 1 << UInt32(item & 31) }
+        var index = 0
+        while index < count {
+            let item = state[offsets[index]]
+            if item != 0xFF { present |= 1 &<< UInt32(item & 31) }
+            index &+= 1
         }
         let distinct = present.nonzeroBitCount
         if distinct > StateLayout.mostTimes { overflow = true }
@@ -448,12 +482,16 @@ final class StateMoves {
                 state[offset] = rank == 0 ? Self.none : UInt8(StateLayout.unitPool << 5) | UInt8(rank - 1)
             }
         }
-        guard present != (1 << UInt32(distinct)) - 1 else { return }
-        for offset in layout.times {
+        guard present & (present &+ 1) != 0 else { return }
+        index = 0
+        while index < count {
+            let offset = offsets[index]
             let item = state[offset]
-            guard item != Self.none else { continue }
-            let earlier = present & ((1 << UInt32(item & 31)) - 1)
-            state[offset] = item & 0xE0 | UInt8(earlier.nonzeroBitCount)
+            if item != 0xFF {
+                let earlier = present & ((1 &<< UInt32(item & 31)) &- 1)
+                state[offset] = item & 0xE0 | UInt8(truncatingIfNeeded: earlier.nonzeroBitCount)
+            }
+            index &+= 1
         }
     }
 }

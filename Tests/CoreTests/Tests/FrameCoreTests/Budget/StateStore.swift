@@ -4,6 +4,7 @@ import Glibc
 final class StateStore {
     let stride: Int
     private(set) var count = 0
+    private let wordCount: Int
     private var capacity = 1 << 12
     private var bytes: UnsafeMutablePointer<UInt8>
     /// Open addressing; −1 is empty.
@@ -12,6 +13,7 @@ final class StateStore {
 
     init(stride: Int) {
         self.stride = stride
+        wordCount = stride / 8
         bytes = .allocate(capacity: capacity * stride)
         table = .allocate(capacity: mask + 1)
         table.initialize(repeating: -1, count: mask + 1)
@@ -42,13 +44,13 @@ final class StateStore {
 
     /// `stride` is a multiple of 8.
     private func hash(_ state: UnsafeMutablePointer<UInt8>) -> Int {
+        let words = UnsafeMutableRawPointer(state).assumingMemoryBound(to: UInt64.self)
         var value: UInt64 = 0x9E37_79B9_7F4A_7C15
-        var offset = 0
-        let raw = UnsafeRawPointer(state)
-        while offset < stride {
-            value = (value ^ raw.loadUnaligned(fromByteOffset: offset, as: UInt64.self)) &* 0xFF51_AFD7_ED55_8CCD
-            value ^= value >> 32
-            offset += 8
+        var index = 0
+        while index < wordCount {
+            value = (value ^ words[index]) &* 0xFF51_AFD7_ED55_8CCD
+            value ^= value &>> 32
+            index &+= 1
         }
         return Int(truncatingIfNeeded: value & 0x7FFF_FFFF_FFFF_FFFF)
     }

@@ -1,0 +1,46 @@
+import FrameCore
+
+/// Converts pictures of one format into another, by libyuv's direct conversions or two or three of them in a row.
+///
+/// Where several are needed the picture is taken in bands of 16 rows, so that what lies between stays in the processor's cache and
+/// needs memory for a band alone.
+final class PictureConverter {
+    static let bandRows = 16
+
+    private let kernels: YUVKernels
+    private let height: Int
+    /// Formats between source and target; empty where one conversion does it.
+    private let between: [ScratchPicture]
+
+    init(from source: VideoFormat, to target: VideoFormat) {
+        kernels = YUVKernels(from: source, to: target)
+        height = source.height
+        between = Self.between(source.pixelFormat, target.pixelFormat).map {
+            ScratchPicture($0, width: source.width, height: Self.bandRows)
+        }
+    }
+
+    /// The formats to go through where libyuv has no direct conversion.
+    static func between(_ source: PixelFormat, _ target: PixelFormat) -> [PixelFormat] {
+        switch (source, target) {
+        case (.nv12, .yuyv), (.gray8, .yuyv), (.i010, .nv12), (.i010, .yuyv): [.i420]
+        case (.p010, .i420): [.nv12]
+        case (.p010, .yuyv): [.nv12, .i420]
+        default: []
+        }
+    }
+
+    func convert(_ source: Picture, into target: Picture) {
+        guard !between.isEmpty else { return kernels.convert(source, into: target) }
+        for top in stride(from: 0, to: height, by: Self.bandRows) {
+            let rows = min(Self.bandRows, height - top)
+            var band = source.part(x: 0, y: top, width: source.width, height: rows)
+            for scratch in between {
+                let next = scratch.picture.part(x: 0, y: 0, width: source.width, height: rows)
+                kernels.convert(band, into: next)
+                band = next
+            }
+            kernels.convert(band, into: target.part(x: 0, y: top, width: source.width, height: rows))
+        }
+    }
+}

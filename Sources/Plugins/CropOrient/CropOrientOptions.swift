@@ -1,0 +1,93 @@
+import FrameCore
+
+struct CropOrientOptions: StageOptions {
+    @Option(help: "Part of the upright picture to keep: size and place of its top left corner, or a size alone for the middle.", unit: "px")
+    var crop: CropRectangle? = nil
+    @Option(help: "Shape of the result, width to height as shown; how it is reached is said by fit.") var aspect: AspectRatio? = nil
+    @Option(help: "Turns the picture clockwise, after crop.", unit: "degrees") var rotate = Rotation.none
+    @Option(help: "Mirrors left to right, after rotate.") var mirror = false
+    @Option(help: "Size of the result; without it, pixels are not scaled.", unit: "px") var size: PictureSize? = nil
+    @Option(help: "How the picture gets the shape of size or aspect: fill cuts its middle out, contain adds bars, stretch distorts.")
+    var fit = Fit.fill
+    @Option(help: "Colour of the bars of contain.") var color = RGBColor(red: 0, green: 0, blue: 0)
+
+    func validate() throws(OptionFault) {
+        guard let aspect, let size else { return }
+        let wanted = Double(aspect.width) / Double(aspect.height)
+        let given = Double(size.width) / Double(size.height)
+        // A size in whole pixels cannot have every shape exactly.
+        guard abs(wanted / given - 1) > 0.02 else { return }
+        throw OptionFault(
+            "aspect \(aspect) and size \(size) are two different shapes",
+            remedy: "Leave aspect out: size says the shape too; or use crop to cut first.")
+    }
+}
+
+/// How a picture of one shape gets into a frame of another.
+enum Fit: String, OptionChoice { case fill, contain, stretch }
+
+/// Quarter turns clockwise, written in degrees: 0, 90, 180 or 270.
+enum Rotation: Int, OptionValue, CaseIterable {
+    case none = 0
+    case right = 90
+    case around = 180
+    case left = 270
+
+    var quarterTurns: Int { rawValue / 90 }
+
+    static func decodeOption(_ node: JSONNode) throws(OptionFault) -> Rotation {
+        guard let degrees = node.asInt, let rotation = Rotation(rawValue: degrees) else {
+            throw OptionFault("\(node.text()) is not a quarter turn", remedy: "Use 0, 90, 180 or 270.")
+        }
+        return rotation
+    }
+    var optionJSON: JSONNode { .number(rawValue) }
+    static var optionTypeName: String { "0, 90, 180, 270" }
+    static var optionSchema: JSONNode { ["enum": [0, 90, 180, 270]] }
+}
+
+/// Width to height, written `"9:16"`.
+struct AspectRatio: OptionValue, Hashable, CustomStringConvertible {
+    var width: Int
+    var height: Int
+
+    var description: String { "\(width):\(height)" }
+
+    static func decodeOption(_ node: JSONNode) throws(OptionFault) -> AspectRatio {
+        let parts = node.asString?.split(separator: ":", omittingEmptySubsequences: false).map { Int($0) } ?? []
+        guard parts.count == 2, let width = parts[0], let height = parts[1], (1...10_000).contains(width), (1...10_000).contains(height)
+        else { throw OptionFault("\(node.text()) is not an aspect ratio", remedy: "Write it as \"9:16\", each part 1...10000.") }
+        return AspectRatio(width: width, height: height)
+    }
+    var optionJSON: JSONNode { .string(description) }
+    static var optionTypeName: String { "aspect ratio" }
+    static var optionSchema: JSONNode { ["type": "string", "pattern": "^[1-9][0-9]{0,4}:[1-9][0-9]{0,4}$"] }
+}
+
+/// A part of a picture, written as X11 and ImageMagick write it: `"640x480+320+120"`, or `"640x480"` for the middle.
+struct CropRectangle: OptionValue, Hashable, CustomStringConvertible {
+    var size: PictureSize
+    /// Top left corner; nil for the middle.
+    var origin: (x: Int, y: Int)?
+
+    var description: String { origin.map { "\(size)+\($0.x)+\($0.y)" } ?? size.description }
+
+    static func == (a: CropRectangle, b: CropRectangle) -> Bool { a.description == b.description }
+    func hash(into hasher: inout Hasher) { hasher.combine(description) }
+
+    static func decodeOption(_ node: JSONNode) throws(OptionFault) -> CropRectangle {
+        let fault = OptionFault(
+            "\(node.text()) is not a part of a picture",
+            remedy: "Write it as \"640x480+320+120\" (width x height + left + top), or as \"640x480\" for the middle.")
+        let parts = node.asString?.split(separator: "+", omittingEmptySubsequences: false) ?? []
+        guard parts.count == 1 || parts.count == 3 else { throw fault }
+        let numbers = parts.dropFirst().map { Int($0) }
+        guard numbers.allSatisfy({ $0.map { (0...PictureSize.range.upperBound).contains($0) } ?? false }) else { throw fault }
+        let size: PictureSize
+        do { size = try PictureSize.decodeOption(.string(String(parts[0]))) } catch { throw fault }
+        return CropRectangle(size: size, origin: numbers.count == 2 ? (numbers[0]!, numbers[1]!) : nil)
+    }
+    var optionJSON: JSONNode { .string(description) }
+    static var optionTypeName: String { "part of a picture" }
+    static var optionSchema: JSONNode { ["type": "string", "pattern": "^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}([+][0-9]{1,5}[+][0-9]{1,5})?$"] }
+}

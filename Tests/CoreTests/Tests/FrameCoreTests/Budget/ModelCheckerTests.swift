@@ -1,0 +1,298 @@
+import Foundation
+import Testing
+
+@testable import FrameCore
+
+/// The budget rules against every state of small chains. docs/design/001-budgets.md says what is proved and what was counted.
+///
+/// A normal run takes an even sample of each family; with `FRAMEHOST_SOAK=1` it takes all that fit, which lasts for hours.
+@Suite struct ModelCheckerTests {
+    static let isSoak = ProcessInfo.processInfo.environment["FRAMEHOST_SOAK"] == "1"
+    /// Graphs of a family, random graphs, and states of a graph in a normal run.
+    static let sample = 60
+    static let randomGraphs: UInt64 = 500
+    static let limit = isSoak ? 200_000 : 3_000
+
+    // MARK: The checker itself
+
+    /// `budget-model/mc.py`: trees of stages that keep any frames they saw.
+    @Test func findsThatTreesStopBelowOneMoreThanAllTheyHold() throws {
+        let trees: [[[(places: Int, hold: Int)]]] = [
+            [[(1, 1)], [(1, 0)]], [[(1, 1)], [(1, 1)]], [[(2, 1)], [(1, 2)]], [[(1, 1), (1, 1)]], [[(1, 0), (1, 1)], [(1, 1)]],
+            [[(1, 2)], [(2, 0)]], [[(1, 1), (1, 0)], [(1, 1)]],
+        ]
+        for tree in trees {
+            let graph = Self.tree(tree)
+            let held = tree.joined().reduce(0) { $0 + $1.hold }
+            #expect(try Self.stalls(graph, [held + 1]) == false, "\(graph.brief)")
+            #expect(try Self.stalls(graph, [held]), "\(graph.brief)")
+        }
+    }
+
+    /// `budget-model/dj.py` and `order.py`: a fork that offers to every branch with room needs a queue as long as the delay, not longer.
+    @Test(arguments: [1, 2, 4, 6]) func findsThatAJoinNeedsAQueueAsLongAsTheDelay(delay: Int) throws {
+        for places in max(1, delay - 1)...delay + 1 {
+            let graph = Self.diamond(Self.node(.encoder, delay: delay), places: places)
+            #expect(try Self.stalls(graph, [delay + 6]) == (places < delay), "\(graph.brief)")
+            guard places >= delay else { continue }
+            #expect(try Self.stalls(graph, [delay + 1]) == false, "\(graph.brief)")
+            #expect(try Self.stalls(graph, [delay]), "\(graph.brief)")
+        }
+    }
+
+    /// `budget-model/mc2.py`: copies from a pool of their own.
+    @Test func findsHowManyCopiesAWriterNeeds() throws {
+        for (sharerHolds, copies) in [(1, 2), (0, 0)] {
+            var graph = Self.tree([[(1, 0), (1, 1)], [(1, sharerHolds)]])
+            graph.nodes[1].modifies = true
+            let pool = ModelChecker.Pool(allocator: 0, isCopyPool: false, size: 2 + sharerHolds)
+            for size in 0...2 {
+                let copyPool = ModelChecker.Pool(allocator: 1, isCopyPool: true, size: size)
+                let report = try ModelChecker(graph, pools: [pool, copyPool]).run()
+                #expect((report.stall != nil) == (size < copies), "\(graph.brief), \(size) copies")
+            }
+        }
+    }
+
+    @Test func callsAGraphThatIsTooLargeUnchecked() throws {
+        let checker = try ModelChecker(BudgetPlan(Self.tree([[(2, 1)], [(2, 1)]])))
+        #expect(throws: ModelChecker.Failure.tooManyStates(100)) { try checker.run(limit: 100, findsWaits: true) }
+    }
+
+    /// Where every link waits the checker follows one order of steps only: it must see the same stalls as with all orders.
+    @Test func seesTheSameStallsInOneOrderOfSteps() throws {
+        var compared = 0
+        for family in SmallGraphs.waiting {
+            for graph in family.sample(Self.isSoak ? 500 : 12) {
+                let plan = BudgetPlan(graph)
+                for less in 0...1 {
+                    let checker = try ModelChecker(plan, sizes: plan.pools.map { $0.min - less })
+                    guard let all = try? checker.run(limit: Self.limit, findsWaits: true) else { continue }
+                    #expect(try (checker.run(limit: Self.limit).stall != nil) == (all.stall != nil), "\(graph.brief) − \(less)")
+                    compared += 1
+                }
+            }
+        }
+        #expect(compared > 100)
+    }
+
+    // MARK: The rules
+
+    /// Nothing the plan accepts ever stops, nothing waits at `need`, and what it refuses stops.
+    @Test(arguments: SmallGraphs.waiting) func holdsWhereEveryLinkWaits(family: SmallGraphs.Family) {
+        let (verdict, unchecked) = Self.verdict(of: family.sample(Self.isSoak ? 4_000 : Self.sample))
+        Self.report(family.name, verdict, unchecked)
+        #expect(verdict.faults.isEmpty, "\(verdict.faults.joined(separator: "\n"))")
+        #expect(verdict.stallingGraphs == verdict.refusedGraphs)
+        #expect(verdict.stallingQueues == verdict.raisedQueues)
+        #expect(verdict.stallingSizes * 100 >= verdict.refusedSizes * 97, "\(verdict.cautious.joined(separator: "\n"))")
+        #expect(verdict.checks > 20)
+    }
+
+    @Test(arguments: SmallGraphs.dropping) func holdsWhereLinksDropAndStagesWrite(family: SmallGraphs.Family) {
+        let (verdict, unchecked) = Self.verdict(of: family.sample(Self.isSoak ? 4_000 : Self.sample))
+        Self.report(family.name, verdict, unchecked)
+        #expect(verdict.faults.isEmpty, "\(verdict.faults.joined(separator: "\n"))")
+        #expect(verdict.stallingGraphs == verdict.refusedGraphs)
+        // Safe, not exact: see "Where it is cautious" in the design page.
+        #expect(verdict.stallingSizes * 100 >= verdict.refusedSizes * 70, "\(verdict.cautious.joined(separator: "\n"))")
+        #expect(verdict.checks > 20)
+    }
+
+    @Test func holdsForRandomSmallGraphs() {
+        let seeds = UInt64(0)..<(Self.isSoak ? 20_000 : Self.randomGraphs)
+        let (verdict, unchecked) = Self.verdict(of: seeds.map { GraphGenerator.make(seed: $0, .small) })
+        Self.report("random", verdict, unchecked)
+        #expect(verdict.faults.isEmpty, "\(verdict.faults.joined(separator: "\n"))")
+        #expect(verdict.stallingGraphs * 100 >= verdict.refusedGraphs * 98, "\(verdict.cautious.joined(separator: "\n"))")
+        #expect(verdict.stallingSizes * 100 >= verdict.refusedSizes * 95, "\(verdict.cautious.joined(separator: "\n"))")
+        #expect(unchecked < seeds.count / 2)
+    }
+
+    // MARK: Each term of the rules is needed
+
+    /// One rule lowered by one, and a chain that the lowered rules accept and that stops.
+    struct Mutation: CustomTestStringConvertible {
+        var name: String
+        var lower: @Sendable (inout BudgetRules) -> Void
+        var graph: BudgetGraph
+
+        var testDescription: String { "\(name): \(graph.brief)" }
+    }
+
+    static let mutations: [Mutation] = [
+        Mutation(name: "base", lower: { $0.base = -1 }, graph: tree([[(1, 0)]])),
+        Mutation(name: "base, allocator", lower: { $0.base = -1 }, graph: row(node(.allocator))),
+        Mutation(name: "floor", lower: { $0.floor = -1 }, graph: tree([[(1, 0)]], floor: 2)),
+        Mutation(name: "hold", lower: { $0.hold = -1 }, graph: tree([[(1, 1)], [(1, 1)]])),
+        Mutation(name: "hold, allocator", lower: { $0.hold = -1 }, graph: row(node(.allocator, hold: 1), sinkHold: 1)),
+        Mutation(name: "hold, delay", lower: { $0.hold = -1 }, graph: row(node(.passThrough, hold: 2, delay: 2))),
+        Mutation(name: "hold, join", lower: { $0.hold = -1 }, graph: diamond(node(.encoder), places: 1, joinHold: 1)),
+        Mutation(name: "join", lower: { $0.join = -1 }, graph: diamond(node(.encoder, delay: 2), places: 2)),
+        Mutation(name: "join, frames kept otherwise", lower: { $0.join = -1 }, graph: diamond(node(.allocator, hold: 2, delay: 2), places: 2)),
+        Mutation(name: "join of three", lower: { $0.join = -1 }, graph: threeWay(node(.encoder, delay: 2), node(.allocator), places: 2)),
+        Mutation(name: "copy", lower: { $0.copy = -1 }, graph: writer(sinkHold: 1, sharerHolds: 1)),
+        Mutation(name: "copy, join", lower: { $0.copy = -1 }, graph: diamond(node(.passThrough, modifies: true), places: 1)),
+        Mutation(name: "capacity", lower: { $0.capacity = -1 }, graph: diamond(node(.encoder, delay: 2), places: 1)),
+        Mutation(name: "capacity of three", lower: { $0.capacity = -1 }, graph: threeWay(node(.encoder, delay: 3), node(.allocator), places: 1)),
+        Mutation(
+            name: "capacity of two forks and joins", lower: { $0.capacity = -1 },
+            graph: crossed(node(.encoder, delay: 4), places: 1)),
+        Mutation(name: "drops before a delay", lower: { $0.gaps = -1 }, graph: diamond(node(.encoder, delay: 1), places: 1, policy: .latest)),
+        Mutation(
+            name: "drops before a delay, longer queue", lower: { $0.gaps = -1 },
+            graph: diamond(node(.encoder, delay: 2), places: 2, policy: .dropNewest, dropPlaces: 2)),
+        Mutation(name: "drops before a delay, pool", lower: { $0.gaps = -1 }, graph: diamond(node(.encoder, delay: 1), places: 2, isLive: true)),
+        Mutation(name: "sharers that wait", lower: { $0.sharers = -1 }, graph: diamond(node(.passThrough, modifies: true), places: 1)),
+        Mutation(name: "two writers that wait", lower: { $0.sharers = -1 }, graph: twoWriters()),
+        Mutation(name: "sharers that keep", lower: { $0.sharers = -2 }, graph: writer(sinkHold: 0, sharerHolds: 1)),
+        Mutation(name: "a decoder's references", lower: { $0.sharers = -2 }, graph: row(node(.passThrough, modifies: true), floor: 1)),
+    ]
+
+    @Test(arguments: mutations) func stopsWhenATermIsLowered(mutation: Mutation) throws {
+        var rules = BudgetRules.standard
+        mutation.lower(&rules)
+        let lowered = BudgetPlan(mutation.graph, rules: rules)
+        #expect(lowered.faults.isEmpty)
+        #expect(try ModelChecker(lowered, sizes: lowered.pools.map(\.min)).run().stall != nil, "\(lowered.graph.brief)")
+        let plan = BudgetPlan(mutation.graph)
+        guard plan.faults.isEmpty else { return }
+        #expect(try ModelChecker(plan, sizes: plan.pools.map(\.min)).run().stall == nil, "\(plan.graph.brief)")
+    }
+
+    @Test func waitsWhenNeedIsLowered() throws {
+        var rules = BudgetRules.standard
+        rules.need = -1
+        for graph in [Self.tree([[(2, 1)]]), Self.row(Self.node(.allocator, hold: 1)), Self.row(Self.node(.passThrough, hold: 1, delay: 1))] {
+            #expect(try ModelChecker(BudgetPlan(graph)).run(findsWaits: true).waited.isEmpty, "\(graph.brief)")
+            #expect(try ModelChecker(BudgetPlan(graph, rules: rules)).run(findsWaits: true).waited.isEmpty == false, "\(graph.brief)")
+        }
+    }
+
+    @Test func refusesWhatNoQueueCanMend() {
+        let plan = BudgetPlan(Self.diamond(Self.node(.encoder, delay: 1), places: 1, policy: .latest))
+        #expect(plan.faults == [.dropsBeforeDelay(edge: 0, fork: 0, join: 2)])
+    }
+
+    @Test func refusesAFixedQueueThatIsTooShortAndRaisesOthers() {
+        var graph = Self.diamond(Self.node(.encoder, delay: 4), places: 2)
+        #expect(BudgetPlan(graph).raised == [.init(edge: 2, from: 2, to: 4, join: 2, fork: 0)])
+        graph.edges[2].isFixed = true
+        #expect(BudgetPlan(graph).faults == [.queueTooShort(edge: 2, capacity: 2, required: 4, fork: 0, join: 2)])
+    }
+
+    @Test func refusesAPoolBelowMin() {
+        let graph = Self.tree([[(1, 1)], [(1, 1)]])
+        #expect(BudgetPlan(graph, sizes: [0: 2]).faults == [.poolTooSmall(allocator: 0, isCopyPool: false, size: 2, min: 3)])
+        #expect(BudgetPlan(graph, sizes: [0: 3]).faults.isEmpty)
+    }
+
+    // MARK: Helpers
+
+    private static func verdict(of graphs: [BudgetGraph]) -> (verdict: BudgetVerdict, unchecked: Int) {
+        var verdict = BudgetVerdict()
+        var unchecked = 0
+        for graph in graphs {
+            do { verdict += try BudgetVerdict(graph, limit: limit, findsNeed: isSoak) } catch { unchecked += 1 }
+        }
+        return (verdict, unchecked)
+    }
+
+    private static func report(_ name: String, _ verdict: BudgetVerdict, _ unchecked: Int) {
+        print("\(name): \(verdict.text); too large: \(unchecked)")
+    }
+
+    private static func stalls(_ graph: BudgetGraph, _ sizes: [Int]) throws -> Bool {
+        let pools = sizes.enumerated().map { ModelChecker.Pool(allocator: $0, isCopyPool: false, size: $1) }
+        return try ModelChecker(graph, pools: pools).run().stall != nil
+    }
+
+    static func node(
+        _ kind: BudgetGraph.Kind, hold: Int = 0, delay: Int = 0, floor: Int = 0, modifies: Bool = false, isJoin: Bool = false,
+        isLive: Bool = false
+    ) -> BudgetGraph.Node {
+        var node = BudgetGraph.Node("\(kind)", kind)
+        node.hold = hold
+        node.delay = delay
+        node.floor = floor
+        node.modifies = modifies
+        node.isJoin = isJoin
+        node.isLive = isLive
+        return node
+    }
+
+    private static func link(
+        _ nodes: [BudgetGraph.Node], _ from: Int, _ to: Int, _ capacity: Int, _ policy: DropPolicy = .wait
+    ) -> BudgetGraph.Edge {
+        .init(from, to, capacity: capacity, policy: policy, carriesUnits: nodes[from].kind == .encoder)
+    }
+
+    /// A source and branches of stages with a queue before each.
+    static func tree(_ branches: [[(places: Int, hold: Int)]], floor: Int = 0) -> BudgetGraph {
+        var graph = BudgetGraph(nodes: [node(.source, floor: floor)], edges: [])
+        for branch in branches {
+            var from = 0
+            for (index, stage) in branch.enumerated() {
+                graph.nodes.append(node(index == branch.count - 1 ? .sink : .passThrough, hold: stage.hold))
+                graph.edges.append(.init(from, graph.nodes.count - 1, capacity: stage.places))
+                from = graph.nodes.count - 1
+            }
+        }
+        return graph
+    }
+
+    static func row(_ middle: BudgetGraph.Node, floor: Int = 0, sinkHold: Int = 0) -> BudgetGraph {
+        let nodes = [node(.source, floor: floor), middle, node(.sink, hold: sinkHold)]
+        return BudgetGraph(nodes: nodes, edges: [link(nodes, 0, 1, 1), link(nodes, 1, 2, 1)])
+    }
+
+    /// source → slow → join, source → join.
+    static func diamond(
+        _ slow: BudgetGraph.Node, places: Int, policy: DropPolicy = .wait, dropPlaces: Int = 1, joinHold: Int = 0, isLive: Bool = false
+    ) -> BudgetGraph {
+        let nodes = [node(.source, isLive: isLive), slow, node(.sink, hold: joinHold, isJoin: true)]
+        return BudgetGraph(
+            nodes: nodes, edges: [link(nodes, 0, 1, dropPlaces, policy), link(nodes, 1, 2, 1), link(nodes, 0, 2, places)])
+    }
+
+    /// source → a → join, source → b → join, source → join.
+    static func threeWay(_ a: BudgetGraph.Node, _ b: BudgetGraph.Node, places: Int) -> BudgetGraph {
+        let nodes = [node(.source), a, b, node(.sink, isJoin: true)]
+        return BudgetGraph(
+            nodes: nodes,
+            edges: [
+                link(nodes, 0, 1, 1), link(nodes, 0, 2, 1), link(nodes, 1, 3, 1), link(nodes, 2, 3, places), link(nodes, 0, 3, places),
+            ])
+    }
+
+    /// Two forks behind a source, and two joins that each take from both; `slow` lies before one of four.
+    static func crossed(_ slow: BudgetGraph.Node, places: Int) -> BudgetGraph {
+        let nodes = [
+            node(.source), node(.passThrough), node(.passThrough), slow, node(.sink, isJoin: true), node(.sink, isJoin: true),
+        ]
+        return BudgetGraph(
+            nodes: nodes,
+            edges: [
+                link(nodes, 0, 1, 3), link(nodes, 0, 2, 3), link(nodes, 1, 3, 1), link(nodes, 3, 4, 1), link(nodes, 2, 4, places),
+                link(nodes, 1, 5, places), link(nodes, 2, 5, places),
+            ])
+    }
+
+    /// source → writer → sink, source → sink that keeps.
+    static func writer(sinkHold: Int, sharerHolds: Int) -> BudgetGraph {
+        let nodes = [node(.source), node(.passThrough, modifies: true), node(.sink, hold: sinkHold), node(.sink, hold: sharerHolds)]
+        return BudgetGraph(nodes: nodes, edges: [link(nodes, 0, 1, 1), link(nodes, 1, 2, 1), link(nodes, 0, 3, 1)])
+    }
+
+    static func twoWriters() -> BudgetGraph {
+        let nodes = [
+            node(.source), node(.passThrough, modifies: true), node(.passThrough, modifies: true), node(.sink), node(.sink),
+        ]
+        return BudgetGraph(
+            nodes: nodes, edges: [link(nodes, 0, 1, 1), link(nodes, 0, 2, 1), link(nodes, 1, 3, 0), link(nodes, 2, 4, 0)])
+    }
+}
+
+extension SmallGraphs.Family: CustomTestStringConvertible {
+    var testDescription: String { name }
+}

@@ -1,0 +1,272 @@
+import Testing
+
+@testable import FrameCore
+
+@Suite struct FrameQueueTests {
+    /// A queue with a pool before it, and the producer's way of waiting as an output has it.
+    private final class Line: @unchecked Sendable {
+        let stop = StopSignal()
+        let room: RoomGate
+        let queue: FrameQueue
+        let pool: FramePool
+
+        init(_ settings: LinkSettings, buffers: Int) throws {
+            room = RoomGate(stop: stop)
+            queue = FrameQueue(name: "a → b", settings: settings, room: room, stop: stop, consumerIndex: 3)
+            pool = try FramePool(
+                name: "pool", format: VideoFormat(.gray8, width: 16, height: 4), bufferCount: buffers, stop: stop, clock: ChainClock())
+        }
+
+        /// [producer's thread] False when the run was stopped.
+        func push(_ number: Int) -> Bool {
+            guard let frame = try? pool.lease() else { return false }
+            frame.sequenceNumber = UInt64(number)
+            frame.pts = MediaTime(nanoseconds: Int64(number))
+            var version = room.version
+            guard let first = queue.offer(frame.release(), mayWait: true) else { return true }
+            var waiting = first.release()
+            while room.wait(after: version) {
+                version = room.version
+                guard let back = queue.offer(Lease(waiting), mayWait: true) else { return true }
+                waiting = back.release()
+            }
+            queue.refuseStopped(Lease(waiting))
+            return false
+        }
+
+        /// [consumer's thread] The next item's number; nil at anything else.
+        func takeNumber() -> Int? {
+            guard case .item(let lease) = queue.take() else { return nil }
+            return Int(Frame(lease).sequenceNumber)
+        }
+
+        var depth: Int { queue.snapshot().depth }
+    }
+
+    private func name(of taken: consuming FrameQueue.Taken) -> String {
+        switch consume taken {
+        case .item(let lease): "item \(Frame(lease).sequenceNumber)"
+        case .nothing(let pts): "nothing up to \(pts)"
+        case .interrupted: "interrupted"
+        case .ended: "ended"
+        case .stopped: "stopped"
+        }
+    }
+
+    // MARK: One thread
+
+    @Test func givesItemsInOrderAndThenSaysThatItHasEnded() throws {
+        let line = try Line(LinkSettings(capacity: 3), buffers: 4)
+        for number in 0..<3 { #expect(line.push(number)) }
+        line.queue.end()
+        #expect((0..<4).map { _ in name(of: line.queue.take()) } == ["item 0", "item 1", "item 2", "ended"])
+        #expect(line.pool.freeCount == 4)
+    }
+
+    @Test func saysOfAQueuedItemBeforeWhichStageItWaits() throws {
+        let line = try Line(LinkSettings(capacity: 3), buffers: 4)
+        #expect(line.push(0))
+        #expect(line.pool.holders().map(\.holder) == [7], "twice the consumer's index, and one")
+    }
+
+    @Test func letsGoOfWhatItEvicts() throws {
+        let line = try Line(LinkSettings(capacity: 2, policy: .dropOldest), buffers: 3)
+        for number in 0..<10 { #expect(line.push(number)) }
+        #expect(line.pool.freeCount == 1)
+        #expect([line.takeNumber(), line.takeNumber()] == [8, 9])
+        #expect(line.queue.snapshot().counts.evicted[DropReason.evicted.rawValue] == 8)
+    }
+
+    @Test func letsGoOfAWholeGroupForAKeyframe() throws {
+        let stop = StopSignal()
+        let room = RoomGate(stop: stop)
+        let queue = FrameQueue(name: "a → b", settings: LinkSettings(capacity: 4, policy: .dropToKeyframe), room: room, stop: stop)
+        let slab = try Slab(name: "slab", byteCount: 4096, unitCount: 16, stop: stop)
+        for number in 0..<7 {
+            let unit = try slab.lease(byteCount: 100)
+            unit.sequenceNumber = UInt64(number)
+            unit.isKeyframe = number == 0 || number == 6
+            let isBack = queue.offer(unit.release(), mayWait: true) != nil
+            #expect(!isBack)
+        }
+        let snapshot = queue.snapshot()
+        #expect(snapshot.depth == 1 && snapshot.bytes == 100)
+        #expect(snapshot.counts.dropped[DropReason.untilKeyframe.rawValue] == 2)
+        #expect(snapshot.counts.evicted[DropReason.untilKeyframe.rawValue] == 4)
+        #expect(slab.census().leased == 1)
+        guard case .item(let lease) = queue.take() else {
+            #expect(Bool(false), "no item")
+            return
+        }
+        let number = AccessUnit(lease).sequenceNumber
+        #expect(number == 6)
+        #expect(slab.usage.bytes == 0)
+    }
+
+    @Test func wrapsAroundItsRing() throws {
+        let line = try Line(LinkSettings(capacity: 3), buffers: 4)
+        var next = 0
+        for round in 0..<100 {
+            let count = round % 3 + 1
+            for _ in 0..<count {
+                #expect(line.push(next))
+                next += 1
+            }
+            for number in (next - count)..<next { #expect(line.takeNumber() == number) }
+        }
+    }
+
+    @Test func saysOnceUpToWhichTimeNothingComesAfterWhatIsQueued() throws {
+        let line = try Line(LinkSettings(capacity: 3), buffers: 4)
+        #expect(line.push(0))
+        line.queue.announceNothing(upTo: 50)
+        line.queue.announceNothing(upTo: 40)
+        line.queue.end()
+        #expect((0..<3).map { _ in name(of: line.queue.take()) } == ["item 0", "nothing up to 50", "ended"])
+    }
+
+    @Test func saysThatNothingComesForAnItemItRejected() throws {
+        let line = try Line(LinkSettings(capacity: 1, policy: .dropNewest), buffers: 3)
+        for number in 0..<3 { #expect(line.push(number)) }
+        #expect((0..<2).map { _ in name(of: line.queue.take()) } == ["item 0", "nothing up to 2"])
+    }
+
+    @Test func interruptsOnceAndThenGoesOn() throws {
+        let line = try Line(LinkSettings(capacity: 3), buffers: 4)
+        #expect(line.push(0))
+        line.queue.interrupt()
+        line.queue.interrupt()
+        #expect((0..<2).map { _ in name(of: line.queue.take()) } == ["interrupted", "item 0"])
+    }
+
+    @Test func letsGoOfEverythingWhenItGoes() throws {
+        var line: Line? = try Line(LinkSettings(capacity: 3), buffers: 4)
+        for number in 0..<3 { #expect(line!.push(number)) }
+        let pool = line!.pool
+        line = nil
+        #expect(pool.freeCount == 4)
+    }
+
+    // MARK: Two threads
+
+    @Test(arguments: [1, 2, 3, 8, 64])
+    func losesNothingAndKeepsTheOrderBetweenTwoThreads(capacity: Int) throws {
+        let count = 30_000
+        let line = try Line(LinkSettings(capacity: capacity), buffers: capacity + 2)
+        let producer = try TestThread("producer") {
+            for number in 0..<count where !line.push(number) {
+                Issue.record("stopped at \(number)")
+                return
+            }
+            line.queue.end()
+        }
+        var next = 0
+        var dice = SplitMix(state: UInt64(capacity))
+        while let number = line.takeNumber() {
+            if number != next { Issue.record("\(number) after \(next - 1)") }
+            next = number + 1
+            // Slow now and then, so that each side sleeps for the other.
+            if dice.next(in: 0...9999) == 0 { pauseTest(ms: 1) }
+        }
+        #expect(producer.join())
+        #expect(next == count)
+        let counts = line.queue.snapshot().counts
+        #expect(counts.offered == count && counts.accepted == count && counts.taken == count)
+        #expect(line.pool.freeCount == capacity + 2)
+    }
+
+    @Test func wakesAConsumerThatSleeps() throws {
+        let line = try Line(LinkSettings(capacity: 2), buffers: 3)
+        let taken = Locked(-1)
+        let consumer = try TestThread("consumer") { taken.set(line.takeNumber() ?? -2) }
+        pauseTest(ms: 20)
+        #expect(line.push(5))
+        #expect(consumer.join())
+        #expect(taken.now == 5)
+    }
+
+    @Test func interruptsAConsumerThatSleeps() throws {
+        let line = try Line(LinkSettings(capacity: 2), buffers: 3)
+        let found = Locked("")
+        let consumer = try TestThread("consumer") { [self] in found.set(name(of: line.queue.take())) }
+        pauseTest(ms: 20)
+        line.queue.interrupt()
+        #expect(consumer.join())
+        #expect(found.now == "interrupted")
+    }
+
+    @Test func stopWakesProducerAndConsumerAlike() throws {
+        let full = try Line(LinkSettings(capacity: 2), buffers: 4)
+        let empty = try Line(LinkSettings(capacity: 2), buffers: 4)
+        let pushed = Locked(0)
+        let found = Locked("")
+        let producer = try TestThread("producer") { while full.push(0) { pushed.withLock { $0 += 1 } } }
+        let consumer = try TestThread("consumer") { [self] in found.set(name(of: empty.queue.take())) }
+        pauseTest(ms: 20)
+        full.stop.raise()
+        empty.stop.raise()
+        #expect(producer.join() && consumer.join())
+        #expect(pushed.now == 2)
+        #expect(found.now == "stopped")
+        #expect(full.queue.snapshot().counts.dropped[DropReason.stopped.rawValue] == 1)
+        full.queue.discardAll(.stopped)
+        #expect(full.pool.freeCount == 4)
+    }
+
+    // MARK: The late wake
+
+    @Test func leavesAProducerAsleepWhileThereIsPlentyAndWakesItBeforeWaiting() throws {
+        let line = try Line(LinkSettings(capacity: 8), buffers: 16)
+        let producer = try TestThread("producer") {
+            var number = 0
+            while line.push(number) { number += 1 }
+        }
+        #expect(eventually { line.depth == 8 })
+        pauseTest(ms: 20)
+        #expect(line.takeNumber() == 0)
+        pauseTest(ms: 20)
+        #expect(line.depth == 7, "seven are plenty: the producer sleeps on")
+        line.queue.settleWake()
+        #expect(eventually { line.depth == 8 })
+        // Without being told to settle it wakes the producer once it has taken half.
+        pauseTest(ms: 20)
+        for number in 1...4 { #expect(line.takeNumber() == number) }
+        #expect(eventually { line.depth == 8 })
+        line.stop.raise()
+        #expect(producer.join())
+    }
+
+    /// The consumer, before it waits for the producer by other means than the queue, settles; then the producer must come.
+    @Test(arguments: [2, 3, 5, 8])
+    func neverLosesAWakeUpThatItSettled(capacity: Int) throws {
+        let line = try Line(LinkSettings(capacity: capacity), buffers: capacity + 2)
+        let offered = Locked(0)
+        let producer = try TestThread("producer") {
+            var number = 0
+            while line.push(number) {
+                number += 1
+                offered.set(number)
+            }
+        }
+        var dice = SplitMix(state: 7)
+        var taken = 0
+        for round in 0..<3_000 {
+            for _ in 0...dice.next(in: 0...capacity) {
+                guard line.takeNumber() == taken else {
+                    Issue.record("round \(round): not \(taken)")
+                    return
+                }
+                taken += 1
+            }
+            line.queue.settleWake()
+            let wanted = taken + (dice.hits(50) ? capacity : 1)
+            guard eventually({ offered.now >= wanted }) else {
+                Issue.record("round \(round): the producer sleeps at \(offered.now), taken \(taken)")
+                break
+            }
+            if dice.hits(1) { pauseTest(ms: 1) }
+        }
+        line.stop.raise()
+        #expect(producer.join())
+    }
+}

@@ -1,0 +1,88 @@
+import Testing
+
+@testable import FrameCore
+
+@Suite struct TimeBaseTests {
+    private static let bases = [
+        TimeBase(1, 90_000), TimeBase(1, 1000), TimeBase(1001, 30_000), TimeBase(1, 12_288), TimeBase(1, 48_000), TimeBase(1, 44_100),
+        TimeBase(1, 600), TimeBase(1, 1), TimeBase(1, 1_000_000), .nanoseconds, TimeBase(Int32.max, 1), TimeBase(1, 999_999_937),
+    ]
+
+    @Test(arguments: bases)
+    func restoresTicksExactly(base: TimeBase) {
+        var dice = SplitMix(state: 11)
+        // All ticks whose time fits into 64 bits of nanoseconds.
+        let most = Int64.max / 1_000_000_000 / Int64(base.numerator) * Int64(base.denominator) - 1
+        for _ in 0..<2000 {
+            let magnitude = Int64(dice.next() >> 1) >> Int64(dice.next(in: 0...62))
+            for ticks in [magnitude % most, -(magnitude % most)] {
+                let back = base.ticks(of: base.time(ofTicks: ticks))
+                if back != ticks {
+                    Issue.record("\(ticks) ticks of \(base) came back as \(back)")
+                    return
+                }
+            }
+        }
+    }
+
+    @Test(arguments: bases)
+    func roundsToTheNearestNanosecond(base: TimeBase) {
+        var dice = SplitMix(state: 12)
+        for _ in 0..<2000 {
+            let ticks = Int64(bitPattern: dice.next()) >> Int64(dice.next(in: 0...63))
+            let exact = Int128(ticks) * Int128(base.numerator) * 1_000_000_000
+            let divisor = Int128(base.denominator)
+            let half = exact < 0 ? -(divisor / 2) : divisor / 2
+            let rounded = (exact + half) / divisor
+            let clamped = Int64(clamping: rounded)
+            let time = base.time(ofTicks: ticks).nanoseconds
+            if time != clamped {
+                Issue.record("\(ticks) ticks of \(base) are \(time) ns, not \(clamped)")
+                return
+            }
+        }
+    }
+
+    @Test func roundsHalvesAwayFromZero() {
+        #expect(TimeBase(1, 2_000_000_000).time(ofTicks: 1).nanoseconds == 1)
+        #expect(TimeBase(1, 2_000_000_000).time(ofTicks: -1).nanoseconds == -1)
+        #expect(TimeBase(1, 500).ticks(of: MediaTime(nanoseconds: 1_000_000)) == 1)
+        #expect(TimeBase(1, 500).ticks(of: MediaTime(nanoseconds: -1_000_000)) == -1)
+        #expect(TimeBase(1, 500).ticks(of: MediaTime(nanoseconds: 999_999)) == 0)
+    }
+
+    @Test func clampsWhatDoesNotFit() {
+        #expect(TimeBase(1, 1).time(ofTicks: .max).nanoseconds == .max)
+        #expect(TimeBase(1, 1).time(ofTicks: .min).nanoseconds == .min)
+        #expect(TimeBase(Int32.max, 1).time(ofTicks: .min).nanoseconds == .min)
+        #expect(TimeBase(1, Int32.max).ticks(of: MediaTime(nanoseconds: .max)) == .max)
+        #expect(TimeBase.nanoseconds.time(ofTicks: .max).nanoseconds == .max)
+    }
+
+    @Test func knowsTheTimesThatFilesUse() {
+        #expect(TimeBase(1, 90_000).time(ofTicks: 3003).nanoseconds == 33_366_667)
+        #expect(TimeBase(1001, 30_000).time(ofTicks: 30_000).nanoseconds == 1_001_000_000_000)
+        #expect(TimeBase(1, 12_288).time(ofTicks: 512).nanoseconds == 41_666_667)
+        #expect(TimeBase(1, 90_000).description == "1/90000")
+    }
+}
+
+@Suite struct MediaTimeTests {
+    @Test func isMadeFromSecondsAndShownInSeconds() {
+        #expect(MediaTime(seconds: 61.366).nanoseconds == 61_366_000_000)
+        #expect(MediaTime(seconds: -0.25).nanoseconds == -250_000_000)
+        #expect(MediaTime(nanoseconds: 1_500_000_000).seconds == 1.5)
+        #expect(MediaTime(nanoseconds: 3) + MediaTime(nanoseconds: 4) - MediaTime(nanoseconds: 2) == MediaTime(nanoseconds: 5))
+        #expect(MediaTime(nanoseconds: 3) < MediaTime(nanoseconds: 4))
+    }
+
+    @Test func writesSecondsWithThreePlaces() {
+        #expect([0, 61.366, -0.0004, -0.25, 9.9996, 3600].map(text(seconds:)) == ["0.000", "61.366", "0.000", "-0.250", "10.000", "3600.000"])
+    }
+
+    @Test func writesFractionsShort() {
+        #expect(Rational(30).description == "30")
+        #expect(Rational(30_000, 1001).description == "30000/1001")
+        #expect(Rational(0).isZero && Rational(1, 4).value == 0.25)
+    }
+}

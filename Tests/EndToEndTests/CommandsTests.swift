@@ -1,0 +1,144 @@
+import Foundation
+import Testing
+
+/// `--commands`: JSON lines in, each answered.
+@Suite struct CommandsTests {
+    let workspace: Workspace
+    let framehost: Program
+
+    init() throws {
+        workspace = try Workspace()
+        framehost = try Program.framehost
+    }
+
+    private static let chain = """
+        {
+          "stages": [
+            { "id": "camera", "use": "test-source", "size": "320x240", "rate": 50, "live": true },
+            { "id": "odd", "use": "misbehave" },
+            { "id": "h264", "use": "x264-encoder", "preset": "ultrafast", "tune": "zerolatency", "bitrateKbps": 500 },
+            { "id": "sink", "use": "null-sink" }
+          ]
+        }
+        """
+
+    /// Sends lines once pictures flow, and gives the answer to each `tag`.
+    private func answers(_ lines: [String], _ arguments: String...) throws -> (outcome: Outcome, byTag: [Int: JSON]) {
+        try workspace.write("chain.json", Self.chain)
+        let program = try framehost.start(
+            ["chain.json", "--commands", "--events", "--plugin-path", try PluginBuild.misbehave().path] + arguments,
+            folder: workspace.folder.path)
+        try program.waitForOutput(#""state":"streaming""#)
+        program.listen(seconds: 0.3)
+        for line in lines { try program.write(line + "\n") }
+        program.listen(seconds: 0.5)
+        program.send(SIGINT)
+        let outcome = try program.finish()
+        var byTag: [Int: JSON] = [:]
+        for line in outcome.lines {
+            let event = try JSON(parsing: line)
+            guard event["event"].string == "command-answered" else { continue }
+            #expect(event.keys.isSuperset(of: ["time", "event", "level", "text", "ok"]), "\(line)")
+            if let tag = event["tag"].int { byTag[tag] = event }
+        }
+        return (outcome, byTag)
+    }
+
+    @Test func answersWithTheFrameItTookEffectAt() throws {
+        let (outcome, answers) = try answers([
+            #"{ "stage": "odd", "set": { "level": 70 }, "tag": 1 }"#,
+            #"{ "stage": "h264", "set": { "bitrateKbps": 800 }, "tag": 2 }"#,
+            #"{ "stage": "h264", "command": "keyframe", "tag": 3 }"#,
+        ])
+        #expect(outcome.status == 0)
+        for tag in 1...3 {
+            #expect(answers[tag]?["ok"].bool == true, "\(String(describing: answers[tag]))")
+            #expect((1...500).contains(answers[tag]?["frame"].int ?? 0), "\(String(describing: answers[tag]))")
+        }
+        #expect(answers[2]?["stage"].string == "h264")
+    }
+
+    @Test func answersWithWhatIsWrong() throws {
+        let lines = [
+            #"{ "stage": "od", "set": { "level": 1 }, "tag": 1 }"#,
+            #"{ "stage": "odd", "set": { "leval": 1 }, "tag": 2 }"#,
+            #"{ "stage": "odd", "set": { "level": 101 }, "tag": 3 }"#,
+            #"{ "stage": "odd", "set": { "level": "x" }, "tag": 4 }"#,
+            #"{ "stage": "odd", "set": { "at": 3 }, "tag": 5 }"#,
+            #"{ "stage": "odd", "command": "go", "tag": 6 }"#,
+            #"{ "stage": "h264", "command": "keyfram", "tag": 7 }"#,
+            #"{ "stage": "odd", "tag": 8 }"#,
+            #"{ "set": { "level": 1 }, "tag": 9 }"#,
+            #"{ "stage": "odd", "sets": { "level": 1 }, "tag": 10 }"#,
+            #"{ "stage": "odd", "command": "go", "set": {}, "tag": 11 }"#,
+            #"{ "stage": 3, "command": "go", "tag": 12 }"#,
+        ]
+        let texts = [
+            "od: no such stage. Did you mean 'odd'?",
+            "odd.leval: no such option. Did you mean 'level'?",
+            "odd.level: 101 is outside 0...100 %. Use 0...100, or leave the key out for 50.",
+            "odd.level: expected a whole number, found a string. Write a whole number, or leave the key out for 50.",
+            "odd.at: cannot change while the chain runs. Set it in the chain file; 'level' can change.",
+            "odd: misbehave has no command 'go'. It has none.",
+            "h264: x264-encoder has no command 'keyfram'. Did you mean 'keyframe'?",
+            #"neither 'command' nor 'set' is given as it should be. Write "command": "name" or "set": { "option": value }."#,
+            #"'stage' is missing. Write {"stage":"…","command":"…"}."#,
+            #"'sets' is no key of a command. Use "stage", "command" or "set", "arguments", "tag"."#,
+            #"neither 'command' nor 'set' is given as it should be. Write "command": "name" or "set": { "option": value }."#,
+            #"'stage' is missing. Write {"stage":"…","command":"…"}."#,
+        ]
+        let (outcome, answers) = try answers(lines)
+        #expect(outcome.status == 0)
+        for (index, text) in texts.enumerated() {
+            let answer = answers[index + 1]
+            #expect(answer?["ok"].bool == false)
+            #expect(answer?["error"].string == text)
+            #expect(answer?["frame"].value == nil)
+        }
+    }
+
+    @Test func changesAllOptionsOfACommandOrNone() throws {
+        let (_, answers) = try answers([#"{ "stage": "odd", "set": { "level": 7, "leval": 1, "at": 2 }, "tag": 1 }"#])
+        #expect(answers[1]?["ok"].bool == false)
+    }
+
+    @Test func answersLinesThatAreNoJSON() throws {
+        let (outcome, _) = try answers([
+            "hello", "[1, 2", "[1]", "\u{0}", "{ \"stage\": \"odd\", \"note\": \"" + String(repeating: "x", count: 70000) + "\" }",
+        ])
+        #expect(outcome.status == 0)
+        let errors = try outcome.lines.map { try JSON(parsing: $0) }.filter { $0["event"].string == "command-answered" }
+            .map { $0["error"].string ?? "" }
+        #expect(
+            errors == [
+                "command:1:1: expected a value, found 'hello'. Put text in double quotes.",
+                "command:1:6: the list that begins at 1:1 is not closed. Close it with ']'.",
+                "expected an object, found a list. Write {\"stage\":\"…\",\"command\":\"…\"}.",
+                "command:1:1: expected a value, found byte 0x00. Remove it.",
+                "the line is longer than 65536 bytes. Send one command a line.",
+            ])
+    }
+
+    @Test func drainsOnCommandAndSaysSo() throws {
+        try workspace.write("chain.json", Chains.live)
+        let program = try framehost.start(["chain.json", "--commands"], folder: workspace.folder.path)
+        program.listen(seconds: 0.3)
+        try program.write(#"{ "command": "drain", "tag": "last" }"# + "\n")
+        let outcome = try program.finish(timeout: 10)
+        #expect(outcome.status == 0)
+        let answer = try JSON(parsing: outcome.output)
+        #expect(answer["ok"].bool == true)
+        #expect(answer["tag"].string == "last")
+        #expect(answer["frame"].int != nil)
+    }
+
+    @Test func writesAnswersAloneWithoutEvents() throws {
+        try workspace.write("chain.json", Chains.live)
+        let program = try framehost.start(["chain.json", "--commands", "--for", "0.6"], folder: workspace.folder.path)
+        try program.write(#"{ "stage": "camera", "set": { "rate": 3 } }"# + "\n")
+        let outcome = try program.finish(timeout: 10)
+        #expect(outcome.status == 0)
+        #expect(outcome.lines.count == 1)
+        #expect(try JSON(parsing: outcome.output)["error"].string == "camera.rate: cannot change while the chain runs. Set it in the chain file.")
+    }
+}

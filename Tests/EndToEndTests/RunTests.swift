@@ -1,0 +1,182 @@
+import Foundation
+import Testing
+
+@Suite struct RunTests {
+    let workspace: Workspace
+    let framehost: Program
+
+    init() throws {
+        workspace = try Workspace()
+        framehost = try Program.framehost
+    }
+
+    private func run(_ chain: String, _ arguments: String..., input: String? = nil) throws -> Outcome {
+        try workspace.write("chain.json", chain)
+        return try framehost.run(["chain.json"] + arguments, input: input, folder: workspace.folder.path)
+    }
+
+    private func start(_ chain: String, _ arguments: String..., onTerminal: Bool = false) throws -> RunningProgram {
+        try workspace.write("chain.json", chain)
+        return try framehost.start(["chain.json"] + arguments, folder: workspace.folder.path, onTerminal: onTerminal)
+    }
+
+    /// The one line on how a run ended, without its times.
+    private func summary(_ outcome: Outcome) -> String {
+        (outcome.errorLines.last ?? "").replacing(/\ in [0-9:.]+ \([0-9.–]+ fps\)/, with: "")
+    }
+
+    @Test func runsAChainToItsEnd() throws {
+        let outcome = try run(Chains.short)
+        #expect(outcome.status == 0)
+        #expect(outcome.output == "")
+        #expect(outcome.errorLines.count == 1)
+        #expect(summary(outcome) == "Done: 30 frames, 30 delivered, 0 dropped.")
+    }
+
+    @Test func takesRunAsAWordToo() throws {
+        try workspace.write("chain.json", Chains.short)
+        #expect(try framehost.run("run", workspace.path("chain.json"), "--quiet").status == 0)
+    }
+
+    @Test func endsEachSourceAfterTheGivenFrames() throws {
+        #expect(summary(try run(Chains.endless, "--frames", "17")) == "Done: 17 frames, 17 delivered, 0 dropped.")
+        #expect(summary(try run(Chains.short, "--frames", "1000")) == "Done: 30 frames, 30 delivered, 0 dropped.")
+    }
+
+    @Test func drainsAfterTheGivenSeconds() throws {
+        let outcome = try run(Chains.live, "--for", "0.5")
+        #expect(outcome.status == 0)
+        #expect((0.5..<5).contains(outcome.seconds))
+    }
+
+    @Test func changesAnOptionForOneRun() throws {
+        let outcome = try run(Chains.endless, "--set", "pictures.frames=7", "--set", "pictures.pattern=balls")
+        #expect(summary(outcome) == "Done: 7 frames, 7 delivered, 0 dropped.")
+    }
+
+    @Test func saysWhatIsWrongWithASetting() throws {
+        let outcome = try run(
+            Chains.short, "--set", "pictures", "--set", "picture.frames=3", "--set", "pictures.framez=3", "--set", "pictures.frames=many",
+            "--set", "sink.use=recorder")
+        #expect(outcome.status == 2)
+        #expect(
+            outcome.errorLines == [
+                "--set pictures: is not of the form stage.option=value. Write for example --set h264.bitrateKbps=2500.",
+                "--set picture.frames=3: no stage 'picture'. Did you mean 'pictures'?",
+                "--set sink.use=recorder: 'use' is no option. Change it in the chain file.",
+                "chain.json: stages[0].framez: no such option. Did you mean 'frames'?",
+                "chain.json: stages[0].frames: expected a whole number, found a string. Write a whole number.",
+            ])
+    }
+
+    @Test func refusesTimesAndCountsOfNothing() throws {
+        for (arguments, sentence) in [
+            (["--for", "0"], "Error: --for 0.0: a time above 0 is meant. Write for example --for 10."),
+            (["--for", "nan"], "Error: --for nan: a time above 0 is meant. Write for example --for 10."),
+            (["--frames", "0"], "Error: --frames 0: a count of 1 or more is meant."),
+        ] {
+            let outcome = try framehost.run([try workspace.write("chain.json", Chains.short)] + arguments)
+            #expect(outcome.status == 2)
+            #expect(outcome.errorLines.first == sentence)
+        }
+    }
+
+    @Test func saysNothingWhenQuiet() throws {
+        let outcome = try run(Chains.short, "--quiet")
+        #expect(outcome.status == 0)
+        #expect(outcome.output + outcome.error == "")
+    }
+
+    @Test func endsWithStatus2ForAWrongCommandLine() throws {
+        let outcome = try framehost.run("--no-such-option")
+        #expect(outcome.status == 2)
+        #expect(outcome.error.contains("Unknown option '--no-such-option'"))
+        let near = try framehost.run("chek")
+        #expect(near.status == 2)
+        #expect(near.errorLines == ["chek: no such command and no such file. Did you mean 'framehost check'?"])
+    }
+
+    // MARK: Lines and progress
+
+    @Test func writesPlainLinesWhereThereIsNoTerminal() throws {
+        let outcome = try run(Chains.live, "--for", "5.6")
+        let pattern = /00:05\.\d  2[78]\d frames  \d+\.\d fps  \d\.\d\dx  \d+ dropped/
+        #expect(outcome.errorLines.count == 2)
+        #expect(try pattern.wholeMatch(in: outcome.errorLines[0]) != nil, "\(outcome.error)")
+        #expect(!outcome.error.contains("\u{1b}") && !outcome.error.contains("\r"))
+    }
+
+    @Test func keepsOneProgressLineOnATerminal() throws {
+        let program = try start(
+            Chains.live.replacing("\"live\": true", with: "\"live\": true, \"frames\": 60"), onTerminal: true)
+        program.closeInput()
+        let outcome = try program.finish()
+        #expect(outcome.status == 0)
+        let updates = outcome.error.components(separatedBy: "\r").filter { $0.contains("frames  ") }
+        #expect(updates.count >= 3, "\(outcome.error)")
+        let pattern = /\d\d:\d\d\.\d  \d+ frames  \d+\.\d fps  \d\.\d\dx  0 dropped  ETA \d\d:\d\d\.\d\u{1b}\[K/
+        #expect(try updates.allSatisfy { try pattern.wholeMatch(in: $0) != nil }, "\(updates)")
+        #expect(outcome.error.contains("\r\u{1b}[KDone: 60 frames"))
+    }
+
+    // MARK: Signals and readers that go
+
+    @Test(arguments: [SIGINT, SIGTERM, SIGHUP])
+    func drainsAtTheFirstSignal(signal: Int32) throws {
+        let program = try start(Chains.live, "--events")
+        try program.waitForOutput(#""state":"streaming""#)
+        program.send(signal)
+        let outcome = try program.finish(timeout: 5)
+        #expect(outcome.status == 0)
+        #expect(try states(outcome) == ["starting", "streaming", "draining", "stopped"])
+    }
+
+    @Test func drainsAChainThatNeverWaits() throws {
+        let program = try start(Chains.endless, "--events")
+        try program.waitForOutput(#""state":"streaming""#)
+        program.send(SIGINT)
+        #expect(try program.finish(timeout: 5).status == 0)
+    }
+
+    @Test func survivesAReaderThatGoes() throws {
+        let program = try start(Chains.endless, "--events", "--commands", "--frames", "5000")
+        program.closeOutput()
+        program.closeInput()
+        #expect(try program.finish().status == 0)
+    }
+
+    @Test func survivesAnEmptyAndAnEndedInput() throws {
+        #expect(try run(Chains.short, "--commands", input: "").status == 0)
+        #expect(try run(Chains.short, "--commands", input: "\n\n").status == 0)
+    }
+
+    // MARK: Events
+
+    private func states(_ outcome: Outcome) throws -> [String] {
+        try outcome.lines.map { try JSON(parsing: $0) }.filter { $0["event"].string == "state" }.compactMap { $0["state"].string }
+    }
+
+    @Test func writesEventsAsJSONLines() throws {
+        let outcome = try run(Chains.short, "--events", "--quiet")
+        #expect(try states(outcome) == ["starting", "streaming", "stopped"])
+        var time = 0.0
+        for line in outcome.lines {
+            let event = try JSON(parsing: line)
+            for key in ["time", "event", "level", "text"] { #expect(event.keys.contains(key), "\(line)") }
+            #expect(event["time"].double! >= time)
+            time = event["time"].double!
+        }
+    }
+
+    @Test func writesOneEventForEachSecondOfTheMeter() throws {
+        let chain = """
+            { "stages": [
+                { "id": "camera", "use": "test-source", "size": "160x120", "rate": 50, "live": true }, { "id": "fps", "use": "fps-meter" },
+                { "id": "sink", "use": "null-sink" } ] }
+            """
+        let outcome = try run(chain, "--events", "--for", "2.6")
+        let rates = try outcome.lines.map { try JSON(parsing: $0) }.filter { $0["event"].string == "fps" }
+        #expect(rates.count == 2)
+        #expect(rates.allSatisfy { $0["stage"].string == "fps" && $0["fpsByPTS"].double != nil && $0["latencyMs"].double != nil })
+    }
+}

@@ -1,0 +1,163 @@
+import Foundation
+import Testing
+
+/// Drain and stop with stages that do not do their part.
+@Suite struct StoppingTests {
+    let workspace: Workspace
+    let framehost: Program
+    let plugins: String
+
+    init() throws {
+        workspace = try Workspace()
+        framehost = try Program.framehost
+        plugins = try PluginBuild.misbehave().path
+    }
+
+    private func start(_ chain: String, _ arguments: String...) throws -> RunningProgram {
+        try workspace.write("chain.json", chain)
+        let program = try framehost.start(
+            ["chain.json", "--plugin-path", plugins] + arguments, folder: workspace.folder.path)
+        program.closeInput()
+        return program
+    }
+
+    /// A recording beside a branch with a faulty stage.
+    private func fork(_ faulty: String, top: String = "", live: Bool = true) -> String {
+        """
+        {
+          \(top)
+          "stages": [
+            { "id": "camera", "use": "test-source", "size": "320x240", "rate": 50, "live": \(live), "frames": \(live ? 100_000 : 200) },
+            { "id": "h264", "use": "x264-encoder", "preset": "ultrafast", "bitrateKbps": 500 },
+            { "id": "file", "use": "recorder", "path": "out.mp4" },
+            { "id": "odd", "use": "misbehave", "from": "camera", \(faulty), "link": { "queue": 2, "whenFull": "latest" } },
+            { "id": "sink", "use": "null-sink" }
+          ]
+        }
+        """
+    }
+
+    /// Frames that ffprobe finds in the recording.
+    private func recordedFrames() throws -> Int {
+        let outcome = try Tool.ffprobe.run(
+            "-v", "error", "-count_frames", "-select_streams", "v:0", "-show_entries", "stream=nb_read_frames", "-of", "csv=p=0",
+            workspace.path("out.mp4"))
+        #expect(outcome.error == "")
+        return Int(outcome.output.trimmingCharacters(in: .whitespacesAndNewlines)) ?? -1
+    }
+
+    @Test(.needs(.ffprobe)) func abandonsAStageThatSleepsInCAndFinishesTheOtherFile() throws {
+        let program = try start(fork(#""fault": "pause", "at": 20"#), "--events")
+        try program.waitForOutput(#""state":"streaming""#)
+        program.listen(seconds: 1.5)
+        program.send(SIGINT)
+        try program.waitForOutput(#""state":"draining""#)
+        program.listen(seconds: 0.3)
+        let begin = Date()
+        program.send(SIGINT)
+        let outcome = try program.finish(timeout: 10)
+        #expect(Date().timeIntervalSince(begin) < 3)
+        #expect(outcome.status == 1)
+        #expect(
+            outcome.error.contains(
+                "error: odd (misbehave) did not come back within 1 s of stop: abandoned, its buffers are quarantined.\n"))
+        #expect(outcome.output.contains(#""event":"stage-abandoned""#))
+        #expect(try recordedFrames() >= 50)
+    }
+
+    @Test(.needs(.ffprobe)) func endsADrainThatTakesTooLong() throws {
+        let program = try start(fork(#""fault": "pause", "at": 5"#, top: #""drainSeconds": 1,"#))
+        program.listen(seconds: 1)
+        program.send(SIGINT)
+        let outcome = try program.finish(timeout: 10)
+        #expect(outcome.status == 1)
+        #expect(
+            outcome.error.contains(
+                "error: the drain did not finish in 1.000 s: odd (misbehave) still at work. Raise \"drainSeconds\" in the chain file if they need longer.\n"))
+        #expect(outcome.error.contains("odd (misbehave) did not come back within 1 s of stop"))
+        #expect(try recordedFrames() >= 20)
+    }
+
+    @Test func endsAtTheThirdSignalAtOnce() throws {
+        let program = try start(fork(#""fault": "pause", "at": 5"#), "--events")
+        try program.waitForOutput(#""state":"streaming""#)
+        program.listen(seconds: 0.5)
+        for _ in 0..<3 {
+            program.send(SIGINT)
+            program.listen(seconds: 0.1)
+        }
+        #expect(try program.finish(timeout: 1.5).status == 1)
+    }
+
+    @Test func abandonsAStageThatSleepsInItsStart() throws {
+        let program = try start(fork(#""inStart": true"#), "--events")
+        try program.waitForOutput(#""state":"starting""#)
+        program.listen(seconds: 0.3)
+        program.send(SIGINT)
+        program.listen(seconds: 0.1)
+        program.send(SIGINT)
+        let outcome = try program.finish(timeout: 4)
+        #expect(outcome.status == 1)
+        #expect(outcome.errorLines.last == "odd (misbehave) is still starting 1 s after stop: abandoned.")
+    }
+
+    @Test(.needs(.ffprobe)) func drainsWhenAStageThrows() throws {
+        let outcome = try start(fork(#""fault": "throw", "at": 20"#)).finish(timeout: 15)
+        #expect(outcome.status == 1)
+        #expect(
+            outcome.errorLines.filter { $0.hasPrefix("error:") }.map { $0.replacing(/PTS [0-9.]+ s/, with: "PTS … s") } == [
+                "error: odd (misbehave): frame 20, PTS … s: the picture is not to be borne. Look away."
+            ])
+        #expect(outcome.errorLines.last?.hasPrefix("Failed: ") == true)
+        #expect(try recordedFrames() >= 15)
+    }
+
+    @Test(.needs(.ffprobe)) func goesOnWithoutAFailedStageWhenAsked() throws {
+        let outcome = try start(fork(#""fault": "throw", "at": 20, "onError": "continue""#, live: false)).finish(timeout: 15)
+        #expect(outcome.status == 1)
+        #expect(outcome.errorLines.count { $0.hasPrefix("error:") } == 1)
+        #expect(try recordedFrames() == 200)
+    }
+
+    @Test func catchesAFrameThatIsSwallowedOrDoubled() throws {
+        for (double, verb) in [(false, "swallowed 1"), (true, "gave 1 too many")] {
+            let chain = """
+                {
+                  "stages": [
+                    { "use": "test-source", "size": "64x64", "frames": 20 }, { "id": "odd", "use": "swallow", "double": \(double) },
+                    { "use": "null-sink" }
+                  ]
+                }
+                """
+            let outcome = try start(chain).finish()
+            #expect(outcome.status == 1)
+            #expect(
+                outcome.errorLines.first
+                    == "error: ledger, odd (swallow): taken 20 + made 0 ≠ emitted, ended, dropped and held \(double ? 21 : 19): the stage \(verb)")
+        }
+    }
+
+    @Test func namesTheStageThatKeepsTheBuffers() throws {
+        let chain = """
+            {
+              "stages": [
+                { "id": "camera", "use": "test-source", "size": "64x64", "rate": 100, "live": true },
+                { "id": "odd", "use": "misbehave", "fault": "keep", "at": 3 }, { "id": "sink", "use": "null-sink" }
+              ]
+            }
+            """
+        let program = try start(chain, "--events", "--for", "1.5")
+        let outcome = try program.finish(timeout: 15)
+        let events = try outcome.lines.map { try JSON(parsing: $0) }
+        let kept = try #require(events.first { $0["event"].string == "over-retention" })
+        #expect(
+            kept["text"].string
+                == "odd (misbehave) keeps 1 buffers after its call and declares hold 0. The chain may run out of buffers: raise hold in its StageInfo, or let go earlier.")
+        let empty = try #require(events.first { $0["event"].string == "out-of-buffers" })
+        let pattern = /pool camera empty for \d+ ms \((\d+) of \1 held\): odd \d+ \(oldest \d+\.\d\d s, declared 0\)\. odd over its declaration/
+        #expect(try pattern.wholeMatch(in: empty["text"].string ?? "") != nil, "\(empty)")
+        #expect(empty["pool"].string == "camera")
+        #expect(empty["holders"].first("stage", "odd")["declared"].int == 0)
+        #expect(empty["overDeclaration"][0].string == "odd")
+    }
+}

@@ -1,0 +1,47 @@
+import Foundation
+import Glibc
+
+/// An executable that tests run. It never hangs a test: at its time limit it is killed, and the test fails.
+struct Program {
+    let executable: URL
+
+    init(_ executable: URL) { self.executable = executable }
+
+    /// framehost.
+    static var framehost: Program { get throws { Program(try Repository.executable) } }
+
+    /// Runs it to its end.
+    func run(
+        _ arguments: [String], environment: [String: String] = [:], input: String? = nil, folder: String? = nil, timeout: Double = 30
+    ) throws -> Outcome {
+        let running = try start(arguments, environment: environment, folder: folder)
+        if let input { try running.write(input) }
+        running.closeInput()
+        return try running.finish(timeout: timeout)
+    }
+
+    func run(_ arguments: String...) throws -> Outcome { try run(arguments) }
+
+    /// Starts it, to talk with it.
+    ///
+    /// - Parameter onTerminal: Standard error is a terminal.
+    func start(
+        _ arguments: [String], environment: [String: String] = [:], folder: String? = nil, onTerminal: Bool = false
+    ) throws -> RunningProgram {
+        try RunningProgram(executable.path, arguments, environment: environment, folder: folder, onTerminal: onTerminal)
+    }
+}
+
+/// How a program ended.
+struct Outcome {
+    /// Exit status; 128 + number for a signal, as in a shell.
+    var status: Int
+    var output: String
+    var error: String
+    var seconds: Double
+
+    /// Lines of standard output.
+    var lines: [String] { output.split(separator: "\n").map(String.init) }
+    /// Lines of standard error.
+    var errorLines: [String] { error.split(separator: "\n").map(String.init) }
+}

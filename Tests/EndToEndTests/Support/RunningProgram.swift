@@ -1,0 +1,175 @@
+import Foundation
+import Glibc
+
+/// A program that runs: what it says is collected while a test waits for something.
+final class RunningProgram {
+    let pid: pid_t
+    private let name: String
+    private let begin = Date()
+    private var input: Int32
+    private var readers: [Int32]
+    private var texts: [[UInt8]] = [[], []]
+    private var status: Int?
+
+    init(_ executable: String, _ arguments: [String], environment: [String: String], folder: String?, onTerminal: Bool) throws {
+        name = ([executable.split(separator: "/").last.map(String.init) ?? executable] + arguments).joined(separator: " ")
+        // A program that has gone must not take the tests with it.
+        signal(SIGPIPE, SIG_IGN)
+        let (stdinRead, stdinWrite) = try Self.pipe()
+        let (stdoutRead, stdoutWrite) = try Self.pipe()
+        let (stderrRead, stderrWrite) = onTerminal ? try Self.terminal() : try Self.pipe()
+        input = stdinWrite
+        readers = [stdoutRead, stderrRead]
+        defer { for file in [stdinRead, stdoutWrite, stderrWrite] { close(file) } }
+
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        for (number, file) in [stdinRead, stdoutWrite, stderrWrite].enumerated() {
+            posix_spawn_file_actions_adddup2(&actions, file, Int32(number))
+        }
+        if let folder { posix_spawn_file_actions_addchdir_np(&actions, folder) }
+
+        // Signals as in a fresh shell, and a group of its own, so that all of it can be killed.
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        var all = sigset_t()
+        sigfillset(&all)
+        posix_spawnattr_setsigdefault(&attributes, &all)
+        var none = sigset_t()
+        sigemptyset(&none)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        posix_spawnattr_setpgroup(&attributes, 0)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP))
+
+        var variables = ProcessInfo.processInfo.environment
+        variables["FRAMEHOST_PLUGIN_PATH"] = nil
+        for (key, value) in environment { variables[key] = value }
+        let argv: [UnsafeMutablePointer<CChar>?] = ([executable] + arguments).map { strdup($0) } + [nil]
+        let envp: [UnsafeMutablePointer<CChar>?] = variables.map { strdup("\($0)=\($1)") } + [nil]
+        defer { for pointer in argv + envp { free(pointer) } }
+        var pid = pid_t()
+        let result = posix_spawn(&pid, executable, &actions, &attributes, argv, envp)
+        self.pid = pid
+        guard result == 0 else { throw TestFault("\(name) cannot be run: \(String(cString: strerror(result)))") }
+    }
+
+    deinit {
+        if status == nil {
+            kill(-pid, SIGKILL)
+            var raw: Int32 = 0
+            waitpid(pid, &raw, 0)
+        }
+        for file in readers + [input] where file >= 0 { close(file) }
+    }
+
+    private static func pipe() throws -> (read: Int32, write: Int32) {
+        var ends: [Int32] = [0, 0]
+        guard pipe2(&ends, O_CLOEXEC) == 0 else { throw TestFault("no pipe: \(String(cString: strerror(errno)))") }
+        return (ends[0], ends[1])
+    }
+
+    /// The two ends of a pseudo terminal.
+    private static func terminal() throws -> (read: Int32, write: Int32) {
+        // ptsname(3) and unlockpt(3) are not in Swift's Glibc; these are what they do.
+        let (unlock, number): (UInt, UInt) = (0x4004_5431, 0x8004_5430)  // TIOCSPTLCK, TIOCGPTN
+        let ours = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)
+        var value: Int32 = 0
+        guard ours >= 0, ioctl(ours, unlock, &value) == 0, ioctl(ours, number, &value) == 0 else {
+            throw TestFault("no pseudo terminal: \(String(cString: strerror(errno)))")
+        }
+        let theirs = open("/dev/pts/\(value)", O_RDWR | O_NOCTTY | O_CLOEXEC)
+        guard theirs >= 0 else { throw TestFault("no pseudo terminal: \(String(cString: strerror(errno)))") }
+        return (ours, theirs)
+    }
+
+    // MARK: Talking with it
+
+    var output: String { String(decoding: texts[0], as: UTF8.self) }
+    var error: String { String(decoding: texts[1], as: UTF8.self) }
+
+    func write(_ text: String) throws {
+        var bytes = Array(text.utf8)[...]
+        while !bytes.isEmpty {
+            let count = bytes.withUnsafeBytes { Glibc.write(input, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw TestFault("\(name) does not read its input: \(String(cString: strerror(errno)))") }
+            bytes = bytes.dropFirst(count)
+        }
+    }
+
+    func closeInput() {
+        if input >= 0 { close(input) }
+        input = -1
+    }
+
+    /// As a reader that goes, such as `head`.
+    func closeOutput() {
+        close(readers[0])
+        readers[0] = -1
+    }
+
+    func send(_ signal: Int32) { kill(pid, signal) }
+
+    /// Collects what it says for a while.
+    func listen(seconds: Double) { pump(until: Date() + seconds) { false } }
+
+    /// Waits until it has said `text`.
+    func waitForOutput(_ text: String, timeout: Double = 20) throws { try wait(for: text, in: 0, timeout) }
+
+    func waitForError(_ text: String, timeout: Double = 20) throws { try wait(for: text, in: 1, timeout) }
+
+    private func wait(for text: String, in index: Int, _ timeout: Double) throws {
+        let wanted = Array(text.utf8)
+        let isThere = { [self] in texts[index].contains(wanted) }
+        pump(until: Date() + timeout, isThere)
+        guard isThere() else { throw TestFault("\(name) did not say '\(text)' within \(timeout) s.\n\(said)") }
+    }
+
+    private var said: String { "Standard output: \(output.suffix(4000))\nStandard error: \(error.suffix(4000))" }
+
+    /// Waits for its end.
+    func finish(timeout: Double = 30) throws -> Outcome {
+        let deadline = Date() + timeout
+        pump(until: deadline) { false }
+        while status == nil, Date() < deadline {
+            reap()
+            if status == nil { usleep(2000) }
+        }
+        guard let status else {
+            kill(-pid, SIGKILL)
+            throw TestFault("\(name) did not end within \(timeout) s and was killed.\n\(said)")
+        }
+        return Outcome(status: status, output: output, error: error, seconds: Date().timeIntervalSince(begin))
+    }
+
+    private func reap() {
+        var raw: Int32 = 0
+        guard waitpid(pid, &raw, WNOHANG) == pid else { return }
+        let signal = Int(raw & 0x7f)
+        status = signal == 0 ? Int(raw >> 8 & 0xff) : 128 + signal
+    }
+
+    /// Reads until both ends are closed, the time has come, or `isEnough`.
+    private func pump(until deadline: Date, _ isEnough: () -> Bool) {
+        var buffer = [UInt8](repeating: 0, count: 65536)
+        while !isEnough() {
+            let left = deadline.timeIntervalSinceNow
+            let open = readers.indices.filter { readers[$0] >= 0 }
+            guard left > 0, !open.isEmpty else { return }
+            var polls = open.map { pollfd(fd: readers[$0], events: Int16(POLLIN), revents: 0) }
+            guard poll(&polls, nfds_t(polls.count), Int32(min(left * 1000 + 1, 200))) > 0 else { continue }
+            for (poll, index) in zip(polls, open) where poll.revents != 0 {
+                let count = read(readers[index], &buffer, buffer.count)
+                if count > 0 {
+                    texts[index] += buffer[..<count]
+                } else if count == 0 || errno != EINTR {
+                    // A terminal says EIO once nobody has it open.
+                    close(readers[index])
+                    readers[index] = -1
+                }
+            }
+        }
+    }
+}

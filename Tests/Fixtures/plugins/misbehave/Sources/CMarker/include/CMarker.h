@@ -1,0 +1,2 @@
+/// Present so that the plugin refers to this library and its constructor is linked in.
+void marker_keep(void);

@@ -1,0 +1,363 @@
+import FrameCore
+import Foundation
+import Testing
+
+@testable import CropOrient
+
+@Suite struct GeometryTests {
+    private func geometry(_ change: (inout CropOrientOptions) -> Void, of format: VideoFormat) throws -> Geometry {
+        var options = CropOrientOptions()
+        change(&options)
+        try options.validate()
+        return try Geometry(options, of: format)
+    }
+    private static let hd = VideoFormat(.i420, width: 1920, height: 1080)
+
+    @Test func doesNothingByDefault() throws {
+        #expect(try geometry({ _ in }, of: Self.hd).isIdentity(of: Self.hd))
+        #expect(try geometry({ $0.size = PictureSize(1920, 1080) }, of: Self.hd).isIdentity(of: Self.hd))
+        #expect(try geometry({ $0.aspect = AspectRatio(width: 16, height: 9) }, of: Self.hd).isIdentity(of: Self.hd))
+    }
+
+    @Test func cropsTheMiddleWithoutAPlace() throws {
+        let plan = try geometry({ $0.crop = CropRectangle(size: PictureSize(720, 720)) }, of: Self.hd)
+        #expect(plan.source == Rectangle(x: 600, y: 180, width: 720, height: 720))
+        #expect(plan.output == PictureSize(720, 720))
+    }
+
+    @Test func beginsAtEvenPlacesWhereChromaIsShared() throws {
+        let crop = CropRectangle(size: PictureSize(33, 17), origin: (x: 7, y: 9))
+        let plan = try geometry({ $0.crop = crop }, of: Self.hd)
+        #expect(plan.source == Rectangle(x: 6, y: 8, width: 33, height: 17))
+        #expect(plan.isMoved)
+        let exact = try geometry({ $0.crop = crop }, of: VideoFormat(.bgra, width: 1920, height: 1080))
+        #expect(exact.source == Rectangle(x: 7, y: 9, width: 33, height: 17))
+        #expect(!exact.isMoved)
+    }
+
+    @Test func saysWhereACropReachesOutside() throws {
+        let error = #expect(throws: FrameHostError.self) {
+            _ = try geometry(
+                { $0.crop = CropRectangle(size: PictureSize(640, 480), origin: (x: 1300, y: 0)) }, of: Self.hd)
+        }
+        #expect(
+            error?.description
+                == "crop: 640x480+1300+0 reaches outside the picture, which is 1920x1080. Name a part within it.")
+    }
+
+    @Test func cropsThePictureAsItIsShown() throws {
+        // Stored lying on its side: shown, it is 1080 wide and 1920 high, and its top is the stored left side.
+        var format = Self.hd
+        format.orientation = .right
+        let plan = try geometry({ $0.crop = CropRectangle(size: PictureSize(100, 200), origin: (x: 0, y: 0)) }, of: format)
+        #expect(plan.source == Rectangle(x: 0, y: 980, width: 200, height: 100))
+        #expect(plan.orientation == .right)
+        #expect(plan.output == PictureSize(100, 200))
+    }
+
+    @Test func fillsCutsTheMiddle() throws {
+        let square = try geometry({ $0.size = PictureSize(720, 720) }, of: Self.hd)
+        #expect(square.source == Rectangle(x: 420, y: 0, width: 1080, height: 1080))
+        #expect(square.target == Rectangle(x: 0, y: 0, width: 720, height: 720))
+        let portrait = try geometry({ $0.aspect = AspectRatio(width: 9, height: 16) }, of: Self.hd)
+        #expect(portrait.output == PictureSize(608, 1080))
+        #expect(portrait.source == Rectangle(x: 656, y: 0, width: 608, height: 1080))
+        let turned = try geometry(
+            {
+                $0.rotate = .right
+                $0.aspect = AspectRatio(width: 1, height: 1)
+            }, of: Self.hd)
+        #expect(turned.source == Rectangle(x: 420, y: 0, width: 1080, height: 1080))
+    }
+
+    @Test func containsAddsBars() throws {
+        let plan = try geometry(
+            {
+                $0.size = PictureSize(720, 1280)
+                $0.fit = .contain
+            }, of: Self.hd)
+        #expect(plan.target == Rectangle(x: 0, y: 436, width: 720, height: 406))
+        #expect(plan.source == Rectangle(x: 0, y: 0, width: 1920, height: 1080))
+        let square = try geometry(
+            {
+                $0.aspect = AspectRatio(width: 1, height: 1)
+                $0.fit = .contain
+            }, of: Self.hd)
+        #expect(square.output == PictureSize(1920, 1920))
+        #expect(square.target == Rectangle(x: 0, y: 420, width: 1920, height: 1080))
+    }
+
+    @Test func stretchesToTheWholeSize() throws {
+        let plan = try geometry(
+            {
+                $0.size = PictureSize(100, 300)
+                $0.fit = .stretch
+            }, of: Self.hd)
+        #expect(plan.source == Rectangle(x: 0, y: 0, width: 1920, height: 1080))
+        #expect(plan.target == Rectangle(x: 0, y: 0, width: 100, height: 300))
+    }
+
+    @Test func honoursTheShapeOfPixels() throws {
+        // PAL 16:9: 720x576 pixels of 64:45 are shown as 1024x576.
+        var pal = VideoFormat(.i420, width: 720, height: 576)
+        pal.sampleAspectRatio = Rational(64, 45)
+        let wide = try geometry({ $0.size = PictureSize(1024, 576) }, of: pal)
+        #expect(wide.source == Rectangle(x: 0, y: 0, width: 720, height: 576))
+        #expect(wide.sampleAspectRatio == Rational(1))
+        let turned = try geometry({ $0.rotate = .left }, of: pal)
+        #expect(turned.sampleAspectRatio == Rational(45, 64))
+        #expect(turned.output == PictureSize(576, 720))
+    }
+
+    @Test func refusesTwoShapes() {
+        #expect(
+            throws: OptionFault(
+                "aspect 9:16 and size 1280x720 are two different shapes",
+                remedy: "Leave aspect out: size says the shape too; or use crop to cut first.")
+        ) {
+            var options = CropOrientOptions()
+            options.aspect = AspectRatio(width: 9, height: 16)
+            options.size = PictureSize(1280, 720)
+            try options.validate()
+        }
+    }
+
+    @Test(arguments: [
+        ("640x480+10+20", true), ("640x480", true), ("640x480+10", false), ("640x480-1+0", false), ("0x480", false), ("640", false),
+        ("640x480+10+20+30", false), ("640x480++20", false), ("", false),
+    ])
+    func readsRectangles(text: String, isGood: Bool) throws {
+        if isGood {
+            #expect(try CropRectangle.decodeOption(.string(text)).description == text)
+        } else {
+            #expect(throws: OptionFault.self) { _ = try CropRectangle.decodeOption(.string(text)) }
+        }
+    }
+
+    @Test(arguments: Orientation.allCases, [0, 1, 2, 3]) func composesTurnsAndMirrors(start: Orientation, turns: Int) {
+        for mirror in [false, true] {
+            let composed = start.turned(turns, thenMirrored: mirror)
+            // Follow one corner region of a 5x3 picture both ways.
+            let stored = Rectangle(x: 1, y: 0, width: 2, height: 1)
+            let size = composed.swapsSides ? (width: 3, height: 5) : (width: 5, height: 3)
+            var seen = shown(stored, start, 5, 3)
+            let upright = start.swapsSides ? (3, 5) : (5, 3)
+            seen = shown(seen, Orientation(quarterTurns: turns, mirrored: false), upright.0, upright.1)
+            if mirror { seen.x = size.width - seen.x - seen.width }
+            #expect(composed.stored(seen, shown: size) == stored)
+        }
+    }
+
+    /// Where a stored rectangle is shown, by its definition: mirrored, then turned.
+    private func shown(_ rectangle: Rectangle, _ orientation: Orientation, _ width: Int, _ height: Int) -> Rectangle {
+        var result = rectangle
+        var (width, height) = (width, height)
+        if orientation.isMirrored { result.x = width - result.x - result.width }
+        for _ in 0..<orientation.quarterTurns {
+            result = Rectangle(x: height - result.y - result.height, y: result.x, width: result.height, height: result.width)
+            swap(&width, &height)
+        }
+        return result
+    }
+}
+
+@Suite struct CropOrientTests {
+    /// Pixels that tell every place apart.
+    private static func noise(_ frame: inout Frame) {
+        var state: UInt32 = 12345
+        for plane in 0..<frame.planeCount {
+            frame.withMutablePlane(plane) { memory in
+                for y in 0..<memory.height {
+                    let row = memory.row(y)
+                    for x in 0..<row.count {
+                        state = state &* 1_664_525 &+ 1_013_904_223
+                        row[x] = UInt8(truncatingIfNeeded: state >> 24)
+                    }
+                }
+            }
+        }
+    }
+
+    @Test(arguments: [PixelFormat.i420, .nv12, .bgra], Orientation.allCases)
+    func bringsEveryOrientationUpright(pixels: PixelFormat, orientation: Orientation) throws {
+        for (width, height) in [(64, 48), (33, 17), (1, 5), (130, 1)] {
+            let format = VideoFormat(pixels, width: width, height: height, orientation: orientation)
+            let driver = try StageDriver(CropOrient.self, input: .video(format))
+            #expect(driver.outputFormat?.video?.orientation == .up)
+            let source = try driver.makeFrame { Self.noise(&$0) }
+            let original = source.planeBytes
+            try driver.send(source)
+            let frame = try driver.nextFrame()
+            #expect(frame.orientation == .up)
+            for (plane, bytes) in frame.planeBytes.enumerated() {
+                let unit = pixels == .bgra ? 4 : pixels == .nv12 && plane == 1 ? 2 : 1
+                let rowBytes = pixels.rowBytes(plane: plane, width: width)
+                let expected = turned(original[plane], width: rowBytes / unit, unit: unit, orientation)
+                #expect(bytes == expected, "\(width)x\(height), plane \(plane)")
+            }
+        }
+    }
+
+    /// Sample by sample: mirrored left to right, then turned clockwise.
+    private func turned(_ bytes: [UInt8], width: Int, unit: Int, _ orientation: Orientation) -> [UInt8] {
+        var rows = stride(from: 0, to: bytes.count, by: width * unit).map { start in
+            stride(from: start, to: start + width * unit, by: unit).map { Array(bytes[$0..<$0 + unit]) }
+        }
+        if orientation.isMirrored { rows = rows.map { $0.reversed() } }
+        for _ in 0..<orientation.quarterTurns {
+            rows = rows[0].indices.map { column in rows.reversed().map { $0[column] } }
+        }
+        return rows.joined().flatMap { $0 }
+    }
+
+    @Test func handsOnWhatIsRightAlready() throws {
+        let driver = try StageDriver(
+            CropOrient.self, options: #"{ "size": "64x36" }"#, input: .video(VideoFormat(.nv12, width: 64, height: 36)))
+        #expect(driver.stage.demand.outputBuffers == .sameAsInput)
+        let frame = try driver.makeFrame()
+        let address = frame.withPlane(0) { Int(bitPattern: $0.baseAddress) }
+        try driver.send(frame)
+        let out = try driver.nextFrame()
+        #expect(out.withPlane(0) { Int(bitPattern: $0.baseAddress) } == address)
+    }
+
+    @Test(arguments: [PixelFormat.i420, .nv12, .bgra]) func paintsBarsAroundThePicture(pixels: PixelFormat) throws {
+        let format = VideoFormat(pixels, width: 40, height: 20)
+        let driver = try StageDriver(
+            CropOrient.self, options: ##"{ "size": "41x61", "fit": "contain", "color": "#ffffff" }"##, input: .video(format))
+        // Twice, so that a buffer that was used before is seen too.
+        for _ in 0..<2 {
+            try driver.send(
+                driver.makeFrame { frame in
+                    for plane in 0..<frame.planeCount {
+                        frame.withMutablePlane(plane) { memory in
+                            for y in 0..<memory.height { memory.row(y).update(repeating: plane == 0 ? 50 : 128) }
+                        }
+                    }
+                })
+            let luma = try driver.nextFrame().planeBytes[0]
+            let rowBytes = pixels.rowBytes(plane: 0, width: 41)
+            let white: UInt8 = pixels == .bgra ? 255 : 235
+            let rows = stride(from: 0, to: luma.count, by: rowBytes).map { Array(luma[$0..<$0 + rowBytes]) }
+            let top = 20
+            let height = pixels == .bgra ? 21 : 20
+            for (y, row) in rows.enumerated() {
+                // Scaling by 41/40 may round down.
+                let isPicture = y >= top && y < top + height
+                #expect(row.allSatisfy { isPicture ? (49...50).contains($0) : $0 == white }, "row \(y)")
+            }
+        }
+    }
+
+    @Test(arguments: [PixelFormat.i420, .nv12, .bgra]) func scalesAnySizeToAnyOther(pixels: PixelFormat) throws {
+        for (width, height) in [(64, 48), (33, 17), (1, 1), (2, 2), (1, 40)] {
+            for size in ["1x1", "7x5", "99x201"] {
+                for rotate in [0, 90] {
+                    for fit in ["fill", "contain", "stretch"] {
+                        let driver = try StageDriver(
+                            CropOrient.self,
+                            options:
+                                ##"{ "size": "\##(size)", "rotate": \##(rotate), "mirror": true, "fit": "\##(fit)", "color": "#7f7f7f" }"##,
+                            input: .video(VideoFormat(pixels, width: width, height: height)))
+                        try driver.send(
+                            driver.makeFrame { frame in
+                                for plane in 0..<frame.planeCount {
+                                    frame.withMutablePlane(plane) { memory in
+                                        for y in 0..<memory.height { memory.row(y).update(repeating: 127) }
+                                    }
+                                }
+                            })
+                        let planes = try driver.nextFrame().planeBytes
+                        // Grey in, bars of almost the same grey: nothing else may appear. libyuv's bilinear filter rounds down, by 1 a
+                        // step and direction at most, and five steps lead from 33 pixels to one.
+                        #expect(
+                            planes.allSatisfy { $0.allSatisfy { (120...128).contains($0) || (pixels == .bgra && $0 == 255) } },
+                            "\(width)x\(height) to \(size), \(rotate), \(fit): \(planes.map { "\($0.min()!)...\($0.max()!)" })")
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Against ffmpeg's own filters; skipped by name where there is no ffmpeg, except in CI.
+@Suite(.enabled(if: Tool.ffmpeg != nil || ProcessInfo.processInfo.environment["CI"] == "true", "ffmpeg is not installed"))
+struct CropOrientAgainstFFmpegTests {
+    @Test(arguments: [
+        (#"{ "crop": "100x60+20+10" }"#, "crop=100:60:20:10"),
+        (#"{ "crop": "100x60" }"#, "crop=100:60"),
+        (#"{ "crop": "100x60+21+11" }"#, "crop=100:60:21:11"),
+        (#"{ "aspect": "1:1" }"#, "crop=120:120"),
+        (#"{ "rotate": 90 }"#, "transpose=clock"),
+        (#"{ "rotate": 270 }"#, "transpose=cclock"),
+        (#"{ "rotate": 180 }"#, "hflip,vflip"),
+        (#"{ "mirror": true }"#, "hflip"),
+        (#"{ "rotate": 180, "mirror": true }"#, "vflip"),
+        (#"{ "rotate": 90, "mirror": true }"#, "transpose=cclock_flip"),
+        (#"{ "rotate": 270, "mirror": true }"#, "transpose=clock_flip"),
+        (#"{ "crop": "100x60+20+10", "rotate": 90, "mirror": true }"#, "crop=100:60:20:10,transpose=clock,hflip"),
+    ])
+    func isBitIdentical(options: String, filter: String) throws {
+        for pixels in [PixelFormat.i420, .nv12, .bgra] {
+            let (ours, theirs) = try run(options, filter, pixels, width: 160, height: 120)
+            // ffmpeg crops packed RGB at odd places exactly, as we do.
+            #expect(ours == theirs, "\(pixels)")
+        }
+    }
+
+    /// With the quality that nearest neighbour must stay below, so that the measure tells: scaled by little, it comes close.
+    @Test(arguments: [("213x160", 38.0), ("141x106", 35), ("61x30", 35), ("400x300", 38)])
+    func scalesAsWellAsBilinear(size: String, mostOfNearest: Double) throws {
+        for pixels in [PixelFormat.i420, .nv12, .bgra] {
+            let (ours, bilinear) = try run(
+                #"{ "size": "\#(size)", "fit": "stretch" }"#, "scale=\(size):flags=bilinear", pixels, width: 320, height: 240, isSoft: true)
+            #expect(quality(ours, bilinear) >= 35, "\(pixels)")
+            let (_, nearest) = try run("{}", "scale=\(size):flags=neighbor", pixels, width: 320, height: 240, isSoft: true)
+            #expect(quality(nearest, bilinear) < mostOfNearest, "\(pixels)")
+        }
+    }
+
+    /// What the stage and what ffmpeg make of one picture, all planes in a row.
+    ///
+    /// - Parameter isSoft: With edges as soft as those of a photograph.
+    private func run(
+        _ options: String, _ filter: String, _ pixels: PixelFormat, width: Int, height: Int, isSoft: Bool = false
+    ) throws -> ([UInt8], [UInt8]) {
+        let ffmpeg = try #require(Tool.ffmpeg, "CI has no ffmpeg")
+        let name = [PixelFormat.i420: "yuv420p", .nv12: "nv12", .bgra: "bgra"][pixels]!
+        let folder = try ScratchFolder()
+        let raw = ["-f", "rawvideo", "-pix_fmt", name]
+        try Tool.run(
+            ffmpeg,
+            ["-v", "error", "-f", "lavfi", "-i", "mandelbrot=size=\(width)x\(height):start_scale=0.2", "-frames:v", "1"]
+                + ["-vf", isSoft ? "format=gbrp,gblur=sigma=0.8,format=\(name)" : "format=\(name)"] + raw + [folder.file("in.raw")])
+        try Tool.run(
+            ffmpeg,
+            ["-v", "error"] + raw + ["-s", "\(width)x\(height)", "-i", folder.file("in.raw"), "-vf", filter] + raw + [
+                folder.file("out.raw")
+            ])
+        var input = Array(try Data(contentsOf: URL(fileURLWithPath: folder.file("in.raw"))))[...]
+        let driver = try StageDriver(
+            CropOrient.self, options: options, input: .video(VideoFormat(pixels, width: width, height: height)))
+        try driver.send(
+            driver.makeFrame { frame in
+                for plane in 0..<frame.planeCount {
+                    frame.withMutablePlane(plane) { memory in
+                        for y in 0..<memory.height {
+                            _ = memory.row(y).update(from: input.prefix(memory.rowBytes))
+                            input = input.dropFirst(memory.rowBytes)
+                        }
+                    }
+                }
+            })
+        let theirs = Array(try Data(contentsOf: URL(fileURLWithPath: folder.file("out.raw"))))
+        return (try driver.nextFrame().planeBytes.flatMap { $0 }, theirs)
+    }
+
+    /// Peak signal to noise ratio in decibels; 0 for different sizes.
+    private func quality(_ a: [UInt8], _ b: [UInt8]) -> Double {
+        guard a.count == b.count, !a.isEmpty else { return 0 }
+        let error = zip(a, b).reduce(0.0) { $0 + pow(Double($1.0) - Double($1.1), 2) } / Double(a.count)
+        return error == 0 ? .infinity : 10 * log10(255 * 255 / error)
+    }
+}
