@@ -41,7 +41,7 @@ build: packages ## the program and its plugins, release
 	$(SWIFT) build -c release
 
 $(CLIP): examples/media/astronaut_portrait.png
-	ffmpeg -nostdin -v error -y -loop 1 -i $< -vf "scale=2560:2560:flags=lanczos,zoompan=z='1+0.6*on/239':x='(iw-iw/zoom)*(0.35+0.2*sin(on/60))':y='(ih-ih/zoom)*0.25':d=240:s=1280x720:fps=30,format=yuv420p" \
+	ffmpeg -nostdin -v error -y -loop 1 -i $< -vf "scale=2560:2560:flags=lanczos,crop=2560:1440:0:60,zoompan=z='1+0.6*on/239':x='(iw-iw/zoom)*(0.35+0.2*sin(on/60))':y='(ih-ih/zoom)*0.25':d=240:s=1280x720:fps=30,format=yuv420p" \
 	  -frames:v 240 -c:v libx264 -preset veryfast -crf 18 -g 60 -map_metadata -1 $@
 
 demo: build $(CLIP) ## build everything and run a first chain on a real clip

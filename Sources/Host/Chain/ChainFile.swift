@@ -83,8 +83,12 @@ struct ChainFile {
     /// Faults of keys and links stand beside those of options, so that one look shows all.
     private mutating func throwFaults(complete: Bool, _ request: ChainRequest) throws {
         guard !faults.isEmpty else { return }
+        // A value that lacks its environment is not judged as well.
+        let places = Set(faults.map(\.place))
         for stage in request.stages {
-            do { try stage.checkOptions(file: name) } catch let found as FrameHostErrors { faults += found.errors }
+            do { try stage.checkOptions(file: name) } catch let found as FrameHostErrors {
+                faults += found.errors.filter { !places.contains($0.place) }
+            }
         }
         throw FrameHostErrors(Self.sorted(faults))
     }

@@ -45,22 +45,21 @@ struct RunCommand: ParsableCommand {
     }
 
     func run() throws {
-        let chain: Chain
-        do {
-            try checkFile()
-            var request = try ChainFile.load(self.chain, registry: plugins.registry, settings: settings)
-            request.frameLimit = frames
-            chain = try Chain(request, timed: stats != nil)
-        } catch let error as FrameHostErrors {
-            throw report(FrameHostErrors(ChainFile.sorted(error.errors)))
-        } catch {
-            throw report(error)
-        }
         let replies = commands ? CommandReplies() : nil
         let display = RunDisplay(quiet: quiet, jsonEvents: events || commands, onlyAnswers: commands && !events, replies: replies)
-        let session = RunSession(chain: chain, display: display, seconds: seconds, statsPath: stats)
-        if let replies { CommandReader.start(chain, replies) }
-        session.run()
+        RunSession(display: display, replies: replies, seconds: seconds, statsPath: stats, plan: plan).run()
+    }
+
+    /// [control thread] Everything is checked, nothing is opened.
+    private func plan() throws -> Chain {
+        do {
+            try checkFile()
+            var request = try ChainFile.load(chain, registry: plugins.registry, settings: settings)
+            request.frameLimit = frames
+            return try Chain(request, timed: stats != nil)
+        } catch let error as FrameHostErrors {
+            throw FrameHostErrors(ChainFile.sorted(error.errors))
+        }
     }
 
     /// `framehost chek x.json` reads as a chain file named `chek`: say what was probably meant.

@@ -4,19 +4,24 @@ import Synchronization
 
 /// One run of a chain in this process: signals, time limit, figures, exit status.
 ///
-/// The main thread waits for signals, a control thread runs the chain and ends the process. `@unchecked Sendable`: the display is the
-/// control thread's alone until `isFinished`.
+/// The main thread waits for signals, a control thread plans and runs the chain and ends the process. `@unchecked Sendable`: all but `chain`
+/// is the control thread's alone.
 final class RunSession: @unchecked Sendable {
-    private let chain: Chain
+    private let plan: () throws -> Chain
     private let display: RunDisplay
+    private let replies: CommandReplies?
     private let seconds: Double?
     private let statsPath: String?
-    private let isFinished = Atomic<Bool>(false)
-    private let isStopping = Atomic<Bool>(false)
+    /// Nil until it is planned.
+    private let chain = Mutex<Chain?>(nil)
 
-    init(chain: Chain, display: RunDisplay, seconds: Double?, statsPath: String?) {
-        self.chain = chain
+    /// - Parameters:
+    ///   - plan: Checks and plans; its faults end the process with status 2.
+    ///   - replies: Given where commands are to be read.
+    init(display: RunDisplay, replies: CommandReplies?, seconds: Double?, statsPath: String?, plan: @escaping () throws -> Chain) {
+        self.plan = plan
         self.display = display
+        self.replies = replies
         self.seconds = seconds
         self.statsPath = statsPath
     }
@@ -26,7 +31,7 @@ final class RunSession: @unchecked Sendable {
         var signals = sigset_t()
         sigemptyset(&signals)
         for signal in [SIGINT, SIGTERM, SIGHUP] { sigaddset(&signals, signal) }
-        // Blocked here and so in every thread made from now on: they reach `sigwait` alone.
+        // Blocked here and so in every thread made from now on, those that libraries make while planning too: signals reach `sigwait` alone.
         pthread_sigmask(SIG_BLOCK, &signals, nil)
         startControlThread()
         waitForSignals(signals)
@@ -46,7 +51,7 @@ final class RunSession: @unchecked Sendable {
         }
     }
 
-    /// [main thread] First signal: drain. Second: stop. Third: end the process.
+    /// [main thread] First signal: drain. Second: stop. Third: end the process. Before there is a chain, nothing is open: the first ends it.
     private func waitForSignals(_ signals: sigset_t) -> Never {
         var signals = signals
         var count = 0
@@ -54,24 +59,24 @@ final class RunSession: @unchecked Sendable {
             var signal: Int32 = 0
             guard sigwait(&signals, &signal) == 0 else { continue }
             count += 1
-            switch count {
-            case 1: chain.drain()
-            case 2:
+            guard count < 3, let chain = chain.withLock({ $0 }) else { _exit(1) }
+            if count == 1 {
+                chain.drain()
+            } else {
                 chain.cancel()
-                watchStop()
-            default: _exit(1)
+                watchStop(chain)
             }
         }
     }
 
     /// [main thread] The control thread reports stages that do not come back; only its own setup can keep it from doing so.
-    private func watchStop() {
-        for _ in 0..<30 {
+    private func watchStop(_ chain: Chain) {
+        for _ in 0..<20 {
             usleep(50_000)
             if chain.stageInSetup == nil { return }
         }
         if let stage = chain.stageInSetup {
-            Terminal.complain("\(stage) is still starting 1 s after stop: abandoned.")
+            Terminal.complain("error: \(stage) is still starting 1 s after stop: abandoned.")
             _exit(1)
         }
     }
@@ -79,6 +84,14 @@ final class RunSession: @unchecked Sendable {
     // MARK: Control thread
 
     private func control() -> Never {
+        let chain: Chain
+        do {
+            chain = try plan()
+        } catch {
+            exit(report(error).rawValue)
+        }
+        self.chain.withLock { $0 = chain }
+        if let replies { CommandReader.start(chain, replies) }
         let start = chain.clock.now()
         let limit = seconds.map { start + Int64($0 * 1e9) }
         let result = chain.run { [self] in

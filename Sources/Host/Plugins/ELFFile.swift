@@ -3,23 +3,37 @@ import Glibc
 /// Finds one section of a 64-bit little-endian ELF file without mapping or running it. ELF-64 Object File Format, version 1.5.
 struct ELFFile {
     enum Fault: Error, Equatable {
-        case unreadable(String)
+        /// With its errno.
+        case unreadable(Int32)
+        /// A folder, a device, a pipe.
+        case noRegularFile
         /// Too short, or without the magic 7F 45 4C 46.
         case notELF
         /// 32 bit, big-endian, or no shared object.
         case otherKind
+        /// For another processor.
+        case otherMachine
         case truncated
         case noSection
+    }
+
+    /// `e_machine` of this processor.
+    private static var machine: Int {
+        #if arch(x86_64)
+            62
+        #elseif arch(arm64)
+            183
+        #endif
     }
 
     /// Reads the bytes of section `name`, at most 64 KiB.
     static func section(named name: String, of path: String) throws(Fault) -> [UInt8] {
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        guard file >= 0 else { throw .unreadable(String(cString: strerror(errno))) }
+        guard file >= 0 else { throw .unreadable(errno) }
         defer { close(file) }
         var status = stat()
-        guard fstat(file, &status) == 0 else { throw .unreadable(String(cString: strerror(errno))) }
-        guard status.st_mode & S_IFMT == S_IFREG else { throw .unreadable("not a regular file") }
+        guard fstat(file, &status) == 0 else { throw .unreadable(errno) }
+        guard status.st_mode & S_IFMT == S_IFREG else { throw .noRegularFile }
         let size = Int(status.st_size)
 
         func read(_ offset: Int, _ count: Int) throws(Fault) -> [UInt8] {
@@ -36,6 +50,7 @@ struct ELFFile {
         guard size >= 64 else { throw .truncated }
         let header = try read(0, 64)
         guard header[4] == 2, header[5] == 1, number(header, 16, 2) == 3 else { throw .otherKind }
+        guard number(header, 18, 2) == machine else { throw .otherMachine }
         let tableOffset = number(header, 40, 8)
         let entrySize = number(header, 58, 2)
         let entryCount = number(header, 60, 2)

@@ -26,12 +26,20 @@ struct PluginGate {
             bytes = try ELFFile.section(named: ".framehost", of: path)
         } catch {
             switch error {
-            case .unreadable(let why):
-                throw refuse("the file cannot be read: \(why)", "Make it readable: chmod a+r \(path).")
+            case .unreadable(EACCES):
+                throw refuse("the file cannot be read: Permission denied", "Make it readable: chmod a+r \(path).")
+            case .unreadable(ENOENT):
+                throw refuse("the link leads nowhere", "Build what it names, or: rm \(path).")
+            case .unreadable(let number):
+                throw refuse("the file cannot be read: \(String(cString: strerror(number)))", rebuild)
+            case .noRegularFile:
+                throw refuse("is no regular file", "Take it out of the plugin folder.")
             case .notELF:
                 throw refuse("is no shared library (it does not begin with the ELF magic)", "Take it out of the plugin folder, or: rm \(path).")
             case .otherKind:
                 throw refuse("is no 64-bit little-endian shared library", rebuild)
+            case .otherMachine:
+                throw refuse("was built for another processor", rebuild)
             case .truncated:
                 throw refuse("is cut short: its section table points past its end", rebuild)
             case .noSection:

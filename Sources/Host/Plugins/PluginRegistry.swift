@@ -11,6 +11,8 @@ final class PluginRegistry {
     private(set) var plugins: [Plugin] = []
     /// Files that look like plugins and may not be loaded, each with its sentence.
     private(set) var skipped: [FrameHostError] = []
+    /// Of these, by the id of each stage that their manifest names.
+    private var refused: [String: FrameHostError] = [:]
     /// Folders that were searched, in order.
     let folders: [String]
     private var loaded: [String: StageType] = [:]
@@ -42,10 +44,16 @@ final class PluginRegistry {
                 do {
                     plugins.append(Plugin(path: path, manifest: try gate.manifest(of: path)))
                 } catch {
-                    skipped.append(.wrap(error))
+                    skip(path, .wrap(error))
                 }
             }
         }
+    }
+
+    private func skip(_ path: String, _ error: FrameHostError) {
+        skipped.append(error)
+        guard let bytes = try? ELFFile.section(named: ".framehost", of: path), let manifest = try? PluginManifest(section: bytes) else { return }
+        for stage in manifest.stages where refused[stage.id] == nil { refused[stage.id] = error }
     }
 
     /// All ids, sorted.
@@ -65,23 +73,28 @@ final class PluginRegistry {
             remedy: "Keep one of them, or give one another id.")
     }
 
-    /// The stage with this id, loading its plugin when first asked for; nil when no plugin has it.
+    /// The stage with this id, loading its plugin when first asked for; nil when no file has it.
     ///
     /// - Throws: ``FrameHostError`` `.unusablePlugin`.
     func stage(_ id: String) throws -> StageType? {
         if let known = loaded[id] { return known }
         let claims = plugins.filter { $0.manifest.stages.contains { $0.id == id } }
-        guard let plugin = claims.first else { return nil }
+        guard let plugin = claims.first else {
+            if let error = refused[id] { throw error }
+            return nil
+        }
         guard claims.count == 1 else { throw Self.conflict(id, claims.map(\.path)) }
         for stage in try PluginLoader.load(plugin) { loaded[stage.info.id] = stage }
         return loaded[id]
     }
 
-    /// A sentence for an id that nobody has: the nearest name, or the file that has it and may not be loaded.
+    /// A sentence for an id that nobody has: the nearest name, or what there is.
     func remedy(forUnknown id: String, nearest: (String, [String]) -> String?) -> String {
         if let near = nearest(id, ids) { return "Did you mean '\(near)'?" }
         if ids.isEmpty { return "No plugin was found in \(folders.joined(separator: ", ")): build them, or name their folder with --plugin-path." }
-        return "Known are \(ids.joined(separator: ", ")); `framehost plugins` says from where."
+        let count = skipped.count == 1 ? "1 file was" : "\(skipped.count) files were"
+        let why = skipped.isEmpty ? "" : ", and why \(count) skipped"
+        return "Known are \(ids.joined(separator: ", ")); `framehost plugins` says from where\(why)."
     }
 
     // MARK: Files

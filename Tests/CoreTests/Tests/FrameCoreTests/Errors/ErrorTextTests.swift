@@ -1,0 +1,365 @@
+import Testing
+
+@testable import FrameCore
+
+/// Asks for more than it declares.
+private final class Greedy: Filter {
+    static let info = StageInfo(id: "greedy", summary: "Wants.", input: .anyVideo, output: .sameAsInput, hold: 1)
+    struct Options: StageOptions {
+        @Option(help: "Hold.", range: 0...9) var hold = 0
+        @Option(help: "Delay.", range: 0...9) var delay = 0
+        @Option(help: "Workers.", range: 0...9) var workers = 0
+    }
+    var options: Options
+    init(options: Options, context: StageContext) { self.options = options }
+    var demand: StageDemand {
+        var demand = Self.declaredDemand
+        demand.hold = options.hold
+        demand.delay = options.delay
+        demand.workers = options.workers
+        return demand
+    }
+    func process(_ frame: inout Frame) throws -> Verdict { .forward }
+}
+
+/// Takes what nothing in these tests gives.
+private final class NV12Only: Filter {
+    static let info = StageInfo(id: "nv12-only", summary: "Is choosy.", input: .video(.nv12, .i420), output: .sameAsInput)
+    typealias Options = NoOptions
+    var options: NoOptions
+    init(options: NoOptions, context: StageContext) { self.options = options }
+    func negotiate(_ format: VideoFormat) throws {
+        if format.pixelFormat != .nv12 { throw FrameHostError(.broken, what: "was asked although it does not take \(format)") }
+    }
+    func process(_ frame: inout Frame) throws -> Verdict { .forward }
+}
+
+/// Cannot be made, or not with this format.
+private final class Refusing: Filter {
+    static let info = StageInfo(id: "refusing", summary: "Refuses.", input: .anyVideo, output: .sameAsInput)
+    struct Options: StageOptions { @Option(help: "When.") var early = false }
+    var options: Options
+    init(options: Options, context: StageContext) throws {
+        self.options = options
+        if options.early { throw FrameHostError(.invalidConfiguration, what: "has no model file", remedy: "Name one.") }
+    }
+    func negotiate(_ format: VideoFormat) throws {
+        throw FrameHostError(
+            .invalidConfiguration, what: "\(format) is too small", remedy: "Use at least 32x32.", cause: "first line\nsecond line")
+    }
+    func process(_ frame: inout Frame) throws -> Verdict { .forward }
+}
+
+/// Turns pixel formats in name only.
+final class NameConverter: Transform {
+    static let info = StageInfo(
+        id: "name-convert", summary: "Converts.", input: .anyVideo, output: .anyVideo, isConverter: true)
+    struct Options: StageOptions { @Option(help: "Format.") var format = PixelFormat.i420 }
+    var options: Options
+    init(options: Options, context: StageContext) { self.options = options }
+    func negotiate(_ input: MediaFormat) throws -> MediaFormat {
+        var format = input.video!
+        format.pixelFormat = options.format
+        return .video(format)
+    }
+    func process(_ input: consuming Sample, _ output: Output) throws {
+        guard case .frame(let frame) = consume input, let made = try output.makeFrame() else { return }
+        made.copyProperties(from: frame)
+        try output.emit(made)
+    }
+}
+
+/// What ``ChainBuilder`` says of chains that cannot be, whole.
+@Suite struct ErrorTextTests {
+    private func faults(_ sketch: ChainSketch) -> String {
+        do {
+            _ = try Chain.plan(sketch.request)
+            return ""
+        } catch {
+            return "\(error)"
+        }
+    }
+
+    private func faults(_ make: (inout ChainSketch) throws -> Void) rethrows -> String {
+        var sketch = ChainSketch()
+        try make(&sketch)
+        return faults(sketch)
+    }
+
+    // MARK: What is joined to what
+
+    @Test func aSourceTakesNoInput() throws {
+        let text = try faults { chain in
+            try chain.add(CountingSource.self, "a")
+            try chain.add(CountingSource.self, "b", from: ["a"])
+        }
+        #expect(
+            text == "test.json: stages[1].from: 'b' is a source (counting-source) and takes no input. Put it first, or take 'from' out.")
+    }
+
+    @Test func aSinkNeedsAnInput() throws {
+        let text = try faults { try $0.add(RecordingSink.self, "file", from: []) }
+        #expect(text == "test.json: stages[0]: 'file' (recording-sink) has no input. Put a source before it, or name one with 'from'.")
+    }
+
+    @Test func aFilterTakesOneInput() throws {
+        let text = try faults { chain in
+            try chain.add(CountingSource.self, "a")
+            try chain.add(CountingSource.self, "b")
+            try chain.add(ProbeFilter.self, "c", from: ["a", "b"])
+        }
+        #expect(text == "test.json: stages[2].from: 'c' (probe) takes one input, 2 are named. Name one stage.")
+    }
+
+    @Test func aJoinTakesSeveral() throws {
+        let text = try faults { chain in
+            try chain.add(CountingSource.self, "a")
+            try chain.add(PairJoin.self, "pair", from: ["a"])
+        }
+        #expect(
+            text == "test.json: stages[1].from: 'pair' (pair) joins several inputs, one is named. Name two or more: \"from\": [\"a\", \"b\"].")
+    }
+
+    @Test func aSinkGivesNothingOn() throws {
+        let text = try faults { chain in
+            try chain.add(CountingSource.self, "a")
+            try chain.add(RecordingSink.self, "file")
+            try chain.add(ProbeFilter.self, "late")
+        }
+        #expect(text == "test.json: stages[2].from: 'file' (recording-sink) gives nothing on. Name the stage before 'file'.")
+    }
+
+    @Test func accessUnitsDoNotFitIntoAStageForVideo() throws {
+        let text = try faults { chain in
+            try chain.add(CountingSource.self, "a")
+            try chain.add(UnitEncoder.self, "h264")
+            try chain.add(AddOne.self, "writer")
+        }
+        #expect(text == "test.json: stages[2].from: 'writer' takes video (gray8), but 'h264' gives H.264. Name a stage before 'h264'.")
+    }
+
+    @Test func videoDoesNotFitIntoAStageForAccessUnits() throws {
+        let text = try faults { chain in
+            try chain.add(CountingSource.self, "a")
+            try chain.add(ProbeFilter.self, "p")
+            try chain.add(UnitSink.self, "file")
+        }
+        #expect(text == "test.json: stages[2].from: 'file' takes H.264, but 'p' gives video. Put an encoder between them.")
+    }
+
+    @Test func namesAllThatFeedEachOtherInACircle() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "a")
+        try sketch.add(PairJoin.self, "b", from: ["a"])
+        try sketch.add(ProbeFilter.self, "c")
+        try sketch.add(ProbeFilter.self, "d")
+        try sketch.add(RecordingSink.self, "e")
+        sketch.request.stages[1].from = [0, 3]
+        #expect(
+            faults(sketch)
+                == "test.json: stages[1].from: 'b', 'c', 'd' feed each other in a circle. A chain runs one way: let one of them take its input from a stage before the circle.")
+    }
+
+    @Test func namesEachCircleOnItsOwn() throws {
+        var sketch = ChainSketch()
+        for id in ["a", "b", "c", "d", "e"] { try sketch.add(ProbeFilter.self, id, from: []) }
+        for (index, from) in [1, 0, 3, 2, 2].enumerated() { sketch.request.stages[index].from = [from] }
+        #expect(
+            faults(sketch)
+                == """
+                test.json: stages[0].from: 'a', 'b' feed each other in a circle. A chain runs one way: let one of them take its input from a stage before the circle.
+                test.json: stages[2].from: 'c', 'd' feed each other in a circle. A chain runs one way: let one of them take its input from a stage before the circle.
+                """)
+    }
+
+    @Test func listsTheFaultsOfAllStagesAtOnce() throws {
+        let text = try faults { chain in
+            try chain.add(CountingSource.self, "a", options: #"{ "cuont": 1, "everyMs": -1 }"#)
+            try chain.add(ProbeFilter.self, "p", options: #"{ "keep": "x" }"#)
+            try chain.add(UnitSink.self, "file")
+        }
+        #expect(
+            text
+                == """
+                test.json:1:3: stages[0].cuont: no such option. Did you mean 'count'?
+                test.json:1:26: stages[0].everyMs: -1 is outside 0...1000. Use 0...1000, or leave the key out for 0.
+                test.json:1:11: stages[1].keep: expected a whole number, found a string. Write a whole number.
+                test.json: stages[2].from: 'file' takes H.264, but 'p' gives video. Put an encoder between them.
+                """)
+    }
+
+    // MARK: Making and negotiating
+
+    @Test func aStageThatCannotBeMadeSaysWhy() throws {
+        let text = try faults { chain in
+            try chain.add(CountingSource.self, "a")
+            try chain.add(Refusing.self, "face", options: #"{ "early": true }"#)
+        }
+        #expect(text == "test.json: stages[1]: has no model file. Name one.")
+    }
+
+    @Test func aStageThatDoesNotTakeTheFormatSaysWhyAndTheOnesBehindAreNotAsked() throws {
+        let text = try faults { chain in
+            try chain.add(CountingSource.self, "a")
+            try chain.add(Refusing.self, "face")
+            try chain.add(Refusing.self, "again")
+        }
+        #expect(
+            text
+                == "test.json: stages[1] 'face': gray8 16x16 1000 fps is too small. Use at least 32x32.\n  first line\n  second line")
+    }
+
+    @Test func aMissingConverterIsNamedOnceAndNobodyElseIsBlamed() throws {
+        let text = try faults { chain in
+            try chain.add(CountingSource.self, "a")
+            try chain.add(NV12Only.self, "choosy")
+            try chain.add(ProbeFilter.self, "p")
+            try chain.add(NV12Only.self, "other", from: ["a"])
+            try chain.add(ProbeFilter.self, "q")
+        }
+        let remedy = "No converter plugin was found: put the plugin 'convert' beside the executable, or name its folder with --plugin-path."
+        #expect(
+            text
+                == """
+                test.json: stages[1].from: 'choosy' takes video (nv12, i420), but 'a' gives gray8. \(remedy)
+                test.json: stages[3].from: 'other' takes video (nv12, i420), but 'a' gives gray8. \(remedy)
+                """)
+    }
+
+    @Test func aConverterIsInsertedWhereOneIsFound() throws {
+        var sketch = ChainSketch()
+        sketch.request.converter = { StageType(NameConverter.self) }
+        try sketch.add(CountingSource.self, "a")
+        try sketch.add(NV12Only.self, "choosy")
+        try sketch.add(ProbeFilter.self, "p")
+        let plan = try Chain.plan(sketch.request)
+        #expect(plan.stages.map(\.id) == ["a", "choosy-convert", "choosy", "p"])
+        #expect(plan.stages.map(\.isInserted) == [false, true, false, false])
+        #expect(plan.links.map(\.format.description) == ["gray8 16x16 1000 fps", "nv12 16x16 1000 fps", "nv12 16x16 1000 fps"])
+    }
+
+    @Test func aConverterThatCannotBeMadeIsAFaultOfItsOwn() throws {
+        var sketch = ChainSketch()
+        sketch.request.converter = { StageType(Refusing.self) }
+        try sketch.add(CountingSource.self, "a")
+        try sketch.add(NV12Only.self, "choosy")
+        try sketch.add(ProbeFilter.self, "p")
+        #expect(faults(sketch) == "test.json: stages[1].format: no such option. It has 'early'.")
+    }
+
+    @Test func asksForNoMoreThanItsKindDeclares() throws {
+        let text = try faults { chain in
+            try chain.add(CountingSource.self, "a")
+            try chain.add(Greedy.self, "g", options: #"{ "hold": 3, "delay": 2, "workers": 1 }"#)
+        }
+        #expect(
+            text
+                == """
+                test.json: stages[1]: 'g' asks for hold 3 and greedy declares 1. Choose smaller options, or raise hold in the plugin's StageInfo.
+                test.json: stages[1]: 'g' asks for delay 2 and greedy declares 0. Choose smaller options, or raise delay in the plugin's StageInfo.
+                test.json: stages[1]: 'g' asks for workers 1 and greedy declares 0. Choose smaller options, or raise workers in the plugin's StageInfo.
+                """)
+    }
+
+    // MARK: Links
+
+    @Test func aForkNeedsQueues() throws {
+        let text = try faults { chain in
+            try chain.add(CountingSource.self, "a")
+            try chain.add(RecordingSink.self, "file", from: ["a"], link: LinkRequest(queue: 0))
+            try chain.add(RecordingSink.self, "preview", from: ["a"])
+        }
+        #expect(
+            text
+                == "test.json: stages[1].link: \"queue\": 0 runs 'file' on the thread of 'a', which feeds several. Use 1 or more, or leave it out for 2.")
+    }
+
+    @Test func aJoinNeedsQueues() throws {
+        let text = try faults { chain in
+            try chain.add(CountingSource.self, "a")
+            try chain.add(CountingSource.self, "b")
+            try chain.add(PairJoin.self, "pair", from: ["a", "b"], link: LinkRequest(queue: 0))
+        }
+        #expect(
+            text
+                == """
+                test.json: stages[2].link: "queue": 0 runs 'pair' on the thread of 'a', and a join waits for several. Use 1 or more, or leave it out for 2.
+                test.json: stages[2].link: "queue": 0 runs 'pair' on the thread of 'b', and a join waits for several. Use 1 or more, or leave it out for 2.
+                """)
+    }
+
+    @Test(arguments: [DropPolicy.dropOldest, .dropNewest, .latest])
+    func accessUnitsAreNotDroppedOneByOne(policy: DropPolicy) throws {
+        let text = try faults { chain in
+            try chain.add(CountingSource.self, "a")
+            try chain.add(UnitEncoder.self, "h264")
+            try chain.add(UnitSink.self, "file", link: LinkRequest(whenFull: policy))
+        }
+        #expect(
+            text
+                == "test.json: stages[2].link.whenFull: '\(policy.rawValue)' would leave access units that cannot be decoded on the way to 'file'. Use \"wait\" or \"dropToKeyframe\".")
+    }
+
+    @Test func picturesAreNotDroppedToAKeyframe() throws {
+        let text = try faults { chain in
+            try chain.add(CountingSource.self, "a")
+            try chain.add(RecordingSink.self, "file", link: LinkRequest(whenFull: .dropToKeyframe))
+        }
+        #expect(
+            text
+                == "test.json: stages[1].link.whenFull: 'dropToKeyframe' is for access units, and 'file' takes video. Use \"wait\", \"dropOldest\", \"dropNewest\" or \"latest\".")
+    }
+
+    // MARK: Budgets
+
+    @Test func aPoolThatIsTooSmallIsRefused() throws {
+        let text = try faults { chain in
+            try chain.add(CountingSource.self, "cam", options: #"{ "floor": 2 }"#)
+            try chain.add(ProbeFilter.self, "p", options: #"{ "keep": 3 }"#)
+            try chain.add(RecordingSink.self, "file")
+            chain.request.buffers[0] = 5
+        }
+        #expect(
+            text
+                == "test.json: buffers.cam: 5 buffers are fewer than the 6 without which the chain can stop for good. Use 6 or more, or leave it out.")
+    }
+
+    @Test func aQueueThatIsTooShortForAJoinIsRefused() throws {
+        let text = try faults { chain in
+            try chain.add(CountingSource.self, "src")
+            try chain.add(CopyTransform.self, "late", options: #"{ "delay": 6 }"#, from: ["src"])
+            try chain.add(PairJoin.self, "pair", from: ["late", "src"], link: LinkRequest(queue: 2))
+        }
+        #expect(
+            text
+                == "test.json: stages[2].link.queue: 2 places are too few: from 'src' the other way to 'pair' delays so much that 6 items wait here. Use 6 or more, or leave it out.")
+    }
+
+    @Test func aDropBeforeADelayOnTheWayToAJoinIsRefused() throws {
+        let text = try faults { chain in
+            try chain.add(CountingSource.self, "src")
+            try chain.add(CopyTransform.self, "late", options: #"{ "delay": 3 }"#, from: ["src"], link: LinkRequest(whenFull: .latest))
+            try chain.add(PairJoin.self, "pair", from: ["late", "src"])
+        }
+        #expect(
+            text
+                == "test.json: stages[1].link.whenFull: drops before 'late', which answers later, on the way from 'src' to 'pair': a join would wait for what was dropped. Use \"wait\" here, or drop after the stage that delays.")
+    }
+
+    // MARK: The error itself
+
+    @Test func isWrittenAsPlaceWhatAndRemedy() {
+        let bare = FrameHostError(.callFailed, what: "it broke")
+        #expect(bare.description == "it broke.")
+        #expect(FrameHostError(.callFailed, place: "cam", what: "really?", remedy: "Look.").description == "cam: really? Look.")
+        #expect(bare.within("cam").within("chain").description == "chain: cam: it broke.")
+        struct Foreign: Error, CustomStringConvertible { var description: String { "foreign words" } }
+        #expect(FrameHostError.wrap(Foreign(), place: "cam").description == "cam: foreign words.")
+        #expect(FrameHostError.wrap(bare) == bare)
+        #expect(FrameHostErrors([bare, bare.within("b")]).description == "it broke.\nb: it broke.")
+    }
+
+    @Test func listsWords() {
+        #expect([[], ["a"], ["a", "b"], ["a", "b", "c"]].map(quotedList) == ["nothing", "'a'", "'a' or 'b'", "'a', 'b' or 'c'"])
+    }
+}

@@ -1,0 +1,130 @@
+import Testing
+
+@testable import FrameCore
+
+@Suite struct StageRunnerTests {
+    @Test func countsAnItemOnceWhenItsStageAnswersAndThenFails() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 30}"#)
+        try sketch.add(UnitEncoder.self, "h264", options: #"{"failAfter": 10}"#)
+        try sketch.add(UnitSink.self, "file")
+        let (result, _) = ChainTests.run(try Chain(sketch.request))
+        #expect(result.failures.map(\.description) == ["h264 (unit-encoder): frame 10, PTS 0.010 s: the encoder was told to fail."])
+        #expect(result.ledgerFaults == [])
+    }
+
+    /// A filter on a live source's thread hands on through a queue that is full: the thread must not wait there either.
+    @Test func neverWaitsOnALiveSourcesThreadWhicheverStageHandsOn() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "cam", options: #"{"count": 60, "live": true, "everyMs": 1}"#)
+        try sketch.add(ProbeFilter.self, "inline", link: LinkRequest(queue: 0))
+        try sketch.add(RecordingSink.self, "slow", options: #"{"log": "live-inline", "sleepUs": 10000}"#, link: LinkRequest(queue: 2))
+        let chain = try Chain(sketch.request)
+        let (result, _) = ChainTests.run(chain)
+        #expect(result.isSuccess, "\(result)")
+        let counts = chain.queues[0].queue.snapshot().counts
+        #expect(counts.offered == 60)
+        #expect(counts.dropped[DropReason.noBuffer.rawValue] > 0, "the camera's thread waited")
+        #expect(chain.ledger.isBalanced)
+    }
+
+    @Test func neverWaitsAtAForkBehindALiveSourceEither() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "cam", options: #"{"count": 60, "live": true, "everyMs": 1}"#)
+        try sketch.add(ProbeFilter.self, "inline", link: LinkRequest(queue: 0))
+        try sketch.add(RecordingSink.self, "slow", options: #"{"log": "live-fork-a", "sleepUs": 10000}"#, from: ["inline"])
+        try sketch.add(RecordingSink.self, "fast", options: #"{"log": "live-fork-b"}"#, from: ["inline"])
+        let chain = try Chain(sketch.request)
+        let (result, _) = ChainTests.run(chain)
+        #expect(result.isSuccess, "\(result)")
+        let slow = chain.queues.first { $0.link.to == 2 }!.queue.snapshot().counts
+        #expect(slow.dropped[DropReason.noBuffer.rawValue] > 0, "the camera's thread waited")
+        #expect(RecordingSink.log("live-fork-b").entries.count > RecordingSink.log("live-fork-a").entries.count)
+    }
+
+    /// An hour of a camera under a clock that sleeping moves.
+    @Test func runsAnHourOfALiveSourceInAMoment() throws {
+        let clock = ManualClock(at: 5_000_000_000)
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "cam", options: #"{"count": 90000, "live": true, "everyMs": 40}"#)
+        try sketch.add(ProbeFilter.self, "probe", link: LinkRequest(queue: 0))
+        try sketch.add(CountSink.self, "sink", link: LinkRequest(queue: 0))
+        let chain = try Chain(sketch.request, clock: clock)
+        let begin = ChainClock().now()
+        let (result, _) = ChainTests.run(chain)
+        #expect(result.isSuccess, "\(result)")
+        #expect(chain.ledger == Ledger(captured: 90_000, delivered: 90_000))
+        #expect(clock.now() - 5_000_000_000 == 3_600_000_000_000, "each frame 40 ms after the one before, to the nanosecond")
+        #expect(ChainClock().now() - begin < 5_000_000_000)
+        let sink = chain.runners[2].instance.stage as! CountSink
+        #expect(sink.lastCapture == clock.now())
+    }
+
+    @Test func answersACommandWhateverTheMomentItIsSentAt() throws {
+        for round in 0..<30 {
+            var sketch = ChainSketch()
+            try sketch.add(CountingSource.self, "src", options: #"{"count": 200}"#)
+            try sketch.add(ProbeFilter.self, "probe", link: LinkRequest(queue: 1))
+            try sketch.add(CountSink.self, "sink")
+            let chain = try Chain(sketch.request)
+            let sent = Locked(0)
+            let isOver = Locked(false)
+            let sender = try TestThread("sender") {
+                while !isOver.now {
+                    chain.set(stage: "probe", options: [JSONNode.Member(key: "level", value: 3)])
+                    sent.withLock { $0 += 1 }
+                    pauseTest(ms: 1)
+                }
+            }
+            var (result, events) = ChainTests.run(chain)
+            isOver.set(true)
+            sender.join()
+            events += chain.takeEvents().events
+            #expect(result.isSuccess)
+            result.failures = []
+            #expect(events.count { $0.name == "command-answered" } == sent.now, "round \(round)")
+        }
+    }
+
+    @Test func namesTheStageInAFaultThatConcernsSeveralOptions() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000000, "live": true, "everyMs": 1}"#)
+        try sketch.add(PickyFilter.self, "picky")
+        try sketch.add(CountSink.self, "sink")
+        let chain = try Chain(sketch.request)
+        chain.set(stage: "picky", options: [JSONNode.Member(key: "low", value: 9)])
+        var answer: String?
+        _ = ChainTests.run(chain) { chain in
+            if chain.progress.captured > 5 { chain.cancel() }
+        }.events.first { $0.name == "command-answered" }.map { answer = $0.details["error"]?.asString }
+        #expect(answer == "picky: 'low' is above 'high'. Lower it.")
+    }
+}
+
+/// Counts and keeps nothing.
+final class CountSink: Sink {
+    static let info = StageInfo(id: "count-sink", summary: "Counts.", input: .any)
+    typealias Options = NoOptions
+    var options: NoOptions
+    var lastCapture: Int64 = 0
+    init(options: NoOptions, context: StageContext) { self.options = options }
+    func consume(_ input: consuming Sample) throws -> SinkVerdict {
+        if case .frame(let frame) = consume input { lastCapture = frame.capturedAt }
+        return .delivered
+    }
+}
+
+/// Two options that depend on each other.
+private final class PickyFilter: Filter {
+    static let info = StageInfo(id: "picky", summary: "Picks.", input: .anyVideo, output: .sameAsInput)
+    struct Options: StageOptions {
+        @Option(help: "Low.", live: true) var low = 0
+        @Option(help: "High.", live: true) var high = 5
+        func validate() throws(OptionFault) {
+            if low > high { throw OptionFault("'low' is above 'high'", remedy: "Lower it.") }
+        }
+    }
+    var options: Options
+    init(options: Options, context: StageContext) { self.options = options }
+    func process(_ frame: inout Frame) throws -> Verdict { .forward }
+}

@@ -1,0 +1,43 @@
+@testable import FrameCore
+
+/// An encoder in the small: each frame's first pixel and number as an access unit, a keyframe every `gop`.
+final class UnitEncoder: Transform {
+    static let info = StageInfo(
+        id: "unit-encoder", summary: "Encodes.", input: .video(.gray8), output: .encoded(.h264))
+
+    struct Options: StageOptions {
+        @Option(help: "Frames from keyframe to keyframe.", range: 1...1000) var gop = 10
+        @Option(help: "Bytes of a unit.", range: 9...1_000_000) var bytes = 100
+        @Option(help: "Throws at this frame, after its answer.", range: -1...100_000) var failAfter = -1
+    }
+
+    var options: Options
+    init(options: Options, context: StageContext) { self.options = options }
+
+    func negotiate(_ input: MediaFormat) throws -> MediaFormat {
+        guard let video = input.video else { throw FrameHostError(.broken, what: "no video") }
+        return .encoded(EncodedFormat(codec: .h264, video: video))
+    }
+
+    func process(_ input: consuming Sample, _ output: Output) throws {
+        guard case .frame(let frame) = consume input else { return }
+        let number = Int(frame.sequenceNumber)
+        var unit = try output.makeAccessUnit(byteCount: options.bytes)
+        unit.withMutableBytes { $0[0] = frame.withPlane(0) { $0.row(0)[0] } }
+        unit.pts = frame.pts
+        unit.dts = frame.pts
+        unit.sequenceNumber = frame.sequenceNumber
+        unit.isKeyframe = number % options.gop == 0
+        try output.emit(unit)
+        if number == options.failAfter { throw FrameHostError(.callFailed, what: "the encoder was told to fail") }
+    }
+}
+
+/// Takes access units and, in time, lets them go.
+final class UnitSink: Sink {
+    static let info = StageInfo(id: "unit-sink", summary: "Takes units.", input: .encoded(.h264), service: .unbounded)
+    typealias Options = NoOptions
+    var options: NoOptions
+    init(options: NoOptions, context: StageContext) { self.options = options }
+    func consume(_ input: consuming Sample) throws -> SinkVerdict { .delivered }
+}
