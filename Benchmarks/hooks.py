@@ -4,6 +4,8 @@ from lib import FRAMEHOST, TMP
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PLUGINS = ['--plugin-path', os.path.join(HERE, '.build', 'release')]
+# GStreamer's queue holds 200 buffers or 10 MB: 7 frames of 1280x720 I420. The same here, so that the work is the same.
+QUEUE = 7
 SIZE = {'size': '1280x720', 'rate': 30}
 
 
@@ -26,9 +28,8 @@ def source(frames=None, **options):
 
 
 def hop(n, frames, threaded):
-    """Source of untouched frames, n pass-through stages, a sink that drops. threaded: each on a thread of its own behind a queue of
-    framehost's default depth, 2 (GStreamer's default is 200)."""
-    link = {'link': {'queue': 7}} if threaded else {}
+    """Source of untouched frames, n pass-through stages, a sink that drops. threaded: each on a thread of its own behind a queue."""
+    link = {'link': {'queue': QUEUE}} if threaded else {}
     stages = [source(frames, pattern='none')]
     stages += [dict({'id': f'hop{i}', 'use': 'pass-through'}, **link) for i in range(n)]
     return run(f'hop-{n}-{frames}-{threaded}.json', stages + [{'id': 'sink', 'use': 'null-sink'}])
@@ -37,7 +38,7 @@ def hop(n, frames, threaded):
 def hop_pingpong(n, frames):
     """As hop(threaded=True) with a pool of one buffer: one frame in flight."""
     stages = [source(frames, pattern='none')]
-    stages += [{'id': f'hop{i}', 'use': 'pass-through', 'link': {'queue': 7}} for i in range(n)]
+    stages += [{'id': f'hop{i}', 'use': 'pass-through', 'link': {'queue': QUEUE}} for i in range(n)]
     return run(f'pingpong-{n}.json', stages + [{'id': 'sink', 'use': 'null-sink', 'report': 'latency'}], buffers={'source': 1})
 
 

@@ -33,8 +33,9 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
     private var outstanding = 0
     private var waiters = 0
     private var starvedSince: Int64 = 0
-    /// Conditions of copy pools whose writer may wait until it is a buffer's only holder.
-    private var uniquenessListeners: [FramePool] = []
+    /// Conditions of copy pools whose writer may wait until it is a buffer's only holder. Not the pools: two writers' would keep each
+    /// other alive.
+    private var uniquenessListeners: [Condition] = []
     private let uniquenessWaiters = Atomic<Int>(0)
     private let starved = Atomic<Int64>(0)
 
@@ -79,7 +80,7 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
     }
 
     /// [control thread, setup] Lets a writer's copy pool hear when a buffer of this pool is down to one holder.
-    func addUniquenessListener(_ copyPool: FramePool) { uniquenessListeners.append(copyPool) }
+    func addUniquenessListener(_ copyPool: FramePool) { uniquenessListeners.append(copyPool.condition) }
 
     // MARK: Lending
 
@@ -119,7 +120,8 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
         condition.lock()
         defer { condition.unlock() }
         while true {
-            if original.isUnique { return nil }
+            // Sequentially consistent, as is the other side in `giveBack`: each raises its own flag and then looks at the other's.
+            if origin.buffers[Int(original.record.pointee.buffer)].leases.load(ordering: .sequentiallyConsistent) == 1 { return nil }
             if stop.isRaised { throw FrameHostError(.stopped, place: name, what: "stopped while waiting for a buffer") }
             if let record = takeLocked() { return Frame(Lease(record)) }
             if starvedSince == 0 { starvedSince = clock.now() }
@@ -142,6 +144,8 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
         record.pointee.buffer = buffer
         record.pointee.base = base + Int(buffer) * bufferStride
         record.pointee.byteCount = bufferStride
+        // Not known without asking the clock; the runner says when it hands the frame on.
+        record.pointee.since.store(0, ordering: .relaxed)
         record.pointee.reset(orientation: format.orientation)
         return record
     }
@@ -165,9 +169,13 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
     override func giveBack(_ record: UnsafeMutablePointer<LeaseRecord>) {
         record.pointee.unkeep()
         record.pointee.keeper = nil
+        // Before the lock: ending a value's life may take time.
+        if record.pointee.metadataPresent != 0 { layout.clear(record) }
         let buffer = record.pointee.buffer
         condition.lock()
-        let left = buffers[Int(buffer)].leases.subtract(1, ordering: .acquiringAndReleasing).newValue
+        let left = buffers[Int(buffer)].leases.subtract(1, ordering: .sequentiallyConsistent).newValue
+        // Read under the lock: once it is open, and this was not the last lease, another thread may return that and end the pool.
+        let listeners = left == 1 && uniquenessWaiters.load(ordering: .sequentiallyConsistent) > 0 ? uniquenessListeners : []
         leases.giveBack(record)
         if left == 0 {
             freeBuffers.append(buffer)
@@ -176,9 +184,7 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
         outstanding -= 1
         let isLast = outstanding == 0
         condition.unlock()
-        if left == 1, uniquenessWaiters.load(ordering: .sequentiallyConsistent) > 0 {
-            for listener in uniquenessListeners { listener.condition.locked { listener.condition.broadcast() } }
-        }
+        for listener in listeners { listener.locked { listener.broadcast() } }
         if isLast { Unmanaged.passUnretained(self).release() }
     }
 

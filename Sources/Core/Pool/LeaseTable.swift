@@ -48,8 +48,8 @@ struct LeaseTable: ~Copyable {
         return free[freeCount]
     }
 
+    /// Takes a record back whose metadata its owner has cleared.
     mutating func giveBack(_ record: UnsafeMutablePointer<LeaseRecord>) {
-        if record.pointee.metadataPresent != 0 { layout.clear(record) }
         record.pointee.buffer = -1
         record.pointee.holder.store(-1, ordering: .relaxed)
         free[freeCount] = record

@@ -74,6 +74,7 @@ final class Slab: LeaseOwner, @unchecked Sendable {
                 record.pointee.buffer = block
                 record.pointee.base = base + start
                 record.pointee.byteCount = count
+                record.pointee.since.store(0, ordering: .relaxed)
                 record.pointee.reset(orientation: .up)
                 return AccessUnit(Lease(record))
             }
@@ -102,6 +103,7 @@ final class Slab: LeaseOwner, @unchecked Sendable {
     override func giveBack(_ record: UnsafeMutablePointer<LeaseRecord>) {
         record.pointee.unkeep()
         record.pointee.keeper = nil
+        if record.pointee.metadataPresent != 0 { layout.clear(record) }
         let block = Int(record.pointee.buffer)
         condition.lock()
         leases.giveBack(record)

@@ -119,13 +119,15 @@ public final class Chain: @unchecked Sendable {
                     remedy: near ?? (names.isEmpty ? "It has none." : "It has \(quotedList(names)).")))
             return
         }
-        post(runner, tag) { try runner.instance.stage.command(command, arguments: arguments) }
+        post(runner, tag) { [unowned runner] in try runner.instance.stage.command(command, arguments: arguments) }
     }
 
     /// Changes live options of a stage, all or none; the answer comes as an event `command-answered`.
     public func set(stage id: String, options: [JSONNode.Member], tag: JSONNode? = nil) {
         guard let runner = runner(id, tag) else { return }
-        post(runner, tag) { try runner.instance.set(options) { key, _ in "\(id).\(key)" } }
+        post(runner, tag) { [unowned runner] in
+            try runner.instance.set(options) { key, _ in key.isEmpty ? id : "\(id).\(key)" }
+        }
     }
 
     private func runner(_ id: String, _ tag: JSONNode?) -> StageRunner? {
@@ -140,7 +142,8 @@ public final class Chain: @unchecked Sendable {
     }
 
     private func post(_ runner: StageRunner, _ tag: JSONNode?, _ action: @escaping () throws -> Void) {
-        let letter = { [self] in
+        // Opened by a thread, or refused by the run's end, which hold the chain; a letter that held it would keep it for good.
+        let open = { [unowned self, unowned runner] in
             let frame = runner.taken.value + runner.made.value == 0 ? 0 : runner.lastSequence + 1
             do {
                 try action()
@@ -149,14 +152,15 @@ public final class Chain: @unchecked Sendable {
                 answer(runner.id, tag, error: error)
             }
         }
-        guard !runner.thread.finished.load(ordering: .acquiring), runner.thread.post(letter) else {
+        let id = runner.id
+        let refuse = { [unowned self] in
             answer(
-                runner.id, tag,
+                id, tag,
                 error: FrameHostError(
-                    .unavailable, place: runner.id, what: "the stage has ended or does not read its commands",
+                    .unavailable, place: id, what: "the stage has ended or does not read its commands",
                     remedy: "Send commands while the chain runs."))
-            return
         }
+        if !runner.thread.post(.init(open: open, refuse: refuse)) { refuse() }
     }
 
     private func answer(_ stage: String, _ tag: JSONNode?, frame: UInt64? = nil, error: (any Error)? = nil) {
@@ -298,6 +302,7 @@ public final class Chain: @unchecked Sendable {
     private func finish(abandoned: [String], _ tick: () -> Void) -> Result {
         let wasCancelled = stop.isRaised
         stop.raise()
+        for thread in threads { thread.closeMail() }
         for (_, queue) in queues { queue.discardAll(.stopped) }
         let found = failures.withLock { $0 }
         let faults = abandoned.isEmpty ? ledgerFaults(afterDrain: !wasCancelled && found.isEmpty) : []

@@ -130,7 +130,11 @@ struct ChainAssembly {
             let members = runners.indices.filter { plan.budget.threads[$0] == thread }.map { runners[$0] }
             let head = members[0]
             let state = ThreadState(name: "\(head.kind == .source ? "src" : "stg"):\(head.id)")
-            for member in members { member.thread = state }
+            let isLive = head.kind == .source && head.demand.isLive
+            for member in members {
+                member.thread = state
+                member.output?.mayWait = !isLive
+            }
             let inputs = plan.links.indices.filter { plan.links[$0].to == head.index }.compactMap { queueOf[$0] }
             threads.append(state)
             let loop = StageLoop(members: members, state: state, stop: stop, frameLimit: frameLimit ?? .max)
@@ -241,6 +245,6 @@ struct StageLoop {
 
     private func stopMembers() {
         for member in members { member.stop() }
-        state.readMail()
+        state.closeMail()
     }
 }

@@ -15,6 +15,8 @@ public final class Output {
     var links: [LinkEnd] = []
     var pool: FramePool?
     var slab: Slab?
+    /// False on the thread of a live source, whichever of its stages hands on: what finds no place is dropped there.
+    var mayWait = true
     /// True when a join somewhere behind waits for every item, so that drops are announced.
     var announcesGaps = false
     private var pending: UnsafeMutablePointer<UnsafeMutablePointer<LeaseRecord>?>?
@@ -114,7 +116,7 @@ public final class Output {
     @inline(__always)
     func sendCounted(_ lease: consuming Lease) -> Bool {
         lease.record.pointee.unkeep()
-        if links.count == 1 { return links[0].send(lease, from: stage, room: room) }
+        if links.count == 1 { return links[0].send(lease, from: self) }
         return fork(lease)
     }
 
@@ -132,7 +134,6 @@ public final class Output {
             pending[index] = other
         }
         stage.copies.add(links.count - 1)
-        let mayWait = !stage.demand.isLive
         while true {
             let version = room.version
             var waits = false
@@ -187,15 +188,16 @@ final class LinkEnd {
 
     /// Hands an item on and waits where the policy says so; false when the run was stopped.
     @inline(__always)
-    func send(_ lease: consuming Lease, from stage: StageRunner, room: RoomGate) -> Bool {
+    func send(_ lease: consuming Lease, from output: Output) -> Bool {
         if let inline { return inline.receive(lease) }
-        return sendQueued(lease, stage, room)
+        return sendQueued(lease, output)
     }
 
-    private func sendQueued(_ lease: consuming Lease, _ stage: StageRunner, _ room: RoomGate) -> Bool {
+    private func sendQueued(_ lease: consuming Lease, _ output: Output) -> Bool {
         let queue = queue!
+        let (stage, room) = (output.stage, output.room)
         let clock = stage.clock
-        let mayWait = !stage.demand.isLive
+        let mayWait = output.mayWait
         let record = lease.release()
         record.pointee.since.store(clock.now(), ordering: .relaxed)
         var version = room.version

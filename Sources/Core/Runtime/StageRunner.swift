@@ -213,7 +213,7 @@ final class StageRunner: @unchecked Sendable {
                 return false
             }
             if let asTransform { held.store(asTransform.held, ordering: .releasing) }
-            countDrop(.failed)
+            countFailed()
             fail(error, sequence: sequence, pts: pts)
             output?.announceNothing(upTo: pts.nanoseconds)
             return true
@@ -255,8 +255,9 @@ final class StageRunner: @unchecked Sendable {
                 settleAfterStop()
                 return false
             }
-            countDrop(.failed)
+            countFailed()
             fail(error, sequence: lastSequence, pts: MediaTime(nanoseconds: pts))
+            output.announceNothing(upTo: pts)
             return true
         }
     }
@@ -305,6 +306,11 @@ final class StageRunner: @unchecked Sendable {
         thread?.inside.store(Int32(index), ordering: .relaxed)
         settleAfterStop()
         do { try instance.stage.stop() } catch { fail(error, sequence: lastSequence, pts: nil) }
+    }
+
+    /// The item in hand when a call threw; it may have been answered before that.
+    private func countFailed() {
+        if taken.value + made.value > answered + heldNow { countDrop(.failed) }
     }
 
     /// Items a stopped or failed stage will never answer are counted as dropped, so that the ledger closes.

@@ -17,7 +17,7 @@ struct StarvationWatch {
             hub.post(report.event)
             for index in report.holders {
                 let runner = chain.runners[index]
-                _ = runner.thread.post { runner.instance.stage.releaseCaches() }
+                _ = runner.thread.post(.init(open: { [unowned runner] in runner.instance.stage.releaseCaches() }))
             }
         }
         for (link, queue) in chain.queues {
@@ -56,7 +56,7 @@ struct StarvationWatch {
             guard lease.holder >= 0 else { continue }
             if lease.holder % 2 == 0 {
                 stages[index, default: Holding()].buffers.insert(lease.buffer)
-                stages[index]!.oldest = min(stages[index]!.oldest, lease.since)
+                if lease.since > 0 { stages[index]!.oldest = min(stages[index]!.oldest, lease.since) }
             } else {
                 queued[index, default: Holding()].buffers.insert(lease.buffer)
             }
@@ -65,7 +65,7 @@ struct StarvationWatch {
         var parts: [(count: Int, text: String)] = stages.map { index, holding in
             let runner = runners[index]
             let isOver = holding.buffers.count > runner.demand.hold + 1 + runner.demand.workers
-            let age = holding.oldest > 0 && holding.oldest <= now ? "oldest \(hundredths(now - holding.oldest)) s, " : ""
+            let age = holding.oldest <= now ? "oldest \(hundredths(now - holding.oldest)) s, " : ""
             return (
                 holding.buffers.count,
                 "\(runner.id) \(holding.buffers.count)" + (isOver || runner.demand.hold > 0 ? " (\(age)declared \(runner.demand.hold))" : "")

@@ -9,7 +9,8 @@ final class ThreadState: @unchecked Sendable {
     let finished = Atomic<Bool>(false)
     private let hasMail = Atomic<Bool>(false)
     private let mail = Condition()
-    private var letters: [() -> Void] = []
+    private var letters: [Letter] = []
+    private var isClosed = false
     /// Wakes the thread when it waits for input; set at setup.
     var interrupt: (() -> Void)?
 
@@ -17,6 +18,12 @@ final class ThreadState: @unchecked Sendable {
     var input: FrameQueue?
 
     static let mostLetters = 256
+
+    /// Something to do between two items, or not at all when the thread has ended before.
+    struct Letter {
+        var open: () -> Void
+        var refuse: () -> Void = {}
+    }
 
     init(name: String) { self.name = name }
 
@@ -33,10 +40,10 @@ final class ThreadState: @unchecked Sendable {
     @inline(__always)
     func leaveWait(_ before: Int32) { inside.store(before, ordering: .relaxed) }
 
-    /// [control thread] Runs `letter` on the thread between two items; false when the mailbox is full.
-    func post(_ letter: @escaping () -> Void) -> Bool {
+    /// [any thread] Opens `letter` on the thread between two items; false when the mailbox is full or the thread has ended.
+    func post(_ letter: Letter) -> Bool {
         let isPosted = mail.locked {
-            guard letters.count < Self.mostLetters else { return false }
+            guard !isClosed, letters.count < Self.mostLetters else { return false }
             letters.append(letter)
             hasMail.store(true, ordering: .releasing)
             return true
@@ -57,6 +64,16 @@ final class ThreadState: @unchecked Sendable {
             hasMail.store(false, ordering: .relaxed)
             return letters
         }
-        for letter in waiting { letter() }
+        for letter in waiting { letter.open() }
+    }
+
+    /// [stage thread at its end, control thread at the end of the run] Refuses what has not been read, and all that follows.
+    func closeMail() {
+        let unread = mail.locked {
+            defer { letters = [] }
+            isClosed = true
+            return letters
+        }
+        for letter in unread { letter.refuse() }
     }
 }

@@ -61,7 +61,8 @@ final class CropOrient: Transform {
         }
     }
 
-    /// [stage thread] One frame in, one out. Waits for a free buffer alone; allocates nothing.
+    /// [stage thread] One frame in, one out. Waits for a free buffer alone; allocates nothing (libyuv does, see
+    /// ``PlaneKernels/scale(_:into:)``).
     func process(_ input: consuming Sample, _ output: Output) throws {
         guard case .frame(let frame) = consume input else {
             throw FrameHostError(.broken, what: "crop-orient was handed access units")

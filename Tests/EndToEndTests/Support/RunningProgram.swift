@@ -10,11 +10,15 @@ final class RunningProgram {
     private var readers: [Int32]
     private var texts: [[UInt8]] = [[], []]
     private var status: Int?
+    private static let spawning = NSLock()
 
     init(_ executable: String, _ arguments: [String], environment: [String: String], folder: String?, onTerminal: Bool) throws {
         name = ([executable.split(separator: "/").last.map(String.init) ?? executable] + arguments).joined(separator: " ")
         // A program that has gone must not take the tests with it.
         signal(SIGPIPE, SIG_IGN)
+        // One at a time: no program may inherit the pipes of another, or that one's end is never seen.
+        Self.spawning.lock()
+        defer { Self.spawning.unlock() }
         let (stdinRead, stdinWrite) = try Self.pipe()
         let (stdoutRead, stdoutWrite) = try Self.pipe()
         let (stderrRead, stderrWrite) = onTerminal ? try Self.terminal() : try Self.pipe()
@@ -28,7 +32,6 @@ final class RunningProgram {
         for (number, file) in [stdinRead, stdoutWrite, stderrWrite].enumerated() {
             posix_spawn_file_actions_adddup2(&actions, file, Int32(number))
         }
-        if let folder { posix_spawn_file_actions_addchdir_np(&actions, folder) }
 
         // Signals as in a fresh shell, and a group of its own, so that all of it can be killed.
         var attributes = posix_spawnattr_t()
@@ -46,11 +49,12 @@ final class RunningProgram {
         var variables = ProcessInfo.processInfo.environment
         variables["FRAMEHOST_PLUGIN_PATH"] = nil
         for (key, value) in environment { variables[key] = value }
-        let argv: [UnsafeMutablePointer<CChar>?] = ([executable] + arguments).map { strdup($0) } + [nil]
+        let command = (folder.map { ["/usr/bin/env", "-C", $0] } ?? []) + [executable] + arguments
+        let argv: [UnsafeMutablePointer<CChar>?] = command.map { strdup($0) } + [nil]
         let envp: [UnsafeMutablePointer<CChar>?] = variables.map { strdup("\($0)=\($1)") } + [nil]
         defer { for pointer in argv + envp { free(pointer) } }
         var pid = pid_t()
-        let result = posix_spawn(&pid, executable, &actions, &attributes, argv, envp)
+        let result = posix_spawn(&pid, command[0], &actions, &attributes, argv, envp)
         self.pid = pid
         guard result == 0 else { throw TestFault("\(name) cannot be run: \(String(cString: strerror(result)))") }
     }
@@ -66,7 +70,8 @@ final class RunningProgram {
 
     private static func pipe() throws -> (read: Int32, write: Int32) {
         var ends: [Int32] = [0, 0]
-        guard pipe2(&ends, O_CLOEXEC) == 0 else { throw TestFault("no pipe: \(String(cString: strerror(errno)))") }
+        guard Glibc.pipe(&ends) == 0 else { throw TestFault("no pipe: \(String(cString: strerror(errno)))") }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         return (ends[0], ends[1])
     }
 
@@ -74,7 +79,7 @@ final class RunningProgram {
     private static func terminal() throws -> (read: Int32, write: Int32) {
         // ptsname(3) and unlockpt(3) are not in Swift's Glibc; these are what they do.
         let (unlock, number): (UInt, UInt) = (0x4004_5431, 0x8004_5430)  // TIOCSPTLCK, TIOCGPTN
-        let ours = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)
+        let ours = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
         var value: Int32 = 0
         guard ours >= 0, ioctl(ours, unlock, &value) == 0, ioctl(ours, number, &value) == 0 else {
             throw TestFault("no pseudo terminal: \(String(cString: strerror(errno)))")
