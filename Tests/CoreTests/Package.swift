@@ -6,7 +6,9 @@ let package = Package(
     name: "CoreTests",
     dependencies: [.package(path: "../../Sources/Core")],
     targets: [
-        .testTarget(name: "FrameCoreTests", dependencies: [.product(name: "FrameCore", package: "Core")])
+        // Counts heap allocations: the tests' own malloc before the C library's.
+        .target(name: "CMallocCount"),
+        .testTarget(name: "FrameCoreTests", dependencies: ["CMallocCount", .product(name: "FrameCore", package: "Core")]),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -76,8 +76,8 @@ import Testing
         let texts = [
             "od: no such stage. Did you mean 'odd'?",
             "odd.leval: no such option. Did you mean 'level'?",
-            "odd.level: 101 is outside 0...100 %. Use 0...100, or leave the key out for 50.",
-            "odd.level: expected a whole number, found a string. Write a whole number, or leave the key out for 50.",
+            "odd.level: 101 is outside 0...100. Use 0...100, or leave the key out for 50.",
+            "odd.level: expected a whole number, found a string. Write a whole number.",
             "odd.at: cannot change while the chain runs. Set it in the chain file; 'level' can change.",
             "odd: misbehave has no command 'go'. It has none.",
             "h264: x264-encoder has no command 'keyfram'. Did you mean 'keyframe'?",
@@ -112,9 +112,9 @@ import Testing
         #expect(
             errors == [
                 "command:1:1: expected a value, found 'hello'. Put text in double quotes.",
-                "command:1:6: the list that begins at 1:1 is not closed. Close it with ']'.",
+                "command:1:6: expected ',' or ']' after a value, found the end of the file. Close the list that began at 1:1 with ']'.",
                 "expected an object, found a list. Write {\"stage\":\"…\",\"command\":\"…\"}.",
-                "command:1:1: expected a value, found byte 0x00. Remove it.",
+                "command:1:1: expected a value, found U+0000. Write a string, a number, a list, an object, true, false or null.",
                 "the line is longer than 65536 bytes. Send one command a line.",
             ])
     }

@@ -30,7 +30,7 @@ import Testing
             { "id": "camera", "use": "test-source", "size": "320x240", "rate": 50, "live": \(live), "frames": \(live ? 100_000 : 200) },
             { "id": "h264", "use": "x264-encoder", "preset": "ultrafast", "bitrateKbps": 500 },
             { "id": "file", "use": "recorder", "path": "out.mp4" },
-            { "id": "odd", "use": "misbehave", "from": "camera", \(faulty), "link": { "queue": 2, "whenFull": "latest" } },
+            { "id": "odd", "use": "misbehave", "from": "camera", \(faulty), "link": { "whenFull": "latest" } },
             { "id": "sink", "use": "null-sink" }
           ]
         }
@@ -98,7 +98,7 @@ import Testing
         program.send(SIGINT)
         let outcome = try program.finish(timeout: 4)
         #expect(outcome.status == 1)
-        #expect(outcome.errorLines.last == "odd (misbehave) is still starting 1 s after stop: abandoned.")
+        #expect(outcome.errorLines.last == "error: odd (misbehave) is still starting 1 s after stop: abandoned.")
     }
 
     @Test(.needs(.ffprobe)) func drainsWhenAStageThrows() throws {

@@ -151,7 +151,9 @@ final class FrameQueue: @unchecked Sendable {
             consumer.lock()
             if consumerNews.load(ordering: .relaxed) == news, !stop.isRaised {
                 consumerSleeps = true
+                Spinner.fallAsleep()
                 consumer.wait()
+                Spinner.wakeUp()
                 consumerSleeps = false
             }
             consumer.unlock()
@@ -187,7 +189,7 @@ final class FrameQueue: @unchecked Sendable {
         let record = removeFirst()
         let nextTime = state.depth > 1 ? ring[head].pointee.dts.nanoseconds : nil
         state.take(bytes: record.pointee.owner is Slab ? record.pointee.byteCount : 0, nextTime: nextTime)
-        let hasPlenty = state.depth > state.settings.capacity / 2
+        let hasPlenty = state.depth > state.settings.capacity / 4
         consumer.unlock()
         if !hasPlenty {
             owesWake = false

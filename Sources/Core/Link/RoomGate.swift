@@ -46,7 +46,9 @@ final class RoomGate: @unchecked Sendable {
         if spinner.spin(until: { news.load(ordering: .acquiring) != version || stop.isRaised }) { return !stop.isRaised }
         condition.lock()
         sleeps.store(true, ordering: .sequentiallyConsistent)
+        Spinner.fallAsleep()
         while news.load(ordering: .sequentiallyConsistent) == version, !stop.isRaised { condition.wait() }
+        Spinner.wakeUp()
         sleeps.store(false, ordering: .relaxed)
         condition.unlock()
         return !stop.isRaised

@@ -102,7 +102,7 @@ public struct PictureSize: OptionValue, Hashable, CustomStringConvertible {
 
     public static func decodeOption(_ node: JSONNode) throws(OptionFault) -> PictureSize {
         guard let text = node.asString else { throw .wrongType(node, "a size such as \"1280x720\"") }
-        let sides = text.split(separator: "x", omittingEmptySubsequences: false).map { Int($0) }
+        let sides = text.split(separator: "x", omittingEmptySubsequences: false).map { wholeNumber($0) }
         guard sides.count == 2, let width = sides[0], let height = sides[1], range.contains(width), range.contains(height)
         else {
             throw OptionFault("'\(text)' is not a size", remedy: "Write it as \"1280x720\", each side 1...16384.")
@@ -127,13 +127,16 @@ public struct FrameRate: OptionValue, Hashable, Comparable, CustomStringConverti
         let fault = OptionFault(
             "\(node.text()) is not a frame rate", remedy: "Use a number such as 30, or a fraction such as \"30000/1001\".")
         if let text = node.asString {
-            let parts = text.split(separator: "/", omittingEmptySubsequences: false).map { Int32($0) }
+            let parts = text.split(separator: "/", omittingEmptySubsequences: false).map { wholeNumber($0).flatMap { Int32(exactly: $0) } }
             guard parts.count == 2, let top = parts[0], let bottom = parts[1], top > 0, bottom > 0 else { throw fault }
             return FrameRate(top, bottom)
         }
         if let whole = node.asInt, whole > 0, whole <= 100_000 { return FrameRate(Int32(whole)) }
-        guard let value = node.asDouble, value.isFinite, value > 0, value <= 100_000 else { throw fault }
-        return FrameRate(Int32((value * 1000).rounded()), 1000)
+        // To three places, shortened: 29.97 is 2997/100.
+        guard let value = node.asDouble, value >= 0.001, value <= 100_000 else { throw fault }
+        let thousandths = Int32((value * 1000).rounded())
+        let common = greatestCommonDivisor(thousandths, 1000)
+        return FrameRate(thousandths / common, 1000 / common)
     }
     public var optionJSON: JSONNode {
         rational.denominator == 1 ? JSONNode(.number(String(rational.numerator))) : JSONNode(.string(description))
@@ -178,9 +181,15 @@ public struct RGBColor: OptionValue, Hashable, CustomStringConvertible {
 
 extension OptionFault {
     static func wrongType(_ node: JSONNode, _ expected: String) -> OptionFault {
-        OptionFault("expected \(expected), found \(node.kindName)", remedy: "Write \(expected).")
+        let found = if case .number(let text) = node.value { text } else { node.kindName }
+        return OptionFault("expected \(expected), found \(found)", remedy: "Write \(expected).")
     }
 }
+
+/// Decimal digits and nothing else: no sign.
+private func wholeNumber(_ text: Substring) -> Int? { text.utf8.allSatisfy { (48...57).contains($0) } ? Int(text) : nil }
+
+private func greatestCommonDivisor(_ a: Int32, _ b: Int32) -> Int32 { b == 0 ? a : greatestCommonDivisor(b, a % b) }
 
 /// `'a', 'b' or 'c'`.
 func quotedList(_ words: [String]) -> String {

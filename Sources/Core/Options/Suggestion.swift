@@ -1,13 +1,15 @@
 /// Finds the word a person probably meant.
 public enum Suggestion {
-    /// The candidate with the fewest edits, when they are few for its length; nil otherwise.
+    /// The candidate with the fewest edits, when they are few for its length, or else the first that only goes on where `word` ends
+    /// (`bitrate` for `bitrateKbps`); nil otherwise.
     public static func nearest(to word: String, in candidates: [String]) -> String? {
         let limit = max(1, min(word.count, 24) / 3)
         guard word.count <= 64 else { return nil }
-        return candidates
+        let near = candidates
             .map { (candidate: $0, distance: distance(Array(word.lowercased()), Array($0.lowercased()))) }
             .filter { $0.distance <= limit }
             .min { $0.distance < $1.distance }?.candidate
+        return near ?? (word.count < 4 ? nil : candidates.first { $0.lowercased().hasPrefix(word.lowercased()) })
     }
 
     /// Insertions, deletions, substitutions and swaps of neighbours between two words (optimal string alignment).

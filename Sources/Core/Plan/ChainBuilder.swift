@@ -115,25 +115,26 @@ struct ChainBuilder {
     // MARK: Step 2: order, stages
 
     private mutating func sortTopologically() throws {
-        var order: [Int] = []
-        var placed = Set<Int>()
-        while order.count < request.stages.count {
-            // The next stage in the order of the file whose inputs are all placed.
-            let ready = request.stages.indices.filter { !placed.contains($0) && request.stages[$0].from.allSatisfy(placed.contains) }
-            guard !ready.isEmpty else {
-                let stuck = request.stages.indices.filter { !placed.contains($0) }
-                let onCycle = stuck.filter { start in reaches(start, start, within: Set(stuck)) }
-                for index in onCycle.prefix(1) {
-                    let names = onCycle.map { "'\(request.stages[$0].id)'" }.joined(separator: ", ")
-                    fault(
-                        request.stages[index], "from", at: request.stages[index].fromPlace, "\(names) feed each other in a circle",
-                        "A chain runs one way: let one of them take its input from a stage before the circle.")
-                }
-                return try throwFaults()
+        // Stage by stage as inputs become known; how many stages lie before one decides, then the order of the file.
+        var consumers = [[Int]](repeating: [], count: request.stages.count)
+        for (index, stage) in request.stages.enumerated() { for producer in stage.from { consumers[producer].append(index) } }
+        var unknown = request.stages.map(\.from.count)
+        var depth = [Int](repeating: 0, count: request.stages.count)
+        var order = request.stages.indices.filter { unknown[$0] == 0 }
+        var next = 0
+        while next < order.count {
+            for consumer in consumers[order[next]] {
+                depth[consumer] = max(depth[consumer], depth[order[next]] + 1)
+                unknown[consumer] -= 1
+                if unknown[consumer] == 0 { order.append(consumer) }
             }
-            for index in ready { placed.insert(index) }
-            order += ready
+            next += 1
         }
+        guard order.count == request.stages.count else {
+            reportCircles(among: unknown.map { $0 > 0 })
+            return try throwFaults()
+        }
+        order.sort { (depth[$0], $0) < (depth[$1], $1) }
         let position = Dictionary(uniqueKeysWithValues: order.enumerated().map { ($1, $0) })
         let buffers = request.buffers
         request.links = Dictionary(
@@ -147,14 +148,24 @@ struct ChainBuilder {
         request.buffers = Dictionary(uniqueKeysWithValues: buffers.map { (position[$0]!, $1) })
     }
 
-    private func reaches(_ start: Int, _ goal: Int, within: Set<Int>) -> Bool {
-        var seen = Set<Int>()
-        var open = request.stages[start].from
-        while let next = open.popLast() {
-            if next == goal { return true }
-            if within.contains(next), seen.insert(next).inserted { open += request.stages[next].from }
+    /// From each stage that waits for itself, against the flow until a stage is met again: one circle each.
+    private mutating func reportCircles(among stuck: [Bool]) {
+        var walk = [Int](repeating: -1, count: stuck.count)
+        for start in request.stages.indices where stuck[start] && walk[start] < 0 {
+            var stage = start
+            while walk[stage] < 0 {
+                walk[stage] = start
+                stage = request.stages[stage].from.first { stuck[$0] }!
+            }
+            guard walk[stage] == start else { continue }
+            var circle = [stage]
+            while let before = request.stages[circle.last!].from.first(where: { stuck[$0] }), before != stage { circle.append(before) }
+            circle.sort()
+            fault(
+                request.stages[circle[0]], "from", at: request.stages[circle[0]].fromPlace,
+                "\(circle.map { "'\(request.stages[$0].id)'" }.joined(separator: ", ")) feed each other in a circle",
+                "A chain runs one way: let one of them take its input from a stage before the circle.")
         }
-        return false
     }
 
     private mutating func makeStages() {
@@ -164,13 +175,19 @@ struct ChainBuilder {
     private mutating func make(_ stage: StageRequest) {
         let context = StageContext(stageID: stage.id, folder: request.folder, clock: clock, stop: stop, events: events)
         contexts.append(context)
+        if let instance = makeInstance(stage, context) { instances.append(instance) }
+    }
+
+    /// Nil, with the faults listed, when the stage cannot be made.
+    private mutating func makeInstance(_ stage: StageRequest, _ context: StageContext) -> StageInstance? {
         do {
-            instances.append(try stage.type.make(stage.options, { place(stage, $0, $1) }, context))
+            return try stage.type.make(stage.options, { place(stage, $0, $1) }, context)
         } catch let found as FrameHostErrors {
             faults += found.errors
         } catch {
             faults.append(.wrap(error, place: place(stage, "", stage.place)))
         }
+        return nil
     }
 
     // MARK: Step 3: formats
@@ -181,8 +198,11 @@ struct ChainBuilder {
         // Stages come in topological order; a converter inserted before one moves it and all after it up by one.
         var index = 0
         while index < request.stages.count {
-            if try insertConverters(before: index) { continue }
-            try negotiate(index)
+            switch try insertConverter(before: index) {
+            case .inserted: continue
+            case .fits: try negotiate(index)
+            case .impossible: outputs.append(nil)
+            }
             index += 1
         }
         try throwFaults()
@@ -236,20 +256,21 @@ struct ChainBuilder {
         }
     }
 
-    /// Puts a converter on each input of `index` whose format it does not take; true when one was inserted.
-    private mutating func insertConverters(before index: Int) throws -> Bool {
+    private enum Conversion { case fits, inserted, impossible }
+
+    /// Puts a converter on the first input of `index` whose format it does not take.
+    private mutating func insertConverter(before index: Int) throws -> Conversion {
         let stage = request.stages[index]
-        guard case .video(let accepted) = stage.type.info.input else { return false }
+        guard case .video(let accepted) = stage.type.info.input else { return .fits }
         for (input, producer) in stage.from.enumerated() {
             guard let format = outputs[producer]?.video, !accepted.contains(format.pixelFormat) else { continue }
             guard !stage.type.info.isConverter, let converter = try request.converter(), let target = FormatCost.best(from: format.pixelFormat, among: accepted)
             else {
                 fault(
                     stage, "from", at: stage.fromPlace,
-                    "'\(stage.id)' takes \(describe(stage.type.info.input)), but '\(request.stages[producer].id)' gives \(format.pixelFormat.rawValue)",
+                    "'\(stage.id)' takes video (\(describe(stage.type.info.input))), but '\(request.stages[producer].id)' gives \(format.pixelFormat.rawValue)",
                     "No converter plugin was found: put the plugin 'convert' beside the executable, or name its folder with --plugin-path.")
-                outputs.append(nil)
-                return false
+                return .impossible
             }
             var inserted = StageRequest(
                 id: uniqueID("\(stage.id)-convert"), type: converter,
@@ -257,10 +278,9 @@ struct ChainBuilder {
                 link: stage.link, fileIndex: stage.fileIndex, place: stage.place, fromPlace: stage.fromPlace)
             inserted.link.seconds = nil
             inserted.link.megabytes = nil
-            insert(inserted, at: index, feeding: input)
-            return true
+            return insert(inserted, at: index, feeding: input) ? .inserted : .impossible
         }
-        return false
+        return .fits
     }
 
     private func uniqueID(_ wanted: String) -> String {
@@ -273,7 +293,13 @@ struct ChainBuilder {
         return id
     }
 
-    private mutating func insert(_ stage: StageRequest, at index: Int, feeding input: Int) {
+    /// False, with the fault listed, when the stage cannot be made.
+    private mutating func insert(_ stage: StageRequest, at index: Int, feeding input: Int) -> Bool {
+        let context = StageContext(stageID: stage.id, folder: request.folder, clock: clock, stop: stop, events: events)
+        context.isLiveChain = contexts.first?.isLiveChain ?? false
+        guard let instance = makeInstance(stage, context) else { return false }
+        contexts.insert(context, at: index)
+        instances.insert(instance, at: index)
         for later in index..<request.stages.count {
             request.stages[later].from = request.stages[later].from.map { $0 >= index ? $0 + 1 : $0 }
         }
@@ -285,14 +311,7 @@ struct ChainBuilder {
         request.stages[index].from[input] = index
         request.stages[index].link = LinkRequest()
         request.stages.insert(stage, at: index)
-        let context = StageContext(stageID: stage.id, folder: request.folder, clock: clock, stop: stop, events: events)
-        context.isLiveChain = contexts.first?.isLiveChain ?? false
-        contexts.insert(context, at: index)
-        do {
-            instances.insert(try stage.type.make(stage.options, { place(stage, $0, $1) }, context), at: index)
-        } catch {
-            faults.append(.wrap(error, place: place(stage, "", stage.place)))
-        }
+        return true
     }
 
     private func metadata() {
@@ -376,7 +395,8 @@ struct ChainBuilder {
                 if settings.capacity == 0, isFork || isJoin {
                     fault(
                         stage, "link", at: stage.place,
-                        "\"queue\": 0 runs '\(stage.id)' on the thread of '\(request.stages[producer].id)', which feeds several",
+                        "\"queue\": 0 runs '\(stage.id)' on the thread of '\(request.stages[producer].id)', "
+                            + (isJoin ? "and a join waits for several" : "which feeds several"),
                         "Use 1 or more, or leave it out for 2.")
                 }
                 links.append(ChainPlan.Link(from: producer, to: index, settings: settings, format: format))
@@ -538,7 +558,7 @@ enum FormatCost {
         var cost = 1
         if chroma(to) < chroma(from) { cost += 20 * (chroma(from) - chroma(to)) }
         if from.bitDepth > to.bitDepth { cost += 10 }
-        if from.isRGB != to.isRGB { cost += 8 }
+        if from.isRGB != to.isRGB { cost += 25 }
         if to == .gray8 { cost += 100 }
         if to.isRGB { cost += 3 }
         // The same layout but for interleaving is the cheapest pass there is.

@@ -107,7 +107,9 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
             if let record = takeLocked() { return Frame(Lease(record)) }
             if starvedSince == 0 { starvedSince = clock.now() }
             waiters += 1
+            Spinner.fallAsleep()
             condition.wait()
+            Spinner.wakeUp()
             waiters -= 1
         }
     }
@@ -126,7 +128,9 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
             if let record = takeLocked() { return Frame(Lease(record)) }
             if starvedSince == 0 { starvedSince = clock.now() }
             waiters += 1
+            Spinner.fallAsleep()
             condition.wait()
+            Spinner.wakeUp()
             waiters -= 1
         }
     }

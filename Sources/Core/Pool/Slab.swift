@@ -79,7 +79,9 @@ final class Slab: LeaseOwner, @unchecked Sendable {
                 return AccessUnit(Lease(record))
             }
             waiters += 1
+            Spinner.fallAsleep()
             condition.wait()
+            Spinner.wakeUp()
             waiters -= 1
         }
     }

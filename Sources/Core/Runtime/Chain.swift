@@ -185,6 +185,7 @@ public final class Chain: @unchecked Sendable {
     /// Runs the chain to its end. `tick` is called about every 50 ms, and once at the end.
     public func run(tick: () -> Void = {}) -> Result {
         setState(.starting, "starting")
+        tick()
         var started: [StageRunner] = []
         for runner in runners.reversed() {
             guard !stop.isRaised, !drainRequested.load(ordering: .acquiring) else { break }

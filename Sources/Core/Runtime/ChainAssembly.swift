@@ -193,7 +193,7 @@ struct StageLoop {
     func runJoin(_ join: StageRunner, _ queues: [FrameQueue], _ inputs: JoinInputs) {
         while !stop.isRaised {
             state.readMail()
-            switch gather(queues, inputs) {
+            switch gather(queues, inputs, announcing: join.output?.announcesGaps ?? false) {
             case .items: if !join.merge(inputs) { return stopMembers() }
             case .nothing(let pts): join.output?.announceNothing(upTo: pts)
             case .mail: continue
@@ -216,29 +216,39 @@ struct StageLoop {
     }
 
     /// Waits until every input has an item of the next time, or is known to have none of it; takes none before.
-    private func gather(_ queues: [FrameQueue], _ inputs: JoinInputs) -> Gathered {
+    private func gather(_ queues: [FrameQueue], _ inputs: JoinInputs, announcing: Bool) -> Gathered {
         let condition = queues[0].consumer
         condition.lock()
         defer { condition.unlock() }
         while true {
             if stop.isRaised { return .stopped }
             if queues[0].takeInterrupt() { return .mail }
-            if queues.allSatisfy(\.isExhausted) { return .ended }
-            let heads = queues.compactMap(\.headPTS)
-            if let next = heads.min() {
-                let isComplete = queues.allSatisfy { $0.headPTS != nil || $0.emptyUpTo >= next }
-                if isComplete {
-                    for (index, queue) in queues.enumerated() where queue.headPTS == next {
-                        inputs.put(queue.popLocked(), at: index)
-                    }
-                    return .items
+            // The oldest item that is there; up to when nothing more comes on the inputs that are empty. Plain loops: no allocation.
+            var next: Int64?
+            var emptyUpTo = Int64.max
+            var isExhausted = true
+            for queue in queues {
+                if let head = queue.headPTS {
+                    next = min(next ?? head, head)
+                } else {
+                    emptyUpTo = min(emptyUpTo, queue.emptyUpTo)
                 }
+                if !queue.isExhausted { isExhausted = false }
+            }
+            if isExhausted { return .ended }
+            if let next, emptyUpTo >= next {
+                for index in queues.indices where queues[index].headPTS == next {
+                    inputs.put(queues[index].popLocked(), at: index)
+                }
+                return .items
             }
             // Nothing before the oldest item that may still come can leave this join: what lies behind may wait for that news.
-            let upTo = queues.map { $0.headPTS.map { $0 - 1 } ?? $0.emptyUpTo }.min() ?? .min
-            if upTo != .max, upTo != .min, queues[0].noteAnnounced(upTo) { return .nothing(upTo) }
+            let upTo = min(emptyUpTo, next.map { $0 &- 1 } ?? .max)
+            if announcing, upTo != .max, upTo != .min, queues[0].noteAnnounced(upTo) { return .nothing(upTo) }
             for queue in queues { queue.setConsumerSleeps(true) }
+            Spinner.fallAsleep()
             condition.wait()
+            Spinner.wakeUp()
             for queue in queues { queue.setConsumerSleeps(false) }
         }
     }

@@ -116,6 +116,8 @@ public final class Output {
     @inline(__always)
     func sendCounted(_ lease: consuming Lease) -> Bool {
         lease.record.pointee.unkeep()
+        // Whoever gets it next sets its own; this stage may be gone by then.
+        lease.record.pointee.keeper = nil
         if links.count == 1 { return links[0].send(lease, from: self) }
         return fork(lease)
     }
@@ -129,9 +131,7 @@ public final class Output {
         record.pointee.since.store(stage.clock.now(), ordering: .relaxed)
         pending[0] = record
         for index in 1..<links.count {
-            let other = record.pointee.owner.share(record)
-            other.pointee.keeper = nil
-            pending[index] = other
+            pending[index] = record.pointee.owner.share(record)
         }
         stage.copies.add(links.count - 1)
         while true {

@@ -3,13 +3,14 @@ import Synchronization
 
 /// Lets a few threads look for work a moment longer before they sleep.
 ///
-/// A sleeping thread takes the kernel tens of microseconds to wake; one that looks for up to `limitNs` answers in less than one. At most
-/// as many threads look as there are processors less one, and a thread that looked in vain several times looks less often, so that
-/// a chain at 30 frames per second pays nothing for it.
+/// A sleeping thread takes the kernel tens of microseconds to wake; one that looks for up to `limitNs` answers in less than one. A thread
+/// looks only while there is a processor for each stage thread that is awake, since another one's work would stand still otherwise;
+/// and one that looked in vain several times looks less often, so that a chain at 30 frames per second pays nothing for it.
 struct Spinner {
     static let limitNs: Int64 = 25_000
-    private static let spinners = Atomic<Int>(0)
-    private static let most = max(0, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))) - 1)
+    /// Stage threads of the process that do not sleep in a wait of ours.
+    private static let awake = Atomic<Int>(0)
+    private static let processors = Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))
     /// Grows with each vain look; that many waits are then made without looking.
     private var vain = 0
     private var skip = 0
@@ -20,11 +21,7 @@ struct Spinner {
             skip -= 1
             return false
         }
-        guard Self.spinners.add(1, ordering: .relaxed).newValue <= Self.most else {
-            Self.spinners.subtract(1, ordering: .relaxed)
-            return false
-        }
-        defer { Self.spinners.subtract(1, ordering: .relaxed) }
+        guard Self.processors > 1, Self.awake.load(ordering: .relaxed) <= Self.processors else { return false }
         let start = Self.monotonic()
         repeat {
             for _ in 0..<32 {
@@ -40,6 +37,14 @@ struct Spinner {
         return false
     }
 
+    /// [stage thread] Begins its work, or wakes.
+    @inline(__always)
+    static func wakeUp() { awake.add(1, ordering: .relaxed) }
+
+    /// [stage thread] Goes to sleep, or ends.
+    @inline(__always)
+    static func fallAsleep() { awake.subtract(1, ordering: .relaxed) }
+
     /// The processor's own time, not the chain's: a simulated clock must not decide how long a thread looks.
     private static func monotonic() -> Int64 {
         var time = timespec()
@@ -48,5 +53,5 @@ struct Spinner {
     }
 
     @inline(__always)
-    private func spinPause() { _ = Self.spinners.load(ordering: .sequentiallyConsistent) }
+    private func spinPause() { _ = Self.awake.load(ordering: .sequentiallyConsistent) }
 }

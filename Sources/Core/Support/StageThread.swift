@@ -42,7 +42,9 @@ enum StageThread {
             var parameters = sched_param()
             _ = sched_setscheduler(0, schedBatch, &parameters)
         }
+        Spinner.wakeUp()
         start.body()
+        Spinner.fallAsleep()
         return nil
     }
 

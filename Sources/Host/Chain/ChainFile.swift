@@ -182,37 +182,15 @@ struct ChainFile {
             fault(node.place, path, "expected an object, found \(node.kindName)", "Write { \"use\": \"…\" }.")
             return nil
         }
-        guard let use = node["use"] else {
-            let near = members.first { $0.key == "type" || $0.key == "plugin" }.map { "Write 'use' instead of '\($0.key)'." }
-            fault(node.place, path, "'use' is missing", near ?? "Name a plugin, such as \"use\": \"test-source\".")
-            return nil
-        }
-        guard let plugin = use.asString else {
-            fault(use.place, "\(path).use", "expected a string, found \(use.kindName)", "Name a plugin.")
-            return nil
-        }
-        let type: StageType
-        do {
-            guard let found = try registry.stage(plugin) else {
-                fault(use.place, "\(path).use", "no plugin '\(plugin)'", registry.remedy(forUnknown: plugin, nearest: Suggestion.nearest))
-                return nil
-            }
-            type = found
-        } catch {
-            faults.append(.wrap(error, place: "\(name):\(use.place.line):\(use.place.column): \(path).use"))
-            return nil
-        }
+        let type = readUse(node, members, path)
+        // Faults of the other keys are listed even where the plugin is not known.
+        let from = readFrom(node["from"], path, index, isSource: type?.info.input == StageInfo.Media.none, ids: ids)
+        let link = readLink(node["link"], path)
+        let onError = readOnError(node["onError"], path)
+        guard let type else { return nil }
         var stage = StageRequest(
-            id: Self.id(of: node, index), type: type, fileIndex: index, place: node.place, fromPlace: node["from"]?.place ?? node.place)
-        stage.from = readFrom(node["from"], path, index, type, ids: ids)
-        stage.link = readLink(node["link"], path)
-        if let onError = node["onError"] {
-            if let value = onError.asString.flatMap(OnError.init(rawValue:)) {
-                stage.onError = value
-            } else {
-                fault(onError.place, "\(path).onError", "\(onError.text()) is not 'stop' or 'continue'", "Use one of these, or leave it out for 'stop'.")
-            }
-        }
+            id: Self.id(of: node, index), type: type, from: from, link: link, onError: onError, fileIndex: index, place: node.place,
+            fromPlace: node["from"]?.place ?? node.place)
         var options = members.filter { !PluginLoader.reservedKeys.contains($0.key) }
         options = options.map { member in
             var member = member
@@ -227,8 +205,34 @@ struct ChainFile {
         return stage
     }
 
-    private mutating func readFrom(_ node: JSONNode?, _ path: String, _ index: Int, _ type: StageType, ids: [String: Int]) -> [Int] {
-        guard let node else { return type.info.input == .none || index == 0 ? [] : [index - 1] }
+    private mutating func readUse(_ node: JSONNode, _ members: [JSONNode.Member], _ path: String) -> StageType? {
+        guard let use = node["use"] else {
+            let near = members.first { $0.key == "type" || $0.key == "plugin" }.map { "Write 'use' instead of '\($0.key)'." }
+            fault(node.place, path, "'use' is missing", near ?? "Name a plugin, such as \"use\": \"test-source\".")
+            return nil
+        }
+        guard let plugin = use.asString else {
+            fault(use.place, "\(path).use", "expected a string, found \(use.kindName)", "Name a plugin.")
+            return nil
+        }
+        do {
+            if let found = try registry.stage(plugin) { return found }
+            fault(use.place, "\(path).use", "no plugin '\(plugin)'", registry.remedy(forUnknown: plugin, nearest: Suggestion.nearest))
+        } catch {
+            faults.append(.wrap(error, place: "\(name):\(use.place.line):\(use.place.column): \(path).use"))
+        }
+        return nil
+    }
+
+    private mutating func readOnError(_ node: JSONNode?, _ path: String) -> OnError {
+        guard let node else { return .stop }
+        if let value = node.asString.flatMap(OnError.init(rawValue:)) { return value }
+        fault(node.place, "\(path).onError", "\(node.text()) is not 'stop' or 'continue'", "Use one of these, or leave it out for 'stop'.")
+        return .stop
+    }
+
+    private mutating func readFrom(_ node: JSONNode?, _ path: String, _ index: Int, isSource: Bool, ids: [String: Int]) -> [Int] {
+        guard let node else { return isSource || index == 0 ? [] : [index - 1] }
         let names: [(String, TextPlace)]
         if let one = node.asString {
             names = [(one, node.place)]

@@ -45,7 +45,7 @@ final class PictureOrienter {
         between = sizes.dropLast().map { ScratchPicture(source.pixelFormat, width: $0.width, height: $0.height) }
         let turned = zip(steps, sizes).first { $0.0 == .orient }?.1
         apart =
-            source.pixelFormat != .nv12
+            source.pixelFormat != .nv12 || !swapsSides
             ? nil : turned.map { ScratchPicture(.gray8, width: ($0.width + 1) / 2, height: ($0.height + 1) / 2 * 2) }
     }
 

@@ -35,7 +35,7 @@ private struct AllOptions: StageOptions, Equatable {
 @Suite struct OptionDecoderTests {
     private func decode(_ text: String, base: AllOptions = AllOptions()) throws -> AllOptions {
         let members = try JSONReader.read(Array(text.utf8), file: "o").asObject!
-        return try OptionDecoder.decode(AllOptions.self, from: members, base: base) { key, place in "o:\(place): \(key)" }
+        return try OptionDecoder.decode(AllOptions.self, from: members, base: base) { key, place in key.isEmpty ? "o" : "o:\(place): \(key)" }
     }
 
     /// The faults of a text, one a line.
@@ -83,12 +83,12 @@ private struct AllOptions: StageOptions, Equatable {
         (#"{ "keyframeSeconds": 61.5 }"#, "o:1:22: keyframeSeconds: 61.5 is outside 0.1...60. Use 0.1...60, or leave the key out for 2."),
         (#"{ "crf": 52 }"#, "o:1:10: crf: 52 is outside 0...51. Use 0...51."),
         (#"{ "gain": -1 }"#, "o:1:11: gain: -1 is outside 0...4. Use 0...4, or leave the key out for 1.5."),
-        (#"{ "rate": 0.5 }"#, "o:1:11: rate: \"500/1000\" is outside 1...240. Use 1...240, or leave the key out for 30."),
-        (#"{ "isOn": 1 }"#, "o:1:11: isOn: expected true or false, found a number. Write true or false."),
-        (#"{ "bitrateKbps": 2.5 }"#, "o:1:18: bitrateKbps: expected a whole number, found a number. Write a whole number."),
+        (#"{ "rate": 0.5 }"#, "o:1:11: rate: \"1/2\" is outside 1...240. Use 1...240, or leave the key out for 30."),
+        (#"{ "isOn": 1 }"#, "o:1:11: isOn: expected true or false, found 1. Write true or false."),
+        (#"{ "bitrateKbps": 2.5 }"#, "o:1:18: bitrateKbps: expected a whole number, found 2.5. Write a whole number."),
         (#"{ "bitrateKbps": "2" }"#, "o:1:18: bitrateKbps: expected a whole number, found a string. Write a whole number."),
-        (#"{ "bitrateKbps": 1e30 }"#, "o:1:18: bitrateKbps: expected a whole number, found a number. Write a whole number."),
-        (#"{ "keyframeSeconds": 1e999 }"#, "o:1:22: keyframeSeconds: expected a number, found a number. Write a number."),
+        (#"{ "bitrateKbps": 1e30 }"#, "o:1:18: bitrateKbps: expected a whole number, found 1e30. Write a whole number."),
+        (#"{ "keyframeSeconds": 1e999 }"#, "o:1:22: keyframeSeconds: expected a number, found 1e999. Write a number."),
         (#"{ "keyframeSeconds": true }"#, "o:1:22: keyframeSeconds: expected a number, found true. Write a number."),
         (#"{ "label": [] }"#, "o:1:12: label: expected a string, found a list. Write a string."),
         (#"{ "mood": "wlid" }"#, "o:1:11: mood: 'wlid' is not one of 'calm', 'brisk' or 'wild'. Did you mean 'wild'?"),
@@ -98,7 +98,7 @@ private struct AllOptions: StageOptions, Equatable {
             #"{ "format": "nv21" }"#,
             "o:1:13: format: 'nv21' is not one of 'i420', 'nv12', 'yuyv', 'bgra', 'rgb24', 'gray8', 'i010' or 'p010'. Did you mean 'nv12'?"
         ),
-        (#"{ "ports": 8554 }"#, "o:1:12: ports: expected a list, found a number. Write a list."),
+        (#"{ "ports": 8554 }"#, "o:1:12: ports: expected a list, found 8554. Write a list."),
         (#"{ "ports": [1, "a"] }"#, "o:1:12: ports: expected a whole number, found a string. Write a whole number."),
         (#"{ "bitratekbps": 5 }"#, "o:1:3: bitratekbps: no such option. Did you mean 'bitrateKbps'?"),
         (
@@ -106,7 +106,7 @@ private struct AllOptions: StageOptions, Equatable {
             "o:1:3: preset: no such option. It has 'bitrateKbps', 'color', 'crf', 'format', 'gain', 'isOn', 'keyframeSeconds', 'label', "
                 + "'mood', 'otherMood', 'ports', 'rate' or 'size'."
         ),
-        (#"{ "label": "both", "crf": 3 }"#, "o:0:0: : 'crf' and 'label' exclude each other. Leave one of them out."),
+        (#"{ "label": "both", "crf": 3 }"#, "o: 'crf' and 'label' exclude each other. Leave one of them out."),
     ])
     func saysWhatIsWrongAndWhatToDo(text: String, message: String) { #expect(faults(text) == message) }
 
@@ -127,7 +127,7 @@ private struct AllOptions: StageOptions, Equatable {
     func refusesWhatIsNoFrameRate(text: String) {
         #expect(
             faults(#"{ "rate": \#(text) }"#)
-                == "o:1:11: rate: \(text) is not a frame rate. Use a number such as 30, or a fraction such as \"30000/1001\", or leave the key out for 30.")
+                == "o:1:11: rate: \(text) is not a frame rate. Use a number such as 30, or a fraction such as \"30000/1001\".")
     }
 
     @Test(arguments: ["20a0ff", "#20a0f", "#20a0fff", "#20a0fg", "#+0a0ff", "", "#", "blue", "# 0a0ff"])
@@ -136,8 +136,8 @@ private struct AllOptions: StageOptions, Equatable {
     }
 
     @Test func readsRatesThatAreNotWhole() throws {
-        #expect(try decode(#"{ "rate": 29.97 }"#).rate.rational.value == 29.97)
-        #expect(try decode(#"{ "rate": 12.5 }"#).rate.rational.value == 12.5)
+        #expect(try decode(#"{ "rate": 29.97 }"#).rate.description == "2997/100")
+        #expect(try decode(#"{ "rate": 12.5 }"#).rate.description == "25/2")
         #expect(try decode(#"{ "rate": 60.0 }"#).rate.description == "60")
     }
 
@@ -147,7 +147,7 @@ private struct AllOptions: StageOptions, Equatable {
                 == """
                 o:1:10: crf: 99 is outside 0...51. Use 0...51.
                 o:1:14: lable: no such option. Did you mean 'label'?
-                o:1:36: isOn: expected true or false, found a number. Write true or false.
+                o:1:36: isOn: expected true or false, found 0. Write true or false.
                 """)
     }
 
@@ -196,7 +196,7 @@ private final class Knobs: Filter {
         ),
         (#"{ "label": "x", "bitrateKbps": 3 }"#, "bitrateKbps: 3 is outside 64...100000. Use 64...100000, or leave the key out for 4000."),
         (#"{ "label": "x", "bitrate": 3 }"#, "bitrate: no such option. Did you mean 'bitrateKbps'?"),
-        (#"{ "isOn": false, "label": "both" }"#, ": 'crf' and 'label' exclude each other. Leave one of them out."),
+        (#"{ "isOn": false, "label": "both" }"#, "'crf' and 'label' exclude each other. Leave one of them out."),
     ])
     func changesAllOrNothing(text: String, message: String) throws {
         let driver = try make()

@@ -1,0 +1,95 @@
+import CMallocCount
+import Testing
+
+@testable import FrameCore
+
+/// After warm-up a frame costs no allocation, counted on all stage threads of a chain.
+@Suite(.serialized, .enabled(if: fh_malloc_is_counted(), "a sanitizer brings its own malloc"))
+struct AllocationTests {
+    enum Shape: Int, CaseIterable {
+        case inline = 1
+        case queued, live, fork, latest, dropping, writer, join, lossyJoin, encoder, sharedUnits, timed
+    }
+
+    /// A chain of this shape whose stages count for `group`.
+    private func sketch(_ shape: Shape, frames: Int, group: Int) throws -> ChainSketch {
+        var chain = ChainSketch()
+        let own = #"{ "group": \#(group) }"#
+        func queue(_ count: Int) -> LinkRequest { LinkRequest(queue: count) }
+        func dropping(_ policy: DropPolicy) -> LinkRequest { LinkRequest(whenFull: policy) }
+        try chain.add(CountedSource.self, "src", options: #"{ "group": \#(group), "count": \#(frames), "live": \#(shape == .live) }"#)
+        switch shape {
+        case .inline, .timed:
+            try chain.add(CountedFilter.self, "a", options: own)
+            try chain.add(CountedWriter.self, "b", options: own)
+        case .queued:
+            try chain.add(CountedFilter.self, "a", options: own, link: queue(1))
+            try chain.add(CountedFilter.self, "b", options: own, link: queue(8))
+        case .live: try chain.add(CountedFilter.self, "a", options: own)
+        case .fork:
+            try chain.add(CountedFilter.self, "a", options: own)
+            try chain.add(CountedSink.self, "one", options: own, from: ["a"])
+            try chain.add(CountedFilter.self, "b", options: own, from: ["a"])
+        case .latest:
+            try chain.add(CountedSink.self, "preview", options: own, from: ["src"], link: dropping(.latest))
+            try chain.add(CountedFilter.self, "a", options: own, from: ["src"])
+        case .dropping:
+            try chain.add(CountedSink.self, "one", options: own, from: ["src"], link: dropping(.dropOldest))
+            try chain.add(CountedSink.self, "two", options: own, from: ["src"], link: dropping(.dropNewest))
+            try chain.add(CountedFilter.self, "a", options: own, from: ["src"])
+        case .writer:
+            try chain.add(CountedSink.self, "reader", options: own, from: ["src"])
+            try chain.add(CountedFilter.self, "a", options: own, from: ["src"])
+            try chain.add(CountedWriter.self, "b", options: own)
+        case .join:
+            try chain.add(CountedFilter.self, "a", options: own, from: ["src"])
+            try chain.add(CountedFilter.self, "b", options: own, from: ["src"])
+            try chain.add(CountedJoin.self, "pair", options: own, from: ["a", "b"])
+        case .lossyJoin:
+            try chain.add(CountedFilter.self, "a", options: own, from: ["src"], link: dropping(.dropNewest))
+            try chain.add(CountedFilter.self, "b", options: own, from: ["src"])
+            try chain.add(CountedJoin.self, "pair", options: own, from: ["a", "b"])
+        case .encoder: try chain.add(CountedEncoder.self, "h264", options: own)
+        case .sharedUnits:
+            try chain.add(CountedEncoder.self, "h264", options: own)
+            try chain.add(CountedSink.self, "other", options: own, from: ["h264"], link: queue(4))
+            try chain.add(CountedSink.self, "sink", options: own, from: ["h264"], link: dropping(.dropToKeyframe))
+            return chain
+        }
+        try chain.add(CountedSink.self, "sink", options: own, link: shape == .encoder ? queue(8) : LinkRequest())
+        return chain
+    }
+
+    /// Allocations on the stage threads of a whole run.
+    private func allocations(_ chain: ChainSketch, group: Int, timed: Bool = false, live: Bool = false) throws -> Int {
+        let before = fh_malloc_count(Int32(group))
+        let made = try Chain(chain.request, clock: live ? ManualClock(at: 1) : ChainClock(), timed: timed)
+        let result = made.run()
+        #expect(result.isSuccess, "\(result)")
+        return fh_malloc_count(Int32(group)) - before
+    }
+
+    @Test(arguments: Shape.allCases)
+    func aFrameCostsNoAllocationOnceWarm(shape: Shape) throws {
+        let group = shape.rawValue
+        let frames = 3000
+        let runs = try [frames, frames * 2].map { count in
+            try allocations(
+                sketch(shape, frames: count, group: group), group: group, timed: shape == .timed, live: shape == .live)
+        }
+        print("allocations, \(shape): \(runs[0]) in a run of \(frames) frames, \(runs[1]) in one of \(frames * 2)")
+        #expect(runs[1] == runs[0], "\(runs[1] - runs[0]) more for \(frames) more frames")
+    }
+
+    @Test func theCounterSeesAStageThatAllocates() throws {
+        let group = 40
+        let runs = try [1000, 2000].map { count in
+            var chain = ChainSketch()
+            try chain.add(CountedSource.self, "src", options: #"{ "group": \#(group), "count": \#(count) }"#)
+            try chain.add(CountedFilter.self, "waster", options: #"{ "group": \#(group), "wasteEvery": 10 }"#)
+            try chain.add(CountedSink.self, "sink", options: #"{ "group": \#(group) }"#)
+            return try allocations(chain, group: group)
+        }
+        #expect(runs[1] - runs[0] == 100)
+    }
+}

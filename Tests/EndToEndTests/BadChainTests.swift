@@ -1,0 +1,314 @@
+import Foundation
+import Testing
+
+/// Bad chain files: every fault with its place, status 2, nothing made.
+@Suite struct BadChainTests {
+    let workspace: Workspace
+    let framehost: Program
+
+    init() throws {
+        workspace = try Workspace()
+        framehost = try Program.framehost
+    }
+
+    /// The lines that `check` and `run` both print for a chain file, without the file's name in front.
+    private func faults(_ chain: String, environment: [String: String] = [:]) throws -> [String] {
+        try workspace.write("chain.json", chain)
+        let before = workspace.names
+        var results: [[String]] = []
+        for command in ["check", "run"] {
+            let outcome = try framehost.run([command, "chain.json"], environment: environment, folder: workspace.folder.path)
+            #expect(outcome.status == 2, "\(command): \(outcome.error)")
+            #expect(outcome.output == "")
+            results.append(outcome.errorLines)
+        }
+        #expect(results[0] == results[1])
+        #expect(workspace.names == before, "something was made")
+        return results[0].map { $0.hasPrefix("chain.json:") ? String($0.dropFirst("chain.json:".count)) : $0 }
+    }
+
+    // MARK: The text
+
+    @Test func pointsAtMalformedJSON() throws {
+        let chain = """
+            {
+              "stages": [
+                { "use": "test-source" "frames": 3 },
+                { "use": "null-sink" }
+              ]
+            }
+            """
+        #expect(try faults(chain) == ["3:28: expected ',' or '}' after a value, found '\"'. Put a comma between members."])
+        #expect(
+            try faults(#"{ "stages": [ { "use": "test-source" } "#) == [
+                "1:40: expected ',' or ']' after a value, found the end of the file. Close the list that began at 1:13 with ']'."
+            ])
+        #expect(
+            try faults("{ 'stages': [] }") == [
+                "1:3: expected a key or '}', found '\\''. Put the key in double quotes."
+            ])
+        #expect(try faults(#"{ "stages": [] } x"#) == ["1:18: expected nothing more, found 'x'. A file holds one value: remove the rest."])
+    }
+
+    @Test func findsEveryDuplicateKey() throws {
+        let chain = """
+            {
+              "stages": [
+                { "use": "test-source", "frames": 3, "frames": 4 },
+                { "use": "null-sink", "use": "recorder" }
+              ]
+            }
+            """
+        #expect(
+            try faults(chain) == [
+                "3:42: stages[0].frames: the key stands twice, first at 3:29. Keep one of the two.",
+                "4:27: stages[1].use: the key stands twice, first at 4:7. Keep one of the two.",
+            ])
+    }
+
+    @Test func saysWhatAFileHolds() throws {
+        let nothing = "expected a value, found the end of the file. Write a string, a number, a list, an object, true, false or null."
+        #expect(try faults("") == ["1:1: \(nothing)"])
+        #expect(try faults("  // only a comment\n") == ["2:1: \(nothing)"])
+        #expect(try faults("[]") == [#"1:1: expected an object, found a list. Begin with { "stages": [ … ] }."#])
+        #expect(try faults("{}") == [#"1:1: stages: is missing. Add "stages": [ { "use": "test-source" }, … ]."#])
+        #expect(
+            try faults(#"{"stages":[]}"#) == [
+                "1:11: stages: expected a list of stages, found an empty one. Write at least a source and a sink."
+            ])
+        #expect(
+            try faults(#"{"stages":{}}"#) == [
+                "1:11: stages: expected a list of stages, found an object. Write at least a source and a sink."
+            ])
+    }
+
+    @Test func refusesWhatIsNotText() throws {
+        try workspace.write("chain.json", Data("{\"stages\":[\"".utf8) + [0xff, 0xfe] + Data("\"]}".utf8))
+        let outcome = try framehost.run(["check", "chain.json"], folder: workspace.folder.path)
+        #expect(outcome.status == 2)
+        #expect(outcome.errorLines == ["chain.json:1:13: byte 0xFF is not UTF-8. Save the file as UTF-8."])
+    }
+
+    @Test func refusesDeepNestingWithoutFalling() throws {
+        let deep = String(repeating: "[", count: 1_000_000)
+        #expect(
+            try faults(#"{"stages": "# + deep) == ["1:75: more than 64 lists and objects within each other. Nest less deeply."])
+        #expect(try faults(String(repeating: #"{"a":"#, count: 100_000)).count == 1)
+    }
+
+    // MARK: Keys, plugins, options
+
+    @Test func listsAllFaultsInTheOrderOfTheFile() throws {
+        let chain = """
+            {
+              "stagez": 1,
+              "stages": [
+                { "use": "test-source", "framez": 3, "size": "10" },
+                { "use": "null-sinc" },
+                { "use": "quux-blorp", "from": "nobody" },
+                { "use": "null-sink", "from": "test-sorce", "link": { "que": 1, "whenFull": "latst", "queue": -1 } },
+                { "id": "a b", "use": 3 },
+                { "type": "null-sink" },
+                7,
+                { "use": "null-sink", "onError": "explode", "id": "x", "from": [] },
+                { "use": "null-sink", "id": "x" }
+              ],
+              "drainSeconds": -1,
+              "buffers": { "test-sorce": 3, "test-source": 0 }
+            }
+            """
+        let found = try faults(chain)
+        let ids = ["convert", "crop-orient", "file-source", "fps-meter", "null-sink", "recorder", "test-source", "x264-encoder"]
+        let expected = [
+            "2:3: stagez: no such key. Did you mean 'stages'?",
+            "4:29: stages[0].framez: no such option. Did you mean 'frames'?",
+            "4:50: stages[0].size: '10' is not a size. Write it as \"1280x720\", each side 1...16384.",
+            "5:14: stages[1].use: no plugin 'null-sinc'. Did you mean 'null-sink'?",
+            "6:14: stages[2].use: no plugin 'quux-blorp'. Known are \(ids.joined(separator: ", ")); `framehost plugins` says from where.",
+            "6:36: stages[2].from: no stage 'nobody'. Name the id of a stage of this chain.",
+            "7:35: stages[3].from: no stage 'test-sorce'. Did you mean 'test-source'?",
+            "7:59: stages[3].link.que: no such key. A link has 'queue', 'whenFull', 'seconds' and 'megabytes'.",
+            "7:81: stages[3].link.whenFull: \"latst\" is not one of wait, dropOldest, dropNewest, latest, dropToKeyframe. Did you mean 'latest'?",
+            "7:99: stages[3].link.queue: -1 is no count in 0...4096. Use a whole number, or leave the key out.",
+            "8:13: stages[4].id: 'a b' is no name. Use letters, digits, '-' and '_', at most 64.",
+            "8:27: stages[4].use: expected a string, found a number. Name a plugin.",
+            "9:5: stages[5]: 'use' is missing. Write 'use' instead of 'type'.",
+            "10:5: stages[6]: expected an object, found a number. Write { \"use\": \"…\" }.",
+            "11:38: stages[7].onError: \"explode\" is not 'stop' or 'continue'. Use one of these, or leave it out for 'stop'.",
+            "11:68: stages[7].from: expected a stage's id or a list of ids, found []. Write \"from\": \"id\".",
+            "12:33: stages[8].id: 'x' is the id of stages[7] already. Give each stage an id of its own.",
+            "14:19: drainSeconds: -1 is no time in 0...3600 s. Use seconds, or leave the key out for 10.",
+            "15:16: buffers.test-sorce: no such stage. Did you mean 'test-source'?",
+            "15:48: buffers.test-source: 0 is no count in 1...4096. Use a whole number.",
+        ]
+        for (index, text) in expected.enumerated() { #expect(index < found.count && found[index] == text) }
+        #expect(found.count == expected.count)
+    }
+
+    @Test func findsTwoFaultsInEachStage() throws {
+        let chain = """
+            {
+              "stages": [
+                { "use": "test-source", "frames": "many", "rate": 0, "live": 1, "format": "i42", "color": "red" },
+                { "use": "x264-encoder", "bitrateKbps": 20, "presett": "fast" },
+                { "use": "recorder", "path": "never.mp4", "overwrit": true, "overwrite": "yes" }
+              ]
+            }
+            """
+        #expect(
+            try faults(chain) == [
+                "3:39: stages[0].frames: expected a whole number, found a string. Write a whole number.",
+                "3:55: stages[0].rate: 0 is not a frame rate. Use a number such as 30, or a fraction such as \"30000/1001\".",
+                "3:66: stages[0].live: expected true or false, found a number. Write true or false.",
+                "3:79: stages[0].format: 'i42' is not one of 'i420', 'nv12', 'yuyv', 'bgra', 'rgb24', 'gray8', 'i010' or 'p010'. Did you mean 'i420'?",
+                "3:95: stages[0].color: 'red' is not a colour. Write it as \"#rrggbb\".",
+                "4:45: stages[1].bitrateKbps: 20 is outside 64...300000. Use 64...300000.",
+                "4:49: stages[1].presett: no such option. Did you mean 'preset'?",
+                "5:47: stages[2].overwrit: no such option. Did you mean 'overwrite'?",
+                "5:78: stages[2].overwrite: expected true or false, found a string. Write true or false.",
+            ])
+    }
+
+    @Test func saysWhatTheEnvironmentLacks() throws {
+        let chain = """
+            {
+              "stages": [
+                { "use": "test-source", "size": "${FH_SIZE}", "pattern": "${FH_PATTERN:-brs}", "rate": 0 },
+                { "use": "null-sink", "dump": "${FH_DUMP}/$$x" }
+              ]
+            }
+            """
+        #expect(
+            try faults(chain) == [
+                "3:37: stages[0].size: the environment has no 'FH_SIZE'. Set it, or write ${FH_SIZE:-default}.",
+                "3:62: stages[0].pattern: 'brs' is not one of 'bars', 'gradient', 'balls', 'checker', 'solid' or 'none'. Did you mean 'bars'?",
+                "3:92: stages[0].rate: 0 is not a frame rate. Use a number such as 30, or a fraction such as \"30000/1001\".",
+                "4:35: stages[1].dump: the environment has no 'FH_DUMP'. Set it, or write ${FH_DUMP:-default}.",
+            ])
+    }
+
+    // MARK: Links
+
+    @Test func refusesACircle() throws {
+        let chain = """
+            {
+              "stages": [
+                { "id": "s", "use": "test-source" },
+                { "id": "a", "use": "fps-meter", "from": "b" },
+                { "id": "b", "use": "fps-meter", "from": "a" },
+                { "id": "n", "use": "null-sink", "from": "s" }
+              ]
+            }
+            """
+        #expect(
+            try faults(chain) == [
+                "4:46: stages[1].from: 'a', 'b' feed each other in a circle. A chain runs one way: let one of them take its input from a stage before the circle."
+            ])
+    }
+
+    @Test func refusesEncodedIntoRawAndRawIntoEncoded() throws {
+        let chain = """
+            {
+              "stages": [
+                { "id": "s", "use": "test-source" },
+                { "id": "enc", "use": "x264-encoder" },
+                { "id": "crop", "use": "crop-orient" },
+                { "id": "rec", "use": "recorder", "from": "s", "path": "never.mp4" }
+              ]
+            }
+            """
+        let found = try faults(chain)
+        #expect(found.count == 2)
+        #expect(found.first?.hasPrefix("5:5: stages[2].from: 'crop' takes video (") == true)
+        #expect(found.first?.hasSuffix("), but 'enc' gives H.264. Name a stage before 'enc'.") == true)
+        #expect(found.last == "6:47: stages[3].from: 'rec' takes H.264, but 's' gives video. Put an encoder between them.")
+    }
+
+    @Test func refusesSourcesWithInputsAndSinksWithout() throws {
+        #expect(
+            try faults(#"{"stages":[{"use":"null-sink"}]}"#) == [
+                "1:12: stages[0]: 'null-sink' (null-sink) has no input. Put a source before it, or name one with 'from'."
+            ])
+        #expect(
+            try faults(#"{"stages":[{"id":"a","use":"test-source"},{"use":"test-source","from":"a"},{"use":"null-sink"}]}"#) == [
+                "1:71: stages[1].from: 'test-source' is a source (test-source) and takes no input. Put it first, or take 'from' out."
+            ])
+        #expect(
+            try faults(#"{"stages":[{"use":"test-source"},{"id":"n","use":"null-sink"},{"id":"m","use":"null-sink"}]}"#) == [
+                "1:63: stages[2].from: 'n' (null-sink) gives nothing on. Name the stage before 'n'."
+            ])
+        #expect(
+            try faults(#"{"stages":[{"id":"a","use":"test-source"},{"id":"b","use":"test-source"},{"use":"null-sink","from":["a","b"]}]}"#)
+                == ["1:99: stages[2].from: 'null-sink' (null-sink) takes one input, 2 are named. Name one stage."])
+        #expect(
+            try faults(#"{"stages":[{"id":"a","use":"test-source"},{"use":"null-sink","from":"a.audio"}]}"#) == [
+                "1:69: stages[1].from: 'a' has no output 'audio'. Write \"from\": \"a\"."
+            ])
+    }
+
+    // MARK: Size
+
+    private func manyStages(_ count: Int) -> String {
+        let filters = (0..<count - 2).map { #"{ "id": "f\#($0)", "use": "fps-meter" }"# }
+        let all = [#"{ "id": "s", "use": "test-source", "size": "16x16", "frames": 2 }"#] + filters + [#"{ "use": "null-sink" }"#]
+        return "{ \"stages\": [\n" + all.joined(separator: ",\n") + "\n] }"
+    }
+
+    @Test(arguments: [1001, 10_000]) func refusesTooManyStages(count: Int) throws {
+        #expect(try faults(manyStages(count)) == ["1:13: stages: \(count) stages are more than 1000. Split the chain."])
+    }
+
+    @Test func runsAThousandStages() throws {
+        try workspace.write("chain.json", manyStages(1000))
+        let outcome = try framehost.run(["chain.json"], folder: workspace.folder.path, timeout: 60)
+        #expect(outcome.status == 0, "\(outcome.error.suffix(1000))")
+    }
+
+    @Test func listsTenThousandFaultsOfOneFileInTime() throws {
+        let stages = (0..<990).map { _ in #"{ "use": "test-sourc", "a": 1, "b": 2, "c": 3 }"# }
+        let found = try faults("{ \"stages\": [\n" + stages.joined(separator: ",\n") + "\n] }")
+        #expect(found.count >= 990)
+    }
+
+    @Test func refusesAHundredMegabytesAtOnce() throws {
+        let path = workspace.path("huge.json")
+        FileManager.default.createFile(atPath: path, contents: nil)
+        let file = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
+        try file.write(contentsOf: Data(repeating: UInt8(ascii: " "), count: 100_000_000))
+        try file.close()
+        for command in ["check", "run"] {
+            let outcome = try framehost.run([command, path], timeout: 10)
+            #expect(outcome.status == 2)
+            #expect(outcome.errorLines == ["\(path): 100000000 bytes are above the limit of 16777216. Check that this is the file you mean."])
+        }
+    }
+
+    // MARK: Files
+
+    @Test func saysWhyAFileCannotBeRead() throws {
+        for (path, sentence) in [
+            ("nofile.json", "nofile.json: cannot be opened: No such file or directory. Check the path."),
+            ("/", "/: is a directory. Name a JSON file."),
+            ("/dev/null", "/dev/null: is neither a file nor a pipe. Name a JSON file."),
+            ("/dev/zero", "/dev/zero: is neither a file nor a pipe. Name a JSON file."),
+        ] {
+            for command in ["check", "run"] {
+                let outcome = try framehost.run([command, path], folder: workspace.folder.path, timeout: 5)
+                #expect(outcome.status == 2)
+                #expect(outcome.errorLines == [sentence])
+            }
+        }
+    }
+
+    @Test func givesTheFaultsAsJSON() throws {
+        try workspace.write("chain.json", #"{ "stages": [ { "use": "test-source", "framez": 1 }, { "use": "nul-sink" } ] }"#)
+        let outcome = try framehost.run(["check", "--json", "chain.json"], folder: workspace.folder.path)
+        #expect(outcome.status == 2)
+        #expect(outcome.error == "")
+        let faults = try JSON(parsing: outcome.output)["faults"]
+        #expect(faults.list.map { $0["place"].string } == ["chain.json:1:39: stages[0].framez", "chain.json:1:61: stages[1].use"])
+        #expect(faults[0]["what"].string == "no such option")
+        #expect(faults[0]["remedy"].string == "Did you mean 'frames'?")
+        #expect(faults[0]["code"].string == "invalid-configuration")
+    }
+}

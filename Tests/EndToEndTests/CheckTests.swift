@@ -1,0 +1,127 @@
+import Foundation
+import Testing
+
+/// `framehost check`: the plan.
+@Suite struct CheckPlanTests {
+    let workspace: Workspace
+    let framehost: Program
+
+    init() throws {
+        workspace = try Workspace()
+        framehost = try Program.framehost
+    }
+
+    private static let chain = """
+        {
+          // A fork: a recording, and a meter that draws.
+          "stages": [
+            { "id": "camera", "use": "test-source", "size": "640x360", "rate": 25, "live": true },
+            { "id": "h264", "use": "x264-encoder", "preset": "ultrafast", "tune": "zerolatency", "bframes": 0, "threads": 1 },
+            { "id": "file", "use": "recorder", "path": "out.mp4" },
+            { "id": "fps", "use": "fps-meter", "draw": true, "from": "camera" },
+            { "id": "watch", "use": "null-sink" },
+          ],
+        }
+        """
+
+    private func check(_ chain: String, _ arguments: String...) throws -> Outcome {
+        try workspace.write("chain.json", chain)
+        return try framehost.run(["check", "chain.json"] + arguments, folder: workspace.folder.path)
+    }
+
+    /// The rows under a heading of the plan, columns by two spaces or more.
+    private func rows(_ heading: String, _ text: String) -> [[String]] {
+        let lines = text.components(separatedBy: "\n")
+        guard let start = lines.firstIndex(of: heading) else { return [] }
+        return lines[(start + 2)...].prefix { $0.hasPrefix("  ") }.map { line in
+            line.trimmingCharacters(in: .whitespaces).components(separatedBy: "  ")
+                .map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty }
+        }
+    }
+
+    @Test func printsThePlanForPeople() throws {
+        let outcome = try check(Self.chain)
+        #expect(outcome.status == 0)
+        #expect(outcome.error == "")
+        #expect(
+            rows("Stages", outcome.output) == [
+                ["camera", "test-source", "0", "i420 640x360 25 fps"],
+                ["h264", "x264-encoder", "1", "H.264 640x360 25 fps"],
+                ["fps", "fps-meter", "2", "i420 640x360 25 fps"],
+                ["file", "recorder", "3", "–"],
+                ["watch", "null-sink", "2", "–"],
+            ])
+        #expect(
+            rows("Links", outcome.output) == [
+                ["camera", "h264", "2, wait", "i420 640x360 25 fps"],
+                ["camera", "fps", "2, wait", "i420 640x360 25 fps"],
+                ["h264", "file", "512, dropToKeyframe, 64.0 MB, 8.0 s", "H.264 640x360 25 fps"],
+                ["fps", "watch", "inline", "i420 640x360 25 fps"],
+            ])
+        let pools = rows("Pools", outcome.output)
+        #expect(pools.map { $0[0] } == ["camera", "fps (copies)"])
+        #expect(pools[0][1...3] == ["1", "7", "7"])
+        #expect(pools[0].last == "threads 3, queue before h264 2, queue before fps 2")
+        #expect(outcome.output.contains("4 threads for frames; pools "))
+        #expect(outcome.output.contains("Worst added latency: "))
+        #expect(outcome.output.contains("up to 1 copy per frame at fps: its input is shared with h264."))
+        #expect(workspace.names == ["chain.json"])
+    }
+
+    @Test func printsThePlanForPrograms() throws {
+        let outcome = try check(Self.chain, "--json")
+        #expect(outcome.status == 0)
+        let plan = try JSON(parsing: outcome.output)
+        #expect(plan["threads"].int == 4)
+        #expect(plan["copies"][0].string == "fps")
+        #expect(plan["conversions"].list.isEmpty)
+        #expect(plan["worstLatencyMs"].double! > 0)
+        #expect(plan["stages"].first("id", "camera")["live"].bool == true)
+        #expect(plan["stages"].first("id", "file")["output"].isNull)
+        let pool = plan["pools"].first("stage", "camera")
+        #expect(pool["min"].int == 1 && pool["need"].int == 7 && pool["buffers"].int == 7)
+        #expect(pool["bytes"].int! >= 7 * 640 * 360 * 3 / 2)
+        #expect(pool["shares"]["queue before fps"].int == 2)
+        let link = plan["links"].first("to", "file")
+        #expect(link["queue"].int == 512 && link["whenFull"].string == "dropToKeyframe")
+        #expect(workspace.names == ["chain.json"])
+    }
+
+    @Test func insertsAConverterAndSaysSo() throws {
+        let outcome = try check(
+            """
+            { "stages": [ { "use": "test-source", "format": "bgra" }, { "id": "h264", "use": "x264-encoder" }, { "use": "null-sink" } ] }
+            """, "--json")
+        let plan = try JSON(parsing: outcome.output)
+        #expect(plan["conversions"].list.count == 1)
+        #expect(plan["conversions"][0]["stage"].string == "h264-convert")
+        #expect(plan["conversions"][0]["use"].string == "convert")
+        #expect(plan["stages"].first("id", "h264-convert")["output"].string == "i420 1280x720 30 fps")
+    }
+
+    @Test func appliesSettingsAndEnvironment() throws {
+        let chain = #"{ "stages": [ { "id": "s", "use": "test-source", "size": "${FH_SIZE:-640x480}" }, { "use": "null-sink" } ] }"#
+        #expect(try check(chain).output.contains("i420 640x480 30 fps"))
+        #expect(try check(chain, "--set", "s.size=64x48").output.contains("i420 64x48 30 fps"))
+        let outcome = try framehost.run(
+            ["check", "chain.json"], environment: ["FH_SIZE": "320x240"], folder: workspace.folder.path)
+        #expect(outcome.output.contains("i420 320x240 30 fps"))
+    }
+
+    @Test func namesWhatABufferCountBelowMinNeeds() throws {
+        let chain = """
+            {
+              "buffers": { "s": 2 },
+              "stages": [ { "id": "s", "use": "test-source" }, { "use": "null-sink", "link": { "queue": 4 } } ]
+            }
+            """
+        let outcome = try check(chain)
+        #expect(outcome.status == 0)
+        #expect(outcome.output.contains("pool s: 2 of 6 buffers: the source may wait."))
+    }
+
+    @Test func readsFromAPipe() throws {
+        let outcome = try framehost.run(["check", "/dev/stdin"], input: Chains.short)
+        #expect(outcome.status == 0)
+    }
+}
