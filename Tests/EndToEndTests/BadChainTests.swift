@@ -45,7 +45,7 @@ import Testing
             ])
         #expect(
             try faults("{ 'stages': [] }") == [
-                "1:3: expected a key or '}', found '\\''. Put the key in double quotes."
+                "1:3: expected a key or '}', found \"'\". Use double quotes (\")."
             ])
         #expect(try faults(#"{ "stages": [] } x"#) == ["1:18: expected nothing more, found 'x'. A file holds one value: remove the rest."])
     }
@@ -206,6 +206,46 @@ import Testing
             ])
     }
 
+    @Test func namesEachCircleAlone() throws {
+        let chain = """
+            {
+              "stages": [
+                { "id": "s", "use": "test-source" },
+                { "id": "a", "use": "fps-meter", "from": "b" },
+                { "id": "b", "use": "fps-meter", "from": "a" },
+                { "id": "c", "use": "fps-meter", "from": "c" },
+                { "id": "n", "use": "null-sink", "from": "s" }
+              ]
+            }
+            """
+        #expect(
+            try faults(chain).map { $0.replacing(/\. A chain runs one way.*/, with: "") } == [
+                "4:46: stages[1].from: 'a', 'b' feed each other in a circle",
+                "6:46: stages[3].from: 'c' takes its input from itself",
+            ])
+    }
+
+    /// Of every step of the check: text, keys, options, media, circles.
+    @Test func listsFaultsOfEveryKindTogether() throws {
+        let chain = """
+            {
+              "stages": [
+                { "id": "s", "use": "test-source", "framez": 1 },
+                { "id": "enc", "use": "x264-encoder", "link": { "que": 1 } },
+                { "id": "fps", "use": "fps-meter" },
+                { "id": "a", "use": "fps-meter", "from": "b" },
+                { "id": "b", "use": "fps-meter", "from": "a", "draw": 1 },
+                { "id": "rec", "use": "recorder", "from": "enc", "path": "never.mp4" }
+              ]
+            }
+            """
+        let found = try faults(chain)
+        #expect(
+            found.map { $0.prefix(while: { $0 != " " }) + $0.dropFirst($0.prefix(while: { $0 != " " }).count).prefix(16) } == [
+                "3:40: stages[0].frame", "4:53: stages[1].link.", "5:5: stages[2].from:", "6:46: stages[3].from:", "7:58: stages[4].draw:",
+            ], "\(found)")
+    }
+
     @Test func refusesEncodedIntoRawAndRawIntoEncoded() throws {
         let chain = """
             {
@@ -239,7 +279,7 @@ import Testing
             ])
         #expect(
             try faults(#"{"stages":[{"id":"a","use":"test-source"},{"id":"b","use":"test-source"},{"use":"null-sink","from":["a","b"]}]}"#)
-                == ["1:99: stages[2].from: 'null-sink' (null-sink) takes one input, 2 are named. Name one stage."])
+                == ["1:100: stages[2].from: 'null-sink' (null-sink) takes one input, 2 are named. Name one stage."])
         #expect(
             try faults(#"{"stages":[{"id":"a","use":"test-source"},{"use":"null-sink","from":"a.audio"}]}"#) == [
                 "1:69: stages[1].from: 'a' has no output 'audio'. Write \"from\": \"a\"."
@@ -272,7 +312,7 @@ import Testing
 
     @Test func refusesAHundredMegabytesAtOnce() throws {
         let path = workspace.path("huge.json")
-        FileManager.default.createFile(atPath: path, contents: nil)
+        try workspace.write("huge.json", "")
         let file = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
         try file.write(contentsOf: Data(repeating: UInt8(ascii: " "), count: 100_000_000))
         try file.close()
@@ -306,7 +346,7 @@ import Testing
         #expect(outcome.status == 2)
         #expect(outcome.error == "")
         let faults = try JSON(parsing: outcome.output)["faults"]
-        #expect(faults.list.map { $0["place"].string } == ["chain.json:1:39: stages[0].framez", "chain.json:1:61: stages[1].use"])
+        #expect(faults.list.map { $0["place"].string } == ["chain.json:1:39: stages[0].framez", "chain.json:1:63: stages[1].use"])
         #expect(faults[0]["what"].string == "no such option")
         #expect(faults[0]["remedy"].string == "Did you mean 'frames'?")
         #expect(faults[0]["code"].string == "invalid-configuration")

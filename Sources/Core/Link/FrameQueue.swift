@@ -87,14 +87,15 @@ final class FrameQueue: @unchecked Sendable {
             wakeConsumerAndUnlock()
             return nil
         case .evictThenAccept(let count):
-            // Under `latest` and `dropOldest` one item goes; under `dropToKeyframe` a whole group: a loop either way.
-            var evicted: [UnsafeMutablePointer<LeaseRecord>] = []
-            var single: UnsafeMutablePointer<LeaseRecord>?
-            if count == 1 { single = removeFirst() } else { for _ in 0..<count { evicted.append(removeFirst()) } }
+            // Under `latest` and `dropOldest` one item goes, under `dropToKeyframe` a whole group. The first one's place may be taken by
+            // the new item; the others stay where they are in the ring, which this thread alone writes, until they are let go below.
+            let first = ring[head]
+            let second = head + 1
+            head = (head + count) % ringCount
             append(lease.release())
             wakeConsumerAndUnlock()
-            if let single { _ = Lease(single) }
-            for each in evicted { _ = Lease(each) }
+            _ = Lease(first)
+            for index in second..<second + count - 1 { _ = Lease(ring[index % ringCount]) }
             return nil
         case .reject:
             nothingUpTo = max(nothingUpTo, record.pointee.pts.nanoseconds)
@@ -189,7 +190,7 @@ final class FrameQueue: @unchecked Sendable {
         let record = removeFirst()
         let nextTime = state.depth > 1 ? ring[head].pointee.dts.nanoseconds : nil
         state.take(bytes: record.pointee.owner is Slab ? record.pointee.byteCount : 0, nextTime: nextTime)
-        let hasPlenty = state.depth > state.settings.capacity / 4
+        let hasPlenty = state.depth > state.settings.capacity / 2
         consumer.unlock()
         if !hasPlenty {
             owesWake = false

@@ -23,8 +23,8 @@ struct ChainBuilder {
     mutating func build() throws -> ChainPlan {
         checkOptions()
         checkMedia()
-        try throwFaults()
         try sortTopologically()
+        try throwFaults()
         makeStages()
         try throwFaults()
         try negotiate()
@@ -163,7 +163,9 @@ struct ChainBuilder {
             circle.sort()
             fault(
                 request.stages[circle[0]], "from", at: request.stages[circle[0]].fromPlace,
-                "\(circle.map { "'\(request.stages[$0].id)'" }.joined(separator: ", ")) feed each other in a circle",
+                circle.count == 1
+                    ? "'\(request.stages[circle[0]].id)' takes its input from itself"
+                    : "\(circle.map { "'\(request.stages[$0].id)'" }.joined(separator: ", ")) feed each other in a circle",
                 "A chain runs one way: let one of them take its input from a stage before the circle.")
         }
     }

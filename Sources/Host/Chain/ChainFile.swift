@@ -13,6 +13,8 @@ struct ChainFile {
     let name: String
     private let registry: PluginRegistry
     private var faults: [FrameHostError] = []
+    /// A stage's input is not known, so that no more can be said of the links.
+    private var hasBrokenFrom = false
 
     init(name: String, registry: PluginRegistry) {
         self.name = name
@@ -71,26 +73,30 @@ struct ChainFile {
             if let stage = readStage(node, index, ids: ids, changes: changes[index] ?? []) { request.stages.append(stage) }
         }
         readBuffers(root["buffers"], ids: ids, &request)
-        try throwFaults(complete: request.stages.count == nodes.count, request)
         let registry = UncheckedRegistry(registry: self.registry)
         request.converter = { try registry.registry.stage("convert") }
+        try throwFaults(complete: request.stages.count == nodes.count, request)
         return request
     }
 
     /// The registry is used by the control thread alone, inside the planner's call.
     private struct UncheckedRegistry: @unchecked Sendable { let registry: PluginRegistry }
 
-    /// Faults of keys and links stand beside those of options, so that one look shows all.
+    /// Faults of keys and links stand beside those that the plan finds, so that one look shows all.
     private mutating func throwFaults(complete: Bool, _ request: ChainRequest) throws {
         guard !faults.isEmpty else { return }
         // A value that lacks its environment is not judged as well.
         let places = Set(faults.map(\.place))
-        for stage in request.stages {
-            do { try stage.checkOptions(file: name) } catch let found as FrameHostErrors {
-                faults += found.errors.filter { !places.contains($0.place) }
-            }
+        var found: [FrameHostError] = []
+        func collect(_ body: () throws -> Void) {
+            do { try body() } catch { found += (error as? FrameHostErrors)?.errors ?? [.wrap(error)] }
         }
-        throw FrameHostErrors(Self.sorted(faults))
+        if complete, !hasBrokenFrom {
+            collect { _ = try Chain.plan(request) }
+        } else {
+            for stage in request.stages { collect { try stage.checkOptions(file: name) } }
+        }
+        throw FrameHostErrors(Self.sorted(faults + found.filter { !places.contains($0.place) }))
     }
 
     /// In the order of the file.
@@ -239,6 +245,7 @@ struct ChainFile {
         } else if let several = node.asArray, !several.isEmpty, several.allSatisfy({ $0.asString != nil }) {
             names = several.map { ($0.asString!, $0.place) }
         } else {
+            hasBrokenFrom = true
             fault(node.place, "\(path).from", "expected a stage's id or a list of ids, found \(node.text())", "Write \"from\": \"id\".")
             return []
         }
@@ -246,6 +253,7 @@ struct ChainFile {
             let parts = name.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
             guard let found = ids[parts[0]] else {
                 let near = Suggestion.nearest(to: parts[0], in: Array(ids.keys).sorted()).map { "Did you mean '\($0)'?" }
+                hasBrokenFrom = true
                 fault(place, "\(path).from", "no stage '\(parts[0])'", near ?? "Name the id of a stage of this chain.")
                 return nil
             }

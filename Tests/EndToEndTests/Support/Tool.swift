@@ -17,7 +17,9 @@ struct Tool: CustomStringConvertible {
 
     static var isCI: Bool { ProcessInfo.processInfo.environment["CI"] == "true" }
 
-    func run(_ arguments: String..., timeout: Double = 60) throws -> Outcome {
+    func run(_ arguments: String...) throws -> Outcome { try run(arguments) }
+
+    func run(_ arguments: [String], timeout: Double = 60) throws -> Outcome {
         guard let path else { throw TestFault("\(name) is not installed. Install what tests need: make test-packages.") }
         return try Program(URL(fileURLWithPath: path)).run(arguments, timeout: timeout)
     }

@@ -1,11 +1,23 @@
 import CMallocCount
+import Glibc
 import Testing
 
 @testable import FrameCore
 
 /// After warm-up a frame costs no allocation, counted on all stage threads of a chain.
-@Suite(.serialized, .enabled(if: fh_malloc_is_counted(), "a sanitizer brings its own malloc"))
+///
+/// In release builds alone: without the optimiser Swift allocates for closures and generic calls. `FRAMEHOST_TRACE_MALLOC` with the raw value
+/// of a shape writes where each allocation of that shape's second half comes from.
+@Suite(.serialized, .enabled(if: isOptimized && fh_malloc_is_counted(), "needs a release build without sanitizers"))
 struct AllocationTests {
+    static let isOptimized: Bool = {
+        var isDebug = false
+        // Evaluated in debug builds alone.
+        assert({ isDebug = true; return true }())
+        return !isDebug
+    }()
+    static let tracedGroup = getenv("FRAMEHOST_TRACE_MALLOC").flatMap { Int32(String(cString: $0)) }
+
     enum Shape: Int, CaseIterable {
         case inline = 1
         case queued, live, fork, latest, dropping, writer, join, lossyJoin, encoder, sharedUnits, timed
@@ -74,7 +86,8 @@ struct AllocationTests {
         let group = shape.rawValue
         let frames = 3000
         let runs = try [frames, frames * 2].map { count in
-            try allocations(
+            if count > frames, Self.tracedGroup == Int32(group) { fh_malloc_trace(Int32(group)) }
+            return try allocations(
                 sketch(shape, frames: count, group: group), group: group, timed: shape == .timed, live: shape == .live)
         }
         print("allocations, \(shape): \(runs[0]) in a run of \(frames) frames, \(runs[1]) in one of \(frames * 2)")
