@@ -14,7 +14,10 @@ CORE_TESTS := Tests/CoreTests
 CLIP := examples/media/portrait.mp4
 
 .DEFAULT_GOAL := help
-.PHONY: help packages test-packages build demo test test-core test-asan test-tsan test-host test-fuzz soak fuzz bench docs lint format clean
+# Recipes with a pipe fail with any part of it.
+SHELL := /bin/bash
+
+.PHONY: help packages test-packages build demo test test-core test-release test-asan test-tsan test-host test-fuzz soak fuzz bench docs lint format clean
 
 help: ## what there is, and how long each part of `make test` takes on two cores
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -66,11 +69,13 @@ test-core: test-packages ## Core's tests
 	$(SWIFT) test --package-path $(CORE_TESTS)
 
 test-asan: test-packages ## Core's tests under the address sanitizer
-	$(SWIFT) test --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/asan --sanitize=address
+	FRAMEHOST_SANITIZED=1 $(SWIFT) test --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/asan --sanitize=address
 
 test-tsan: test-packages ## Core's tests under the thread sanitizer
-	TSAN_OPTIONS=suppressions=$(CURDIR)/Tests/tsan-suppressions.txt \
-	  $(SWIFT) test --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/tsan --sanitize=thread
+	FRAMEHOST_SANITIZED=1 $(SWIFT) test --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/tsan --sanitize=thread
+
+test-release: test-packages ## Core's tests in release: allocations per frame are counted here
+	$(SWIFT) test -c release -Xswiftc -enable-testing --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/release-tests
 
 test-host: build test-packages $(CLIP) ## plugins' tests and the program end to end
 	$(SWIFT) test
@@ -83,7 +88,7 @@ fuzz: ## the fuzz targets for ten minutes each
 	Tests/Fuzz/run 600
 
 soak: ## thousands of random chains against the real runner, for long
-	FRAMEHOST_SOAK=1 $(SWIFT) test -c release -Xswiftc -enable-testing --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/soak
+	FRAMEHOST_SOAK=1 $(SWIFT) test -c release -Xswiftc -enable-testing --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/release-tests
 
 # --- figures --------------------------------------------------------------------------------------------------------------------------
 

@@ -159,7 +159,7 @@ import Testing
             try faults(chain) == [
                 "3:39: stages[0].frames: expected a whole number, found a string. Write a whole number.",
                 "3:55: stages[0].rate: 0 is not a frame rate. Use a number such as 30, or a fraction such as \"30000/1001\".",
-                "3:66: stages[0].live: expected true or false, found a number. Write true or false.",
+                "3:66: stages[0].live: expected true or false, found 1. Write true or false.",
                 "3:79: stages[0].format: 'i42' is not one of 'i420', 'nv12', 'yuyv', 'bgra', 'rgb24', 'gray8', 'i010' or 'p010'. Did you mean 'i420'?",
                 "3:95: stages[0].color: 'red' is not a colour. Write it as \"#rrggbb\".",
                 "4:45: stages[1].bitrateKbps: 20 is outside 64...300000. Use 64...300000.",

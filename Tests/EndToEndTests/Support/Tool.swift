@@ -17,7 +17,7 @@ struct Tool: CustomStringConvertible {
 
     static var isCI: Bool { ProcessInfo.processInfo.environment["CI"] == "true" }
 
-    func run(_ arguments: String...) throws -> Outcome { try run(arguments) }
+    func run(_ arguments: String..., timeout: Double = 60) throws -> Outcome { try run(arguments, timeout: timeout) }
 
     func run(_ arguments: [String], timeout: Double = 60) throws -> Outcome {
         guard let path else { throw TestFault("\(name) is not installed. Install what tests need: make test-packages.") }

@@ -1,0 +1,333 @@
+import Foundation
+import Testing
+
+/// Files that are no plugins, or not for this program: each a sentence, none loaded.
+@Suite struct GateTests {
+    let workspace: Workspace
+    let framehost: Program
+    /// The bytes of a plugin that leaves a marker file when it is loaded.
+    let good: Data
+    let manifest: String
+
+    init() throws {
+        workspace = try Workspace()
+        framehost = try Program.framehost
+        good = try Data(contentsOf: PluginBuild.misbehave().appending(path: "libMisbehavePlugin.so"))
+        let start = try #require(good.firstRange(of: Data("FRAMEHOST-PLUGIN\n".utf8))?.lowerBound)
+        let end = try #require(good[start...].firstIndex(of: 0))
+        manifest = String(decoding: good[start..<end], as: UTF8.self)
+    }
+
+    private let name = "libMisbehavePlugin.so"
+    private var path: String { workspace.path("plugins/\(name)") }
+
+    private static let chain = """
+        { "stages": [ { "use": "test-source", "size": "64x64", "frames": 3 }, { "use": "misbehave" }, { "use": "null-sink" } ] }
+        """
+
+    /// The plugin with one text of its manifest replaced by another, filled with line feeds, which are skipped.
+    private func patched(_ old: String, _ new: String) throws -> Data {
+        #expect(new.utf8.count <= old.utf8.count)
+        var data = good
+        let start = try #require(data.firstRange(of: Data("FRAMEHOST-PLUGIN\n".utf8))?.lowerBound)
+        let range = try #require(data[start...].firstRange(of: Data(old.utf8)))
+        data.replaceSubrange(range, with: Data((new + String(repeating: "\n", count: old.utf8.count - new.utf8.count)).utf8))
+        return data
+    }
+
+    private func field(_ key: String) throws -> String {
+        try #require(manifest.split(separator: "\n").first { $0.hasPrefix("\(key)=") }.map(String.init))
+    }
+
+    /// What the program says of the only file in the plugin folder, and that it is not loaded.
+    private func refusal(_ data: Data) throws -> String {
+        try workspace.write("plugins/\(name)", data)
+        return try refusal()
+    }
+
+    private func refusal() throws -> String {
+        let marker = workspace.path("marker")
+        let environment = ["MISBEHAVE_MARKER": marker]
+        let list = try framehost.run(["plugins", "--json", "--plugin-path", workspace.path("plugins")], environment: environment)
+        #expect(list.status == 0)
+        let skipped = try JSON(parsing: list.output)["skipped"]
+        #expect(skipped.list.count == 1, "\(list.output)")
+        #expect(skipped[0]["code"].string == "unusable-plugin")
+        #expect(skipped[0]["place"].string == path)
+        let people = try framehost.run(["plugins", "--plugin-path", workspace.path("plugins")], environment: environment)
+        let sentence = "\(skipped[0]["what"].string ?? ""). \(skipped[0]["remedy"].string ?? "")"
+        #expect(people.lines.contains("  \(path): \(sentence)"))
+        try workspace.write("chain.json", Self.chain)
+        for command in ["run", "check"] {
+            let outcome = try framehost.run(
+                [command, workspace.path("chain.json"), "--plugin-path", workspace.path("plugins")], environment: environment)
+            #expect(outcome.status == 2)
+        }
+        #expect(!workspace.exists("marker"), "it was loaded")
+        return sentence.replacingOccurrences(of: workspace.folder.path, with: "DIR")
+    }
+
+    @Test func loadsAPluginThatFits() throws {
+        try workspace.write("plugins/\(name)", good)
+        try workspace.write("chain.json", Self.chain)
+        let environment = ["MISBEHAVE_MARKER": workspace.path("marker")]
+        let plain = try framehost.run(
+            ["run", try workspace.write("short.json", Chains.short), "--plugin-path", workspace.path("plugins")], environment: environment)
+        #expect(plain.status == 0)
+        #expect(!workspace.exists("marker"), "a plugin that no chain names was loaded")
+        let outcome = try framehost.run(
+            ["run", workspace.path("chain.json"), "--plugin-path", workspace.path("plugins")], environment: environment)
+        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(workspace.exists("marker"))
+    }
+
+    @Test func findsPluginsThroughTheEnvironment() throws {
+        try workspace.write("plugins/\(name)", good)
+        try workspace.write("chain.json", Self.chain)
+        let outcome = try framehost.run(
+            ["run", workspace.path("chain.json")], environment: ["FRAMEHOST_PLUGIN_PATH": "/nonexistent:\(workspace.path("plugins"))"])
+        #expect(outcome.status == 0, "\(outcome.error)")
+    }
+
+    // MARK: Manifests
+
+    private let rebuild = "Build it again: swift build -c release."
+
+    @Test func refusesAWrongMagic() throws {
+        #expect(
+            try refusal(patched("FRAMEHOST-PLUGIN", "FRAMEHOST-PLUGIM"))
+                == "its section .framehost does not begin with FRAMEHOST-PLUGIN. \(rebuild)")
+    }
+
+    @Test func refusesAnotherInterface() throws {
+        #expect(
+            try refusal(patched("interface=1", "interface=0"))
+                == "has plugin interface 0, this framehost has 1: the plugin is older. \(rebuild)")
+        #expect(
+            try refusal(patched("interface=1", "interface=7"))
+                == "has plugin interface 7, this framehost has 1: the program is older. Build framehost again in its folder: swift build -c release.")
+    }
+
+    @Test func refusesAnotherCompiler() throws {
+        let compiler = try field("compiler").dropFirst("compiler=".count)
+        #expect(
+            try refusal(patched("compiler=\(compiler)", "compiler=5.9"))
+                == "was compiled by Swift 5.9, this framehost by Swift \(compiler). \(rebuild)")
+    }
+
+    @Test func refusesADebugBuild() throws {
+        #expect(
+            try refusal(patched("configuration=release", "configuration=debug"))
+                == "is a debug build, this framehost is a release build. \(rebuild)")
+    }
+
+    @Test func refusesAnotherCore() throws {
+        let core = String(try field("core").dropFirst("core=".count))
+        let other = String(repeating: "0", count: core.count)
+        let sentence = try refusal(patched(core, other))
+        #expect(
+            sentence
+                == "was built against another Core (000000000000, this framehost has \(core.prefix(12))): the program is older. Build framehost again in its folder: swift build -c release.")
+        // With the date of the file goes who is said to be older.
+        let old = Date(timeIntervalSince1970: 1_000_000_000)
+        try FileManager.default.setAttributes([.modificationDate: old], ofItemAtPath: path)
+        #expect(
+            try refusal()
+                == "was built against another Core (000000000000, this framehost has \(core.prefix(12))): the plugin is older. \(rebuild)")
+    }
+
+    @Test func refusesADamagedManifest() throws {
+        #expect(try refusal(patched("interface=1", "interface:1")) == "its manifest is damaged at 'interface:1'. \(rebuild)")
+        #expect(try refusal(patched("interface=1", "interface=x")) == "its manifest is damaged at 'interface'. \(rebuild)")
+        #expect(
+            try refusal(patched("stage=misbehave filter", "stage=misbehave"))
+                == "its manifest is damaged at 'stage=misbehave'. \(rebuild)")
+    }
+
+    @Test func namesTheStalePluginThatAChainAsksFor() throws {
+        try workspace.write("plugins/\(name)", patched("interface=1", "interface=0"))
+        try workspace.write("chain.json", Self.chain)
+        for command in ["run", "check"] {
+            let outcome = try framehost.run(
+                [command, "chain.json", "--plugin-path", "plugins"], folder: workspace.folder.path)
+            #expect(outcome.status == 2)
+            #expect(
+                outcome.errorLines == [
+                    "chain.json:1:78: stages[1].use: plugins/\(name): has plugin interface 0, this framehost has 1: the plugin is older. \(rebuild)"
+                ])
+        }
+    }
+
+    @Test func namesThePackageToBuildAgain() throws {
+        let folder = "night-mode/.build/release"
+        try workspace.write("\(folder)/libNightMode.so", patched("interface=1", "interface=0"))
+        let list = try framehost.run("plugins", "--plugin-path", workspace.path(folder))
+        #expect(list.output.contains("Build it again: swift build -c release --package-path \(workspace.path("night-mode")).\n"))
+    }
+
+    // MARK: Files
+
+    @Test func refusesATruncatedFileOfAnyLength() throws {
+        let lengths = Array(0...70) + (1...60).map { good.count * $0 / 61 } + [good.count - 64, good.count - 1]
+        for length in lengths {
+            try workspace.write("plugins/\(String(repeating: "0", count: 8 - "\(length)".count))\(length).so", good.prefix(length))
+        }
+        let environment = ["MISBEHAVE_MARKER": workspace.path("marker")]
+        let list = try framehost.run(["plugins", "--json", "--plugin-path", workspace.path("plugins")], environment: environment)
+        #expect(list.status == 0)
+        #expect(!workspace.exists("marker"))
+        let skipped = try JSON(parsing: list.output)["skipped"].list
+        #expect(skipped.count == lengths.count)
+        for (fault, length) in zip(skipped, lengths.sorted()) {
+            let whole = length < 4 ? "is no shared library (it does not begin with the ELF magic)" : "is cut short: its section table points past its end"
+            #expect(fault["what"].string == whole, "\(length) bytes")
+            #expect(fault["remedy"].string?.isEmpty == false)
+        }
+    }
+
+    @Test func survivesDamageAnywhereInTheHeaders() throws {
+        // Every byte of the ELF header, and every byte of the section table's first entries, each set to 0xFF and to 0.
+        let table = good[40..<48].enumerated().reduce(0) { $0 | Int($1.element) << (8 * $1.offset) }
+        for place in Array(0..<64) + Array(table..<min(table + 320, good.count)) {
+            for value in [UInt8(0), 0xff] {
+                var data = good
+                data[place] = value
+                try workspace.write("plugins/\(place)-\(value).so", data)
+            }
+        }
+        let list = try framehost.run(["describe", "no-such-id", "--plugin-path", workspace.path("plugins")], timeout: 60)
+        #expect(list.status == 2)
+        #expect(list.errorLines.first?.hasPrefix("no-such-id: no such plugin.") == true)
+    }
+
+    @Test func refusesWhatIsNoELFFile() throws {
+        #expect(
+            try refusal(Data("#!/bin/sh\necho hello\n".utf8))
+                == "is no shared library (it does not begin with the ELF magic). Take it out of the plugin folder, or: rm DIR/plugins/\(name).")
+    }
+
+    @Test func refusesOtherKindsOfELF() throws {
+        var data = good
+        data[4] = 1
+        #expect(try refusal(data) == "is no 64-bit little-endian shared library. \(rebuild)")
+        data = good
+        data[16] = 1
+        #expect(try refusal(data) == "is no 64-bit little-endian shared library. \(rebuild)")
+        data = good
+        data[18] = 40
+        #expect(try refusal(data) == "was built for another processor. \(rebuild)")
+    }
+
+    @Test func refusesALibraryWithoutManifest() throws {
+        let library = try Data(contentsOf: Repository.programFolder.appending(path: "libFrameCore.so"))
+        #expect(
+            try refusal(library)
+                == "is a library but no framehost plugin: it has no section .framehost. Add `plugins: [.plugin(name: \"FramehostManifest\", package: \"Core\")]` to its target and run swift build -c release, or take it out of the plugin folder.")
+    }
+
+    @Test func refusesALinkThatLeadsNowhereAndAFolder() throws {
+        try workspace.write("plugins/note.txt", "")
+        try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: "/nonexistent/plugin.so")
+        #expect(try refusal() == "the link leads nowhere. Build what it names, or: rm DIR/plugins/\(name).")
+        try FileManager.default.removeItem(atPath: path)
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        #expect(try refusal() == "is no regular file. Take it out of the plugin folder.")
+        try FileManager.default.removeItem(atPath: path)
+        // Opening a pipe that nobody writes to must not wait.
+        #expect(mkfifo(path, 0o644) == 0)
+        #expect(try refusal() == "is no regular file. Take it out of the plugin folder.")
+    }
+
+    /// Root may read everything, so the program runs as nobody there.
+    @Test(.enabled(if: geteuid() != 0 || Tool(name: "setpriv").path != nil, "as root this needs setpriv (util-linux)"))
+    func refusesAFileItMayNotRead() throws {
+        try workspace.write("plugins/\(name)", good)
+        for file in [try Repository.executable.lastPathComponent, "libFrameCore.so"] {
+            try FileManager.default.copyItem(
+                at: Repository.programFolder.appending(path: file), to: workspace.folder.appending(path: file))
+        }
+        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: workspace.folder.path)
+        try FileManager.default.setAttributes([.posixPermissions: 0o000], ofItemAtPath: path)
+        let command = [workspace.path("framehost"), "plugins", "--plugin-path", workspace.path("plugins")]
+        let asNobody = ["--reuid=65534", "--regid=65534", "--clear-groups"]
+        let outcome = geteuid() == 0
+            ? try Tool(name: "setpriv").run(asNobody + command) : try Program(URL(fileURLWithPath: command[0])).run(Array(command[1...]))
+        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(outcome.lines.contains("  \(path): the file cannot be read: Permission denied. Make it readable: chmod a+r \(path)."), "\(outcome.output)")
+    }
+
+    // MARK: Plugins that are loaded first
+
+    @Test func refusesTwoPluginsWithOneID() throws {
+        try workspace.write("plugins/a.so", good)
+        try workspace.write("plugins/b.so", good)
+        try workspace.write("chain.json", Self.chain)
+        let sentence =
+            "plugins/a.so: has the id 'misbehave', and so has plugins/b.so. Keep one of them, or give one another id."
+        let outcome = try framehost.run(["check", "chain.json", "--plugin-path", "plugins"], folder: workspace.folder.path)
+        #expect(outcome.status == 2)
+        #expect(outcome.errorLines == ["chain.json:1:78: stages[1].use: \(sentence)"])
+        let list = try framehost.run(["plugins", "--plugin-path", "plugins"], folder: workspace.folder.path)
+        #expect(list.lines.contains("  \(sentence)"))
+        #expect(list.status == 0)
+    }
+
+    @Test func refusesAnOptionWithAReservedName() throws {
+        let library = try PluginBuild.misbehave().appending(path: "libReservedPlugin.so")
+        try workspace.write("plugins/libReservedPlugin.so", Data(contentsOf: library))
+        let outcome = try framehost.run(["describe", "reserved", "--plugin-path", workspace.path("plugins")])
+        #expect(outcome.status == 2)
+        #expect(
+            outcome.errorLines == [
+                "\(workspace.path("plugins/libReservedPlugin.so")): the option 'link' of 'reserved' is a reserved key of the chain file. Give the option another name."
+            ])
+    }
+
+    @Test func refusesAManifestThatDoesNotTellTheTruth() throws {
+        try workspace.write("plugins/\(name)", patched("stage=swallow transform", "stage=swallow filter"))
+        let outcome = try framehost.run(["describe", "misbehave", "--plugin-path", workspace.path("plugins")])
+        #expect(outcome.status == 2)
+        #expect(
+            outcome.errorLines == [
+                "\(path): says it has misbehave (filter), swallow (filter) and exports misbehave (filter), swallow (transform). \(rebuild)"
+            ])
+    }
+
+    @Test func namesAFolderThatCannotBeRead() throws {
+        let list = try framehost.run("plugins", "--plugin-path", "/nonexistent")
+        #expect(list.status == 0)
+        #expect(list.lines.contains("  /nonexistent: the plugin folder cannot be read: No such file or directory. Name an existing folder."))
+    }
+
+    // MARK: A real other Core
+
+    /// One private method more makes another Core: the plugin would call the wrong method.
+    @Test func refusesAPluginOfAnotherCoreAndNothingOfItRuns() throws {
+        let copy = workspace.folder.appending(path: "tree")
+        let tree = copy.appending(path: "Sources/Core")
+        try FileManager.default.createDirectory(at: tree.deletingLastPathComponent(), withIntermediateDirectories: true)
+        try copyWithoutBuilds(Repository.core, to: tree)
+        let mirror = copy.appending(path: "examples/plugins/mirror")
+        try FileManager.default.createDirectory(at: mirror.deletingLastPathComponent(), withIntermediateDirectories: true)
+        try copyWithoutBuilds(Repository.mirror, to: mirror)
+        let file = tree.appending(path: "Media/Frame.swift")
+        let text = try String(contentsOf: file, encoding: .utf8)
+        try (text + "\nextension Frame { private func oneMore() -> Int { 1 } }\n").write(to: file, atomically: true, encoding: .utf8)
+        let folder = try PluginBuild.build(mirror, scratch: "other-core")
+        try workspace.write("chain.json", #"{ "stages": [ { "use": "test-source", "frames": 3 }, { "use": "mirror" }, { "use": "null-sink" } ] }"#)
+        let outcome = try framehost.run(
+            [workspace.path("chain.json"), "--plugin-path", folder.path], environment: ["LD_DEBUG": "files"])
+        #expect(outcome.status == 2)
+        let fault = outcome.errorLines.last ?? ""
+        #expect(fault.contains("libMirrorPlugin.so: was built against another Core ("), "\(fault)")
+        #expect(fault.contains("): the program is older. Build framehost again in its folder: swift build -c release."))
+        #expect(!outcome.error.contains("file=\(folder.path)/libMirrorPlugin.so"), "the dynamic linker saw it")
+    }
+
+    private func copyWithoutBuilds(_ source: URL, to target: URL) throws {
+        try FileManager.default.createDirectory(at: target, withIntermediateDirectories: true)
+        for name in try FileManager.default.contentsOfDirectory(atPath: source.path) where name != ".build" {
+            try FileManager.default.copyItem(at: source.appending(path: name), to: target.appending(path: name))
+        }
+    }
+}
