@@ -189,7 +189,10 @@ struct BudgetWaits {
             var busy: Int?
         }
         var best: [Step: Int] = [:]
+        // First in, first out: the other way round the same steps are taken up again and again, with a little more each time.
         var changed: [Step] = []
+        var isWaiting: Set<Step> = []
+        var next = 0
         var lag: Int?
         func follow(_ arrow: Arrow, from step: Step, _ later: Int) {
             let sum = later + arrow.later
@@ -197,14 +200,17 @@ struct BudgetWaits {
                 lag = Swift.max(lag ?? sum, sum)
                 return
             }
-            let next = Step(place: arrow.to, pool: step.pool, busy: arrow.busy ?? step.busy)
-            if let known = best[next], known >= sum { return }
-            best[next] = sum
-            changed.append(next)
+            let target = Step(place: arrow.to, pool: step.pool, busy: arrow.busy ?? step.busy)
+            if let known = best[target], known >= sum { return }
+            best[target] = sum
+            if isWaiting.insert(target).inserted { changed.append(target) }
         }
         let start = Step(place: .buffer(pool: pool), pool: pool, busy: topology.thread[domains.domains[pool].allocator])
         for arrow in lying(ofPool: pool, 0) { follow(arrow, from: start, 0) }
-        while var step = changed.popLast() {
+        while next < changed.count {
+            var step = changed[next]
+            next += 1
+            isWaiting.remove(step)
             let later = best[step]!
             if later >= Self.unbounded / 2 {
                 // Everything this leads to is as late.

@@ -21,9 +21,7 @@ public final class Chain: @unchecked Sendable {
     private let hub: EventHub
     private let drainNs: Int64
     private let contexts: [StageContext]
-    private let done = Condition()
-    /// Under `done`'s lock.
-    private var runningThreads = 0
+    private let running = RunningThreads()
 
     // Requests from any thread.
     private let drainRequested = Atomic<Bool>(false)
@@ -83,14 +81,14 @@ public final class Chain: @unchecked Sendable {
     /// Ends the sources and lets what is under way finish.
     public func drain() {
         drainRequested.store(true, ordering: .releasing)
-        done.locked { done.broadcast() }
+        running.changed.locked { running.changed.broadcast() }
     }
 
     /// Ends every wait of ours at once. Stages still close what they opened.
     public func cancel() {
         stopRequested.store(true, ordering: .releasing)
         stop.raise()
-        done.locked { done.broadcast() }
+        running.changed.locked { running.changed.broadcast() }
     }
 
     public var currentState: State { state.withLock { $0 } }
@@ -207,24 +205,22 @@ public final class Chain: @unchecked Sendable {
     }
 
     private func stream(_ tick: () -> Void) -> Result {
-        runningThreads = threads.count
+        running.count = threads.count
         let isLive = runners.contains { $0.demand.isLive }
         setState(.streaming, "streaming")
         for (index, thread) in threads.enumerated().reversed() {
             do {
                 try StageThread.start(name: thread.name, isBatch: !isLive) { [self] in
                     bodies[index]()
+                } ended: { [running] in
                     thread.inside.store(-1, ordering: .relaxed)
                     thread.finished.store(true, ordering: .releasing)
-                    done.locked {
-                        runningThreads -= 1
-                        done.broadcast()
-                    }
+                    running.oneEnded()
                 }
             } catch {
                 failures.withLock { $0.append(.wrap(error)) }
                 thread.finished.store(true, ordering: .releasing)
-                done.locked { runningThreads -= 1 }
+                running.oneEnded()
                 stop.raise()
             }
         }
@@ -272,12 +268,12 @@ public final class Chain: @unchecked Sendable {
         let deadline = systemNow() + ns
         let wasDraining = drainRequested.load(ordering: .relaxed)
         let wasStopped = stop.isRaised
-        return done.locked {
-            while runningThreads > 0, systemNow() < deadline {
+        return running.changed.locked {
+            while running.count > 0, systemNow() < deadline {
                 if drainRequested.load(ordering: .relaxed) != wasDraining || stop.isRaised != wasStopped { break }
-                done.wait(until: deadline)
+                running.changed.wait(until: deadline)
             }
-            return runningThreads == 0
+            return running.count == 0
         }
     }
 

@@ -77,3 +77,18 @@ final class ThreadState: @unchecked Sendable {
         for letter in unread { letter.refuse() }
     }
 }
+
+/// How many stage threads of a run have not ended, and where the control thread waits for that.
+final class RunningThreads: @unchecked Sendable {
+    let changed = Condition()
+    /// Under the lock of `changed`.
+    var count = 0
+
+    /// [stage thread, as its last act]
+    func oneEnded() {
+        changed.locked {
+            count -= 1
+            changed.broadcast()
+        }
+    }
+}

@@ -6,12 +6,14 @@ enum StageThread {
     private final class Start: @unchecked Sendable {
         let name: String
         let isBatch: Bool
-        let body: () -> Void
+        var body: (() -> Void)?
+        let ended: () -> Void
 
-        init(name: String, isBatch: Bool, body: @escaping () -> Void) {
+        init(name: String, isBatch: Bool, body: @escaping () -> Void, ended: @escaping () -> Void) {
             self.name = name
             self.isBatch = isBatch
             self.body = body
+            self.ended = ended
         }
     }
 
@@ -20,9 +22,11 @@ enum StageThread {
     /// - Parameter name: At most 15 bytes are shown by the kernel (proc(5), comm).
     /// - Parameter isBatch: Throughput counts, not latency: the thread does not interrupt another one when it wakes (sched(7), SCHED_BATCH),
     ///   so that each goes through several items at a time.
+    /// - Parameter ended: Called on the thread as its last act, when it has let go of `body` and what that held: whoever hears of the end
+    ///   can rely on nothing being freed there any more.
     /// - Throws: ``FrameHostError`` `.exhausted` when the system gives no further thread.
-    static func start(name: String, isBatch: Bool, body: @escaping () -> Void) throws {
-        let context = Unmanaged.passRetained(Start(name: name, isBatch: isBatch, body: body))
+    static func start(name: String, isBatch: Bool, body: @escaping () -> Void, ended: @escaping () -> Void = {}) throws {
+        let context = Unmanaged.passRetained(Start(name: name, isBatch: isBatch, body: body, ended: ended))
         var handle = pthread_t()
         let result = pthread_create(&handle, nil, Self.main, context.toOpaque())
         guard result == 0 else {
@@ -43,8 +47,10 @@ enum StageThread {
             _ = sched_setscheduler(0, schedBatch, &parameters)
         }
         Spinner.wakeUp()
-        start.body()
+        start.body?()
+        start.body = nil
         Spinner.fallAsleep()
+        start.ended()
         return nil
     }
 

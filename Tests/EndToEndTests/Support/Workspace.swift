@@ -32,4 +32,13 @@ final class Workspace {
 
     /// Names of all files and folders in it, sorted.
     var names: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []).sorted() }
+
+    /// Paths of all files below a folder in it, sorted.
+    func names(below name: String) -> [String] {
+        let base = folder.appending(path: name)
+        return ((try? FileManager.default.subpathsOfDirectory(atPath: base.path)) ?? []).filter { path in
+            var isFolder: ObjCBool = false
+            return FileManager.default.fileExists(atPath: base.appending(path: path).path, isDirectory: &isFolder) && !isFolder.boolValue
+        }.sorted()
+    }
 }

@@ -40,9 +40,17 @@ static void note(void) {
   if (group == 0) return;
   atomic_fetch_add_explicit(&counts[group], 1, memory_order_relaxed);
   if (atomic_load_explicit(&traced_group, memory_order_relaxed) != group) return;
-  counted_group = 0;  // backtrace() may allocate.
-  void *frames[24];
-  int depth = backtrace(frames, 24);
+  counted_group = 0;  // What follows may allocate.
+  // By frame pointers, which Swift and its runtime keep: some of the runtime has no unwind tables.
+  void *frames[32];
+  int depth = 0;
+  void **frame = __builtin_frame_address(0);
+  while (depth < 32 && frame != NULL && frame[1] != NULL) {
+    frames[depth++] = frame[1];
+    void **next = frame[0];
+    if (next <= frame || (char *)next - (char *)frame > 1 << 20) break;
+    frame = next;
+  }
   backtrace_symbols_fd(frames, depth, STDERR_FILENO);
   (void)!write(STDERR_FILENO, "--\n", 3);
   counted_group = group;

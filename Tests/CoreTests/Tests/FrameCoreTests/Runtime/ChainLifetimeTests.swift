@@ -45,7 +45,7 @@ import Testing
         let (result, _) = ChainTests.run(chain!)
         #expect(result.isSuccess, "\(result)")
         chain = nil
-        #expect(eventually { watched.isGone })
+        #expect(watched.isGone, "at once: no thread frees it later")
     }
 
     @Test func goesWithoutARun() throws {
@@ -77,6 +77,6 @@ import Testing
         }
         #expect(result.isSuccess, "\(result)")
         chain = nil
-        #expect(eventually { watched.isGone })
+        #expect(watched.isGone, "at once: no thread frees it later")
     }
 }

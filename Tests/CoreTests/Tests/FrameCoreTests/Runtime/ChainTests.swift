@@ -191,7 +191,8 @@ import Testing
             }
             #expect(result.isSuccess, "state \(place): \(result)")
             #expect(ChainClock().now() - begin < 1_500_000_000)
-            #expect(RecordingSink.log("stop-\(place)").stops == 1)
+            // The first tick comes before any stage has started: then there is nothing to stop.
+            #expect(RecordingSink.log("stop-\(place)").stops == (place == 5 ? 0 : 1))
         }
     }
 
@@ -284,8 +285,9 @@ import Testing
         var ticks = 0
         _ = chain.run {
             events += chain.takeEvents().events
+            guard chain.progress.captured > 10 else { return }
             ticks += 1
-            if ticks == 2 {
+            if ticks == 1 {
                 chain.set(stage: "probe", options: [JSONNode.Member(key: "level", value: 7)], tag: 1)
                 chain.set(stage: "probe", options: [JSONNode.Member(key: "keep", value: 1)], tag: 2)
                 chain.send(stage: "prob", command: "x", tag: 3)

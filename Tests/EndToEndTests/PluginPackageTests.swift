@@ -1,0 +1,139 @@
+import Foundation
+import Testing
+
+/// Plugin packages outside and inside the tree, built as their author would.
+@Suite struct PluginPackageTests {
+    let workspace: Workspace
+    let framehost: Program
+
+    init() throws {
+        workspace = try Workspace()
+        framehost = try Program.framehost
+    }
+
+    @Test func theMirrorExamplePassesItsTestsAndRuns() throws {
+        let folder = try PluginBuild.mirror()
+        let outcome = try framehost.run(
+            ["chain.json", "--plugin-path", folder.path], folder: Repository.mirror.path)
+        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(outcome.error.contains("90 delivered, 0 dropped."))
+        let tests = try PluginBuild.swift("test", package: Repository.mirror, scratch: "mirror")
+        #expect(tests.status == 0, "\(tests.output)\n\(tests.error)")
+        // A debug build of a plugin is refused by a release build of the program.
+        let debug = PluginBuild.scratch("mirror").appending(path: "debug")
+        let refused = try framehost.run(["chain.json", "--plugin-path", debug.path], folder: Repository.mirror.path)
+        #expect(refused.status == 2)
+        #expect(
+            refused.errorLines.last?.contains("libMirrorPlugin.so: is a debug build, this framehost is a release build. Build it again: swift build -c release --package-path ") == true,
+            "\(refused.error)")
+    }
+
+    @Test func mirrorsThePicture() throws {
+        let folder = try PluginBuild.mirror()
+        func dump(_ middle: String) throws -> Data {
+            let chain = """
+                { "stages": [
+                    { "use": "test-source", "size": "64x48", "pattern": "gradient", "number": false, "frames": 1 }, \(middle)
+                    { "use": "null-sink", "dump": "out.yuv" } ] }
+                """
+            try workspace.write("chain.json", chain)
+            let outcome = try framehost.run(["chain.json", "--plugin-path", folder.path], folder: workspace.folder.path)
+            #expect(outcome.status == 0, "\(outcome.error)")
+            return try workspace.data("out.yuv")
+        }
+        let plain = try dump("")
+        let mirrored = try dump(#"{ "use": "mirror" },"#)
+        #expect(plain.count == 64 * 48 * 3 / 2)
+        #expect(plain != mirrored)
+        // Y, U and V rows are 64, 32 and 32 bytes.
+        var expected = Data()
+        for start in stride(from: 0, to: 64 * 48, by: 64) { expected += plain[start..<start + 64].reversed() }
+        for start in stride(from: 64 * 48, to: plain.count, by: 32) { expected += plain[start..<start + 32].reversed() }
+        #expect(mirrored == expected)
+    }
+
+    // MARK: framehost new filter
+
+    @Test func aNewFilterPassesItsTestBuildsAndRuns() throws {
+        let made = try framehost.run(["new", "filter", "night-mode"], folder: workspace.folder.path)
+        #expect(made.status == 0, "\(made.error)")
+        #expect(made.lines.first == "night-mode/ is ready. In it:")
+        #expect(workspace.names == ["night-mode"])
+        let package = workspace.folder.appending(path: "night-mode")
+        #expect(
+            workspace.names(below: "night-mode") == [
+                ".gitignore", "Package.swift", "README.md", "Sources/NightModePlugin/NightMode.swift",
+                "Tests/NightModePluginTests/NightModeTests.swift", "chain.json",
+            ])
+        let tests = try PluginBuild.swift("test", package: package, scratch: "night-mode")
+        #expect(tests.status == 0, "\(tests.output)\n\(tests.error)")
+        #expect((tests.output + tests.error).contains("Test run with 2 tests"))
+        #expect(!(tests.output + tests.error).contains("warning:"), "\(tests.output)")
+        let folder = try PluginBuild.build(package, scratch: "night-mode")
+        let outcome = try framehost.run(["chain.json", "--plugin-path", folder.path], folder: package.path)
+        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(outcome.error.contains("90 delivered, 0 dropped."))
+        #expect(try framehost.run("describe", "night-mode", "--plugin-path", folder.path).output.contains("strength  number  0.5      0...1  live"))
+    }
+
+    @Test(arguments: ["Night", "night_mode", "-night", "night-", "night--mode", "9lives", "nächte", "", String(repeating: "a", count: 41), "../x", "a/b"])
+    func refusesNamesThatAreNoIDs(name: String) throws {
+        let outcome = try framehost.run(["new", "filter", "--", name], folder: workspace.folder.path)
+        #expect(outcome.status == 2)
+        #expect(outcome.errorLines == ["'\(name)': is no id in kebab-case. Use small letters, digits and '-': night-mode."])
+        #expect(workspace.names.isEmpty)
+    }
+
+    @Test func leavesAFolderThatIsThereAlone() throws {
+        try workspace.write("night-mode/mine.txt", "mine")
+        let outcome = try framehost.run(["new", "filter", "night-mode"], folder: workspace.folder.path)
+        #expect(outcome.status == 2)
+        #expect(outcome.errorLines == ["night-mode: the folder cannot be made: File exists. Choose another name, or remove the folder."])
+        #expect(workspace.names(below: "night-mode") == ["mine.txt"])
+    }
+
+    @Test func saysWhereCoreIsMissing() throws {
+        let outcome = try framehost.run(["new", "filter", "night-mode", "--core", "nowhere"], folder: workspace.folder.path)
+        #expect(outcome.status == 2)
+        #expect(outcome.errorLines == ["--core nowhere: there is no Package.swift. Name framehost's folder Sources/Core."])
+        #expect(workspace.names.isEmpty)
+    }
+}
+
+/// One libFrameCore.so in the process, whoever built the plugin.
+@Suite struct SharedCoreTests {
+    @Test func aPluginOfAThirdPackageSharesTheProgramsCore() throws {
+        let workspace = try Workspace()
+        let folder = try PluginBuild.mirror()
+        try workspace.write(
+            "chain.json",
+            """
+            { "stages": [ { "use": "test-source", "size": "64x64", "live": true }, { "use": "mirror" }, { "use": "null-sink" } ] }
+            """)
+        let program = try Program.framehost.start(
+            ["chain.json", "--events", "--plugin-path", folder.path], folder: workspace.folder.path)
+        program.closeInput()
+        try program.waitForOutput(#""state":"streaming""#)
+        let files = try mappedFiles(program.pid)
+        #expect(files.filter { $0.hasSuffix("/libFrameCore.so") } == [try Repository.programFolder.path + "/libFrameCore.so"])
+        #expect(files.contains { $0.hasSuffix("/libMirrorPlugin.so") })
+        let programFolder = try Repository.programFolder.path
+        // Nor is there any of SwiftNIO: the host links no network code.
+        for file in files where file.hasPrefix(Repository.root.path) || file.hasPrefix(programFolder) {
+            #expect(try Data(contentsOf: URL(fileURLWithPath: file)).firstRange(of: Data("7NIOCore".utf8)) == nil, "\(file)")
+        }
+        program.send(SIGINT)
+        #expect(try program.finish(timeout: 10).status == 0)
+    }
+
+    /// Paths of all files in the process's address space; proc(5), /proc/pid/maps.
+    private func mappedFiles(_ pid: pid_t) throws -> Set<String> {
+        // Foundation's String(contentsOfFile:) reads only the first part of a file without a size.
+        let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: "/proc/\(pid)/maps"))
+        let text = String(decoding: try file.readToEnd() ?? Data(), as: UTF8.self)
+        return Set(
+            text.split(separator: "\n").compactMap { line in
+                line.firstIndex(of: "/").map { String(line[$0...]) }
+            })
+    }
+}

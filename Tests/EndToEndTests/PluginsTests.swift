@@ -1,0 +1,170 @@
+import Foundation
+import Testing
+
+/// `plugins`, `describe` and `schema`.
+@Suite struct PluginsTests {
+    let workspace: Workspace
+    let framehost: Program
+
+    init() throws {
+        workspace = try Workspace()
+        framehost = try Program.framehost
+    }
+
+    private static let ids = ["convert", "crop-orient", "file-source", "fps-meter", "null-sink", "recorder", "test-source", "x264-encoder"]
+
+    @Test func listsWhatIsThereAndFromWhere() throws {
+        let folder = try Repository.programFolder.path
+        let outcome = try framehost.run("plugins")
+        #expect(outcome.status == 0)
+        #expect(outcome.error == "")
+        #expect(outcome.output.contains("\nSearched: \(folder)\n"))
+        #expect(!outcome.output.contains("Skipped"))
+        let list = try JSON(parsing: try framehost.run("plugins", "--json").output)
+        #expect(list["plugins"].list.compactMap { $0["id"].string }.sorted() == Self.ids)
+        #expect(list["skipped"].list.isEmpty)
+        #expect(list["folders"].list.map { $0.string } == [folder])
+        for plugin in list["plugins"].list {
+            #expect(plugin["path"].string?.hasPrefix(folder + "/lib") == true)
+            #expect(plugin["summary"].string?.hasSuffix(".") == true)
+            #expect(["source", "filter", "transform", "sink"].contains(plugin["kind"].string))
+            let row = outcome.lines.first { $0.hasPrefix("  \(plugin["id"].string!) ") } ?? ""
+            #expect(row.contains(" \(plugin["path"].string!) ") && row.hasSuffix("  \(plugin["summary"].string!)"), "\(row)")
+        }
+    }
+
+    @Test func describesAKindOfStageForPeople() throws {
+        let outcome = try framehost.run("describe", "misbehave", "--plugin-path", PluginBuild.misbehave().path)
+        #expect(outcome.status == 0)
+        #expect(
+            outcome.output == """
+                misbehave: Goes wrong on purpose.
+
+                  kind    filter
+                  takes   video: i420, nv12
+                  gives   what it takes
+                  pixels  are read
+                  holds   at most 0 buffers after a call, at most 0 items unanswered
+
+                Options
+                  key      type                              default  range        live  what
+                  fault    "none", "pause", "throw", "keep"  "none"                      What goes wrong.
+                  at       integer                           0        0...1000000        From which frame on.
+                  inStart  true or false                     false                       Blocks in start() instead.
+                  level    integer                           50       0...100 %    live  A number that does nothing.
+
+                """)
+    }
+
+    @Test(arguments: ids) func describesEachPluginForPrograms(id: String) throws {
+        let outcome = try framehost.run("describe", id, "--json")
+        #expect(outcome.status == 0)
+        let stage = try JSON(parsing: outcome.output)
+        #expect(stage["id"].string == id)
+        #expect(
+            stage.keys.isSuperset(of: [
+                "id", "summary", "kind", "input", "output", "access", "hold", "delay", "workers", "service", "options", "commands",
+            ]))
+        for option in stage["options"].list {
+            #expect(option.keys.isSuperset(of: ["name", "type", "default", "minimum", "maximum", "unit", "live", "help"]))
+            #expect(option["help"].string?.hasSuffix(".") == true, "\(option)")
+        }
+        #expect(try framehost.run("describe", id).status == 0)
+    }
+
+    @Test func suggestsANearName() throws {
+        let outcome = try framehost.run("describe", "nul-sink")
+        #expect(outcome.status == 2)
+        #expect(outcome.errorLines == ["nul-sink: no such plugin. Did you mean 'null-sink'?"])
+    }
+
+    @Test func saysThatPluginsSayWhatWasSkipped() throws {
+        try workspace.write("plugins/no.so", "no")
+        let outcome = try framehost.run("describe", "quux-blorp", "--plugin-path", workspace.path("plugins"))
+        #expect(outcome.status == 2)
+        #expect(
+            outcome.errorLines == [
+                "quux-blorp: no such plugin. Known are \(Self.ids.joined(separator: ", ")); `framehost plugins` says from where, and why 1 file was skipped."
+            ])
+    }
+}
+
+/// `framehost schema`, judged by Python's jsonschema.
+@Suite(.needs(.python)) struct SchemaTests {
+    let workspace: Workspace
+    let schema: String
+
+    init() throws {
+        workspace = try Workspace()
+        let outcome = try Program.framehost.run("schema")
+        #expect(outcome.status == 0)
+        #expect(outcome.error == "")
+        schema = try workspace.write("schema.json", outcome.output)
+    }
+
+    /// Faults that the validator finds in each of these chain files (comments and trailing commas taken out), in their order.
+    private func faults(_ chains: [String]) throws -> [Int] {
+        let script = """
+            import json, re, sys
+            try:
+                from jsonschema import Draft202012Validator
+            except ImportError:
+                sys.exit("python3 has no jsonschema: make test-packages")
+            schema = json.load(open(sys.argv[1]))
+            Draft202012Validator.check_schema(schema)
+            assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+            validator = Draft202012Validator(schema)
+            for path in sys.argv[2:]:
+                text = re.sub(r'("(?:[^"\\\\\\\\]|\\\\\\\\.)*")|//[^\\n]*|/\\*.*?\\*/', lambda m: m[1] or "", open(path).read(), flags=re.S)
+                text = re.sub(r',(\\s*[}\\]])', r'\\1', text)
+                faults = list(validator.iter_errors(json.loads(text)))
+                for fault in faults:
+                    print(path, fault.json_path, fault.message, file=sys.stderr)
+                print(len(faults))
+            """
+        let outcome = try Tool.python.run(["-c", script, schema] + chains)
+        #expect(outcome.status == 0, "\(outcome.error)")
+        return outcome.lines.compactMap { Int($0) }
+    }
+
+    private func faults(inStage stage: String) throws -> Int {
+        let path = try workspace.write(
+            "\(UUID().uuidString).json", #"{ "stages": [ \#(stage), { "use": "null-sink" } ] }"#)
+        return try #require(try faults([path]).first)
+    }
+
+    @Test func isASchemaThatTakesEveryExample() throws {
+        let folder = Repository.root.appending(path: "examples")
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".json") }
+        #expect(names.count >= 3)
+        let paths = names.map { folder.appending(path: $0).path }
+        #expect(try faults(paths) == names.map { _ in 0 })
+    }
+
+    @Test(arguments: [
+        #"{ "use": "test-source" }"#,
+        #"{ "id": "a-b_C", "use": "test-source", "size": "640x480", "rate": 29.97, "live": true, "note": 3, "onError": "continue" }"#,
+        #"{ "use": "test-source", "rate": "30000/1001", "size": "${SIZE:-640x480}", "pattern": "${PATTERN}" }"#,
+        #"{ "use": "x264-encoder", "from": ["a"], "link": { "queue": 3, "whenFull": "dropOldest" }, "bitrateKbps": 64 }"#,
+    ]) func takesWhatTheProgramTakes(stage: String) throws {
+        #expect(try faults(inStage: stage) == 0)
+    }
+
+    @Test(arguments: [
+        #"{ "use": "test-sourc" }"#, #"{ "id": "x" }"#, #"{ "use": "test-source", "framez": 3 }"#, #"{ "use": "test-source", "frames": 0 }"#,
+        #"{ "use": "test-source", "frames": "3" }"#, #"{ "use": "test-source", "size": "big" }"#, #"{ "use": "test-source", "id": "a b" }"#,
+        #"{ "use": "test-source", "pattern": "brs" }"#, #"{ "use": "x264-encoder", "bitrateKbps": 20 }"#, #"7"#,
+        #"{ "use": "null-sink", "link": { "que": 1 } }"#, #"{ "use": "null-sink", "onError": "explode" }"#,
+    ]) func refusesWhatTheProgramRefuses(stage: String) throws {
+        #expect(try faults(inStage: stage) > 0)
+        // Of the same mind: the program, with the same stage.
+        let path = try workspace.write("chain.json", #"{ "stages": [ \#(stage), { "use": "null-sink" } ] }"#)
+        #expect(try Program.framehost.run("check", path).status == 2)
+    }
+
+    @Test func knowsPluginsOfOtherFolders() throws {
+        let outcome = try Program.framehost.run("schema", "--plugin-path", PluginBuild.mirror().path)
+        let schema = try JSON(parsing: outcome.output)
+        #expect(schema["$defs"]["mirror"]["properties"]["lumaOnly"]["type"].string == "boolean")
+    }
+}
