@@ -319,7 +319,8 @@ import Testing
         for command in ["check", "run"] {
             let outcome = try framehost.run([command, path], timeout: 10)
             #expect(outcome.status == 2)
-            #expect(outcome.errorLines == ["\(path): 100000000 bytes are above the limit of 16777216. Check that this is the file you mean."])
+            #expect(
+                outcome.errorLines == ["\(path): 100000000 bytes are above the limit of 16777216. Check that this is the file you mean."])
         }
     }
 

@@ -139,6 +139,8 @@ import Testing
         let outcome = try program.finish(timeout: 10)
         #expect(outcome.status == 0)
         #expect(outcome.lines.count == 1)
-        #expect(try JSON(parsing: outcome.output)["error"].string == "camera.rate: cannot change while the chain runs. Set it in the chain file.")
+        #expect(
+            try JSON(parsing: outcome.output)["error"].string
+                == "camera.rate: cannot change while the chain runs. Set it in the chain file.")
     }
 }

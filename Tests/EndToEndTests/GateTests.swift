@@ -105,7 +105,8 @@ import Testing
                 == "has plugin interface 0, this framehost has 1: the plugin is older. \(rebuild)")
         #expect(
             try refusal(patched("interface=1", "interface=7"))
-                == "has plugin interface 7, this framehost has 1: the program is older. Build framehost again in its folder: swift build -c release.")
+                == "has plugin interface 7, this framehost has 1: the program is older. Build framehost again in its folder: swift build -c release."
+        )
     }
 
     @Test func refusesAnotherCompiler() throws {
@@ -127,7 +128,8 @@ import Testing
         let sentence = try refusal(patched(core, other))
         #expect(
             sentence
-                == "was built against another Core (000000000000, this framehost has \(core.prefix(12))): the program is older. Build framehost again in its folder: swift build -c release.")
+                == "was built against another Core (000000000000, this framehost has \(core.prefix(12))): the program is older. Build framehost again in its folder: swift build -c release."
+        )
         // With the date of the file goes who is said to be older.
         let old = Date(timeIntervalSince1970: 1_000_000_000)
         try FileManager.default.setAttributes([.modificationDate: old], ofItemAtPath: path)
@@ -179,7 +181,9 @@ import Testing
         let skipped = try JSON(parsing: list.output)["skipped"].list
         #expect(skipped.count == lengths.count)
         for (fault, length) in zip(skipped, lengths.sorted()) {
-            let whole = length < 4 ? "is no shared library (it does not begin with the ELF magic)" : "is cut short: its section table points past its end"
+            let whole =
+                length < 4
+                ? "is no shared library (it does not begin with the ELF magic)" : "is cut short: its section table points past its end"
             #expect(fault["what"].string == whole, "\(length) bytes")
             #expect(fault["remedy"].string?.isEmpty == false)
         }
@@ -203,7 +207,8 @@ import Testing
     @Test func refusesWhatIsNoELFFile() throws {
         #expect(
             try refusal(Data("#!/bin/sh\necho hello\n".utf8))
-                == "is no shared library (it does not begin with the ELF magic). Take it out of the plugin folder, or: rm DIR/plugins/\(name).")
+                == "is no shared library (it does not begin with the ELF magic). Take it out of the plugin folder, or: rm DIR/plugins/\(name)."
+        )
     }
 
     @Test func refusesOtherKindsOfELF() throws {
@@ -222,7 +227,8 @@ import Testing
         let library = try Data(contentsOf: Repository.programFolder.appending(path: "libFrameCore.so"))
         #expect(
             try refusal(library)
-                == "is a library but no framehost plugin: it has no section .framehost. Add `plugins: [.plugin(name: \"FramehostManifest\", package: \"Core\")]` to its target and run swift build -c release, or take it out of the plugin folder.")
+                == "is a library but no framehost plugin: it has no section .framehost. Add `plugins: [.plugin(name: \"FramehostManifest\", package: \"Core\")]` to its target and run swift build -c release, or take it out of the plugin folder."
+        )
     }
 
     @Test func refusesALinkThatLeadsNowhereAndAFolder() throws {
@@ -250,10 +256,13 @@ import Testing
         try FileManager.default.setAttributes([.posixPermissions: 0o000], ofItemAtPath: path)
         let command = [workspace.path("framehost"), "plugins", "--plugin-path", workspace.path("plugins")]
         let asNobody = ["--reuid=65534", "--regid=65534", "--clear-groups"]
-        let outcome = geteuid() == 0
+        let outcome =
+            geteuid() == 0
             ? try Tool(name: "setpriv").run(asNobody + command) : try Program(URL(fileURLWithPath: command[0])).run(Array(command[1...]))
         #expect(outcome.status == 0, "\(outcome.error)")
-        #expect(outcome.lines.contains("  \(path): the file cannot be read: Permission denied. Make it readable: chmod a+r \(path)."), "\(outcome.output)")
+        #expect(
+            outcome.lines.contains("  \(path): the file cannot be read: Permission denied. Make it readable: chmod a+r \(path)."),
+            "\(outcome.output)")
     }
 
     // MARK: Plugins that are loaded first
@@ -296,7 +305,8 @@ import Testing
     @Test func namesAFolderThatCannotBeRead() throws {
         let list = try framehost.run("plugins", "--plugin-path", "/nonexistent")
         #expect(list.status == 0)
-        #expect(list.lines.contains("  /nonexistent: the plugin folder cannot be read: No such file or directory. Name an existing folder."))
+        #expect(
+            list.lines.contains("  /nonexistent: the plugin folder cannot be read: No such file or directory. Name an existing folder."))
     }
 
     // MARK: A real other Core
@@ -314,7 +324,8 @@ import Testing
         let text = try String(contentsOf: file, encoding: .utf8)
         try (text + "\nextension Frame { private func oneMore() -> Int { 1 } }\n").write(to: file, atomically: true, encoding: .utf8)
         let folder = try PluginBuild.build(mirror, scratch: "other-core")
-        try workspace.write("chain.json", #"{ "stages": [ { "use": "test-source", "frames": 3 }, { "use": "mirror" }, { "use": "null-sink" } ] }"#)
+        try workspace.write(
+            "chain.json", #"{ "stages": [ { "use": "test-source", "frames": 3 }, { "use": "mirror" }, { "use": "null-sink" } ] }"#)
         let outcome = try framehost.run(
             [workspace.path("chain.json"), "--plugin-path", folder.path], environment: ["LD_DEBUG": "files"])
         #expect(outcome.status == 2)

@@ -24,7 +24,9 @@ import Testing
         let refused = try framehost.run(["chain.json", "--plugin-path", debug.path], folder: Repository.mirror.path)
         #expect(refused.status == 2)
         #expect(
-            refused.errorLines.last?.contains("libMirrorPlugin.so: is a debug build, this framehost is a release build. Build it again: swift build -c release --package-path ") == true,
+            refused.errorLines.last?.contains(
+                "libMirrorPlugin.so: is a debug build, this framehost is a release build. Build it again: swift build -c release --package-path "
+            ) == true,
             "\(refused.error)")
     }
 
@@ -73,10 +75,14 @@ import Testing
         let outcome = try framehost.run(["chain.json", "--plugin-path", folder.path], folder: package.path)
         #expect(outcome.status == 0, "\(outcome.error)")
         #expect(outcome.error.contains("90 delivered, 0 dropped."))
-        #expect(try framehost.run("describe", "night-mode", "--plugin-path", folder.path).output.contains("strength  number  0.5      0...1  live"))
+        #expect(
+            try framehost.run("describe", "night-mode", "--plugin-path", folder.path).output.contains(
+                "strength  number  0.5      0...1  live"))
     }
 
-    @Test(arguments: ["Night", "night_mode", "-night", "night-", "night--mode", "9lives", "nächte", "", String(repeating: "a", count: 41), "../x", "a/b"])
+    @Test(arguments: [
+        "Night", "night_mode", "-night", "night-", "night--mode", "9lives", "nächte", "", String(repeating: "a", count: 41), "../x", "a/b",
+    ])
     func refusesNamesThatAreNoIDs(name: String) throws {
         let outcome = try framehost.run(["new", "filter", "--", name], folder: workspace.folder.path)
         #expect(outcome.status == 2)

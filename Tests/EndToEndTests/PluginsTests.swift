@@ -151,7 +151,8 @@ import Testing
     }
 
     @Test(arguments: [
-        #"{ "use": "test-sourc" }"#, #"{ "id": "x" }"#, #"{ "use": "test-source", "framez": 3 }"#, #"{ "use": "test-source", "frames": 0 }"#,
+        #"{ "use": "test-sourc" }"#, #"{ "id": "x" }"#, #"{ "use": "test-source", "framez": 3 }"#,
+        #"{ "use": "test-source", "frames": 0 }"#,
         #"{ "use": "test-source", "frames": "3" }"#, #"{ "use": "test-source", "size": "big" }"#, #"{ "use": "test-source", "id": "a b" }"#,
         #"{ "use": "test-source", "pattern": "brs" }"#, #"{ "use": "x264-encoder", "bitrateKbps": 20 }"#, #"7"#,
         #"{ "use": "null-sink", "link": { "que": 1 } }"#, #"{ "use": "null-sink", "onError": "explode" }"#,

@@ -141,6 +141,15 @@ import Testing
         #expect(try program.finish(timeout: 5).status == 0)
     }
 
+    @Test func endsAtTheFirstSignalWhileNothingIsOpen() throws {
+        // A pipe without a writer: the chain file is being waited for.
+        #expect(mkfifo(workspace.path("chain.json"), 0o600) == 0)
+        let program = try framehost.start(["chain.json"], folder: workspace.folder.path)
+        program.listen(seconds: 0.5)
+        program.send(SIGINT)
+        #expect(try program.finish(timeout: 3).status == 1)
+    }
+
     @Test func survivesAReaderThatGoes() throws {
         let program = try start(Chains.endless, "--events", "--commands", "--frames", "5000")
         program.closeOutput()

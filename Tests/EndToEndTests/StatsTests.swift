@@ -42,7 +42,8 @@ import Testing
         #expect(stats["stages"].first("id", "file")["framesIn"].int == 200)
         #expect(stats["links"].list.count == 3)
         for link in stats["links"].list {
-            #expect(Set(["from", "to", "capacity", "whenFull", "depth", "depthMax", "offered", "dropped"]).isSubset(of: link.keys), "\(link)")
+            #expect(
+                Set(["from", "to", "capacity", "whenFull", "depth", "depthMax", "offered", "dropped"]).isSubset(of: link.keys), "\(link)")
         }
         #expect(stats["pools"].list.count == 1)
         let pool = stats["pools"][0]
@@ -83,7 +84,8 @@ import Testing
         #expect(outcome.status == 1)
         #expect(
             outcome.errorLines.last
-                == "no/such/stats.json: the figures could not be written: No such file or directory. Name a file in a folder you may write to with --stats.")
+                == "no/such/stats.json: the figures could not be written: No such file or directory. Name a file in a folder you may write to with --stats."
+        )
         #expect(workspace.names == ["chain.json"])
     }
 }

@@ -73,7 +73,8 @@ import Testing
         #expect(outcome.status == 1)
         #expect(
             outcome.error.contains(
-                "error: the drain did not finish in 1.000 s: odd (misbehave) still at work. Raise \"drainSeconds\" in the chain file if they need longer.\n"))
+                "error: the drain did not finish in 1.000 s: odd (misbehave) still at work. Raise \"drainSeconds\" in the chain file if they need longer.\n"
+            ))
         #expect(outcome.error.contains("odd (misbehave) did not come back within 1 s of stop"))
         #expect(try recordedFrames() >= 20)
     }
@@ -133,7 +134,8 @@ import Testing
             #expect(outcome.status == 1)
             #expect(
                 outcome.errorLines.first
-                    == "error: ledger, odd (swallow): taken 20 + made 0 ≠ emitted, ended, dropped and held \(double ? 21 : 19): the stage \(verb)")
+                    == "error: ledger, odd (swallow): taken 20 + made 0 ≠ emitted, ended, dropped and held \(double ? 21 : 19): the stage \(verb)"
+            )
         }
     }
 
@@ -152,9 +154,11 @@ import Testing
         let kept = try #require(events.first { $0["event"].string == "over-retention" })
         #expect(
             kept["text"].string
-                == "odd (misbehave) keeps 1 buffers after its call and declares hold 0. The chain may run out of buffers: raise hold in its StageInfo, or let go earlier.")
+                == "odd (misbehave) keeps 1 buffers after its call and declares hold 0. The chain may run out of buffers: raise hold in its StageInfo, or let go earlier."
+        )
         let empty = try #require(events.first { $0["event"].string == "out-of-buffers" })
-        let pattern = /pool camera empty for \d+ ms \((\d+) of \1 held\): odd \d+ \(oldest \d+\.\d\d s, declared 0\)\. odd over its declaration/
+        let pattern =
+            /pool camera empty for \d+ ms \((\d+) of \1 held\): odd \d+ \(oldest \d+\.\d\d s, declared 0\)\. odd over its declaration/
         #expect(try pattern.wholeMatch(in: empty["text"].string ?? "") != nil, "\(empty)")
         #expect(empty["pool"].string == "camera")
         #expect(empty["holders"].first("stage", "odd")["declared"].int == 0)

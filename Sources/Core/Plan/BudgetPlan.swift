@@ -95,7 +95,8 @@ public struct BudgetPlan: Sendable {
                 let policy = graph.edges[edge].policy
                 guard !graph.edges[edge].isFixed, policy != .latest, policy != .dropToKeyframe else {
                     faults.append(.dropsBeforeDelay(edge: edge, fork: fork, join: join))
-                    return
+                    waits.reported.insert(edge)
+                    continue
                 }
                 waits.capacities[edge] = waits.topology.totalDelay + 1 + waits.rules.gaps
             }

@@ -44,8 +44,12 @@ struct BudgetWaits {
     var waitingWriters: Set<Int> = []
     /// Capacity of each edge; the planner raises them before it writes them down.
     var capacities: [Int]
+    /// Links that drop too much, and have been reported: the rest of the plan is made as if they did not.
+    var reported: Set<Int> = []
     let rules: BudgetRules
     private let poolsOfThread: [[Int]]
+    /// Stages that delay frames of one pool alone, and hand them on: by node, that pool.
+    private let poolOfDelayed: [Int: Int]
 
     init(_ topology: BudgetTopology, _ domains: BudgetDomains, _ rules: BudgetRules) {
         self.topology = topology
@@ -56,6 +60,14 @@ struct BudgetWaits {
         var poolsOfThread = [[Int]](repeating: [], count: topology.nodesOfThread.count)
         for (pool, domain) in domains.domains.enumerated() { poolsOfThread[topology.thread[domain.allocator]].append(pool) }
         self.poolsOfThread = poolsOfThread
+        var poolOfDelayed: [Int: Int] = [:]
+        var mixed: Set<Int> = []
+        for (pool, domain) in domains.domains.enumerated() {
+            for node in domain.members where topology.graph.nodes[node].kind == .passThrough && topology.graph.nodes[node].delay > 0 {
+                if topology.incoming[node].count > 1 || poolOfDelayed.updateValue(pool, forKey: node) != nil { mixed.insert(node) }
+            }
+        }
+        self.poolOfDelayed = poolOfDelayed.filter { !mixed.contains($0.key) }
     }
 
     // MARK: Arrows
@@ -118,7 +130,7 @@ struct BudgetWaits {
     /// a queue of items to give, which is enough if it is longer than what it and the other ways delay. How many are dropped meanwhile
     /// has no bound, so a pool cannot count on that; and a queue that a keyframe empties has nothing to give.
     func losesTooMuch(_ edge: Int, _ pool: Int?) -> Bool {
-        guard topology.canLose(edge) else { return false }
+        guard topology.canLose(edge), !reported.contains(edge) else { return false }
         guard pool == nil, topology.graph.edges[edge].policy != .dropToKeyframe else { return rules.gaps == 0 }
         return capacities[edge] - rules.gaps <= topology.totalDelay
     }
@@ -172,17 +184,14 @@ struct BudgetWaits {
     }
 
     private func delay(of node: Int, following pool: Int?) -> Int {
-        let delay = topology.graph.nodes[node].delay
-        guard delay > 0, let pool, topology.graph.nodes[node].kind == .passThrough else { return delay }
-        let isOfThatPoolOnly = domains.domains.indices.allSatisfy { (domains.domains[$0].inputs[node] != nil) == ($0 == pool) }
-        return isOfThatPoolOnly && topology.incoming[node].count == 1 ? 0 : delay
+        pool != nil && poolOfDelayed[node] == pool ? 0 : topology.graph.nodes[node].delay
     }
 
     // MARK: Circles
 
     /// How much later than itself a frame of `pool` can be awaited, at most, when its allocator waits; nil when there is no such circle.
     func lag(ofPool pool: Int) -> Int? {
-        /// A place, the pool that is followed there, and the thread that was in a call last.
+        /// A place, the pool that is followed there (or any, if it makes no difference), and the thread that was in a call last.
         struct Step: Hashable {
             var place: Place
             var pool: Int
@@ -205,7 +214,7 @@ struct BudgetWaits {
             best[target] = sum
             if isWaiting.insert(target).inserted { changed.append(target) }
         }
-        let start = Step(place: .buffer(pool: pool), pool: pool, busy: topology.thread[domains.domains[pool].allocator])
+        let start = Step(place: .buffer(pool: pool), pool: followed(pool), busy: topology.thread[domains.domains[pool].allocator])
         for arrow in lying(ofPool: pool, 0) { follow(arrow, from: start, 0) }
         while next < changed.count {
             var step = changed[next]
@@ -217,11 +226,14 @@ struct BudgetWaits {
                 if leads(from: [step.place], to: .buffer(pool: pool)) { return Self.unbounded }
                 continue
             }
-            if case .buffer(let other) = step.place { step.pool = other }
+            if case .buffer(let other) = step.place { step.pool = followed(other) }
             for arrow in arrows(from: step.place, following: step.pool, busy: step.busy) { follow(arrow, from: step, later) }
         }
         return lag
     }
+
+    /// Pools of whose frames no stage delays any are followed alike.
+    private func followed(_ pool: Int) -> Int { poolOfDelayed.values.contains(pool) ? pool : -1 }
 
     /// Whether threads that wait at `places` can wait, in the end, for `target`.
     private func leads(from places: [Place], to target: Place) -> Bool {
