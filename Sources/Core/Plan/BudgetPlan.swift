@@ -128,7 +128,8 @@ public struct BudgetPlan: Sendable {
     private static func ends(of circle: [BudgetWaits.Place], _ graph: BudgetGraph) -> (edge: Int, fork: Int, join: Int) {
         let pushing = circle.compactMap { if case .pushing(let edge) = $0 { edge } else { nil } }
         let intoJoins = pushing.filter { graph.nodes[graph.edges[$0].to].isJoin }
-        let edge = intoJoins.first { !graph.edges[$0].isFixed } ?? pushing.first { !graph.edges[$0].isFixed } ?? intoJoins.first
+        let edge =
+            intoJoins.first { !graph.edges[$0].isFixed } ?? pushing.first { !graph.edges[$0].isFixed } ?? intoJoins.first
             ?? pushing[0]
         let join = intoJoins.contains(edge) ? edge : intoJoins.first ?? edge
         return (edge, graph.edges[pushing.min() ?? edge].from, graph.edges[join].to)

@@ -212,9 +212,9 @@ public final class Chain: @unchecked Sendable {
             do {
                 try StageThread.start(name: thread.name, isBatch: !isLive) { [self] in
                     bodies[index]()
-                } ended: { [running] in
                     thread.inside.store(-1, ordering: .relaxed)
                     thread.finished.store(true, ordering: .releasing)
+                } ended: { [running] in
                     running.oneEnded()
                 }
             } catch {

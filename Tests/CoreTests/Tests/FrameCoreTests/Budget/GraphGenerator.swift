@@ -65,7 +65,9 @@ struct GraphGenerator {
             var chosen: [Int] = []
             let wanted = node > 1 && random.hits(limits.joins) ? random.next(in: 2...3) : 1
             while chosen.count < min(wanted, node) {
-                let producer = !loose.isEmpty && !random.hits(limits.forks) ? loose[random.next(in: 0...loose.count - 1)] : random.next(in: 0...node - 1)
+                let producer =
+                    !loose.isEmpty && !random.hits(limits.forks)
+                    ? loose[random.next(in: 0...loose.count - 1)] : random.next(in: 0...node - 1)
                 if !chosen.contains(producer) { chosen.append(producer) }
             }
             loose.removeAll { chosen.contains($0) }

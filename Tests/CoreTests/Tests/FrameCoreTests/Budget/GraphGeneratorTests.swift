@@ -55,7 +55,8 @@ import Testing
             for edge in graph.edges {
                 #expect(edge.from < edge.to)
                 #expect(edge.carriesUnits == (graph.nodes[edge.from].kind == .encoder))
-                #expect(edge.capacity > 0 || (edge.policy == .wait && topology.outgoing[edge.from].count == 1 && !graph.nodes[edge.to].isJoin))
+                #expect(
+                    edge.capacity > 0 || (edge.policy == .wait && topology.outgoing[edge.from].count == 1 && !graph.nodes[edge.to].isJoin))
                 #expect(edge.policy != .latest || edge.capacity == 1)
                 #expect(edge.policy == .wait || (edge.policy == .dropToKeyframe) == edge.carriesUnits)
             }

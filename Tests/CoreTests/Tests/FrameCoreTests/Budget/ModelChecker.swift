@@ -63,7 +63,9 @@ struct ModelChecker {
         var firstStep: [Int32] = []
         var targets: [Int32] = []
         var actors: [UInt8] = []
-        _ = store.insert(layout.initial())
+        let initial = layout.initial()
+        _ = store.insert(initial)
+        initial.deallocate()
         var next = 0
         while next < store.count {
             if keepsSteps { firstStep.append(Int32(targets.count)) }

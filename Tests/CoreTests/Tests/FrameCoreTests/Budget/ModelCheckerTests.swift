@@ -6,14 +6,14 @@ import Testing
 /// The budget rules against every state of small chains. docs/design/001-budgets.md says what is proved and what was counted.
 ///
 /// A normal run takes an even sample of each family of chains, about two minutes in debug on one core. `FRAMEHOST_SOAK=1` takes many more and
-/// larger ones, for hours in debug. Under a sanitizer (`FRAMEHOST_SANITIZED`) a few are enough: nothing here has threads.
+/// larger ones: half an hour in release, hours in debug. Under a sanitizer (`FRAMEHOST_SANITIZED`) a few are enough: nothing here has threads.
 @Suite struct ModelCheckerTests {
     static let isSoak = ProcessInfo.processInfo.environment["FRAMEHOST_SOAK"] != nil
     static let isSanitized = ProcessInfo.processInfo.environment["FRAMEHOST_SANITIZED"] != nil
     /// Graphs of a family, random graphs, and states of a graph.
-    static let sample = isSoak ? 4_000 : isSanitized ? 4 : 70
+    static let sample = isSoak ? 1_000 : isSanitized ? 4 : 70
     static let randomGraphs = isSoak ? 20_000 : isSanitized ? 30 : 600
-    static let limit = isSoak ? 100_000 : isSanitized ? 1_000 : 3_000
+    static let limit = isSoak ? 10_000 : isSanitized ? 1_000 : 3_000
 
     // MARK: The checker itself
 
@@ -131,20 +131,24 @@ import Testing
         Mutation(name: "hold, delay", lower: { $0.hold = -1 }, graph: row(node(.passThrough, hold: 2, delay: 2))),
         Mutation(name: "hold, join", lower: { $0.hold = -1 }, graph: diamond(node(.encoder), places: 1, joinHold: 1)),
         Mutation(name: "join", lower: { $0.join = -1 }, graph: diamond(node(.encoder, delay: 2), places: 2)),
-        Mutation(name: "join, frames kept otherwise", lower: { $0.join = -1 }, graph: diamond(node(.allocator, hold: 2, delay: 2), places: 2)),
+        Mutation(
+            name: "join, frames kept otherwise", lower: { $0.join = -1 }, graph: diamond(node(.allocator, hold: 2, delay: 2), places: 2)),
         Mutation(name: "join of three", lower: { $0.join = -1 }, graph: threeWay(node(.encoder, delay: 2), node(.allocator), places: 2)),
         Mutation(name: "copy", lower: { $0.copy = -1 }, graph: writer(sinkHold: 1, sharerHolds: 1)),
         Mutation(name: "copy, join", lower: { $0.copy = -1 }, graph: diamond(node(.passThrough, modifies: true), places: 1)),
         Mutation(name: "capacity", lower: { $0.capacity = -1 }, graph: diamond(node(.encoder, delay: 2), places: 1)),
-        Mutation(name: "capacity of three", lower: { $0.capacity = -1 }, graph: threeWay(node(.encoder, delay: 3), node(.allocator), places: 1)),
+        Mutation(
+            name: "capacity of three", lower: { $0.capacity = -1 }, graph: threeWay(node(.encoder, delay: 3), node(.allocator), places: 1)),
         Mutation(
             name: "capacity of two forks and joins", lower: { $0.capacity = -1 },
             graph: crossed(node(.encoder, delay: 4), places: 1)),
-        Mutation(name: "drops before a delay", lower: { $0.gaps = -1 }, graph: diamond(node(.encoder, delay: 1), places: 1, policy: .latest)),
+        Mutation(
+            name: "drops before a delay", lower: { $0.gaps = -1 }, graph: diamond(node(.encoder, delay: 1), places: 1, policy: .latest)),
         Mutation(
             name: "drops before a delay, longer queue", lower: { $0.gaps = -1 },
             graph: diamond(node(.encoder, delay: 2), places: 2, policy: .dropNewest, dropPlaces: 2)),
-        Mutation(name: "drops before a delay, pool", lower: { $0.gaps = -1 }, graph: diamond(node(.encoder, delay: 1), places: 2, isLive: true)),
+        Mutation(
+            name: "drops before a delay, pool", lower: { $0.gaps = -1 }, graph: diamond(node(.encoder, delay: 1), places: 2, isLive: true)),
         Mutation(name: "sharers that wait", lower: { $0.sharers = -1 }, graph: diamond(node(.passThrough, modifies: true), places: 1)),
         Mutation(name: "two writers that wait", lower: { $0.sharers = -1 }, graph: twoWriters()),
         Mutation(name: "sharers that keep", lower: { $0.sharers = -2 }, graph: writer(sinkHold: 0, sharerHolds: 1)),
@@ -165,7 +169,9 @@ import Testing
     @Test func waitsWhenNeedIsLowered() throws {
         var rules = BudgetRules.standard
         rules.need = -1
-        for graph in [Self.tree([[(2, 1)]]), Self.row(Self.node(.allocator, hold: 1)), Self.row(Self.node(.passThrough, hold: 1, delay: 1))] {
+        for graph in [
+            Self.tree([[(2, 1)]]), Self.row(Self.node(.allocator, hold: 1)), Self.row(Self.node(.passThrough, hold: 1, delay: 1)),
+        ] {
             #expect(try ModelChecker(BudgetPlan(graph)).run(findsWaits: true).waited.isEmpty, "\(graph.brief)")
             #expect(try ModelChecker(BudgetPlan(graph, rules: rules)).run(findsWaits: true).waited.isEmpty == false, "\(graph.brief)")
         }

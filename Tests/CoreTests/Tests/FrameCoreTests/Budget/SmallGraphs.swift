@@ -99,7 +99,9 @@ struct SmallGraphs {
 
     /// Shapes in which every link waits and the source does.
     static let waiting: [Family] = [
-        Family(name: "chain", stages: [pausable, stages, stages, sinks], ends: [(0, 1), (1, 2), (2, 3)], links: [oneOrInline, places, oneOrInline]),
+        Family(
+            name: "chain", stages: [pausable, stages, stages, sinks], ends: [(0, 1), (1, 2), (2, 3)],
+            links: [oneOrInline, places, oneOrInline]),
         Family(
             name: "pools in a row",
             stages: [pausable, stages.filter { $0.kind == .allocator }, stages.filter { $0.kind == .allocator }, stages, sinks],
@@ -111,7 +113,9 @@ struct SmallGraphs {
         Family(
             name: "fork behind a stage", stages: [pausable, stages, stages, sinks, sinks], ends: [(0, 1), (1, 2), (1, 3), (2, 4)],
             links: [oneOrInline, places, one, oneOrInline]),
-        Family(name: "diamond", stages: [pausable, stages, joins.filter(isSink)], ends: [(0, 1), (1, 2), (0, 2)], links: [places, places, places]),
+        Family(
+            name: "diamond", stages: [pausable, stages, joins.filter(isSink)], ends: [(0, 1), (1, 2), (0, 2)],
+            links: [places, places, places]),
         Family(
             name: "diamond with two stages", stages: [pausable, stages, stages, joins.filter(isSink)],
             ends: [(0, 1), (0, 2), (1, 3), (2, 3)], links: [one, places, one, places]),
@@ -153,13 +157,16 @@ struct SmallGraphs {
             name: "fork behind a stage", stages: [anySources, smallStages, smallSinks, smallSinks], ends: [(0, 1), (1, 2), (1, 3)],
             links: [inline, anyQueues, anyQueues]),
         Family(
-            name: "two writers", stages: [anySources, smallStages.filter(\.modifies), smallStages.filter(\.modifies), smallSinks, smallSinks],
+            name: "two writers",
+            stages: [anySources, smallStages.filter(\.modifies), smallStages.filter(\.modifies), smallSinks, smallSinks],
             ends: [(0, 1), (0, 2), (1, 3), (2, 4)], links: [anyQueues, one, inline, inline]),
         Family(
             name: "a writer behind a writer",
             stages: [anySources, smallStages.filter(\.modifies), smallStages.filter(\.modifies), smallSinks, smallSinks],
             ends: [(0, 1), (1, 2), (2, 3), (1, 4)], links: [inline, anyQueues, inline, one]),
-        Family(name: "diamond", stages: [anySources, smallStages, smallJoins.filter(isSink)], ends: [(0, 1), (1, 2), (0, 2)], links: [anyQueues, anyQueues, anyQueues]),
+        Family(
+            name: "diamond", stages: [anySources, smallStages, smallJoins.filter(isSink)], ends: [(0, 1), (1, 2), (0, 2)],
+            links: [anyQueues, anyQueues, anyQueues]),
         Family(
             name: "diamond with two stages", stages: [anySources, smallStages, smallStages, smallJoins.filter(isSink)],
             ends: [(0, 1), (0, 2), (1, 3), (2, 3)], links: [anyQueues, one, anyQueues, one]),
