@@ -57,6 +57,7 @@ struct ChainBuilder {
     }
 
     private mutating func checkMedia() {
+        let given = givenMedia()
         for stage in request.stages {
             let info = stage.type.info
             if info.input == .none, !stage.from.isEmpty {
@@ -76,12 +77,11 @@ struct ChainBuilder {
                     stage, "from", at: stage.fromPlace, "'\(stage.id)' (\(info.id)) joins several inputs, one is named",
                     "Name two or more: \"from\": [\"a\", \"b\"].")
             }
-            for producer in stage.from { checkMedia(of: stage, from: request.stages[producer]) }
+            for producer in stage.from { checkMedia(of: stage, from: request.stages[producer], gives: given[producer]) }
         }
     }
 
-    private mutating func checkMedia(of stage: StageRequest, from producer: StageRequest) {
-        let gives = media(givenBy: producer)
+    private mutating func checkMedia(of stage: StageRequest, from producer: StageRequest, gives: StageInfo.Media) {
         let takes = stage.type.info.input
         func refuse(_ what: String, _ remedy: String) { fault(stage, "from", at: stage.fromPlace, what, remedy) }
         switch (gives, takes) {
@@ -100,11 +100,23 @@ struct ChainBuilder {
         }
     }
 
-    /// What a stage gives as far as its kind says; `.any` when that depends on its input.
-    private func media(givenBy stage: StageRequest, depth: Int = 0) -> StageInfo.Media {
-        guard stage.type.info.output == .sameAsInput else { return stage.type.info.output }
-        guard let first = stage.from.first, depth < request.stages.count else { return .any }
-        return media(givenBy: request.stages[first], depth: depth + 1)
+    /// What each stage gives as far as its kind says; `.any` when that depends on an input that nothing feeds.
+    private func givenMedia() -> [StageInfo.Media] {
+        var given: [StageInfo.Media?] = request.stages.map { $0.type.info.output == .sameAsInput ? nil : $0.type.info.output }
+        var isOnWay = [Bool](repeating: false, count: given.count)
+        for start in given.indices {
+            // Up to a stage of which it is known, or to one met before (a circle, which is a fault of its own).
+            var way: [Int] = []
+            var stage: Int? = start
+            while let next = stage, given[next] == nil, !isOnWay[next] {
+                isOnWay[next] = true
+                way.append(next)
+                stage = request.stages[next].from.first
+            }
+            let media = stage.flatMap { given[$0] } ?? .any
+            for passed in way { given[passed] = media }
+        }
+        return given.map { $0 ?? .any }
     }
 
     private func describe(_ media: StageInfo.Media) -> String {
@@ -266,7 +278,8 @@ struct ChainBuilder {
         guard case .video(let accepted) = stage.type.info.input else { return .fits }
         for (input, producer) in stage.from.enumerated() {
             guard let format = outputs[producer]?.video, !accepted.contains(format.pixelFormat) else { continue }
-            guard !stage.type.info.isConverter, let converter = try request.converter(), let target = FormatCost.best(from: format.pixelFormat, among: accepted)
+            guard !stage.type.info.isConverter, let converter = try request.converter(),
+                let target = FormatCost.best(from: format.pixelFormat, among: accepted)
             else {
                 fault(
                     stage, "from", at: stage.fromPlace,
@@ -332,7 +345,8 @@ struct ChainBuilder {
             edges: links.map { link in
                 BudgetGraph.Edge(
                     link.from, link.to, capacity: link.settings.capacity, policy: link.settings.policy,
-                    isFixed: (request.links[LinkEnds(from: link.from, to: link.to)] ?? request.stages[link.to].link).queue != nil, carriesUnits: link.format.encoded != nil)
+                    isFixed: (request.links[LinkEnds(from: link.from, to: link.to)] ?? request.stages[link.to].link).queue != nil,
+                    carriesUnits: link.format.encoded != nil)
             })
         let budget = BudgetPlan(graph, sizes: request.buffers)
         for found in budget.faults { report(found, in: budget) }
@@ -392,7 +406,8 @@ struct ChainBuilder {
                 let isFork = consumers[producer, default: 0] > 1
                 let isJoin = stage.type.kind == .join
                 let settings = linkSettings(
-                    stage, request.links[LinkEnds(from: producer, to: index)] ?? stage.link, format, isFork: isFork, isJoin: isJoin, afterLive: demands[producer].isLive,
+                    stage, request.links[LinkEnds(from: producer, to: index)] ?? stage.link, format, isFork: isFork, isJoin: isJoin,
+                    afterLive: demands[producer].isLive,
                     unbounded: stage.type.info.service == .unbounded)
                 if settings.capacity == 0, isFork || isJoin {
                     fault(
@@ -493,7 +508,8 @@ struct ChainBuilder {
                 worst[link.to] = nil
                 continue
             }
-            let items = link.settings.mostTime.map { min(Double(link.settings.capacity) * seconds, $0.seconds) }
+            let items =
+                link.settings.mostTime.map { min(Double(link.settings.capacity) * seconds, $0.seconds) }
                 ?? Double(link.settings.capacity) * seconds
             worst[link.to] = max(known, before + items + Double(demands[link.to].delay) * seconds)
         }
@@ -507,7 +523,8 @@ struct ChainBuilder {
         for raise in budget.raised {
             let edge = budget.graph.edges[raise.edge]
             notes.append(
-                "queue \(stages[edge.from].id) → \(stages[edge.to].id) raised from \(raise.from) to \(raise.to): the other way from '\(stages[raise.fork].id)' to '\(stages[raise.join].id)' delays that much")
+                "queue \(stages[edge.from].id) → \(stages[edge.to].id) raised from \(raise.from) to \(raise.to): the other way from '\(stages[raise.fork].id)' to '\(stages[raise.join].id)' delays that much"
+            )
         }
         for pool in budget.pools where pool.isCopyPool {
             let name = stages[pool.allocator].id

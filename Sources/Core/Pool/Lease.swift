@@ -66,6 +66,23 @@ struct KeeperCell: ~Copyable {
     let most = Atomic<Int>(0)
 }
 
+/// Owns the cell of one stage. A lease that is never let go (in an abandoned thread) may still point to it: then it stays for good.
+/// `@unchecked Sendable`: the cell is two atomics.
+final class KeeperOwner: @unchecked Sendable {
+    let cell: UnsafeMutablePointer<KeeperCell>
+
+    init() {
+        cell = .allocate(capacity: 1)
+        cell.initialize(to: KeeperCell())
+    }
+
+    deinit {
+        guard cell.pointee.kept.load(ordering: .relaxed) == 0 else { return }
+        cell.deinitialize(count: 1)
+        cell.deallocate()
+    }
+}
+
 /// A pool or slab: what a lease goes back to. Subclassed within Core only.
 class LeaseOwner: @unchecked Sendable {
     /// [any thread] Takes the lease back; frees its payload when it was the last.

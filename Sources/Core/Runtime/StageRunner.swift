@@ -57,6 +57,8 @@ final class StageRunner: @unchecked Sendable {
     private var hasReportedHold = false
     private let failed = Atomic<Bool>(false)
     private var hasStopped = false
+    /// Last of all, so that it goes after the stage, which may still let go of frames then.
+    private let keeperOwner = KeeperOwner()
 
     init(
         index: Int, id: String, info: StageInfo, kind: StageKind, instance: StageInstance, context: StageContext,
@@ -79,19 +81,13 @@ final class StageRunner: @unchecked Sendable {
         modifies = demand.access == .modify
         dropped = .allocate(capacity: DropReason.allCases.count)
         for reason in DropReason.allCases { (dropped + reason.rawValue).initialize(to: Counter()) }
-        keeper = .allocate(capacity: 1)
-        keeper.initialize(to: KeeperCell())
+        keeper = keeperOwner.cell
         histogram = isTimed ? Histogram() : nil
     }
 
     deinit {
         dropped.deinitialize(count: DropReason.allCases.count)
         dropped.deallocate()
-        // A quarantined lease may still point here: then the cell stays for good.
-        if keeper.pointee.kept.load(ordering: .relaxed) == 0 {
-            keeper.deinitialize(count: 1)
-            keeper.deallocate()
-        }
     }
 
     /// What ``LeaseRecord/holder`` says while this stage has a lease; one more while it waits in the queue before it.

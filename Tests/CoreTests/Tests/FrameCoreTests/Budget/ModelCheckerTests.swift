@@ -177,6 +177,20 @@ import Testing
         }
     }
 
+    /// Each of two pools could do with less if the other were endless.
+    @Test func givesPoolsThatWaitForEachOtherEnough() throws {
+        let nodes = [
+            Self.node(.source), Self.node(.allocator), Self.node(.encoder, delay: 3), Self.node(.encoder, delay: 3),
+            Self.node(.sink, isJoin: true), Self.node(.sink, isJoin: true),
+        ]
+        let ends = [(0, 1), (0, 4), (0, 2), (1, 3), (1, 5), (3, 4), (2, 5)]
+        let plan = BudgetPlan(BudgetGraph(nodes: nodes, edges: ends.map { Self.link(nodes, $0.0, $0.1, 6) }))
+        #expect(plan.pools.map(\.min) == [4, 3])
+        for (sizes, lives) in [([4, 3], true), ([4, 2], false), ([3, 5], false), ([5, 2], true), ([6, 1], true)] {
+            #expect(try (ModelChecker(plan, sizes: sizes).run().stall == nil) == lives, "\(sizes)")
+        }
+    }
+
     @Test func refusesWhatNoQueueCanMend() {
         let plan = BudgetPlan(Self.diamond(Self.node(.encoder, delay: 1), places: 1, policy: .latest))
         #expect(plan.faults == [.dropsBeforeDelay(edge: 0, fork: 0, join: 2)])

@@ -117,7 +117,9 @@ final class NameConverter: Transform {
             try chain.add(PairJoin.self, "pair", from: ["a"])
         }
         #expect(
-            text == "test.json: stages[1].from: 'pair' (pair) joins several inputs, one is named. Name two or more: \"from\": [\"a\", \"b\"].")
+            text
+                == "test.json: stages[1].from: 'pair' (pair) joins several inputs, one is named. Name two or more: \"from\": [\"a\", \"b\"]."
+        )
     }
 
     @Test func aSinkGivesNothingOn() throws {
@@ -157,7 +159,8 @@ final class NameConverter: Transform {
         sketch.request.stages[1].from = [0, 3]
         #expect(
             faults(sketch)
-                == "test.json: stages[1].from: 'b', 'c', 'd' feed each other in a circle. A chain runs one way: let one of them take its input from a stage before the circle.")
+                == "test.json: stages[1].from: 'b', 'c', 'd' feed each other in a circle. A chain runs one way: let one of them take its input from a stage before the circle."
+        )
     }
 
     @Test func namesEachCircleOnItsOwn() throws {
@@ -170,6 +173,17 @@ final class NameConverter: Transform {
                 test.json: stages[0].from: 'a', 'b' feed each other in a circle. A chain runs one way: let one of them take its input from a stage before the circle.
                 test.json: stages[2].from: 'c', 'd' feed each other in a circle. A chain runs one way: let one of them take its input from a stage before the circle.
                 """)
+    }
+
+    @Test func namesACircleOfTenThousandStagesOnce() throws {
+        var sketch = ChainSketch()
+        let type = StageType(ProbeFilter.self)
+        for index in 0..<10_000 {
+            sketch.request.stages.append(StageRequest(id: "f\(index)", type: type, from: [(index + 9999) % 10_000], fileIndex: index))
+        }
+        let text = faults(sketch)
+        #expect(text.hasPrefix("test.json: stages[0].from: 'f0', 'f1', 'f2', "))
+        #expect(!text.contains("\n"))
     }
 
     @Test func listsTheFaultsOfAllStagesAtOnce() throws {
@@ -271,7 +285,8 @@ final class NameConverter: Transform {
         }
         #expect(
             text
-                == "test.json: stages[1].link: \"queue\": 0 runs 'file' on the thread of 'a', which feeds several. Use 1 or more, or leave it out for 2.")
+                == "test.json: stages[1].link: \"queue\": 0 runs 'file' on the thread of 'a', which feeds several. Use 1 or more, or leave it out for 2."
+        )
     }
 
     @Test func aJoinNeedsQueues() throws {
@@ -297,7 +312,8 @@ final class NameConverter: Transform {
         }
         #expect(
             text
-                == "test.json: stages[2].link.whenFull: '\(policy.rawValue)' would leave access units that cannot be decoded on the way to 'file'. Use \"wait\" or \"dropToKeyframe\".")
+                == "test.json: stages[2].link.whenFull: '\(policy.rawValue)' would leave access units that cannot be decoded on the way to 'file'. Use \"wait\" or \"dropToKeyframe\"."
+        )
     }
 
     @Test func picturesAreNotDroppedToAKeyframe() throws {
@@ -307,7 +323,8 @@ final class NameConverter: Transform {
         }
         #expect(
             text
-                == "test.json: stages[1].link.whenFull: 'dropToKeyframe' is for access units, and 'file' takes video. Use \"wait\", \"dropOldest\", \"dropNewest\" or \"latest\".")
+                == "test.json: stages[1].link.whenFull: 'dropToKeyframe' is for access units, and 'file' takes video. Use \"wait\", \"dropOldest\", \"dropNewest\" or \"latest\"."
+        )
     }
 
     // MARK: Budgets
@@ -321,7 +338,8 @@ final class NameConverter: Transform {
         }
         #expect(
             text
-                == "test.json: buffers.cam: 5 buffers are fewer than the 6 without which the chain can stop for good. Use 6 or more, or leave it out.")
+                == "test.json: buffers.cam: 5 buffers are fewer than the 6 without which the chain can stop for good. Use 6 or more, or leave it out."
+        )
     }
 
     @Test func aQueueThatIsTooShortForAJoinIsRefused() throws {
@@ -332,7 +350,8 @@ final class NameConverter: Transform {
         }
         #expect(
             text
-                == "test.json: stages[2].link.queue: 2 places are too few: from 'src' the other way to 'pair' delays so much that 6 items wait here. Use 6 or more, or leave it out.")
+                == "test.json: stages[2].link.queue: 2 places are too few: from 'src' the other way to 'pair' delays so much that 6 items wait here. Use 6 or more, or leave it out."
+        )
     }
 
     @Test func aDropBeforeADelayOnTheWayToAJoinIsRefused() throws {
@@ -343,7 +362,8 @@ final class NameConverter: Transform {
         }
         #expect(
             text
-                == "test.json: stages[1].link.whenFull: drops before 'late', which answers later, on the way from 'src' to 'pair': a join would wait for what was dropped. Use \"wait\" here, or drop after the stage that delays.")
+                == "test.json: stages[1].link.whenFull: drops before 'late', which answers later, on the way from 'src' to 'pair': a join would wait for what was dropped. Use \"wait\" here, or drop after the stage that delays."
+        )
     }
 
     // MARK: The error itself

@@ -77,7 +77,8 @@ import Testing
     }
 
     @Test func writesSecondsWithThreePlaces() {
-        #expect([0, 61.366, -0.0004, -0.25, 9.9996, 3600].map(text(seconds:)) == ["0.000", "61.366", "0.000", "-0.250", "10.000", "3600.000"])
+        #expect(
+            [0, 61.366, -0.0004, -0.25, 9.9996, 3600].map(text(seconds:)) == ["0.000", "61.366", "0.000", "-0.250", "10.000", "3600.000"])
     }
 
     @Test func writesFractionsShort() {

@@ -35,7 +35,8 @@ private struct AllOptions: StageOptions, Equatable {
 @Suite struct OptionDecoderTests {
     private func decode(_ text: String, base: AllOptions = AllOptions()) throws -> AllOptions {
         let members = try JSONReader.read(Array(text.utf8), file: "o").asObject!
-        return try OptionDecoder.decode(AllOptions.self, from: members, base: base) { key, place in key.isEmpty ? "o" : "o:\(place): \(key)" }
+        return try OptionDecoder.decode(AllOptions.self, from: members, base: base) { key, place in key.isEmpty ? "o" : "o:\(place): \(key)"
+        }
     }
 
     /// The faults of a text, one a line.
@@ -93,7 +94,10 @@ private struct AllOptions: StageOptions, Equatable {
         (#"{ "label": [] }"#, "o:1:12: label: expected a string, found a list. Write a string."),
         (#"{ "mood": "wlid" }"#, "o:1:11: mood: 'wlid' is not one of 'calm', 'brisk' or 'wild'. Did you mean 'wild'?"),
         (#"{ "mood": "x" }"#, "o:1:11: mood: 'x' is not one of 'calm', 'brisk' or 'wild'. Use one of these."),
-        (#"{ "mood": {} }"#, "o:1:11: mood: expected one of 'calm', 'brisk' or 'wild', found an object. Write one of 'calm', 'brisk' or 'wild'."),
+        (
+            #"{ "mood": {} }"#,
+            "o:1:11: mood: expected one of 'calm', 'brisk' or 'wild', found an object. Write one of 'calm', 'brisk' or 'wild'."
+        ),
         (
             #"{ "format": "nv21" }"#,
             "o:1:13: format: 'nv21' is not one of 'i420', 'nv12', 'yuyv', 'bgra', 'rgb24', 'gray8', 'i010' or 'p010'. Did you mean 'nv12'?"
@@ -111,7 +115,8 @@ private struct AllOptions: StageOptions, Equatable {
     func saysWhatIsWrongAndWhatToDo(text: String, message: String) { #expect(faults(text) == message) }
 
     @Test(arguments: [
-        "1280", "x720", "1280x", "1280x720x2", "0x720", "1280x16385", "1280 x 720", "-1280x720", "+1280x720", "1280X720", "99999999999999999999x1", "",
+        "1280", "x720", "1280x", "1280x720x2", "0x720", "1280x16385", "1280 x 720", "-1280x720", "+1280x720", "1280X720",
+        "99999999999999999999x1", "",
         "１２x12",
     ])
     func refusesWhatIsNoSize(text: String) {
@@ -121,7 +126,8 @@ private struct AllOptions: StageOptions, Equatable {
     }
 
     @Test(arguments: [
-        #""30""#, "0", "-1", #""0/1""#, #""30/0""#, #""30000/1001/1""#, #""/""#, #""+30/1""#, #""-30/-1""#, "1e9", "0.0001", "1e999", "[]", "true",
+        #""30""#, "0", "-1", #""0/1""#, #""30/0""#, #""30000/1001/1""#, #""/""#, #""+30/1""#, #""-30/-1""#, "1e9", "0.0001", "1e999", "[]",
+        "true",
         #""99999999999/1""#,
     ])
     func refusesWhatIsNoFrameRate(text: String) {
@@ -179,13 +185,15 @@ private final class Knobs: Filter {
     @Test func changesWhatIsLiveAndKeepsTheRest() throws {
         let driver = try make()
         try driver.set(#"{ "bitrateKbps": 3000, "label": "on air" }"#)
-        #expect(driver.stage.options == {
-            var options = AllOptions()
-            options.crf = 20
-            options.bitrateKbps = 3000
-            options.label = "on air"
-            return options
-        }())
+        #expect(
+            driver.stage.options
+                == {
+                    var options = AllOptions()
+                    options.crf = 20
+                    options.bitrateKbps = 3000
+                    options.label = "on air"
+                    return options
+                }())
         #expect(driver.stage.changes == 1)
     }
 

@@ -45,7 +45,9 @@ import Testing
         let other = unit.share()
         _ = consume unit
         #expect(other.withBytes { Array($0) } == [7, 8, 9])
-        let header = [other.pts.nanoseconds, other.dts.nanoseconds, other.duration.nanoseconds, other.capturedAt, Int64(other.sequenceNumber)]
+        let header = [
+            other.pts.nanoseconds, other.dts.nanoseconds, other.duration.nanoseconds, other.capturedAt, Int64(other.sequenceNumber),
+        ]
         #expect(header == [5, 4, 3, 2, 1])
         let (isKeyframe, isDiscontinuity, orientation) = (other.isKeyframe, other.isDiscontinuity, other.orientation)
         #expect(isKeyframe && isDiscontinuity && orientation == .left)

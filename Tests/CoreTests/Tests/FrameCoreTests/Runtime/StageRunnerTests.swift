@@ -55,7 +55,7 @@ import Testing
         #expect(result.isSuccess, "\(result)")
         #expect(chain.ledger == Ledger(captured: 90_000, delivered: 90_000))
         #expect(clock.now() - 5_000_000_000 == 3_600_000_000_000, "each frame 40 ms after the one before, to the nanosecond")
-        #expect(ChainClock().now() - begin < 5_000_000_000)
+        #expect(ChainClock().now() - begin < 60_000_000_000, "a second on an idle machine; sanitizers and neighbours take their part")
         let sink = chain.runners[2].instance.stage as! CountSink
         #expect(sink.lastCapture == clock.now())
     }
