@@ -72,7 +72,8 @@ test-core: test-packages ## Core's tests
 PURE := --skip 'ModelChecker|GraphGenerator'
 
 test-asan: test-packages ## Core's tests under the address sanitizer
-	FRAMEHOST_SANITIZED=1 $(SWIFT) test --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/asan --sanitize=address $(PURE)
+	LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/lsan-suppressions.txt FRAMEHOST_SANITIZED=1 \
+	  $(SWIFT) test --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/asan --sanitize=address $(PURE)
 
 test-tsan: test-packages ## Core's tests under the thread sanitizer
 	FRAMEHOST_SANITIZED=1 $(SWIFT) test --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/tsan --sanitize=thread $(PURE)
