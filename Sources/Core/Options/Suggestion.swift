@@ -5,7 +5,8 @@ public enum Suggestion {
     public static func nearest(to word: String, in candidates: [String]) -> String? {
         let limit = max(1, min(word.count, 24) / 3)
         guard word.count <= 64 else { return nil }
-        let near = candidates
+        let near =
+            candidates
             .map { (candidate: $0, distance: distance(Array(word.lowercased()), Array($0.lowercased()))) }
             .filter { $0.distance <= limit }
             .min { $0.distance < $1.distance }?.candidate
