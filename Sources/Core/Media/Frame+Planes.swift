@@ -47,7 +47,7 @@ public struct MutablePlane {
 
 extension Frame {
     /// Planes in the order of the pixel format (see ``PixelFormat``).
-    public var planeCount: Int { pool.planeOffsets.count }
+    public var planeCount: Int { format.pixelFormat.planeCount }
 
     /// Plane `index` to read, for `body` alone.
     public func withPlane<Result>(_ index: Int, _ body: (Plane) throws -> Result) rethrows -> Result {
@@ -66,15 +66,7 @@ extension Frame {
         return try body(mutablePlane(index))
     }
 
-    func mutablePlane(_ index: Int) -> MutablePlane {
-        let pool = pool
-        let format = pool.format
-        return MutablePlane(
-            baseAddress: (record.pointee.base! + pool.planeOffsets[index]).assumingMemoryBound(to: UInt8.self),
-            strideBytes: format.strideBytes(plane: index),
-            rowBytes: format.pixelFormat.rowBytes(plane: index, width: format.width),
-            height: format.pixelFormat.rows(plane: index, height: format.height))
-    }
+    func mutablePlane(_ index: Int) -> MutablePlane { pool.plane(index, at: record.pointee.base!) }
 
     /// Copies the pixels of `other`, which has the same pixel format and size, row by row.
     func copyPixels(from other: borrowing Frame) {

@@ -6,6 +6,7 @@ struct ChainBuilder {
     private let clock: ChainClock
     let stop = StopSignal()
     let events = EventHub()
+    let jobs: JobQueue
     private var faults: [FrameHostError] = []
 
     private(set) var contexts: [StageContext] = []
@@ -15,6 +16,7 @@ struct ChainBuilder {
     init(_ request: ChainRequest, clock: ChainClock) {
         self.request = request
         self.clock = clock
+        jobs = JobQueue(events: events, clock: clock)
     }
 
     var stages: [StageRequest] { request.stages }
@@ -187,7 +189,7 @@ struct ChainBuilder {
     }
 
     private mutating func make(_ stage: StageRequest) {
-        let context = StageContext(stageID: stage.id, folder: request.folder, clock: clock, stop: stop, events: events)
+        let context = StageContext(stageID: stage.id, folder: request.folder, clock: clock, stop: stop, events: events, jobs: jobs)
         contexts.append(context)
         if let instance = makeInstance(stage, context) { instances.append(instance) }
     }
@@ -231,6 +233,8 @@ struct ChainBuilder {
             outputs.append(nil)
             return
         }
+        let audio = stage.from.lazy.compactMap { [contexts] in contexts[$0].offeredAudio ?? contexts[$0].audio }.first
+        contexts[index].audio = audio
         do {
             let output: MediaFormat?
             switch instances[index].stage {
@@ -310,7 +314,7 @@ struct ChainBuilder {
 
     /// False, with the fault listed, when the stage cannot be made.
     private mutating func insert(_ stage: StageRequest, at index: Int, feeding input: Int) -> Bool {
-        let context = StageContext(stageID: stage.id, folder: request.folder, clock: clock, stop: stop, events: events)
+        let context = StageContext(stageID: stage.id, folder: request.folder, clock: clock, stop: stop, events: events, jobs: jobs)
         context.isLiveChain = contexts.first?.isLiveChain ?? false
         guard let instance = makeInstance(stage, context) else { return false }
         contexts.insert(context, at: index)

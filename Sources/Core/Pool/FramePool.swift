@@ -2,7 +2,7 @@ import Synchronization
 
 /// A fixed set of equal buffers, lent as frames and returned by whoever lets go last.
 ///
-/// All memory is made on the control thread. One thread allocates; any thread returns. A buffer may be held by several leases
+/// All memory is made on the control thread. One thread waits for buffers; any thread may take one that is free (a ``BufferLender``), any returns. A buffer may be held by several leases
 /// (`share()`); the last one to go frees it.
 final class FramePool: LeaseOwner, @unchecked Sendable {
     /// One buffer's share count. Leases of a buffer may go on different threads.
@@ -19,9 +19,8 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
 
     private let memory: any FrameMemory
     private let base: UnsafeMutableRawPointer
-    private let bufferStride: Int
+    private let memoryLayout: BufferLayout
     private let buffers: UnsafeMutablePointer<BufferRecord>
-    let planeOffsets: [Int]
     let layout: MetadataLayout
 
     let condition = Condition()
@@ -41,10 +40,12 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
 
     /// [control thread] Makes all buffers and touches their pages.
     ///
-    /// - Parameter leasesPerBuffer: How many holders one buffer can have at once, from the plan.
+    /// - Parameters:
+    ///   - padding: Room that a library needs around the pixels.
+    ///   - leasesPerBuffer: How many holders one buffer can have at once, from the plan.
     /// - Throws: ``FrameHostError`` `.exhausted`.
     init(
-        name: String, format: VideoFormat, bufferCount: Int, leasesPerBuffer: Int = 4, metadata: MetadataLayout = .none,
+        name: String, format: VideoFormat, padding: BufferPadding = BufferPadding(), bufferCount: Int, leasesPerBuffer: Int = 4, metadata: MetadataLayout = .none,
         memory: any FrameMemory = AnonymousMemory(), stop: StopSignal, clock: ChainClock
     ) throws {
         self.name = name
@@ -55,15 +56,8 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
         self.clock = clock
         layout = metadata
         leases = LeaseTable(layout: metadata)
-        var offsets: [Int] = []
-        var end = 0
-        for plane in 0..<format.pixelFormat.planeCount {
-            offsets.append(end)
-            end += format.strideBytes(plane: plane) * format.pixelFormat.rows(plane: plane, height: format.height)
-        }
-        planeOffsets = offsets
-        bufferStride = (end + 4095) / 4096 * 4096
-        byteCount = bufferStride * bufferCount
+        memoryLayout = BufferLayout(format, padding: padding)
+        byteCount = memoryLayout.byteCount * bufferCount
         base = try memory.allocate(byteCount: byteCount, touching: true)
         buffers = .allocate(capacity: max(bufferCount, 1))
         for index in 0..<bufferCount { (buffers + index).initialize(to: BufferRecord()) }
@@ -84,11 +78,13 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
 
     // MARK: Lending
 
-    /// [allocating thread] A free buffer's lease, or nil when none is free.
-    func tryLease() -> Frame? {
+    /// [any thread] A free buffer's lease, or nil when none is free.
+    ///
+    /// - Parameter isStarving: Whether finding none counts as starvation: not for who can do without.
+    func tryLease(isStarving: Bool = true) -> Frame? {
         condition.lock()
         guard let record = takeLocked() else {
-            if starvedSince == 0 { starvedSince = clock.now() }
+            if isStarving, starvedSince == 0 { starvedSince = clock.now() }
             condition.unlock()
             return nil
         }
@@ -146,8 +142,8 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
         outstanding += 1
         let record = leases.take(owner: self)
         record.pointee.buffer = buffer
-        record.pointee.base = base + Int(buffer) * bufferStride
-        record.pointee.byteCount = bufferStride
+        record.pointee.base = base + Int(buffer) * memoryLayout.byteCount
+        record.pointee.byteCount = memoryLayout.byteCount
         // Not known without asking the clock; the runner says when it hands the frame on.
         record.pointee.since.store(0, ordering: .relaxed)
         record.pointee.reset(orientation: format.orientation)
@@ -205,6 +201,16 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
 
     /// The chain clock, for a lease that a stage keeps.
     var now: Int64 { clock.now() }
+
+    /// Plane `index` of the buffer at `base`.
+    @inline(__always)
+    func plane(_ index: Int, at base: UnsafeMutableRawPointer) -> MutablePlane {
+        MutablePlane(
+            baseAddress: (base + memoryLayout.offsets[index]).assumingMemoryBound(to: UInt8.self),
+            strideBytes: memoryLayout.strides[index],
+            rowBytes: format.pixelFormat.rowBytes(plane: index, width: format.width),
+            height: format.pixelFormat.rows(plane: index, height: format.height))
+    }
 
     // MARK: Watching
 

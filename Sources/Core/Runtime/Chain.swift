@@ -21,6 +21,7 @@ public final class Chain: @unchecked Sendable {
     private let hub: EventHub
     private let drainNs: Int64
     private let contexts: [StageContext]
+    private let jobs: JobQueue
     private let running = RunningThreads()
 
     // Requests from any thread.
@@ -31,7 +32,12 @@ public final class Chain: @unchecked Sendable {
     private let setupStage = Atomic<Int32>(-1)
 
     /// Where a run is.
-    public enum State: String, Sendable { case stopped, starting, streaming, draining, failed }
+    public enum State: String, Sendable {
+        case stopped, starting, streaming, draining
+        /// All stages have ended; jobs they have left are under way.
+        case finishing
+        case failed
+    }
 
     /// How a run ended.
     public struct Result: Sendable {
@@ -57,6 +63,7 @@ public final class Chain: @unchecked Sendable {
         stop = builder.stop
         hub = builder.events
         contexts = builder.contexts
+        jobs = builder.jobs
         drainNs = Int64(request.drainSeconds * 1e9)
         let assembly = try ChainAssembly(plan: plan, builder: builder, clock: clock, timed: timed, frameLimit: request.frameLimit)
         runners = assembly.runners
@@ -78,20 +85,26 @@ public final class Chain: @unchecked Sendable {
 
     // MARK: Any thread
 
-    /// Ends the sources and lets what is under way finish.
+    /// Ends the sources and lets what is under way finish. While ``State/finishing``: gives up what is left to do.
     public func drain() {
+        if currentState == .finishing { jobs.cancel() }
         drainRequested.store(true, ordering: .releasing)
         running.changed.locked { running.changed.broadcast() }
     }
 
-    /// Ends every wait of ours at once. Stages still close what they opened.
+    /// Ends every wait of ours at once. Stages still close what they opened, and jobs they leave are done. While ``State/finishing``: gives up
+    /// what is left to do.
     public func cancel() {
+        if currentState == .finishing { jobs.cancel() }
         stopRequested.store(true, ordering: .releasing)
         stop.raise()
         running.changed.locked { running.changed.broadcast() }
     }
 
     public var currentState: State { state.withLock { $0 } }
+
+    /// What a stage has left to do while frames flow or after, how far it is (0...1), and how many such jobs follow; nil when there is none.
+    public var currentJob: (title: String, fraction: Double, following: Int)? { jobs.current }
 
     /// The stage whose setup the control thread is in, by id; for a caller that waits in vain.
     public var stageInSetup: String? {
@@ -301,6 +314,7 @@ public final class Chain: @unchecked Sendable {
         stop.raise()
         for thread in threads { thread.closeMail() }
         for (_, queue) in queues { queue.discardAll(.stopped) }
+        finishJobs(tick)
         let found = failures.withLock { $0 }
         let faults = abandoned.isEmpty ? ledgerFaults(afterDrain: !wasCancelled && found.isEmpty) : []
         for fault in faults {
@@ -310,6 +324,13 @@ public final class Chain: @unchecked Sendable {
         setState(failed ? .failed : .stopped, failed ? "failed" : "stopped")
         tick()
         return Result(failures: found, abandoned: abandoned, ledgerFaults: faults)
+    }
+
+    /// Waits for what stages have left to do.
+    private func finishJobs(_ tick: () -> Void) {
+        guard let job = jobs.current else { return }
+        setState(.finishing, "finishing: \(job.title)")
+        while !jobs.waitUntilIdle(atMost: 50_000_000) { tick() }
     }
 
     private func setState(_ next: State, _ text: String) {

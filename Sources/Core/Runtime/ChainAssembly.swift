@@ -42,13 +42,14 @@ struct ChainAssembly {
             let leases = 1 + pool.members.count + pool.members.reduce(0) { $0 + plan.stages[$1].demand.hold }
             let made = try FramePool(
                 name: pool.isCopyPool ? "\(runner.id) copies" : runner.id, format: plan.poolFormats[index],
-                bufferCount: pool.size, leasesPerBuffer: min(leases, 64), metadata: layout, stop: stop, clock: clock)
+                padding: pool.isCopyPool ? BufferPadding() : runner.demand.padding, bufferCount: pool.size, leasesPerBuffer: min(leases, 64), metadata: layout, stop: stop, clock: clock)
             pools.append(made)
             if pool.isCopyPool {
                 runner.copyPool = made
             } else {
                 let output = Output(stage: runner, stop: stop)
                 output.pool = made
+                output.lender = BufferLender(pool: made, count: runner.demand.floor, holderCode: runner.holderCode)
                 runner.output = output
             }
         }

@@ -37,6 +37,9 @@ public final class Output {
 
     // MARK: Making
 
+    /// For a stage whose library fills buffers of the pool in its own time; nil without a pool. Lends at most ``StageDemand/floor`` at once.
+    public internal(set) var lender: BufferLender?
+
     /// A frame to fill. Waits for a free buffer, except in a live source: nil there means that none is free, and the picture is
     /// lost (counted as `noBuffer`).
     ///

@@ -17,6 +17,7 @@ public final class StageDriver<S: Stage> {
     private let inputPool: FramePool?
     private let inputSlab: Slab?
     private let events: EventHub
+    private let jobs: JobQueue
     private var failure: FrameHostError?
     private var nextSequence: UInt64 = 0
 
@@ -25,16 +26,19 @@ public final class StageDriver<S: Stage> {
     /// - Parameters:
     ///   - options: A JSON object, comments allowed.
     ///   - input: The format of what will be sent; nil for a source.
+    ///   - audio: What the stage finds as ``StageContext/audio``.
     /// - Throws: ``FrameHostErrors`` for options, whatever the stage throws.
     public init(
         _ type: S.Type, options: String = "{}", input: MediaFormat? = nil, folder: String = ".", isLive: Bool = false,
-        clock: ChainClock = ManualClock(at: 1_000_000_000)
+        audio: (any AudioOrigin)? = nil, clock: ChainClock = ManualClock(at: 1_000_000_000)
     ) throws {
         let members = try JSONReader.read(Array(options.utf8), file: "options").asObject ?? []
         let stop = StopSignal()
         events = EventHub()
-        context = StageContext(stageID: S.info.id, folder: folder, clock: clock, stop: stop, events: events)
+        jobs = JobQueue(events: events, clock: clock)
+        context = StageContext(stageID: S.info.id, folder: folder, clock: clock, stop: stop, events: events, jobs: jobs)
         context.isLiveChain = isLive
+        context.audio = audio
         let layout = MetadataLayout(S.info.metadata)
         context.layout = layout
         let stageType = StageType(type)
@@ -73,8 +77,9 @@ public final class StageDriver<S: Stage> {
         let demand = runner.demand
         if demand.outputBuffers == .own, let video = outputFormat?.video {
             output.pool = try FramePool(
-                name: "output", format: video, bufferCount: 32, leasesPerBuffer: 8, metadata: layout, stop: stop, clock: clock)
+                name: "output", format: video, padding: demand.padding, bufferCount: 32, leasesPerBuffer: 8, metadata: layout, stop: stop, clock: clock)
         }
+        output.lender = output.pool.map { BufferLender(pool: $0, count: demand.floor, holderCode: 0) }
         if outputFormat?.encoded != nil {
             output.slab = try Slab(name: "output", byteCount: 64 << 20, unitCount: 1024, metadata: layout, stop: stop)
         }
@@ -157,6 +162,9 @@ public final class StageDriver<S: Stage> {
         runner.stop()
         try throwFailure()
     }
+
+    /// Waits until all jobs of the stage are done.
+    public func finishJobs() { _ = jobs.waitUntilIdle() }
 
     /// The next frame the stage has given; nil when there is none.
     public func takeFrame() -> Frame? {

@@ -12,26 +12,35 @@ public final class StageContext: @unchecked Sendable {
     /// True when the chain has a live source; encoders and sinks choose their defaults by it. Known before `negotiate`.
     public internal(set) var isLiveChain = false
 
+    /// The sound that belongs to the pictures that come in, where a source before offers it. Known before `negotiate`; in a source nil.
+    public internal(set) var audio: (any AudioOrigin)?
+
     let stop: StopSignal
     let events: EventHub
+    private let jobs: JobQueue
+    /// What a source offers the stages behind it.
+    private(set) var offeredAudio: (any AudioOrigin)?
     private let sleeper = Condition()
     /// Set once at a drain.
     private let isEnding = Atomic<Bool>(false)
     /// Written at plan time, before any thread of the stage runs.
     var layout = MetadataLayout.none
 
-    init(stageID: String, folder: String, clock: ChainClock, stop: StopSignal, events: EventHub) {
+    init(stageID: String, folder: String, clock: ChainClock, stop: StopSignal, events: EventHub, jobs: JobQueue) {
         self.stageID = stageID
         self.folder = folder
         self.clock = clock
         self.stop = stop
         self.events = events
+        self.jobs = jobs
         stop.register(sleeper)
     }
 
     /// For a stage driven alone, in a test: the system clock, the current folder, events nobody reads.
     public convenience init(stageID: String, folder: String = ".", clock: ChainClock = ChainClock()) {
-        self.init(stageID: stageID, folder: folder, clock: clock, stop: StopSignal(), events: EventHub())
+        let events = EventHub()
+        self.init(
+            stageID: stageID, folder: folder, clock: clock, stop: StopSignal(), events: events, jobs: JobQueue(events: events, clock: clock))
     }
 
     /// `path` as it is when absolute, else meant from `folder`.
@@ -67,4 +76,14 @@ public final class StageContext: @unchecked Sendable {
 
     /// A line in the log, at most a few per second.
     public func log(_ text: String, level: Event.Level = .info) { post("log", level: level, text: text) }
+
+    /// A source's sound, for the stages behind it. [control thread, in `negotiate`]
+    public func offerAudio(_ origin: any AudioOrigin) { offeredAudio = origin }
+
+    /// Hands on work that can wait and may go on after the stage's `stop`: the program stays until it is done, showing how far it is; a signal
+    /// then makes it give up (``JobProgress/isCancelled``). Jobs of a chain run one after the other on a thread that yields to all others.
+    /// What a job throws becomes a warning, the event `job-failed`.
+    ///
+    /// - Parameter title: For people: `finalising out.mp4`.
+    public func addJob(_ title: String, _ body: @escaping @Sendable (JobProgress) throws -> Void) { jobs.add(title, stage: stageID, body) }
 }

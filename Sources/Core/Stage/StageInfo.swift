@@ -96,8 +96,11 @@ public struct StageDemand: Sendable, Equatable {
     public var delay = 0
     /// Threads of its own with a frame in hand.
     public var workers = 0
-    /// Buffers of the output pool that are never free: a driver's queue, a decoder's references.
+    /// Buffers of the output pool that are never free: a driver's queue, a decoder's references. The stage may go on reading them after it has
+    /// given them; see ``Output/lender``.
     public var floor = 0
+    /// Room around the pixels in each buffer of the output pool, for a library that writes there.
+    public var padding = BufferPadding()
     /// Sources: captures at a pace it does not set, and never waits.
     public var isLive = false
     public var outputBuffers = OutputBuffers.own

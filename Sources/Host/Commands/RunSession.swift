@@ -51,15 +51,23 @@ final class RunSession: @unchecked Sendable {
         }
     }
 
-    /// [main thread] First signal: drain. Second: stop. Third: end the process. Before there is a chain, nothing is open: the first ends it.
+    /// [main thread] First signal: drain. Second: stop. Third: end the process. Before there is a chain, nothing is open: the first ends it. Once
+    /// all stages have ended the first of these that comes gives up what they have left to do.
     private func waitForSignals(_ signals: sigset_t) -> Never {
         var signals = signals
         var count = 0
+        var isGivingUp = false
         while true {
             var signal: Int32 = 0
             guard sigwait(&signals, &signal) == 0 else { continue }
             count += 1
-            guard count < 3, let chain = chain.withLock({ $0 }) else { _exit(1) }
+            guard let chain = chain.withLock({ $0 }) else { _exit(1) }
+            if chain.currentState == .finishing, !isGivingUp {
+                isGivingUp = true
+                chain.cancel()
+                continue
+            }
+            guard count < 3, !isGivingUp else { _exit(1) }
             if count == 1 {
                 chain.drain()
             } else {
@@ -95,7 +103,7 @@ final class RunSession: @unchecked Sendable {
         let start = chain.clock.now()
         let limit = seconds.map { start + Int64($0 * 1e9) }
         let result = chain.run { [self] in
-            if let limit, chain.clock.now() >= limit { chain.drain() }
+            if let limit, chain.currentState == .streaming, chain.clock.now() >= limit { chain.drain() }
             display.update(chain)
         }
         display.finish(chain, result, elapsed: Double(chain.clock.now() - start) / 1e9)

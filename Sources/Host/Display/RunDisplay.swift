@@ -32,15 +32,27 @@ final class RunDisplay {
         let (events, lost) = chain.takeEvents()
         for event in events + (replies?.take(chain) ?? []) { show(event) }
         if lost > 0 { complain("\(lost) events were lost: more came than could be written.") }
-        guard chain.currentState == .streaming || chain.currentState == .draining else { return }
+        let state = chain.currentState
         let now = chain.clock.now()
+        if state == .finishing { return showJob(chain, now: now) }
+        guard state == .streaming || state == .draining else { return }
         if start == nil {
             start = now
             lastShown = now
         }
-        let interval: Int64 = isInteractive ? 250_000_000 : 5_000_000_000
         guard !quiet, now - lastShown >= interval, let start else { return }
         showProgress(chain, now: now, start: start)
+    }
+
+    /// Nanoseconds from one progress line to the next.
+    private var interval: Int64 { isInteractive ? 250_000_000 : 5_000_000_000 }
+
+    /// `finalising out.mp4  42 %  2 more  (ctrl-C leaves it as it is)`
+    private func showJob(_ chain: Chain, now: Int64) {
+        guard !quiet, now - lastShown >= interval, let job = chain.currentJob else { return }
+        lastShown = now
+        let following = job.following > 0 ? "  \(job.following) more" : ""
+        showLine("\(job.title)  \(Int(job.fraction * 100)) %\(following)  (ctrl-C leaves it as it is)")
     }
 
     private func show(_ event: Event) {
@@ -89,7 +101,10 @@ final class RunDisplay {
             let left = Double(max(expected - progress.captured, 0)) * elapsed / Double(progress.captured)
             parts.append("ETA \(Self.time(left))")
         }
-        let line = parts.joined(separator: "  ")
+        showLine(parts.joined(separator: "  "))
+    }
+
+    private func showLine(_ line: String) {
         if isInteractive {
             Terminal.write("\r\(line)\u{1b}[K", to: STDERR_FILENO)
             isLineOpen = true

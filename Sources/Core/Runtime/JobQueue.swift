@@ -1,0 +1,121 @@
+import Glibc
+import Synchronization
+
+/// Work that need not be done while frames flow and may go on when they have ended: the rewriting of a finished recording.
+///
+/// Jobs of a chain run one at a time, in the order they were added, on a thread that yields to all others; it lives while there are jobs.
+/// `@unchecked Sendable`: all but the condition is reached under its lock.
+final class JobQueue: @unchecked Sendable {
+    private struct Job {
+        var title: String
+        var stage: String
+        var body: @Sendable (JobProgress) throws -> Void
+        var progress = JobProgress()
+    }
+
+    private let events: EventHub
+    private let clock: ChainClock
+    private let condition = Condition()
+    // Below: under `condition`.
+    private var jobs: [Job] = []
+    private var isRunning = false
+    private var isCancelled = false
+
+    init(events: EventHub, clock: ChainClock) {
+        self.events = events
+        self.clock = clock
+    }
+
+    /// [any thread] Adds a job; after `cancel` it is refused by an event.
+    func add(_ title: String, stage: String, _ body: @escaping @Sendable (JobProgress) throws -> Void) {
+        let job = Job(title: title, stage: stage, body: body)
+        let (isRefused, startsThread) = condition.locked { () -> (Bool, Bool) in
+            guard !isCancelled else { return (true, false) }
+            jobs.append(job)
+            defer { isRunning = true }
+            return (false, !isRunning)
+        }
+        if isRefused { return fail(job, FrameHostError(.stopped, what: "not begun, since the run was stopped")) }
+        guard startsThread else { return }
+        do {
+            try StageThread.start(name: "jobs", isBatch: true) { [self] in run() }
+        } catch {
+            let refused = condition.locked { () -> [Job] in
+                defer { jobs = [] }
+                isRunning = false
+                return jobs
+            }
+            for job in refused { fail(job, error) }
+        }
+    }
+
+    private func run() {
+        // Per thread on Linux: sched(7). As little in the way as can be.
+        setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 10)
+        while let job = next() {
+            do {
+                if job.progress.isCancelled { throw FrameHostError(.stopped, what: "not begun, since the run was stopped") }
+                try job.body(job.progress)
+            } catch {
+                fail(job, error)
+            }
+            condition.locked { _ = jobs.removeFirst() }
+        }
+    }
+
+    /// The first job; nil, and the thread counts as ended, when there is none.
+    private func next() -> Job? {
+        condition.locked {
+            guard let job = jobs.first else {
+                isRunning = false
+                condition.broadcast()
+                return nil
+            }
+            return job
+        }
+    }
+
+    private func fail(_ job: Job, _ error: any Error) {
+        events.post(
+            Event(
+                name: "job-failed", stage: job.stage, level: .warning, text: "\(job.title): \(FrameHostError.wrap(error))",
+                details: ["job": .string(job.title)], time: clock.now()))
+    }
+
+    /// [any thread] The job under way, how far it is (0...1), and how many follow; nil when there is none.
+    var current: (title: String, fraction: Double, following: Int)? {
+        condition.locked { jobs.first.map { ($0.title, $0.progress.fraction, jobs.count - 1) } }
+    }
+
+    /// [any thread] Asks the job under way to give up; those that follow are not begun, and none is accepted any more.
+    func cancel() {
+        condition.locked {
+            isCancelled = true
+            for job in jobs { job.progress.cancel() }
+        }
+    }
+
+    /// [any thread but a job's] Waits until there is no job, `ns` at most; true when there is none.
+    func waitUntilIdle(atMost ns: Int64 = 1 << 60) -> Bool {
+        let deadline = ChainClock.system.now() + ns
+        return condition.locked {
+            while isRunning, ChainClock.system.now() < deadline { condition.wait(until: deadline) }
+            return !isRunning
+        }
+    }
+}
+
+/// A job's view of itself.
+public final class JobProgress: Sendable {
+    private let cancelled = Atomic<Bool>(false)
+    private let done = Atomic<UInt64>(0)
+
+    /// True once the job should give up: it cleans up and throws or returns soon.
+    public var isCancelled: Bool { cancelled.load(ordering: .acquiring) }
+
+    /// Says how far the job is, 0...1.
+    public func report(_ fraction: Double) { done.store(fraction.bitPattern, ordering: .relaxed) }
+
+    var fraction: Double { Double(bitPattern: done.load(ordering: .relaxed)) }
+    func cancel() { cancelled.store(true, ordering: .releasing) }
+}
