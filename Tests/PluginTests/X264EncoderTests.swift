@@ -165,14 +165,61 @@ import Testing
             ])
     }
 
-    @Test func refusesOddSides() {
+    @Test func encodesTheEvenPartOfOddSides() throws {
+        let format = VideoFormat(.i420, width: 451, height: 301, frameRate: Rational(30))
+        let driver = try StageDriver(X264Encoder.self, options: #"{ "tune": "zerolatency" }"#, input: .video(format))
+        let encoded = try #require(driver.outputFormat?.encoded?.video)
+        #expect(encoded.width == 450 && encoded.height == 300)
+        #expect(
+            driver.takeEvents().map(\.text) == [
+                "H.264 with 4:2:0 colour has even sides only: the picture is encoded as 450x300, without its last odd row or column"
+            ])
+        try driver.send(driver.makeFrame { ClipMaker.paint(&$0, 1) })
+        #expect(Self.take(driver).count == 1)
         let error = #expect(throws: FrameHostError.self) {
-            try StageDriver(X264Encoder.self, input: .video(VideoFormat(.i420, width: 451, height: 300)))
+            try StageDriver(X264Encoder.self, input: .video(VideoFormat(.i420, width: 1, height: 300)))
         }
         #expect(
-            error?.description
-                == "H.264 with 4:2:0 colour has even sides only, and the picture is 451x300."
-                + " Put a 'crop-orient' with \"size\": \"450x300\" before it.")
+            error?.description == "H.264 with 4:2:0 colour has pictures from 2x2 on, and this one is 1x300."
+                + " Put a 'crop-orient' with a larger \"size\" before it.")
+    }
+
+    @Test(arguments: [("\"4.1\"", 41), ("5", 50), ("4.0", 40), ("\"1b\"", 11), ("3.2", 32)])
+    func writesTheLevelDown(level: String, number: UInt8) throws {
+        let profile = level == "\"1b\"" ? #""profile": "baseline", "# : ""
+        let options = #"{ \#(profile)"level": \#(level) }"#
+        let driver = try StageDriver(X264Encoder.self, options: options, input: .video(Self.format))
+        // Start code, NAL unit header, profile_idc, constraint flags, level_idc (H.264 7.3.2.1.1).
+        #expect(driver.outputFormat?.encoded?.parameterSets[7] == number)
+    }
+
+    @Test func refusesALevelThatDoesNotExist() {
+        let error = #expect(throws: FrameHostErrors.self) {
+            try StageDriver(X264Encoder.self, options: #"{ "level": 4.3 }"#, input: .video(Self.format))
+        }
+        #expect(error?.description.contains("4.3 is no level of H.264. Use one of 1, 1b, 1.1,") == true, "\(String(describing: error))")
+    }
+
+    /// Twenty frames of one picture, then twenty of another.
+    @Test(arguments: [(0, 1), (40, 2)]) func makesAKeyframeAtAChangeOfSceneIfAsked(sceneCut: Int, keyframes: Int) throws {
+        let driver = try StageDriver(
+            X264Encoder.self, options: #"{ "sceneCut": \#(sceneCut), "keyframeSeconds": 100, "bframes": 0, "threads": 1 }"#,
+            input: .video(Self.format))
+        for number in 0..<60 {
+            let frame = try driver.makeFrame { frame in
+                frame.withMutablePlane(0) { plane in
+                    for y in 0..<plane.height {
+                        for x in 0..<plane.rowBytes { plane.row(y)[x] = number < 40 ? UInt8(x * 200 / 320) : UInt8((y * 37 + x * 91) % 256) }
+                    }
+                }
+                for index in 1...2 {
+                    frame.withMutablePlane(index) { plane in for y in 0..<plane.height { plane.row(y).update(repeating: number < 40 ? 90 : 160) } }
+                }
+            }
+            try driver.send(frame)
+        }
+        try driver.drain()
+        #expect(Self.take(driver).count(where: \.isKeyframe) == keyframes)
     }
 
     @Test(arguments: [

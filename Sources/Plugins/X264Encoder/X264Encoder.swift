@@ -22,6 +22,9 @@ final class X264Encoder: Transform {
     private var message: [UInt8] = []
     private var hasReportedTime = false
     private var slabBytes = 0
+    private var encodedFormat: VideoFormat?
+    /// True when an odd side loses its last pixel.
+    private var isCut = false
 
     /// [control thread] Opens nothing.
     init(options: X264EncoderOptions, context: StageContext) {
@@ -33,15 +36,11 @@ final class X264Encoder: Transform {
 
     /// [control thread] Opens x264 already here, since its delay and parameter sets belong to the plan and to the format.
     func negotiate(_ input: MediaFormat) throws -> MediaFormat {
-        guard let format = input.video else {
+        guard let given = input.video else {
             throw FrameHostError(.broken, what: "x264-encoder was handed \(input), which is no raw video")
         }
-        guard format.width % 2 == 0, format.height % 2 == 0 else {
-            throw FrameHostError(
-                .invalidConfiguration,
-                what: "H.264 with 4:2:0 colour has even sides only, and the picture is \(format.width)x\(format.height)",
-                remedy: "Put a 'crop-orient' with \"size\": \"\(PictureSize(format.width & ~1, format.height & ~1))\" before it.")
-        }
+        let format = try Self.evenPart(of: given)
+        isCut = format != given
         rate = RateControl(options, isLive: context.isLiveChain)
         isAdjustable = rate.isAdjustable
         let encoder = try X264Handle(settings(format)) { [context] in context.log($0, level: .warning) }
@@ -52,17 +51,41 @@ final class X264Encoder: Transform {
         // With frames inside x264 it is not known here whether it has just made a keyframe of its own.
         watchesTime = format.frameRate.isZero || encoder.maximumDelay == 0
         slabBytes = max(16 << 20, 2 * format.bufferBytes)
+        encodedFormat = format
         return .encoded(
             EncodedFormat(
                 codec: .h264, framing: .annexB, parameterSets: encoder.parameterSets, video: format, reorderDepth: encoder.reorderDepth,
                 bitrateKbps: rate.averageKbps))
     }
 
+    /// 4:2:0 colour has one sample for two by two pixels, and H.264's cropping knows no smaller step (7.4.2.1.1, CropUnitX and CropUnitY): of
+    /// an odd side the last pixel is not encoded.
+    private static func evenPart(of format: VideoFormat) throws -> VideoFormat {
+        var format = format
+        guard format.width > 1, format.height > 1 else {
+            throw FrameHostError(
+                .invalidConfiguration, what: "H.264 with 4:2:0 colour has pictures from 2x2 on, and this one is \(format.width)x\(format.height)",
+                remedy: "Put a 'crop-orient' with a larger \"size\" before it.")
+        }
+        format.width &= ~1
+        format.height &= ~1
+        return format
+    }
+
+    /// [control thread] Says what is cut off.
+    func start() {
+        guard isCut, let format = encodedFormat else { return }
+        context.post(
+            "picture-cut",
+            text: "H.264 with 4:2:0 colour has even sides only: the picture is encoded as \(format.width)x\(format.height), without its last odd row or column",
+            details: ["width": .number(format.width), "height": .number(format.height)])
+    }
+
     private func settings(_ format: VideoFormat) -> X264Settings {
         X264Settings(
             format: format, preset: options.preset, tune: options.tune ?? (context.isLiveChain ? .zerolatency : .none),
-            profile: options.profile, rate: rate, keyframeSeconds: options.keyframeSeconds, threads: options.threads,
-            bframes: options.bframes)
+            profile: options.profile, level: options.level, rate: rate, keyframeSeconds: options.keyframeSeconds, sceneCut: options.sceneCut,
+            threads: options.threads, bframes: options.bframes)
     }
 
     var demand: StageDemand {

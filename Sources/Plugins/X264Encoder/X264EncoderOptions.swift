@@ -15,6 +15,36 @@ enum X264Profile: String, OptionChoice {
     case baseline, main, high
 }
 
+/// A level of H.264 (A.3), written `4.1` or `"4.1"`.
+struct H264Level: OptionValue, Hashable {
+    private static let names = [
+        "1", "1b", "1.1", "1.2", "1.3", "2", "2.1", "2.2", "3", "3.1", "3.2", "4", "4.1", "4.2", "5", "5.1", "5.2", "6", "6.1", "6.2",
+    ]
+
+    let name: String
+
+    /// level_idc: ten times the level; 9 stands for 1b, as in x264.
+    var number: Int32 {
+        guard name != "1b" else { return 9 }
+        let digits = Int32(name.filter { $0 != "." })!
+        return name.contains(".") ? digits : digits * 10
+    }
+
+    static func decodeOption(_ node: JSONNode) throws(OptionFault) -> H264Level {
+        let text = node.asString ?? (node.asDouble != nil ? node.text() : "")
+        let name = text.hasSuffix(".0") ? String(text.dropLast(2)) : text
+        guard names.contains(name) else {
+            throw OptionFault("\(node.text()) is no level of H.264", remedy: "Use one of \(names.joined(separator: ", ")).")
+        }
+        return H264Level(name: name)
+    }
+    var optionJSON: JSONNode { .string(name) }
+    static var optionTypeName: String { "H.264 level" }
+    static var optionSchema: JSONNode {
+        ["enum": .array(names.map { .string($0) } + names.compactMap { Double($0) }.map { .number($0) })]
+    }
+}
+
 /// Options of ``X264Encoder``.
 struct X264EncoderOptions: StageOptions {
     @Option(help: "Speed against size, in x264's words.")
@@ -25,6 +55,9 @@ struct X264EncoderOptions: StageOptions {
 
     @Option(help: "The highest H.264 profile to use; without it what the other options need, at most high.")
     var profile: X264Profile? = nil
+
+    @Option(help: "H.264 level to write down; without it the lowest that the stream keeps to. x264 warns where the stream does not keep to it.")
+    var level: H264Level? = nil
 
     @Option(
         help: "Average bitrate; 4000 without it and without crf. Changes while running where a buffer holds the stream to it.",
@@ -45,6 +78,10 @@ struct X264EncoderOptions: StageOptions {
 
     @Option(help: "Longest time from one keyframe to the next.", range: 0.01...600, unit: "s")
     var keyframeSeconds = 2.0
+
+    @Option(
+        help: "How readily a change of scene becomes a keyframe; 0 never. Without it what preset and tune say, 40 as a rule.", range: 0...100)
+    var sceneCut: Int? = nil
 
     @Option(help: "Threads of x264; without it as many as suit the machine.", range: 1...64)
     var threads: Int? = nil

@@ -8,8 +8,10 @@ struct X264Settings {
     var preset = X264Preset.veryfast
     var tune = X264Tune.none
     var profile: X264Profile?
+    var level: H264Level?
     var rate: RateControl
     var keyframeSeconds = 2.0
+    var sceneCut: Int?
     var threads: Int?
     var bframes: Int?
 }
@@ -168,6 +170,8 @@ final class X264Handle {
         parameters.i_width = Int32(format.width)
         parameters.i_height = Int32(format.height)
         parameters.i_threads = Int32(settings.threads ?? Int(X264_THREADS_AUTO))
+        if let level = settings.level { parameters.i_level_idc = level.number }
+        if let sceneCut = settings.sceneCut { parameters.i_scenecut_threshold = Int32(sceneCut) }
         if let bframes = settings.bframes { parameters.i_bframe = Int32(bframes) }
         // Parameter sets travel in the format of the link; whoever wants them in the stream as well puts them there.
         parameters.b_repeat_headers = 0
