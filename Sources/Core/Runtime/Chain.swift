@@ -346,7 +346,13 @@ public final class Chain: @unchecked Sendable {
             Event(
                 name: "stage-failed", stage: runner.id, level: .error, text: error.description,
                 details: ["code": JSONNode(.string(error.code.rawValue))], time: clock.now()))
-        if runner.onError == .stop { drain() }
+        if endsRun(runner) { drain() }
+    }
+
+    /// What the failure of `runner` does where the chain file does not say: a full disk is no reason to end the stream beside it.
+    private func endsRun(_ runner: StageRunner) -> Bool {
+        if let onError = runner.onError { return onError == .stop }
+        return runner.kind != .sink || !runners.contains { $0.kind == .sink && !$0.hasFailed }
     }
 }
 

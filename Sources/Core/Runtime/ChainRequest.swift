@@ -39,7 +39,8 @@ public struct StageRequest: Sendable {
     /// Index of the stage each input comes from; empty for a source.
     public var from: [Int]
     public var link: LinkRequest
-    public var onError: OnError
+    /// Nil: a sink that others stand beside fails alone, every other stage ends the run.
+    public var onError: OnError?
     /// Index in the chain file; the same for a converter and the stage it was inserted before.
     public var fileIndex: Int
     /// Where the stage begins in the file.
@@ -49,7 +50,7 @@ public struct StageRequest: Sendable {
 
     public init(
         id: String, type: StageType, options: [JSONNode.Member] = [], from: [Int] = [], link: LinkRequest = LinkRequest(),
-        onError: OnError = .stop, fileIndex: Int = 0, place: TextPlace = TextPlace(line: 0, column: 0),
+        onError: OnError? = nil, fileIndex: Int = 0, place: TextPlace = TextPlace(line: 0, column: 0),
         fromPlace: TextPlace = TextPlace(line: 0, column: 0)
     ) {
         self.id = id

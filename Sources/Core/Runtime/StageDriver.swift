@@ -68,7 +68,7 @@ public final class StageDriver<S: Stage> {
             default: throw FrameHostError(.broken, what: "StageDriver drives sources, filters, transforms and sinks")
             }
         runner = StageRunner(
-            index: 0, id: S.info.id, info: S.info, kind: stageType.kind, instance: instance, context: context, onError: .stop,
+            index: 0, id: S.info.id, info: S.info, kind: stageType.kind, instance: instance, context: context, onError: nil,
             isTimed: false)
         runner.thread = ThreadState(name: "driver")
         let output = Output(stage: runner, stop: stop)

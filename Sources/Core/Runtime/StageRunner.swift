@@ -14,7 +14,7 @@ final class StageRunner: @unchecked Sendable {
     let instance: StageInstance
     let context: StageContext
     let clock: ChainClock
-    let onError: OnError
+    let onError: OnError?
     var demand: StageDemand
 
     /// Present unless the stage gives nothing on.
@@ -62,7 +62,7 @@ final class StageRunner: @unchecked Sendable {
 
     init(
         index: Int, id: String, info: StageInfo, kind: StageKind, instance: StageInstance, context: StageContext,
-        onError: OnError, isTimed: Bool
+        onError: OnError?, isTimed: Bool
     ) {
         self.index = index
         self.id = id

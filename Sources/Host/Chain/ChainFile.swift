@@ -230,11 +230,11 @@ struct ChainFile {
         return nil
     }
 
-    private mutating func readOnError(_ node: JSONNode?, _ path: String) -> OnError {
-        guard let node else { return .stop }
+    private mutating func readOnError(_ node: JSONNode?, _ path: String) -> OnError? {
+        guard let node else { return nil }
         if let value = node.asString.flatMap(OnError.init(rawValue:)) { return value }
-        fault(node.place, "\(path).onError", "\(node.text()) is not 'stop' or 'continue'", "Use one of these, or leave it out for 'stop'.")
-        return .stop
+        fault(node.place, "\(path).onError", "\(node.text()) is not 'stop' or 'continue'", "Use one of these, or leave it out.")
+        return nil
     }
 
     private mutating func readFrom(_ node: JSONNode?, _ path: String, _ index: Int, isSource: Bool, ids: [String: Int]) -> [Int] {

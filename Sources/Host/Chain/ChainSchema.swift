@@ -76,7 +76,7 @@ struct ChainSchema {
         var properties: [(key: String, value: JSONNode)] = [
             ("use", ["const": .string(stage.info.id)]), ("id", ["$ref": "#/$defs/id"]), ("from", ["$ref": "#/$defs/from"]),
             ("link", ["$ref": "#/$defs/link"]), ("note", ["description": "For people; not read."]),
-            ("onError", ["enum": .array(OnError.allCases.map { .string($0.rawValue) }), "default": "stop"]),
+            ("onError", ["enum": .array(OnError.allCases.map { .string($0.rawValue) })]),
         ]
         for option in stage.options {
             let isText = option.schema["type"]?.asString == "string" && option.schema["pattern"] != nil || option.schema["enum"] != nil

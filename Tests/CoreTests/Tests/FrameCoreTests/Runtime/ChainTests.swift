@@ -258,6 +258,22 @@ import Testing
         #expect(RecordingSink.log("continue-bad").entries.count == 10)
     }
 
+    @Test func aSinkFailsAloneWhileAnotherWorks() throws {
+        for (count, last, expected) in [(100, #"{"log": "alone-1"}"#, 100), (10_000_000, #"{"log": "alone-2", "failAt": 30}"#, 30)] {
+            var sketch = ChainSketch()
+            try sketch.add(CountingSource.self, "src", options: #"{"count": \#(count)}"#)
+            try sketch.add(RecordingSink.self, "full", options: #"{"log": "alone-full", "failAt": 10}"#, from: ["src"])
+            try sketch.add(RecordingSink.self, "last", options: last, from: ["src"])
+            let chain = try Chain(sketch.request)
+            let (result, _) = Self.run(chain)
+            #expect(result.failures.count == (expected == 100 ? 1 : 2))
+            #expect(RecordingSink.log(count == 100 ? "alone-1" : "alone-2").entries.count == expected)
+            // With no sink left there is nothing to run for.
+            #expect((chain.ledger.captured < count) == (expected == 30))
+            #expect(result.ledgerFaults == [])
+        }
+    }
+
     // MARK: Live
 
     @Test func neverWaitsInALiveSource() throws {

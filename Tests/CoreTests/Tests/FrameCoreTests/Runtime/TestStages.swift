@@ -206,6 +206,7 @@ final class RecordingSink: Sink {
         @Option(help: "Microseconds per frame.", range: 0...1_000_000) var sleepUs = 0
         @Option(help: "Frames kept.", range: 0...8) var keep = 0
         @Option(help: "Blocks in pause() at this frame.", range: -1...100_000) var pauseAt = -1
+        @Option(help: "Throws at this frame.", range: -1...100_000) var failAt = -1
     }
 
     struct Entry: Sendable, Equatable {
@@ -236,6 +237,7 @@ final class RecordingSink: Sink {
         guard case .frame(let frame) = consume input else { return .dropped(.byStage) }
         if options.sleepUs > 0 { usleep(UInt32(options.sleepUs)) }
         while Int(frame.sequenceNumber) == options.pauseAt { pause() }
+        if Int(frame.sequenceNumber) == options.failAt { throw FrameHostError(.exhausted, what: "the sink was told to fail") }
         let entry = Entry(sequence: frame.sequenceNumber, pixel: frame.withPlane(0) { $0.row(7)[7] })
         Self.logs.withLock { $0[options.log, default: Log()].entries.append(entry) }
         if options.keep > 0 { keptFrames.push(frame, keeping: options.keep) }
@@ -255,7 +257,7 @@ struct ChainSketch {
     /// Adds a stage; its input is the one before it unless `from` says otherwise.
     mutating func add<S: Stage>(
         _ type: S.Type, _ id: String, options: String = "{}", from: [String]? = nil, link: LinkRequest = LinkRequest(),
-        onError: OnError = .stop
+        onError: OnError? = nil
     ) throws {
         let members = try JSONReader.read(Array(options.utf8), file: "options").asObject ?? []
         let inputs =
