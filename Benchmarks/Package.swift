@@ -2,15 +2,17 @@
 // A package of its own, as a user's plugin is: what the benchmarks need beside the shipped plugins.
 import PackageDescription
 
+let names = ["PassThroughPlugin", "FrameLoopPlugin"]
+
 let package = Package(
     name: "Benchmarks",
-    products: [.library(name: "PassThroughPlugin", type: .dynamic, targets: ["PassThroughPlugin"])],
+    products: names.map { .library(name: $0, type: .dynamic, targets: [$0]) },
     dependencies: [.package(path: "../Sources/Core")],
-    targets: [
+    targets: names.map {
         .target(
-            name: "PassThroughPlugin",
+            name: $0,
             dependencies: [.product(name: "FrameCore", package: "Core")],
             plugins: [.plugin(name: "FramehostManifest", package: "Core")])
-    ],
+    },
     swiftLanguageModes: [.v6]
 )

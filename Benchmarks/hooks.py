@@ -43,15 +43,27 @@ def hop_pingpong(n, frames):
 
 
 def crop(fmt, frames):
-    return None
+    """Eight 1080p frames round and round -> centre crop 1080x1080 -> 90 degrees clockwise -> mirror -> 720x720 -> dropped; one thread."""
+    return run(f'crop-{fmt}-{frames}.json', [
+        {'id': 'source', 'use': 'frame-loop', 'format': fmt, 'frames': frames},
+        {'id': 'crop', 'use': 'crop-orient', 'crop': '1080x1080', 'rotate': 90, 'mirror': True, 'size': '720x720'},
+        {'id': 'sink', 'use': 'null-sink'},
+    ])
 
 
 def crop_null(fmt, frames):
-    return None
+    return run(f'crop-null-{fmt}-{frames}.json', [
+        {'id': 'source', 'use': 'frame-loop', 'format': fmt, 'frames': frames}, {'id': 'sink', 'use': 'null-sink'}])
+
+
+# As the x264 command line's in peer-encode.py.
+X264 = {'id': 'h264', 'use': 'x264-encoder', 'preset': 'veryfast', 'tune': 'zerolatency', 'bitrateKbps': 2500, 'vbvMaxKbps': 2500,
+        'vbvBufferKbits': 1500, 'keyframeSeconds': 2, 'threads': 2}
 
 
 def encode(y4m, out):
-    return None
+    return run('encode.json', [
+        {'id': 'in', 'use': 'file-source', 'path': y4m}, X264, {'id': 'out', 'use': 'null-sink', 'dump': out}])
 
 
 def chain(mp4_in, mp4_out, face):
@@ -61,8 +73,7 @@ def chain(mp4_in, mp4_out, face):
     return run('chain.json', [
         {'id': 'in', 'use': 'file-source', 'path': mp4_in},
         {'id': 'crop', 'use': 'crop-orient', 'aspect': '1:1'},
-        {'id': 'h264', 'use': 'x264-encoder', 'preset': 'veryfast', 'tune': 'zerolatency', 'bitrateKbps': 2500, 'keyframeSeconds': 2,
-         'threads': 2},
+        X264,
         {'id': 'out', 'use': 'recorder', 'path': mp4_out, 'overwrite': True},
     ])
 
@@ -87,8 +98,7 @@ def idle(kind):
     if kind == 'encode':
         return run('idle-encode.json', [
             source(live=True),
-            {'id': 'h264', 'use': 'x264-encoder', 'preset': 'veryfast', 'tune': 'zerolatency', 'bitrateKbps': 2500, 'keyframeSeconds': 2,
-             'threads': 2},
+            X264,
             {'id': 'sink', 'use': 'null-sink'},
         ])
     return None

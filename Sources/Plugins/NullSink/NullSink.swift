@@ -29,6 +29,8 @@ final class NullSink: Sink {
     private let context: StageContext
     private var latencies: LatencySamples?
     private var dump: RawDump?
+    /// Go in front of a dump of access units, so that it plays.
+    private var parameterSets: [UInt8] = []
 
     /// [control thread] Opens nothing.
     init(options: NullSinkOptions, context: StageContext) {
@@ -36,10 +38,15 @@ final class NullSink: Sink {
         self.context = context
     }
 
+    /// [control thread]
+    func negotiate(_ input: MediaFormat) { parameterSets = input.encoded?.parameterSets ?? [] }
+
     /// [control thread] Reserves the samples, opens the file.
     func start() throws {
         if options.report == .latency { latencies = LatencySamples(capacity: 1_000_000) }
-        if let path = options.dump { dump = try RawDump(path: path == "-" ? path : context.resolve(path)) }
+        guard let path = options.dump else { return }
+        dump = try RawDump(path: path == "-" ? path : context.resolve(path))
+        try parameterSets.withUnsafeBytes { try dump?.write($0) }
     }
 
     /// [stage thread] Reads at most. Waits only where `dump` does.

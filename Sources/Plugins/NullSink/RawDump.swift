@@ -1,7 +1,8 @@
 import FrameCore
 import Glibc
 
-/// Writes samples one after the other, without header: the planes of a frame in order, rows without padding; an access unit's bytes.
+/// Writes samples one after the other, without header: the planes of a frame in order, rows without padding; access units' bytes behind
+/// the parameter sets.
 struct RawDump: ~Copyable {
     private let path: String
     private var descriptor: Int32
@@ -33,11 +34,11 @@ struct RawDump: ~Copyable {
         }
     }
 
-    func write(_ unit: borrowing AccessUnit) throws {
-        try unit.withBytes { bytes in
-            guard let base = bytes.baseAddress else { return }
-            try write(base, bytes.count)
-        }
+    func write(_ unit: borrowing AccessUnit) throws { try unit.withBytes { try write($0) } }
+
+    func write(_ bytes: UnsafeRawBufferPointer) throws {
+        guard let base = bytes.baseAddress else { return }
+        try write(base, bytes.count)
     }
 
     private func write(_ base: UnsafeRawPointer, _ byteCount: Int) throws {
