@@ -235,6 +235,7 @@ struct ChainBuilder {
         }
         let audio = stage.from.lazy.compactMap { [contexts] in contexts[$0].offeredAudio ?? contexts[$0].audio }.first
         contexts[index].audio = audio
+        contexts[index].keyframeRequest = stage.from.first.flatMap { keyframeRequest(of: $0) }
         do {
             let output: MediaFormat?
             switch instances[index].stage {
@@ -258,6 +259,13 @@ struct ChainBuilder {
             faults.append(.wrap(error, place: "\(place(stage, "", stage.place)) '\(stage.id)'"))
             outputs.append(nil)
         }
+    }
+
+    /// Who is asked for a keyframe of what `producer` gives: itself, or whoever made the access units it hands on.
+    private func keyframeRequest(of producer: Int) -> KeyframeRequest? {
+        guard outputs[producer]?.encoded != nil else { return nil }
+        let handsOn = instances[producer].stage.demand.outputBuffers == .sameAsInput
+        return handsOn ? contexts[producer].keyframeRequest : contexts[producer].ownKeyframeRequest
     }
 
     /// Options may ask for no more than the kind of stage declares.

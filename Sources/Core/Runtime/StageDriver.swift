@@ -163,6 +163,9 @@ public final class StageDriver<S: Stage> {
         try throwFailure()
     }
 
+    /// Wishes for a keyframe, as a stage behind would.
+    public func requestKeyframe() { context.ownKeyframeRequest.raise() }
+
     /// Waits until all jobs of the stage are done.
     public func finishJobs() { _ = jobs.waitUntilIdle() }
 

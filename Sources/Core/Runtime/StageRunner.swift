@@ -190,6 +190,7 @@ final class StageRunner: @unchecked Sendable {
                 case .dropped(let reason): countDrop(reason)
                 }
             } else if let asTransform, let output {
+                if context.ownKeyframeRequest.take() { asTransform.keyframeRequested() }
                 let emittedBefore = emitted.value
                 try isFrame
                     ? asTransform.process(.frame(Frame(lease)), output)
@@ -263,6 +264,7 @@ final class StageRunner: @unchecked Sendable {
         guard let asSource, let output else { return .ended }
         thread.inside.store(Int32(index), ordering: .relaxed)
         let before = histogram == nil ? 0 : clock.now()
+        if context.ownKeyframeRequest.take() { asSource.keyframeRequested() }
         do {
             let progress = try asSource.produce(output)
             if histogram != nil {

@@ -27,6 +27,10 @@ public protocol Stage: AnyObject, SendableMetatype {
     /// [stage thread] A live option has changed; `options` holds the new values. When this throws the old ones come back.
     func optionsChanged() throws
 
+    /// [stage thread, before an item] A stage behind wishes for a keyframe: the picture of the next item should be one. Called once for all
+    /// wishes since the last item, on the stage whose access units they are.
+    func keyframeRequested()
+
     /// [stage thread] Buffers have run out: lets go of frames that are only kept in case they are wanted again.
     func releaseCaches()
 
@@ -54,6 +58,7 @@ extension Stage {
     public func start() throws {}
     public func stop() throws {}
     public func optionsChanged() throws {}
+    public func keyframeRequested() {}
     public func releaseCaches() {}
     public func command(_ name: String, arguments: JSONNode) throws {
         throw FrameHostError(.broken, what: "the command '\(name)' is declared but not written")

@@ -15,6 +15,11 @@ public final class StageContext: @unchecked Sendable {
     /// The sound that belongs to the pictures that come in, where a source before offers it. Known before `negotiate`; in a source nil.
     public internal(set) var audio: (any AudioOrigin)?
 
+    /// Asks the encoder (or encoded source) whose access units come in for a keyframe; nil for raw video. Known before `negotiate`.
+    public internal(set) var keyframeRequest: KeyframeRequest?
+
+    /// What stages behind this one raise.
+    let ownKeyframeRequest = KeyframeRequest()
     let stop: StopSignal
     let events: EventHub
     private let jobs: JobQueue

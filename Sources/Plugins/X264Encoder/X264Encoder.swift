@@ -141,6 +141,8 @@ final class X264Encoder: Transform {
 
     func command(_ name: String, arguments: JSONNode) throws { pacer.request() }
 
+    func keyframeRequested() { pacer.request() }
+
     // MARK: One frame
 
     /// The frame is given back when this returns, before anything waits for room behind.

@@ -274,6 +274,17 @@ import Testing
         }
     }
 
+    @Test func aSinkGetsTheKeyframeItWishesFor() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 40}"#)
+        try sketch.add(UnitEncoder.self, "h264", options: #"{"gop": 1000}"#)
+        // On the encoder's thread, so that it is known which unit comes next.
+        try sketch.add(UnitSink.self, "one", options: #"{"wishAt": 7, "log": "wish"}"#, link: LinkRequest(queue: 0))
+        let (result, _) = Self.run(try Chain(sketch.request))
+        #expect(result.isSuccess, "\(result)")
+        #expect(UnitSink.keyframes("wish") == [0, 8], "ten wishes are one keyframe")
+    }
+
     // MARK: Live
 
     @Test func neverWaitsInALiveSource() throws {

@@ -12,7 +12,10 @@ final class UnitEncoder: Transform {
     }
 
     var options: Options
+    private var isWished = false
     init(options: Options, context: StageContext) { self.options = options }
+
+    func keyframeRequested() { isWished = true }
 
     func negotiate(_ input: MediaFormat) throws -> MediaFormat {
         guard let video = input.video else { throw FrameHostError(.broken, what: "no video") }
@@ -27,17 +30,37 @@ final class UnitEncoder: Transform {
         unit.pts = frame.pts
         unit.dts = frame.pts
         unit.sequenceNumber = frame.sequenceNumber
-        unit.isKeyframe = number % options.gop == 0
+        unit.isKeyframe = number % options.gop == 0 || isWished
+        isWished = false
         try output.emit(unit)
         if number == options.failAfter { throw FrameHostError(.callFailed, what: "the encoder was told to fail") }
     }
 }
 
-/// Takes access units and, in time, lets them go.
+/// Takes access units; wishes for a keyframe when it has seen the unit `wishAt`, and remembers what keyframes came.
 final class UnitSink: Sink {
     static let info = StageInfo(id: "unit-sink", summary: "Takes units.", input: .encoded(.h264), service: .unbounded)
-    typealias Options = NoOptions
-    var options: NoOptions
-    init(options: NoOptions, context: StageContext) { self.options = options }
-    func consume(_ input: consuming Sample) throws -> SinkVerdict { .delivered }
+
+    struct Options: StageOptions {
+        @Option(help: "Unit after which a keyframe is wished for.", range: -1...100_000) var wishAt = -1
+        @Option(help: "Name under which keyframes are found.") var log = ""
+    }
+
+    private static let logs = Locked<[String: [UInt64]]>([:])
+    static func keyframes(_ name: String) -> [UInt64] { logs.withLock { $0[name] ?? [] } }
+
+    var options: Options
+    private let context: StageContext
+
+    init(options: Options, context: StageContext) {
+        self.options = options
+        self.context = context
+    }
+
+    func consume(_ input: consuming Sample) throws -> SinkVerdict {
+        guard case .accessUnit(let unit) = consume input else { return .dropped(.byStage) }
+        if Int(unit.sequenceNumber) == options.wishAt { for _ in 0..<10 { context.keyframeRequest?.raise() } }
+        if !options.log.isEmpty, unit.isKeyframe { Self.logs.withLock { $0[options.log, default: []].append(unit.sequenceNumber) } }
+        return .delivered
+    }
 }

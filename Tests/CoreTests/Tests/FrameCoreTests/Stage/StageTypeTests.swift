@@ -14,7 +14,7 @@ import Testing
     @Test func goesFromAPluginToTheHostWithItsOptions() {
         let exports = PluginExports.take(PluginEntry.export(ProbeFilter.self, RecordingSink.self))
         #expect(exports.stages.map(\.info.id) == ["probe", "recording-sink"])
-        #expect(exports.stages[1].options.map(\.name) == ["log", "sleepUs", "keep", "pauseAt"])
+        #expect(exports.stages[1].options.map(\.name) == ["log", "sleepUs", "keep", "pauseAt", "failAt"])
     }
 
     @Test func demandsWhatItDeclares() {
