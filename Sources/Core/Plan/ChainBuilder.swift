@@ -383,7 +383,10 @@ struct ChainBuilder {
                     demand: demands[index])
             },
             links: raised, budget: budget, slabs: slabs(raised, demands), worstLatency: worstLatency(raised, demands),
-            notes: notes(budget, raised, demands), poolFormats: formats)
+            notes: notes(budget, raised, demands), poolFormats: formats,
+            poolBufferBytes: zip(budget.pools, formats).map { pool, format in
+                BufferLayout(format, padding: pool.isCopyPool ? BufferPadding() : demands[pool.allocator].padding).byteCount
+            })
     }
 
     private func node(_ index: Int, _ demand: StageDemand) -> BudgetGraph.Node {

@@ -37,4 +37,6 @@ public struct ChainPlan: Sendable {
     public var notes: [String]
     /// Format of each pool of `budget`.
     public var poolFormats: [VideoFormat]
+    /// Bytes of one buffer of each pool, with all padding.
+    public var poolBufferBytes: [Int]
 }

@@ -42,10 +42,10 @@ struct PlanText {
 
     private var pools: String {
         guard !plan.budget.pools.isEmpty else { return "  none" }
-        let rows = zip(plan.budget.pools, plan.poolFormats).map { pool, format in
+        let rows = zip(plan.budget.pools, plan.poolBufferBytes).map { pool, bufferBytes in
             [
                 name(pool.allocator) + (pool.isCopyPool ? " (copies)" : ""), "\(pool.min)", "\(pool.need)", "\(pool.size)",
-                Terminal.bytes(pool.size * format.bufferBytes),
+                Terminal.bytes(pool.size * bufferBytes),
                 pool.shares.map { "\($0.what) \($0.count)" }.joined(separator: ", "),
             ]
         }
@@ -58,7 +58,7 @@ struct PlanText {
                 + plan.slabs.map { [name($0.stage), "\($0.unitCount)", Terminal.bytes($0.byteCount)] })
     }
 
-    private var poolBytes: Int { zip(plan.budget.pools, plan.poolFormats).reduce(0) { $0 + $1.0.size * $1.1.bufferBytes } }
+    private var poolBytes: Int { zip(plan.budget.pools, plan.poolBufferBytes).reduce(0) { $0 + $1.0.size * $1.1 } }
 
     private var latency: String {
         if let worst = plan.worstLatency { return "Worst added latency: \(Terminal.decimal(worst * 1000)) ms." }
@@ -77,7 +77,7 @@ struct PlanText {
             ),
             ("threads", .number(Set(plan.stages.map(\.thread)).count)),
             ("copies", .array(plan.budget.pools.filter(\.isCopyPool).map { .string(name($0.allocator)) })),
-            ("pools", .array(zip(plan.budget.pools, plan.poolFormats).map { json($0, $1) })),
+            ("pools", .array(zip(plan.budget.pools, plan.poolBufferBytes).map { json($0, $1) })),
             (
                 "slabs",
                 .array(
@@ -106,10 +106,10 @@ struct PlanText {
         ])
     }
 
-    private func json(_ pool: BudgetPlan.Pool, _ format: VideoFormat) -> JSONNode {
+    private func json(_ pool: BudgetPlan.Pool, _ bufferBytes: Int) -> JSONNode {
         .object([
             ("stage", .string(name(pool.allocator))), ("copies", .bool(pool.isCopyPool)), ("min", .number(pool.min)),
-            ("need", .number(pool.need)), ("buffers", .number(pool.size)), ("bytes", .number(pool.size * format.bufferBytes)),
+            ("need", .number(pool.need)), ("buffers", .number(pool.size)), ("bytes", .number(pool.size * bufferBytes)),
             ("shares", .object(pool.shares.map { ($0.what, .number($0.count)) })),
         ])
     }
