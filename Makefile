@@ -17,7 +17,7 @@ CLIP := examples/media/portrait.mp4
 # Recipes with a pipe fail with any part of it.
 SHELL := /bin/bash
 
-.PHONY: help packages test-packages build demo test test-core test-release test-asan test-tsan test-host test-fuzz soak fuzz bench docs lint format clean
+.PHONY: help packages test-packages build demo test test-core test-release test-asan test-tsan test-host test-fuzz soak fuzz bench docs pictures lint format clean
 
 help: ## what there is, and how long each part of `make test` takes on two cores
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -100,6 +100,9 @@ soak: ## thousands of random chains against the real runner, for long
 bench: build ## beside GStreamer and ffmpeg in one run (Benchmarks/README.md)
 	$(call install,$(BENCH_PACKAGES))
 	Benchmarks/run
+
+pictures: build $(CLIP) ## draw the README's pictures anew
+	docs/tools/pictures
 
 docs: build ## write the option tables of docs/chain-file.md anew
 	python3 docs/tools/option-tables.py --write

@@ -39,8 +39,16 @@ struct ChainFile {
                 })
         }
         var reader = ChainFile(name: path, registry: registry)
+        return try reader.request(from: root, folder: folder(of: path), settings: settings)
+    }
+
+    /// The folder of the file that `path` leads to; below the current folder as seen from there, since that is how people will read it.
+    private static func folder(of path: String) -> String {
         let parts = PluginRegistry.realPath(path).split(separator: "/", omittingEmptySubsequences: false).dropLast()
-        return try reader.request(from: root, folder: parts.isEmpty ? "." : parts.joined(separator: "/"), settings: settings)
+        let folder = parts.joined(separator: "/")
+        let current = PluginRegistry.realPath(".")
+        if folder.isEmpty || folder == current { return "." }
+        return folder.hasPrefix(current + "/") ? String(folder.dropFirst(current.utf8.count + 1)) : folder
     }
 
     mutating func request(from root: JSONNode, folder: String, settings: [String]) throws -> ChainRequest {
