@@ -32,6 +32,8 @@ final class FrameQueue: @unchecked Sendable {
     private var consumerSleeps = false
     private var isInterrupted = false
     private var nothingUpTo = Int64.min
+    /// An item was turned away: the next one that is taken in follows a gap.
+    private var hasLost = false
     fileprivate var nothingSeen = Int64.min
     /// Changes with every event the consumer could wait for: what a spinning consumer looks at without the lock.
     private let consumerNews = Atomic<UInt32>(0)
@@ -83,6 +85,8 @@ final class FrameQueue: @unchecked Sendable {
             isKeyframe: record.pointee.isKeyframe, mayWait: mayWait)
         switch action {
         case .accept:
+            if hasLost { record.pointee.isDiscontinuity = true }
+            hasLost = false
             append(lease.release())
             wakeConsumerAndUnlock()
             return nil
@@ -93,11 +97,13 @@ final class FrameQueue: @unchecked Sendable {
             let second = head + 1
             head = (head + count) % ringCount
             append(lease.release())
+            ring[head].pointee.isDiscontinuity = true
             wakeConsumerAndUnlock()
             _ = Lease(first)
             for index in second..<second + count - 1 { _ = Lease(ring[index % ringCount]) }
             return nil
         case .reject:
+            hasLost = true
             nothingUpTo = max(nothingUpTo, record.pointee.pts.nanoseconds)
             wakeConsumerAndUnlock()
             return nil

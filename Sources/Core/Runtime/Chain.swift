@@ -317,6 +317,14 @@ public final class Chain: @unchecked Sendable {
         finishJobs(tick)
         let found = failures.withLock { $0 }
         let faults = abandoned.isEmpty ? ledgerFaults(afterDrain: !wasCancelled && found.isEmpty) : []
+        for pool in pools where pool.leaseGrowths > 0 {
+            hub.post(
+                Event(
+                    name: "leases-grew", level: .warning,
+                    text: "pool \(pool.name): its table of leases grew \(pool.leaseGrowths) times, which took memory on a frame thread:"
+                        + " a stage shares more frames than the hold in its StageInfo allows.",
+                    time: clock.now()))
+        }
         for fault in faults {
             hub.post(Event(name: "ledger-fault", level: .error, text: fault, time: clock.now()))
         }

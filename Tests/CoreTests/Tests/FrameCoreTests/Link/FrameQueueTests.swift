@@ -77,6 +77,26 @@ import Testing
         #expect(line.queue.snapshot().counts.evicted[DropReason.evicted.rawValue] == 8)
     }
 
+    /// Which of ten items, offered to a queue of three that gives one after every fourth, say that they follow a gap.
+    @Test(arguments: [
+        (DropPolicy.dropNewest, [0, 1, 2, 4, 8], [4, 8]), (.dropOldest, [1, 5, 7, 8, 9], [1, 5, 7]), (.wait, [0, 1, 2], []),
+    ]) func marksWhatFollowsAGap(policy: DropPolicy, taken: [Int], marked: [Int]) throws {
+        let line = try Line(LinkSettings(capacity: 3, policy: policy), buffers: 5)
+        var found: [(number: Int, isMarked: Bool)] = []
+        func take() {
+            guard line.depth > 0, case .item(let lease) = line.queue.take() else { return }
+            let frame = Frame(lease)
+            found.append((Int(frame.sequenceNumber), frame.isDiscontinuity))
+        }
+        for number in 0..<(policy == .wait ? 3 : 10) {
+            #expect(line.push(number))
+            if number % 4 == 3 { take() }
+        }
+        for _ in 0..<3 { take() }
+        #expect(found.map(\.number) == taken)
+        #expect(found.filter(\.isMarked).map(\.number) == marked)
+    }
+
     @Test func letsGoOfAWholeGroupForAKeyframe() throws {
         let stop = StopSignal()
         let room = RoomGate(stop: stop)
