@@ -13,6 +13,7 @@ let plugins = [
     Plugin(name: "FPSMeter"),
     Plugin(name: "Convert", shims: ["CYUV"]),
     Plugin(name: "CropOrient", shims: ["CYUV"]),
+    Plugin(name: "Rate"),
     Plugin(name: "X264Encoder", shims: ["CX264"]),
     Plugin(name: "FileSource", shims: ["CAVFormat"]),
     Plugin(name: "Recorder", shims: ["CAVFormat"]),
