@@ -9,8 +9,8 @@ import Testing
 
     @Test(arguments: PixelFormat.allCases, targets)
     func staysWithinTwoOfTheExactValue(from source: PixelFormat, to target: PixelFormat) throws {
-        // From 720 rows on RGB becomes BT.709.
-        let sizes = [(128, 6), (71, 33), (1, 1), (2, 19)] + (source.isRGB ? [(18, 720)] : [])
+        // Two columns for each level of the ramp. From 720 rows on RGB becomes BT.709.
+        let sizes = [(source.bitDepth == 10 ? 2048 : 512, 2), (71, 33), (1, 1), (2, 19)] + (source.isRGB ? [(18, 720)] : [])
         for size in sizes.map({ (width: $0.0, height: $0.1) }) {
             for matrix: UInt8 in source.isRGB ? [0] : [1, 6, 9] {
                 for range in source.isRGB ? [ColorRange.full] : [.video, .full] {
@@ -38,6 +38,64 @@ import Testing
                 reference.worstError(of: bytes, plane: index, expected: expected)
             }.max() ?? 0
         #expect(worst <= 2, "\(pattern), \(format.pixelFormat) \(format.color.range) \(format.color.matrix) to \(target)")
+    }
+
+    /// Every code value, in every sample: the nearest eighth bit, never the one below.
+    @Test(arguments: [(PixelFormat.i010, PixelFormat.i420), (.i010, .gray8), (.p010, .nv12), (.p010, .gray8)])
+    func roundsTenBits(from source: PixelFormat, to target: PixelFormat) throws {
+        let driver = try StageDriver(
+            Convert.self, options: "{ \"format\": \"\(target.rawValue)\" }", input: .video(VideoFormat(source, width: 2048, height: 2)))
+        try driver.send(
+            driver.makeFrame { frame in
+                for plane in 0..<frame.planeCount {
+                    frame.withMutablePlane(plane) { memory in
+                        for y in 0..<memory.height {
+                            let row = memory.row(y)
+                            for x in 0..<row.count / 2 {
+                                let code = (x % 1024) << (source == .p010 ? 6 : 0)
+                                row[2 * x] = UInt8(code & 255)
+                                row[2 * x + 1] = UInt8(code >> 8)
+                            }
+                        }
+                    }
+                }
+            })
+        for bytes in try driver.nextFrame().planeBytes {
+            let expected = bytes.indices.map { UInt8(min((Double($0 % 1024) / 4).rounded(), 255)) }
+            #expect(bytes == expected)
+        }
+    }
+
+    /// Two rows of two colours: their chroma is the mean of both.
+    @Test(arguments: [PixelFormat.yuyv, .bgra, .rgb24], [PixelFormat.i420, .nv12])
+    func meansChromaOverItsRows(from source: PixelFormat, to target: PixelFormat) throws {
+        let format = VideoFormat(source, width: 34, height: 9)
+        let driver = try StageDriver(Convert.self, options: "{ \"format\": \"\(target.rawValue)\" }", input: .video(format))
+        let output = try #require(driver.outputFormat?.video)
+        let reference = SampleReference(format)
+        let colors = [(0.75, 0.0, 0.25), (0.125, 0.5, 0.0)]
+        try driver.send(
+            driver.makeFrame { frame in
+                reference.write(Array(repeating: colors[0], count: format.width), to: &frame)
+                var other = try driver.makeFrame()
+                reference.write(Array(repeating: colors[1], count: format.width), to: &other)
+                let rows = other.planeBytes[0]
+                frame.withMutablePlane(0) { memory in
+                    for y in stride(from: 1, to: 9, by: 2) { _ = memory.row(y).update(from: rows.prefix(memory.rowBytes)) }
+                }
+            })
+        let frame = try driver.nextFrame()
+        let samples = colors.map { SampleReference(output).samples(of: reference.exact($0)) }
+        for plane in 1..<frame.planeCount {
+            let bytes = frame.planeBytes[plane]
+            for (index, byte) in bytes.enumerated() {
+                let isU = target == .i420 ? plane == 1 : index % 2 == 0
+                // The last of nine rows has no partner.
+                let isLast = index / (bytes.count / 5) == 4
+                let (a, b) = (isU ? samples[0].1 : samples[0].2, isU ? samples[1].1 : samples[1].2)
+                #expect(abs(Double(byte) - (isLast ? a : (a + b) / 2)) <= 2, "plane \(plane), sample \(index)")
+            }
+        }
     }
 
     @Test func handsOnWhatIsRightAlready() throws {

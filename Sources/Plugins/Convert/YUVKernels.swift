@@ -50,17 +50,8 @@ final class YUVKernels {
             for plane in 1..<b.planeCount {
                 SetPlane(b[plane].bytes, b[plane].stride, Int32(b[plane].rowBytes), Int32(b[plane].rows), 128)
             }
-        // 10 bit, cut to 8: 16384 / 65536 of the low ten, 256 / 65536 of the high ten.
-        case (.i010, .i420):
-            I010ToI420(
-                a[0].words, a[0].wordStride, a[1].words, a[1].wordStride, a[2].words, a[2].wordStride, b[0].bytes, b[0].stride,
-                b[1].bytes, b[1].stride, b[2].bytes, b[2].stride, width, height)
-        case (.i010, .gray8): Convert16To8Plane(a[0].words, a[0].wordStride, b[0].bytes, b[0].stride, 16384, width, height)
-        case (.p010, .gray8): Convert16To8Plane(a[0].words, a[0].wordStride, b[0].bytes, b[0].stride, 256, width, height)
-        case (.p010, .nv12):
-            Convert16To8Plane(a[0].words, a[0].wordStride, b[0].bytes, b[0].stride, 256, width, height)
-            Convert16To8Plane(
-                a[1].words, a[1].wordStride, b[1].bytes, b[1].stride, 256, Int32(b[1].rowBytes), Int32(b[1].rows))
+        case (.i010, .i420), (.i010, .gray8), (.p010, .nv12), (.p010, .gray8):
+            for plane in 0..<b.planeCount { TenBits.round(a[plane], shift: a.pixelFormat == .p010 ? 6 : 0, into: b[plane]) }
         // Between the RGBs.
         case (.bgra, .rgb24): ARGBToRAW(a[0].bytes, a[0].stride, b[0].bytes, b[0].stride, width, height)
         case (.rgb24, .bgra): RAWToARGB(a[0].bytes, a[0].stride, b[0].bytes, b[0].stride, width, height)
@@ -108,9 +99,7 @@ extension YUVKernels {
 }
 
 extension Picture.Layer {
-    /// As libyuv takes planes. It counts strides in samples.
+    /// As libyuv takes planes.
     fileprivate var stride: Int32 { Int32(strideBytes) }
-    fileprivate var words: UnsafeMutablePointer<UInt16> { base.assumingMemoryBound(to: UInt16.self) }
-    fileprivate var wordStride: Int32 { Int32(strideBytes / 2) }
     var bytes: UnsafeMutablePointer<UInt8> { base.assumingMemoryBound(to: UInt8.self) }
 }
