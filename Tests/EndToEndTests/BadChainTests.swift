@@ -118,7 +118,7 @@ import Testing
             }
             """
         let found = try faults(chain)
-        let ids = ["convert", "crop-orient", "file-source", "fps-meter", "null-sink", "recorder", "test-source", "x264-encoder"]
+        let ids = ["convert", "crop-orient", "file-source", "fps-meter", "null-sink", "rate", "recorder", "test-source", "x264-encoder"]
         let expected = [
             "2:3: stagez: no such key. Did you mean 'stages'?",
             "4:29: stages[0].framez: no such option. Did you mean 'frames'?",

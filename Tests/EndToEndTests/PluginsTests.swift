@@ -11,7 +11,9 @@ import Testing
         framehost = try Program.framehost
     }
 
-    private static let ids = ["convert", "crop-orient", "file-source", "fps-meter", "null-sink", "recorder", "test-source", "x264-encoder"]
+    private static let ids = [
+        "convert", "crop-orient", "file-source", "fps-meter", "null-sink", "rate", "recorder", "test-source", "x264-encoder",
+    ]
 
     @Test func listsWhatIsThereAndFromWhere() throws {
         let folder = try Repository.programFolder.path
