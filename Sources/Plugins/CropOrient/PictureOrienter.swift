@@ -1,81 +1,56 @@
 import FrameCore
 
-/// Carries a geometry out: a chain of scaling steps and one of turning, in the order that leaves the fewest pixels to work on. Scratch
-/// memory is made here, once.
+/// Carries a geometry out: steps of scaling, the last of which also turns; or, where nothing is scaled, turning alone. Scratch memory is
+/// made here, once.
 final class PictureOrienter {
-    private enum Step { case scale, orient }
-
     private let geometry: Geometry
     private let bars: Paint
-    private let steps: [Step]
+    /// A step's scalers, one per plane.
+    private let steps: [[PlaneScaler]]
     /// The picture after each step but the last, which writes the output.
     private let between: [ScratchPicture]
-    /// Two planes of chroma for turning nv12.
-    private let apart: ScratchPicture?
 
     init(_ geometry: Geometry, from source: VideoFormat, to target: VideoFormat, bars color: RGBColor) {
         self.geometry = geometry
         bars = Paint(color, for: target)
-        let swapsSides = geometry.orientation.swapsSides
-        let start = Size(width: geometry.source.width, height: geometry.source.height)
+        let pixels = source.pixelFormat
         let end = Size(width: geometry.target.width, height: geometry.target.height)
-        let turnsLast = end.width * end.height <= start.width * start.height
-        var steps: [Step] = []
-        var sizes: [Size] = []
-        var size = start
-        func orient() {
-            guard geometry.orientation != .up else { return }
-            steps.append(.orient)
-            if swapsSides { size = size.turned }
-            sizes.append(size)
-        }
-        func scale(to end: Size) {
-            while size != end {
-                steps.append(.scale)
-                size = size.step(towards: end)
-                sizes.append(size)
+        let last = geometry.orientation.swapsSides ? end.turned : end
+        var sizes = [Size(width: geometry.source.width, height: geometry.source.height)]
+        while let size = sizes.last, size != last { sizes.append(size.step(towards: last)) }
+        steps = zip(sizes, sizes.dropFirst()).enumerated().map { index, pair in
+            (0..<pixels.planeCount).map { plane in
+                PlaneScaler(
+                    from: pair.0.plane(plane, of: pixels), to: pair.1.plane(plane, of: pixels),
+                    unit: PlaneUnit.of(pixels, plane: plane).bytes, orientation: index == sizes.count - 2 ? geometry.orientation : .up)
             }
         }
-        if !turnsLast { orient() }
-        scale(to: turnsLast && swapsSides ? end.turned : end)
-        if turnsLast { orient() }
-        // A plain cut is a copy: turned by nothing.
-        if steps.isEmpty { steps = [.orient] }
-        self.steps = steps
-        between = sizes.dropLast().map { ScratchPicture(source.pixelFormat, width: $0.width, height: $0.height) }
-        let turned = zip(steps, sizes).first { $0.0 == .orient }?.1
-        apart =
-            source.pixelFormat != .nv12 || !swapsSides
-            ? nil : turned.map { ScratchPicture(.gray8, width: ($0.width + 1) / 2, height: ($0.height + 1) / 2 * 2) }
+        between = sizes.dropFirst().dropLast().map { ScratchPicture(pixels, width: $0.width, height: $0.height) }
     }
 
     func orient(_ picture: Picture, into output: Picture) {
+        paintBars(output)
         let target = part(output, geometry.target)
         var source = part(picture, geometry.source)
+        if steps.isEmpty {
+            for plane in 0..<source.planeCount { PlaneKernels.orient(source[plane], geometry.orientation, into: target[plane]) }
+        }
         for (index, step) in steps.enumerated() {
             let result = index < between.count ? between[index].picture : target
-            for plane in 0..<source.planeCount {
-                switch step {
-                case .scale: PlaneKernels.scale(source[plane], into: result[plane])
-                case .orient: PlaneKernels.orient(source[plane], geometry.orientation, into: result[plane], apart: apart?.picture)
-                }
-            }
+            for plane in 0..<source.planeCount { step[plane].scale(source[plane], into: result[plane]) }
             source = result
         }
-        paintBars(output)
     }
 
     private func part(_ picture: Picture, _ place: Rectangle) -> Picture {
         picture.part(x: place.x, y: place.y, width: place.width, height: place.height)
     }
 
-    /// Each frame anew: its buffer may come from anywhere. After the picture, whose last chroma samples bars may share with it where sizes
-    /// are odd; those stay the picture's.
+    /// Each frame anew: its buffer may come from anywhere. Before the picture, with which bars may share chroma samples where sizes are odd:
+    /// those become the picture's.
     private func paintBars(_ output: Picture) {
         let target = geometry.target
-        let isSubsampled = output.planeCount > 1
-        func even(_ value: Int) -> Int { isSubsampled ? (value + 1) / 2 * 2 : value }
-        let (right, bottom) = (even(target.x + target.width), even(target.y + target.height))
+        let (right, bottom) = (target.x + target.width, target.y + target.height)
         output.fill(x: 0, y: 0, width: output.width, height: target.y, bars)
         output.fill(x: 0, y: bottom, width: output.width, height: output.height - bottom, bars)
         output.fill(x: 0, y: target.y, width: target.x, height: target.height, bars)
@@ -83,17 +58,24 @@ final class PictureOrienter {
     }
 }
 
-/// A size in pixels.
-private struct Size: Equatable {
+/// A size in pixels, or in samples and rows.
+struct Size: Equatable {
     var width: Int
     var height: Int
 
     var turned: Size { Size(width: height, height: width) }
 
-    /// The next size on the way down or up: never less than half at once, since bilinear filtering looks at two pixels by two and
-    /// would pass others over. Halves are quick, and each is the mean of all pixels before it.
+    /// The next size on the way down or up: never less than half at once, since bilinear filtering looks at two samples by two and
+    /// would pass others over. A half is the mean of all pixels before it.
     func step(towards end: Size) -> Size {
         func step(_ from: Int, _ to: Int) -> Int { from > 2 * to ? (from + 1) / 2 : to }
         return Size(width: step(width, end.width), height: step(height, end.height))
+    }
+
+    /// Samples and rows of a plane of a picture of this size.
+    func plane(_ plane: Int, of format: PixelFormat) -> Size {
+        Size(
+            width: format.rowBytes(plane: plane, width: width) / PlaneUnit.of(format, plane: plane).bytes,
+            height: format.rows(plane: plane, height: height))
     }
 }
