@@ -2,8 +2,9 @@ import FrameCore
 
 /// Cuts, turns, mirrors and scales pictures, in this order.
 ///
-/// A picture that lies on its side or mirrored (``VideoFormat/orientation``) is brought upright first: `crop` speaks of the picture as it
-/// is shown, and what comes out is upright. Time, sequence number and metadata stay.
+/// A picture that lies on its side or mirrored (``Frame/orientation``) is brought upright first: `crop` speaks of the picture as it
+/// is shown, and what comes out is upright. A frame that lies otherwise than its link said is brought upright too, and into the size
+/// settled for the link by `fit`. Time, sequence number and metadata stay.
 final class CropOrient: Transform {
     static let info = StageInfo(
         id: "crop-orient", summary: "Cuts, turns, mirrors and scales pictures.", input: .video(.i420, .nv12, .bgra),
@@ -15,6 +16,9 @@ final class CropOrient: Transform {
     private var output: VideoFormat?
     private var geometry: Geometry?
     private var orienter: PictureOrienter?
+    /// Those for frames that lie otherwise than their link said, by ``Orientation/rawValue``; each made when first needed.
+    private var others: [PictureOrienter?] = Array(repeating: nil, count: Orientation.allCases.count + 1)
+    private var hasWarned = false
 
     /// [control thread] Opens nothing.
     init(options: CropOrientOptions, context: StageContext) {
@@ -61,13 +65,19 @@ final class CropOrient: Transform {
         }
     }
 
-    /// [stage thread] One frame in, one out. Waits for a free buffer alone; allocates nothing (libyuv does, see
-    /// ``PlaneKernels/scale(_:into:)``).
+    /// [stage thread] One frame in, one out. Waits for a free buffer alone; allocates nothing but for the first frame of another orientation.
     func process(_ input: consuming Sample, _ output: Output) throws {
         guard case .frame(let frame) = consume input else {
             throw FrameHostError(.broken, what: "crop-orient was handed access units")
         }
-        guard let orienter else { return try output.emit(frame) }
+        guard let usual = orienter else {
+            // What is left to be done to it, nothing unless it lies otherwise than its link said.
+            let left = frame.orientation.turned(options.rotate.quarterTurns, thenMirrored: options.mirror)
+            if left != .up { warn(of: frame) }
+            frame.orientation = left
+            return try output.emit(frame)
+        }
+        let orienter = frame.orientation == self.input?.orientation ? usual : try other(for: frame)
         guard var turned = try output.makeFrame() else { return }
         frame.withPicture { source in turned.withMutablePicture { orienter.orient(source, into: $0) } }
         turned.copyProperties(from: frame)
@@ -75,6 +85,33 @@ final class CropOrient: Transform {
         try output.emit(turned)
     }
 
+    /// For a frame that lies otherwise than its link said.
+    private func other(for frame: borrowing Frame) throws -> PictureOrienter {
+        let lying = frame.orientation
+        if let known = others[Int(lying.rawValue)] { return known }
+        guard let input, let output else { throw FrameHostError(.broken, what: "crop-orient runs without a format") }
+        let orienter = PictureOrienter(
+            try Geometry(options, of: input, lying: lying, into: output), from: input, to: output, bars: options.color)
+        others[Int(lying.rawValue)] = orienter
+        context.log(
+            "\(context.stageID): frame \(frame.sequenceNumber) lies \(lying), and its link said \(input.orientation): such frames are brought"
+                + " upright too, and to \(output.width)x\(output.height) by fit \(options.fit.rawValue).")
+        return orienter
+    }
+
+    /// A frame that would have to be turned where the stage has nothing to do, and so no buffers of its own.
+    private func warn(of frame: borrowing Frame) {
+        guard !hasWarned, let input else { return }
+        hasWarned = true
+        context.log(
+            "\(context.stageID): frame \(frame.sequenceNumber) lies \(frame.orientation), and its link said \(input.orientation). Such frames go on as they"
+                + " lie, since this stage has nothing else to do and no buffers to turn them into; a crop or another size would give it some.",
+            level: .warning)
+    }
+
     /// [stage thread]
-    func stop() { orienter = nil }
+    func stop() {
+        orienter = nil
+        for index in others.indices { others[index] = nil }
+    }
 }

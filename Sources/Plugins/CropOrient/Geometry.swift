@@ -47,17 +47,21 @@ struct Geometry: Equatable {
     /// True when the output is the input.
     func isIdentity(of format: VideoFormat) -> Bool {
         let whole = Rectangle(x: 0, y: 0, width: format.width, height: format.height)
-        return orientation == .up && source == whole && target == whole
+        return orientation == .up && source == whole && target == whole && output == PictureSize(format.width, format.height)
     }
 
+    /// - Parameters:
+    ///   - lying: How the picture lies; without it as its link says.
+    ///   - fixed: The output, where it is settled already: the picture is brought to its size by `fit`, and `crop` is cut to what there is.
     /// - Throws: ``FrameHostError`` when `crop` reaches outside the picture, or the output would be too large.
-    init(_ options: CropOrientOptions, of format: VideoFormat) throws {
+    init(_ options: CropOrientOptions, of format: VideoFormat, lying: Orientation? = nil, into fixed: VideoFormat? = nil) throws {
+        let lying = lying ?? format.orientation
         let isSubsampled = format.pixelFormat == .i420 || format.pixelFormat == .nv12
         let stored = (width: format.width, height: format.height)
-        let upright = format.orientation.swapsSides ? (width: stored.height, height: stored.width) : stored
-        let part = try Self.part(options.crop, of: upright)
-        let cut = format.orientation.stored(part, shown: upright)
-        orientation = format.orientation.turned(options.rotate.quarterTurns, thenMirrored: options.mirror)
+        let upright = lying.swapsSides ? (width: stored.height, height: stored.width) : stored
+        let part = try Self.part(options.crop, of: upright, isCut: fixed != nil)
+        let cut = lying.stored(part, shown: upright)
+        orientation = lying.turned(options.rotate.quarterTurns, thenMirrored: options.mirror)
         let swapsSides = orientation.swapsSides
         let shown = swapsSides ? (width: cut.height, height: cut.width) : (width: cut.width, height: cut.height)
         let ratio = format.sampleAspectRatio
@@ -87,9 +91,10 @@ struct Geometry: Equatable {
         }
         /// The picture's own shape, in pixels of the output.
         var placed: (width: Int, height: Int)?
-        if let size = options.size {
+        if let size = fixed.map({ PictureSize($0.width, $0.height) }) ?? options.size {
             output = size
-            if !sampleAspectRatio.isZero { sampleAspectRatio = Rational(1) }
+            if !sampleAspectRatio.isZero { sampleAspectRatio = fixed?.sampleAspectRatio ?? Rational(1) }
+            let pixel = pixel / (sampleAspectRatio.isZero ? 1 : sampleAspectRatio.value)
             switch options.fit {
             case .fill: keepMiddle(within(shown, shape: Double(size.width) / Double(size.height) / pixel))
             case .contain:
@@ -136,8 +141,12 @@ struct Geometry: Equatable {
         }
     }
 
-    private static func part(_ crop: CropRectangle?, of size: (width: Int, height: Int)) throws -> Rectangle {
-        guard let crop else { return Rectangle(x: 0, y: 0, width: size.width, height: size.height) }
+    private static func part(_ crop: CropRectangle?, of size: (width: Int, height: Int), isCut: Bool) throws -> Rectangle {
+        guard var crop else { return Rectangle(x: 0, y: 0, width: size.width, height: size.height) }
+        if isCut {
+            crop.size = PictureSize(min(crop.size.width, size.width), min(crop.size.height, size.height))
+            crop.origin = crop.origin.map { (min($0.x, size.width - crop.size.width), min($0.y, size.height - crop.size.height)) }
+        }
         let x = crop.origin?.x ?? max(size.width - crop.size.width, 0) / 2
         let y = crop.origin?.y ?? max(size.height - crop.size.height, 0) / 2
         guard x + crop.size.width <= size.width, y + crop.size.height <= size.height else {
