@@ -1,5 +1,6 @@
 import FrameCore
 import Foundation
+import Testing
 
 @testable import FileSource
 @testable import Recorder
@@ -47,8 +48,65 @@ enum Tool {
     }
 }
 
-/// Makes clips with our own encoder and recorder, and reads them with our own source.
+extension Trait where Self == ConditionTrait {
+    /// Skips by name where ffmpeg is missing, except in CI: there the test runs, and fails for want of it.
+    static var needsFFmpeg: Self {
+        .enabled(if: Tool.ffmpeg != nil || ProcessInfo.processInfo.environment["CI"] == "true", "ffmpeg is not installed")
+    }
+}
+
+/// What a source gave: one picture and all that came with it.
+struct PlayedPicture: Equatable {
+    var pts: MediaTime
+    var orientation: Orientation
+    var isDiscontinuity: Bool
+    /// Of all samples.
+    var hash: UInt64
+}
+
+/// Makes clips with our own encoder and recorder or with ffmpeg, and reads them with our own source.
 enum ClipMaker {
+    /// Runs ffmpeg.
+    static func ffmpeg(_ arguments: String...) throws {
+        let program = try #require(Tool.ffmpeg, "ffmpeg is not installed: make test-packages")
+        try Tool.run(program, ["-nostdin", "-v", "error", "-y"] + arguments)
+    }
+
+    /// Moving pictures, for ffmpeg's `-i`.
+    static func moving(_ size: String = "160x120", rate: Int = 25, count: Int = 50) -> String {
+        "testsrc2=size=\(size):rate=\(rate),trim=end_frame=\(count)"
+    }
+
+    /// Pictures of a file, by our own source, until it ends or there are `most`.
+    static func play(_ path: String, options: String = "", atMost most: Int = .max) throws -> (
+        format: VideoFormat, pictures: [PlayedPicture], events: [Event]
+    ) {
+        let source = try StageDriver(FileSource.self, options: #"{ "path": "\#(path)"\#(options) }"#)
+        var pictures: [PlayedPicture] = []
+        var isOver = false
+        while !isOver, pictures.count < most {
+            isOver = try source.produce() == .ended
+            while let frame = source.takeFrame() {
+                pictures.append(
+                    PlayedPicture(
+                        pts: frame.pts, orientation: frame.orientation, isDiscontinuity: frame.isDiscontinuity, hash: hash(frame)))
+            }
+        }
+        try source.stop()
+        return (source.outputFormat!.video!, pictures, source.takeEvents())
+    }
+
+    /// FNV-1a over all samples.
+    static func hash(_ frame: borrowing Frame) -> UInt64 {
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+        for index in 0..<frame.planeCount {
+            frame.withPlane(index) { plane in
+                for y in 0..<plane.height { for byte in plane.row(y) { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 } }
+            }
+        }
+        return hash
+    }
+
     /// A picture with a bar that moves with `number`.
     static func paint(_ frame: inout Frame, _ number: Int) {
         for plane in 0..<frame.planeCount {

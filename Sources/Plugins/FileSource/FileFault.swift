@@ -33,7 +33,7 @@ enum FileFault {
     static func unreadable(_ path: String, _ code: Int32) -> FrameHostError {
         FrameHostError(
             .unavailable, what: "'\(path)' cannot be read: \(String(cString: strerror(code)))",
-            remedy: "Give this user the right to read it.")
+            remedy: code == EACCES || code == EPERM ? "Give this user the right to read it." : "Look at the disk it is on.")
     }
 
     static func notMedia(_ path: String, cause: String) -> FrameHostError {
@@ -55,15 +55,62 @@ enum FileFault {
             remedy: "Convert the file to H.264 first.")
     }
 
-    static func noPicture(_ path: String, cause: String) -> FrameHostError {
+    static func noPicture(_ path: String) -> FrameHostError {
         FrameHostError(
             .invalidMedia, what: "the size of the pictures in '\(path)' is unknown: not one could be read",
-            remedy: "The file may be damaged: look at it with 'ffprobe'.", cause: cause)
+            remedy: "The file may be damaged: look at it with 'ffprobe'.")
     }
 
-    static func changedFormat(_ path: String, from old: String, to new: String) -> FrameHostError {
+    static func noTrack(_ path: String, _ number: Int, of tracks: [String]) -> FrameHostError {
+        let list = tracks.enumerated().map { "\($0 + 1) (\($1))" }.joined(separator: ", ")
+        return FrameHostError(
+            .invalidConfiguration, what: "'track' is \(number), and the video tracks of '\(path)' are \(list)",
+            remedy: "Use one of these, or leave the key out for the first good one.")
+    }
+
+    static func playlist(_ path: String, kind: String) -> FrameHostError {
         FrameHostError(
-            .invalidMedia, what: "the pictures of '\(path)' change from \(old) to \(new), and a running chain keeps its format",
-            remedy: "Convert the file to one size first; what came before is complete.")
+            .invalidMedia, what: "'\(path)' has no pictures of its own: it is a list of other files (\(kind))",
+            remedy: "Name one of the files in it.")
+    }
+
+    static func decoderFailed(_ path: String, codec: String, reason: String, cause: String) -> FrameHostError {
+        FrameHostError(.callFailed, what: "the decoder for '\(path)' (\(codec)) does not open: \(reason)", cause: cause)
+    }
+
+    static func unconvertible(_ pixels: String, width: Int, height: Int) -> FrameHostError {
+        FrameHostError(
+            .invalidMedia, what: "the pictures are \(pixels) \(width)x\(height), which libswscale cannot convert",
+            remedy: "Convert the file to H.264 first.")
+    }
+
+    static func noFilterLibrary(_ library: String, cause: String) -> FrameHostError {
+        FrameHostError(
+            .unavailable, what: "'deinterlace' needs \(library), which cannot be loaded",
+            remedy: "Install it: apt-get install \(package(of: library)).", cause: cause)
+    }
+
+    /// Debian names a library's package after its file: `libavfilter.so.8` is in `libavfilter8`.
+    private static func package(of library: String) -> String { library.split(separator: ".so.").joined() }
+
+    /// - Parameter length: Of the file, where it is known.
+    static func startsBehindEnd(_ path: String, start: Double, length: MediaTime) -> FrameHostError {
+        FrameHostError(
+            .invalidConfiguration, what: "'start' is \(start) s, and '\(path)' is \(length.seconds) s long",
+            remedy: "Begin before its end.")
+    }
+
+    static func nothingPlayed(_ path: String, packets: Int) -> FrameHostError {
+        packets == 0
+            ? FrameHostError(
+                .invalidMedia, what: "'\(path)' has no picture in the part that is to be played",
+                remedy: "Look at it with 'ffprobe', and at 'start' and 'duration'.")
+            : FrameHostError(
+                .invalidMedia, what: "not one picture of '\(path)' could be shown, of \(packets) packets that were read",
+                remedy: "The file may be damaged, or have no keyframe: look at it with 'ffprobe'.")
+    }
+
+    static func changed(_ path: String) -> FrameHostError {
+        FrameHostError(.invalidMedia, what: "'\(path)' is another file than the one that was opened", remedy: "Start again.")
     }
 }

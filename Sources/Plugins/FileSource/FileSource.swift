@@ -1,9 +1,10 @@
+import CAVFormat
 import FrameCore
 
-/// Plays the first good video track of a file: anything libavformat and libavcodec read.
+/// Plays the first good video track of a file, or the one that is named: anything libavformat and libavcodec read.
 ///
-/// Time stamps, frame durations, orientation, colour and sample aspect ratio are the file's own. Each picture is copied once, from the
-/// decoder's buffer into the chain's pool.
+/// Time stamps, frame durations, orientation, colour and sample aspect ratio are the file's own. Pictures are decoded into the chain's pool
+/// where the codec allows it (``DecoderLoans``), else copied there once.
 final class FileSource: Source {
     static let info = StageInfo(
         id: "file-source", summary: "Plays the video of a file, fast or in real time.",
@@ -12,14 +13,23 @@ final class FileSource: Source {
     var options: FileSourceOptions
     private let context: StageContext
     private let path: String
-    private var file: DecoderHandle?
+    private var file: MediaFile?
+    private var track: VideoTrack?
+    private var decoderDemand: DecoderDemand?
+    /// What a recorder may carry along; nil with `loop`.
+    private(set) var audio: FileAudio?
+    private var reader: VideoReader?
+    private var converter: PictureConverter?
+    private var reports: FileReports?
     private var timeline = FileTimeline(timeBase: .nanoseconds, origin: 0)
-    private var format: VideoFormat?
+    private var orientation = Orientation.up
+    private var shown = 0
     private var shownInPass = 0
+    /// Tick of the first picture that was shown, by the file; nil where it does not say.
+    private var firstTick: Int64?
+    private var end = MediaTime.zero
     /// Chain-clock time at which PTS 0 is due, once the first picture is there.
     private var zeroTime: Int64?
-    private var hasReportedInterlacing = false
-    private var hasReportedDamage = false
 
     /// [control thread] Opens nothing.
     init(options: FileSourceOptions, context: StageContext) {
@@ -28,92 +38,127 @@ final class FileSource: Source {
         path = context.resolve(options.path)
     }
 
+    // MARK: Setup
+
     /// [control thread] Opens the file and looks at its tracks.
     func negotiate() throws -> MediaFormat {
         if let fault = FileFault.ofPath(path, isRelative: !options.path.hasPrefix("/")) { throw fault }
-        let file = try DecoderHandle(path: path)
+        let file = try MediaFile(path: path)
+        let track = try VideoTrack(file, number: options.track)
+        if file.isDurationDeclared, let length = file.duration(track.index), options.start >= length.seconds, options.start > 0 {
+            throw FileFault.startsBehindEnd(path, start: options.start, length: length)
+        }
         self.file = file
-        format = file.format
+        self.track = track
+        orientation = track.format.orientation
         timeline = FileTimeline(
-            timeBase: file.format.timeBase, origin: file.origin, start: options.start, duration: options.duration)
-        return .video(file.format)
+            timeBase: track.format.timeBase, origin: track.origin, start: options.start, duration: options.duration)
+        reports = FileReports(context, path: path, track: track)
+        if !track.conversion.isConverted, !options.deinterlace {
+            decoderDemand = DecoderDemand(file.parameters(track.index), format: track.format, threads: Self.threads)
+        }
+        if !options.loop {
+            let audio = FileAudio(file, range: timeline.timeRange, context: context)
+            if !audio.tracks.isEmpty { context.offerAudio(audio) }
+            self.audio = audio
+        }
+        return .video(track.format)
     }
+
+    /// Pictures decoded at once: as many as there are processors, up to 16; a thread more gains nothing and has a picture more in hand.
+    private static let threads = min(max(Int(av_cpu_count()), 1), 16)
 
     var demand: StageDemand {
         var demand = Self.declaredDemand
-        guard let file, !options.loop else { return demand }
-        let rest = file.duration.map { max($0 - MediaTime(seconds: options.start), .zero) }
+        if let decoderDemand {
+            demand.floor = decoderDemand.floor
+            demand.padding = decoderDemand.padding
+        }
+        guard let file, let track, !options.loop else { return demand }
+        let rest = file.duration(track.index).map { max($0 - MediaTime(seconds: options.start), .zero) }
         let limit = options.duration.map { MediaTime(seconds: $0) }
         demand.expectedDuration = if let rest, let limit { min(rest, limit) } else { rest ?? limit }
-        if options.start == 0, options.duration == nil, let pictures = file.indexedPictures {
+        if isWhole, let pictures = file.indexedPictures(track.index) {
             demand.expectedItems = pictures
-        } else if let length = demand.expectedDuration, !file.format.frameRate.isZero {
-            demand.expectedItems = Int((length.seconds * file.format.frameRate.value).rounded())
+        } else if let length = demand.expectedDuration, !track.format.frameRate.isZero {
+            demand.expectedItems = Int((length.seconds * track.format.frameRate.value).rounded())
         }
         return demand
     }
 
+    private var isWhole: Bool { options.start == 0 && options.duration == nil && !options.loop }
+
     /// [control thread] Opens the decoder and says what of the file is not played.
     func start() throws {
-        guard let file else { throw FrameHostError(.broken, what: "file-source was started before its file was opened") }
-        try file.start()
-        if let lower = timeline.lower { try file.seek(to: lower) }
-        for track in file.otherTracks {
-            context.post(
-                "track-not-carried", text: "\(track.kind) track \(track.number) (\(track.codec)) is not carried",
-                details: ["kind": .string(track.kind), "track": .number(track.number), "codec": .string(track.codec)])
-        }
-        if file.conversion.isConverted {
-            context.post(
-                "pixels-converted",
-                text: "the pictures are \(file.conversion.name) and are converted to \(file.conversion.target.rawValue)",
-                details: ["from": .string(file.conversion.name), "to": .string(file.conversion.target.rawValue)])
-        }
-        if file.hasOddRotation {
-            context.post(
-                "rotation-not-carried", level: .warning,
-                text: "the file asks to be shown turned by something else than quarters; it is shown \(file.format.orientation)")
-        }
+        guard let file, let track else { throw FrameHostError(.broken, what: "file-source was started before its file was opened") }
+        let loans = decoderDemand.map { DecoderLoans($0, format: track.format, pixels: track.conversion.source) }
+        let deinterlacer = options.deinterlace ? try Deinterlacer(timeBase: track.format.timeBase) : nil
+        let reader = try VideoReader(file, track: track.index, threads: Self.threads, loans: loans, deinterlacer: deinterlacer)
+        self.reader = reader
+        converter = PictureConverter(to: track.format)
+        if let lower = timeline.lower { try reader.enter(at: lower, isFirst: false) }
+        reports?.notCarried(file.otherTracks(than: track.index).filter { audio?.isCarried($0) != true })
+        reports?.conversion()
     }
 
-    /// [stage thread] One step of the decoder: a picture, or none yet.
-    func produce(_ output: Output) throws -> SourceProgress {
-        guard let file else { return .ended }
-        switch file.step() {
-        case .again: return .more
-        case .ended: return try endPass(file)
-        case .picture: return try show(file, output)
-        }
+    /// [stage thread] Closes the file; the decoder's loans come back.
+    func stop() {
+        if let loans = reader?.loans { reports?.copies(loans.copied, shared: loans.shared) }
+        reader = nil
+        file = nil
     }
-
-    /// [stage thread] Closes the file.
-    func stop() { file = nil }
 
     // MARK: One picture
 
-    private func show(_ file: DecoderHandle, _ output: Output) throws -> SourceProgress {
-        reportDamage(file, atEnd: false)
-        if let deviation = file.deviation {
-            throw FileFault.changedFormat(path, from: "\(file.conversion.name) \(file.format.width)x\(file.format.height)", to: deviation)
+    /// [stage thread] One step of the decoder: a picture, or none yet.
+    func produce(_ output: Output) throws -> SourceProgress {
+        guard let reader else { return .ended }
+        reader.loans?.use(output.lender)
+        switch try reader.step() {
+        case .again: return .more
+        case .ended: return try endPass(reader)
+        case .picture: return try show(reader, output)
         }
-        let duration = file.durationTicks
-        switch timeline.place(file.tick, duration: duration) {
+    }
+
+    private func show(_ reader: VideoReader, _ output: Output) throws -> SourceProgress {
+        let picture = reader.picture
+        let duration = picture.durationTicks
+        switch timeline.place(picture.tick, duration: duration) {
         case .skip: return .more
-        case .end: return try endPass(file)
+        case .end: return try endPass(reader)
         case .show(let tick, let isDiscontinuity):
             let pts = timeline.timeBase.time(ofTicks: tick)
             guard waits(for: pts) else { return .ended }
-            guard var frame = try output.makeFrame() else { return .more }
-            try file.copyPicture(to: &frame)
+            guard let frame = try makeFrame(reader, output) else { return .more }
+            report(reader)
+            if shown == 0 { firstTick = picture.tick }
             frame.pts = pts
             frame.duration = timeline.timeBase.time(ofTicks: duration)
-            frame.orientation = file.format.orientation
+            frame.orientation = orientation
             frame.isDiscontinuity = isDiscontinuity
-            reportInterlacing(file)
+            shown += 1
             shownInPass += 1
+            end = pts + frame.duration
             try output.emit(frame)
             return .more
         }
+    }
+
+    /// The picture as a frame of the chain: where it was decoded to, else copied or converted.
+    private func makeFrame(_ reader: VideoReader, _ output: Output) throws -> Frame? {
+        guard let track else { return nil }
+        let picture = reader.picture
+        let isAsAgreed =
+            picture.width == track.format.width && picture.height == track.format.height && picture.pixelFormat == track.conversion.source
+        if isAsAgreed, let frame = reader.loans?.frame(of: picture) { return frame }
+        guard var frame = try output.makeFrame() else { return nil }
+        if isAsAgreed, !track.conversion.isConverted {
+            picture.copy(to: &frame)
+        } else {
+            try converter?.convert(picture, aspect: reader.sampleAspectRatio, into: &frame)
+        }
+        return frame
     }
 
     /// In real time, waits until `pts` is due; false when the source is to end.
@@ -124,48 +169,45 @@ final class FileSource: Source {
     }
 
     /// The file, or the part of it that is asked for, is through: the end, or the next pass.
-    private func endPass(_ file: DecoderHandle) throws -> SourceProgress {
+    private func endPass(_ reader: VideoReader) throws -> SourceProgress {
         // A pass without a picture would be followed by another one, without end.
         guard options.loop, shownInPass > 0 else {
-            reportEnd(file)
+            reportEnd(reader)
+            if shown == 0 { throw FileFault.nothingPlayed(path, packets: reader.packetsRead) }
             return .ended
         }
         shownInPass = 0
         timeline.beginPass()
-        try file.seek(to: timeline.lower ?? file.origin)
+        try reader.enter(at: firstTick, isFirst: timeline.lower == nil)
         return .more
     }
 
     // MARK: Reports
 
-    private func reportInterlacing(_ file: DecoderHandle) {
-        guard file.isInterlaced, !hasReportedInterlacing else { return }
-        hasReportedInterlacing = true
-        context.post("interlaced", level: .warning, text: "the pictures are interlaced and are passed on as they are")
+    private func report(_ reader: VideoReader) {
+        guard let reports else { return }
+        let picture = reader.picture
+        reports.look(at: PictureShape(picture, aspect: reader.sampleAspectRatio))
+        if let found = picture.orientation {
+            reports.orientation(found, isFirst: shown == 0)
+            orientation = found.value
+        }
+        if reader.hasSeenInterlacing { reports.interlacing(isUndone: options.deinterlace) }
+        if reader.damaged > 0 { reports.damage() }
+        reports.packetsBeforeKeyframe(reader.packetsBeforeKeyframe)
     }
 
-    private func reportDamage(_ file: DecoderHandle, atEnd: Bool) {
-        guard file.damaged > 0, atEnd || !hasReportedDamage else { return }
-        hasReportedDamage = true
-        context.post(
-            "file-damaged", level: .warning,
-            text: atEnd
-                ? "\(file.damaged) packets or pictures of '\(path)' were damaged; the rest was played"
-                : "'\(path)' is damaged; what can be decoded is played",
-            details: ["damaged": .number(file.damaged)])
-    }
-
-    private func reportEnd(_ file: DecoderHandle) {
-        reportDamage(file, atEnd: true)
-        let isWhole = options.start == 0 && options.duration == nil && !options.loop
-        let missing = isWhole ? max((file.indexedPictures ?? 0) - file.packetsRead, 0) : 0
-        guard missing > 0 || !file.readFault.isEmpty else { return }
-        let cause = file.readFault.isEmpty ? "" : ": \(file.readFault)"
-        context.post(
-            "file-incomplete", level: .warning,
-            text: missing > 0
-                ? "'\(path)' ends early\(cause); \(missing) of \(file.indexedPictures ?? 0) pictures in its index are missing"
-                : "'\(path)' could not be read to its end\(cause)",
-            details: ["missing": .number(missing)])
+    private func reportEnd(_ reader: VideoReader) {
+        guard let reports, let file, let track else { return }
+        reports.damageAltogether(reader.damaged)
+        let indexed = file.indexedPictures(track.index) ?? 0
+        let missing = isWhole ? max(indexed - reader.packetsRead, 0) : 0
+        if missing > 0 || !reader.readFault.isEmpty {
+            reports.endsEarly(missing: missing, of: indexed, cause: reader.readFault)
+        } else if isWhole, indexed == 0, shown > 0, let length = file.declaredLength(track.index) {
+            // Lengths are rounded, and a last picture's duration may not count.
+            let tolerance = max(MediaTime(seconds: 0.25), MediaTime(seconds: 3 * end.seconds / Double(shown)))
+            if end + tolerance < length { reports.endsEarly(at: end, of: length) }
+        }
     }
 }

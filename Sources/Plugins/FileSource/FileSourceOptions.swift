@@ -13,6 +13,9 @@ struct FileSourceOptions: StageOptions {
     @Option(help: "The file to play, absolute or from the chain file's folder.")
     var path = ""
 
+    @Option(help: "Which of the video tracks; without it the first good one.", range: 1...1000)
+    var track: Int? = nil
+
     @Option(help: "As fast as the chain takes it, or each picture at its time.")
     var pace = FilePace.fast
 
@@ -24,6 +27,9 @@ struct FileSourceOptions: StageOptions {
 
     @Option(help: "Begin again at the end, for ever; time goes on.")
     var loop = false
+
+    @Option(help: "Make whole pictures of interlaced ones.")
+    var deinterlace = false
 
     func validate() throws(OptionFault) {
         if path.isEmpty { throw OptionFault("'path' is missing", remedy: "Name the file to play: \"path\": \"clip.mp4\".") }

@@ -37,8 +37,21 @@ struct FileTimeline {
         self.timeBase = timeBase
         self.origin = origin
         cut = timeBase.ticks(of: MediaTime(seconds: start))
-        lower = start > 0 ? origin + cut : nil
-        upper = duration.map { origin + timeBase.ticks(of: MediaTime(seconds: start + $0)) }
+        // The first tick at or after a time: what is shown a moment before it is not in the range.
+        func first(at seconds: Double) -> Int64 {
+            let time = MediaTime(seconds: seconds)
+            let nearest = timeBase.ticks(of: time)
+            return origin + (timeBase.time(ofTicks: nearest) < time ? nearest + 1 : nearest)
+        }
+        lower = start > 0 ? first(at: start) : nil
+        upper = duration.map { first(at: start + $0) }
+    }
+
+    /// What the first pass plays.
+    var timeRange: FileTimeRange {
+        FileTimeRange(
+            begin: lower.map { timeBase.time(ofTicks: $0) }, end: upper.map { timeBase.time(ofTicks: $0) },
+            shift: timeBase.time(ofTicks: cut))
     }
 
     /// A further pass begins: its first picture follows the last one without a gap.
@@ -54,10 +67,11 @@ struct FileTimeline {
     ///   - duration: Ticks until the next picture, as far as known, else 0.
     mutating func place(_ tick: Int64?, duration: Int64) -> Placement {
         let raw = tick ?? lastRaw.map { $0 + max(lastDuration, 1) } ?? origin
+        let previousDuration = lastDuration
         lastRaw = raw
+        lastDuration = duration
         if let lower, raw < lower { return .skip }
         if let upper, raw >= upper { return .end }
-        defer { lastDuration = duration }
         if let joint {
             offset = joint - (raw - cut)
             self.joint = nil
@@ -68,7 +82,7 @@ struct FileTimeline {
             repairs += 1
             // A small step back is one wrong time stamp; a large one is a new time line (joined recordings), which all that follow share.
             if timeBase.time(ofTicks: lastShown - shown) > MediaTime(seconds: 1) {
-                let next = lastShown + max(lastDuration, 1)
+                let next = lastShown + max(previousDuration, 1)
                 offset += next - shown
                 shown = next
                 isDiscontinuity = true
@@ -79,4 +93,14 @@ struct FileTimeline {
         lastShown = shown
         return .show(shown, isDiscontinuity: isDiscontinuity)
     }
+}
+
+/// The part of a file that is played, in the file's own time.
+struct FileTimeRange: Equatable, Sendable {
+    /// nil: from the begin of the file.
+    var begin: MediaTime?
+    /// nil: to the end.
+    var end: MediaTime?
+    /// What is taken off the file's time to give the chain's.
+    var shift: MediaTime
 }

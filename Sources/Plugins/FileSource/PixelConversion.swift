@@ -1,12 +1,11 @@
 import CAVFormat
-import CSWScale
 import FrameCore
 
-/// How the pictures of a decoder become frames: as they are, or converted to I420 by libswscale.
+/// What a decoder's pixels become in the chain: themselves where they are one of our formats, else I420.
 struct PixelConversion {
     let source: AVPixelFormat
     let target: PixelFormat
-    /// False: the planes are copied row by row.
+    /// False: the planes go over as they are.
     let isConverted: Bool
 
     private static let same: [(AVPixelFormat, PixelFormat)] = [
@@ -30,8 +29,14 @@ struct PixelConversion {
 
     var name: String { av_get_pix_fmt_name(source).map { String(cString: $0) } ?? "format \(source.rawValue)" }
 
+    /// libav's name of one of our formats.
+    static func libavFormat(_ format: PixelFormat) -> AVPixelFormat { same.first { $0.1 == format }?.0 ?? AV_PIX_FMT_YUV420P }
+
     /// True when the name of the format alone says that samples use the full range.
     var isFullRangeByName: Bool { Self.full.contains { $0.0 == source } }
+
+    /// The same format under the name that says nothing of the range.
+    var plainSource: AVPixelFormat { Self.full.first { $0.0 == source }?.1 ?? source }
 
     var isRGB: Bool { av_pix_fmt_desc_get(source).map { $0.pointee.flags & UInt64(AV_PIX_FMT_FLAG_RGB) != 0 } ?? false }
 
@@ -41,7 +46,7 @@ struct PixelConversion {
         if isFullRangeByName { color.range = .full }
         guard isRGB else { return color }
         if isConverted {
-            // BT.601, video range: what libswscale makes of RGB below.
+            // BT.601, video range: what ``PictureConverter`` makes of RGB.
             color.matrix = 6
             color.range = .video
         } else {
@@ -49,20 +54,5 @@ struct PixelConversion {
             color.range = .full
         }
         return color
-    }
-
-    /// A converter for pictures of this size; nil when libswscale has none.
-    func makeScaler(width: Int, height: Int, color: ColorDescription) -> OpaquePointer? {
-        let plain = Self.full.first { $0.0 == source }?.1 ?? source
-        let flags = SWS_BILINEAR | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INP
-        guard
-            let scaler = sws_getContext(
-                Int32(width), Int32(height), plain, Int32(width), Int32(height), AV_PIX_FMT_YUV420P, flags, nil, nil, nil)
-        else { return nil }
-        // Range and matrix stay what they are; RGB becomes BT.601 in video range.
-        let range: Int32 = color.range == .full ? 1 : 0
-        let coefficients = sws_getCoefficients(isRGB ? SWS_CS_ITU601 : Int32(color.matrix))
-        _ = sws_setColorspaceDetails(scaler, coefficients, isRGB ? 1 : range, coefficients, isRGB ? 0 : range, 0, 1 << 16, 1 << 16)
-        return scaler
     }
 }

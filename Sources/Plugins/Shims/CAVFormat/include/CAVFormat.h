@@ -15,6 +15,7 @@ static const int64_t fh_av_no_pts = AV_NOPTS_VALUE;
 static const int fh_averror_eof = AVERROR_EOF;
 static const int fh_averror_invalid_data = AVERROR_INVALIDDATA;
 static const int fh_averror_again = AVERROR(EAGAIN);
+static const int fh_averror_no_memory = AVERROR(ENOMEM);
 
 // AVERROR is a function-like macro; this is the way back, to an errno, or 0 when it is none.
 static inline int fh_averror_errno(int code) { return code < 0 && code > -4096 ? AVUNERROR(code) : 0; }

@@ -1,0 +1,59 @@
+import CAVFormat
+import FrameCore
+
+/// What libavcodec says of the picture in an `AVFrame`. Valid as long as the frame holds that picture.
+struct DecodedPicture {
+    let frame: UnsafeMutablePointer<AVFrame>
+
+    /// Ticks of the track at which it is to be shown, nil where the file does not say.
+    var tick: Int64? {
+        let tick = frame.pointee.best_effort_timestamp
+        return tick == fh_av_no_pts ? nil : tick
+    }
+
+    /// Ticks for which it is to be shown, 0 when unknown.
+    var durationTicks: Int64 { fh_av_picture_duration(frame) }
+
+    var width: Int { Int(frame.pointee.width) }
+    var height: Int { Int(frame.pointee.height) }
+    var pixelFormat: AVPixelFormat { AVPixelFormat(rawValue: frame.pointee.format) }
+    var isInterlaced: Bool { fh_av_picture_is_interlaced(frame) != 0 }
+    /// Decodable alone.
+    var isKey: Bool { fh_av_picture_is_key(frame) != 0 }
+    /// Parts of it are guessed or missing.
+    var isDamaged: Bool { frame.pointee.flags & AV_FRAME_FLAG_CORRUPT != 0 || frame.pointee.decode_error_flags != 0 }
+
+    var color: ColorDescription {
+        ColorDescription(
+            libav: frame.pointee.color_range, frame.pointee.colorspace, frame.pointee.color_primaries, frame.pointee.color_trc,
+            frame.pointee.chroma_location)
+    }
+
+    /// Copies the planes, row by row, into a frame of the same size and format.
+    func copy(to target: inout Frame) {
+        for index in 0..<target.planeCount {
+            target.withMutablePlane(index) {
+                fh_av_copy_plane(frame, Int32(index), $0.baseAddress, $0.strideBytes, $0.rowBytes, Int32($0.height))
+            }
+        }
+    }
+
+    /// By the bitstream itself; nil where only the container can say it.
+    var orientation: (value: Orientation, isExact: Bool)? {
+        fh_av_picture_matrix(frame).flatMap { Orientation.fromDisplayMatrix(Array(UnsafeBufferPointer(start: $0, count: 9))) }
+            .map { ($0.orientation, $0.isExact) }
+    }
+}
+
+extension ColorDescription {
+    /// libav's numbers are those of ISO/IEC 23091-2, as ours; 0 and what is beyond a byte are not assigned there.
+    init(
+        libav range: AVColorRange, _ matrix: AVColorSpace, _ primaries: AVColorPrimaries, _ transfer: AVColorTransferCharacteristic,
+        _ siting: AVChromaLocation
+    ) {
+        func code(_ value: UInt32) -> UInt8 { value == 0 || value > 255 ? 2 : UInt8(value) }
+        self.init(
+            range: range == AVCOL_RANGE_JPEG ? .full : .video, matrix: code(matrix.rawValue), primaries: code(primaries.rawValue),
+            transfer: code(transfer.rawValue), chromaSiting: UInt8(clamping: siting.rawValue))
+    }
+}

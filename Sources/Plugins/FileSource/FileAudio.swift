@@ -1,0 +1,56 @@
+import CAVFormat
+import FrameCore
+import Synchronization
+
+/// The sound tracks of a file, for a recorder that carries one along untouched. Each reader opens the file for itself.
+final class FileAudio: AudioOrigin {
+    let tracks: [AudioTrackFormat]
+    /// Numbers of these tracks from 0 among all of the file.
+    private let indices: [Int]
+    private let path: String
+    private let range: FileTimeRange
+    private let context: StageContext
+    /// Bit per track that somebody reads.
+    private let carried = Atomic<UInt64>(0)
+
+    /// [control thread]
+    init(_ file: MediaFile, range: FileTimeRange, context: StageContext) {
+        let found = (0..<file.trackCount).filter {
+            file.parameters($0).codec_type == AVMEDIA_TYPE_AUDIO && file.parameters($0).codec_id != AV_CODEC_ID_NONE
+        }
+        indices = Array(found.prefix(64))
+        tracks = indices.map { AudioTrackFormat(file, track: $0) }
+        path = file.path
+        self.range = range
+        self.context = context
+    }
+
+    /// [control thread]
+    func open(track: Int) throws -> any AudioReader {
+        let reader = try FileAudioReader(path: path, track: indices[track], format: tracks[track], range: range, context: context)
+        carried.bitwiseOr(1 << UInt64(track), ordering: .relaxed)
+        return reader
+    }
+
+    /// Whether somebody reads this track of the file.
+    func isCarried(_ track: OtherTrack) -> Bool {
+        indices.firstIndex(of: track.index).map { carried.load(ordering: .relaxed) & (1 << UInt64($0)) != 0 } ?? false
+    }
+}
+
+extension AudioTrackFormat {
+    /// - Parameter track: From 0 among all tracks.
+    fileprivate init(_ file: MediaFile, track: Int) {
+        let parameters = file.parameters(track)
+        let language = av_dict_get(file.stream(track).pointee.metadata, "language", nil, 0).flatMap { $0.pointee.value }
+        self.init(
+            codec: Codec(rawValue: String(cString: avcodec_get_name(parameters.codec_id))), timeBase: file.timeBase(track),
+            sampleRate: Int(parameters.sample_rate), channelCount: Int(parameters.ch_layout.nb_channels),
+            channelMask: parameters.ch_layout.order == AV_CHANNEL_ORDER_NATIVE ? parameters.ch_layout.u.mask : 0,
+            samplesPerPacket: Int(parameters.frame_size), bitRate: Int(parameters.bit_rate), blockAlign: Int(parameters.block_align),
+            bitsPerSample: Int(parameters.bits_per_coded_sample), profile: parameters.profile < 0 ? nil : Int(parameters.profile),
+            initialPadding: Int(parameters.initial_padding), seekPreroll: Int(parameters.seek_preroll),
+            extradata: Array(UnsafeBufferPointer(start: parameters.extradata, count: Int(parameters.extradata_size))),
+            language: language.map { String(cString: $0) } ?? "")
+    }
+}

@@ -1,0 +1,45 @@
+import FrameCore
+
+/// An attempt to begin reading in the middle of a file so that no picture from there on is missed.
+///
+/// Formats go to a keyframe by the time of decoding, by guess, or not at all; and after a keyframe that is no IDR, a decoder may leave out
+/// pictures it had to put into order with older ones. So what comes first is looked at, and when it is not well before what is wanted the
+/// next attempt goes further back, at last to the begin. In ticks of the track.
+struct FileEntry: Equatable {
+    /// Where to go to; nil: to the begin of the file.
+    private(set) var place: Int64?
+
+    /// The first picture that comes is to have this tick or an earlier one; nil: it must be the file's first.
+    private let latest: Int64?
+    private let origin: Int64
+    /// Ticks further back, the next time.
+    private var step: Int64
+
+    /// - Parameters:
+    ///   - tick: The first picture that is wanted has this one or a later one; nil when ticks are unknown.
+    ///   - isFirst: It is the first picture of all: a decoder that begins there has no older ones.
+    ///   - origin: Where the track begins.
+    init(_ tick: Int64?, isFirst: Bool, origin: Int64, timeBase: TimeBase) {
+        let second = max(timeBase.ticks(of: MediaTime(seconds: 1)), 1)
+        latest = tick.map { isFirst ? $0 : $0 - second }
+        self.origin = origin
+        step = second
+        place = latest.map { max($0, min(origin, tick ?? origin)) }
+    }
+
+    /// Whether pictures that are wanted may have been missed when this one comes first.
+    ///
+    /// - Parameter first: Its tick; nil when there is none, or no picture.
+    func isTooLate(_ first: Int64?) -> Bool {
+        guard place != nil, let latest else { return false }
+        return first.map { $0 > latest } ?? true
+    }
+
+    mutating func goBack() {
+        guard let place, let latest, place > origin else { return goToBegin() }
+        self.place = max(latest - step, origin)
+        step = step.multipliedReportingOverflow(by: 4).partialValue
+    }
+
+    mutating func goToBegin() { place = nil }
+}

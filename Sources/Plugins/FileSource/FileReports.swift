@@ -1,0 +1,177 @@
+import FrameCore
+
+/// What a source says of its file, each thing once, or once more when it changes.
+///
+/// One thread at a time, the control thread first.
+final class FileReports {
+    private let context: StageContext
+    private let path: String
+    private let track: VideoTrack
+    private var hasReportedInterlacing = false
+    private var hasReportedDamage = false
+    private var hasReportedGap = false
+    private var shape: PictureShape
+    private var orientation: Orientation
+
+    init(_ context: StageContext, path: String, track: VideoTrack) {
+        self.context = context
+        self.path = path
+        self.track = track
+        orientation = track.format.orientation
+        shape = track.shape
+    }
+
+    // MARK: At the begin
+
+    func notCarried(_ tracks: [OtherTrack]) {
+        for track in tracks {
+            context.post(
+                "track-not-carried", text: "\(track.kind) track \(track.number) (\(track.codec)) is not carried",
+                details: ["kind": .string(track.kind), "track": .number(track.number), "codec": .string(track.codec)])
+        }
+    }
+
+    func conversion() {
+        let conversion = track.conversion
+        if conversion.isConverted {
+            context.post(
+                "pixels-converted", text: "the pictures are \(conversion.name) and are converted to \(conversion.target.rawValue)",
+                details: ["from": .string(conversion.name), "to": .string(conversion.target.rawValue)])
+        }
+        if track.hasOddRotation { oddRotation(shownAs: track.format.orientation) }
+    }
+
+    private func oddRotation(shownAs orientation: Orientation) {
+        context.post(
+            "rotation-not-carried", level: .warning,
+            text: "the file asks to be shown turned by something else than quarters; it is shown \(orientation)")
+    }
+
+    // MARK: While it plays
+
+    /// Says where the pictures change in mid-file.
+    func look(at found: PictureShape) {
+        guard found != shape else { return }
+        defer { shape = found }
+        if found.width != shape.width || found.height != shape.height || found.pixels != shape.pixels { return scaling(found) }
+        if found.aspect != shape.aspect {
+            context.post(
+                "aspect-changed", level: .warning,
+                text: "the pictures' samples change from \(shape.aspect.ratio) to \(found.aspect.ratio); the chain keeps the first",
+                details: ["from": .string(shape.aspect.ratio), "to": .string(found.aspect.ratio)])
+        }
+        if found.color.codes != shape.color.codes {
+            context.post(
+                "color-changed", level: .warning,
+                text: "the pictures' colour changes from \(shape.color.codes) to \(found.color.codes); the chain keeps the first",
+                details: ["from": .string(shape.color.codes), "to": .string(found.color.codes)])
+        }
+    }
+
+    private func scaling(_ found: PictureShape) {
+        let format = track.format
+        let (from, to) = (found.size, "\(format.pixelFormat.rawValue) \(format.width)x\(format.height)")
+        let isBack = found.size == track.shape.size
+        context.post(
+            "pictures-scaled",
+            text: isBack
+                ? "the pictures are \(from) again and no longer scaled" : "the pictures change to \(from) and are scaled to \(to)",
+            details: ["from": .string(from), "to": .string(to)])
+    }
+
+    func orientation(_ found: (value: Orientation, isExact: Bool), isFirst: Bool) {
+        guard found.value != orientation else { return }
+        if !found.isExact { oddRotation(shownAs: found.value) }
+        if !isFirst {
+            context.post(
+                "orientation-changed", text: "the pictures are to be shown \(found.value) from here on, not \(orientation)",
+                details: ["from": .string("\(orientation)"), "to": .string("\(found.value)")])
+        }
+        orientation = found.value
+    }
+
+    func interlacing(isUndone: Bool) {
+        guard !hasReportedInterlacing else { return }
+        hasReportedInterlacing = true
+        context.post(
+            "interlaced", level: isUndone ? .info : .warning,
+            text: isUndone
+                ? "the pictures are interlaced and are made whole"
+                : "the pictures are interlaced and are passed on as they are; \"deinterlace\": true makes them whole")
+    }
+
+    func packetsBeforeKeyframe(_ count: Int) {
+        guard count > 0, !hasReportedGap else { return }
+        hasReportedGap = true
+        context.post(
+            "keyframe-missing", level: .warning,
+            text: "'\(path)' does not begin with a keyframe: \(Self.count(count, "packet")) before the first one cannot be shown",
+            details: ["packets": .number(count)])
+    }
+
+    func damage() {
+        guard !hasReportedDamage else { return }
+        hasReportedDamage = true
+        context.post("file-damaged", level: .warning, text: "'\(path)' is damaged; what can be decoded is played")
+    }
+
+    // MARK: At the end
+
+    func damageAltogether(_ count: Int) {
+        guard count > 0 else { return }
+        context.post(
+            "file-damaged", level: .warning,
+            text: "\(Self.count(count, "packet or picture", "packets or pictures")) of '\(path)' \(count == 1 ? "was" : "were") damaged;"
+                + " the rest was played",
+            details: ["damaged": .number(count)])
+    }
+
+    /// - Parameters:
+    ///   - missing: Pictures that the file's index has besides.
+    ///   - cause: Why reading ended, in libavformat's words; may be empty.
+    func endsEarly(missing: Int, of indexed: Int, cause: String) {
+        let cause = cause.isEmpty ? "" : ": \(cause)"
+        context.post(
+            "file-incomplete", level: .warning,
+            text: missing > 0
+                ? "'\(path)' ends early\(cause); \(missing) of \(Self.count(indexed, "picture")) in its index"
+                    + " \(missing == 1 ? "is" : "are") missing"
+                : "'\(path)' could not be read to its end\(cause)",
+            details: ["missing": .number(missing)])
+    }
+
+    func endsEarly(at end: MediaTime, of length: MediaTime) {
+        context.post(
+            "file-incomplete", level: .warning,
+            text: "'\(path)' ends early: it has pictures up to \(end.seconds) s and is \(length.seconds) s long by its own account",
+            details: ["endSeconds": .number(end.seconds), "lengthSeconds": .number(length.seconds)])
+    }
+
+    /// How many pictures had to be copied, where the decoder writes into the chain's pool.
+    func copies(_ copied: Int, shared: Int) {
+        guard copied + shared > 0 else { return }
+        context.post(
+            "decoded-in-place", level: .debug,
+            text: "\(shared) pictures were decoded into the chain's buffers; \(copied) were copied there",
+            details: ["inPlace": .number(shared), "copied": .number(copied)])
+    }
+
+    private static func count(_ number: Int, _ one: String, _ many: String? = nil) -> String {
+        "\(number) \(number == 1 ? one : many ?? one + "s")"
+    }
+}
+
+extension PictureShape {
+    /// `yuv420p 640x480`.
+    fileprivate var size: String { "\(PixelConversion(pixels).name) \(width)x\(height)" }
+}
+
+extension ColorDescription {
+    /// `video 1-1-1`: range, primaries, transfer, matrix in the numbers of H.273.
+    fileprivate var codes: String { "\(range.rawValue) \(primaries)-\(transfer)-\(matrix)" }
+}
+
+extension Rational {
+    /// `16:11`.
+    fileprivate var ratio: String { isZero ? "unknown" : "\(numerator):\(denominator)" }
+}

@@ -1,0 +1,96 @@
+import CAVFormat
+import FrameCore
+
+/// A track of a file that is not played.
+struct OtherTrack: Equatable {
+    /// `audio`, `subtitle`, `video`, `data`.
+    var kind: String
+    /// Counted from 1 among its kind.
+    var number: Int
+    var codec: String
+    /// Its number from 0 among all kinds.
+    var index: Int
+}
+
+extension MediaFile {
+    /// Video tracks that are no cover pictures.
+    private var videoTracks: [Int] { (0..<trackCount).filter { isVideo($0) } }
+
+    private func isVideo(_ index: Int) -> Bool {
+        parameters(index).codec_type == AVMEDIA_TYPE_VIDEO && stream(index).pointee.disposition & AV_DISPOSITION_ATTACHED_PIC == 0
+    }
+
+    private func codecName(_ index: Int) -> String { String(cString: avcodec_get_name(parameters(index).codec_id)) }
+
+    /// The video track that is named, else the first good one: it can be decoded and has pictures of a known size.
+    ///
+    /// - Parameter number: From 1 among the video tracks.
+    func chooseVideoTrack(number: Int?) throws -> Int {
+        let all = videoTracks
+        guard !all.isEmpty else { throw FileFault.noVideo(path, tracks: otherTracks(than: nil).map { "\($0.kind) (\($0.codec))" }) }
+        if let number {
+            guard number <= all.count else { throw FileFault.noTrack(path, number, of: all.map { describe($0) }) }
+            return try decodable(all[number - 1])
+        }
+        let known = all.filter { avcodec_find_decoder(parameters($0).codec_id) != nil }
+        return try decodable(known.first { parameters($0).width > 0 && parameters($0).format >= 0 } ?? known.first ?? all[0])
+    }
+
+    private func decodable(_ index: Int) throws -> Int {
+        guard avcodec_find_decoder(parameters(index).codec_id) != nil else { throw FileFault.noDecoder(path, codec: codecName(index)) }
+        return index
+    }
+
+    /// `h264 1280x720`.
+    private func describe(_ index: Int) -> String {
+        let parameters = parameters(index)
+        return "\(codecName(index)) \(parameters.width)x\(parameters.height)"
+    }
+
+    /// All tracks but one, except attachments.
+    func otherTracks(than chosen: Int?) -> [OtherTrack] {
+        var counts: [String: Int] = [:]
+        var tracks: [OtherTrack] = []
+        for index in 0..<trackCount {
+            let type = parameters(index).codec_type
+            guard type != AVMEDIA_TYPE_ATTACHMENT else { continue }
+            let isCover = type == AVMEDIA_TYPE_VIDEO && !isVideo(index)
+            let kind = isCover ? "cover picture" : av_get_media_type_string(type).map { String(cString: $0) } ?? "unknown"
+            counts[kind, default: 0] += 1
+            guard index != chosen else { continue }
+            tracks.append(OtherTrack(kind: kind, number: counts[kind]!, codec: codecName(index), index: index))
+        }
+        return tracks
+    }
+
+    func timeBase(_ index: Int) -> TimeBase {
+        let base = stream(index).pointee.time_base
+        return base.num > 0 && base.den > 0 ? TimeBase(base.num, base.den) : TimeBase(1, AV_TIME_BASE)
+    }
+
+    /// Where a track begins, in its ticks.
+    func origin(_ index: Int) -> Int64 {
+        let start = stream(index).pointee.start_time
+        return start == fh_av_no_pts ? 0 : start
+    }
+
+    /// Of the track, or else of the file; nil when unknown.
+    func duration(_ index: Int) -> MediaTime? {
+        let ticks = stream(index).pointee.duration
+        return ticks != fh_av_no_pts && ticks > 0 ? timeBase(index).time(ofTicks: ticks) : duration
+    }
+
+    /// How long the track is by the file's own header; nil where the header does not say it, or says it of several tracks together.
+    func declaredLength(_ index: Int) -> MediaTime? {
+        let isAlone = !otherTracks(than: index).contains { $0.kind == "audio" || $0.kind == "video" }
+        return isDurationDeclared && isAlone ? duration(index) : nil
+    }
+
+    /// Pictures by the file's index; nil where it has none. Other formats count what is no picture as well.
+    func indexedPictures(_ index: Int) -> Int? {
+        let count = stream(index).pointee.nb_frames
+        return isIndexExact && count > 0 ? Int(count) : nil
+    }
+
+    private var isIndexExact: Bool { formatName.hasPrefix("mov") }
+}

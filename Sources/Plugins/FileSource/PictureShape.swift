@@ -1,0 +1,69 @@
+import CAVFormat
+import FrameCore
+
+/// What pictures of a track have in common until the file changes it.
+struct PictureShape: Equatable {
+    var pixels: AVPixelFormat
+    var width: Int
+    var height: Int
+    /// Of the samples; 0 when unknown.
+    var aspect: Rational
+    var color: ColorDescription
+
+    /// By the file's header, or what libavformat has found out instead.
+    init(_ file: MediaFile, track: Int) {
+        let parameters = file.parameters(track)
+        pixels = AVPixelFormat(rawValue: parameters.format)
+        width = Int(parameters.width)
+        height = Int(parameters.height)
+        aspect = file.sampleAspectRatio(track)
+        color = ColorDescription(
+            libav: parameters.color_range, parameters.color_space, parameters.color_primaries, parameters.color_trc,
+            parameters.chroma_location)
+    }
+
+    init(_ picture: DecodedPicture, aspect: Rational) {
+        pixels = picture.pixelFormat
+        width = picture.width
+        height = picture.height
+        self.aspect = aspect
+        color = picture.color
+    }
+
+    /// [control thread] Of the first picture that can be decoded, nil when there is none. The file is at its begin then.
+    static func ofFirstPicture(in file: MediaFile, track: Int) throws -> PictureShape? {
+        var packet = av_packet_alloc()
+        var frame = av_frame_alloc()
+        defer {
+            av_frame_free(&frame)
+            av_packet_free(&packet)
+        }
+        guard let packet, let frame else { throw FrameHostError(.exhausted, what: "no memory for a decoder") }
+        let picture = DecodedPicture(frame: frame)
+        let isThere = try firstPicture(file, track, packet, picture)
+        let shape = isThere ? PictureShape(picture, aspect: file.sampleAspectRatio(track, of: frame)) : nil
+        try file.reopen()
+        return shape
+    }
+
+    private static func firstPicture(
+        _ file: MediaFile, _ track: Int, _ packet: UnsafeMutablePointer<AVPacket>, _ picture: DecodedPicture
+    ) throws -> Bool {
+        let decoder = try PictureDecoder(file, track: track, threads: 1, loans: nil)
+        while true {
+            switch decoder.receive(into: picture.frame) {
+            case .picture: return true
+            case .ended: return false
+            case .damaged: continue
+            case .hungry:
+                let result = file.read(into: packet)
+                guard result >= 0 || result == fh_averror_again else {
+                    _ = decoder.send(nil)
+                    continue
+                }
+                if result >= 0, packet.pointee.stream_index == track { _ = decoder.send(packet) }
+                av_packet_unref(packet)
+            }
+        }
+    }
+}

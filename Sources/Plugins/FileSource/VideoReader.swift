@@ -1,0 +1,143 @@
+import CAVFormat
+import FrameCore
+
+/// Reads the pictures of one video track, from any place of the file: file, decoder and deinterlacer in one.
+///
+/// Used by one thread at a time. `step()` leaves the newest picture in `picture`, where it is valid until the next step.
+final class VideoReader {
+    enum Step { case picture, again, ended }
+
+    let track: Int
+    let picture: DecodedPicture
+    let loans: DecoderLoans?
+
+    /// Packets and pictures that were damaged.
+    private(set) var damaged = 0
+    /// Packets of the track that were read.
+    private(set) var packetsRead = 0
+    /// Packets before the first keyframe, at the begin of the file, that gave no picture.
+    private(set) var packetsBeforeKeyframe = 0
+    /// Why reading ended early, empty when it did not.
+    private(set) var readFault = ""
+    private(set) var hasSeenInterlacing = false
+
+    private let file: MediaFile
+    private let decoder: PictureDecoder
+    private let deinterlacer: Deinterlacer?
+    private var packet: UnsafeMutablePointer<AVPacket>?
+    private var hasKeyPacket = false
+    private var hasDecoded = false
+    private var hasEnded = false
+    private var entry: FileEntry?
+    /// The file was entered in the middle in vain: it is read from its begin at once the next time.
+    private var isOnlyEnteredAtBegin = false
+
+    /// [control thread] Opens the decoder.
+    init(_ file: MediaFile, track: Int, threads: Int, loans: DecoderLoans?, deinterlacer: Deinterlacer?) throws {
+        self.file = file
+        self.track = track
+        self.loans = loans
+        self.deinterlacer = deinterlacer
+        decoder = try PictureDecoder(file, track: track, threads: threads, loans: loans)
+        guard let frame = av_frame_alloc(), let packet = av_packet_alloc() else {
+            throw FrameHostError(.exhausted, what: "no memory for a decoder")
+        }
+        picture = DecodedPicture(frame: frame)
+        self.packet = packet
+        file.giveOnly(track: track)
+    }
+
+    deinit {
+        var frame: UnsafeMutablePointer<AVFrame>? = picture.frame
+        av_frame_free(&frame)
+        av_packet_free(&packet)
+    }
+
+    /// The picture's sample aspect ratio, where need be by the container; 0 when unknown.
+    var sampleAspectRatio: Rational { file.sampleAspectRatio(track, of: picture.frame) }
+
+    // MARK: Pictures
+
+    /// [stage thread] Takes the next picture, or brings it one step nearer. Damage is counted and passed over.
+    func step() throws -> Step {
+        if let deinterlacer, try deinterlacer.receive(into: picture.frame) { return .picture }
+        if hasEnded { return .ended }
+        switch decoder.receive(into: picture.frame) {
+        case .picture: return try take()
+        case .hungry: feed()
+        case .damaged: countDamage()
+        case .ended:
+            if entry?.isTooLate(nil) == true {
+                try goBack()
+            } else {
+                hasEnded = true
+                deinterlacer?.end()
+            }
+        }
+        return .again
+    }
+
+    private func take() throws -> Step {
+        if picture.isDamaged { countDamage() }
+        if entry?.isTooLate(picture.tick) == true {
+            try goBack()
+            return .again
+        }
+        entry = nil
+        // Some formats can begin to show at a picture that is no keyframe.
+        if !hasDecoded, !picture.isKey { packetsBeforeKeyframe = 0 }
+        hasDecoded = true
+        if picture.isInterlaced { hasSeenInterlacing = true }
+        guard let deinterlacer else { return .picture }
+        try deinterlacer.send(picture)
+        return .again
+    }
+
+    private func feed() {
+        let result = file.read(into: packet)
+        if result == fh_averror_again { return }
+        guard result >= 0 else {
+            if result != fh_averror_eof { readFault = LibavText.of(result) }
+            _ = decoder.send(nil)
+            return
+        }
+        defer { av_packet_unref(packet) }
+        guard packet!.pointee.stream_index == track else { return }
+        packetsRead += 1
+        if packet!.pointee.flags & AV_PKT_FLAG_KEY != 0 { hasKeyPacket = true }
+        if !hasKeyPacket, !hasDecoded, entry == nil { packetsBeforeKeyframe += 1 }
+        if !decoder.send(packet) { countDamage() }
+    }
+
+    /// What cannot be decoded because the file was entered in the middle is not damaged.
+    private func countDamage() { if entry == nil { damaged += 1 } }
+
+    // MARK: Moving
+
+    /// [stage thread, or before it runs the control thread] The pictures from `tick` on are given next, perhaps with some before them; nil:
+    /// from the begin.
+    ///
+    /// - Parameter isFirst: `tick` is that of the first picture of all.
+    func enter(at tick: Int64?, isFirst: Bool) throws {
+        entry = FileEntry(tick, isFirst: isFirst, origin: file.origin(track), timeBase: file.timeBase(track))
+        try go()
+    }
+
+    private func goBack() throws {
+        entry?.goBack()
+        if entry?.place == nil { isOnlyEnteredAtBegin = true }
+        try go()
+    }
+
+    private func go() throws {
+        if isOnlyEnteredAtBegin { entry?.goToBegin() }
+        let hasArrived = entry?.place.map { file.seek(to: $0, track: track) } ?? false
+        if !hasArrived {
+            entry?.goToBegin()
+            try file.reopen()
+        }
+        decoder.flush()
+        deinterlacer?.reset()
+        hasEnded = false
+    }
+}

@@ -1,0 +1,59 @@
+import CAVFormat
+import FrameCore
+
+/// What is known of the track to be played before its first picture is decoded.
+struct VideoTrack {
+    /// Its number from 0 among all tracks.
+    let index: Int
+    /// Of the frames to come.
+    let format: VideoFormat
+    /// Of the file's pictures.
+    let shape: PictureShape
+    let conversion: PixelConversion
+    /// True where the file's matrix turns by something else than quarters.
+    let hasOddRotation: Bool
+    /// Where it begins, in ticks.
+    let origin: Int64
+
+    /// [control thread]
+    ///
+    /// - Parameter number: From 1 among the video tracks; nil: the first good one.
+    init(_ file: MediaFile, number: Int?) throws {
+        let index = try file.chooseVideoTrack(number: number)
+        self.index = index
+        let known = PictureShape(file, track: index)
+        let mayDiffer = file.isHeaderless || (known.color.matrix == 2 && Self.isColorLeftOut(file.parameters(index).codec_id))
+        shape = try (mayDiffer ? PictureShape.ofFirstPicture(in: file, track: index) : nil) ?? known
+        conversion = PixelConversion(shape.pixels)
+        guard shape.width > 0, shape.height > 0, shape.pixels != AV_PIX_FMT_NONE else { throw FileFault.noPicture(file.path) }
+        guard !conversion.isConverted || PictureConverter.canConvert(conversion.source) else {
+            throw FileFault.unconvertible(conversion.name, width: shape.width, height: shape.height)
+        }
+        let (orientation, isExact) = Self.orientation(file.stream(index))
+        format = VideoFormat(
+            conversion.target, width: shape.width, height: shape.height, frameRate: Self.constantRate(file.stream(index)),
+            timeBase: file.timeBase(index), color: conversion.color(shape.color), sampleAspectRatio: shape.aspect, orientation: orientation)
+        hasOddRotation = !isExact
+        origin = file.origin(index)
+    }
+
+    /// Whether libavformat may not have decoded what the pictures themselves say of their colour: it does to learn the pixel format, which for
+    /// these codecs it always has to.
+    private static func isColorLeftOut(_ codec: AVCodecID) -> Bool {
+        ![AV_CODEC_ID_H264, AV_CODEC_ID_HEVC, AV_CODEC_ID_VP9, AV_CODEC_ID_AV1, AV_CODEC_ID_PRORES].contains(codec)
+    }
+
+    /// The frame rate where it is constant: then libavformat's lowest rate in which all time stamps fit agrees with the average, apart from
+    /// the rounding of time stamps and of the file's length.
+    private static func constantRate(_ stream: UnsafeMutablePointer<AVStream>) -> Rational {
+        let (average, base) = (stream.pointee.avg_frame_rate, stream.pointee.r_frame_rate)
+        guard average.num > 0, average.den > 0, base.num > 0, base.den > 0 else { return Rational(0) }
+        let difference = (av_q2d(average) / av_q2d(base) - 1).magnitude
+        return difference < 0.005 ? Rational(base.num, base.den) : Rational(0)
+    }
+
+    private static func orientation(_ stream: UnsafeMutablePointer<AVStream>) -> (Orientation, isExact: Bool) {
+        guard let matrix = fh_av_stream_matrix(stream) else { return (.up, true) }
+        return Orientation.fromDisplayMatrix(Array(UnsafeBufferPointer(start: matrix, count: 9))) ?? (.up, false)
+    }
+}

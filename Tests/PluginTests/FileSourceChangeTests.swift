@@ -1,0 +1,110 @@
+import FrameCore
+import Foundation
+import Testing
+
+@testable import FileSource
+
+/// Files whose pictures change in the middle, and files with several tracks.
+@Suite struct FileSourceChangeTests {
+    /// Two clips one after the other in one MPEG-TS, 5 s from begin to begin.
+    ///
+    /// - Parameter second: The pictures, and what ffmpeg is told besides.
+    static func joined(_ first: String, _ second: [String], in folder: ScratchFolder) throws -> String {
+        let program = try #require(Tool.ffmpeg, "ffmpeg is not installed: make test-packages")
+        for (name, source, begin) in [("1.ts", [first], "0"), ("2.ts", second, "5")] {
+            try Tool.run(
+                program,
+                ["-nostdin", "-v", "error", "-y", "-f", "lavfi", "-i", source[0], "-pix_fmt", "yuv420p", "-c:v", "libx264", "-preset"]
+                    + ["ultrafast", "-g", "10", "-output_ts_offset", begin] + source.dropFirst() + [folder.file(name)])
+        }
+        let bytes = try ["1.ts", "2.ts"].reduce(into: Data()) { try $0.append(Data(contentsOf: URL(fileURLWithPath: folder.file($1)))) }
+        try bytes.write(to: URL(fileURLWithPath: folder.file("joined.ts")))
+        return folder.file("joined.ts")
+    }
+
+    @Test(.needsFFmpeg) func scalesPicturesOfAnotherSizeAndSaysSo() throws {
+        let folder = try ScratchFolder()
+        let path = try Self.joined(
+            ClipMaker.moving("160x120", count: 10), [ClipMaker.moving("320x240", count: 10), "-pix_fmt", "yuv444p"], in: folder)
+        let read = try ClipMaker.play(path)
+        #expect(read.pictures.count == 20)
+        #expect(read.format.width == 160 && read.format.height == 120)
+        let scaled = read.events.filter { $0.name == "pictures-scaled" }
+        #expect(scaled.map(\.text) == ["the pictures change to yuv444p 320x240 and are scaled to i420 160x120"])
+    }
+
+    /// A wide white picture in a chain that began with a higher one: black above and below, white between.
+    @Test(.needsFFmpeg) func keepsTheShapeOfAPictureWithAnotherOne() throws {
+        let folder = try ScratchFolder()
+        let white = "color=white:size=320x120:rate=25,trim=end_frame=5,format=yuv420p"
+        let path = try Self.joined(ClipMaker.moving("160x120", count: 5) + ",format=yuv420p", [white], in: folder)
+        let source = try StageDriver(FileSource.self, options: #"{ "path": "\#(path)" }"#)
+        var column: [UInt8] = []
+        while try source.produce() == .more {
+            guard let frame = source.takeFrame(), frame.sequenceNumber == 8 else { continue }
+            column = frame.withPlane(0) { plane in (0..<plane.height).map { plane.row($0)[80] } }
+        }
+        // 320x120 in a width of 160 is 60 rows high, 30 from the top.
+        #expect(column[..<29].allSatisfy { abs(Int($0) - 16) < 3 }, "\(column)")
+        #expect(column[32..<88].allSatisfy { abs(Int($0) - 235) < 3 }, "\(column)")
+        #expect(column[91...].allSatisfy { abs(Int($0) - 16) < 3 }, "\(column)")
+    }
+
+    @Test(.needsFFmpeg) func saysThatSamplesChangeTheirShape() throws {
+        let folder = try ScratchFolder()
+        let path = try Self.joined(
+            ClipMaker.moving("160x120", count: 5) + ",setsar=1", [ClipMaker.moving("160x120", count: 5) + ",setsar=4/3"], in: folder)
+        let read = try ClipMaker.play(path)
+        #expect(read.pictures.count == 10)
+        #expect(
+            read.events.filter { $0.name == "aspect-changed" }.map(\.text) == [
+                "the pictures' samples change from 1:1 to 4:3; the chain keeps the first"
+            ])
+    }
+
+    @Test(.needsFFmpeg) func playsTheTrackThatIsNamed() throws {
+        let folder = try ScratchFolder()
+        try ClipMaker.ffmpeg(
+            "-f", "lavfi", "-i", ClipMaker.moving("160x120", count: 5), "-f", "lavfi", "-i", ClipMaker.moving("64x48", count: 8), "-map",
+            "0", "-map", "1", "-c:v", "libx264", folder.file("two.mkv"))
+        #expect(try ClipMaker.play(folder.file("two.mkv")).pictures.count == 5)
+        let second = try ClipMaker.play(folder.file("two.mkv"), options: #", "track": 2"#)
+        #expect(second.pictures.count == 8)
+        #expect(second.format.width == 64)
+        #expect(second.events.first?.text == "video track 1 (h264) is not carried")
+        let error = #expect(throws: FrameHostError.self) { try ClipMaker.play(folder.file("two.mkv"), options: #", "track": 3"#) }
+        #expect(error?.code == .invalidConfiguration)
+        #expect(
+            error?.description == "'track' is 3, and the video tracks of '\(folder.file("two.mkv"))' are 1 (h264 160x120), 2 (h264 64x48)."
+                + " Use one of these, or leave the key out for the first good one.")
+    }
+
+    @Test func refusesListsOfOtherFiles() throws {
+        let clip = try FileSourceTests.clip(3, "clip.ts.mp4")
+        let playlist = "#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\n\(clip.path)\n"
+        let list = clip.folder.file("live.m3u8")
+        try Data(playlist.utf8).write(to: URL(fileURLWithPath: list))
+        let error = #expect(throws: FrameHostError.self) { try ClipMaker.play(list) }
+        #expect(
+            error?.description == "'\(list)' has no pictures of its own: it is a list of other files (hls). Name one of the files in it.")
+    }
+}
+
+@Suite struct PictureFitTests {
+    static let format = VideoFormat(.i420, width: 640, height: 480)
+
+    @Test(arguments: [
+        // The same shape, larger, smaller, nearly the same.
+        (320, 240, Rational(0), PictureFit(x: 0, y: 0, width: 640, height: 480)),
+        (1280, 960, Rational(1), PictureFit(x: 0, y: 0, width: 640, height: 480)),
+        (648, 480, Rational(0), PictureFit(x: 0, y: 0, width: 640, height: 480)),
+        // Wider: bars above and below. Higher: at the sides.
+        (1280, 720, Rational(1), PictureFit(x: 0, y: 60, width: 640, height: 360)),
+        (480, 640, Rational(0), PictureFit(x: 140, y: 0, width: 360, height: 480)),
+        // Samples that are not square.
+        (720, 576, Rational(64, 45), PictureFit(x: 0, y: 60, width: 640, height: 360)),
+        (10_000, 2, Rational(0), PictureFit(x: 0, y: 238, width: 640, height: 2)),
+    ]) func putsThePictureInTheMiddle(width: Int, height: Int, aspect: Rational, expected: PictureFit) {
+        #expect(PictureFit(width: width, height: height, aspect: aspect, in: Self.format) == expected)
+    }
+}
