@@ -1,0 +1,55 @@
+import Foundation
+
+extension Tool {
+    static let ffmpeg = Tool(name: "ffmpeg")
+}
+
+/// Makes clips with ffmpeg, plays them through the file chain, and looks at what comes out.
+struct ClipWorkshop {
+    let workspace: Workspace
+    /// What a file must not take longer than.
+    static let limit = 10.0
+
+    init() throws { workspace = try Workspace() }
+
+    /// Moving pictures, for ffmpeg's `-i`.
+    static func moving(_ size: String = "320x240", rate: Int = 25, count: Int = 25) -> String {
+        "testsrc2=size=\(size):rate=\(rate),trim=end_frame=\(count)"
+    }
+
+    /// Runs ffmpeg in the workspace; the last argument is the file's name, whose path is returned.
+    @discardableResult
+    func ffmpeg(_ arguments: [String]) throws -> String {
+        let path = workspace.path(arguments.last!)
+        let outcome = try Tool.ffmpeg.run(["-nostdin", "-v", "error", "-y"] + arguments.dropLast() + ["file:" + path])
+        guard outcome.status == 0 else { throw TestFault("ffmpeg cannot make \(arguments.last!): \(outcome.error)") }
+        return path
+    }
+
+    /// Encodes moving pictures with H.264, unless the options say otherwise.
+    @discardableResult
+    func make(_ name: String, _ source: String = moving(), _ options: String...) throws -> String {
+        try ffmpeg(
+            ["-f", "lavfi", "-i", source, "-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p"]
+                + options.flatMap { $0.split(separator: " ").map(String.init) } + [name])
+    }
+
+    /// A file made of another one's bytes.
+    func change(_ name: String, to other: String, _ body: (inout Data) throws -> Void) throws -> String {
+        var bytes = try workspace.data(name)
+        try body(&bytes)
+        return try workspace.write(other, bytes)
+    }
+
+    /// file-source → x264-encoder → recorder. Never longer than ``limit``.
+    func play(_ path: String, source options: [String: Any] = [:]) throws -> (outcome: Outcome, result: String) {
+        let result = workspace.path("out.mp4")
+        let stages: [[String: Any]] = [
+            ["id": "clip", "use": "file-source", "path": path].merging(options) { $1 },
+            ["id": "h264", "use": "x264-encoder", "preset": "ultrafast"],
+            ["id": "file", "use": "recorder", "path": result, "overwrite": true],
+        ]
+        let chain = try workspace.write("chain.json", JSONSerialization.data(withJSONObject: ["stages": stages]))
+        return (try Program.framehost.run([chain, "--quiet"], timeout: Self.limit), result)
+    }
+}
