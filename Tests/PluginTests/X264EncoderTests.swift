@@ -211,11 +211,15 @@ import Testing
             let frame = try driver.makeFrame { frame in
                 frame.withMutablePlane(0) { plane in
                     for y in 0..<plane.height {
-                        for x in 0..<plane.rowBytes { plane.row(y)[x] = number < 40 ? UInt8(x * 200 / 320) : UInt8((y * 37 + x * 91) % 256) }
+                        for x in 0..<plane.rowBytes {
+                            plane.row(y)[x] = number < 40 ? UInt8(x * 200 / 320) : UInt8((y * 37 + x * 91) % 256)
+                        }
                     }
                 }
                 for index in 1...2 {
-                    frame.withMutablePlane(index) { plane in for y in 0..<plane.height { plane.row(y).update(repeating: number < 40 ? 90 : 160) } }
+                    frame.withMutablePlane(index) { plane in
+                        for y in 0..<plane.height { plane.row(y).update(repeating: number < 40 ? 90 : 160) }
+                    }
                 }
             }
             try driver.send(frame)

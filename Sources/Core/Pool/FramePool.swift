@@ -43,9 +43,11 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
     /// - Parameters:
     ///   - padding: Room that a library needs around the pixels.
     ///   - leasesPerBuffer: How many holders one buffer can have at once, from the plan.
+    ///   - furtherLeases: Leases beside those of single buffers: repeats of one that lie in queues.
     /// - Throws: ``FrameHostError`` `.exhausted`.
     init(
-        name: String, format: VideoFormat, padding: BufferPadding = BufferPadding(), bufferCount: Int, leasesPerBuffer: Int = 4, metadata: MetadataLayout = .none,
+        name: String, format: VideoFormat, padding: BufferPadding = BufferPadding(), bufferCount: Int, leasesPerBuffer: Int = 4,
+        furtherLeases: Int = 0, metadata: MetadataLayout = .none,
         memory: any FrameMemory = AnonymousMemory(), stop: StopSignal, clock: ChainClock
     ) throws {
         self.name = name
@@ -63,7 +65,7 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
         for index in 0..<bufferCount { (buffers + index).initialize(to: BufferRecord()) }
         freeBuffers = (0..<Int32(bufferCount)).reversed()
         super.init()
-        leases.reserve(bufferCount * max(leasesPerBuffer, 1), owner: self)
+        leases.reserve(bufferCount * max(leasesPerBuffer, 1) + furtherLeases, owner: self)
         stop.register(condition)
     }
 

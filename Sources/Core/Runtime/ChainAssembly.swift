@@ -38,11 +38,13 @@ struct ChainAssembly {
                 runner.copyPool = nil
                 continue
             }
-            // One lease per holder of a buffer: each branch, each frame a stage keeps.
+            // One lease per holder of a buffer: each branch, each frame a stage keeps. Repeats of one buffer can fill the queues besides.
             let leases = 1 + pool.members.count + pool.members.reduce(0) { $0 + plan.stages[$1].demand.hold }
+            let queued = plan.links.reduce(0) { $0 + (pool.members.contains($1.to) ? $1.settings.capacity : 0) }
             let made = try FramePool(
                 name: pool.isCopyPool ? "\(runner.id) copies" : runner.id, format: plan.poolFormats[index],
-                padding: pool.isCopyPool ? BufferPadding() : runner.demand.padding, bufferCount: pool.size, leasesPerBuffer: min(leases, 64), metadata: layout, stop: stop, clock: clock)
+                padding: pool.isCopyPool ? BufferPadding() : runner.demand.padding, bufferCount: pool.size,
+                leasesPerBuffer: min(leases, 64), furtherLeases: queued, metadata: layout, stop: stop, clock: clock)
             pools.append(made)
             if pool.isCopyPool {
                 runner.copyPool = made
@@ -54,7 +56,9 @@ struct ChainAssembly {
             }
         }
         // Every pool whose buffers a writer may be handed wakes that writer when a buffer is down to one holder.
-        for copyPool in runners.compactMap(\.copyPool) { for pool in pools where pool !== copyPool { pool.addUniquenessListener(copyPool) } }
+        for copyPool in runners.compactMap(\.copyPool) {
+            for pool in pools where pool !== copyPool { pool.addUniquenessListener(copyPool) }
+        }
         for slab in plan.slabs {
             let runner = runners[slab.stage]
             let made = try Slab(
