@@ -140,6 +140,7 @@ enum ClipMaker {
         try encoder.stop()
         try recorder.drain()
         try recorder.stop()
+        recorder.finishJobs()
     }
 
     /// Pictures at a constant rate, in whole ticks.

@@ -2,15 +2,15 @@ import CAVFormat
 import FrameCore
 import Glibc
 
-/// One file being written by libavformat; the only place that calls it.
+/// One file being written by libavformat.
 ///
 /// MP4 and MOV are written in fragments of at most a second, each complete by itself: whatever ends the program, what was written up to
-/// the last fragment plays. The first fragment is awaited before the header is written (`delay_moov`), so that the header's edit list can
-/// say how far B-frames and a first PTS other than 0 shift the track: time stamps come back as they were given.
+/// the last fragment plays. The first fragment is awaited before the header is written (`delay_moov`), so that the header's edit lists can
+/// say how far B-frames and a first PTS other than 0 shift a track: time stamps come back as they were given.
 ///
 /// Used by one thread at a time. Payloads are handed over without a copy; libavformat has used them when `write` returns.
 final class MuxerHandle {
-    let path: String
+    let file: OutputFile
     /// Access units handed over.
     private(set) var frames = 0
     /// Of these, those in the file for good.
@@ -20,204 +20,200 @@ final class MuxerHandle {
     private(set) var span = MediaTime.zero
     private(set) var savedSpan = MediaTime.zero
 
-    private var context: UnsafeMutablePointer<AVFormatContext>?
-    private var packet: UnsafeMutablePointer<AVPacket>?
-    private let stream: UnsafeMutablePointer<AVStream>
-    private var timeBase = TimeBase.nanoseconds
-    private var first: MediaTime?
-    private var lastDTS = Int64.min
-    /// Duration for a frame that has none: that of the one before.
-    private var lastDuration: Int64 = 0
+    /// Of the file once it is not in fragments any more.
+    private(set) var index: IndexSize
 
-    /// [stage thread] Creates the file and begins it.
+    private let container: Container
+    private var context: UnsafeMutablePointer<AVFormatContext>?
+    private var io: UnsafeMutablePointer<AVIOContext>?
+    private var packet: UnsafeMutablePointer<AVPacket>?
+    /// The pictures first, then the sounds.
+    private var tracks: [MuxerTrack]
+    private var first: MediaTime?
+    private var firstDTS = MediaTime.zero
+
+    /// [stage thread] Begins the file: nothing is in it yet when this returns.
     ///
-    /// - Throws: ``FrameHostError`` naming the path. No file is left then that was not there before.
-    init(path: String, container: Container, format: EncodedFormat, orientation: Orientation, overwrite: Bool) throws {
+    /// - Parameters:
+    ///   - file: Just made. It is removed when this throws.
+    ///   - origin: The time on the chain's line that is 0 in the file.
+    ///   - creationTime: Nanoseconds since 1970, for the container's metadata; nil where the time means nothing.
+    /// - Throws: ``FrameHostError`` naming the path.
+    init(file: OutputFile, container: Container, tracks descriptions: TrackDescriptions, origin: MediaTime, creationTime: Int64?) throws {
         av_log_set_level(AV_LOG_QUIET)
-        self.path = path
-        guard avformat_alloc_output_context2(&context, nil, container.rawValue, nil) >= 0, let context,
-            let stream = avformat_new_stream(context, nil), let packet = av_packet_alloc()
+        self.file = file
+        self.container = container
+        index = IndexSize(trackCount: 1 + descriptions.audio.count, extradataBytes: descriptions.extradataBytes)
+        guard avformat_alloc_output_context2(&context, nil, container.rawValue, nil) >= 0, let context, let packet = av_packet_alloc()
         else {
             avformat_free_context(context)
             throw FrameHostError(.callFailed, what: "this libavformat cannot write \(container.rawValue)")
         }
-        self.stream = stream
         self.packet = packet
-        let ticks = container.ticksPerSecond(for: format.video.timeBase)
+        tracks = []
         // Time stamps stay as they are; the muxer would move them so that none is negative.
         context.pointee.avoid_negative_ts = AVFMT_AVOID_NEG_TS_DISABLED
         // What a fragment has is with the kernel as soon as it is complete.
-        context.pointee.flags |= AVFMT_FLAG_FLUSH_PACKETS
-        try Self.describe(stream, format, orientation, carriesOrientation: container.carriesOrientation)
-        stream.pointee.time_base = AVRational(num: 1, den: ticks)
-        try Self.create(path, overwrite: overwrite)
-        try open(container, ticks)
+        context.pointee.flags |= AVFMT_FLAG_FLUSH_PACKETS | AVFMT_FLAG_CUSTOM_IO
+        if let creationTime { av_dict_set(&context.pointee.metadata, "creation_time", WallTime.text(creationTime), 0) }
+        io = file.makeIO()
+        context.pointee.pb = io
+        let streams = try descriptions.addStreams(to: context, container)
+        try begin(context, descriptions)
+        let video = TimeBase(streams[0].pointee.time_base)
+        // Moved by a whole number of the pictures' ticks, so that they stay exact.
+        let moved = video.time(ofTicks: video.ticks(of: origin))
+        tracks = streams.enumerated().map { index, stream in
+            MuxerTrack(
+                stream: Int32(index), timeBase: TimeBase(stream.pointee.time_base), origin: moved,
+                source: index == 0 ? nil : descriptions.audio[index - 1])
+        }
     }
 
     deinit { close() }
 
-    /// True until `finish`, `abandon`, or an error.
-    var isOpen: Bool { context?.pointee.pb != nil }
+    /// How each track ends, the pictures' first.
+    var ends: [TrackEnd] { tracks.map(\.end) }
+
+    /// True until `finish` or an error.
+    var isOpen: Bool { context != nil }
+
+    private func begin(_ context: UnsafeMutablePointer<AVFormatContext>, _ descriptions: TrackDescriptions) throws {
+        var settings: OpaquePointer?
+        defer { av_dict_free(&settings) }
+        if container == .mkv {
+            // A cluster ends with the first picture after this, in the order of showing: within a second in the order of decoding.
+            av_dict_set(&settings, "cluster_time_limit", "800", 0)
+        } else {
+            let ticks = Int64(container.ticksPerSecond(for: descriptions.video.video.timeBase))
+            av_dict_set(&settings, "movflags", "frag_keyframe+delay_moov+default_base_moof", 0)
+            av_dict_set(&settings, "frag_duration", "1000000", 0)
+            av_dict_set_int(&settings, "video_track_timescale", ticks, 0)
+            av_dict_set_int(&settings, "movie_timescale", MovieTicks.common([ticks] + descriptions.audio.map { Int64($0.sampleRate) }), 0)
+        }
+        let begun = io == nil ? -ENOMEM : avformat_write_header(context, &settings)
+        guard begun >= 0 else { throw abandon(because: begun) }
+    }
+
+    // MARK: Writing
 
     /// Writes one access unit with start codes.
     ///
     /// - Throws: ``FrameHostError`` naming the path; the file is closed then, cut to what plays.
-    func write(_ unit: borrowing AccessUnit) throws {
+    func write(_ unit: RecordedUnit, _ bytes: UnsafeRawBufferPointer) throws {
         guard let context, let packet else { return }
-        setTimes(unit, packet)
+        if first == nil { firstDTS = unit.dts }
+        tracks[0].setTimes(packet, pts: unit.pts, dts: unit.dts, duration: unit.duration)
         packet.pointee.flags = unit.isKeyframe ? AV_PKT_FLAG_KEY : 0
-        let result = unit.withBytes { bytes in
-            // Without a buffer to count references of, libavformat may not keep the bytes, and with one stream it does not need to.
-            packet.pointee.data = UnsafeMutablePointer(mutating: bytes.baseAddress?.assumingMemoryBound(to: UInt8.self))
-            packet.pointee.size = Int32(bytes.count)
-            defer {
-                packet.pointee.data = nil
-                packet.pointee.size = 0
-            }
-            return av_write_frame(context, packet)
+        try hand(packet, bytes, to: context)
+        // A sound that has given nothing yet holds the header back; after a second it has to come without.
+        if container != .mkv, tracks.count > 1, file.size == 0, unit.dts - firstDTS >= MediaTime(nanoseconds: 1_000_000_000) {
+            try flushFragment(context)
         }
-        guard result >= 0 else { throw abandon(because: result) }
-        noteSaved(context)
+        try noteSaved()
         frames += 1
         first = first ?? unit.pts
         span = max(span, unit.pts + unit.duration - first!)
     }
 
-    /// Writes what is still to be written and closes the file.
-    func finish() throws {
-        guard let context, isOpen else { return }
-        let result = av_write_trailer(context)
-        guard result >= 0 else { throw abandon(because: result) }
-        avio_flush(context.pointee.pb)
-        savedBytes = avio_size(context.pointee.pb)
-        savedFrames = frames
-        savedSpan = span
-        let closed = avio_closep(&context.pointee.pb)
-        guard closed >= 0 else { throw abandon(because: closed) }
-        close()
+    /// Writes one packet of the sound at `index` of the descriptions.
+    func write(_ sound: AudioPacket, track index: Int) throws {
+        guard let context, let packet else { return }
+        if container != .mkv, file.size > 0, !tracks[index + 1].hasBegun {
+            // The header is written and says nothing of this track's begin: its first fragment says where it belongs.
+            av_opt_set(context.pointee.priv_data, "movflags", "+frag_discont", 0)
+        }
+        tracks[index + 1].setTimes(packet, sound)
+        packet.pointee.flags = AV_PKT_FLAG_KEY
+        try sound.bytes.withUnsafeBytes { try hand(packet, $0, to: context) }
+        try noteSaved()
     }
 
-    // MARK: Time
+    private func hand(
+        _ packet: UnsafeMutablePointer<AVPacket>, _ bytes: UnsafeRawBufferPointer, to context: UnsafeMutablePointer<AVFormatContext>
+    ) throws {
+        index.add(
+            track: Int(packet.pointee.stream_index), pts: packet.pointee.pts, dts: packet.pointee.dts, bytes: bytes.count,
+            isKey: packet.pointee.flags & AV_PKT_FLAG_KEY != 0)
+        // Without a buffer to count references of, libavformat copies what it wants to keep.
+        packet.pointee.data = UnsafeMutablePointer(mutating: bytes.baseAddress?.assumingMemoryBound(to: UInt8.self))
+        packet.pointee.size = Int32(bytes.count)
+        let result = av_write_frame(context, packet)
+        packet.pointee.data = nil
+        packet.pointee.size = 0
+        guard result >= 0 else { throw abandon(because: result) }
+    }
 
-    private func setTimes(_ unit: borrowing AccessUnit, _ packet: UnsafeMutablePointer<AVPacket>) {
-        var dts = timeBase.ticks(of: unit.dts)
-        // Two decode times can fall on one of a coarser container's ticks; there they follow each other by one.
-        if dts <= lastDTS { dts = lastDTS + 1 }
-        if lastDTS != .min { lastDuration = dts - lastDTS }
-        lastDTS = dts
-        packet.pointee.dts = dts
-        packet.pointee.pts = max(timeBase.ticks(of: unit.pts), dts)
-        packet.pointee.duration = unit.duration > .zero ? timeBase.ticks(of: unit.duration) : lastDuration
+    private func flushFragment(_ context: UnsafeMutablePointer<AVFormatContext>) throws {
+        // The first time writes the header alone.
+        for _ in 0..<2 {
+            let result = av_write_frame(context, nil)
+            guard result >= 0 else { throw abandon(because: result) }
+        }
     }
 
     /// The file grows when a fragment is complete; what was handed over before this frame is in it then.
-    private func noteSaved(_ context: UnsafeMutablePointer<AVFormatContext>) {
-        // avio_tell is an inline function of this.
-        let position = avio_seek(context.pointee.pb, 0, SEEK_CUR)
-        guard position > savedBytes else { return }
-        savedBytes = position
+    private func noteSaved() throws {
+        guard file.size > savedBytes else { return }
+        savedBytes = file.size
         savedFrames = frames
         savedSpan = span
+        guard file.isStillThere else { throw abandon(because: -ENOENT) }
     }
 
-    // MARK: Begin and end
-
-    /// What the container says of the track: codec, parameter sets, size, colour, sample aspect ratio, orientation.
-    private static func describe(
-        _ stream: UnsafeMutablePointer<AVStream>, _ format: EncodedFormat, _ orientation: Orientation, carriesOrientation: Bool
-    ) throws {
-        let parameters = stream.pointee.codecpar!
-        let video = format.video
-        parameters.pointee.codec_type = AVMEDIA_TYPE_VIDEO
-        parameters.pointee.codec_id = AV_CODEC_ID_H264
-        parameters.pointee.width = Int32(video.width)
-        parameters.pointee.height = Int32(video.height)
-        parameters.pointee.format = AV_PIX_FMT_YUV420P.rawValue
-        parameters.pointee.video_delay = Int32(format.reorderDepth)
-        parameters.pointee.color_range = video.color.range == .full ? AVCOL_RANGE_JPEG : AVCOL_RANGE_MPEG
-        parameters.pointee.color_space = AVColorSpace(rawValue: UInt32(video.color.matrix))
-        parameters.pointee.color_primaries = AVColorPrimaries(rawValue: UInt32(video.color.primaries))
-        parameters.pointee.color_trc = AVColorTransferCharacteristic(rawValue: UInt32(video.color.transfer))
-        parameters.pointee.chroma_location = AVChromaLocation(rawValue: UInt32(video.color.chromaSiting))
-        if !video.sampleAspectRatio.isZero {
-            let aspect = AVRational(num: video.sampleAspectRatio.numerator, den: video.sampleAspectRatio.denominator)
-            parameters.pointee.sample_aspect_ratio = aspect
-            stream.pointee.sample_aspect_ratio = aspect
-        }
-        if !video.frameRate.isZero {
-            stream.pointee.avg_frame_rate = AVRational(num: video.frameRate.numerator, den: video.frameRate.denominator)
-        }
-        // Given with start codes; the muxer makes the container's own form of it, and of each access unit (ISO/IEC 14496-15).
-        let sets = format.parameterSets
-        parameters.pointee.extradata = av_mallocz(sets.count + Int(AV_INPUT_BUFFER_PADDING_SIZE))?.assumingMemoryBound(to: UInt8.self)
-        guard let extradata = parameters.pointee.extradata else { throw FrameHostError(.exhausted, what: "no memory for a muxer") }
-        extradata.update(from: sets, count: sets.count)
-        parameters.pointee.extradata_size = Int32(sets.count)
-        guard orientation != .up, carriesOrientation else { return }
-        let aspect = video.sampleAspectRatio.isZero ? 1 : video.sampleAspectRatio.value
-        let matrix = orientation.displayMatrix(width: Int((Double(video.width) * aspect).rounded()), height: video.height)
-        guard let data = av_stream_new_side_data(stream, AV_PKT_DATA_DISPLAYMATRIX, 4 * matrix.count) else {
-            throw FrameHostError(.exhausted, what: "no memory for a muxer")
-        }
-        matrix.withUnsafeBytes { UnsafeMutableRawPointer(data).copyMemory(from: $0.baseAddress!, byteCount: $0.count) }
+    /// Waits until all fragments are on the disk.
+    func sync() throws {
+        do { try file.sync() } catch { throw abandon(because: -error.code) }
     }
 
-    /// Makes the empty file. A file that is replaced is unlinked, not emptied: whoever reads it (this chain's source, perhaps) keeps it.
-    private static func create(_ path: String, overwrite: Bool) throws {
-        var status = stat()
-        if overwrite, lstat(path, &status) == 0 {
-            // A device or pipe is written to as it is; a link's file is emptied.
-            guard status.st_mode & S_IFMT == S_IFREG else { return }
-            guard unlink(path) == 0 else { throw RecordingFault.unwritable(path, errno) }
-        }
-        let file = Glibc.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
-        guard file >= 0 else { throw errno == EEXIST ? RecordingFault.exists(path) : RecordingFault.unwritable(path, errno) }
-        Glibc.close(file)
-    }
+    // MARK: End
 
-    private func open(_ container: Container, _ ticks: Int32) throws {
-        let result = avio_open(&context!.pointee.pb, "file:" + path, AVIO_FLAG_WRITE)
+    /// Writes what is still to be written and closes the file.
+    ///
+    /// - Parameter syncs: Waits until it is on the disk.
+    func finish(syncs: Bool) throws {
+        guard let context else { return }
+        let result = av_write_trailer(context)
         guard result >= 0 else { throw abandon(because: result) }
-        var settings: OpaquePointer?
-        defer { av_dict_free(&settings) }
-        if container == .mkv {
-            av_dict_set(&settings, "cluster_time_limit", "1000", 0)
-        } else {
-            av_dict_set(&settings, "movflags", "frag_keyframe+delay_moov+default_base_moof", 0)
-            av_dict_set(&settings, "frag_duration", "1000000", 0)
-            av_dict_set_int(&settings, "video_track_timescale", Int64(ticks), 0)
-            // Edit lists count in the movie's ticks; with the track's they are exact.
-            av_dict_set_int(&settings, "movie_timescale", Int64(ticks), 0)
-        }
-        let begun = avformat_write_header(context, &settings)
-        guard begun >= 0 else { throw abandon(because: begun) }
-        timeBase = TimeBase(stream.pointee.time_base.num, stream.pointee.time_base.den)
+        avio_flush(io)
+        guard file.failure == 0 else { throw abandon(because: -file.failure) }
+        guard file.isStillThere else { throw abandon(because: -ENOENT) }
+        if syncs { try sync() }
+        do { try file.finish() } catch { throw abandon(because: -error.code) }
+        savedBytes = file.size
+        savedFrames = frames
+        savedSpan = span
+        close()
     }
 
     /// Closes the file without finishing it: cut to the last fragment, or removed when there is none.
     private func abandon(because code: Int32) -> FrameHostError {
-        if isOpen { avio_closep(&context!.pointee.pb) }
         close()
-        var status = stat()
-        if lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG {
-            if savedFrames == 0 { unlink(path) } else { truncate(path, Int(savedBytes)) }
-        }
+        let isGone = !file.isStillThere
+        file.cut(to: savedFrames == 0 ? 0 : savedBytes)
+        if isGone { return RecordingFault.removed(file.path) }
+        let number = file.failure != 0 ? file.failure : fh_averror_errno(code)
+        let saved = (savedFrames, savedSpan.seconds)
         return RecordingFault.writing(
-            path, reason: Self.text(code), isFull: fh_averror_errno(code) == ENOSPC || fh_averror_errno(code) == EDQUOT,
-            saved: (savedFrames, savedSpan.seconds))
+            file.path, reason: number != 0 ? String(cString: strerror(number)) : Self.text(code),
+            isFull: number == ENOSPC || number == EDQUOT || number == EFBIG, saved: saved)
     }
 
     private func close() {
-        if isOpen { avio_closep(&context!.pointee.pb) }
         av_packet_free(&packet)
         avformat_free_context(context)
         context = nil
+        OutputFile.freeIO(&io)
     }
 
-    private static func text(_ code: Int32) -> String {
+    static func text(_ code: Int32) -> String {
         withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
             av_strerror(code, buffer.baseAddress!, buffer.count)
             return String(cString: buffer.baseAddress!)
         }
     }
+}
+
+extension TimeBase {
+    init(_ rational: AVRational) { self.init(rational.num, rational.den) }
 }

@@ -1,114 +1,260 @@
 import FrameCore
 
-/// Writes access units to an MP4, MOV or MKV file.
+/// Writes access units to MP4, MOV or MKV files.
 ///
-/// The file is made when the first keyframe arrives, and plays whatever ends the run. Time stamps come back from it as they were given, to
+/// A file is made when its first keyframe arrives, and plays whatever ends the run. Time stamps come back from it as they were given, to
 /// the container's tick.
 final class Recorder: Sink {
     static let info = StageInfo(
-        id: "recorder", summary: "Writes encoded video to an MP4, MOV or MKV file.", input: .encoded(.h264), service: .unbounded)
+        id: "recorder", summary: "Writes encoded video to MP4, MOV or MKV files.", input: .encoded(.h264), service: .unbounded,
+        commands: [
+            CommandInfo(
+                "start", "Begins a recording: with the past that is kept, else at the next keyframe, which the encoder is asked for."),
+            CommandInfo("stop", "Ends the recording; its file is complete then."),
+        ])
 
     var options: RecorderOptions
     private let context: StageContext
-    private let path: String
     private let container: Container
+    private let files: RecordingFiles
+    private let retention: RetentionPolicy
     private var format: EncodedFormat?
-    private var muxer: MuxerHandle?
-    private var orientation = Orientation.up
-    private var hasReportedOrientation = false
+    private var sound: SoundFeed?
+    private var ring: PreEventRing?
+    private var state: RecordingState
+    private var recording: Recording?
+    /// The file being written.
+    private var current: OutputFile?
+    /// The recording was asked for by a command; else it is the run's own from its begin.
+    private var isCommanded: Bool
     private var hasBegun = false
+    private var hasReportedRing = false
+    private var lastRetention: Int64
+    /// What went wrong in a command; thrown at the next item, since it is this stage's fault and not the sender's.
+    private var deferred: (any Error)?
 
     /// [control thread] Opens nothing.
-    init(options: RecorderOptions, context: StageContext) {
+    init(options: RecorderOptions, context: StageContext) throws {
         self.options = options
         self.context = context
-        path = context.resolve(options.path)
         container = Container(path: options.path) ?? .mp4
+        files = try RecordingFiles(
+            path: options.path, folder: context.folder, overwrite: options.overwrite, makesMoreFiles: options.makesMoreFiles)
+        retention = RetentionPolicy(seconds: options.keepSeconds, megabytes: options.keepMegabytes)
+        state = RecordingState(startsAtOnce: options.record == .atStart)
+        isCommanded = options.record == .onCommand
+        lastRetention = context.clock.now()
     }
 
-    /// [control thread] Looks at the place of the file and creates nothing.
+    /// [control thread] Looks at the place of the files and creates nothing.
     func negotiate(_ input: MediaFormat) throws {
         guard let format = input.encoded, format.framing == .annexB, !format.parameterSets.isEmpty else {
             throw FrameHostError(.broken, what: "the recorder takes H.264 with start codes and parameter sets, and was offered \(input)")
         }
-        if let fault = RecordingFault.ofPath(path, overwrite: options.overwrite) { throw fault }
+        if let fault = files.fault { throw fault }
         guard container.carriesOrientation || format.video.orientation == .up else {
             throw FrameHostError(
                 .invalidConfiguration, what: "a Matroska file cannot say that its pictures are to be shown \(format.video.orientation)",
                 remedy: "Record to .mp4 or .mov, or put a 'crop-orient' before the encoder, which turns the pictures.")
         }
+        if options.audio == .copy { try checkSound() }
         self.format = format
     }
 
-    /// [stage thread] Writes one access unit.
+    private func checkSound() throws {
+        for track in context.audio?.tracks ?? [] where !TrackDescriptions.canHold(track.codec, in: container) {
+            throw FrameHostError(
+                .invalidConfiguration, what: "\(container.name) cannot hold sound of the codec '\(track.codec)'",
+                remedy: container == .mkv ? "Leave the sound out with \"audio\": \"none\"." : "Record to .mkv, or set \"audio\": \"none\".")
+        }
+    }
+
+    /// [control thread] Takes the ring's memory, opens the sound, clears what a killed run left.
+    func start() throws {
+        PatternFolder.removeLeftOvers(of: files.pattern, single: files.single)
+        if options.preEventSeconds > 0, let format { ring = makeRing(format) }
+        guard options.audio == .copy else { return }
+        guard let origin = context.audio, !origin.tracks.isEmpty else {
+            return context.post("sound-missing", level: .warning, text: "there is no sound to copy: what is recorded is silent")
+        }
+        sound = try SoundFeed(origin) { [context] in context.post("sound-ended", level: .warning, text: $0) }
+    }
+
+    private func makeRing(_ format: EncodedFormat) -> PreEventRing {
+        // A group of pictures more than asked for is kept at times; encoders overshoot.
+        let seconds = options.preEventSeconds + 4
+        let fromRate = format.bitrateKbps.map { Double($0) * 1000 / 8 * seconds * 1.5 }
+        let bytes = options.preEventMegabytes.map { $0 * 1_000_000 } ?? fromRate ?? 64_000_000
+        let rate = format.video.frameRate.isZero ? 120 : max(30, format.video.frameRate.value)
+        return PreEventRing(
+            seconds: options.preEventSeconds, byteCapacity: max(10_000, Int(bytes)), unitCapacity: 1024 + Int(rate * seconds * 2))
+    }
+
+    // MARK: Access units
+
+    /// [stage thread] Writes one access unit, or keeps it for later.
     func consume(_ input: consuming Sample) throws -> SinkVerdict {
+        if let error = deferred {
+            deferred = nil
+            throw error
+        }
         switch consume input {
-        case .accessUnit(let unit): return try record(unit)
+        case .accessUnit(let unit): return try take(unit)
         case .frame: throw FrameHostError(.broken, what: "the recorder was handed a raw frame")
         }
     }
 
+    private func take(_ unit: consuming AccessUnit) throws -> SinkVerdict {
+        let about = RecordedUnit(unit)
+        let step = state.take(pts: about.pts, isKeyframe: about.isKeyframe, past: ring?.end)
+        var verdict = SinkVerdict.delivered
+        do {
+            switch step {
+            case .idle: verdict = .idle
+            // What comes before the first keyframe cannot be decoded.
+            case .awaitKeyframe: verdict = isCommanded ? .idle : .dropped(.untilKeyframe)
+            case .begin:
+                try begin()
+                try unit.withBytes { try recording!.append(about, $0) }
+            case .record: try unit.withBytes { try recording!.append(about, $0) }
+            case .finish:
+                try finishRecording()
+                verdict = .idle
+            }
+        } catch { throw failed(error) }
+        if let ring { keep(about, unit, ring) }
+        if retention.isOn { removeNowAndThen() }
+        return verdict
+    }
+
+    private func keep(_ about: RecordedUnit, _ unit: borrowing AccessUnit, _ ring: PreEventRing) {
+        unit.withBytes { ring.add(about, $0) }
+        guard ring.hasBeenTooSmall, !hasReportedRing else { return }
+        hasReportedRing = true
+        context.post(
+            "pre-event-too-small", level: .warning,
+            text: "\(RecordingFault.shortSeconds(options.preEventSeconds)) s of the past do not fit into the memory for it:"
+                + " a recording begins less far back. Raise 'preEventMegabytes', or lower the bitrate or the time between keyframes.")
+    }
+
+    // MARK: Begin and end
+
+    /// Begins a recording with what the ring has.
+    private func begin() throws {
+        guard let format else { throw FrameHostError(.broken, what: "the recorder was handed an access unit before its format") }
+        let setup = RecordingSetup(
+            format: format, container: container,
+            policy: SegmentPolicy(seconds: options.segmentSeconds, megabytes: options.segmentMegabytes), finalize: options.finalize,
+            isLive: context.isLiveChain)
+        let recording = Recording(
+            setup, files: files, sound: sound, context: context, keepsTimes: !isCommanded && !context.isLiveChain
+        ) { [unowned self] in fileChanged($0) }
+        self.recording = recording
+        hasBegun = true
+        try ring?.forEach { try recording.append($0, $1) }
+    }
+
+    private func finishRecording() throws {
+        try recording?.finish()
+        recording = nil
+    }
+
     /// [stage thread] Finishes the file.
-    func drain() throws { try finish() }
+    func drain() throws { try end() }
 
     /// [stage thread] Finishes the file with what it has, also when the run was stopped or has failed elsewhere.
     func stop() throws {
-        try finish()
-        guard !hasBegun, format != nil else { return }
+        try end()
+        ring = nil
+        guard !hasBegun, format != nil, options.record == .atStart else { return }
         hasBegun = true
-        context.log("nothing came to be recorded; '\(path)' was not written", level: .warning)
+        context.log("nothing came to be recorded; '\(files.nextName(at: 0))' was not written", level: .warning)
     }
 
-    private func record(_ unit: consuming AccessUnit) throws -> SinkVerdict {
-        if muxer == nil {
-            // What comes before the first keyframe cannot be decoded.
-            guard unit.isKeyframe else { return .dropped(.untilKeyframe) }
-            try begin(unit)
-        }
-        if unit.orientation != orientation { reportOrientation(unit) }
-        do { try muxer!.write(unit) } catch { throw failed(error) }
-        return .delivered
-    }
-
-    private func begin(_ unit: borrowing AccessUnit) throws {
-        guard let format else { throw FrameHostError(.broken, what: "the recorder was handed an access unit before its format") }
-        orientation = container.carriesOrientation ? unit.orientation : .up
-        hasBegun = true
+    private func end() throws {
+        defer { deferred = nil }
+        if let deferred { throw deferred }
+        let phase = state.end()
         do {
-            muxer = try MuxerHandle(
-                path: path, container: container, format: format, orientation: orientation, overwrite: options.overwrite)
+            // Asked for, and nothing came after: the past is all there is.
+            if phase == .starting, ring?.isEmpty == false { try begin() }
+            guard recording != nil else { return }
+            if phase != .stopping { postWillStop() }
+            try finishRecording()
         } catch { throw failed(error) }
-        context.post("recording-did-start", text: "recording to '\(path)'", details: ["path": .string(path)])
-    }
-
-    private func finish() throws {
-        guard let muxer else { return }
-        do { try muxer.finish() } catch { throw failed(error) }
-        self.muxer = nil
-        let seconds = RecordingFault.shortSeconds(muxer.span.seconds)
-        context.post(
-            "recording-did-stop", text: "'\(path)' has \(RecordingFault.count(muxer.frames)) (\(seconds) s, \(muxer.savedBytes) bytes)",
-            details: [
-                "path": .string(path), "frames": .number(muxer.frames), "bytes": .number(muxer.savedBytes),
-                "seconds": .number(muxer.span.seconds),
-            ])
     }
 
     private func failed(_ error: any Error) -> any Error {
-        let saved = muxer?.savedFrames ?? 0
-        muxer = nil
+        let saved = recording?.saved ?? Recording.Total()
+        let path = recording?.path ?? ""
+        recording = nil
+        current = nil
+        state.end()
         context.post(
             "recording-did-fail", level: .error, text: "\(FrameHostError.wrap(error))",
-            details: ["path": .string(path), "savedFrames": .number(saved)])
+            details: [
+                "path": .string(path), "savedFrames": .number(saved.frames), "savedBytes": .number(saved.bytes),
+                "savedFiles": .number(saved.files),
+            ])
         return error
     }
 
-    private func reportOrientation(_ unit: borrowing AccessUnit) {
-        guard !hasReportedOrientation else { return }
-        hasReportedOrientation = true
-        context.post(
-            "orientation-not-carried", level: .warning,
-            text: "from frame \(unit.sequenceNumber) on the pictures are to be shown \(unit.orientation);"
-                + " '\(path)' keeps saying \(orientation)")
+    // MARK: Commands
+
+    /// [stage thread] `start` and `stop`.
+    func command(_ name: String, arguments: JSONNode) throws {
+        do {
+            if name == "start" { try beginOnCommand() } else { try endOnCommand() }
+        } catch let refusal as RecordingRefusal { throw refusal.fault }
+    }
+
+    private func beginOnCommand() throws {
+        if state.phase == .idle, let fault = files.fault { throw fault }
+        try state.start()
+        isCommanded = true
+        // Without a past the next picture is as early as it gets, if it is a keyframe.
+        if ring?.isEmpty != false { context.keyframeRequest?.raise() }
+    }
+
+    private func endOnCommand() throws {
+        switch try state.stop(reorders: (format?.reorderDepth ?? 0) > 0) {
+        case .nothing: break
+        case .wait: postWillStop()
+        case .finish:
+            postWillStop()
+            do { try finishRecording() } catch {
+                deferred = failed(error)
+                throw error
+            }
+        }
+    }
+
+    private func postWillStop() {
+        let path = recording?.path ?? ""
+        context.post("recording-will-stop", text: "finishing '\(path)'", details: ["path": .string(path)])
+    }
+
+    // MARK: Old files
+
+    private func fileChanged(_ file: OutputFile?) {
+        current = file
+        if retention.isOn { removeOldFiles() }
+    }
+
+    private func removeNowAndThen() {
+        guard context.clock.now() - lastRetention >= 10_000_000_000 else { return }
+        removeOldFiles()
+    }
+
+    private func removeOldFiles() {
+        lastRetention = context.clock.now()
+        let all = PatternFolder.files(of: files.pattern).filter { $0.path != current?.path }
+        for file in retention.excess(all, writing: current?.size ?? 0, now: context.clock.unixTime(at: lastRetention)) {
+            guard PatternFolder.removeFile(file, of: files.pattern) else { continue }
+            context.post(
+                "recording-removed",
+                text: "'\(file.path)' was removed: it was the oldest, and 'keepSeconds' or 'keepMegabytes' was reached",
+                details: ["path": .string(file.path), "bytes": .number(file.bytes)])
+        }
     }
 }

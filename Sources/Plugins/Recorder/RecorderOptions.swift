@@ -2,11 +2,44 @@ import FrameCore
 
 /// Options of ``Recorder``.
 struct RecorderOptions: StageOptions {
-    @Option(help: "The file to write, absolute or from the chain file's folder; its ending (.mp4, .mov, .mkv) chooses the container.")
+    @Option(
+        help: "The file to write, absolute or from the chain file's folder; its ending (.mp4, .mov, .mkv) chooses the container."
+            + " May have times as of strftime (%Y-%m-%d) and one number ({n}, {nnnn}).")
     var path = ""
 
     @Option(help: "Replace a file that exists already.")
     var overwrite = false
+
+    @Option(help: "Record from the first picture on, or when the command 'start' comes.")
+    var record = RecordWhen.atStart
+
+    @Option(help: "Go on in a new file after so long, at a keyframe.", range: 0.01...2_592_000, unit: "s")
+    var segmentSeconds: Double? = nil
+
+    @Option(help: "Go on in a new file before this one gets larger, at a keyframe.", range: 0.001...10_000_000, unit: "MB")
+    var segmentMegabytes: Double? = nil
+
+    @Option(help: "Remove files of this path's pattern that are older.", range: 0.1...3_153_600_000, unit: "s")
+    var keepSeconds: Double? = nil
+
+    @Option(
+        help: "Remove the oldest files of this path's pattern while all of them together are larger.", range: 0.001...1_000_000_000,
+        unit: "MB")
+    var keepMegabytes: Double? = nil
+
+    @Option(help: "Keep so much of the past in memory, and begin with it when 'start' comes.", range: 0...3600, unit: "s")
+    var preEventSeconds = 0.0
+
+    @Option(
+        help: "Memory for the past; without it 1.5 times what the bitrate asks for, or 64 without a bitrate.", range: 0.01...65_536,
+        unit: "MB")
+    var preEventMegabytes: Double? = nil
+
+    @Option(help: "Sound that comes with the pictures: leave it out, or copy its packets untouched.")
+    var audio = SoundHandling.none
+
+    @Option(help: "Rewrite a complete MP4 or MOV file with its index in front: auto does so below 2 GB and with room for a copy.")
+    var finalize = FinalizeWhen.auto
 
     func validate() throws(OptionFault) {
         if path.isEmpty { throw OptionFault("'path' is missing", remedy: "Name the file to write: \"path\": \"out.mp4\".") }
@@ -14,26 +47,23 @@ struct RecorderOptions: StageOptions {
         if Container(path: path) == nil {
             throw OptionFault("'\(path)' does not end in a container's name", remedy: "End it in \".mp4\", \".mov\" or \".mkv\".")
         }
-    }
-}
-
-/// What a recording is wrapped in, named as libavformat names its writers.
-enum Container: String, CaseIterable {
-    case mp4, mov
-    case mkv = "matroska"
-
-    /// By the ending of a file's name, whatever its case.
-    init?(path: String) {
-        let endings: [(String, Container)] = [(".mp4", .mp4), (".m4v", .mp4), (".mov", .mov), (".mkv", .mkv)]
-        let name = path.lowercased()
-        guard let found = endings.first(where: { name.hasSuffix($0.0) }) else { return nil }
-        self = found.1
+        let pattern = try FileNamePattern(path)
+        if keepSeconds != nil || keepMegabytes != nil, !makesMoreFiles, pattern.isFixed {
+            throw OptionFault(
+                "'\(keepSeconds != nil ? "keepSeconds" : "keepMegabytes")' removes older files of a pattern, and '\(path)' is one file",
+                remedy: "Put a time or a number into 'path', such as %Y-%m-%d or {nnnn}.")
+        }
     }
 
-    /// Whether a player turns the picture as the file says; libavformat writes no rotation to Matroska.
-    var carriesOrientation: Bool { self != .mkv }
-
-    /// Ticks per second of the track for time stamps in `timeBase`: the same, so that they come back exactly, but no finer than a
-    /// microsecond, in which MP4 counts a gap of up to 71 minutes. Matroska has milliseconds.
-    func ticksPerSecond(for timeBase: TimeBase) -> Int32 { self == .mkv ? 1000 : min(timeBase.denominator, 1_000_000) }
+    /// Whether more than one file is to be expected, so that a path without time and number gets a number.
+    var makesMoreFiles: Bool { record == .onCommand || segmentSeconds != nil || segmentMegabytes != nil }
 }
+
+/// When a recorder begins by itself.
+enum RecordWhen: String, OptionChoice { case atStart, onCommand }
+
+/// What becomes of sound.
+enum SoundHandling: String, OptionChoice { case none, copy }
+
+/// Which files are rewritten with the index in front.
+enum FinalizeWhen: String, OptionChoice { case auto, never, always }

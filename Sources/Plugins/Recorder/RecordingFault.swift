@@ -3,7 +3,7 @@ import Glibc
 
 /// Why a recording cannot be written, as sentences.
 enum RecordingFault {
-    /// What is wrong with the place of a file to come; nil when it can be written. Creates nothing.
+    /// What is wrong with the place of one file to come; nil when it can be written. Creates nothing.
     static func ofPath(_ path: String, overwrite: Bool) -> FrameHostError? {
         var status = stat()
         if stat(path, &status) == 0 {
@@ -13,10 +13,13 @@ enum RecordingFault {
             if !overwrite { return exists(path) }
             return access(path, W_OK) == 0 ? nil : unwritable(path, errno)
         }
-        let folder = folder(of: path)
-        guard stat(folder, &status) == 0 else {
-            return FrameHostError(.unavailable, what: "the folder '\(folder)' does not exist", remedy: "Make it, or correct 'path'.")
-        }
+        return ofFolder(folder(of: path))
+    }
+
+    /// What is wrong with a folder in which files are to be made; nil when they can.
+    static func ofFolder(_ folder: String) -> FrameHostError? {
+        var status = stat()
+        guard stat(folder, &status) == 0 else { return missing(folder) }
         guard status.st_mode & S_IFMT == S_IFDIR else {
             return FrameHostError(.invalidConfiguration, what: "'\(folder)' is a file, not a folder", remedy: "Correct 'path'.")
         }
@@ -28,15 +31,24 @@ enum RecordingFault {
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
+    static func missing(_ folder: String) -> FrameHostError {
+        FrameHostError(.unavailable, what: "the folder '\(folder)' does not exist", remedy: "Make it, or correct 'path'.")
+    }
+
     static func exists(_ path: String) -> FrameHostError {
         FrameHostError(
             .invalidConfiguration, what: "'\(path)' exists already", remedy: "Name another file, or set \"overwrite\": true to replace it.")
     }
 
     static func unwritable(_ path: String, _ code: Int32) -> FrameHostError {
-        FrameHostError(
-            .unavailable, what: "'\(path)' cannot be written: \(String(cString: strerror(code)))",
-            remedy: "Name a place where this user may write.")
+        let remedy =
+            switch code {
+            case EMFILE, ENFILE: "Raise the limit of open files (ulimit -n)."
+            case ENOSPC, EDQUOT: "Make room, or record to another disk."
+            case ENOENT: "Make the folder again, or correct 'path'."
+            default: "Name a place where this user may write."
+            }
+        return FrameHostError(.unavailable, what: "'\(path)' cannot be written: \(String(cString: strerror(code)))", remedy: remedy)
     }
 
     /// - Parameter saved: Frames and seconds in the file that play.
@@ -47,6 +59,13 @@ enum RecordingFault {
         return FrameHostError(
             .unavailable, what: "writing '\(path)' failed: \(reason)",
             remedy: (isFull ? "Make room, or record to another disk. " : "") + rest)
+    }
+
+    /// Somebody has deleted the file.
+    static func removed(_ path: String) -> FrameHostError {
+        FrameHostError(
+            .unavailable, what: "'\(path)' was removed while it was being written; nothing of it is left",
+            remedy: "Record to a folder that nobody clears, or use 'keepSeconds' and 'keepMegabytes' to clear it.")
     }
 
     /// `1 frame`, `87 frames`.

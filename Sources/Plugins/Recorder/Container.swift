@@ -1,0 +1,31 @@
+import FrameCore
+
+/// What a recording is wrapped in, named as libavformat names its writers.
+enum Container: String, CaseIterable {
+    case mp4, mov
+    case mkv = "matroska"
+
+    /// By the ending of a file's name, whatever its case.
+    init?(path: String) {
+        let endings: [(String, Container)] = [(".mp4", .mp4), (".m4v", .mp4), (".mov", .mov), (".mkv", .mkv)]
+        let name = path.lowercased()
+        guard let found = endings.first(where: { name.hasSuffix($0.0) }) else { return nil }
+        self = found.1
+    }
+
+    /// For people.
+    var name: String {
+        switch self {
+        case .mp4: "an MP4 file"
+        case .mov: "a MOV file"
+        case .mkv: "a Matroska file"
+        }
+    }
+
+    /// Whether a player turns the picture as the file says; libavformat writes no rotation to Matroska.
+    var carriesOrientation: Bool { self != .mkv }
+
+    /// Ticks per second of the track for time stamps in `timeBase`: the same, so that they come back exactly, but no finer than a
+    /// microsecond, in which MP4 counts a gap of up to 71 minutes. Matroska has milliseconds.
+    func ticksPerSecond(for timeBase: TimeBase) -> Int32 { self == .mkv ? 1000 : min(timeBase.denominator, 1_000_000) }
+}

@@ -1,0 +1,124 @@
+import FrameCore
+import Glibc
+
+/// The option `path` of a recorder that makes more than one file: fixed text, times as strftime(3) writes them, a number.
+///
+/// `%Y-%m-%d/cam_%H-%M-%S.mp4`, `clip-{nnnn}.mp4`: `{n}` is a number of the file, with as many digits as there are n, or more. Braces
+/// are no
+/// part of strftime, and `{n}` no part of the chain file's `${NAME}`. A further number `~2`, `~3` … goes before the ending where a name is
+/// taken.
+struct FileNamePattern: Equatable {
+    enum Piece: Equatable {
+        case text([UInt8])
+        /// A conversion of strftime, or `f` for microseconds.
+        case time(UInt8)
+        case number(digits: Int)
+    }
+
+    /// The folders before the first one that has a pattern; never with a slash at its end but for the root. "." when there are none.
+    let folder: String
+    /// Folders from the first one with a pattern on, and the file's name without ending.
+    let components: [[Piece]]
+    /// `.mp4`, as the user wrote it.
+    let ending: String
+
+    var hasNumber: Bool { components.last!.contains { if case .number = $0 { true } else { false } } }
+    /// One path whatever the time and number.
+    var isFixed: Bool { !components.contains { $0.contains { if case .text = $0 { false } else { true } } } }
+
+    private init(folder: String, components: [[Piece]], ending: String) {
+        self.folder = folder
+        self.components = components
+        self.ending = ending
+    }
+
+    /// - Throws: ``OptionFault`` for a conversion that is none, a number outside the name, a name without ending.
+    init(_ path: String) throws(OptionFault) {
+        let bytes = Array(path.utf8)
+        var parts: [[Piece]] = []
+        for part in bytes.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
+            parts.append(try Self.pieces(Array(part)))
+        }
+        let dot = bytes.lastIndex(of: UInt8(ascii: ".")) ?? bytes.endIndex
+        ending = String(decoding: bytes[dot...], as: UTF8.self)
+        // The ending is plain text, so it is the end of the last piece.
+        if case .text(let text)? = parts.last?.last, text.count >= ending.utf8.count {
+            let rest = Array(text.dropLast(ending.utf8.count))
+            parts[parts.count - 1].removeLast()
+            if !rest.isEmpty { parts[parts.count - 1].append(.text(rest)) }
+        }
+        if parts.last!.isEmpty { throw OptionFault("'\(path)' has no name before its ending", remedy: "Name the file.") }
+        let isPlain = { (part: [Piece]) in !part.contains { if case .text = $0 { false } else { true } } }
+        let numbers = parts.map { $0.filter { if case .number = $0 { true } else { false } }.count }
+        guard numbers.dropLast().allSatisfy({ $0 == 0 }), numbers.last! <= 1 else {
+            throw OptionFault(
+                "'\(path)' has more numbers than one, or one in a folder's name", remedy: "Write {n} once, in the file's name.")
+        }
+        let first = parts.firstIndex { !isPlain($0) } ?? parts.count - 1
+        let joined = parts[..<first].map { part in
+            part.map { if case .text(let bytes) = $0 { String(decoding: bytes, as: UTF8.self) } else { "" } }.joined()
+        }.joined(separator: "/")
+        folder = first == 0 ? "." : joined.isEmpty ? "/" : joined
+        components = Array(parts[first...])
+    }
+
+    /// The same meant from `base`, where it is relative; nothing in `base` is a pattern.
+    func placed(in base: String) -> FileNamePattern {
+        guard !folder.hasPrefix("/"), !base.isEmpty, base != "." else { return self }
+        return FileNamePattern(folder: folder == "." ? base : "\(base)/\(folder)", components: components, ending: ending)
+    }
+
+    /// The same with `-{nnnn}` before the ending.
+    func numbered() -> FileNamePattern {
+        var more = components
+        more[more.count - 1] += [.text(Array("-".utf8)), .number(digits: 4)]
+        return FileNamePattern(folder: folder, components: more, ending: ending)
+    }
+
+    private static let letters: Set<UInt8> = Set("YmdHMSyjIUWVGgabABhpZuw".utf8)
+
+    private static func pieces(_ part: [UInt8]) throws(OptionFault) -> [Piece] {
+        var found: [Piece] = []
+        func add(text: some Sequence<UInt8>) {
+            if case .text(let before)? = found.last {
+                found[found.count - 1] = .text(before + text)
+            } else {
+                found.append(.text(Array(text)))
+            }
+        }
+        func add(times: String, between: String) {
+            for (index, letter) in times.utf8.enumerated() {
+                if index > 0 { add(text: between.utf8) }
+                found.append(.time(letter))
+            }
+        }
+        var index = 0
+        while index < part.count {
+            if part[index] == UInt8(ascii: "%") {
+                let letter = index + 1 < part.count ? part[index + 1] : 0
+                switch letter {
+                case UInt8(ascii: "%"): add(text: [letter])
+                case UInt8(ascii: "F"): add(times: "Ymd", between: "-")
+                case UInt8(ascii: "T"): add(times: "HMS", between: ":")
+                case UInt8(ascii: "R"): add(times: "HM", between: ":")
+                case UInt8(ascii: "s"), UInt8(ascii: "f"), UInt8(ascii: "z"): found.append(.time(letter))
+                case _ where letters.contains(letter): found.append(.time(letter))
+                default:
+                    throw OptionFault(
+                        "'\(String(decoding: part[index..<min(index + 2, part.count)], as: UTF8.self))' is no time pattern",
+                        remedy: "Use %Y %m %d %H %M %S, %F %T %s %f (microseconds) and the like, %% for a percent sign.")
+                }
+                index += 2
+            } else if part[index] == UInt8(ascii: "{"), let end = part[index...].firstIndex(of: UInt8(ascii: "}")), end > index + 1,
+                part[(index + 1)..<end].allSatisfy({ $0 == UInt8(ascii: "n") })
+            {
+                found.append(.number(digits: min(end - index - 1, 18)))
+                index = end + 1
+            } else {
+                add(text: [part[index]])
+                index += 1
+            }
+        }
+        return found
+    }
+}

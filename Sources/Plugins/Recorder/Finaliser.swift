@@ -1,0 +1,145 @@
+import CAVFormat
+import FrameCore
+import Glibc
+
+/// Rewrites a complete fragmented file with its index in front, as a job in the background.
+///
+/// The copy is made beside the original, compared with it packet by packet, brought to the disk and renamed over it: at every moment
+/// there is a whole file under the name, and a copy that was left unfinished is removed by the next recorder of the pattern.
+struct Finaliser: Sendable {
+    /// Under `auto` a file from this size on stays as it is.
+    static let autoLimit: Int64 = 2_000_000_000
+    /// Room on the disk that the copy leaves, for the recording that goes on.
+    static let reserve: Int64 = 256_000_000
+
+    let path: String
+    let container: Container
+    let when: FinalizeWhen
+    /// Bytes that the index will need.
+    let indexBytes: Int
+    let ends: [TrackEnd]
+
+    init(path: String, container: Container, when: FinalizeWhen, indexBytes: Int, ends: [TrackEnd]) {
+        self.path = path
+        self.container = container
+        self.when = when
+        self.indexBytes = indexBytes
+        self.ends = ends
+    }
+
+    /// For a file that was just finished; nil where there is nothing to do.
+    init?(path: String, container: Container, when: FinalizeWhen, like muxer: MuxerHandle) {
+        guard container != .mkv, when != .never else { return nil }
+        self.init(path: path, container: container, when: when, indexBytes: muxer.index.reserved, ends: muxer.ends)
+    }
+
+    /// `.out.mp4.finalising`, in the same folder.
+    static func temporary(for path: String) -> String {
+        guard let slash = path.lastIndex(of: "/") else { return ".\(path)\(suffix)" }
+        return "\(path[...slash]).\(path[path.index(after: slash)...])\(suffix)"
+    }
+
+    /// The name of the file that a temporary one was to replace; nil when `name` is none of ours.
+    static func original(ofTemporary name: String) -> String? {
+        guard name.hasPrefix("."), name.hasSuffix(suffix), name.count > suffix.count + 1 else { return nil }
+        return String(name.dropFirst().dropLast(suffix.count))
+    }
+
+    private static let suffix = ".finalising"
+
+    // MARK: The job
+
+    /// [stage thread]
+    func addJob(_ context: StageContext) {
+        let title = "finalising \(path.split(separator: "/").last ?? "")"
+        context.addJob(title) { progress in try run(context, Watch(isCancelled: { progress.isCancelled }, report: progress.report)) }
+    }
+
+    /// Who watches the work: asks it to give up, hears how far it is.
+    struct Watch {
+        var isCancelled: () -> Bool
+        var report: (Double) -> Void
+
+        func goOn() throws {
+            guard isCancelled() else { return }
+            throw FrameHostError(.stopped, what: "given up, since the run was stopped", remedy: "The file stays in fragments, and plays.")
+        }
+    }
+
+    /// [job thread]
+    func run(_ context: StageContext, _ watch: Watch) throws {
+        // Retention may have removed it meanwhile.
+        guard let original = try OutputFile.lockExisting(path) else { return }
+        if when == .auto, original.size >= Self.autoLimit {
+            return context.post(
+                "recording-not-finalised",
+                text: "'\(path)' stays in fragments: it is larger than 2 GB; \"finalize\": \"always\" rewrites it too",
+                details: ["path": .string(path), "bytes": .number(original.size)])
+        }
+        if let fault = faultOfRoom(original.size) { throw fault }
+        let bytes = try replace(original, watch)
+        context.post(
+            "recording-finalised", text: "'\(path)' has its index in front now (\(bytes) bytes)",
+            details: ["path": .string(path), "bytes": .number(bytes)])
+    }
+
+    private func faultOfRoom(_ size: Int64) -> FrameHostError? {
+        var room = statvfs()
+        guard when == .auto, statvfs(path, &room) == 0 else { return nil }
+        let free = Int64(room.f_bavail) * Int64(room.f_frsize)
+        guard free < size + Self.reserve else { return nil }
+        return FrameHostError(
+            .unavailable,
+            what: "there is no room for a copy of \(size) bytes (\(free) bytes free, of which \(Self.reserve) are left alone)",
+            remedy: "It stays in fragments, and plays. Make room, or set \"finalize\": \"never\".")
+    }
+
+    /// Makes the copy and puts it in the original's place; its size.
+    private func replace(_ original: OutputFile, _ watch: Watch) throws -> Int64 {
+        let temporary = Self.temporary(for: path)
+        var isReplaced = false
+        defer { if !isReplaced { unlink(temporary) } }
+        let summary = try copy(to: temporary, indexBytes: indexBytes, watch) ?? copy(to: temporary, indexBytes: nil, watch)
+        guard let summary else { throw Self.fault("the index could not be written") }
+        let copied = try FragmentedFile.summary(of: temporary) { fraction in
+            try watch.goOn()
+            watch.report(0.6 + 0.4 * fraction)
+        }
+        guard copied == summary else {
+            throw Self.fault("the copy differs from the recording (\(copied.difference(from: summary)))")
+        }
+        guard let file = try OutputFile.lockExisting(temporary) else { throw Self.fault("somebody has removed the copy") }
+        do {
+            try file.takeOver(from: original)
+            try file.sync()
+        } catch { throw Self.fault(String(cString: strerror(error.code))) }
+        guard rename(temporary, path) == 0 else { throw Self.fault(String(cString: strerror(errno))) }
+        isReplaced = true
+        OutputFile.syncFolder(of: path)
+        return file.size
+    }
+
+    static func fault(_ reason: String) -> FrameHostError {
+        FrameHostError(.callFailed, what: reason, remedy: "The file stays in fragments, and plays.")
+    }
+
+    /// Writes the copy.
+    ///
+    /// - Parameter indexBytes: Room to leave in front; nil to write the index behind and move everything back for it.
+    /// - Returns: What the original has in it; nil when the room was too small.
+    private func copy(to temporary: String, indexBytes: Int?, _ watch: Watch) throws -> FileSummary? {
+        unlink(temporary)
+        guard let file = try OutputFile.create(temporary, overwrite: false) else { throw Self.fault("somebody makes the same copy") }
+        let reader = try FragmentedFile(path)
+        let writer = try IndexedWriter(file: file, container: container, like: reader, ends: ends, indexBytes: indexBytes)
+        let digests = PacketDigests(of: reader)
+        while let packet = try reader.next() {
+            try watch.goOn()
+            watch.report(0.6 * reader.fraction)
+            digests.add(packet)
+            try writer.write(packet)
+        }
+        guard try writer.finish() else { return nil }
+        return reader.summary(digests)
+    }
+}

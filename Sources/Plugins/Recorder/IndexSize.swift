@@ -1,0 +1,63 @@
+/// How large the index of an MP4 file will be (`moov`, ISO/IEC 14496-12, 8.6 and 8.7): counted while its packets are written.
+struct IndexSize {
+    private struct Track {
+        var samples = 0
+        var keys = 0
+        /// Runs of equal durations (`stts`) and of equal distances from DTS to PTS (`ctts`).
+        var durations = 0
+        var offsets = 0
+        var lastDTS: Int64 = 0
+        var lastDuration: Int64 = -1
+        var lastOffset = Int64.min
+    }
+
+    private var tracks: [Track]
+    private var extra: Int
+    private var chunks = 0
+    private var lastTrack = -1
+    private var bytes = 0
+
+    init(trackCount: Int, extradataBytes: Int) {
+        tracks = Array(repeating: Track(), count: trackCount)
+        extra = extradataBytes
+    }
+
+    mutating func add(track index: Int, pts: Int64, dts: Int64, bytes count: Int, isKey: Bool) {
+        let track = tracks[index]
+        tracks[index].samples += 1
+        if isKey { tracks[index].keys += 1 }
+        if track.samples > 0, dts - track.lastDTS != track.lastDuration {
+            tracks[index].durations += 1
+            tracks[index].lastDuration = dts - track.lastDTS
+        }
+        if pts - dts != track.lastOffset { tracks[index].offsets += 1 }
+        tracks[index].lastDTS = dts
+        tracks[index].lastOffset = pts - dts
+        if index != lastTrack { chunks += 1 }
+        lastTrack = index
+        bytes += count
+    }
+
+    /// Bytes to reserve: what the tables need, and some room for all else.
+    var reserved: Int {
+        // libavformat begins a new chunk (offset 8 bytes, `stsc` 12) at a change of track and after a megabyte at most.
+        let offsets = 20 * (chunks + bytes >> 20 + 2 + tracks.count)
+        let tables = tracks.reduce(0) { $0 + 4 * $1.samples + 8 * ($1.durations + 3) + 8 * ($1.offsets + 3) + 4 * $1.keys }
+        return offsets + tables + extra + 2048 * (1 + tracks.count)
+    }
+}
+
+/// The tick of a movie, in which edit lists count.
+enum MovieTicks {
+    /// A multiple of all tracks' ticks per second where one fits, else of as many as fit; the pictures' first.
+    static func common(_ ticks: [Int64]) -> Int64 {
+        var common = ticks.first ?? 1000
+        for rate in ticks.dropFirst() where rate > 0 {
+            var (a, b) = (common, rate)
+            while b != 0 { (a, b) = (b, a % b) }
+            let next = common / a * rate
+            if next <= Int64(Int32.max) { common = next }
+        }
+        return common
+    }
+}

@@ -1,0 +1,108 @@
+import CAVFormat
+import FrameCore
+import Glibc
+
+/// Writes a plain MP4 or MOV file with its index in front.
+final class IndexedWriter {
+    private let file: OutputFile
+    private var context: UnsafeMutablePointer<AVFormatContext>?
+    private var io: UnsafeMutablePointer<AVIOContext>?
+    private let sourceBases: [AVRational]
+    private let ends: [TrackEnd]
+    /// The latest packet of each track, written when it is known whether it is the last.
+    private var waiting: [UnsafeMutablePointer<AVPacket>?]
+    private let isReserved: Bool
+
+    /// - Parameters:
+    ///   - file: Empty.
+    ///   - like: The file whose tracks and metadata it gets.
+    ///   - ends: How that file's tracks end.
+    ///   - indexBytes: Room for the index; nil to write it behind and move it to the front at the end.
+    init(file: OutputFile, container: Container, like reader: FragmentedFile, ends: [TrackEnd], indexBytes: Int?) throws {
+        self.file = file
+        isReserved = indexBytes != nil
+        let streams = (0..<reader.streamCount).map { reader.stream($0) }
+        sourceBases = streams.map(\.pointee.time_base)
+        guard ends.count == streams.count else { throw Finaliser.fault("it has \(streams.count) tracks, and \(ends.count) were recorded") }
+        self.ends = ends
+        waiting = streams.map { _ in nil }
+        guard avformat_alloc_output_context2(&context, nil, container.rawValue, "file:" + file.path) >= 0, let context else {
+            throw Finaliser.fault("there is no memory for a copy")
+        }
+        context.pointee.avoid_negative_ts = AVFMT_AVOID_NEG_TS_DISABLED
+        context.pointee.flags |= AVFMT_FLAG_CUSTOM_IO
+        io = file.makeIO()
+        context.pointee.pb = io
+        av_dict_copy(&context.pointee.metadata, reader.metadata, 0)
+        for source in streams { try Self.addStream(to: context, like: source) }
+        try begin(context, indexBytes)
+    }
+
+    deinit {
+        for var packet in waiting { av_packet_free(&packet) }
+        avformat_free_context(context)
+        OutputFile.freeIO(&io)
+    }
+
+    private static func addStream(to context: UnsafeMutablePointer<AVFormatContext>, like source: UnsafeMutablePointer<AVStream>) throws {
+        guard let stream = avformat_new_stream(context, nil), avcodec_parameters_copy(stream.pointee.codecpar, source.pointee.codecpar) >= 0
+        else { throw Finaliser.fault("there is no memory for a copy") }
+        stream.pointee.time_base = source.pointee.time_base
+        // A reader that does not decode has it for the stream alone; the writer wants it in both places.
+        stream.pointee.sample_aspect_ratio = source.pointee.sample_aspect_ratio
+        stream.pointee.codecpar.pointee.sample_aspect_ratio = source.pointee.sample_aspect_ratio
+        stream.pointee.disposition = source.pointee.disposition
+        av_dict_copy(&stream.pointee.metadata, source.pointee.metadata, 0)
+        var size = 0
+        guard let matrix = av_stream_get_side_data(source, AV_PKT_DATA_DISPLAYMATRIX, &size) else { return }
+        guard let data = av_stream_new_side_data(stream, AV_PKT_DATA_DISPLAYMATRIX, size) else {
+            throw Finaliser.fault("there is no memory for a copy")
+        }
+        data.update(from: matrix, count: size)
+    }
+
+    private func begin(_ context: UnsafeMutablePointer<AVFormatContext>, _ indexBytes: Int?) throws {
+        var settings: OpaquePointer?
+        defer { av_dict_free(&settings) }
+        let bases = sourceBases.map { Int64($0.den) }
+        av_dict_set_int(&settings, "movie_timescale", MovieTicks.common(bases), 0)
+        av_dict_set_int(&settings, "video_track_timescale", bases[0], 0)
+        if let indexBytes {
+            av_dict_set_int(&settings, "moov_size", Int64(indexBytes), 0)
+        } else {
+            av_dict_set(&settings, "movflags", "faststart", 0)
+        }
+        try check(avformat_write_header(context, &settings))
+    }
+
+    /// Takes a packet over; it is empty afterwards.
+    func write(_ packet: UnsafeMutablePointer<AVPacket>) throws {
+        let index = Int(packet.pointee.stream_index)
+        if waiting[index] == nil { waiting[index] = av_packet_alloc() } else { try writeWaiting(index, isLast: false) }
+        guard let place = waiting[index] else { throw Finaliser.fault("there is no memory for a copy") }
+        av_packet_move_ref(place, packet)
+    }
+
+    private func writeWaiting(_ index: Int, isLast: Bool) throws {
+        guard let packet = waiting[index] else { return }
+        packet.pointee.duration = ends[index].duration(pts: packet.pointee.pts, isLast: isLast)
+        packet.pointee.pos = -1
+        av_packet_rescale_ts(packet, sourceBases[index], context!.pointee.streams[index]!.pointee.time_base)
+        try check(av_interleaved_write_frame(context, packet))
+    }
+
+    /// Writes the index; false when there was too little room for it.
+    func finish() throws -> Bool {
+        for index in waiting.indices { try writeWaiting(index, isLast: true) }
+        let result = av_write_trailer(context)
+        avio_flush(io)
+        if result < 0, isReserved, file.failure == 0 { return false }
+        try check(result)
+        return true
+    }
+
+    private func check(_ result: Int32) throws {
+        guard result < 0 || file.failure != 0 else { return }
+        throw Finaliser.fault(file.failure != 0 ? String(cString: strerror(file.failure)) : MuxerHandle.text(result))
+    }
+}

@@ -1,0 +1,57 @@
+import CAVFormat
+
+/// A running sum over the packets of one track: times, sizes, key flags, bytes, in their order. Durations follow from the times, and are
+/// guessed
+/// by the reader where a file has fragments.
+final class PacketDigest {
+    struct Value: Equatable {
+        var count: Int
+        var sum: [UInt8]
+    }
+
+    private var hash = av_murmur3_alloc()
+    private var count = 0
+    /// Key flags; of pictures also whether they are shown: an edit list could leave one out. Of sound, what a decoder needs before the first
+    /// sample that is heard is marked so in a whole file and not in one of fragments.
+    private let keptFlags: Int32
+
+    init(isSound: Bool) {
+        keptFlags = isSound ? AV_PKT_FLAG_KEY : AV_PKT_FLAG_KEY | AV_PKT_FLAG_DISCARD
+        av_murmur3_init(hash)
+    }
+
+    deinit { av_free(UnsafeMutableRawPointer(hash)) }
+
+    func add(_ packet: UnsafeMutablePointer<AVPacket>) {
+        let about = (
+            packet.pointee.pts, packet.pointee.dts, Int64(packet.pointee.size),
+            Int64(packet.pointee.flags & keptFlags)
+        )
+        withUnsafeBytes(of: about) { av_murmur3_update(hash, $0.baseAddress?.assumingMemoryBound(to: UInt8.self), $0.count) }
+        av_murmur3_update(hash, packet.pointee.data, Int(packet.pointee.size))
+        count += 1
+    }
+
+    /// To be asked once.
+    func finish() -> Value {
+        var sum = [UInt8](repeating: 0, count: 16)
+        av_murmur3_final(hash, &sum)
+        return Value(count: count, sum: sum)
+    }
+}
+
+/// One digest for each track of a file.
+struct PacketDigests {
+    private let digests: [PacketDigest]
+
+    init(of file: FragmentedFile) {
+        digests = (0..<file.streamCount).map { index in
+            PacketDigest(isSound: file.stream(index).pointee.codecpar.pointee.codec_type == AVMEDIA_TYPE_AUDIO)
+        }
+    }
+
+    func add(_ packet: UnsafeMutablePointer<AVPacket>) { digests[Int(packet.pointee.stream_index)].add(packet) }
+
+    /// To be asked once for each track.
+    subscript(index: Int) -> PacketDigest.Value { digests[index].finish() }
+}

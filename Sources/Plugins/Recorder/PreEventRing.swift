@@ -1,0 +1,115 @@
+import FrameCore
+
+/// The last seconds of a stream, in whole groups of pictures, so that a recording can begin before it is asked for.
+///
+/// One piece of memory, made and touched in `init`; adding copies the bytes and allocates nothing. Units lie one behind the other; one that
+/// does not fit before the end of the memory goes to its begin. When there is no room, the oldest group goes.
+///
+/// Used by one thread.
+final class PreEventRing {
+    private struct Entry {
+        var unit: RecordedUnit
+        var offset: Int
+        var count: Int
+    }
+
+    private let seconds: MediaTime
+    private let byteCapacity: Int
+    private let bytes: UnsafeMutableRawPointer
+    private let entries: UnsafeMutablePointer<Entry?>
+    private let entryCapacity: Int
+    /// Index of the oldest entry; entries follow it, around the end.
+    private var first = 0
+    private(set) var count = 0
+    /// How many units lie before the second keyframe; nil when there is none.
+    private var firstGroup: Int?
+    private var latest = MediaTime.zero
+    /// Where the next unit's bytes go.
+    private var writeOffset = 0
+    /// A group went before it was `seconds` old.
+    private(set) var hasBeenTooSmall = false
+
+    /// - Parameters:
+    ///   - seconds: How far back the ring should reach.
+    ///   - byteCapacity: Bytes of access units it can hold.
+    ///   - unitCapacity: How many.
+    init(seconds: Double, byteCapacity: Int, unitCapacity: Int) {
+        self.seconds = MediaTime(seconds: seconds)
+        self.byteCapacity = byteCapacity
+        entryCapacity = unitCapacity
+        bytes = .allocate(byteCount: byteCapacity, alignment: 64)
+        // Touched, so that no frame pays for a page.
+        bytes.initializeMemory(as: UInt8.self, repeating: 0, count: byteCapacity)
+        entries = .allocate(capacity: unitCapacity)
+        entries.initialize(repeating: nil, count: unitCapacity)
+    }
+
+    deinit {
+        entries.deallocate()
+        bytes.deallocate()
+    }
+
+    /// Always begins with a keyframe where it is not empty.
+    var isEmpty: Bool { count == 0 }
+    /// The first unit's PTS; nil when empty.
+    var begin: MediaTime? { isEmpty ? nil : entries[first]!.unit.pts }
+    /// The latest PTS of all units; nil when empty.
+    var end: MediaTime? { isEmpty ? nil : latest }
+
+    /// Takes a copy of a unit, and lets go of groups that are not needed any more.
+    func add(_ unit: RecordedUnit, _ payload: UnsafeRawBufferPointer) {
+        if isEmpty, !unit.isKeyframe { return }
+        guard let offset = makeRoom(payload.count), !(isEmpty && !unit.isKeyframe) else { return }
+        if payload.count > 0 { (bytes + offset).copyMemory(from: payload.baseAddress!, byteCount: payload.count) }
+        entries[(first + count) % entryCapacity] = Entry(unit: unit, offset: offset, count: payload.count)
+        latest = isEmpty ? unit.pts : max(latest, unit.pts)
+        if unit.isKeyframe, count > 0, firstGroup == nil { firstGroup = count }
+        count += 1
+        writeOffset = offset + payload.count
+        while let firstGroup, entries[(first + firstGroup) % entryCapacity]!.unit.pts <= unit.pts - seconds { remove(firstGroup) }
+    }
+
+    /// Each unit, oldest first.
+    func forEach(_ body: (RecordedUnit, UnsafeRawBufferPointer) throws -> Void) rethrows {
+        for index in 0..<count {
+            let entry = entries[(first + index) % entryCapacity]!
+            try body(entry.unit, UnsafeRawBufferPointer(start: bytes + entry.offset, count: entry.count))
+        }
+    }
+
+    // MARK: Room
+
+    /// Where `size` bytes can lie, after as many of the oldest groups went as it takes; nil when they never fit.
+    private func makeRoom(_ size: Int) -> Int? {
+        guard size <= byteCapacity else {
+            hasBeenTooSmall = true
+            remove(count)
+            return nil
+        }
+        while true {
+            if count < entryCapacity, let offset = freeOffset(size) { return offset }
+            hasBeenTooSmall = true
+            remove(firstGroup ?? count)
+        }
+    }
+
+    private func freeOffset(_ size: Int) -> Int? {
+        guard count > 0 else { return 0 }
+        let oldest = entries[first]!.offset
+        if writeOffset > oldest {
+            if writeOffset + size <= byteCapacity { return writeOffset }
+            return size <= oldest ? 0 : nil
+        }
+        return writeOffset + size <= oldest ? writeOffset : nil
+    }
+
+    /// Lets go of the oldest units: a whole group, or all.
+    private func remove(_ oldest: Int) {
+        first = (first + oldest) % entryCapacity
+        count -= oldest
+        if count == 0 { writeOffset = 0 }
+        var index = 1
+        while index < count, !entries[(first + index) % entryCapacity]!.unit.isKeyframe { index += 1 }
+        firstGroup = index < count ? index : nil
+    }
+}

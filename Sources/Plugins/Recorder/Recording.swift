@@ -1,0 +1,200 @@
+import FrameCore
+
+/// What all recordings of one recorder have in common.
+struct RecordingSetup {
+    var format: EncodedFormat
+    var container: Container
+    var policy: SegmentPolicy
+    var finalize: FinalizeWhen
+    /// Live: times are the clock's, so that files begin at 0 and say when they were taken; and what is written is brought to the disk every
+    /// second.
+    var isLive: Bool
+}
+
+/// One recording, from its first picture to its last, in one file or several.
+///
+/// Used on the stage thread. An error leaves the files before as they are, and the current one cut to what plays.
+final class Recording {
+    /// What was written so far.
+    struct Total {
+        var frames = 0
+        var bytes: Int64 = 0
+        var files = 0
+    }
+
+    private let setup: RecordingSetup
+    private let files: RecordingFiles
+    private let sound: SoundFeed?
+    private let context: StageContext
+    /// The first file has the chain's time, not 0, at its begin.
+    private let keepsTimes: Bool
+    /// A file of the recording has begun or ended; the argument is the one being written.
+    private let filesChanged: (OutputFile?) -> Void
+
+    private var policy: SegmentPolicy
+    private var muxer: MuxerHandle?
+    /// The sound tracks of the current file, as the feed counts them.
+    private var soundTracks: [Int] = []
+    private var orientation = Orientation.up
+    private var hasReportedOrientation = false
+    private var origin = MediaTime.zero
+    private var fileBegin = MediaTime.zero
+    private var begin: MediaTime?
+    private var end = MediaTime.zero
+    private var lastSync: Int64 = 0
+    private var finished = Total()
+    private(set) var path = ""
+
+    init(
+        _ setup: RecordingSetup, files: RecordingFiles, sound: SoundFeed?, context: StageContext, keepsTimes: Bool,
+        filesChanged: @escaping (OutputFile?) -> Void
+    ) {
+        self.setup = setup
+        self.files = files
+        self.sound = sound
+        self.context = context
+        self.keepsTimes = keepsTimes
+        self.filesChanged = filesChanged
+        policy = setup.policy
+    }
+
+    /// Files, frames and bytes that play, whatever happens from here on.
+    var saved: Total {
+        Total(
+            frames: finished.frames + (muxer?.savedFrames ?? 0), bytes: finished.bytes + (muxer?.savedBytes ?? 0),
+            files: finished.files + (muxer.map { $0.savedFrames > 0 ? 1 : 0 } ?? 0))
+    }
+
+    // MARK: Writing
+
+    /// Writes one access unit; the first is a keyframe.
+    func append(_ unit: RecordedUnit, _ bytes: UnsafeRawBufferPointer) throws {
+        if muxer == nil {
+            if !(keepsTimes && finished.files == 0) { sound?.skip(before: unit.pts) }
+            try beginFile(unit, at: keepsTimes ? .zero : unit.pts)
+        } else if unit.isKeyframe, policy.isOn, policy.cuts(beforeKeyframeAt: unit.pts) {
+            try sound?.take(shownBefore: unit.pts, write)
+            try finishFile(endsRecording: false)
+            try beginFile(unit, at: unit.pts)
+        }
+        if unit.orientation != orientation, !hasReportedOrientation { reportOrientation(unit) }
+        try sound?.take(decodedBefore: unit.dts, write)
+        let before = muxer!.savedBytes
+        try muxer!.write(unit, bytes)
+        policy.add(bytes: bytes.count)
+        end = max(end, unit.pts + unit.duration)
+        if setup.isLive, muxer!.savedBytes > before { try syncNowAndThen() }
+    }
+
+    private func write(_ track: Int, _ packet: AudioPacket) throws {
+        guard let index = soundTracks.firstIndex(of: track), let muxer else { return }
+        let format = sound!.format(of: track)
+        // Matroska has no times below 0, but for what its decoder's delay makes up for.
+        let padding = MediaTime(seconds: Double(format.initialPadding) / Double(max(format.sampleRate, 1)))
+        if setup.container == .mkv, format.timeBase.time(ofTicks: packet.pts) - origin + padding < .zero { return }
+        try muxer.write(packet, track: index)
+        policy.add(bytes: packet.bytes.count)
+    }
+
+    /// A power cut costs two seconds at most: the last fragment, and the time between two such calls.
+    private func syncNowAndThen() throws {
+        let now = context.clock.now()
+        guard now - lastSync >= 900_000_000 else { return }
+        lastSync = now
+        try muxer!.sync()
+    }
+
+    /// Ends the recording; all that was appended is in its files.
+    func finish() throws {
+        guard muxer != nil else { return }
+        try sound?.take(shownBefore: end, write)
+        try finishFile(endsRecording: true)
+    }
+
+    // MARK: Files
+
+    private func beginFile(_ unit: RecordedUnit, at origin: MediaTime) throws {
+        let unixTime = context.clock.unixTime(at: unit.capturedAt != 0 ? unit.capturedAt : context.clock.now())
+        path = files.nextName(at: unixTime)
+        let file = try files.make(at: unixTime)
+        path = file.path
+        self.origin = origin
+        orientation = setup.container.carriesOrientation ? unit.orientation : .up
+        soundTracks = sound?.remaining() ?? []
+        let tracks = TrackDescriptions(
+            video: setup.format, orientation: orientation, audio: soundTracks.map { sound!.format(of: $0) })
+        muxer = try MuxerHandle(
+            file: file, container: setup.container, tracks: tracks, origin: origin, creationTime: setup.isLive ? unixTime : nil)
+        policy.beginFile(at: unit.pts)
+        fileBegin = unit.pts
+        end = unit.pts
+        lastSync = context.clock.now()
+        if setup.isLive { OutputFile.syncFolder(of: path) }
+        filesChanged(file)
+        postBegin(unixTime)
+    }
+
+    private func finishFile(endsRecording: Bool) throws {
+        guard let muxer else { return }
+        try muxer.finish(syncs: setup.isLive)
+        finished.frames += muxer.frames
+        finished.bytes += muxer.savedBytes
+        finished.files += 1
+        self.muxer = nil
+        if policy.isOn {
+            context.post("segment-did-stop", text: text(muxer), details: details(muxer))
+        }
+        if endsRecording { postEnd(muxer) }
+        if let finaliser = Finaliser(path: path, container: setup.container, when: setup.finalize, like: muxer) {
+            finaliser.addJob(context)
+        }
+        filesChanged(nil)
+    }
+
+    // MARK: What it says
+
+    private func postBegin(_ unixTime: Int64) {
+        var details: [(String, JSONNode)] = [("path", .string(path)), ("startSeconds", .number(fileBegin.seconds))]
+        if setup.isLive { details.append(("startTime", .string(WallTime.text(unixTime)))) }
+        if begin == nil { context.post("recording-did-start", text: "recording to '\(path)'", details: .object(details)) }
+        begin = begin ?? fileBegin
+        guard policy.isOn else { return }
+        context.post("segment-did-start", text: "file \(finished.files + 1) is '\(path)'", details: .object(details))
+    }
+
+    private func postEnd(_ muxer: MuxerHandle) {
+        guard finished.files > 1 else {
+            return context.post("recording-did-stop", text: text(muxer), details: details(muxer))
+        }
+        let span = end - (begin ?? end)
+        context.post(
+            "recording-did-stop",
+            text: "\(finished.files) files, the last '\(path)', have \(figures(finished.frames, span, finished.bytes))",
+            details: [
+                "path": .string(path), "files": .number(finished.files), "frames": .number(finished.frames),
+                "bytes": .number(finished.bytes),
+                "seconds": .number(span.seconds),
+            ])
+    }
+
+    private func text(_ muxer: MuxerHandle) -> String { "'\(path)' has \(figures(muxer.frames, muxer.span, muxer.savedBytes))" }
+
+    private func figures(_ frames: Int, _ span: MediaTime, _ bytes: Int64) -> String {
+        "\(RecordingFault.count(frames)) (\(RecordingFault.shortSeconds(span.seconds)) s, \(bytes) bytes)"
+    }
+
+    private func details(_ muxer: MuxerHandle) -> JSONNode {
+        [
+            "path": .string(path), "frames": .number(muxer.frames), "bytes": .number(muxer.savedBytes),
+            "seconds": .number(muxer.span.seconds), "startSeconds": .number(fileBegin.seconds),
+        ]
+    }
+
+    private func reportOrientation(_ unit: RecordedUnit) {
+        hasReportedOrientation = true
+        context.post(
+            "orientation-not-carried", level: .warning,
+            text: "from frame \(unit.sequenceNumber) on the pictures are to be shown \(unit.orientation);"
+                + " '\(path)' keeps saying \(orientation)")
+    }
+}

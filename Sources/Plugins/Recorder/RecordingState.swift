@@ -1,0 +1,125 @@
+import FrameCore
+
+/// What a recorder is doing, and what each thing that happens means to it. Pure: no files, no threads, no clock.
+///
+/// ```
+/// idle ──start──► starting ──keyframe──► recording ──stop──► stopping ──last picture in the order of showing──► idle
+///   ▲                │ stop                  │ end of input                 │ end of input
+///   └────────────────┴───────────────────────┴──────────────────────────────┘
+/// ```
+struct RecordingState: Equatable {
+    enum Phase: String {
+        /// Not recording; what comes is not used.
+        case idle
+        /// Asked to record; waits for an access unit that can be decoded alone.
+        case starting
+        case recording
+        /// Asked to end; the pictures shown before the latest one recorded are still awaited (B-frames come after the one they precede).
+        case stopping
+    }
+
+    /// What to do with the access unit in hand.
+    enum Step: Equatable {
+        /// Not recording.
+        case idle
+        /// Cannot be decoded without what came before.
+        case awaitKeyframe
+        /// A recording begins: with what the ring holds, or with this unit where there is no ring.
+        case begin
+        case record
+        /// The recording was complete before this unit, which is not part of it.
+        case finish
+    }
+
+    /// What to do at once when a recording is asked to end.
+    enum StopStep: Equatable {
+        /// It had not begun: there is no file.
+        case nothing
+        /// All pictures up to the latest are there.
+        case finish
+        /// `take` will say when.
+        case wait
+    }
+
+    private(set) var phase: Phase
+    /// The latest PTS of the recording so far.
+    private var latest = MediaTime(nanoseconds: .min)
+
+    init(startsAtOnce: Bool) { phase = startsAtOnce ? .starting : .idle }
+
+    /// The command `start`.
+    mutating func start() throws(RecordingRefusal) {
+        switch phase {
+        case .idle: phase = .starting
+        case .starting: throw .alreadyStarting
+        case .recording: throw .alreadyRecording
+        case .stopping: throw .stillStopping
+        }
+    }
+
+    /// The command `stop`.
+    ///
+    /// - Parameter reorders: Whether pictures can come after one they are shown before.
+    mutating func stop(reorders: Bool) throws(RecordingRefusal) -> StopStep {
+        switch phase {
+        case .idle: throw .notRecording
+        case .stopping: throw .stillStopping
+        case .starting:
+            phase = .idle
+            return .nothing
+        case .recording:
+            phase = reorders ? .stopping : .idle
+            return reorders ? .wait : .finish
+        }
+    }
+
+    /// One access unit has come.
+    ///
+    /// - Parameter past: The latest PTS in the ring, nil where it is empty. With a past this unit can be decoded whatever it is.
+    mutating func take(pts: MediaTime, isKeyframe: Bool, past: MediaTime?) -> Step {
+        switch phase {
+        case .idle: return .idle
+        case .starting:
+            guard isKeyframe || past != nil else { return .awaitKeyframe }
+            phase = .recording
+            latest = max(pts, past ?? pts)
+            return .begin
+        case .recording:
+            latest = max(latest, pts)
+            return .record
+        case .stopping:
+            if pts < latest { return .record }
+            phase = .idle
+            return .finish
+        }
+    }
+
+    /// The input has ended, the run was stopped, or writing has failed: nothing is recorded from here on.
+    ///
+    /// - Returns: The phase that has ended so.
+    @discardableResult
+    mutating func end() -> Phase {
+        defer { phase = .idle }
+        return phase
+    }
+}
+
+/// Why a command changes nothing.
+enum RecordingRefusal: Error {
+    case alreadyStarting, alreadyRecording, stillStopping, notRecording
+
+    /// For the person who sent it.
+    var fault: FrameHostError {
+        switch self {
+        case .alreadyStarting:
+            FrameHostError(
+                .invalidConfiguration, what: "a start is under way and waits for a keyframe", remedy: "Wait for recording-did-start.")
+        case .alreadyRecording:
+            FrameHostError(.invalidConfiguration, what: "it is recording already", remedy: "Send 'stop' first to begin another file.")
+        case .stillStopping:
+            FrameHostError(.invalidConfiguration, what: "it is still finishing the last recording", remedy: "Wait for recording-did-stop.")
+        case .notRecording:
+            FrameHostError(.invalidConfiguration, what: "it is not recording", remedy: "Send 'start' first.")
+        }
+    }
+}

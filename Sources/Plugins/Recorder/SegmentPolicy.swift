@@ -1,0 +1,54 @@
+import FrameCore
+
+/// When a recording goes on in a new file. Pure.
+///
+/// A cut is possible before a keyframe only: what follows is then decodable without what came before.
+struct SegmentPolicy {
+    /// Length from which on a file is full; nil for no bound.
+    private let length: MediaTime?
+    /// Bytes of access units a file should not exceed; nil for no bound.
+    private let byteLimit: Int64?
+    private var begin = MediaTime.zero
+    private var bytes: Int64 = 0
+    private var groupBytes: Int64 = 0
+    private var largestGroup: Int64 = 0
+
+    init(seconds: Double?, megabytes: Double?) {
+        length = seconds.map(MediaTime.init(seconds:))
+        byteLimit = megabytes.map { Int64($0 * 1_000_000) }
+    }
+
+    /// False when a recording is one file.
+    var isOn: Bool { length != nil || byteLimit != nil }
+
+    /// A file begins with the keyframe at `pts`; `add` follows for its bytes.
+    mutating func beginFile(at pts: MediaTime) {
+        begin = pts
+        bytes = 0
+        groupBytes = 0
+        largestGroup = 0
+    }
+
+    /// Bytes that went into the file.
+    mutating func add(bytes count: Int) {
+        bytes += Int64(count)
+        groupBytes += Int64(count)
+    }
+
+    /// Whether the file ends before the keyframe at `pts`; to be asked at every keyframe but the file's first.
+    ///
+    /// By time: the file is `length` long, or short of it by no more than a camera's jitter (a twentieth, at most 50 ms), so that a
+    /// minute with a
+    /// keyframe every two seconds is a minute. By size: a further group of pictures as large as the largest of this file would exceed
+    /// the limit.
+    mutating func cuts(beforeKeyframeAt pts: MediaTime) -> Bool {
+        largestGroup = max(largestGroup, groupBytes)
+        groupBytes = 0
+        if let length {
+            let tolerance = min(length.nanoseconds / 20, 50_000_000)
+            if (pts - begin).nanoseconds >= length.nanoseconds - tolerance { return true }
+        }
+        if let byteLimit, bytes + largestGroup > byteLimit { return true }
+        return false
+    }
+}

@@ -1,0 +1,107 @@
+import CAVFormat
+import FrameCore
+
+/// What a container says of its tracks: one of pictures, any number of sounds.
+struct TrackDescriptions {
+    var video: EncodedFormat
+    /// Written as the track's matrix where the container has one.
+    var orientation: Orientation
+    var audio: [AudioTrackFormat]
+
+    /// Bytes of what decoders must have first, of all tracks.
+    var extradataBytes: Int { audio.reduce(video.parameterSets.count) { $0 + $1.extradata.count } }
+
+    /// Adds a stream for each track, in order.
+    func addStreams(to context: UnsafeMutablePointer<AVFormatContext>, _ container: Container) throws -> [UnsafeMutablePointer<AVStream>] {
+        let picture = try Self.newStream(context)
+        try describePictures(picture, carriesOrientation: container.carriesOrientation)
+        picture.pointee.time_base = AVRational(num: 1, den: container.ticksPerSecond(for: video.video.timeBase))
+        return try [picture]
+            + audio.map { format in
+                let stream = try Self.newStream(context)
+                try Self.describe(stream, format)
+                return stream
+            }
+    }
+
+    private static let noMemory = FrameHostError(.exhausted, what: "no memory for a muxer")
+
+    private static func newStream(_ context: UnsafeMutablePointer<AVFormatContext>) throws -> UnsafeMutablePointer<AVStream> {
+        guard let stream = avformat_new_stream(context, nil) else { throw noMemory }
+        return stream
+    }
+
+    private static func setExtradata(_ parameters: UnsafeMutablePointer<AVCodecParameters>, _ bytes: [UInt8]) throws {
+        guard !bytes.isEmpty else { return }
+        parameters.pointee.extradata = av_mallocz(bytes.count + Int(AV_INPUT_BUFFER_PADDING_SIZE))?.assumingMemoryBound(to: UInt8.self)
+        guard let extradata = parameters.pointee.extradata else { throw noMemory }
+        extradata.update(from: bytes, count: bytes.count)
+        parameters.pointee.extradata_size = Int32(bytes.count)
+    }
+
+    // MARK: Pictures
+
+    private func describePictures(_ stream: UnsafeMutablePointer<AVStream>, carriesOrientation: Bool) throws {
+        let parameters = stream.pointee.codecpar!
+        let picture = video.video
+        parameters.pointee.codec_type = AVMEDIA_TYPE_VIDEO
+        parameters.pointee.codec_id = AV_CODEC_ID_H264
+        parameters.pointee.width = Int32(picture.width)
+        parameters.pointee.height = Int32(picture.height)
+        parameters.pointee.format = AV_PIX_FMT_YUV420P.rawValue
+        parameters.pointee.video_delay = Int32(video.reorderDepth)
+        parameters.pointee.color_range = picture.color.range == .full ? AVCOL_RANGE_JPEG : AVCOL_RANGE_MPEG
+        parameters.pointee.color_space = AVColorSpace(rawValue: UInt32(picture.color.matrix))
+        parameters.pointee.color_primaries = AVColorPrimaries(rawValue: UInt32(picture.color.primaries))
+        parameters.pointee.color_trc = AVColorTransferCharacteristic(rawValue: UInt32(picture.color.transfer))
+        parameters.pointee.chroma_location = AVChromaLocation(rawValue: UInt32(picture.color.chromaSiting))
+        if !picture.sampleAspectRatio.isZero {
+            let aspect = AVRational(num: picture.sampleAspectRatio.numerator, den: picture.sampleAspectRatio.denominator)
+            parameters.pointee.sample_aspect_ratio = aspect
+            stream.pointee.sample_aspect_ratio = aspect
+        }
+        if !picture.frameRate.isZero {
+            stream.pointee.avg_frame_rate = AVRational(num: picture.frameRate.numerator, den: picture.frameRate.denominator)
+        }
+        // Given with start codes; the muxer makes the container's own form of it, and of each access unit (ISO/IEC 14496-15).
+        try Self.setExtradata(parameters, video.parameterSets)
+        guard orientation != .up, carriesOrientation else { return }
+        let aspect = picture.sampleAspectRatio.isZero ? 1 : picture.sampleAspectRatio.value
+        let matrix = orientation.displayMatrix(width: Int((Double(picture.width) * aspect).rounded()), height: picture.height)
+        guard let data = av_stream_new_side_data(stream, AV_PKT_DATA_DISPLAYMATRIX, 4 * matrix.count) else { throw Self.noMemory }
+        matrix.withUnsafeBytes { UnsafeMutableRawPointer(data).copyMemory(from: $0.baseAddress!, byteCount: $0.count) }
+    }
+
+    // MARK: Sound
+
+    /// libavcodec's number of a codec it knows by name; nil when it does not.
+    static func codecID(_ codec: Codec) -> AVCodecID? { avcodec_descriptor_get_by_name(codec.rawValue)?.pointee.id }
+
+    /// Whether files of this kind can hold the codec.
+    static func canHold(_ codec: Codec, in container: Container) -> Bool {
+        guard let id = codecID(codec), let kind = av_guess_format(container.rawValue, nil, nil) else { return false }
+        return avformat_query_codec(kind, id, FF_COMPLIANCE_NORMAL) == 1
+    }
+
+    private static func describe(_ stream: UnsafeMutablePointer<AVStream>, _ format: AudioTrackFormat) throws {
+        let parameters = stream.pointee.codecpar!
+        parameters.pointee.codec_type = AVMEDIA_TYPE_AUDIO
+        parameters.pointee.codec_id = codecID(format.codec) ?? AV_CODEC_ID_NONE
+        parameters.pointee.sample_rate = Int32(format.sampleRate)
+        if format.channelMask != 0 {
+            av_channel_layout_from_mask(&parameters.pointee.ch_layout, format.channelMask)
+        } else {
+            av_channel_layout_default(&parameters.pointee.ch_layout, Int32(format.channelCount))
+        }
+        parameters.pointee.frame_size = Int32(format.samplesPerPacket)
+        parameters.pointee.bit_rate = Int64(format.bitRate)
+        parameters.pointee.block_align = Int32(format.blockAlign)
+        parameters.pointee.bits_per_coded_sample = Int32(format.bitsPerSample)
+        parameters.pointee.profile = Int32(format.profile ?? Int(FF_PROFILE_UNKNOWN))
+        parameters.pointee.initial_padding = Int32(format.initialPadding)
+        parameters.pointee.seek_preroll = Int32(format.seekPreroll)
+        try setExtradata(parameters, format.extradata)
+        stream.pointee.time_base = AVRational(num: 1, den: Int32(format.sampleRate))
+        if !format.language.isEmpty { av_dict_set(&stream.pointee.metadata, "language", format.language, 0) }
+    }
+}
