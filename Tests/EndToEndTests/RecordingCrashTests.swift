@@ -1,0 +1,208 @@
+import Foundation
+import Glibc
+import Testing
+
+/// What is left of a recording when everything ends at a bad moment.
+@Suite(.needs(.ffprobe)) struct RecordingCrashTests {
+    private let workspace: Workspace
+
+    init() throws {
+        workspace = try Workspace()
+        try FileManager.default.createDirectory(atPath: workspace.path("out"), withIntermediateDirectories: true)
+    }
+
+    private static func chain(_ source: String, _ encoder: String, _ recorder: String) -> String {
+        """
+        { "stages": [
+          { "id": "pictures", "use": "test-source", "size": "64x48", \(source) },
+          { "id": "h264", "use": "x264-encoder", "bitrateKbps": 100, \(encoder) },
+          { "id": "file", "use": "recorder", "finalize": "never", \(recorder) }
+        ] }
+        """
+    }
+
+    // MARK: Every write
+
+    /// The file as it was after every write, and after half of each: it opens, begins as the whole one, and nothing is missing but the last
+    /// second.
+    @Test(
+        .needs(.compiler), .needs(.ffmpeg),
+        arguments: [
+            (#""rate": 30, "frames": 300"#, #""bframes": 3, "keyframeSeconds": 4"#, #""path": "out/a.mp4""#),
+            ("uneven", #""bframes": 2, "keyframeSeconds": 3"#, #""path": "out/a.mov""#),
+            (#""rate": 30, "frames": 300"#, #""keyframeSeconds": 1"#, #""path": "out/a-{n}.mp4", "segmentSeconds": 3"#),
+            (#""rate": 30, "frames": 200"#, #""bframes": 3, "keyframeSeconds": 1"#, #""path": "out/a.mkv""#),
+        ])
+    func playsAfterEveryWrite(source: String, encoder: String, recorder: String) throws {
+        var chain = Self.chain(source, encoder, recorder)
+        if source == "uneven" {
+            try makeUnevenClip()
+            chain = chain.replacingOccurrences(
+                of: #""test-source", "size": "64x48", uneven"#, with: #""file-source", "path": "uneven.mkv""#)
+        }
+        let trace = try WriteTrace(running: chain, in: workspace, below: "out")
+        for path in Set(trace.writes.map(\.path)) {
+            try check(trace.writes.filter { $0.path == path }, of: path)
+        }
+    }
+
+    /// Ten seconds with pictures missing here and there, and two seconds of none.
+    private func makeUnevenClip() throws {
+        let outcome = try Tool.ffmpeg.run(
+            "-nostdin", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=64x48:rate=30:duration=10", "-vf",
+            "select='(not(mod(n,3))+lt(mod(n,7),2))*not(between(t,3,5))'", "-fps_mode", "vfr", "-c:v", "libx264",
+            workspace.path("uneven.mkv"))
+        guard outcome.status == 0 else { throw TestFault("ffmpeg makes no clip: \(outcome.error)") }
+    }
+
+    private func check(_ writes: [WriteTrace.Write], of path: String) throws {
+        let whole = try RecordedFile(path)
+        let ending = (path as NSString).pathExtension
+        var content = Data()
+        var before: RecordedFile?
+        #expect(writes.count >= 3)
+        for (number, write) in writes.enumerated() {
+            for part in [write.data.prefix(write.data.count / 2), write.data] {
+                var file = content
+                if file.count < write.offset + part.count { file.append(Data(count: write.offset + part.count - file.count)) }
+                file.replaceSubrange(write.offset..<(write.offset + part.count), with: part)
+                let isWhole = part.count == write.data.count
+                if isWhole { content = file }
+                // The first fragment is written in one piece or two: header, then pictures.
+                guard before != nil || isWhole else { continue }
+                guard let cut = try? RecordedFile(workspace.write("cut.\(ending)", file)) else {
+                    #expect(before == nil, "\(path): after write \(number) it does not open")
+                    continue
+                }
+                if before == nil, cut.packets.isEmpty { continue }
+                // Half a write leaves half a picture, which a reader shows for what it is.
+                #expect(
+                    cut.isBegin(of: whole, butLast: !isWhole), "\(path): after write \(number), \(part.count) of \(write.data.count) bytes")
+                #expect(cut.packets.count >= before?.packets.count ?? 0, "\(path): write \(number) loses pictures")
+                guard isWhole else { continue }
+                // What this write added had been waiting for at most a second.
+                let added = cut.packets.dropFirst(before?.packets.count ?? 0)
+                if let first = added.first, let last = added.last {
+                    #expect(Double(last.dts &- first.dts) * cut.tick <= 1.0001, "\(path): write \(number)")
+                }
+                before = cut
+            }
+        }
+        #expect(before?.packets.count == whole.packets.count)
+    }
+
+    // MARK: Killed
+
+    /// SIGKILL at a hundred random moments: the files play, and are one after the other what was recorded.
+    @Test func playsWhenKilled() async throws {
+        let chain = Self.chain(
+            #""rate": 120, "live": true"#, #""preset": "ultrafast", "keyframeSeconds": 0.05"#,
+            #""path": "out/a-{n}.mp4", "segmentSeconds": 0.2"#
+        )
+        .replacingOccurrences(of: #""finalize": "never""#, with: #""finalize": "always""#)
+        try await withThrowingTaskGroup(of: Int.self) { group in
+            for lane in 0..<2 {
+                group.addTask {
+                    var frames = 0
+                    for round in 0..<50 {
+                        let workspace = try Workspace()
+                        try FileManager.default.createDirectory(atPath: workspace.path("out"), withIntermediateDirectories: true)
+                        try workspace.write("chain.json", chain)
+                        let program = try Program.framehost.start(["chain.json"], folder: workspace.folder.path)
+                        usleep(.random(in: 50_000...450_000))
+                        program.send(SIGKILL)
+                        #expect(try program.finish().status == 128 + 9)
+                        frames += try Self.checkKilled(workspace, "lane \(lane), round \(round)")
+                    }
+                    return frames
+                }
+            }
+            var frames = 0
+            for try await more in group { frames += more }
+            #expect(frames > 500)
+        }
+    }
+
+    /// Frames in all files of a killed run.
+    private static func checkKilled(_ workspace: Workspace, _ what: String) throws -> Int {
+        let names = workspace.names(below: "out").filter { $0.hasSuffix(".mp4") }
+        var frames = 0
+        for number in 1..<(names.count + 1) {
+            let path = workspace.path("out/a-\(number).mp4")
+            let bytes = (try FileManager.default.attributesOfItem(atPath: path))[.size] as? Int ?? 0
+            // Only the last file can be without its first fragment; the header alone holds no picture.
+            if bytes == 0, number == names.count { break }
+            guard let file = try? RecordedFile(path) else {
+                Issue.record("\(what): file \(number) of \(names.count) with \(bytes) bytes does not open")
+                continue
+            }
+            frames += file.packets.count
+            if file.packets.isEmpty, number == names.count { break }
+            #expect(file.packets.first?.pts == 0 && file.packets.first?.isKeyframe == true, "\(what): file \(number)")
+            #expect(zip(file.packets, file.packets.dropFirst()).allSatisfy { $0.dts < $1.dts }, "\(what): file \(number)")
+        }
+        return frames
+    }
+
+    // MARK: No room
+
+    /// Room for so many bytes and no more, at fifty random sizes: the recorder fails with a sentence, and what it says is saved plays.
+    @Test func savesWhatFitsOnTheDisk() throws {
+        let disk = try SmallDisk(at: workspace.path("out"))
+        for round in 0..<50 {
+            let bytes = Int.random(in: 1...120) * 1024
+            try disk.empty(room: bytes)
+            try workspace.write(
+                "chain.json",
+                Self.chain(#""rate": 30, "frames": 3000"#, #""preset": "ultrafast", "crf": 10"#, #""path": "out/a.mp4""#)
+                    .replacingOccurrences(of: #""bitrateKbps": 100, "#, with: ""))
+            let outcome = try disk.run(["chain.json", "--events", "--quiet"], in: workspace)
+            #expect(outcome.status == 1, "\(outcome.error)")
+            let events = try outcome.lines.map { try JSON(parsing: $0) }
+            guard let failed = events.first(where: { $0["event"].string == "recording-did-fail" }) else {
+                Issue.record("round \(round): \(bytes) bytes were enough")
+                continue
+            }
+            let saved = failed["savedFrames"].int ?? -1
+            let text = failed["text"].string ?? ""
+            #expect(text.contains("out/a.mp4' failed: \(disk.reason). Make room, or record to another disk."), "\(text)")
+            if saved == 0 {
+                #expect(text.hasSuffix("Nothing was saved."))
+                #expect(!workspace.exists("out/a.mp4"))
+            } else {
+                #expect(try RecordedFile(workspace.path("out/a.mp4")).packets.count == saved, "round \(round), \(bytes) bytes")
+                #expect(text.contains("The first \(saved) frame"))
+            }
+        }
+    }
+
+    // MARK: Killed while it finalises
+
+    /// The finalising step killed at twenty random moments: the file under the name plays and is whole; the next run clears up.
+    @Test func neverLosesTheOriginal() throws {
+        let chain = Self.chain(#""rate": 30, "frames": 400"#, #""preset": "ultrafast", "crf": 1"#, #""path": "out/a-{n}.mp4""#)
+            .replacingOccurrences(of: #""finalize": "never""#, with: #""finalize": "always""#)
+            .replacingOccurrences(of: #""bitrateKbps": 100, "#, with: "").replacingOccurrences(of: "64x48", with: "320x240")
+        try workspace.write("chain.json", chain)
+        var leftOver = 0
+        var finished = 0
+        for round in 1...20 {
+            let program = try Program.framehost.start(["chain.json", "--events"], folder: workspace.folder.path)
+            // The copy's begin, and a few milliseconds into it, its comparison, its renaming.
+            let copy = workspace.path("out/.a-\(round).mp4.finalising")
+            let deadline = Date() + 3
+            while access(copy, F_OK) != 0, Date() < deadline { usleep(50) }
+            usleep(.random(in: 0...UInt32(round) * 300))
+            program.send(SIGKILL)
+            let outcome = try program.finish()
+            if outcome.output.contains("recording-finalised") { finished += 1 }
+            let file = try RecordedFile(workspace.path("out/a-\(round).mp4"))
+            #expect(file.packets.count == 400, "round \(round)")
+            let temporary = workspace.names(below: "out").filter { $0.hasSuffix(".finalising") }
+            // That of this run at most: those before are gone.
+            #expect(temporary.isEmpty || temporary == [".a-\(round).mp4.finalising"])
+            leftOver += temporary.count
+        }
+        #expect(leftOver > 0, "no round was killed in the middle (\(finished) had finished)")
+    }
+}
