@@ -105,7 +105,8 @@ final class X264Handle {
             throw FrameHostError(.broken, what: "x264 keeps more than the \(maximumDelay) frames it announced")
         }
         x264_picture_init(picture)
-        picture.pointee.i_type = asKeyframe ? X264_TYPE_IDR : X264_TYPE_AUTO
+        // A keyframe is an IDR picture here (no open GOPs). Asked for as such, x264 would warn where its own count makes it one too.
+        picture.pointee.i_type = asKeyframe ? X264_TYPE_KEYFRAME : X264_TYPE_AUTO
         picture.pointee.i_pts = tick
         // The tag travels as a pointer that nobody follows; 0 would be none.
         picture.pointee.opaque = UnsafeMutableRawPointer(bitPattern: tag + 1)
