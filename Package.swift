@@ -5,6 +5,8 @@ import PackageDescription
 struct Plugin {
     var name: String
     var shims: [String] = []
+    /// Whether it uses SwiftNIO, which lies in one image of its own.
+    var usesNetwork = false
 }
 
 let plugins = [
@@ -17,9 +19,11 @@ let plugins = [
     Plugin(name: "X264Encoder", shims: ["CX264"]),
     Plugin(name: "FileSource", shims: ["CAVFormat"]),
     Plugin(name: "Recorder", shims: ["CAVFormat"]),
+    Plugin(name: "RTSPSink", shims: ["CDatagram"], usesNetwork: true),
 ]
 
 let core = Target.Dependency.product(name: "FrameCore", package: "Core")
+let network = Target.Dependency.product(name: "FrameNetwork", package: "Network")
 
 let package = Package(
     name: "framehost",
@@ -27,6 +31,7 @@ let package = Package(
         + plugins.map { .library(name: $0.name, type: .dynamic, targets: [$0.name]) },
     dependencies: [
         .package(path: "Sources/Core"),
+        .package(path: "Sources/Plugins/Network"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     ],
     targets: [
@@ -36,6 +41,7 @@ let package = Package(
             path: "Sources/Host"),
         // C libraries: a module map and a header each, at most one small .c beside them.
         .target(name: "CYUV", path: "Sources/Plugins/Shims/CYUV", linkerSettings: [.linkedLibrary("yuv")]),
+        .target(name: "CDatagram", path: "Sources/Plugins/Shims/CDatagram"),
         .target(name: "CX264", path: "Sources/Plugins/Shims/CX264", linkerSettings: [.linkedLibrary("x264")]),
         .target(
             name: "CAVFormat", path: "Sources/Plugins/Shims/CAVFormat",
@@ -44,7 +50,7 @@ let package = Package(
         + plugins.map { plugin in
             .target(
                 name: plugin.name,
-                dependencies: [core] + plugin.shims.map { .target(name: $0) },
+                dependencies: [core] + plugin.shims.map { .target(name: $0) } + (plugin.usesNetwork ? [network] : []),
                 path: "Sources/Plugins/\(plugin.name)",
                 exclude: ["README.md"],
                 plugins: [.plugin(name: "FramehostManifest", package: "Core")])

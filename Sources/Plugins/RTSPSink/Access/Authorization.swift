@@ -1,0 +1,93 @@
+/// How a client is asked who it is.
+enum AuthenticationScheme: String, Sendable, CaseIterable {
+    case basic
+    /// Digest with MD5 (RFC 2069), which every client has.
+    case digest
+    /// Digest with SHA-256 (RFC 7616), which FFmpeg and live555 have not.
+    case sha256
+}
+
+/// The value of an `Authorization` header (RFC 2617, 2 and 3.2.2).
+enum Authorization: Sendable, Equatable {
+    struct Digest: Sendable, Equatable {
+        var username = ""
+        var realm = ""
+        var nonce = ""
+        var uri = ""
+        var response = ""
+        var algorithm: String?
+    }
+
+    case basic(name: String, password: String)
+    case digest(Digest)
+
+    init?(_ text: String) {
+        let scheme = text.prefix { $0 != " " }
+        let rest = ASCII.trimmed(text[scheme.endIndex...])
+        if ASCII.equalsIgnoringCase(scheme, "Basic") {
+            guard let bytes = Base64.decode(rest) else { return nil }
+            let pair = String(decoding: bytes, as: UTF8.self)
+            guard let colon = pair.firstIndex(of: ":") else { return nil }
+            self = .basic(name: String(pair[..<colon]), password: String(pair[pair.index(after: colon)...]))
+            return
+        }
+        guard ASCII.equalsIgnoringCase(scheme, "Digest"), let fields = Self.parameters(rest) else { return nil }
+        var digest = Digest()
+        for (name, value) in fields {
+            switch name {
+            case "username": digest.username = value
+            case "realm": digest.realm = value
+            case "nonce": digest.nonce = value
+            case "uri": digest.uri = value
+            case "response": digest.response = value
+            case "algorithm": digest.algorithm = value
+            default: continue
+            }
+        }
+        self = .digest(digest)
+    }
+
+    /// `name="value", name=value`; at most 32.
+    static func parameters(_ text: String) -> [(name: String, value: String)]? {
+        var result: [(String, String)] = []
+        var rest = Array(text.utf8)[...]
+        func skipBlanks() { while let byte = rest.first, byte == 32 || byte == 9 || byte == 44 { rest = rest.dropFirst() } }
+        skipBlanks()
+        while !rest.isEmpty {
+            guard result.count < 32, let equals = rest.firstIndex(of: 61) else { return nil }
+            let name = ASCII.trimmed(String(decoding: rest[..<equals], as: UTF8.self)).lowercased()
+            rest = rest[(equals + 1)...]
+            var value: [UInt8] = []
+            if rest.first == 34 {
+                rest = rest.dropFirst()
+                while let byte = rest.popFirst(), byte != 34 {
+                    if byte == 92, let escaped = rest.popFirst() { value.append(escaped) } else { value.append(byte) }
+                }
+            } else {
+                while let byte = rest.first, byte != 44 { value.append(byte); rest = rest.dropFirst() }
+            }
+            result.append((name, ASCII.trimmed(String(decoding: value, as: UTF8.self))))
+            skipBlanks()
+        }
+        return result
+    }
+
+    var text: String {
+        switch self {
+        case .basic(let name, let password): "Basic " + Base64.encode(Array("\(name):\(password)".utf8))
+        case .digest(let digest):
+            "Digest username=\"\(digest.username)\", realm=\"\(digest.realm)\", nonce=\"\(digest.nonce)\", uri=\"\(digest.uri)\", "
+                + "response=\"\(digest.response)\"" + (digest.algorithm.map { ", algorithm=\($0)" } ?? "")
+        }
+    }
+
+    /// The `response` of a digest (RFC 2069, 2.1.2; SHA-256: RFC 7616, 3.4).
+    static func digestResponse(
+        _ scheme: AuthenticationScheme, name: String, password: String, realm: String, nonce: String, method: String, uri: String
+    ) -> String {
+        func hash(_ text: String) -> String {
+            ASCII.hex(scheme == .sha256 ? SHA256.hash(Array(text.utf8)) : MD5.hash(Array(text.utf8)))
+        }
+        return hash("\(hash("\(name):\(realm):\(password)")):\(nonce):\(hash("\(method):\(uri)"))")
+    }
+}

@@ -1,0 +1,26 @@
+/// Who may play: names and passwords. Never printed: its description says how many there are.
+struct Credentials: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible {
+    private var passwords: [String: String] = [:]
+
+    init(_ passwords: [String: String] = [:]) { self.passwords = passwords }
+
+    /// Lines of `name:password`; empty ones and those that begin with `#` are left out.
+    ///
+    /// - Returns: nil where a line has no colon or no name, with the line's number in `faultyLine`.
+    static func parse(_ text: String) -> (credentials: Credentials?, faultyLine: Int) {
+        var result = Credentials()
+        for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
+            let line = ASCII.trimmed(line)
+            if line.isEmpty || line.hasPrefix("#") { continue }
+            guard let colon = line.firstIndex(of: ":"), colon != line.startIndex else { return (nil, index + 1) }
+            result.passwords[String(line[..<colon])] = String(line[line.index(after: colon)...])
+        }
+        return (result, 0)
+    }
+
+    var isEmpty: Bool { passwords.isEmpty }
+    func password(of name: String) -> String? { passwords[name] }
+
+    var description: String { "\(passwords.count) users" }
+    var debugDescription: String { description }
+}

@@ -1,0 +1,192 @@
+/// Cuts what comes over an RTSP connection into requests and interleaved frames, a few bytes at a time or many at once.
+///
+/// Every size is bounded by ``Limits``, and each byte is looked at a fixed number of times, however the input is cut. After a fault the
+/// connection is of no more use: where the next message begins is not known.
+struct WireReader: Sendable {
+    /// The most a client may send in one piece.
+    struct Limits: Sendable {
+        /// Request line and all header fields together.
+        var headBytes = 16 << 10
+        var requestLineBytes = 4 << 10
+        var fieldCount = 100
+        var bodyBytes = 16 << 10
+        /// Bytes of interleaved frames beyond which a frame is skipped: clients send RTCP only.
+        var frameBytes = 4 << 10
+        /// Bytes that are neither frame nor message, skipped between two messages: some cameras' and recorders' firmware emits them.
+        var strayBytes = 1 << 10
+    }
+
+    enum Item: Sendable, Equatable {
+        case request(RTSPRequest)
+        /// A response of the client to a request of ours: there are none, so it is left out.
+        case response
+        /// An interleaved frame (RFC 2326, 10.12).
+        case frame(channel: UInt8, payload: [UInt8])
+        /// No more can be read from this connection.
+        case fault(RTSPStatus, String)
+    }
+
+    private enum State {
+        case idle
+        case head
+        case body(RTSPRequest?, byteCount: Int)
+        case frame(channel: UInt8, byteCount: Int)
+        case skip(byteCount: Int)
+        case broken
+    }
+
+    private let limits: Limits
+    private var state = State.idle
+    private var buffer: [UInt8] = []
+    /// The first byte not used yet.
+    private var start = 0
+    /// Of the head: up to here it holds no empty line.
+    private var scanned = 0
+    private var strayCount = 0
+
+    init(limits: Limits = Limits()) { self.limits = limits }
+
+    /// Bytes that wait for the rest of their message; at most about the largest limit.
+    var pendingByteCount: Int { buffer.count - start }
+
+    /// True between messages.
+    var isIdle: Bool { if case .idle = state { pendingByteCount == 0 } else { false } }
+
+    /// Adds what has come.
+    mutating func append(_ bytes: UnsafeRawBufferPointer) {
+        if case .broken = state { return }
+        if start > 0, start == buffer.count || start > 4096 {
+            buffer.removeSubrange(..<start)
+            scanned = max(scanned - start, 0)
+            start = 0
+        }
+        buffer.append(contentsOf: bytes)
+    }
+
+    mutating func append(_ bytes: [UInt8]) { bytes.withUnsafeBytes { append($0) } }
+
+    /// The next whole item; nil until more has come.
+    mutating func next() -> Item? {
+        while true {
+            switch state {
+            case .idle:
+                guard begin() else { return nil }
+            case .head:
+                switch readHead() {
+                case .incomplete: return nil
+                case .bodyFollows: continue
+                case .fault(let status, let text): return fail(status, text)
+                }
+            case .body(let request, let byteCount):
+                guard buffer.count - start >= byteCount else { return nil }
+                state = .idle
+                defer { start += byteCount }
+                guard var request else { return .response }
+                request.body = Array(buffer[start..<start + byteCount])
+                return .request(request)
+            case .frame(let channel, let byteCount):
+                guard buffer.count - start >= byteCount else { return nil }
+                state = .idle
+                defer { start += byteCount }
+                return .frame(channel: channel, payload: Array(buffer[start..<start + byteCount]))
+            case .skip(let byteCount):
+                let skipped = min(byteCount, buffer.count - start)
+                start += skipped
+                state = skipped == byteCount ? .idle : .skip(byteCount: byteCount - skipped)
+                if skipped < byteCount { return nil }
+            case .broken:
+                return nil
+            }
+        }
+    }
+
+    /// Finds out what comes next; false when it cannot be told yet.
+    private mutating func begin() -> Bool {
+        while start < buffer.count {
+            switch buffer[start] {
+            case 13, 10:
+                // Empty lines before a message are to be tolerated (RFC 2616, 4.1).
+                start += 1
+            case 0x24:
+                guard buffer.count - start >= 4 else { return false }
+                let byteCount = Int(buffer[start + 2]) << 8 | Int(buffer[start + 3])
+                let channel = buffer[start + 1]
+                start += 4
+                strayCount = 0
+                state = byteCount > limits.frameBytes ? .skip(byteCount: byteCount) : .frame(channel: channel, byteCount: byteCount)
+                return true
+            case 33...126:
+                scanned = start
+                strayCount = 0
+                state = .head
+                return true
+            default:
+                start += 1
+                strayCount += 1
+                if strayCount > limits.strayBytes {
+                    // Read as a head at once, which refuses it.
+                    state = .head
+                    scanned = start
+                    return true
+                }
+            }
+        }
+        return false
+    }
+
+    private enum HeadProgress {
+        case incomplete
+        case bodyFollows
+        case fault(RTSPStatus, String)
+    }
+
+    private mutating func readHead() -> HeadProgress {
+        if strayCount > limits.strayBytes { return .fault(.badRequest, "what came is no RTSP") }
+        guard let end = endOfHead() else {
+            let byteCount = buffer.count - start
+            if byteCount > limits.headBytes { return .fault(.badRequest, "the header is larger than \(limits.headBytes) bytes") }
+            if byteCount > limits.requestLineBytes, !buffer[start...].prefix(limits.requestLineBytes).contains(10) {
+                return .fault(.urlTooLong, "the request line is longer than \(limits.requestLineBytes) bytes")
+            }
+            return .incomplete
+        }
+        guard end - start <= limits.headBytes else {
+            return .fault(.badRequest, "the header is larger than \(limits.headBytes) bytes")
+        }
+        let head = buffer[start..<end]
+        start = end
+        switch MessageHead.parse(head, limits: limits) {
+        case .fault(let status, let text): return .fault(status, text)
+        case .request(let request, let byteCount):
+            state = .body(request, byteCount: byteCount)
+        case .response(let byteCount):
+            state = .body(nil, byteCount: byteCount)
+        }
+        return .bodyFollows
+    }
+
+    /// The index after the empty line that ends the head.
+    private mutating func endOfHead() -> Int? {
+        var index = scanned
+        while index < buffer.count {
+            guard buffer[index] == 10 else {
+                index += 1
+                continue
+            }
+            var next = index + 1
+            if next < buffer.count, buffer[next] == 13 { next += 1 }
+            guard next < buffer.count else { break }
+            if buffer[next] == 10 { return next + 1 }
+            index += 1
+        }
+        scanned = index
+        return nil
+    }
+
+    private mutating func fail(_ status: RTSPStatus, _ text: String) -> Item {
+        state = .broken
+        buffer = []
+        start = 0
+        return .fault(status, text)
+    }
+}

@@ -1,0 +1,170 @@
+import FrameCore
+import FrameNetwork
+
+/// Serves H.264 at `rtsp://host:port/path` to any number of players.
+///
+/// Each access unit is packed once, on the stage thread, and handed to the event loops of the readers. Nothing here waits for a reader.
+final class RTSPSink: Sink {
+    static let info = StageInfo(
+        id: "rtsp-sink", summary: "Serves encoded video over RTSP.", input: .encoded(.h264), service: .unbounded,
+        commands: [CommandInfo("readers", "Posts the event 'readers': who plays, how, how far behind, with what losses.")])
+
+    /// Blocks in use before new ones are made: what is kept for joiners, and some on their way.
+    static let ringBlocks = 96
+    /// RFC 3550, 6.2: not more often than every 5 s.
+    static let reportInterval: Int64 = 5_000_000_000
+
+    var options: RTSPSinkOptions
+    private let context: StageContext
+    private var format: EncodedFormat?
+    private var sets: (sps: [UInt8], pps: [UInt8])?
+    private var hub: StreamHub?
+    private var server: RTSPServer?
+    private var packetizer: H264Packetizer?
+    private var ring = BlockRing(count: 1)
+    private var nextIndex: UInt64 = 0
+    /// Chain clock; nil before the first unit.
+    private var nextReport: Int64?
+    private var anchor: Int64?
+
+    /// [control thread] Opens nothing.
+    init(options: RTSPSinkOptions, context: StageContext) {
+        self.options = options
+        self.context = context
+    }
+
+    /// [control thread] Reads the parameter sets, for the description.
+    func negotiate(_ input: MediaFormat) throws {
+        guard let format = input.encoded, format.framing == .annexB, let sets = NALUnits.parameterSets(in: format.parameterSets) else {
+            throw FrameHostError(.broken, what: "the RTSP sink takes H.264 with start codes and parameter sets, and was offered \(input)")
+        }
+        self.format = format
+        self.sets = sets
+    }
+
+    /// [control thread] Listens, and says where.
+    func start() throws {
+        guard let format, let sets else { throw FrameHostError(.broken, what: "the RTSP sink was started before its format was known") }
+        let endpoint = ServerEndpoint(
+            port: options.port, address: options.address, certificatePath: options.certificate.map(context.resolve),
+            keyPath: options.key.map(context.resolve))
+        let hub = makeHub()
+        let packetizer = H264Packetizer(
+            sps: sets.sps, pps: sets.pps, mostPacketBytes: options.packetBytes, payloadType: 96, ssrc: hub.ssrc,
+            firstSequenceNumber: UInt16.random(in: .min ... .max))
+        var policy = SessionPolicy(timeoutSeconds: options.sessionSeconds)
+        policy.mostConnectionsPerAddress = options.maxConnectionsPerAddress
+        let stream = RTSPServer.Stream(hub: hub, report: ReaderReports(context: context, path: options.path).report)
+        let server = try ServerRegistry.shared.attach(stream, servedPath(format, sets, ssrc: hub.ssrc), endpoint, policy: policy)
+        (self.hub, self.server, self.packetizer) = (hub, server, packetizer)
+        ring = BlockRing(count: Self.ringBlocks)
+        sayWhere(endpoint)
+    }
+
+    private func makeHub() -> StreamHub {
+        let bitrate = (format?.bitrateKbps ?? 8000) * 125
+        let limits = ReaderQueue<MediaBlock>.Limits(
+            mostAge: Int64(options.queueSeconds * 1e9), mostBytes: max(4 << 20, Int(options.queueSeconds * 4 * Double(bitrate))),
+            mostStillness: Int64(options.stuckSeconds * 1e9))
+        let chainClock = context.clock
+        let request = context.keyframeRequest
+        return StreamHub(
+            path: options.path, ssrc: .random(in: 1 ... .max), clock: RTPClock(start: .random(in: .min ... .max)),
+            canonicalName: "framehost-\(UInt32.random(in: .min ... .max))", queueLimits: limits, requestKeyframe: { request?.raise() },
+            now: { chainClock.now() }, unixTime: { chainClock.unixTime(at: $0) })
+    }
+
+    private func servedPath(_ format: EncodedFormat, _ sets: (sps: [UInt8], pps: [UInt8]), ssrc: UInt32) throws -> ServedPath {
+        let rate = format.video.frameRate
+        let description = SessionDescription(
+            sessionID: UInt64(UInt32.random(in: 1 ... .max)), address: "", name: String(options.path.dropFirst()), sps: sets.sps,
+            pps: sets.pps,
+            bitrateKbps: format.bitrateKbps, frameRate: rate.isZero ? nil : Self.decimal(rate))
+        var served = ServedPath(description: description, ssrc: ssrc)
+        if let users = options.users {
+            served.challenge = Challenge(
+                scheme: options.authentication, credentials: try CredentialsFile.read(users) { context.resolve($0) })
+        }
+        served.allowed = options.allow.compactMap(AddressRange.init)
+        served.carriesUDP = options.transport != .tcp
+        served.carriesTCP = options.transport != .udp
+        served.mostReaders = options.maxReaders
+        return served
+    }
+
+    /// `29.97`: three digits after the point at most.
+    private static func decimal(_ rate: Rational) -> String {
+        let thousandths = Int((rate.value * 1000).rounded())
+        var text = "\(thousandths / 1000)"
+        guard thousandths % 1000 != 0 else { return text }
+        let fraction = String(1000 + thousandths % 1000).dropFirst()
+        text += "." + fraction
+        while text.hasSuffix("0") { text.removeLast() }
+        return text
+    }
+
+    private func sayWhere(_ endpoint: ServerEndpoint) {
+        let urls = endpoint.reachableAddresses().map { endpoint.url(host: $0, path: options.path) }
+        context.post(
+            "serving", text: "serving \(urls.joined(separator: "  "))",
+            details: ["urls": .array(urls.map { .string($0) }), "port": .number(options.port), "path": .string(options.path)])
+    }
+
+    // MARK: Access units
+
+    /// [stage thread] Packs one access unit and hands it to the loops.
+    func consume(_ input: consuming Sample) throws -> SinkVerdict {
+        switch consume input {
+        case .accessUnit(let unit): publish(unit)
+        case .frame: throw FrameHostError(.broken, what: "the RTSP sink was handed a raw frame")
+        }
+    }
+
+    private func publish(_ unit: borrowing AccessUnit) -> SinkVerdict {
+        guard let hub else { return .idle }
+        setAnchor(unit, hub)
+        let now = context.clock.now()
+        // The first interval is halved (RFC 3550, 6.2).
+        let reportTime = nextReport ?? now + Self.reportInterval / 2
+        let isKeyframe = unit.isKeyframe
+        let timestamp = hub.clock.timestamp(ofPTS: unit.pts.nanoseconds)
+        let block = unit.withBytes { bytes -> MediaBlock? in
+            let plan = packetizer!.plan(bytes, isKeyframe: isKeyframe)
+            guard plan.packetCount > 0 else { return nil }
+            let block = ring.next()
+            block.fill(
+                index: nextIndex, isKeyframe: isKeyframe, unit: bytes, plannedBytes: plan.byteCount, timestamp: timestamp,
+                report: now >= reportTime ? hub.senderReport() : nil, packetizer: &packetizer!)
+            return block
+        }
+        guard let block else { return .dropped(.byStage) }
+        nextReport = now >= reportTime ? now + Self.reportInterval : reportTime
+        nextIndex += 1
+        hub.publish(block)
+        return .delivered
+    }
+
+    /// Where the stream's times lie on the chain clock: found from the first unit, and anew after a gap.
+    private func setAnchor(_ unit: borrowing AccessUnit, _ hub: StreamHub) {
+        guard anchor == nil || unit.isDiscontinuity else { return }
+        let captured = unit.capturedAt == 0 ? context.clock.now() : unit.capturedAt
+        anchor = captured - unit.pts.nanoseconds
+        hub.setAnchor(captured - unit.pts.nanoseconds)
+    }
+
+    /// [stage thread]
+    func command(_ name: String, arguments: JSONNode) throws {
+        let readers = server?.readers(of: options.path) ?? []
+        context.post(
+            "readers", text: "\(readers.count) readers of \(options.path)",
+            details: ["path": .string(options.path), "readers": .array(readers.map(ReaderReports.details))])
+    }
+
+    /// [stage thread] Tells readers that the stream has ended; the last stage of a port closes its server.
+    func stop() {
+        guard let server, let hub else { return }
+        hub.close()
+        ServerRegistry.shared.detach(hub.path, from: server)
+        (self.server, self.hub) = (nil, nil)
+    }
+}

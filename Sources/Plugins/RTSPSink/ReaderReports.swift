@@ -1,0 +1,44 @@
+import FrameCore
+
+/// Tells of readers that come and go, as events. [any thread]
+struct ReaderReports: Sendable {
+    let context: StageContext
+    let path: String
+
+    var report: @Sendable (ReaderEvent) -> Void {
+        { event in
+            switch event {
+            case .joined(let order): joined(order)
+            case .left(let figures, let departure, let nanoseconds): left(figures, departure, nanoseconds)
+            }
+        }
+    }
+
+    private func joined(_ order: PlayOrder) {
+        context.post(
+            "client-joined", text: "\(order.peer) plays \(path) over \(order.transport.name.uppercased())",
+            details: JSONNode.object(
+                [("path", .string(path)), ("address", .string(order.peer.description)), ("transport", .string(order.transport.name))]
+                    + (order.user.map { [("user", JSONNode.string($0))] } ?? [])))
+    }
+
+    private func left(_ figures: ReaderFigures, _ departure: Departure, _ nanoseconds: Int64) {
+        let tenths = nanoseconds / 100_000_000
+        context.post(
+            "client-left", text: "\(figures.peer) left \(path) after \(tenths / 10).\(tenths % 10) s: \(departure.rawValue)",
+            details: JSONNode.object(
+                [("path", .string(path)), ("why", .string("\(departure)")), ("seconds", .number(Double(tenths) / 10))]
+                    + (Self.details(figures).asObject ?? []).map { ($0.key, $0.value) }))
+    }
+
+    /// What is known of a reader.
+    static func details(_ figures: ReaderFigures) -> JSONNode {
+        .object(
+            [
+                ("address", .string(figures.peer.description)), ("transport", .string(figures.transport)),
+                ("queueMs", .number(figures.queueMs)),
+                ("droppedUnits", .number(figures.droppedUnits)), ("packetsLost", .number(figures.packetsLost)),
+                ("lossPercent", .number(Double(figures.fractionLost) / 2.56)),
+            ] + (figures.user.map { [("user", JSONNode.string($0))] } ?? []))
+    }
+}

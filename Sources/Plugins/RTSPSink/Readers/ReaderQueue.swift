@@ -1,0 +1,112 @@
+/// What a queue of units must know of one.
+protocol QueuedUnit: Sendable {
+    var isKeyframe: Bool { get }
+    var byteCount: Int { get }
+}
+
+/// The units that wait for a slow reader: bounded in time and bytes, and cut only at keyframes.
+///
+/// A value without threads or clock: the connection asks it what to do. When the oldest unit waits longer than it may, whole units go: those before
+/// the newest keyframe that waits, or all, and then every one that comes until the next keyframe. What a reader gets is thus always decodable; it
+/// sees a gap in time, never a broken picture. One that takes nothing at all for too long is stuck.
+struct ReaderQueue<Unit: QueuedUnit> {
+    struct Limits: Sendable {
+        /// Longest wait in the queue, nanoseconds.
+        var mostAge: Int64
+        var mostBytes: Int
+        /// Longest time without taking anything while something waits, nanoseconds.
+        var mostStillness: Int64
+    }
+
+    enum Admission: Equatable { case queued, dropped }
+
+    private struct Entry {
+        var unit: Unit
+        var since: Int64
+    }
+
+    let limits: Limits
+    private var entries: [Entry] = []
+    private var first = 0
+    private(set) var byteCount = 0
+    /// Units left out since the reader's first keyframe.
+    private(set) var droppedCount = 0
+    private var hasBegun: Bool
+    /// Until the next keyframe nothing is taken in.
+    private(set) var awaitsKeyframe: Bool
+    /// Since when something has waited that the reader did not take, whether or not it was dropped meanwhile; nil when it has taken all.
+    private var waitingSince: Int64?
+
+    /// - Parameter awaitsKeyframe: True unless units of a begun group of pictures are put in first.
+    init(limits: Limits, awaitsKeyframe: Bool = true) {
+        self.limits = limits
+        self.awaitsKeyframe = awaitsKeyframe
+        hasBegun = !awaitsKeyframe
+        entries.reserveCapacity(16)
+    }
+
+    var count: Int { entries.count - first }
+    var isEmpty: Bool { count == 0 }
+
+    /// How long the oldest unit has waited, nanoseconds.
+    func age(now: Int64) -> Int64 { isEmpty ? 0 : now - entries[first].since }
+
+    /// True for a reader that is to be disconnected.
+    func isStuck(now: Int64) -> Bool { waitingSince.map { now - $0 > limits.mostStillness } ?? false }
+
+    /// Takes in a unit, or not.
+    mutating func add(_ unit: Unit, now: Int64) -> Admission {
+        if awaitsKeyframe {
+            guard unit.isKeyframe else {
+                if hasBegun { droppedCount += 1 }
+                return .dropped
+            }
+            awaitsKeyframe = false
+            hasBegun = true
+        }
+        entries.append(Entry(unit: unit, since: now))
+        byteCount += unit.byteCount
+        if waitingSince == nil { waitingSince = now }
+        if age(now: now) > limits.mostAge || byteCount > limits.mostBytes { shorten() }
+        return awaitsKeyframe ? .dropped : .queued
+    }
+
+    /// The next unit to send; to be called whenever the reader's socket takes bytes.
+    mutating func take(now: Int64) -> Unit? {
+        guard !isEmpty else {
+            waitingSince = nil
+            return nil
+        }
+        let entry = entries[first]
+        first += 1
+        waitingSince = isEmpty ? nil : now
+        byteCount -= entry.unit.byteCount
+        if first == entries.count || first > 32 { compact() }
+        return entry.unit
+    }
+
+    /// Something was lost before it came here: nothing until the next keyframe.
+    mutating func missed() {
+        drop(before: entries.count)
+        awaitsKeyframe = true
+    }
+
+    /// Drops all before the newest keyframe; all of it where that is the first, or there is none.
+    private mutating func shorten() {
+        let keyframe = entries.indices.last { $0 > first && entries[$0].unit.isKeyframe }
+        drop(before: keyframe ?? entries.count)
+        if keyframe == nil { awaitsKeyframe = true }
+    }
+
+    private mutating func drop(before end: Int) {
+        droppedCount += end - first
+        for index in first..<end { byteCount -= entries[index].unit.byteCount }
+        first = end
+        compact()
+    }
+
+    private mutating func compact() {
+        entries.removeSubrange(..<first)
+        first = 0
+    }
+}

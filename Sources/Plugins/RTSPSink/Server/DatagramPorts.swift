@@ -1,0 +1,89 @@
+import FrameCore
+import FrameNetwork
+import Glibc
+
+/// The server's pair of UDP ports: RTP on an even one, RTCP on the next (RFC 3550, 11). All readers share it.
+struct DatagramPorts {
+    let ports: TransportSpec.Pair<UInt16>
+    let sender: DatagramSender
+    /// What comes to either port.
+    let channels: [any Channel]
+
+    /// [control thread] Binds a pair that is free.
+    ///
+    /// - Throws: ``FrameHostError`` `.unavailable`.
+    static func open(
+        address: IPAddress, isIPv6: Bool, group: any EventLoopGroup, heard: @escaping @Sendable (Signalling.Endpoint, ByteBuffer) -> Void
+    ) throws -> DatagramPorts {
+        for _ in 0..<200 {
+            let port = UInt16.random(in: 10_000...32_000) * 2
+            guard let media = bound(address, port, isIPv6) else { continue }
+            guard let control = bound(address, port + 1, isIPv6) else {
+                close(media)
+                continue
+            }
+            let sender = DatagramSender(mediaSocket: media, controlSocket: control, isIPv6: isIPv6)
+            let channels = try [media, control].map { socket in
+                try DatagramBootstrap(group: group)
+                    .channelInitializer { channel in
+                        channel.eventLoop.makeCompletedFuture {
+                            try channel.pipeline.syncOperations.addHandler(DatagramListener(heard: heard))
+                        }
+                    }
+                    .withBoundSocket(NIOBSDSocket.Handle(socket)).wait()
+            }
+            return DatagramPorts(ports: TransportSpec.Pair(port, port + 1), sender: sender, channels: channels)
+        }
+        throw FrameHostError(
+            .unavailable, what: "no pair of UDP ports is free between 20000 and 64001",
+            remedy: "End what uses them, or set \"transport\": \"tcp\".")
+    }
+
+    /// A bound socket with room for bursts; nil where the port is taken.
+    private static func bound(_ address: IPAddress, _ port: UInt16, _ isIPv6: Bool) -> Int32? {
+        let socket = socket(
+            isIPv6 ? AF_INET6 : AF_INET, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue), 0)
+        guard socket >= 0 else { return nil }
+        var off: Int32 = 0
+        if isIPv6 { setsockopt(socket, Int32(IPPROTO_IPV6), IPV6_V6ONLY, &off, socklen_t(MemoryLayout<Int32>.size)) }
+        var room: Int32 = 4 << 20
+        setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &room, socklen_t(MemoryLayout<Int32>.size))
+        let storage = SocketAddressStorage(address, port: port, isIPv6: isIPv6)
+        guard bind(socket, storage.generic, storage.byteCount) == 0 else {
+            close(socket)
+            return nil
+        }
+        return socket
+    }
+}
+
+/// Hands on what comes to a UDP port. [network loop]
+private final class DatagramListener: ChannelInboundHandler {
+    typealias InboundIn = AddressedEnvelope<ByteBuffer>
+    private let heard: @Sendable (Signalling.Endpoint, ByteBuffer) -> Void
+
+    init(heard: @escaping @Sendable (Signalling.Endpoint, ByteBuffer) -> Void) { self.heard = heard }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let envelope = unwrapInboundIn(data)
+        guard let address = IPAddress(envelope.remoteAddress), let port = envelope.remoteAddress.port else { return }
+        heard(Signalling.Endpoint(address: address, port: UInt16(port)), envelope.data)
+    }
+
+    /// An ICMP message about a reader that has gone: its session ends by its own signs of life.
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {}
+}
+
+extension IPAddress {
+    init?(_ address: SocketAddress?) {
+        switch address {
+        case .v4(let v4): self.init(v4: UInt32(bigEndian: v4.address.sin_addr.s_addr))
+        case .v6(let v6):
+            let words = withUnsafeBytes(of: v6.address.sin6_addr) { bytes in
+                (bytes.loadUnaligned(as: UInt64.self), bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+            }
+            self.init(high: UInt64(bigEndian: words.0), low: UInt64(bigEndian: words.1))
+        default: return nil
+        }
+    }
+}

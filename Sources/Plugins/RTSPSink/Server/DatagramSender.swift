@@ -1,0 +1,140 @@
+import CDatagram
+import FrameNetwork
+import Glibc
+
+/// A socket address as C takes it, at one place in memory. Immutable: the invariant behind `@unchecked Sendable`.
+final class SocketAddressStorage: @unchecked Sendable {
+    let pointer: UnsafeMutablePointer<sockaddr_in6>
+    let byteCount: socklen_t
+
+    /// - Parameter isIPv6: For a socket of that family, which reaches IPv4 as `::ffff:a.b.c.d` (ipv6(7)).
+    init(_ address: IPAddress, port: UInt16, isIPv6: Bool) {
+        pointer = .allocate(capacity: 1)
+        pointer.initialize(to: sockaddr_in6())
+        if isIPv6 {
+            byteCount = socklen_t(MemoryLayout<sockaddr_in6>.size)
+            pointer.pointee.sin6_family = sa_family_t(AF_INET6)
+            pointer.pointee.sin6_port = port.bigEndian
+            withUnsafeMutableBytes(of: &pointer.pointee.sin6_addr) { bytes in
+                bytes.storeBytes(of: address.high.bigEndian, as: UInt64.self)
+                bytes.storeBytes(of: address.low.bigEndian, toByteOffset: 8, as: UInt64.self)
+            }
+        } else {
+            byteCount = socklen_t(MemoryLayout<sockaddr_in>.size)
+            pointer.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { v4 in
+                v4.pointee.sin_family = sa_family_t(AF_INET)
+                v4.pointee.sin_port = port.bigEndian
+                v4.pointee.sin_addr.s_addr = UInt32(truncatingIfNeeded: address.low).bigEndian
+            }
+        }
+    }
+
+    deinit { pointer.deallocate() }
+
+    var generic: UnsafePointer<sockaddr> { UnsafeRawPointer(pointer).assumingMemoryBound(to: sockaddr.self) }
+}
+
+/// Sends the packets of a block to many readers with few system calls: one message for each reader and run of equal packets, which the kernel cuts
+/// (`UDP_SEGMENT`), 64 messages for each `sendmmsg`.
+///
+/// Its sockets are duplicates of those that receive, open as long as this lives: no loop can send on a number that has become another file's. Used by
+/// all loops: sending is the kernel's own business to order.
+final class DatagramSender: Sendable {
+    private let mediaSocket: Int32
+    private let controlSocket: Int32
+    let isIPv6: Bool
+    private let canSegment: Bool
+
+    /// Takes duplicates of both.
+    init(mediaSocket: Int32, controlSocket: Int32, isIPv6: Bool) {
+        self.mediaSocket = dup(mediaSocket)
+        self.controlSocket = dup(controlSocket)
+        self.isIPv6 = isIPv6
+        canSegment = fh_can_segment(mediaSocket) != 0
+    }
+
+    deinit {
+        close(mediaSocket)
+        close(controlSocket)
+    }
+
+    /// [network loop] Sends a block to those readers that get it. What the socket has no room for is lost, and counted.
+    func send(_ block: MediaBlock, to readers: [UDPReader]) {
+        withUnsafeTemporaryAllocation(of: iovec.self, capacity: block.packets.count) { parts in
+            withUnsafeTemporaryAllocation(of: fh_datagrams.self, capacity: Int(FH_MOST_SENDS)) { sends in
+                block.buffer.withUnsafeReadableBytes { bytes in
+                    let base = UnsafeMutableRawPointer(mutating: bytes.baseAddress!)
+                    for (index, packet) in block.packets.enumerated() {
+                        parts[index] = iovec(iov_base: base + packet.offset, iov_len: packet.byteCount)
+                    }
+                    sendRuns(block, readers, parts, sends)
+                    if let report = block.report {
+                        let part = iovec(iov_base: base + report.offset, iov_len: report.byteCount)
+                        for reader in readers where !reader.awaitsKeyframe { sendOne(part, to: reader) }
+                    }
+                }
+            }
+        }
+    }
+
+    private func sendRuns(
+        _ block: MediaBlock, _ readers: [UDPReader], _ parts: UnsafeMutableBufferPointer<iovec>,
+        _ sends: UnsafeMutableBufferPointer<fh_datagrams>
+    ) {
+        // Readers in groups, so that a group's packets go out run after run in their order.
+        var index = 0
+        withUnsafeTemporaryAllocation(of: Unmanaged<UDPReader>.self, capacity: sends.count) { group in
+            while index < readers.count {
+                var count = 0
+                while index < readers.count, count < sends.count {
+                    if readers[index].admits(block) {
+                        group.initializeElement(at: count, to: Unmanaged.passUnretained(readers[index]))
+                        count += 1
+                    }
+                    index += 1
+                }
+                for run in block.runs {
+                    let step = canSegment ? run.packetCount : 1
+                    for first in stride(from: run.firstPacket, to: run.firstPacket + run.packetCount, by: step) {
+                        for place in 0..<count {
+                            let address = group[place]._withUnsafeGuaranteedRef { $0.media }
+                            sends[place] = fh_datagrams(
+                                address: address.generic, address_bytes: address.byteCount, parts: parts.baseAddress! + first, count: step,
+                                segment_bytes: UInt16(run.segmentBytes))
+                        }
+                        push(sends, count, group, step)
+                    }
+                }
+            }
+        }
+    }
+
+    private func push(
+        _ sends: UnsafeMutableBufferPointer<fh_datagrams>, _ count: Int, _ group: UnsafeMutableBufferPointer<Unmanaged<UDPReader>>,
+        _ packets: Int
+    ) {
+        var done = 0
+        while done < count {
+            let sent = fh_send_datagrams(mediaSocket, sends.baseAddress! + done, UInt32(count - done))
+            if sent > 0 {
+                done += Int(sent)
+                continue
+            }
+            if sent < 0, errno == EINTR { continue }
+            // No room, or no way to this reader: the others get theirs.
+            group[done]._withUnsafeGuaranteedRef { $0.refusedCount += packets }
+            done += 1
+        }
+    }
+
+    private func sendOne(_ part: iovec, to reader: UDPReader) {
+        _ = sendto(controlSocket, part.iov_base, part.iov_len, Int32(MSG_DONTWAIT), reader.control.generic, reader.control.byteCount)
+    }
+
+    /// [network loop] A compound RTCP packet.
+    func sendControl(_ bytes: [UInt8], to reader: UDPReader) {
+        bytes.withUnsafeBytes { buffer in
+            sendOne(iovec(iov_base: UnsafeMutableRawPointer(mutating: buffer.baseAddress!), iov_len: buffer.count), to: reader)
+        }
+    }
+}

@@ -1,0 +1,93 @@
+import FrameNetwork
+
+/// The packets of one access unit, as they go out to every reader.
+///
+/// Written by the stage thread while nobody else has it, read by event loops from then on: the invariant behind `@unchecked Sendable`.
+final class MediaBlock: QueuedUnit, @unchecked Sendable {
+    /// Packets of equal size, the last perhaps shorter, that the kernel cuts from one send (`UDP_SEGMENT`, udp(7)).
+    struct Run {
+        var firstPacket: Int
+        var packetCount: Int
+        var segmentBytes: Int
+    }
+
+    /// The kernel's bounds: `UDP_MAX_SEGMENTS`, and the largest datagram.
+    static let mostSegments = 64
+    static let mostRunBytes = 65_000
+
+    /// Rises by one from block to block of a stream.
+    private(set) var index: UInt64 = 0
+    private(set) var isKeyframe = false
+    private(set) var firstSequenceNumber: UInt16 = 0
+    private(set) var timestamp: UInt32 = 0
+    /// Interleaved frames behind each other, on channel 0; a sender report, if there is one, last and on channel 1.
+    private(set) var buffer = ByteBuffer()
+    private(set) var packets: [H264Packetizer.Extent] = []
+    private(set) var runs: [Run] = []
+    /// Where the sender report lies.
+    private(set) var report: H264Packetizer.Extent?
+
+    var byteCount: Int { buffer.readableBytes }
+
+    /// [stage thread] Fills it anew. Allocates only where it has to grow, or a reader still has the old bytes.
+    ///
+    /// - Parameter report: A compound RTCP packet to send behind.
+    func fill(
+        index: UInt64, isKeyframe: Bool, unit: UnsafeRawBufferPointer, plannedBytes: Int, timestamp: UInt32, report: [UInt8]?,
+        packetizer: inout H264Packetizer
+    ) {
+        self.index = index
+        self.isKeyframe = isKeyframe
+        self.timestamp = timestamp
+        firstSequenceNumber = packetizer.sequenceNumber
+        buffer.clear(minimumCapacity: plannedBytes + 128)
+        buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: plannedBytes) { target in
+            packetizer.write(
+                unit, timestamp: timestamp, to: UnsafeMutableRawBufferPointer(rebasing: target[..<plannedBytes]), packets: &packets)
+            return plannedBytes
+        }
+        findRuns()
+        self.report = report.map { report in
+            buffer.writeMultipleIntegers(UInt8(0x24), UInt8(1), UInt16(report.count))
+            defer { buffer.writeBytes(report) }
+            return H264Packetizer.Extent(offset: buffer.writerIndex, byteCount: report.count)
+        }
+    }
+
+    private func findRuns() {
+        runs.removeAll(keepingCapacity: true)
+        for (index, packet) in packets.enumerated() {
+            if let last = runs.last, packets[index - 1].byteCount == last.segmentBytes, packet.byteCount <= last.segmentBytes,
+                last.packetCount < Self.mostSegments, (last.packetCount + 1) * last.segmentBytes <= Self.mostRunBytes
+            {
+                runs[runs.count - 1].packetCount += 1
+            } else {
+                runs.append(Run(firstPacket: index, packetCount: 1, segmentBytes: packet.byteCount))
+            }
+        }
+    }
+
+    /// The bytes for a TCP reader with these channels: the shared ones for 0 and 1, which nearly all have, else a copy.
+    func interleaved(on channels: TransportSpec.Pair<UInt8>) -> ByteBuffer {
+        guard channels.rtp != 0 || channels.rtcp != 1 else { return buffer }
+        var copy = ByteBuffer(bytes: buffer.readableBytesView)
+        for packet in packets { copy.setInteger(channels.rtp, at: packet.offset - 3) }
+        if let report { copy.setInteger(channels.rtcp, at: report.offset - 3) }
+        return copy
+    }
+}
+
+/// Blocks that are used again once no reader has them. [stage thread]
+struct BlockRing {
+    private var blocks: [MediaBlock]
+    private var position = 0
+
+    init(count: Int) { blocks = (0..<count).map { _ in MediaBlock() } }
+
+    /// A block nobody else has: one of the ring, or a new one in its place where readers are that slow.
+    mutating func next() -> MediaBlock {
+        position = (position + 1) % blocks.count
+        if !isKnownUniquelyReferenced(&blocks[position]) { blocks[position] = MediaBlock() }
+        return blocks[position]
+    }
+}

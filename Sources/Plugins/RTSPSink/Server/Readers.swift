@@ -1,0 +1,122 @@
+import CDatagram
+import FrameNetwork
+import Glibc
+
+/// What is known of a reader: for the event `readers` and for `client-left`.
+struct ReaderFigures: Sendable {
+    var sessionID: String
+    var peer: IPAddress
+    var transport: String
+    var user: String?
+    /// How long the oldest unit waits in its queue, milliseconds.
+    var queueMs = 0
+    /// Units that were dropped because it was too slow.
+    var droppedUnits = 0
+    /// From its last receiver report.
+    var packetsLost: Int32 = 0
+    var fractionLost: UInt8 = 0
+}
+
+/// A reader whose packets flow on its RTSP connection. [network loop]
+final class TCPReader {
+    let order: PlayOrder
+    private let channels: TransportSpec.Pair<UInt8>
+    private let channel: any Channel
+    private var queue: ReaderQueue<MediaBlock>
+    private var nextIndex: UInt64 = 0
+    var lastReport: ReceptionReport?
+
+    init(order: PlayOrder, channels: TransportSpec.Pair<UInt8>, channel: any Channel, limits: ReaderQueue<MediaBlock>.Limits) {
+        self.order = order
+        self.channels = channels
+        self.channel = channel
+        queue = ReaderQueue(limits: limits)
+    }
+
+    func begin(_ entry: StreamHub.Entry, report: [UInt8], now: Int64) {
+        sendControl(report)
+        for block in entry.kept { _ = queue.add(block, now: now) }
+        nextIndex = entry.nextIndex
+        pump(now: now)
+    }
+
+    func offer(_ block: MediaBlock, now: Int64) {
+        guard block.index >= nextIndex else { return }
+        nextIndex = block.index + 1
+        _ = queue.add(block, now: now)
+    }
+
+    func missed() { queue.missed() }
+
+    /// Hands to the socket what it takes; the rest waits in the queue, where it can still be dropped.
+    func pump(now: Int64) {
+        var hasWritten = false
+        while channel.isWritable, let block = queue.take(now: now) {
+            channel.write(block.interleaved(on: channels), promise: nil)
+            hasWritten = true
+        }
+        if hasWritten { channel.flush() }
+    }
+
+    /// A compound RTCP packet.
+    func sendControl(_ bytes: [UInt8]) {
+        var buffer = channel.allocator.buffer(capacity: bytes.count + H264Packetizer.interleavingBytes)
+        buffer.writeMultipleIntegers(UInt8(0x24), channels.rtcp, UInt16(bytes.count))
+        buffer.writeBytes(bytes)
+        channel.writeAndFlush(buffer, promise: nil)
+    }
+
+    func receive(on channel: UInt8, _ payload: [UInt8]) {
+        guard channel == channels.rtcp, let report = RTCP.receptionReport(payload) else { return }
+        lastReport = report
+    }
+
+    func isStuck(now: Int64) -> Bool { queue.isStuck(now: now) }
+
+    func figures(now: Int64) -> ReaderFigures {
+        ReaderFigures(
+            sessionID: order.sessionID, peer: order.peer, transport: order.transport.name, user: order.user,
+            queueMs: Int(queue.age(now: now) / 1_000_000), droppedUnits: queue.droppedCount, packetsLost: lastReport?.packetsLost ?? 0,
+            fractionLost: lastReport?.fractionLost ?? 0)
+    }
+}
+
+/// A reader whose packets are datagrams. [network loop]
+final class UDPReader {
+    let order: PlayOrder
+    let media: SocketAddressStorage
+    let control: SocketAddressStorage
+    var awaitsKeyframe = true
+    var nextIndex: UInt64 = 0
+    /// Datagrams the socket had no room for.
+    var refusedCount = 0
+    var lastReport: ReceptionReport?
+
+    init(order: PlayOrder, media: SocketAddressStorage, control: SocketAddressStorage) {
+        self.order = order
+        self.media = media
+        self.control = control
+    }
+
+    /// Whether it gets this block.
+    func admits(_ block: MediaBlock) -> Bool {
+        guard block.index >= nextIndex else { return false }
+        nextIndex = block.index + 1
+        if block.isKeyframe { awaitsKeyframe = false }
+        return !awaitsKeyframe
+    }
+
+    var figures: ReaderFigures {
+        ReaderFigures(
+            sessionID: order.sessionID, peer: order.peer, transport: order.transport.name, user: order.user,
+            packetsLost: lastReport?.packetsLost ?? 0, fractionLost: lastReport?.fractionLost ?? 0)
+    }
+}
+
+extension RTCP {
+    /// The first reception report of a compound packet.
+    static func receptionReport(_ bytes: [UInt8]) -> ReceptionReport? {
+        for case .receiverReport(_, let blocks) in parse(bytes) ?? [] where !blocks.isEmpty { return blocks[0] }
+        return nil
+    }
+}

@@ -1,0 +1,47 @@
+import FrameCore
+import FrameNetwork
+import Glibc
+
+/// Where a server listens and how: what all stages of one port must agree on.
+struct ServerEndpoint: Sendable, Equatable {
+    var port: Int
+    /// Empty: all addresses, IPv4 and IPv6.
+    var address = ""
+    /// Files of PEM; nil for RTSP in the clear.
+    var certificatePath: String?
+    var keyPath: String?
+
+    var isSecure: Bool { certificatePath != nil }
+
+    /// - Throws: ``FrameHostError`` for files that cannot be read or do not fit.
+    func tlsContext() throws -> NIOSSLContext? {
+        guard let certificatePath, let keyPath else { return nil }
+        do {
+            let chain = try NIOSSLCertificate.fromPEMFile(certificatePath).map { NIOSSLCertificateSource.certificate($0) }
+            let key = try NIOSSLPrivateKey(file: keyPath, format: .pem)
+            var configuration = TLSConfiguration.makeServerConfiguration(certificateChain: chain, privateKey: .privateKey(key))
+            configuration.minimumTLSVersion = .tlsv12
+            return try NIOSSLContext(configuration: configuration)
+        } catch {
+            throw FrameHostError(
+                .unavailable, what: "the certificate '\(certificatePath)' with the key '\(keyPath)' cannot be used",
+                remedy: "Name a PEM file with the certificate chain and one with its private key.", cause: String(describing: error))
+        }
+    }
+
+    /// The addresses under which clients reach it, best first: this machine's, then IPv4 of each interface, then IPv6.
+    func reachableAddresses() -> [String] {
+        guard address.isEmpty || address == "0.0.0.0" || address == "::" else { return [address] }
+        let all = ((try? System.enumerateDevices()) ?? []).compactMap { IPAddress($0.address) }
+        let isV4Only = address == "0.0.0.0"
+        let v4 = all.filter { $0.isIPv4 && !$0.isLoopback }
+        // Link-local ones need an interface's name, which players do not take.
+        let v6 = isV4Only ? [] : all.filter { !$0.isIPv4 && !$0.isLoopback && $0.high >> 54 != 0x3fa }
+        return (["127.0.0.1"] + (v4 + v6).map(\.description)).reduce(into: []) { list, text in if !list.contains(text) { list.append(text) }
+        }
+    }
+
+    func url(host: String, path: String) -> String {
+        RTSPURL(isSecure: isSecure, host: host, port: UInt16(port), path: path).text
+    }
+}

@@ -1,0 +1,77 @@
+/// What signalling must know of a path: its stream, who may play it and how.
+struct ServedPath: Sendable {
+    /// Its address is filled in for each client.
+    var description: SessionDescription
+    var ssrc: UInt32
+    /// Nil where everybody may play.
+    var challenge: Challenge?
+    /// Whose addresses may play; all where it is empty.
+    var allowed: [AddressRange] = []
+    var carriesUDP = true
+    var carriesTCP = true
+    var mostReaders = 1000
+
+    func allows(_ address: IPAddress) -> Bool { allowed.isEmpty || allowed.contains { $0.contains(address) } }
+}
+
+/// What holds for all paths of a port. Times are nanoseconds.
+struct SessionPolicy: Sendable {
+    /// Said in `Session`. Shorter than what is enforced: Media Foundation pings exactly at the timeout.
+    var timeoutSeconds = 60
+    /// How long a session lives without a sign of life, and a connection without a request or session.
+    var patience: Int64 { Int64(timeoutSeconds) * 1_250_000_000 }
+    var mostConnections = 12_000
+    /// Of one address; the machine's own is exempt, behind which a proxy may stand.
+    var mostConnectionsPerAddress = 256
+    /// Of one address, and as many at once; the machine's own is exempt.
+    var requestsPerSecond = 100
+    /// Wrong answers to a challenge until a connection is closed.
+    var mostFailures = 6
+    /// UDP ports of the server; nil where there are none.
+    var serverPorts: TransportSpec.Pair<UInt16>?
+}
+
+/// A connection's number, never used twice.
+typealias ConnectionID = UInt64
+
+/// How a session's packets travel.
+enum SessionTransport: Sendable, Equatable {
+    case tcp(ConnectionID, channels: TransportSpec.Pair<UInt8>)
+    case udp(IPAddress, ports: TransportSpec.Pair<UInt16>)
+
+    var name: String { if case .tcp = self { "tcp" } else { "udp" } }
+}
+
+/// A session that plays, as the fan-out must know it.
+struct PlayOrder: Sendable, Equatable {
+    var sessionID: String
+    var path: String
+    var transport: SessionTransport
+    var peer: IPAddress
+    var user: String?
+    /// For `RTP-Info`.
+    var controlURL: String
+}
+
+/// Why a reader has left; also the text of the event.
+enum Departure: String, Sendable {
+    case teardown = "it said TEARDOWN"
+    case closed = "its connection was closed"
+    case timeout = "no sign of life came within the timeout"
+    case replaced = "it set up another session instead"
+    case stuck = "it took nothing for too long"
+    case streamEnded = "the stream has ended"
+}
+
+/// What the server is to do.
+enum SignallingAction: Sendable, Equatable {
+    /// Say this to the client whose request it was.
+    case respond(RTSPResponse)
+    /// Complete `RTP-Info`, say this, then let packets flow: none may come before the response.
+    case play(PlayOrder, RTSPResponse)
+    /// Stop the packets, then say this.
+    case pause(sessionID: String, RTSPResponse)
+    case end(sessionID: String, Departure)
+    /// Close this connection after what was said.
+    case close(ConnectionID, String)
+}

@@ -1,0 +1,377 @@
+import FrameCore
+import Foundation
+import Glibc
+import Testing
+
+@testable import RTSPSink
+
+/// The stage with its server, driven by hand, before clients over plain sockets.
+@Suite(.serialized) struct RTSPSinkTests {
+    static let video = VideoFormat(.i420, width: 64, height: 64, frameRate: Rational(30), timeBase: TimeBase(1, 90_000))
+    static let format = MediaFormat.encoded(
+        EncodedFormat(
+            codec: .h264, framing: .annexB,
+            parameterSets: H264PacketizerTests.annexB([H264PacketizerTests.sps, H264PacketizerTests.pps]), video: video, bitrateKbps: 500))
+
+    /// A stage on a free port, and what it was sent.
+    private final class Stage {
+        let driver: StageDriver<RTSPSink>
+        let port: Int
+        let url: String
+        var count = 0
+
+        init(_ options: String = "", port: Int? = nil, path: String = "/live", clock: ChainClock = ChainClock()) throws {
+            let port = port ?? Self.freePort()
+            self.port = port
+            url = "rtsp://127.0.0.1:\(port)\(path)"
+            let text = #"{ "port": \#(port), "path": "\#(path)" \#(options.isEmpty ? "" : ", " + options) }"#
+            driver = try StageDriver(RTSPSink.self, options: text, input: RTSPSinkTests.format, clock: clock)
+        }
+
+        deinit { try? driver.stop() }
+
+        static func freePort() -> Int {
+            let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            defer { close(socket) }
+            let storage = SocketAddressStorage(IPAddress("127.0.0.1")!, port: 0, isIPv6: false)
+            var length = storage.byteCount
+            bind(socket, storage.generic, length)
+            storage.pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { _ = getsockname(socket, $0, &length) }
+            return storage.pointer.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { Int(UInt16(bigEndian: $0.pointee.sin_port)) }
+        }
+
+        /// One access unit of one slice, whose bytes tell its number.
+        @discardableResult
+        func send(isKeyframe: Bool = false, byteCount: Int = 3000) throws -> [UInt8] {
+            let unit: [UInt8] = [isKeyframe ? 0x65 : 0x41, UInt8(count & 0x7f) | 0x80] + H264PacketizerTests.unit(1, byteCount - 2)
+            try driver.send(
+                driver.makeAccessUnit(
+                    H264PacketizerTests.annexB([unit]), pts: MediaTime(nanoseconds: Int64(count) * 33_366_667), isKeyframe: isKeyframe))
+            count += 1
+            return unit
+        }
+
+        func events(_ name: String) -> [Event] { driver.takeEvents().filter { $0.name == name } }
+
+        /// Waits for an event that a loop posts.
+        func event(_ name: String) -> Event? {
+            for _ in 0..<500 {
+                if let event = events(name).first { return event }
+                usleep(10_000)
+            }
+            return nil
+        }
+    }
+
+    static let sets = [H264PacketizerTests.sps, H264PacketizerTests.pps]
+
+    // MARK: Playing
+
+    @Test(arguments: ["0-1", "6-7"]) func playsOverTheConnection(channels: String) throws {
+        let stage = try Stage()
+        let client = try RTSPTestClient(port: stage.port)
+        let key = try stage.send(isKeyframe: true)
+        let answer = try client.play(stage.url, transport: "RTP/AVP/TCP;unicast;interleaved=\(channels)")
+        #expect(answer.status == 200)
+        let others = try (0..<50).map { _ in try stage.send() }
+        let report = try client.frame()
+        #expect(report.channel == UInt8(channels.suffix(1)))
+        guard case .senderReport = RTCP.parse(report.payload)?.first else {
+            Issue.record("the first packet is no sender report")
+            return
+        }
+        let units = try client.units(51)
+        #expect(units[0] == Self.sets + [key])
+        #expect(Array(units[1...]) == others.map { [$0] })
+    }
+
+    @Test func playsOverDatagrams() throws {
+        let stage = try Stage()
+        let receivers = try (0..<2).map { _ in try DatagramReceiver() }
+        var keys: [[UInt8]] = []
+        for receiver in receivers {
+            let client = try RTSPTestClient(port: stage.port)
+            keys.append(try stage.send(isKeyframe: true))
+            try client.play(stage.url, transport: "RTP/AVP;unicast;client_port=\(receiver.port)-\(receiver.port + 1)")
+            receiver.client = client
+        }
+        let others = try (0..<20).map { try stage.send(byteCount: 500 + 4000 * ($0 % 3)) }
+        // The first one's keyframe, the second one's, and what followed.
+        #expect(try receivers[0].units(22) == [Self.sets + [keys[0]], Self.sets + [keys[1]]] + others.map { [$0] })
+        #expect(try receivers[1].units(21) == [Self.sets + [keys[1]]] + others.map { [$0] })
+        let answer = try receivers[0].client?.say("TEARDOWN", stage.url)
+        #expect(answer?.status == 200)
+        let last = try stage.send()
+        #expect(try receivers[1].units(1) == [[last]])
+        #expect(throws: RTSPTestClient.Fault.self) { try receivers[0].units(1) }
+    }
+
+    @Test func tellsWhereTheFirstPacketStands() throws {
+        let stage = try Stage()
+        try stage.send(isKeyframe: true)
+        try stage.send()
+        let client = try RTSPTestClient(port: stage.port)
+        let info = try #require(try client.play(stage.url).headers["RTP-Info"].flatMap(RTPInfo.init))
+        _ = try client.frame()
+        let header = try #require(RTPHeader(try client.frame().payload))
+        #expect(info == RTPInfo(url: "\(stage.url)/trackID=0", sequenceNumber: header.sequenceNumber, rtpTime: header.timestamp))
+    }
+
+    @Test func startsWithTheNextKeyframeWhereTheLastIsTooLongAgo() throws {
+        let stage = try Stage()
+        let clients = try (0..<3).map { _ in try RTSPTestClient(port: stage.port) }
+        // A keyframe too long ago is of no use.
+        try stage.send(isKeyframe: true)
+        usleep(300_000)
+        try stage.send()
+        for client in clients {
+            let info = try client.play(stage.url).headers["RTP-Info"]
+            #expect(info == "url=\(stage.url)/trackID=0")
+        }
+        try stage.send()
+        let key = try stage.send(isKeyframe: true)
+        for client in clients { #expect(try client.units(1) == [Self.sets + [key]]) }
+    }
+
+    @Test func pausesAndGoesOnWithAKeyframe() throws {
+        let stage = try Stage()
+        try stage.send(isKeyframe: true)
+        let client = try RTSPTestClient(port: stage.port)
+        try client.play(stage.url)
+        _ = try client.units(1)
+        #expect(try client.say("PAUSE", stage.url).status == 200)
+        try stage.send()
+        #expect(try client.say("GET_PARAMETER", stage.url).status == 200)
+        #expect(client.frames.isEmpty)
+        usleep(300_000)
+        #expect(try client.say("PLAY", stage.url).status == 200)
+        try stage.send()
+        let key = try stage.send(isKeyframe: true)
+        #expect(try client.units(1) == [Self.sets + [key]])
+    }
+
+    @Test func reportsTimesOfTheSameTick() throws {
+        let clock = ManualClock(at: 5_000_000_000)
+        let stage = try Stage(clock: clock)
+        try stage.send(isKeyframe: true)
+        let client = try RTSPTestClient(port: stage.port)
+        try client.play(stage.url)
+        _ = try client.frame()
+        // PTS 0, which the first unit had when the clock stood at 5 s.
+        let base = try #require(RTPHeader(try client.frame().payload)).timestamp
+        for step in 1...3 {
+            clock.advance(to: 5_000_000_000 + Int64(step) * 6_012_345_678)
+            try stage.send()
+            var found = try client.frame()
+            while found.channel == 0 { found = try client.frame() }
+            guard case .senderReport(let report, _) = RTCP.parse(found.payload)?.first else {
+                Issue.record("no sender report at \(step)")
+                return
+            }
+            let moment = report.ntp.unixNanoseconds - 5_000_000_000
+            let ticks = Int64(Int32(bitPattern: report.rtpTime &- base))
+            #expect(abs(RTPClock.ticks(ofNanoseconds: moment) - ticks) <= 1)
+            #expect(abs(moment - Int64(step) * 6_012_345_678) < 6_000)
+            #expect(report.packetCount > 0)
+        }
+    }
+
+    // MARK: Several
+
+    @Test func servesSeveralPathsOnOnePort() throws {
+        let one = try Stage()
+        let two = try Stage(port: one.port, path: "/two")
+        for stage in [one, two] {
+            let key = try stage.send(isKeyframe: true)
+            let client = try RTSPTestClient(port: one.port)
+            try client.play(stage.url)
+            #expect(try client.units(1) == [Self.sets + [key]])
+        }
+        let fault = #expect(throws: FrameHostError.self) { try Stage(port: one.port, path: "/two") }
+        #expect("\(fault!)" == "port \(one.port) has a stream '/two' already. Give each stage a 'path' of its own.")
+        let other = #expect(throws: FrameHostError.self) { try Stage(#""address": "127.0.0.1""#, port: one.port, path: "/three") }
+        #expect(other?.what == "port \(one.port) is served already, with another address or certificate")
+        try two.driver.stop()
+        let client = try RTSPTestClient(port: one.port)
+        #expect(try client.say("DESCRIBE", two.url).status == 404)
+        #expect(try client.say("DESCRIBE", one.url).status == 200)
+    }
+
+    @Test func saysThatAPortIsTaken() throws {
+        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(listener) }
+        let port = Stage.freePort()
+        let storage = SocketAddressStorage(IPAddress("127.0.0.1")!, port: UInt16(port), isIPv6: false)
+        bind(listener, storage.generic, storage.byteCount)
+        listen(listener, 1)
+        let fault = #expect(throws: FrameHostError.self) { try Stage(port: port) }
+        #expect("\(fault!)" == "port \(port) is in use by another program. End that program, or set another 'port'.")
+    }
+
+    // MARK: Coming and going
+
+    @Test func tellsOfClientsThatComeAndGo() throws {
+        let stage = try Stage()
+        let serving = stage.events("serving")
+        #expect(serving.first?.details["urls"]?.asArray?.contains { $0.asString == stage.url } == true)
+        try stage.send(isKeyframe: true)
+        var client: RTSPTestClient? = try RTSPTestClient(port: stage.port)
+        try client?.play(stage.url)
+        let joined = try #require(stage.event("client-joined"))
+        #expect(joined.text == "127.0.0.1 plays /live over TCP")
+        try stage.driver.command("readers")
+        #expect(stage.event("readers")?.details["readers"]?.asArray?.first?["transport"]?.asString == "tcp")
+        // Gone without a word.
+        client = nil
+        let left = try #require(stage.event("client-left"))
+        #expect(left.details["why"]?.asString == "closed")
+        #expect(left.details["address"]?.asString == "127.0.0.1")
+    }
+
+    @Test func saysByeAndClosesAtTheEndOfTheStream() throws {
+        let stage = try Stage()
+        try stage.send(isKeyframe: true)
+        let client = try RTSPTestClient(port: stage.port)
+        try client.play(stage.url)
+        _ = try client.units(1)
+        try stage.driver.stop()
+        let farewell = RTCP.parse(try client.frame().payload)
+        guard case .bye = farewell?.last else {
+            Issue.record("\(String(describing: farewell))")
+            return
+        }
+        #expect(client.isClosed())
+        #expect(throws: RTSPTestClient.Fault.self) { try RTSPTestClient(port: stage.port) }
+    }
+
+    @Test func closesAReaderThatTakesNothingWhileOthersGetAll() throws {
+        let stage = try Stage(#""queueSeconds": 0.2, "stuckSeconds": 1"#)
+        try stage.send(isKeyframe: true)
+        let frozen = try RTSPTestClient(port: stage.port, receiveBuffer: 4096)
+        try frozen.play(stage.url)
+        let client = try RTSPTestClient(port: stage.port)
+        try client.play(stage.url)
+        _ = try client.units(1)
+        let deadline = Date() + 8
+        var left: Event?
+        var sent = 0
+        while left == nil, Date() < deadline {
+            let unit = try stage.send(isKeyframe: sent % 10 == 0, byteCount: 40_000)
+            sent += 1
+            let got = try client.units(1)
+            #expect(got.first?.last == unit)
+            left = stage.events("client-left").first
+            usleep(10_000)
+        }
+        #expect(left?.details["why"]?.asString == "stuck")
+        #expect((left?.details["droppedUnits"]?.asInt ?? 0) > 10)
+    }
+
+    // MARK: Hostile
+
+    @Test func readsRequestsByteByByteAndInOneGo() throws {
+        let stage = try Stage()
+        let client = try RTSPTestClient(port: stage.port)
+        for byte in client.request("OPTIONS", stage.url) { client.write([byte]) }
+        #expect(try client.answer().status == 200)
+        client.write((0..<40).flatMap { _ in client.request("OPTIONS", "*") })
+        for number in 2...41 { #expect(try client.answer().headers["CSeq"] == String(number)) }
+    }
+
+    @Test(arguments: [
+        ("OPTIONS\0 * RTSP/1.0\r\n\r\n", 400), ("GET / HTTP/1.1\r\n\r\n", 405), (String(repeating: "A", count: 5000), 414),
+        ("OPTIONS * RTSP/1.0\r\nCSeq: 1\r\nContent-Length: 99999999\r\n\r\n", 413),
+        ("OPTIONS * RTSP/1.0\r\nX: " + String(repeating: "x", count: 20_000), 400),
+    ]) func refusesAndCloses(text: String, status: Int) throws {
+        let stage = try Stage()
+        let client = try RTSPTestClient(port: stage.port)
+        client.write(Array(text.utf8))
+        #expect(try client.answer().status == status)
+        #expect(client.isClosed())
+    }
+
+    @Test func closesAClientThatTakesNoAnswers() throws {
+        let stage = try Stage()
+        let client = try RTSPTestClient(port: stage.port, receiveBuffer: 4096)
+        let flood = (0..<200).flatMap { _ in client.request("DESCRIBE", stage.url) }
+        var limit = timeval(tv_sec: 1, tv_usec: 0)
+        setsockopt(client.socket, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        var isRefused = false
+        let deadline = Date() + 10
+        while !isRefused, Date() < deadline {
+            let sent = flood.withUnsafeBytes { send(client.socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+            isRefused = sent < 0 && errno != EAGAIN
+        }
+        #expect(isRefused)
+        let other = try RTSPTestClient(port: stage.port)
+        #expect(try other.say("OPTIONS", stage.url).status == 200)
+    }
+
+    @Test func endsAnUnfinishedRequest() throws {
+        let stage = try Stage()
+        let client = try RTSPTestClient(port: stage.port)
+        let begin = Date()
+        client.write(Array("OPTIONS * RTSP/1.0\r\nCSeq: ".utf8))
+        while Date() < begin + 9 {
+            client.write([49])
+            usleep(500_000)
+        }
+        #expect(client.isClosed())
+        #expect(Date().timeIntervalSince(begin) < 13)
+    }
+
+    @Test func asksForUsersFromTheEnvironment() throws {
+        setenv("RTSP_TEST_USERS", "Mufasa:Circle Of Life", 1)
+        let stage = try Stage(#""users": "env:RTSP_TEST_USERS""#)
+        let client = try RTSPTestClient(port: stage.port)
+        let asked = try client.say("DESCRIBE", stage.url)
+        #expect(asked.status == 401)
+        let nonce = Authorization.parameters(String((asked.headers["WWW-Authenticate"] ?? "").dropFirst(7)))?.first { $0.name == "nonce" }?
+            .value
+        let header = AccessTests.digest(.digest, uri: stage.url, nonce: nonce ?? "", method: "DESCRIBE")
+        #expect(try client.say("DESCRIBE", stage.url, [("Authorization", header)]).status == 200)
+        let fault = #expect(throws: FrameHostError.self) { try Stage(#""users": "env:RTSP_TEST_NOBODY""#) }
+        #expect(fault?.what == "the environment variable 'RTSP_TEST_NOBODY' is not set")
+    }
+}
+
+/// A client's pair of UDP ports.
+private final class DatagramReceiver {
+    private var sockets: [Int32] = []
+    private(set) var port = 0
+    var client: RTSPTestClient?
+
+    init() throws {
+        for _ in 0..<100 {
+            let candidate = Int.random(in: 5000...9000) * 2
+            let pair = [candidate, candidate + 1].map { port -> Int32 in
+                let socket = socket(AF_INET, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+                let storage = SocketAddressStorage(IPAddress("127.0.0.1")!, port: UInt16(port), isIPv6: false)
+                return bind(socket, storage.generic, storage.byteCount) == 0 ? socket : -1
+            }
+            guard pair.allSatisfy({ $0 >= 0 }) else { continue }
+            (sockets, port) = (pair, candidate)
+            var limit = timeval(tv_sec: 1, tv_usec: 0)
+            for socket in sockets { setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size)) }
+            return
+        }
+        throw RTSPTestClient.Fault(what: "no free pair of ports")
+    }
+
+    deinit { for socket in sockets { close(socket) } }
+
+    func units(_ count: Int) throws -> [[[UInt8]]] {
+        var units: [[[UInt8]]] = []
+        var depacketizer = H264Depacketizer()
+        var buffer = [UInt8](repeating: 0, count: 65536)
+        while units.count < count {
+            let byteCount = recv(sockets[0], &buffer, buffer.count, 0)
+            guard byteCount > 12, let header = RTPHeader(buffer) else { throw RTSPTestClient.Fault(what: "nothing came") }
+            try depacketizer.add(Array(buffer[12..<byteCount]))
+            guard header.marker else { continue }
+            units.append(depacketizer.units)
+            depacketizer = H264Depacketizer()
+        }
+        return units
+    }
+}
