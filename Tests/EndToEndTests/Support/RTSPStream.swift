@@ -1,0 +1,88 @@
+import Foundation
+import Glibc
+
+/// A chain that serves a test picture and records the same access units.
+final class RTSPStream {
+    let program: RunningProgram
+    let url: String
+    let port: Int
+    let workspace: Workspace
+
+    /// - Parameters:
+    ///   - sink: Further members of the RTSP sink.
+    ///   - keyframeSeconds: From one keyframe to the next.
+    ///   - isSecure: RTSPS, with a certificate of its own.
+    init(sink: String = "", keyframeSeconds: Double = 0.5, isSecure: Bool = false, environment: [String: String] = [:]) throws {
+        workspace = try Workspace()
+        port = try Self.freePort()
+        var members = #""port": \#(port), "path": "/live""#
+        if !sink.isEmpty { members += ", " + sink }
+        if isSecure {
+            try Self.makeCertificate(workspace)
+            members += #", "certificate": "cert.pem", "key": "key.pem""#
+        }
+        try workspace.write(
+            "chain.json",
+            """
+            {
+              "stages": [
+                { "id": "camera", "use": "test-source", "size": "320x240", "rate": 50, "live": true },
+                { "id": "h264", "use": "x264-encoder", "preset": "ultrafast", "bitrateKbps": 1500, "keyframeSeconds": \(keyframeSeconds) },
+                { "id": "live", "use": "rtsp-sink", \(members) },
+                { "id": "file", "use": "recorder", "from": "h264", "path": "out.mp4" }
+              ]
+            }
+            """)
+        url = "\(isSecure ? "rtsps" : "rtsp")://127.0.0.1:\(port)/live"
+        program = try Program.framehost.start(["chain.json", "--events"], environment: environment, folder: workspace.folder.path)
+        program.closeInput()
+        try program.waitForOutput(#""state":"streaming""#)
+    }
+
+    /// Ends the chain; MD5 of each picture of the recording.
+    func finish() throws -> [String] {
+        program.send(SIGINT)
+        let outcome = try program.finish(timeout: 20)
+        guard outcome.status == 0 else { throw TestFault("framehost ended with \(outcome.status): \(outcome.error)") }
+        return try Self.pictures(["-i", workspace.path("out.mp4")])
+    }
+
+    /// MD5 of each decoded picture, as ffmpeg's framemd5 writes them.
+    static func pictures(_ input: [String], timeout: Double = 30) throws -> [String] {
+        let outcome = try Tool.ffmpeg.run(
+            ["-nostdin", "-v", "error"] + input + ["-an", "-fps_mode", "passthrough", "-f", "framemd5", "-"], timeout: timeout)
+        guard outcome.status == 0 else { throw TestFault("ffmpeg ended with \(outcome.status): \(outcome.error)") }
+        return outcome.lines.filter { !$0.hasPrefix("#") }.compactMap { line in
+            line.split(separator: ",").last.map { $0.trimmingCharacters(in: .whitespaces) }
+        }
+    }
+
+    private static func makeCertificate(_ workspace: Workspace) throws {
+        let outcome = try Tool.openssl.run(
+            "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-keyout", workspace.path("key.pem"),
+            "-out",
+            workspace.path("cert.pem"))
+        guard outcome.status == 0 else { throw TestFault("openssl: \(outcome.error)") }
+    }
+
+    /// A TCP port nobody has at the moment.
+    static func freePort() throws -> Int {
+        let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(socket) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let result = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(socket, $0, length) + getsockname(socket, $0, &length) }
+        }
+        guard result == 0 else { throw TestFault("no free port: \(String(cString: strerror(errno)))") }
+        return Int(UInt16(bigEndian: address.sin_port))
+    }
+}
+
+extension Tool {
+    static let gstreamer = Tool(name: "gst-launch-1.0")
+    static let openssl = Tool(name: "openssl")
+    static let curl = Tool(name: "curl")
+    static let nm = Tool(name: "nm")
+}
