@@ -543,7 +543,7 @@ struct ChainBuilder {
         }
         for pool in budget.pools where pool.isCopyPool {
             let name = stages[pool.allocator].id
-            notes.append("up to 1 copy per frame at \(name): its input is shared with \(sharers(of: pool.allocator, links))")
+            notes.append("up to 1 copy per frame at \(name): its input is shared with \(sharers(of: pool.allocator, links, demands))")
         }
         for pool in budget.pools where pool.size < pool.need {
             let name = stages[pool.allocator].id
@@ -555,11 +555,12 @@ struct ChainBuilder {
         return notes
     }
 
-    private func sharers(of stage: Int, _ links: [ChainPlan.Link]) -> String {
+    private func sharers(of stage: Int, _ links: [ChainPlan.Link], _ demands: [StageDemand]) -> String {
         var producer = stage
         while let before = links.first(where: { $0.to == producer })?.from {
             let others = links.filter { $0.from == before && $0.to != producer }.map { request.stages[$0.to].id }
             if !others.isEmpty { return others.joined(separator: ", ") }
+            if demands[before].floor > 0 { return "\(request.stages[before].id), which may still read it" }
             producer = before
         }
         return "a stage that keeps it"

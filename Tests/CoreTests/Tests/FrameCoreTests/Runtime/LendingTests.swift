@@ -71,7 +71,7 @@ private final class Decoder: Source {
         try sketch.add(AddOne.self, "writer")
         try sketch.add(RecordingSink.self, "sink", options: #"{"log": "lending-\#(keeps)-\#(floor)", "keep": 2}"#)
         let chain = try Chain(sketch.request)
-        #expect(chain.plan.notes == ["up to 1 copy per frame at writer: its input is shared with a stage that keeps it"])
+        #expect(chain.plan.notes == ["up to 1 copy per frame at writer: its input is shared with file, which may still read it"])
         let (result, _) = ChainTests.run(chain)
         #expect(result.isSuccess, "\(result)")
         #expect(
