@@ -19,6 +19,9 @@ public final class BufferLender: @unchecked Sendable {
         free = Array((0..<count).reversed())
     }
 
+    /// Nobody can give a loan back any more: the stage and its library are gone.
+    deinit { for record in loans { if let record { pool.giveBack(record) } } }
+
     /// What every loan looks like.
     public var format: VideoFormat { pool.format }
 

@@ -41,6 +41,15 @@ import Testing
         #expect(pool.pool.freeCount == 1)
     }
 
+    @Test func takesBackWhatIsStillOutWhenItGoes() throws {
+        let pool = try TestPool(2, format)
+        var lender: BufferLender? = BufferLender(pool: pool.pool, count: 2, holderCode: 0)
+        #expect(lender?.lend() != nil && lender?.lend() != nil)
+        #expect(pool.pool.freeCount == 0)
+        lender = nil
+        #expect(pool.pool.freeCount == 2)
+    }
+
     @Test func laysPlanesOutWithTheRoomALibraryAsksFor() throws {
         let padding = BufferPadding(widthAlignment: 32, heightAlignment: 16, extraBytes: 100)
         let layout = BufferLayout(format, padding: padding)
