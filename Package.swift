@@ -20,6 +20,7 @@ let plugins = [
     Plugin(name: "FileSource", shims: ["CAVFormat"]),
     Plugin(name: "Recorder", shims: ["CAVFormat"]),
     Plugin(name: "RTSPSink", shims: ["CDatagram"], usesNetwork: true),
+    Plugin(name: "Text", shims: ["CFreeType"]),
 ]
 
 let core = Target.Dependency.product(name: "FrameCore", package: "Core")
@@ -46,6 +47,8 @@ let package = Package(
         .target(
             name: "CAVFormat", path: "Sources/Plugins/Shims/CAVFormat",
             linkerSettings: [.linkedLibrary("avformat"), .linkedLibrary("avcodec"), .linkedLibrary("avutil")]),
+        .systemLibrary(
+            name: "CFreeType", path: "Sources/Plugins/Shims/CFreeType", pkgConfig: "freetype2", providers: [.apt(["libfreetype-dev"])]),
     ]
         + plugins.map { plugin in
             .target(

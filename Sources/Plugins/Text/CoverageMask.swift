@@ -1,0 +1,81 @@
+import FrameCore
+
+/// How much letters and the line around them cover each pixel of a rectangle: two planes, made anew when the text changes.
+///
+/// Memory grows to the largest rectangle there was, at most the picture, and is kept.
+final class CoverageMask {
+    private(set) var width = 0
+    private(set) var height = 0
+    /// Rows of `width` bytes.
+    private(set) var ink: [UInt8] = []
+    private(set) var edge: [UInt8] = []
+    private(set) var hasEdge = false
+
+    /// An empty mask.
+    func reset(width: Int, height: Int) {
+        (self.width, self.height) = (width, height)
+        hasEdge = false
+        Self.clear(&ink, count: width * height)
+        Self.clear(&edge, count: width * height)
+    }
+
+    private static func clear(_ plane: inout [UInt8], count: Int) {
+        if plane.count < count {
+            plane = Array(repeating: 0, count: count)
+        } else {
+            plane.withUnsafeMutableBufferPointer { $0[..<count].update(repeating: 0) }
+        }
+    }
+
+    /// Draws glyphs with their origin at `x`, `y`; what lies outside is left out. Where glyphs overlap the larger coverage stays.
+    func draw(_ glyphs: [TextLayout.Placed], x: Int, y: Int) {
+        for placed in glyphs {
+            if let bitmap = placed.glyph.edge {
+                hasEdge = true
+                draw(bitmap, x: x + placed.x, y: y + placed.y, into: &edge)
+            }
+            if let bitmap = placed.glyph.ink { draw(bitmap, x: x + placed.x, y: y + placed.y, into: &ink) }
+        }
+    }
+
+    private func draw(_ bitmap: GlyphBitmap, x: Int, y: Int, into plane: inout [UInt8]) {
+        let (left, top) = (x + bitmap.left, y - bitmap.top)
+        let columns = max(-left, 0)..<max(min(bitmap.width, width - left), max(-left, 0))
+        let rows = max(-top, 0)..<max(min(bitmap.height, height - top), max(-top, 0))
+        guard !columns.isEmpty else { return }
+        plane.withUnsafeMutableBufferPointer { plane in
+            bitmap.coverage.withUnsafeBufferPointer { source in
+                for row in rows {
+                    let (from, to) = (row * bitmap.width, (top + row) * width + left)
+                    for column in columns where source[from + column] > plane[to + column] { plane[to + column] = source[from + column] }
+                }
+            }
+        }
+    }
+
+    /// One row of both planes, for `body` alone.
+    func withRow(_ row: Int, _ body: (_ ink: UnsafePointer<UInt8>, _ edge: UnsafePointer<UInt8>) -> Void) {
+        ink.withUnsafeBufferPointer { ink in
+            edge.withUnsafeBufferPointer { body(ink.baseAddress! + row * width, $0.baseAddress! + row * width) }
+        }
+    }
+
+    /// As it lies in a stored picture which `orientation` brings upright.
+    func turn(to orientation: Orientation, scratch: CoverageMask) {
+        guard orientation != .up else { return }
+        let swaps = orientation.swapsSides
+        scratch.reset(width: swaps ? height : width, height: swaps ? width : height)
+        scratch.hasEdge = hasEdge
+        for y in 0..<height {
+            for x in 0..<width {
+                let place = orientation.stored(
+                    Rectangle(x: x, y: y, width: 1, height: 1), shown: PictureSize(width, height))
+                scratch.ink[place.y * scratch.width + place.x] = ink[y * width + x]
+                if hasEdge { scratch.edge[place.y * scratch.width + place.x] = edge[y * width + x] }
+            }
+        }
+        swap(&ink, &scratch.ink)
+        swap(&edge, &scratch.edge)
+        (width, height) = (scratch.width, scratch.height)
+    }
+}

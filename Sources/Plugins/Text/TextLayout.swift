@@ -1,0 +1,105 @@
+import FrameCore
+
+/// Places the glyphs of a text: lines of UTF-8 from left to right, one glyph a character, with kerning.
+///
+/// Scripts that are written from right to left or join their letters need shaping, which this is not. A tab is a space; characters that
+/// are not to be seen (variation selectors, joiners) are left out.
+final class TextLayout {
+    /// A glyph and where its pen stands, in pixels from the top left of the text.
+    struct Placed {
+        var glyph: Glyph
+        var x: Int
+        var y: Int
+    }
+
+    private let face: FontFace
+    /// Told of each character the font has not, once.
+    private let onMissing: (UInt32) -> Void
+    private var glyphs: [UInt32: Glyph] = [:]
+    private var missing: Set<UInt32> = []
+    /// Beyond this the cache begins anew.
+    private static let mostGlyphs = 2048
+    private(set) var placed: [Placed] = []
+    private var lineWidths: [Int] = []
+    /// Of the whole text with what juts out of its lines, in pixels.
+    private(set) var width = 0
+    private(set) var height = 0
+
+    init(_ face: FontFace, onMissing: @escaping (UInt32) -> Void) {
+        self.face = face
+        self.onMissing = onMissing
+        placed.reserveCapacity(256)
+        lineWidths.reserveCapacity(16)
+    }
+
+    func set(size: Int, outline: Double) throws {
+        guard size != face.size || outline != face.outline else { return }
+        glyphs.removeAll(keepingCapacity: true)
+        try face.set(size: size, outline: outline)
+    }
+
+    private func glyph(_ character: UInt32) throws -> Glyph {
+        if let known = glyphs[character] { return known }
+        let glyph = try face.glyph(character)
+        if glyphs.count >= Self.mostGlyphs { glyphs.removeAll(keepingCapacity: true) }
+        glyphs[character] = glyph
+        if glyph.index == 0, missing.insert(character).inserted { onMissing(character) }
+        return glyph
+    }
+
+    /// Lays `text` (UTF-8, lines end with a line feed) out anew. Allocates only for glyphs not met before and texts longer than any before.
+    func lay(_ text: [UInt8], align: TextAlignment) throws {
+        placed.removeAll(keepingCapacity: true)
+        lineWidths.removeAll(keepingCapacity: true)
+        var pen = 0
+        var left: Glyph?
+        var bytes = text.makeIterator()
+        var decoder = UTF8()
+        decoding: while true {
+            let character: Unicode.Scalar
+            switch decoder.decode(&bytes) {
+            case .scalarValue(let scalar): character = scalar
+            case .error: character = "\u{FFFD}"
+            case .emptyInput: break decoding
+            }
+            if character == "\n" {
+                lineWidths.append((pen + 32) >> 6)
+                pen = 0
+                left = nil
+                continue
+            }
+            let isSpace = character == "\t"
+            guard isSpace || (character.value >= 32 && !character.properties.isDefaultIgnorableCodePoint) else { continue }
+            let glyph = try glyph(isSpace ? 32 : character.value)
+            if let left { pen += face.kerning(left, glyph) }
+            placed.append(Placed(glyph: glyph, x: (pen + 32) >> 6, y: lineWidths.count))
+            pen += glyph.advance
+            left = glyph
+        }
+        lineWidths.append((pen + 32) >> 6)
+        place(align)
+    }
+
+    /// Turns line numbers into base lines, aligns lines, and moves all so that nothing juts out to the left or above.
+    private func place(_ align: TextAlignment) {
+        let widest = lineWidths.max() ?? 0
+        let border = Int(face.outline.rounded(.up))
+        var (minX, minY) = (-border, -border)
+        var (maxX, maxY) = (widest + border, face.ascender + (lineWidths.count - 1) * face.lineHeight + face.descender + border)
+        for index in placed.indices {
+            let line = placed[index].y
+            let gap = widest - lineWidths[line]
+            placed[index].x += align == .left ? 0 : align == .right ? gap : gap / 2
+            placed[index].y = face.ascender + line * face.lineHeight
+            guard let bitmap = placed[index].glyph.edge ?? placed[index].glyph.ink else { continue }
+            let (x, y) = (placed[index].x + bitmap.left, placed[index].y - bitmap.top)
+            (minX, minY) = (min(minX, x), min(minY, y))
+            (maxX, maxY) = (max(maxX, x + bitmap.width), max(maxY, y + bitmap.height))
+        }
+        for index in placed.indices {
+            placed[index].x -= minX
+            placed[index].y -= minY
+        }
+        (width, height) = (maxX - minX, maxY - minY)
+    }
+}

@@ -1,0 +1,117 @@
+import FrameCore
+
+/// Writes a text into the picture, in place: date and clock, frame number, time, rate, or any words.
+///
+/// Letters are FreeType's; text and box are blended by their opacity. The text is drawn anew only when it changes.
+final class TextOverlay: Filter {
+    static let info = StageInfo(
+        id: "text", summary: "Writes date, time, frame number, rate or any text into the picture.",
+        input: .video(.i420, .nv12, .bgra, .rgb24, .gray8), output: .sameAsInput, access: .modify)
+
+    var options: TextOptions
+    private let context: StageContext
+    private var format: VideoFormat?
+    private var layout: TextLayout?
+    private var values: TextValues
+    private var overlay: Overlay?
+    private let mask = CoverageMask()
+    private let turned = CoverageMask()
+    /// Of the pictures so far: the overlay lies as they do.
+    private var orientation = Orientation.up
+    private var isStale = true
+
+    /// [control thread] Opens nothing.
+    init(options: TextOptions, context: StageContext) {
+        self.options = options
+        self.context = context
+        values = TextValues(options.text, name: options.name ?? context.stageID, isUTC: options.utc)
+    }
+
+    /// [control thread] Opens the font.
+    ///
+    /// - Throws: ``FrameHostError`` when there is no font, or the file is none.
+    func negotiate(_ format: VideoFormat) throws {
+        self.format = format
+        let face = try FontFace(path: FontFile.path(options.font.map(context.resolve)))
+        layout = TextLayout(face) { [context] character in
+            let code = String(character, radix: 16, uppercase: true)
+            let name = Unicode.Scalar(character).map { "'\($0)' (U+\(code))" } ?? "U+\(code)"
+            context.log(
+                "\(context.stageID): \(face.path) has no letter \(name): a box is shown. Name a font that has it with font.", level: .warning)
+        }
+    }
+
+    /// [control thread] Makes what is blended.
+    func start() throws {
+        overlay = format.map(Overlay.init)
+        isStale = true
+    }
+
+    /// [stage thread] Blends; draws first when the text is another than before. Allocates only then, and no more once it has drawn texts as
+    /// long with letters as varied.
+    func process(_ frame: inout Frame) throws -> Verdict {
+        let hasChanged = values.update(
+            pts: frame.pts.nanoseconds, frame: frame.sequenceNumber, unixTime: context.clock.unixTime(at: frame.capturedAt))
+        if hasChanged || isStale || frame.orientation != orientation {
+            orientation = frame.orientation
+            try draw()
+            isStale = false
+        }
+        if let overlay { frame.withMutablePicture { overlay.blend(onto: $0) } }
+        return .forward
+    }
+
+    /// [stage thread] All that is not fixed by the chain file takes effect with the next frame.
+    func optionsChanged() throws {
+        var values = TextValues(options.text, name: options.name ?? context.stageID, isUTC: options.utc)
+        values.takeRate(from: self.values)
+        self.values = values
+        isStale = true
+    }
+
+    /// [stage thread] Ends what `start` and `negotiate` made.
+    func stop() {
+        overlay = nil
+        layout = nil
+    }
+
+    private func draw() throws {
+        guard let format, let layout, let overlay else { return }
+        let stored = PictureSize(format.width, format.height)
+        let shown = orientation.swapsSides ? PictureSize(stored.height, stored.width) : stored
+        let size = min(max(Int(options.size.pixels(of: shown.height).rounded()), 1), Self.largestFont)
+        try layout.set(size: size, outline: min(options.outline.pixels(of: size), Double(size)))
+        try layout.lay(values.text, align: options.align)
+        let padding = options.box ? max(Int(options.boxPadding.pixels(of: size).rounded()), 0) : 0
+        let box = place(width: layout.width + 2 * padding, height: layout.height + 2 * padding, in: shown)
+        let visible = box.clipped(to: shown)
+        guard !visible.isEmpty, !layout.placed.isEmpty else { return overlay.clear() }
+        mask.reset(width: visible.width, height: visible.height)
+        mask.draw(layout.placed, x: box.x + padding - visible.x, y: box.y + padding - visible.y)
+        mask.turn(to: orientation, scratch: turned)
+        overlay.set(mask, part: orientation.stored(visible, shown: shown), style: style(format))
+    }
+
+    /// Larger letters than these are not drawn: FreeType's coordinates end.
+    private static let largestFont = 4096
+
+    private func style(_ format: VideoFormat) -> Overlay.Style {
+        Overlay.Style(
+            box: Paint(options.boxColor, for: format), edge: Paint(options.outlineColor, for: format),
+            ink: Paint(options.color, for: format), boxOpacity: options.box ? Float(options.boxOpacity) : 0,
+            inkOpacity: Float(options.opacity))
+    }
+
+    /// By position and margin; corners at even places, so that the box ends where chroma samples do.
+    private func place(width: Int, height: Int, in size: PictureSize) -> Rectangle {
+        let (width, height) = (width + width % 2, height + height % 2)
+        func start(_ side: Int, _ margin: Extent, _ length: Int, of whole: Int) -> Int {
+            guard side != 1 else { return (whole - length) / 2 & ~1 }
+            let margin = Int(margin.pixels(of: whole).rounded())
+            return (side == 0 ? margin : whole - length - margin) & ~1
+        }
+        return Rectangle(
+            x: start(options.position.column, options.margin.x, width, of: size.width),
+            y: start(options.position.row, options.margin.y, height, of: size.height), width: width, height: height)
+    }
+}

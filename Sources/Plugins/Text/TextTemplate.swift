@@ -1,0 +1,97 @@
+import FrameCore
+
+/// A text with fields, as `text` has it: `"{name}  {date} {time:%H:%M:%S}"`.
+struct TextTemplate: OptionValue {
+    /// What a field stands for.
+    enum Part: Equatable, Sendable {
+        case literal([UInt8])
+        /// A moment by a strftime(3) pattern.
+        case clock(ClockPattern)
+        case frame
+        /// `0:01:02.345`.
+        case pts
+        /// `62.345`.
+        case seconds
+        case fps
+        case name
+    }
+
+    let source: String
+    let parts: [Part]
+    /// Longest text with its fields still in braces.
+    private static let mostBytes = 4096
+
+    static let dateAndTime = TextTemplate(
+        source: "{date} {time}", parts: [.clock(.date), .literal(Array(" ".utf8)), .clock(.time)])
+
+    static func == (a: TextTemplate, b: TextTemplate) -> Bool { a.source == b.source }
+
+    private init(source: String, parts: [Part]) {
+        self.source = source
+        self.parts = parts
+    }
+
+    /// - Throws: ``OptionFault`` for a brace without its partner, a field nobody knows, a pattern that strftime does not.
+    init(_ source: String) throws(OptionFault) {
+        guard source.utf8.count <= Self.mostBytes else {
+            throw OptionFault("a text of \(source.utf8.count) bytes", remedy: "Write at most \(Self.mostBytes)")
+        }
+        var parts: [Part] = []
+        var literal: [UInt8] = []
+        var rest = source.utf8[...]
+        while let byte = rest.popFirst() {
+            switch byte {
+            case UInt8(ascii: "{") where rest.first == byte, UInt8(ascii: "}") where rest.first == byte:
+                rest.removeFirst()
+                literal.append(byte)
+            case UInt8(ascii: "}"):
+                throw OptionFault("a '}' without '{'", remedy: "Write '}}' for a brace in the text.")
+            case UInt8(ascii: "{"):
+                guard let end = rest.firstIndex(of: UInt8(ascii: "}")) else {
+                    throw OptionFault("a '{' without '}'", remedy: "Write '{{' for a brace in the text.")
+                }
+                if !literal.isEmpty { parts.append(.literal(literal)) }
+                literal = []
+                parts.append(try Self.field(String(Substring(rest[..<end]))))
+                rest = rest[end...].dropFirst()
+            default: literal.append(byte)
+            }
+        }
+        if !literal.isEmpty { parts.append(.literal(literal)) }
+        self.init(source: source, parts: parts)
+    }
+
+    private static let plain: [(name: String, part: Part)] = [
+        ("frame", .frame), ("pts", .pts), ("seconds", .seconds), ("fps", .fps), ("name", .name),
+    ]
+
+    private static func field(_ text: String) throws(OptionFault) -> Part {
+        let pieces = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        let name = pieces[0]
+        if name == "date" || name == "time" {
+            guard pieces.count == 2 else { return .clock(name == "date" ? .date : .time) }
+            return .clock(try ClockPattern(pieces[1]))
+        }
+        guard let field = plain.first(where: { $0.name == name }) else {
+            let names = ["date", "time"] + plain.map(\.name)
+            throw OptionFault(
+                "'{\(name)}' is not a field",
+                remedy: Suggestion.nearest(to: name, in: names).map { "Did you mean '{\($0)}'?" }
+                    ?? "There are \(names.map { "{\($0)}" }.joined(separator: ", ")); write '{{' for a brace in the text.")
+        }
+        guard pieces.count == 1 else {
+            throw OptionFault("'{\(name)}' takes no pattern", remedy: "Write '{\(name)}'; {date} and {time} take a strftime pattern.")
+        }
+        return field.part
+    }
+
+    static func decodeOption(_ node: JSONNode) throws(OptionFault) -> TextTemplate {
+        guard let text = node.asString else {
+            throw OptionFault("expected a string, found \(node.kindName)", remedy: "Write a text such as \"{date} {time}\"")
+        }
+        return try TextTemplate(text)
+    }
+    var optionJSON: JSONNode { .string(source) }
+    static var optionTypeName: String { "text with fields" }
+    static var optionSchema: JSONNode { ["type": "string", "maxLength": .number(mostBytes)] }
+}
