@@ -21,6 +21,7 @@ let plugins = [
     Plugin(name: "Recorder", shims: ["CAVFormat"]),
     Plugin(name: "RTSPSink", shims: ["CDatagram"], usesNetwork: true),
     Plugin(name: "Text", shims: ["CFreeType"]),
+    Plugin(name: "Frei0r", shims: ["CFrei0r"]),
 ]
 
 let core = Target.Dependency.product(name: "FrameCore", package: "Core")
@@ -49,6 +50,8 @@ let package = Package(
             linkerSettings: [.linkedLibrary("avformat"), .linkedLibrary("avcodec"), .linkedLibrary("avutil")]),
         .systemLibrary(
             name: "CFreeType", path: "Sources/Plugins/Shims/CFreeType", pkgConfig: "freetype2", providers: [.apt(["libfreetype-dev"])]),
+        .systemLibrary(
+            name: "CFrei0r", path: "Sources/Plugins/Shims/CFrei0r", pkgConfig: "frei0r", providers: [.apt(["frei0r-plugins-dev"])]),
     ]
         + plugins.map { plugin in
             .target(

@@ -1,0 +1,85 @@
+import FrameCore
+import Glibc
+
+/// Where effects are installed, and what lies there.
+struct EffectFolders {
+    /// Searched in this order.
+    let paths: [String]
+
+    /// The folders of `FREI0R_PATH` (separated by colons), then those the frei0r specification names, then those of Debian and Fedora.
+    init(environment: (String) -> String? = { name in getenv(name).map { String(cString: $0) } }) {
+        let named = (environment("FREI0R_PATH") ?? "").split(separator: ":").map(String.init)
+        let home = environment("HOME").map { ["\($0)/.frei0r-1/lib"] } ?? []
+        paths =
+            named + home + [
+                "/usr/local/lib/frei0r-1", "/usr/lib/frei0r-1", "/usr/lib/x86_64-linux-gnu/frei0r-1", "/usr/lib/aarch64-linux-gnu/frei0r-1",
+                "/usr/lib64/frei0r-1",
+            ]
+    }
+
+    /// Names of all effects (files `NAME.so`, also one folder deeper, where vendors have theirs) with their paths, sorted, each once.
+    var effects: [(name: String, path: String)] {
+        var found: [String: String] = [:]
+        for folder in paths {
+            for entry in Self.entries(of: folder) {
+                if entry.hasSuffix(".so") {
+                    found[String(entry.dropLast(3))] = found[String(entry.dropLast(3))] ?? "\(folder)/\(entry)"
+                } else {
+                    for inner in Self.entries(of: "\(folder)/\(entry)") where inner.hasSuffix(".so") {
+                        found[String(inner.dropLast(3))] = found[String(inner.dropLast(3))] ?? "\(folder)/\(entry)/\(inner)"
+                    }
+                }
+            }
+        }
+        return found.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+    }
+
+    private static func entries(of folder: String) -> [String] {
+        guard let directory = opendir(folder) else { return [] }
+        defer { closedir(directory) }
+        var names: [String] = []
+        while let entry = readdir(directory) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if !name.hasPrefix(".") { names.append(name) }
+        }
+        return names.sorted()
+    }
+
+    /// The library of an effect.
+    ///
+    /// - Parameters:
+    ///   - name: As its file is called, in any case; or a path, which has a slash.
+    ///   - resolve: Makes a path absolute.
+    /// - Throws: ``FrameHostError`` that names the nearest effect, or all.
+    func path(of name: String, resolve: (String) -> String) throws -> String {
+        if name.contains("/") { return resolve(name) }
+        let effects = effects
+        if let known = effects.first(where: { $0.name.lowercased() == name.lowercased() }) { return known.path }
+        guard !effects.isEmpty else {
+            throw FrameHostError(
+                .unavailable, place: "effect", what: "no frei0r effects are installed",
+                remedy: "Install frei0r-plugins, or name their folder in FREI0R_PATH.", cause: "Looked in " + paths.joined(separator: ", "))
+        }
+        let names = effects.map(\.name)
+        guard !name.isEmpty else {
+            throw FrameHostError(
+                .invalidConfiguration, place: "effect", what: "no effect is named", remedy: "Name one of these.", cause: Self.list(names))
+        }
+        let near = Suggestion.nearest(to: name, in: names)
+        throw FrameHostError(
+            .invalidConfiguration, place: "effect", what: "'\(name)' is not among the \(names.count) effects installed",
+            remedy: near.map { "Did you mean '\($0)'?" } ?? "Name one of these.", cause: near == nil ? Self.list(names) : "")
+    }
+
+    /// Lines of at most 120 characters.
+    private static func list(_ names: [String]) -> String {
+        var lines = [""]
+        for name in names {
+            if lines[lines.count - 1].count + name.count > 118 { lines.append("") }
+            lines[lines.count - 1] += lines[lines.count - 1].isEmpty ? name : ", \(name)"
+        }
+        return lines.joined(separator: ",\n")
+    }
+}

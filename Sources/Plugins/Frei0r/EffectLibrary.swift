@@ -1,0 +1,113 @@
+import CFrei0r
+import FrameCore
+import Glibc
+import Synchronization
+
+/// An effect's library, loaded. It stays in the process: some effects leave threads and handlers behind that outlive a dlclose(3).
+///
+/// - SeeAlso: frei0r 1.2, f0r_init, f0r_get_plugin_info, f0r_get_param_info.
+struct EffectLibrary {
+    /// frei0r.h, PLUGIN_TYPE.
+    enum Kind: Int32 { case filter, source, mixer2, mixer3 }
+    /// frei0r.h, COLOR_MODEL.
+    enum ColorModel: Int32 { case bgra, rgba, packed }
+
+    /// As its file is called.
+    let name: String
+    let kind: Kind
+    let colorModel: ColorModel
+    let explanation: String
+    let parameters: [EffectParameter]
+    let functions: EffectFunctions
+
+    private static let isLoading = Atomic<Bool>(false)
+
+    /// Loads it, unless it is loaded already. [control thread]
+    ///
+    /// - Throws: ``FrameHostError`` for a file that does not load, is no frei0r effect, or one of another version.
+    init(path: String) throws {
+        // Calls f0r_init once per library and process, whichever chain is first.
+        while Self.isLoading.exchange(true, ordering: .acquiring) { sched_yield() }
+        defer { Self.isLoading.store(false, ordering: .releasing) }
+        let file = path.split(separator: "/").last.map(String.init) ?? path
+        name = file.hasSuffix(".so") ? String(file.dropLast(3)) : file
+        let wasLoaded = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)
+        guard let handle = wasLoaded ?? dlopen(path, RTLD_NOW | RTLD_LOCAL) else {
+            throw FrameHostError(
+                .unavailable, place: "effect", what: "\(path) does not load",
+                remedy: "Install what it lacks, or use another effect.", cause: dlerror().map { String(cString: $0) } ?? "")
+        }
+        functions = try EffectFunctions(handle, path: path)
+        if wasLoaded == nil, functions.initialize() < 0 {
+            throw FrameHostError(.callFailed, place: "effect", what: "\(path) does not start (f0r_init)", remedy: "Use another effect.")
+        }
+        var info = f0r_plugin_info()
+        functions.getInfo(&info)
+        guard info.frei0r_version == FREI0R_MAJOR_VERSION, let kind = Kind(rawValue: info.plugin_type),
+            let colorModel = ColorModel(rawValue: info.color_model)
+        else {
+            throw FrameHostError(
+                .unavailable, place: "effect",
+                what: "\(path) is of frei0r version \(info.frei0r_version), type \(info.plugin_type), colour model \(info.color_model)",
+                remedy: "Use an effect of frei0r version 1.")
+        }
+        self.kind = kind
+        self.colorModel = colorModel
+        explanation = info.explanation.map { String(cString: $0) } ?? ""
+        parameters = (0..<max(Int(info.num_params), 0)).compactMap { [functions] index in
+            var parameter = f0r_param_info()
+            functions.getParameterInfo(&parameter, Int32(index))
+            let kinds: [Int32: EffectParameter.Kind] = [
+                F0R_PARAM_BOOL: .bool, F0R_PARAM_DOUBLE: .number, F0R_PARAM_COLOR: .color, F0R_PARAM_POSITION: .position,
+                F0R_PARAM_STRING: .string,
+            ]
+            guard let name = parameter.name, let kind = kinds[parameter.type] else { return nil }
+            return EffectParameter(
+                index: index, name: String(cString: name), kind: kind,
+                explanation: parameter.explanation.map { String(cString: $0) } ?? "")
+        }
+    }
+}
+
+/// The functions of one effect, as frei0r.h declares them.
+struct EffectFunctions {
+    typealias Instance = UnsafeMutableRawPointer
+    typealias Pixels = UnsafePointer<UInt32>
+    typealias Update = @convention(c) (Instance, Double, Pixels, UnsafeMutablePointer<UInt32>) -> Void
+    typealias Update2 = @convention(c) (Instance, Double, Pixels?, Pixels?, Pixels?, UnsafeMutablePointer<UInt32>) -> Void
+
+    let initialize: @convention(c) () -> Int32
+    let getInfo: @convention(c) (UnsafeMutablePointer<f0r_plugin_info>) -> Void
+    let getParameterInfo: @convention(c) (UnsafeMutablePointer<f0r_param_info>, Int32) -> Void
+    let construct: @convention(c) (UInt32, UInt32) -> Instance?
+    let destruct: @convention(c) (Instance) -> Void
+    let setParameter: @convention(c) (Instance, UnsafeMutableRawPointer, Int32) -> Void
+    let getParameter: @convention(c) (Instance, UnsafeMutableRawPointer, Int32) -> Void
+    /// An effect has one of these or both.
+    let update: Update?
+    let update2: Update2?
+
+    init(_ handle: UnsafeMutableRawPointer, path: String) throws {
+        var missing: String?
+        func find<Function>(_ name: String, as type: Function.Type) -> Function? {
+            dlsym(handle, name).map { unsafeBitCast($0, to: type) }
+        }
+        func need<Function>(_ name: String, as type: Function.Type) throws -> Function {
+            if let function = find(name, as: type) { return function }
+            missing = name
+            throw FrameHostError(
+                .unavailable, place: "effect", what: "\(path) is no frei0r effect: it lacks \(missing!)",
+                remedy: "Name a library that is one.")
+        }
+        initialize = try need("f0r_init", as: type(of: initialize))
+        getInfo = try need("f0r_get_plugin_info", as: type(of: getInfo))
+        getParameterInfo = try need("f0r_get_param_info", as: type(of: getParameterInfo))
+        construct = try need("f0r_construct", as: type(of: construct))
+        destruct = try need("f0r_destruct", as: type(of: destruct))
+        setParameter = try need("f0r_set_param_value", as: type(of: setParameter))
+        getParameter = try need("f0r_get_param_value", as: type(of: getParameter))
+        update = find("f0r_update", as: Update.self)
+        update2 = find("f0r_update2", as: Update2.self)
+        if update == nil, update2 == nil { _ = try need("f0r_update", as: Update.self) }
+    }
+}

@@ -1,0 +1,89 @@
+import FrameCore
+
+/// A parameter as its effect declares it.
+struct EffectParameter: Equatable {
+    /// frei0r.h, PARAM_TYPE.
+    enum Kind: Equatable { case bool, number, color, position, string }
+
+    var index: Int
+    var name: String
+    var kind: Kind
+    /// The effect's own words; may be empty.
+    var explanation: String
+
+    /// What the chain file says, in the effect's terms.
+    enum Value: Equatable {
+        case bool(Bool)
+        case number(Double)
+        case color(RGBColor)
+        case position(x: Double, y: Double)
+        case string(String)
+    }
+
+    var typeName: String {
+        switch kind {
+        case .bool: "true or false"
+        case .number: "0...1"
+        case .color: "\"#rrggbb\""
+        case .position: "[x, y], each 0...1"
+        case .string: "string"
+        }
+    }
+
+    /// The value of `node`.
+    ///
+    /// - Throws: ``OptionFault``. frei0r has one range for all numbers, 0...1.
+    func value(_ node: JSONNode) throws(OptionFault) -> Value {
+        let unit = 0.0...1.0
+        switch kind {
+        case .bool: if let flag = node.asBool { return .bool(flag) }
+        case .number:
+            if let number = node.asDouble {
+                guard unit.contains(number) else {
+                    throw OptionFault("\(node.text()) is outside 0...1", remedy: "Use 0...1: frei0r has no other range.")
+                }
+                return .number(number)
+            }
+        case .color: if node.asString != nil { return .color(try RGBColor.decodeOption(node)) }
+        case .position:
+            if let list = node.asArray, list.count == 2, let x = list[0].asDouble, let y = list[1].asDouble, unit.contains(x),
+                unit.contains(y)
+            { return .position(x: x, y: y) }
+        case .string: if let text = node.asString { return .string(text) }
+        }
+        throw OptionFault("expected \(typeName), found \(node.text())", remedy: "Write \(typeName).")
+    }
+}
+
+extension EffectParameters {
+    /// These as values of an effect's parameters.
+    ///
+    /// - Parameter list: One line for each parameter the effect has, for the fault.
+    /// - Throws: ``FrameHostError`` with the first fault; the others, and what the effect has, stand below it.
+    func values(
+        for parameters: [EffectParameter], of effect: String, list: () -> String
+    ) throws -> [(parameter: EffectParameter, value: EffectParameter.Value)] {
+        var faults: [FrameHostError] = []
+        var isListWanted = false
+        var values: [(EffectParameter, EffectParameter.Value)] = []
+        for member in members {
+            let place = "parameters.\(member.key)"
+            guard let parameter = parameters.first(where: { $0.name.lowercased() == member.key.lowercased() }) else {
+                let near = Suggestion.nearest(to: member.key, in: parameters.map(\.name))
+                isListWanted = isListWanted || near == nil
+                faults.append(
+                    FrameHostError(
+                        .invalidConfiguration, place: place, what: "\(effect) has no such parameter",
+                        remedy: near.map { "Did you mean '\($0)'?" } ?? (parameters.isEmpty ? "It has none." : "It has those below.")))
+                continue
+            }
+            do { values.append((parameter, try parameter.value(member.value))) } catch {
+                faults.append(FrameHostError(.invalidConfiguration, place: place, what: error.what, remedy: error.remedy))
+            }
+        }
+        guard var first = faults.first else { return values }
+        let further = faults.dropFirst().map(\.description) + (isListWanted && !parameters.isEmpty ? [list()] : [])
+        first.cause = further.joined(separator: "\n")
+        throw first
+    }
+}

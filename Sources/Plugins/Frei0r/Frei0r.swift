@@ -1,0 +1,88 @@
+import FrameCore
+
+/// Runs a frei0r filter effect on every picture.
+///
+/// The effect is loaded at `negotiate`, so that `check` knows its parameters; it runs in this process.
+final class Frei0r: Transform {
+    static let info = StageInfo(
+        id: "frei0r", summary: "Changes pictures by a frei0r effect.", input: .video(.bgra), output: .video(.bgra))
+
+    var options: Frei0rOptions
+    private let context: StageContext
+    private var effect: EffectInstance?
+    private var input: EffectPixels?
+    private var output: EffectPixels?
+
+    /// [control thread] Opens nothing.
+    init(options: Frei0rOptions, context: StageContext) {
+        self.options = options
+        self.context = context
+    }
+
+    /// [control thread] Loads the effect and sets its parameters.
+    ///
+    /// - Throws: ``FrameHostError`` for an effect that is not there, does not load or is no filter, and for parameters it does not take.
+    func negotiate(_ input: MediaFormat) throws -> MediaFormat {
+        guard let video = input.video else { throw FrameHostError(.broken, what: "frei0r was handed access units") }
+        let library = try EffectLibrary(path: EffectFolders().path(of: options.effect, resolve: context.resolve))
+        try library.require([.filter], stage: Self.info.id)
+        let pixels = EffectPixels(video, colorModel: library.colorModel)
+        let effect = try EffectInstance(library, width: pixels.width, height: pixels.height)
+        try effect.set(options.parameters)
+        self.effect = effect
+        self.input = pixels
+        output = EffectPixels(video, colorModel: library.colorModel)
+        return input
+    }
+
+    /// [stage thread] One frame in, one out. Waits for a free buffer; what the effect does with its time and memory is its own affair.
+    func process(_ input: consuming Sample, _ output: Output) throws {
+        guard case .frame(let frame) = consume input, let effect, let source = self.input, let target = self.output else {
+            throw FrameHostError(.broken, what: "frei0r was handed access units")
+        }
+        guard var changed = try output.makeFrame() else { return }
+        let time = frame.pts.seconds
+        frame.withPicture { from in
+            changed.withMutablePicture { to in
+                effect.update(time: time, source.load(from), into: target.target(to))
+                target.finish(to)
+            }
+        }
+        changed.copyProperties(from: frame)
+        try output.emit(changed)
+    }
+
+    /// [stage thread] Sets the parameters that are named; others stay as they were.
+    func optionsChanged() throws { try effect?.set(options.parameters) }
+
+    /// [stage thread] Ends the effect.
+    func stop() {
+        effect = nil
+        input = nil
+        output = nil
+    }
+}
+
+extension EffectLibrary {
+    /// - Throws: ``FrameHostError`` when it is of another kind than the stage is for.
+    func require(_ kinds: [Kind], stage: String) throws {
+        guard !kinds.contains(kind) else { return }
+        let (what, remedy) =
+            switch kind {
+            case .filter: ("changes one picture", "Use the stage 'frei0r'.")
+            case .source: ("makes pictures of its own", "The stage '\(stage)' changes those of others; test-source makes some.")
+            case .mixer2: ("mixes two pictures", "Use the stage 'frei0r-mixer', with two stages in from.")
+            case .mixer3: ("mixes three pictures", "There is no stage for that; a mixer of two is used by 'frei0r-mixer'.")
+            }
+        throw FrameHostError(.invalidConfiguration, place: "effect", what: "\(name) \(what)", remedy: remedy)
+    }
+}
+
+extension EffectInstance {
+    /// Sets all or none.
+    func set(_ parameters: EffectParameters) throws {
+        for (parameter, value) in try parameters.values(for: library.parameters, of: library.name, list: list) {
+            set(value, of: parameter)
+        }
+    }
+}

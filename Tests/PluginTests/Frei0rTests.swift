@@ -1,0 +1,117 @@
+import FrameCore
+import Foundation
+import Testing
+
+@testable import Frei0r
+
+@Suite struct EffectFoldersTests {
+    @Test func findsEffectsWhereTheEnvironmentSays() throws {
+        let scratch = try ScratchFolder()
+        try FileManager.default.createDirectory(atPath: scratch.file("vendor"), withIntermediateDirectories: true)
+        for name in ["mine.so", "vendor/theirs.so", "readme.txt"] { try Data().write(to: URL(fileURLWithPath: scratch.file(name))) }
+        let folders = EffectFolders { ["FREI0R_PATH": "/nowhere:\(scratch.path)", "HOME": "/home/me"][$0] }
+        #expect(Array(folders.paths.prefix(3)) == ["/nowhere", scratch.path, "/home/me/.frei0r-1/lib"])
+        #expect(try folders.path(of: "MINE", resolve: { $0 }) == scratch.file("mine.so"))
+        #expect(try folders.path(of: "theirs", resolve: { $0 }) == scratch.file("vendor/theirs.so"))
+        #expect(try folders.path(of: "./x.so", resolve: { "/chain/\($0)" }) == "/chain/./x.so")
+        let error = #expect(throws: FrameHostError.self) { _ = try folders.path(of: "thiers", resolve: { $0 }) }
+        #expect(error?.remedy == "Did you mean 'theirs'?")
+    }
+}
+
+@Suite struct EffectParameterTests {
+    private func parameter(_ kind: EffectParameter.Kind) -> EffectParameter {
+        EffectParameter(index: 0, name: "P", kind: kind, explanation: "")
+    }
+
+    @Test func readsEachKind() throws {
+        #expect(try parameter(.bool).value(true) == .bool(true))
+        #expect(try parameter(.number).value(0.25) == .number(0.25))
+        #expect(try parameter(.color).value("#ff8000") == .color(RGBColor(red: 255, green: 128, blue: 0)))
+        #expect(try parameter(.position).value([0, 1]) == .position(x: 0, y: 1))
+        #expect(try parameter(.string).value("normal") == .string("normal"))
+    }
+
+    @Test(arguments: [(EffectParameter.Kind.bool, "0.5"), (.number, "true"), (.number, "1.5"), (.color, "1"), (.position, "[0]"), (.string, "1")])
+    func refusesWhatIsOfAnotherKind(kind: EffectParameter.Kind, text: String) throws {
+        let node = try JSONReader.read(Array(text.utf8), file: "")
+        #expect(throws: OptionFault.self) { _ = try parameter(kind).value(node) }
+    }
+}
+
+private let isInstalled =
+    EffectFolders().effects.contains { $0.name == "invert0r" } || ProcessInfo.processInfo.environment["CI"] == "true"
+
+@Suite(.enabled(if: isInstalled, "frei0r-plugins is not installed: make test-packages")) struct Frei0rTests {
+    private func driver(_ options: String, width: Int = 64, height: Int = 48) throws -> StageDriver<Frei0r> {
+        try StageDriver(Frei0r.self, options: options, input: .video(VideoFormat(.bgra, width: width, height: height)))
+    }
+
+    private func fault(_ options: String) -> String? {
+        #expect(throws: FrameHostError.self) { _ = try driver(options) }?.description
+    }
+
+    @Test(arguments: [(64, 48), (61, 45), (9, 3), (1, 1)]) func invertsEveryPixelOfAnySize(width: Int, height: Int) throws {
+        let driver = try driver(#"{ "effect": "Invert0r" }"#, width: width, height: height)
+        var before: [UInt8] = []
+        try driver.send(
+            driver.makeFrame {
+                TextTests.fill(&$0)
+                before = $0.planeBytes[0]
+            })
+        let frame = try driver.nextFrame()
+        let after = frame.planeBytes[0]
+        for index in before.indices where index % 4 != 3 { #expect(after[index] == 255 - before[index]) }
+        #expect(frame.sequenceNumber == 0)
+    }
+
+    /// `B` shows blue as gray, `R` red: an effect that is handed channels in the wrong order shows the other.
+    @Test(arguments: [("B", 0), ("G", 1), ("R", 2)]) func handsChannelsOverInTheOrderOfTheEffect(effect: String, channel: Int) throws {
+        let driver = try driver(#"{ "effect": "\#(effect)" }"#)
+        var before: [UInt8] = []
+        try driver.send(
+            driver.makeFrame {
+                TextTests.fill(&$0)
+                before = $0.planeBytes[0]
+            })
+        let after = try driver.nextFrame().planeBytes[0]
+        for pixel in 0..<64 * 48 { for byte in 0..<3 { #expect(after[pixel * 4 + byte] == before[pixel * 4 + channel]) } }
+    }
+
+    @Test func changesParametersWhileRunning() throws {
+        let driver = try driver(#"{ "effect": "brightness", "parameters": { "BRIGHTNESS": 0.5 } }"#)
+        func mean() throws -> Int {
+            try driver.send(driver.makeFrame { TextTests.fill(&$0, value: 100) })
+            let bytes = try driver.nextFrame().planeBytes[0]
+            return bytes.enumerated().reduce(0) { $0 + ($1.offset % 4 == 3 ? 0 : Int($1.element)) } / (bytes.count * 3 / 4)
+        }
+        #expect(try mean() == 100)
+        try driver.set(#"{ "parameters": { "brightness": 0.9 } }"#)
+        #expect(try mean() > 150)
+        #expect(throws: FrameHostError.self) { try driver.set(#"{ "parameters": { "brightness": 2 } }"#) }
+        #expect(try mean() > 150)
+    }
+
+    @Test func saysWhatIsWrong() throws {
+        #expect(fault(#"{ "effect": "glov" }"#)?.hasSuffix("effects installed. Did you mean 'glow'?") == true)
+        #expect(fault("{}")?.hasPrefix("effect: no effect is named. Name one of these.\n  3dflippo, ") == true)
+        #expect(
+            fault(#"{ "effect": "plasma" }"#)
+                == "effect: plasma makes pictures of its own. The stage 'frei0r' changes those of others; test-source makes some.")
+        #expect(
+            fault(#"{ "effect": "blend" }"#)
+                == "effect: blend mixes two pictures. Use the stage 'frei0r-mixer', with two stages in from.")
+        #expect(
+            fault(#"{ "effect": "glow", "parameters": { "blurr": 1 } }"#)
+                == "parameters.blurr: glow has no such parameter. Did you mean 'Blur'?")
+        // Its default depends on the size of the picture.
+        let list = fault(#"{ "effect": "glow", "parameters": { "list": 1 } }"#)
+        #expect(list?.hasPrefix("parameters.list: glow has no such parameter. It has those below.\n  Blur: 0...1, 0") == true)
+        #expect(list?.hasSuffix(" by default. Blur of the glow") == true)
+        let scratch = try ScratchFolder()
+        try Data("not a library".utf8).write(to: URL(fileURLWithPath: scratch.file("broken.so")))
+        #expect(
+            fault(#"{ "effect": "\#(scratch.file("broken.so"))" }"#)?.hasPrefix(
+                "effect: \(scratch.file("broken.so")) does not load. Install what it lacks, or use another effect.\n  ") == true)
+    }
+}
