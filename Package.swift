@@ -22,6 +22,7 @@ let plugins = [
     Plugin(name: "RTSPSink", shims: ["CDatagram"], usesNetwork: true),
     Plugin(name: "Text", shims: ["CFreeType"]),
     Plugin(name: "Frei0r", shims: ["CFrei0r"]),
+    Plugin(name: "Replicate", shims: ["CYUV"]),
 ]
 
 let core = Target.Dependency.product(name: "FrameCore", package: "Core")

@@ -26,7 +26,8 @@ import Testing
         }
     }
 
-    @Test(.needs(Tool(name: "ffmpeg")), arguments: [("Frame 1234567890", 48), ("Ärger, Ñandú & Œuvre ©", 33), ("Ωμέγα Жук", 70)])
+    /// Texts without pairs that DejaVu moves closer: drawtext (5.1) does not.
+    @Test(.needs(Tool(name: "ffmpeg")), arguments: [("0123456789 Hnm", 48), ("Ñandü & é ß ©", 33), ("Ωμέγα Жук", 70)])
     func drawsAsDrawtextDoes(text: String, size: Int) throws {
         let workspace = try Workspace()
         let chain = """

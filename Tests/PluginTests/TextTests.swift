@@ -174,6 +174,18 @@ import Testing
         #expect(abs(middle - [24, 150, 277][column]) <= 6 && abs(center - [13, 100, 187][row]) <= 6, "\(middle), \(center)")
     }
 
+    @Test func movesPairsOfLettersCloser() throws {
+        let layout = TextLayout(try FontFace(path: FontFile.path(nil))) { _ in }
+        try layout.set(size: 48, outline: 0)
+        func width(_ text: String) throws -> Int {
+            try layout.lay(Array(text.utf8), align: .left)
+            return layout.width
+        }
+        // As HarfBuzz lays them out: 33 + 33 - 3.
+        #expect(try (width("A"), width("V"), width("AV")) == (33, 33, 63))
+        #expect(try width("HH") == 2 * width("H"))
+    }
+
     @Test func tellsOfEachMissingLetterOnce() throws {
         let driver = try StageDriver(
             TextOverlay.self, options: #"{ "text": "漢{frame}漢\u0001" }"#, input: .video(VideoFormat(.i420, width: 320, height: 180)))

@@ -1,0 +1,138 @@
+import FrameCore
+
+/// One component of a picture: a plane, or one of two that share it.
+struct Component {
+    let base: UnsafeMutablePointer<UInt8>
+    let strideBytes: Int
+    /// Bytes from one sample to the next: 2 in interleaved chroma.
+    let step: Int
+    let width: Int
+    let height: Int
+
+    /// - Parameter index: 0 luma, 1 U, 2 V. The picture is i420 or nv12.
+    init(_ picture: Picture, _ index: Int) {
+        let isPair = picture.pixelFormat == .nv12 && index > 0
+        let layer = picture[isPair ? 1 : index]
+        base = layer.base.assumingMemoryBound(to: UInt8.self) + (isPair ? index - 1 : 0)
+        strideBytes = layer.strideBytes
+        step = isPair ? 2 : 1
+        width = layer.rowBytes / step
+        height = layer.rows
+    }
+}
+
+/// Places along one row of the output, in a component: at x they are (u + x·du, v + x·dv), (0, 0) being the middle of its first sample.
+struct SampleLine {
+    var u: Double
+    var v: Double
+    var du: Double
+    var dv: Double
+
+    /// The x of `range` at which u lies in `us` and v in `vs`.
+    func span(_ range: Range<Int>, us: ClosedRange<Double>, vs: ClosedRange<Double>) -> Range<Int> {
+        var (low, high) = (Double(range.lowerBound), Double(range.upperBound - 1))
+        for (start, step, bounds) in [(u, du, us), (v, dv, vs)] {
+            if abs(step) < 1e-12 {
+                guard bounds.contains(start) else { return range.lowerBound..<range.lowerBound }
+            } else {
+                let (one, other) = ((bounds.lowerBound - start) / step, (bounds.upperBound - start) / step)
+                low = max(low, min(one, other))
+                high = min(high, max(one, other))
+            }
+        }
+        guard low <= high else { return range.lowerBound..<range.lowerBound }
+        // A hair's breadth is rounding, not distance.
+        let (first, last) = (Int((low - 1e-9).rounded(.up)), Int((high + 1e-9).rounded(.down)))
+        return first <= last ? first..<last + 1 : range.lowerBound..<range.lowerBound
+    }
+}
+
+extension Component {
+    /// Samples bilinearly for each x of `range`; outside, the nearest sample counts.
+    ///
+    /// - Parameter row: Of the output: x is its index, times `targetStep`.
+    func sample(_ line: SampleLine, _ range: Range<Int>, into row: UnsafeMutablePointer<UInt8>, targetStep: Int) {
+        guard !range.isEmpty else { return }
+        if line.dv == 0, line.du == 1, step == 1, targetStep == 1, copyRow(line, range, into: row) { return }
+        let none = range.lowerBound..<range.lowerBound
+        let inside = width < 2 || height < 2 ? none : line.span(range, us: 0...Double(width) - 1.001, vs: 0...Double(height) - 1.001)
+        let middle = inside.isEmpty ? none : inside
+        for x in range.lowerBound..<middle.lowerBound { row[x * targetStep] = clamped(line, x) }
+        for x in middle.upperBound..<range.upperBound { row[x * targetStep] = clamped(line, x) }
+        if step == 1, targetStep == 1 {
+            interpolate(line, middle, into: row, step: 1, targetStep: 1)
+        } else {
+            interpolate(line, middle, into: row, step: step, targetStep: targetStep)
+        }
+    }
+
+    /// Whole pixels side by side are copied; false when they are not, or reach outside.
+    private func copyRow(_ line: SampleLine, _ range: Range<Int>, into row: UnsafeMutablePointer<UInt8>) -> Bool {
+        let (u, v) = (line.u.rounded(), line.v.rounded())
+        guard abs(line.u - u) < 1.0 / 512, abs(line.v - v) < 1.0 / 512 else { return false }
+        let (first, y) = (Int(u) + range.lowerBound, Int(v))
+        guard first >= 0, first + range.count <= width, y >= 0, y < height else { return false }
+        (row + range.lowerBound).update(from: base + y * strideBytes + first, count: range.count)
+        return true
+    }
+
+    /// Where all four samples are there: 16 bits behind the point, weights of 8.
+    @inline(__always)
+    private func interpolate(
+        _ line: SampleLine, _ range: Range<Int>, into row: UnsafeMutablePointer<UInt8>, step: Int, targetStep: Int
+    ) {
+        guard !range.isEmpty else { return }
+        let (du, dv) = (Int((line.du * 65536).rounded()), Int((line.dv * 65536).rounded()))
+        var u = Self.start(line.u, line.du, range, step: du, most: (width - 1) << 16 - 1)
+        var v = Self.start(line.v, line.dv, range, step: dv, most: (height - 1) << 16 - 1)
+        if dv == 0 {
+            // A row of the output lies along two of the source.
+            let first = base + (v &>> 16) &* strideBytes
+            let second = first + strideBytes
+            let weightY: Int = (v &>> 8) & 255
+            for x in range {
+                let at: Int = (u &>> 16) &* step
+                let left: Int = Int(first[at]) &* (256 &- weightY) &+ Int(second[at]) &* weightY
+                let right: Int = Int(first[at &+ step]) &* (256 &- weightY) &+ Int(second[at &+ step]) &* weightY
+                let sum: Int = (left &<< 8) &+ (right &- left) &* ((u &>> 8) & 255)
+                row[x &* targetStep] = UInt8(truncatingIfNeeded: (sum &+ 32768) &>> 16)
+                u = u &+ du
+            }
+            return
+        }
+        for x in range {
+            let at: Int = (v &>> 16) &* strideBytes &+ (u &>> 16) &* step
+            let first = base + at
+            let weightX: Int = (u &>> 8) & 255
+            let (p, q) = (Int(first[0]), Int(first[step]))
+            let (r, s) = (Int(first[strideBytes]), Int(first[strideBytes &+ step]))
+            let top: Int = (p &<< 8) &+ (q &- p) &* weightX
+            let bottom: Int = (r &<< 8) &+ (s &- r) &* weightX
+            let sum: Int = (top &<< 8) &+ (bottom &- top) &* ((v &>> 8) & 255)
+            row[x &* targetStep] = UInt8(truncatingIfNeeded: (sum &+ 32768) &>> 16)
+            u = u &+ du
+            v = v &+ dv
+        }
+    }
+
+    /// The first place of `range` in 65536ths, so that no place of it is below 0 or above `most`: rounded steps add up to less than a
+    /// fiftieth of a sample, by which the row may be moved.
+    private static func start(_ place: Double, _ exactStep: Double, _ range: Range<Int>, step: Int, most: Int) -> Int {
+        let first = Int(((place + Double(range.lowerBound) * exactStep) * 65536).rounded())
+        let way = (range.count - 1) * step
+        return min(max(first, max(0, -way)), min(most, most - way))
+    }
+
+    /// One sample anywhere.
+    private func clamped(_ line: SampleLine, _ x: Int) -> UInt8 {
+        let u = min(max(line.u + Double(x) * line.du, 0), Double(width - 1))
+        let v = min(max(line.v + Double(x) * line.dv, 0), Double(height - 1))
+        let (column, row) = (Int(u), Int(v))
+        let (right, below) = (min(column + 1, width - 1), min(row + 1, height - 1))
+        func at(_ x: Int, _ y: Int) -> Double { Double(base[y * strideBytes + x * step]) }
+        let (fractionX, fractionY) = (u - Double(column), v - Double(row))
+        let top = at(column, row) * (1 - fractionX) + at(right, row) * fractionX
+        let bottom = at(column, below) * (1 - fractionX) + at(right, below) * fractionX
+        return UInt8(top * (1 - fractionY) + bottom * fractionY + 0.5)
+    }
+}

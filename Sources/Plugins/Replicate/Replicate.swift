@@ -1,0 +1,116 @@
+import FrameCore
+
+/// Puts copies of the picture into one, each with a place, a delay and colours of its own.
+///
+/// One picture comes out for each that comes in, with its time. A copy that is late shows the first picture until its own has come.
+final class Replicate: Transform {
+    static let info = StageInfo(
+        id: "replicate", summary: "Shows many copies of the picture, each with its own place, delay and colours.",
+        input: .video(.i420, .nv12), output: .video(.i420, .nv12), hold: ReplicateOptions.mostDelay)
+
+    var options: ReplicateOptions
+    private let context: StageContext
+    private var input: VideoFormat?
+    private var output: VideoFormat?
+    private var copies: [CopyPlan] = []
+    private var background: Paint?
+    private var history = FrameHistory(capacity: 0)
+    private var levels: PictureLevels?
+    private var painter: CopyPainter?
+    /// Frames that are held; what a live change may use.
+    private let mostDelay: Int
+
+    /// [control thread] Opens nothing.
+    init(options: ReplicateOptions, context: StageContext) {
+        self.options = options
+        self.context = context
+        mostDelay = options.mostDelay
+    }
+
+    /// Holds as many frames as the latest copy is late.
+    var demand: StageDemand {
+        var demand = Self.declaredDemand
+        demand.hold = mostDelay
+        return demand
+    }
+
+    /// [control thread]
+    func negotiate(_ input: MediaFormat) throws -> MediaFormat {
+        guard let video = input.video else { throw FrameHostError(.broken, what: "replicate was handed access units") }
+        var result = video
+        if let size = options.size { (result.width, result.height) = (size.width, size.height) }
+        // A matrix nobody named follows from the height: say what it is, so that a new height does not change it.
+        if result.color.matrix == 2, result.height != video.height { result.color.matrix = video.height >= 720 ? 1 : 6 }
+        self.input = video
+        output = result
+        return .video(result)
+    }
+
+    /// [control thread] Makes room for what is kept.
+    func start() {
+        guard let input, let output else { return }
+        history = FrameHistory(capacity: mostDelay)
+        painter = CopyPainter(from: input, to: output)
+        plan()
+    }
+
+    private func plan() {
+        guard let input, let output else { return }
+        copies = CopyPlan.all(options, from: input, to: output).filter(\.isVisible)
+        background = Paint(options.background, for: output)
+        let used = Set(copies.map(\.level))
+        if levels == nil || !used.isSubset(of: 0...levels!.depth) {
+            let levels = PictureLevels(input, depth: used.max() ?? 0, capacity: mostDelay + 1)
+            for age in (0..<history.count).reversed() { history.withPicture(age: age, levels.add) }
+            self.levels = levels
+        }
+    }
+
+    /// [stage thread] One frame in, one out. Waits for a free buffer alone; allocates nothing.
+    func process(_ input: consuming Sample, _ output: Output) throws {
+        guard case .frame(let frame) = consume input, let painter, let levels, let background else {
+            throw FrameHostError(.broken, what: "replicate was handed access units")
+        }
+        guard var result = try output.makeFrame() else { return }
+        frame.withPicture { newest in
+            levels.add(newest)
+            result.withMutablePicture { target in
+                target.fill(x: 0, y: 0, width: target.width, height: target.height, background)
+                for copy in copies {
+                    // Frames that have come before this one.
+                    let age = min(copy.delay, history.count)
+                    if copy.level > 0 {
+                        painter.paint(copy, levels.picture(age: min(copy.delay, levels.count - 1), level: copy.level), into: target)
+                    } else if age == 0 {
+                        painter.paint(copy, newest, into: target)
+                    } else {
+                        history.withPicture(age: age - 1) { painter.paint(copy, $0, into: target) }
+                    }
+                }
+            }
+        }
+        result.copyProperties(from: frame)
+        history.add(frame)
+        try output.emit(result)
+    }
+
+    /// [stage thread] Takes effect with the next frame.
+    ///
+    /// - Throws: ``FrameHostError`` when more frames would have to be held than the plan has room for.
+    func optionsChanged() throws {
+        guard options.mostDelay <= mostDelay else {
+            throw FrameHostError(
+                .invalidConfiguration, place: context.stageID,
+                what: "the latest copy would be \(options.mostDelay) frames late, and \(mostDelay) are held",
+                remedy: "Delay by at most \(mostDelay), or begin with the longer delay in the chain file.")
+        }
+        plan()
+    }
+
+    /// [stage thread] Lets go of all frames.
+    func stop() {
+        history.removeAll()
+        levels = nil
+        painter = nil
+    }
+}

@@ -1,0 +1,51 @@
+import FrameCore
+
+/// A length in a picture: pixels, written as a number, or a share of something, written `"5%"`.
+enum Extent: OptionValue, CustomStringConvertible {
+    case pixels(Double)
+    /// Per cent.
+    case share(Double)
+
+    /// In pixels, where a share is one of `whole`.
+    func pixels(of whole: Double) -> Double {
+        switch self {
+        case .pixels(let pixels): pixels
+        case .share(let share): share / 100 * whole
+        }
+    }
+
+    func pixels(of whole: Int) -> Double { pixels(of: Double(whole)) }
+
+    var isNegative: Bool {
+        switch self {
+        case .pixels(let value), .share(let value): value < 0
+        }
+    }
+
+    /// Beyond these no picture reaches.
+    private static let bounds = -100_000.0...100_000.0
+
+    static func decodeOption(_ node: JSONNode) throws(OptionFault) -> Extent {
+        if let pixels = node.asDouble, bounds.contains(pixels) { return .pixels(pixels) }
+        if let text = node.asString, text.hasSuffix("%"), let share = Double(text.dropLast()), bounds.contains(share) {
+            return .share(share)
+        }
+        throw OptionFault("\(node.text()) is not a length", remedy: "Write pixels as a number, such as 24, or a share, such as \"5%\"")
+    }
+
+    var description: String {
+        switch self {
+        case .pixels(let pixels): pixels.optionJSON.text()
+        case .share(let share): "\(share.optionJSON.text())%"
+        }
+    }
+
+    var optionJSON: JSONNode {
+        switch self {
+        case .pixels(let pixels): pixels.optionJSON
+        case .share: .string(description)
+        }
+    }
+    static var optionTypeName: String { "pixels or share" }
+    static var optionSchema: JSONNode { ["anyOf": [["type": "number"], ["type": "string", "pattern": "^-?[0-9]+([.][0-9]+)?%$"]]] }
+}

@@ -1,0 +1,23 @@
+import FrameCore
+
+/// Distances from the left or right and from the top or bottom: one length for both, or a list of two.
+struct Margin: OptionValue {
+    var x: Extent
+    var y: Extent
+
+    static func decodeOption(_ node: JSONNode) throws(OptionFault) -> Margin {
+        guard let list = node.asArray else {
+            let both = try Extent.decodeOption(node)
+            return Margin(x: both, y: both)
+        }
+        guard list.count == 2 else {
+            throw OptionFault("a margin of \(list.count) lengths", remedy: "Write one length, or two as [x, y]")
+        }
+        return Margin(x: try Extent.decodeOption(list[0]), y: try Extent.decodeOption(list[1]))
+    }
+    var optionJSON: JSONNode { x == y ? x.optionJSON : .array([x.optionJSON, y.optionJSON]) }
+    static var optionTypeName: String { "pixels or share, or list of two" }
+    static var optionSchema: JSONNode {
+        ["anyOf": [Extent.optionSchema, ["type": "array", "items": Extent.optionSchema, "minItems": 2, "maxItems": 2]]]
+    }
+}
