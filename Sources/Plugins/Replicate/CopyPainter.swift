@@ -33,74 +33,67 @@ final class CopyPainter {
     ///
     /// - Parameter source: The input, or the input halved; the copy's placement speaks of the input.
     func paint(_ copy: CopyPlan, _ source: Picture, into target: Picture) {
-        let inverse = copy.placement.inverse
-        let corners = [(0.0, 0.0), (1, 0), (0, 1), (1, 1)].map {
-            copy.placement($0.0 * Double(input.width), $0.1 * Double(input.height)).y
-        }
-        let top = max(Int(max(corners.min()!, 0)) - 1, 0) / 2
-        let bottom = min(Int(min(corners.max()!, Double(output.height))) + 2, output.height)
-        let scale = abs(copy.placement.determinant).squareRoot()
-        let parts = (0..<3).map { Component(source, $0) }
-        let targets = (0..<3).map { Component(target, $0) }
-        // From the input's pixels to the source's samples.
-        let lumaRatio = (x: Double(parts[0].width) / Double(input.width), y: Double(parts[0].height) / Double(input.height))
-        let chromaRatio = (
-            x: Double(parts[1].width) / Double(chromaSize.width), y: Double(parts[1].height) / Double(chromaSize.height)
-        )
-        guard top * 2 < bottom else { return }
-        for chromaRow in top..<(bottom + 1) / 2 {
-            let lines = chromaRow * 2..<min(chromaRow * 2 + 2, output.height)
-            let middle = Double(chromaRow) * 2 + 1
-            paintRows(
-                lines, chromaRow, copy: copy, parts: (parts[0], parts[1], parts[2]), targets: (targets[0], targets[1], targets[2]),
-                places: lines.map { Place(inverse, x: 0.5, y: Double($0) + 0.5, step: 1) },
-                chromaPlace: Place(inverse, x: 1, y: middle, step: 2), lumaRatio: lumaRatio, chromaRatio: chromaRatio, scale: scale)
-        }
+        guard let covered = copy.rows(of: size, in: output.height) else { return }
+        let job = Job(
+            copy: copy, inverse: copy.placement.inverse, scale: abs(copy.placement.determinant).squareRoot(),
+            source: Components(source), target: Components(target))
+        for row in covered.lowerBound / 2..<(covered.upperBound + 1) / 2 { paintRows(job, row) }
     }
 
-    private func paintRows(
-        _ lines: Range<Int>, _ chromaRow: Int, copy: CopyPlan, parts: (Component, Component, Component),
-        targets: (Component, Component, Component), places: [Place], chromaPlace: Place, lumaRatio: (x: Double, y: Double),
-        chromaRatio: (x: Double, y: Double), scale: Double
-    ) {
-        let columns = (output.width + 1) / 2
-        let chroma = CoveredSpan(chromaPlace, chromaSize, reach: 1 / scale, within: 0..<columns)
-        let luma = places.map { CoveredSpan($0, size, reach: 0.5 / scale, within: 0..<output.width) }
-        let isPlain = copy.color == nil && copy.opacity == 256
-        // Luma of each row, and the range that colours need of all.
-        var needed = chroma.outer
-        for span in luma where !span.outer.isEmpty {
-            let pairs = span.outer.lowerBound / 2..<(span.outer.upperBound + 1) / 2
-            needed = needed.isEmpty ? pairs : min(needed.lowerBound, pairs.lowerBound)..<max(needed.upperBound, pairs.upperBound)
+    /// One copy being painted.
+    private struct Job {
+        let copy: CopyPlan
+        /// From the output's pixels to the input's.
+        let inverse: Affine
+        /// Output pixels for one of the input.
+        let scale: Double
+        let source: Components
+        let target: Components
+
+        var isPlain: Bool { copy.color == nil && copy.opacity == 256 }
+    }
+
+    /// One row of chroma and the two of luma that it covers; one at the lower edge of an odd height.
+    private func paintRows(_ job: Job, _ chromaRow: Int) {
+        let first = chromaRow * 2
+        let count = min(2, output.height - first)
+        let middle = Place(job.inverse, x: 1, y: Double(first) + 1, step: 2)
+        let places = (Place(job.inverse, x: 0.5, y: Double(first) + 0.5, step: 1), Place(job.inverse, x: 0.5, y: Double(first) + 1.5, step: 1))
+        let chroma = CoveredSpan(middle, chromaSize, reach: 1 / job.scale, within: 0..<(output.width + 1) / 2)
+        let spans = (
+            CoveredSpan(places.0, size, reach: 0.5 / job.scale, within: 0..<output.width),
+            CoveredSpan(places.1, size, reach: 0.5 / job.scale, within: 0..<output.width)
+        )
+        // Where colours change, luma needs chroma and chroma luma: all of both.
+        let pairs = chroma.outer.joined(with: spans.0.outer.halved).joined(with: count == 2 ? spans.1.outer.halved : 0..<0)
+        guard !pairs.isEmpty else { return }
+        let pixels = pairs.lowerBound * 2..<min(pairs.upperBound * 2, output.width)
+        let changes = job.copy.color != nil
+        for index in 0..<count {
+            let (place, span) = index == 0 ? (places.0, spans.0) : (places.1, spans.1)
+            let (part, isDirect) = (job.source.y, job.isPlain && span.isSharp)
+            part.sample(
+                place.line(of: part, size), changes ? pixels : span.outer, into: isDirect ? job.target.y.row(first + index) : row(index),
+                targetStep: 1)
         }
-        guard !needed.isEmpty else { return }
-        let pixels = needed.lowerBound * 2..<min(needed.upperBound * 2, output.width)
-        for (index, y) in lines.enumerated() {
-            let line = places[index].line(ratio: lumaRatio)
-            let span = luma[index]
-            if isPlain, span.inner == span.outer {
-                parts.0.sample(line, span.outer, into: targets.0.base + y * targets.0.strideBytes, targetStep: 1)
-            } else {
-                parts.0.sample(line, copy.color == nil ? span.outer : pixels, into: row(index), targetStep: 1)
-            }
+        let isDirect = job.isPlain && chroma.isSharp
+        for index in 1...2 {
+            let (part, target) = (job.source[index], job.target[index])
+            part.sample(
+                middle.line(of: part, chromaSize), changes ? pairs : chroma.outer,
+                into: isDirect ? target.row(chromaRow) : row(1 + index), targetStep: isDirect ? target.step : 1)
         }
-        let chromaLine = chromaPlace.line(ratio: chromaRatio)
-        let isDirect = isPlain && chroma.inner == chroma.outer
-        for (index, part, target) in [(2, parts.1, targets.1), (3, parts.2, targets.2)] {
-            if isDirect {
-                part.sample(
-                    chromaLine, chroma.outer, into: target.base + chromaRow * target.strideBytes, targetStep: target.step)
-            } else {
-                part.sample(chromaLine, copy.color == nil ? chroma.outer : needed, into: row(index), targetStep: 1)
-            }
+        if let color = job.copy.color { change(color, lines: count, pixels: pixels, pairs: pairs) }
+        for index in 0..<count {
+            let (place, span) = index == 0 ? (places.0, spans.0) : (places.1, spans.1)
+            guard !(job.isPlain && span.isSharp) else { continue }
+            fillAlphas(span, place, size, job.scale, job.copy.opacity)
+            blend(row(index), span.outer, into: job.target.y.row(first + index), step: 1)
         }
-        if let color = copy.color { change(color, lines: lines.count, pixels: pixels, pairs: needed) }
-        for (index, y) in lines.enumerated() where !(isPlain && luma[index].inner == luma[index].outer) {
-            blend(row(index), luma[index], places[index], scale, copy.opacity, into: targets.0, row: y, softness: 1)
-        }
-        if !isDirect {
-            blend(row(2), chroma, chromaPlace, scale, copy.opacity, into: targets.1, row: chromaRow, softness: 2)
-            blend(row(3), chroma, chromaPlace, scale, copy.opacity, into: targets.2, row: chromaRow, softness: 2)
+        guard !isDirect else { return }
+        fillAlphas(chroma, middle, chromaSize, job.scale / 2, job.copy.opacity)
+        for index in 1...2 {
+            blend(row(1 + index), chroma.outer, into: job.target[index].row(chromaRow), step: job.target[index].step)
         }
     }
 
@@ -126,79 +119,39 @@ final class CopyPainter {
         color.applyToChroma(u + pairs.lowerBound, v + pairs.lowerBound, y: mean + pairs.lowerBound, count: pairs.count)
     }
 
-    /// Lays a row of scratch over a row of the output.
-    private func blend(
-        _ source: UnsafePointer<UInt8>, _ span: CoveredSpan, _ place: Place, _ scale: Double, _ opacity: Int, into target: Component,
-        row: Int, softness: Double
-    ) {
-        let size = softness == 1 ? size : chromaSize
-        let line = target.base + row * target.strideBytes
+    /// How much the copy counts at each sample: its opacity, less at its edges by how far a sample's middle is from them.
+    ///
+    /// - Parameter scale: Samples of the output for a pixel of the input.
+    private func fillAlphas(_ span: CoveredSpan, _ place: Place, _ size: PictureSize, _ scale: Double, _ opacity: Int) {
         (alphas + span.inner.lowerBound).update(repeating: UInt16(opacity), count: span.inner.count)
         for x in span.outer where !span.inner.contains(x) {
-            let distance = place.distance(x, size) * scale / softness
-            alphas[x] = UInt16(min(max(distance + 0.5, 0), 1) * Double(opacity))
+            alphas[x] = UInt16(min(max(place.distance(x, size) * scale + 0.5, 0), 1) * Double(opacity))
         }
-        if target.step == 1 {
-            for x in span.outer {
-                let (old, new, alpha) = (UInt16(line[x]), UInt16(source[x]), alphas[x])
-                // At most 255 · 256 + 128: fits.
-                line[x] = UInt8(truncatingIfNeeded: (old &* (256 &- alpha) &+ new &* alpha &+ 128) &>> 8)
-            }
+    }
+
+    /// Lays a row of scratch over a row of the output. The loops become vector instructions.
+    private func blend(_ source: UnsafePointer<UInt8>, _ range: Range<Int>, into line: UnsafeMutablePointer<UInt8>, step: Int) {
+        if step == 1 {
+            for x in range { line[x] = Self.mean(line[x], source[x], alphas[x]) }
         } else {
-            for x in span.outer {
-                let (old, new, alpha) = (UInt16(line[x &* 2]), UInt16(source[x]), alphas[x])
-                line[x &* 2] = UInt8(truncatingIfNeeded: (old &* (256 &- alpha) &+ new &* alpha &+ 128) &>> 8)
-            }
+            for x in range { line[x &* 2] = Self.mean(line[x &* 2], source[x], alphas[x]) }
         }
+    }
+
+    /// At most 255 · 256 + 128 in between: fits.
+    @inline(__always)
+    private static func mean(_ old: UInt8, _ new: UInt8, _ alpha: UInt16) -> UInt8 {
+        UInt8(truncatingIfNeeded: (UInt16(old) &* (256 &- alpha) &+ UInt16(new) &* alpha &+ 128) &>> 8)
     }
 }
 
-/// Where the pixels of a row of the output lie in the input, in its pixels.
-struct Place {
-    let u: Double
-    let v: Double
-    let du: Double
-    let dv: Double
-
-    /// - Parameters:
-    ///   - x: Middle of the row's first sample in the output; `y` likewise.
-    ///   - step: Pixels from one sample to the next.
-    init(_ inverse: Affine, x: Double, y: Double, step: Double) {
-        (u, v) = inverse(x, y)
-        (du, dv) = (inverse.a * step, inverse.c * step)
+extension Range<Int> {
+    /// Both and what lies between; an empty one does not count.
+    fileprivate func joined(with other: Range<Int>) -> Range<Int> {
+        if isEmpty { return other }
+        return other.isEmpty ? self : Swift.min(lowerBound, other.lowerBound)..<Swift.max(upperBound, other.upperBound)
     }
 
-    /// As samples of a component whose size is `ratio` times the input's.
-    func line(ratio: (x: Double, y: Double)) -> SampleLine {
-        SampleLine(u: u * ratio.x - 0.5, v: v * ratio.y - 0.5, du: du * ratio.x, dv: dv * ratio.y)
-    }
-
-    /// Input pixels from sample `x` to the nearest edge of the input; below 0 outside.
-    func distance(_ x: Int, _ input: PictureSize) -> Double {
-        let (atU, atV) = (u + Double(x) * du, v + Double(x) * dv)
-        return min(min(atU, Double(input.width) - atU), min(atV, Double(input.height) - atV))
-    }
-}
-
-/// The samples of a row that a copy covers, wholly or in part.
-struct CoveredSpan {
-    /// Covered at least in part.
-    let outer: Range<Int>
-    /// Covered wholly: a part of `outer`.
-    let inner: Range<Int>
-
-    /// - Parameter reach: Half a sample of the output, in pixels of the input.
-    init(_ place: Place, _ input: PictureSize, reach: Double, within range: Range<Int>) {
-        let line = SampleLine(u: place.u, v: place.v, du: place.du, dv: place.dv)
-        let (width, height) = (Double(input.width), Double(input.height))
-        // What is covered by a thousandth is not.
-        let edge = reach * 0.998
-        outer = line.span(range, us: -edge...width + edge, vs: -edge...height + edge)
-        guard !outer.isEmpty, width > 2 * edge, height > 2 * edge else {
-            inner = outer.lowerBound..<outer.lowerBound
-            return
-        }
-        let whole = line.span(outer, us: edge...width - edge, vs: edge...height - edge)
-        inner = whole.isEmpty ? outer.lowerBound..<outer.lowerBound : whole
-    }
+    /// The pairs that have a member in it.
+    fileprivate var halved: Range<Int> { isEmpty ? 0..<0 : lowerBound / 2..<(upperBound + 1) / 2 }
 }

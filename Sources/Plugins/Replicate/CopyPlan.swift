@@ -60,6 +60,15 @@ struct CopyPlan {
         self.color = color.isIdentity ? nil : color
     }
 
+    /// The rows of an output `height` high that a copy of a picture of this size touches; nil for none.
+    func rows(of size: PictureSize, in height: Int) -> Range<Int>? {
+        let (down, right) = (placement.d * Double(size.height), placement.c * Double(size.width))
+        let top = placement.y0 + min(down, 0) + min(right, 0) - 1
+        let bottom = placement.y0 + max(down, 0) + max(right, 0) + 1
+        guard bottom > 0, top < Double(height) else { return nil }
+        return Int(max(top, 0))..<Int(min(bottom.rounded(.up), Double(height)))
+    }
+
     /// False for a copy too small to see, or transparent.
     var isVisible: Bool { opacity > 0 && abs(placement.determinant) > 1e-6 }
 }

@@ -19,6 +19,22 @@ struct Component {
         width = layer.rowBytes / step
         height = layer.rows
     }
+
+    func row(_ y: Int) -> UnsafeMutablePointer<UInt8> { base + y * strideBytes }
+}
+
+/// All three of a picture.
+struct Components {
+    let y: Component
+    let u: Component
+    let v: Component
+
+    init(_ picture: Picture) {
+        (y, u, v) = (Component(picture, 0), Component(picture, 1), Component(picture, 2))
+    }
+
+    /// 0 luma, 1 U, 2 V.
+    subscript(index: Int) -> Component { index == 0 ? y : index == 1 ? u : v }
 }
 
 /// Places along one row of the output, in a component: at x they are (u + x·du, v + x·dv), (0, 0) being the middle of its first sample.
@@ -31,15 +47,15 @@ struct SampleLine {
     /// The x of `range` at which u lies in `us` and v in `vs`.
     func span(_ range: Range<Int>, us: ClosedRange<Double>, vs: ClosedRange<Double>) -> Range<Int> {
         var (low, high) = (Double(range.lowerBound), Double(range.upperBound - 1))
-        for (start, step, bounds) in [(u, du, us), (v, dv, vs)] {
-            if abs(step) < 1e-12 {
-                guard bounds.contains(start) else { return range.lowerBound..<range.lowerBound }
-            } else {
-                let (one, other) = ((bounds.lowerBound - start) / step, (bounds.upperBound - start) / step)
-                low = max(low, min(one, other))
-                high = min(high, max(one, other))
-            }
+        /// False when no x is right.
+        func narrow(_ start: Double, _ step: Double, _ bounds: ClosedRange<Double>) -> Bool {
+            guard abs(step) >= 1e-12 else { return bounds.contains(start) }
+            let (one, other) = ((bounds.lowerBound - start) / step, (bounds.upperBound - start) / step)
+            low = max(low, min(one, other))
+            high = min(high, max(one, other))
+            return true
         }
+        guard narrow(u, du, us), narrow(v, dv, vs) else { return range.lowerBound..<range.lowerBound }
         guard low <= high else { return range.lowerBound..<range.lowerBound }
         // A hair's breadth is rounding, not distance.
         let (first, last) = (Int((low - 1e-9).rounded(.up)), Int((high + 1e-9).rounded(.down)))
