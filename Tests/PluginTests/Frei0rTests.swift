@@ -32,7 +32,9 @@ import Testing
         #expect(try parameter(.string).value("normal") == .string("normal"))
     }
 
-    @Test(arguments: [(EffectParameter.Kind.bool, "0.5"), (.number, "true"), (.number, "1.5"), (.color, "1"), (.position, "[0]"), (.string, "1")])
+    @Test(arguments: [
+        (EffectParameter.Kind.bool, "0.5"), (.number, "true"), (.number, "1.5"), (.color, "1"), (.position, "[0]"), (.string, "1"),
+    ])
     func refusesWhatIsOfAnotherKind(kind: EffectParameter.Kind, text: String) throws {
         let node = try JSONReader.read(Array(text.utf8), file: "")
         #expect(throws: OptionFault.self) { _ = try parameter(kind).value(node) }

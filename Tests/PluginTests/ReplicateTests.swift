@@ -112,9 +112,10 @@ private struct SlowCopy {
         try driver.send(driver.makeFrame { fillSmooth(&$0) })
         let planes = try driver.nextFrame().planeBytes
         guard format == .nv12 else { return planes }
-        return [planes[0]] + (0..<2).map { component in
-            planes[1].enumerated().filter { $0.offset % 2 == component }.map(\.element)
-        }
+        return [planes[0]]
+            + (0..<2).map { component in
+                planes[1].enumerated().filter { $0.offset % 2 == component }.map(\.element)
+            }
     }
 
     @Test(arguments: 0..<5) func makesTheSameOfBothFormats(index: Int) throws {
@@ -231,7 +232,8 @@ private struct SlowCopy {
 
     @Test(arguments: Change.all) fileprivate func changesColoursAsAFloatComputationDoes(change: Change) throws {
         let (factors, degrees) = (change.factors, change.degrees)
-        for (matrix, kr, kb, range) in [(1, 0.2126, 0.0722, ColorRange.video), (6, 0.299, 0.114, .full)] as [(UInt8, Double, Double, ColorRange)] {
+        let matrices: [(UInt8, Double, Double, ColorRange)] = [(1, 0.2126, 0.0722, .video), (6, 0.299, 0.114, .full)]
+        for (matrix, kr, kb, range) in matrices {
             for rgb in [[0.7, 0.3, 0.2], [0.2, 0.6, 0.4], [0.5, 0.5, 0.5], [0, 0, 0.8]] {
                 let format = VideoFormat(.i420, width: 64, height: 48, color: ColorDescription(range: range, matrix: matrix))
                 let isVideo = range == .video
@@ -255,14 +257,16 @@ private struct SlowCopy {
 
     @Test func addsFromCopyToCopy() throws {
         // Grey 200: opacity halves from copy to copy over black, gain likewise.
-        let options = #"{ "grid": "4x1", "first": { "scale": 4 }, "step": { "gain": 0.5, "opacity": 0.5 }, "each": [{}, {}, { "gain": 2 }] }"#
+        let options =
+            #"{ "grid": "4x1", "first": { "scale": 4 }, "step": { "gain": 0.5, "opacity": 0.5 }, "each": [{}, {}, { "gain": 2 }] }"#
         let driver = try driver(
             options, VideoFormat(.i420, width: 64, height: 64, color: ColorDescription(range: .full, matrix: 6)))
         try driver.send(driver.makeFrame { fill(&$0) { component, _, _ in component == 0 ? 100 : 128 } })
         let luma = try driver.nextFrame().planeBytes[0]
         // Each copy is as wide as the picture and lies about the middle of its cell: see what lies over each other at the far right.
         var wanted = 0.0
-        for (gain, opacity, middle) in [(1.0, 1.0, 8.0), (0.5, 0.5, 24), (0.5, 0.25, 40), (0.125, 0.125, 56)] where abs(60.5 - middle) < 32 {
+        for (gain, opacity, middle) in [(1.0, 1.0, 8.0), (0.5, 0.5, 24), (0.5, 0.25, 40), (0.125, 0.125, 56)] where abs(60.5 - middle) < 32
+        {
             wanted = wanted * (1 - opacity) + 100 * gain * opacity
         }
         #expect(abs(Double(luma[32 * 64 + 60]) - wanted) <= 2, "\(luma[32 * 64 + 60]), \(wanted)")
@@ -291,7 +295,10 @@ private struct SlowCopy {
         (#"{ "first": { "scael": 2 } }"#, "first", "scael: no such key. Did you mean 'scale'?"),
         (#"{ "first": { "scale": 20 } }"#, "first", "scale: 20 is outside 0.01...16. Use 0.01...16."),
         (#"{ "each": [{ "tint": "red" }] }"#, "each", ##"tint: 'red' is not a colour. Write it as "#rrggbb"."##),
-        (#"{ "grid": "9x9" }"#, "grid", #""9x9" is not a grid. Write columns and rows as "4x4", at most 64 cells, or leave the key out for "2x2"."#),
+        (
+            #"{ "grid": "9x9" }"#, "grid",
+            #""9x9" is not a grid. Write columns and rows as "4x4", at most 64 cells, or leave the key out for "2x2"."#
+        ),
         (#"{ "step": { "delay": 300 } }"#, "", "the last copy is 900 frames late. Delay by at most 600."),
         (#"{ "copies": 1, "each": [{}, {}] }"#, "", "each has 2 entries for 1 copies. Take some out, or raise copies."),
     ])

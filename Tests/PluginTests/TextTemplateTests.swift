@@ -15,7 +15,8 @@ import Testing
 
     @Test(arguments: [
         ("plain Ä漢", "plain Ä漢"), ("{{x}}", "{x}"), ("{name}:{frame}", "door:0"), ("{pts}", "0:00:00.000"), ("{seconds}", "0.000"),
-        ("{date} {time}", "2026-09-21 14:13:20"), ("{time:%H:%M:%S.%3N}", "14:13:20.123"), ("{date:%A %-d. %B %Y %%}", "Monday 21. September 2026 %"),
+        ("{date} {time}", "2026-09-21 14:13:20"), ("{time:%H:%M:%S.%3N}", "14:13:20.123"),
+        ("{date:%A %-d. %B %Y %%}", "Monday 21. September 2026 %"),
         ("{fps}", "0.0"), ("", ""),
     ])
     func fillsFields(source: String, result: String) throws { #expect(try text(source) == result) }
@@ -40,7 +41,8 @@ import Testing
     }
 
     @Test(arguments: [
-        ("{", "a '{' without '}'", "Write '{{' for a brace in the text."), ("a}b", "a '}' without '{'", "Write '}}' for a brace in the text."),
+        ("{", "a '{' without '}'", "Write '{{' for a brace in the text."),
+        ("a}b", "a '}' without '{'", "Write '}}' for a brace in the text."),
         ("{frane}", "'{frane}' is not a field", "Did you mean '{frame}'?"),
         (
             "{xyzzy}", "'{xyzzy}' is not a field",

@@ -232,7 +232,8 @@ import Testing
         }
         #expect(
             fault("x.ttf")
-                == "font: /nowhere/x.ttf cannot be read: No such file or directory. Check the path, or leave font out for the default font.")
+                == "font: /nowhere/x.ttf cannot be read: No such file or directory. Check the path, or leave font out for the default font."
+        )
         #expect(
             fault("/etc/hostname")
                 == "font: /etc/hostname is no font that FreeType reads (error 2). Name a TrueType, OpenType or Type 1 file.")

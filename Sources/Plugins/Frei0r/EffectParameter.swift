@@ -48,7 +48,9 @@ struct EffectParameter: Equatable {
         case .position:
             if let list = node.asArray, list.count == 2, let x = list[0].asDouble, let y = list[1].asDouble, unit.contains(x),
                 unit.contains(y)
-            { return .position(x: x, y: y) }
+            {
+                return .position(x: x, y: y)
+            }
         case .string: if let text = node.asString { return .string(text) }
         }
         throw OptionFault("expected \(typeName), found \(node.text())", remedy: "Write \(typeName).")

@@ -58,7 +58,9 @@ final class CopyPainter {
         let first = chromaRow * 2
         let count = min(2, output.height - first)
         let middle = Place(job.inverse, x: 1, y: Double(first) + 1, step: 2)
-        let places = (Place(job.inverse, x: 0.5, y: Double(first) + 0.5, step: 1), Place(job.inverse, x: 0.5, y: Double(first) + 1.5, step: 1))
+        let places = (
+            Place(job.inverse, x: 0.5, y: Double(first) + 0.5, step: 1), Place(job.inverse, x: 0.5, y: Double(first) + 1.5, step: 1)
+        )
         let chroma = CoveredSpan(middle, chromaSize, reach: 1 / job.scale, within: 0..<(output.width + 1) / 2)
         let spans = (
             CoveredSpan(places.0, size, reach: 0.5 / job.scale, within: 0..<output.width),

@@ -1,13 +1,16 @@
 import FrameCore
 
 struct ReplicateOptions: StageOptions {
-    @Option(help: "Cells the picture is divided into, columns and rows; copies fill them row by row and begin again. \"1x1\": the whole picture.")
+    @Option(
+        help:
+            "Cells the picture is divided into, columns and rows; copies fill them row by row and begin again. \"1x1\": the whole picture.")
     var grid = Grid(columns: 2, rows: 2)
     @Option(help: "How many copies; without it, one for each cell.", range: 1...64) var copies: Int? = nil
     @Option(help: "Size of the result; without it, that of the input.", unit: "px") var size: PictureSize? = nil
     @Option(help: "Colour where no copy is.", live: true) var background = RGBColor(red: 0, green: 0, blue: 0)
     @Option(
-        help: "Every copy, seen from the middle of its cell: x, y, scale, rotate, mirror, delay (frames), gain, tint, hue, opacity.", live: true)
+        help: "Every copy, seen from the middle of its cell: x, y, scale, rotate, mirror, delay (frames), gain, tint, hue, opacity.",
+        live: true)
     var first = CopyChange()
     @Option(help: "What is added from one copy to the next: the same keys; places turn and grow as well, as in a spiral.", live: true)
     var step = CopyChange()

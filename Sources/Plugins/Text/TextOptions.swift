@@ -8,7 +8,9 @@ struct TextOptions: StageOptions {
     @Option(help: "What {name} stands for; without it the stage's id.", live: true) var name: String? = nil
     @Option(help: "Shows {date} and {time} in UTC instead of the local time zone.", live: true) var utc = false
     @Option(help: "Where in the upright picture.", live: true) var position = TextPosition.bottomLeft
-    @Option(help: "Distance from the edges that position names, in pixels or as a share \"3%\" of width and height; [x, y] for two.", live: true)
+    @Option(
+        help: "Distance from the edges that position names, in pixels or as a share \"3%\" of width and height; [x, y] for two.", live: true
+    )
     var margin = Margin(x: .share(3), y: .share(3))
     @Option(help: "Size of the font, in pixels or as a share of the picture's height.", live: true) var size = Extent.share(5)
     @Option(help: "Font file (TrueType, OpenType, Type 1); without it DejaVu Sans or what is installed of a few like it.")

@@ -37,7 +37,8 @@ final class TextOverlay: Filter {
             let code = String(character, radix: 16, uppercase: true)
             let name = Unicode.Scalar(character).map { "'\($0)' (U+\(code))" } ?? "U+\(code)"
             context.log(
-                "\(context.stageID): \(face.path) has no letter \(name): a box is shown. Name a font that has it with font.", level: .warning)
+                "\(context.stageID): \(face.path) has no letter \(name): a box is shown. Name a font that has it with font.",
+                level: .warning)
         }
     }
 
