@@ -23,6 +23,7 @@ let plugins = [
     Plugin(name: "Text", shims: ["CFreeType"]),
     Plugin(name: "Frei0r", shims: ["CFrei0r"]),
     Plugin(name: "Replicate", shims: ["CYUV"]),
+    Plugin(name: "FaceEffect", shims: ["COpenCV", "CPNG"]),
 ]
 
 let core = Target.Dependency.product(name: "FrameCore", package: "Core")
@@ -53,6 +54,12 @@ let package = Package(
             name: "CFreeType", path: "Sources/Plugins/Shims/CFreeType", pkgConfig: "freetype2", providers: [.apt(["libfreetype-dev"])]),
         .systemLibrary(
             name: "CFrei0r", path: "Sources/Plugins/Shims/CFrei0r", pkgConfig: "frei0r", providers: [.apt(["frei0r-plugins-dev"])]),
+        // No pkgConfig: opencv4.pc names every module, and a program that links them all loads 375 libraries.
+        .target(
+            name: "COpenCV", path: "Sources/Plugins/Shims/COpenCV",
+            cxxSettings: [.unsafeFlags(["-isystem", "/usr/include/opencv4"])],
+            linkerSettings: ["opencv_objdetect", "opencv_imgproc", "opencv_core"].map { .linkedLibrary($0) }),
+        .target(name: "CPNG", path: "Sources/Plugins/Shims/CPNG", linkerSettings: [.linkedLibrary("png16")]),
     ]
         + plugins.map { plugin in
             .target(
@@ -71,5 +78,6 @@ let package = Package(
                 linkerSettings: [.unsafeFlags(["-Xlinker", "--allow-multiple-definition"])]),
             .testTarget(name: "EndToEndTests", dependencies: [core], path: "Tests/EndToEndTests"),
         ],
-    swiftLanguageModes: [.v6]
+    swiftLanguageModes: [.v6],
+    cxxLanguageStandard: .cxx17
 )

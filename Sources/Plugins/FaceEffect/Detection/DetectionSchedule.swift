@@ -1,0 +1,24 @@
+/// When a detection is due.
+struct DetectionSchedule {
+    /// Frames from one to the next.
+    var every: Int
+    private var last: Int?
+    /// Detections out of turn since the last regular one.
+    private var extra = 0
+
+    init(every: Int) { self.every = every }
+
+    /// - Parameters:
+    ///   - isNeeded: A face waits for its second look, or was just lost from sight.
+    ///   - isUrgent: A cut, or privacy.
+    func isDue(frame: Int, isNeeded: Bool, isUrgent: Bool) -> Bool {
+        guard let last else { return true }
+        if isUrgent || frame - last >= every { return true }
+        return isNeeded && extra < 2
+    }
+
+    mutating func began(frame: Int) {
+        if let last, frame - last < every { extra += 1 } else { extra = 0 }
+        last = frame
+    }
+}

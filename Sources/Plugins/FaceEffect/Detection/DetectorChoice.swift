@@ -1,0 +1,139 @@
+import FrameCore
+
+/// Which detector a chain gets, from its options and what is installed.
+struct DetectorChoice {
+    enum Kind: String, Sendable { case yunet, haar, lbp }
+
+    var kind: Kind
+    /// The cascade or model.
+    var path: String
+
+    private static let cascadeFolders = ["/usr/share/opencv4", "/usr/share/opencv", "/usr/local/share/opencv4"]
+    private static let haarName = "haarcascade_frontalface_alt2.xml"
+    private static let lbpName = "lbpcascade_frontalface_improved.xml"
+
+    /// [control thread] Looks for files; opens none.
+    ///
+    /// - Parameter model: As the user wrote it, resolved.
+    /// - Throws: ``FrameHostError`` `.unavailable` with what to install or name.
+    init(_ wanted: DetectorName, model: String?, folders: DataFolders) throws {
+        switch wanted {
+        case .auto:
+            if let model {
+                // A cascade is XML, a model is not.
+                kind = model.lowercased().hasSuffix(".xml") ? .haar : .yunet
+                path = try Self.named(model)
+            } else if let found = folders.find(YuNetModel.wanted.fileNames) {
+                kind = .yunet
+                path = found
+            } else {
+                kind = .haar
+                path = try Self.cascade(Self.haarName, subfolder: "haarcascades", folders)
+            }
+        case .yunet:
+            kind = .yunet
+            if let model {
+                path = try Self.named(model)
+            } else if let found = folders.find(YuNetModel.wanted.fileNames) {
+                path = found
+            } else {
+                throw Self.noModel(folders)
+            }
+        case .haar:
+            kind = .haar
+            path = try model.map(Self.named) ?? Self.cascade(Self.haarName, subfolder: "haarcascades", folders)
+        case .lbp:
+            kind = .lbp
+            path = try model.map(Self.named) ?? Self.cascade(Self.lbpName, subfolder: "lbpcascades", folders)
+        }
+    }
+
+    /// [control thread] Opens it and looks once at an empty picture, so that what does not work is told before the chain starts.
+    ///
+    /// - Throws: ``FrameHostError`` `.unavailable`.
+    func open(_ options: FaceEffectOptions, width: Int, height: Int) throws -> any FaceDetecting {
+        OpenCV.useOneThread()
+        let detector: any FaceDetecting =
+            switch kind {
+            case .yunet: try openYuNet(width: width, height: height, threshold: options.effectiveThreshold)
+            case .haar, .lbp: try openCascade(options)
+            }
+        let count = width * height * (detector.input == .bgr ? 3 : 1)
+        try withUnsafeTemporaryAllocation(of: UInt8.self, capacity: count) { pixels in
+            pixels.initialize(repeating: 128)
+            try withUnsafeTemporaryAllocation(of: Detection.self, capacity: 1) { room in
+                let picture = DetectorPicture(pixels: pixels.baseAddress!, width: width, height: height)
+                do { _ = try detector.detect(picture, into: room) } catch { throw unusable(FrameHostError.wrap(error)) }
+            }
+        }
+        return detector
+    }
+
+    private func openYuNet(width: Int, height: Int, threshold: Double) throws -> any FaceDetecting {
+        let wanted = YuNetModel.wanted
+        switch try YuNetModel.kind(of: path) {
+        case wanted: break
+        case let other?:
+            throw FrameHostError(
+                .unavailable,
+                what: "\(path) is YuNet's model of \(other.year), which OpenCV \(OpenCV.version) cannot use: it reads the one of \(wanted.year)",
+                remedy: "Name \(wanted.rawValue), or leave model out and put it into a data folder.")
+        case nil:
+            throw FrameHostError(
+                .unavailable, what: "\(path) is no YuNet model",
+                remedy: "Name \(wanted.rawValue) (of OpenCV's model zoo), or choose \"detector\": \"haar\", which needs none.")
+        }
+        do {
+            return try YuNetDetector(path: path, width: width, height: height, threshold: threshold)
+        } catch {
+            throw unusable(FrameHostError.wrap(error))
+        }
+    }
+
+    private func openCascade(_ options: FaceEffectOptions) throws -> any FaceDetecting {
+        do {
+            return try CascadeDetector(
+                path: path,
+                settings: CascadeDetector.Settings(
+                    scaleStep: options.scaleStep, neighbours: options.neighbours, smallest: options.smallestFace),
+                fit: kind == .haar ? .haar : .lbp)
+        } catch {
+            throw FrameHostError(
+                .unavailable, what: "\(path) is no cascade that OpenCV \(OpenCV.version) can read",
+                remedy: "Name one of OpenCV's frontal-face cascades, or leave model out for \(kind == .haar ? Self.haarName : Self.lbpName).",
+                cause: FrameHostError.wrap(error).cause)
+        }
+    }
+
+    private func unusable(_ fault: FrameHostError) -> FrameHostError {
+        FrameHostError(
+            .unavailable, what: "\(path) does not work with OpenCV \(OpenCV.version)", remedy: "The file may be damaged; fetch it again.",
+            cause: fault.cause)
+    }
+
+    private static func named(_ path: String) throws -> String {
+        guard DataFolders.exists(path) else {
+            throw FrameHostError(
+                .unavailable, place: "model", what: "\(path) is not there or cannot be read",
+                remedy: "Name a YuNet model (.onnx) or a cascade (.xml); relative paths begin at the chain file.")
+        }
+        return path
+    }
+
+    private static func cascade(_ name: String, subfolder: String, _ folders: DataFolders) throws -> String {
+        let places = cascadeFolders.map { "\($0)/\(subfolder)" }
+        if let path = folders.find([name]) ?? DataFolders(folders: places).find([name]) { return path }
+        throw FrameHostError(
+            .unavailable, what: "the cascade \(name) is not there",
+            remedy: "Install the package opencv-data, or name a cascade with model.",
+            cause: "Looked in \((folders.folders + places).joined(separator: ", ")).")
+    }
+
+    private static func noModel(_ folders: DataFolders) -> FrameHostError {
+        let wanted = YuNetModel.wanted
+        return FrameHostError(
+            .unavailable, what: "no YuNet model is there: OpenCV \(OpenCV.version) reads \(wanted.rawValue)",
+            remedy: "Name it with model, put it into a data folder, or choose \"detector\": \"haar\".",
+            cause: "Looked in \(folders.folders.joined(separator: ", ")).")
+    }
+}

@@ -1,0 +1,27 @@
+/// A face as a detector gave it, in pixels of the small picture.
+struct Detection: Equatable, Sendable {
+    var box: FaceRect
+    /// 0...1.
+    var confidence: Double
+    var landmarks: Landmarks?
+}
+
+/// Which samples a detector reads.
+enum DetectorInput: Sendable { case gray, bgr }
+
+/// The small upright picture a detector is given: rows without padding, one or three bytes a pixel.
+struct DetectorPicture: @unchecked Sendable {
+    let pixels: UnsafePointer<UInt8>
+    let width: Int
+    let height: Int
+}
+
+/// Finds faces in one small picture. Used by one thread at a time: first the control thread, from the start on the detector's own.
+protocol FaceDetecting: AnyObject {
+    var input: DetectorInput { get }
+
+    /// Faces of `picture`, best first, at most `buffer.count`; how many.
+    ///
+    /// - Throws: ``FrameHostError``.
+    func detect(_ picture: DetectorPicture, into buffer: UnsafeMutableBufferPointer<Detection>) throws -> Int
+}

@@ -1,0 +1,138 @@
+import COpenCV
+import FrameCore
+
+/// The only place that calls OpenCV: its version and its threads.
+enum OpenCV {
+    /// Of the library that is loaded: `4.6.0`.
+    static var version: String { String(cString: fh_cv_version()) }
+
+    /// From 4.8 on `FaceDetectorYN` reads the models of 2023, before that those of 2022 alone.
+    static var readsYuNet2023: Bool {
+        let parts = version.split(separator: ".").compactMap { Int($0) }
+        guard parts.count >= 2 else { return true }
+        return (parts[0], parts[1]) >= (4, 8)
+    }
+
+    /// [control thread] One thread inside a call: a detector has a thread of its own beside those of decoder and encoder.
+    static func useOneThread() { fh_cv_set_threads(1) }
+
+    /// Most faces of one picture.
+    static let mostFaces = 64
+
+    /// Calls with a buffer for OpenCV's words.
+    ///
+    /// - Throws: ``FrameHostError`` `.callFailed` with them.
+    fileprivate static func call(_ what: String, _ body: (UnsafeMutablePointer<CChar>, Int) -> Int32) throws {
+        try withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { message in
+            message[0] = 0
+            guard body(message.baseAddress!, message.count) == 0 else {
+                throw FrameHostError(.callFailed, what: what, cause: "OpenCV \(version): \(String(cString: message.baseAddress!))")
+            }
+        }
+    }
+}
+
+/// `cv::CascadeClassifier` on equalized luma. Its boxes are brought to the shape of YuNet's.
+final class CascadeDetector: FaceDetecting {
+    struct Settings: Equatable {
+        var scaleStep: Double
+        var neighbours: Int
+        /// Smallest face, as a share of the picture's height.
+        var smallest: Double
+    }
+
+    /// Where the face lies in a cascade's square, as shares of its side: measured against the labelled clips (docs/face-effect.md).
+    struct Fit {
+        var left: Double
+        var top: Double
+        var width: Double
+        var height: Double
+        static let haar = Fit(left: 0.13, top: 0.05, width: 0.74, height: 0.98)
+        static let lbp = Fit(left: 0.13, top: 0.05, width: 0.74, height: 0.98)
+    }
+
+    let input = DetectorInput.gray
+    private let handle: OpaquePointer
+    private let settings: Settings
+    private let fit: Fit
+    private let found = UnsafeMutablePointer<fh_cv_face>.allocate(capacity: OpenCV.mostFaces)
+
+    /// [control thread] Reads the cascade.
+    ///
+    /// - Throws: ``FrameHostError`` `.callFailed` when the file is no cascade.
+    init(path: String, settings: Settings, fit: Fit) throws {
+        var handle: OpaquePointer?
+        try OpenCV.call("\(path) is no cascade") { fh_cv_cascade_open(path, &handle, $0, $1) }
+        self.handle = handle!
+        self.settings = settings
+        self.fit = fit
+    }
+
+    deinit {
+        fh_cv_cascade_close(handle)
+        found.deallocate()
+    }
+
+    func detect(_ picture: DetectorPicture, into buffer: UnsafeMutableBufferPointer<Detection>) throws -> Int {
+        var count: Int32 = 0
+        let smallest = max(Int(Double(picture.height) * settings.smallest), 20)
+        try OpenCV.call("the cascade failed") {
+            fh_cv_cascade_detect(
+                handle, picture.pixels, Int32(picture.width), Int32(picture.height), picture.width, settings.scaleStep,
+                Int32(settings.neighbours), Int32(smallest), found, Int32(min(buffer.count, OpenCV.mostFaces)), &count, $0, $1)
+        }
+        for index in 0..<Int(count) {
+            let face = found[index]
+            let side = Double(face.width)
+            buffer[index] = Detection(
+                box: FaceRect(
+                    x: Double(face.x) + side * fit.left, y: Double(face.y) + side * fit.top, width: side * fit.width,
+                    height: side * fit.height),
+                // Twelve windows that agree are as sure as a cascade gets.
+                confidence: min(Double(face.score) / 12, 1), landmarks: nil)
+        }
+        return Int(count)
+    }
+}
+
+/// `cv::FaceDetectorYN`: five landmarks, heads turned and tilted.
+final class YuNetDetector: FaceDetecting {
+    let input = DetectorInput.bgr
+    private let handle: OpaquePointer
+    private let found = UnsafeMutablePointer<fh_cv_face>.allocate(capacity: OpenCV.mostFaces)
+
+    /// [control thread] Reads the model for pictures of one size.
+    init(path: String, width: Int, height: Int, threshold: Double) throws {
+        var handle: OpaquePointer?
+        try OpenCV.call("\(path) cannot be used as a YuNet model") {
+            fh_cv_yunet_open(path, Int32(width), Int32(height), Float(threshold), &handle, $0, $1)
+        }
+        self.handle = handle!
+    }
+
+    deinit {
+        fh_cv_yunet_close(handle)
+        found.deallocate()
+    }
+
+    func detect(_ picture: DetectorPicture, into buffer: UnsafeMutableBufferPointer<Detection>) throws -> Int {
+        var count: Int32 = 0
+        try OpenCV.call("YuNet failed") {
+            fh_cv_yunet_detect(
+                handle, picture.pixels, Int32(picture.width), Int32(picture.height), picture.width * 3, found,
+                Int32(min(buffer.count, OpenCV.mostFaces)), &count, $0, $1)
+        }
+        for index in 0..<Int(count) {
+            let face = found[index]
+            let p = face.landmarks
+            func point(_ x: Float, _ y: Float) -> FacePoint { FacePoint(x: Double(x), y: Double(y)) }
+            buffer[index] = Detection(
+                box: FaceRect(x: Double(face.x), y: Double(face.y), width: Double(face.width), height: Double(face.height)),
+                confidence: Double(face.score),
+                landmarks: Landmarks(
+                    rightEye: point(p.0, p.1), leftEye: point(p.2, p.3), nose: point(p.4, p.5), rightMouth: point(p.6, p.7),
+                    leftMouth: point(p.8, p.9)))
+        }
+        return Int(count)
+    }
+}

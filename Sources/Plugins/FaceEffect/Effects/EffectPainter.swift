@@ -1,0 +1,140 @@
+import FrameCore
+
+/// Draws the effects into a frame's own planes. All memory is taken at the start.
+final class EffectPainter {
+    /// A face as the effects need it: upright, full size.
+    struct Target {
+        var box: FaceRect
+        var landmarks: Landmarks?
+    }
+
+    private let map: UprightMap
+    private let format: VideoFormat
+    private let image: ImagePainter?
+    private let mask: RegionMask
+    private let layer: EffectLayer
+    private let means: BlockMeans
+    private let blur: Blur
+    private let smooth: Smooth
+
+    init(_ format: VideoFormat, image: PNGFile?) {
+        self.format = format
+        map = UprightMap(format)
+        self.image = image.map { ImagePainter($0, for: format) }
+        mask = RegionMask(width: format.width, height: format.height)
+        layer = EffectLayer(width: format.width, height: format.height)
+        means = BlockMeans(width: format.width, height: format.height)
+        blur = Blur(width: format.width, height: format.height)
+        smooth = Smooth(width: format.width)
+    }
+
+    /// [stage thread] One face.
+    func draw(_ target: Target, on picture: Picture, _ options: FaceEffectOptions) {
+        let box = map.stored(target.box)
+        switch options.effect {
+        case .box: outline(box, on: picture, options.color)
+        case .sticker:
+            guard let image else { return }
+            let placement = StickerPlacement.of(
+                target.box, target.landmarks, anchor: options.anchor, scale: options.scale, aspect: image.aspect, map: map)
+            for index in 0..<3 {
+                image.paint(placement, on: canvas(of: picture, index), component: index)
+            }
+        default:
+            guard
+                let region = EffectRegion(
+                    box, margin: options.margin, feather: options.feather, keepsFace: options.privacy, width: format.width,
+                    height: format.height)
+            else { return }
+            fill(region, face: box, on: picture, options)
+            mask.make(region)
+            layer.blend(into: picture, region, mask, components: options.effect == .smooth ? 0..<1 : 0..<3)
+        }
+    }
+
+    /// [stage thread] The whole picture: blocks of an eighth of its shorter side, or the colour.
+    func coverAll(_ picture: Picture, _ options: FaceEffectOptions) {
+        let region = EffectRegion(wholeWidth: format.width, height: format.height)
+        if options.effect == .replace {
+            paint(options.color, region)
+        } else {
+            Pixelate.render(picture, region, blockSide: max(min(format.width, format.height) / 8, 4), means, into: layer)
+        }
+        mask.make(region)
+        layer.blend(into: picture, region, mask)
+    }
+
+    /// Fills the layer.
+    private func fill(_ region: EffectRegion, face: FaceRect, on picture: Picture, _ options: FaceEffectOptions) {
+        switch options.effect {
+        case .blur:
+            blur.render(picture, region, sigma: max(face.size * 0.3 * options.strength, 2), means, into: layer)
+        case .smooth:
+            smooth.render(
+                picture, region, radius: min(max(Int(face.width / 24), 2), 24), strength: options.strength, into: layer)
+        case .replace:
+            paint(options.color, region)
+            guard let image else { return }
+            let whole = FaceRect(
+                centerX: region.centerX, centerY: region.centerY, width: 2 * region.radiusX, height: 2 * region.radiusY)
+            let placement = placement(over: whole)
+            for index in 0..<3 {
+                let area = region.area(of: index)
+                let component = Component(base: layer[index], strideBytes: area.columns)
+                image.paint(
+                    placement, on: Canvas(component: component, left: area.left, top: area.top, columns: area.columns, rows: area.rows),
+                    component: index)
+            }
+        default:
+            Pixelate.render(picture, region, blockSide: Int((face.width / Double(options.blocks)).rounded()), means, into: layer)
+        }
+    }
+
+    /// The image stretched over a rectangle of the stored picture, upright as the picture is shown.
+    private func placement(over whole: FaceRect) -> ImagePlacement {
+        let swaps = map.orientation.swapsSides
+        let upright = FaceRect(
+            centerX: 0, centerY: 0, width: swaps ? whole.height : whole.width, height: swaps ? whole.width : whole.height)
+        var placement = StickerPlacement.over(upright, map: map)
+        placement.center = FacePoint(x: whole.centerX, y: whole.centerY)
+        return placement
+    }
+
+    private func paint(_ color: RGBColor, _ region: EffectRegion) {
+        let paint = Paint(color, for: format)
+        for index in 0..<3 {
+            let area = region.area(of: index)
+            let unit = paint.unit(plane: format.pixelFormat == .nv12 && index > 0 ? 1 : index)
+            let value = UInt8(truncatingIfNeeded: format.pixelFormat == .nv12 && index == 2 ? unit >> 8 : unit)
+            layer[index].update(repeating: value, count: area.columns * area.rows)
+        }
+    }
+
+    private func canvas(of picture: Picture, _ index: Int) -> Canvas {
+        Canvas(
+            component: Component(picture, index), left: 0, top: 0, columns: index == 0 ? format.width : (format.width + 1) / 2,
+            rows: index == 0 ? format.height : (format.height + 1) / 2)
+    }
+
+    /// A frame of even thickness around the box, where it lies in the picture.
+    private func outline(_ box: FaceRect, on picture: Picture, _ color: RGBColor) {
+        let paint = Paint(color, for: format)
+        let thickness = max(min(format.width, format.height) / 240 / 2 * 2, 2)
+        func even(_ value: Double) -> Int { Int((value / 2).rounded()) * 2 }
+        let (left, top, right, bottom) = (even(box.x), even(box.y), even(box.right), even(box.bottom))
+        func bar(_ x: Int, _ y: Int, _ width: Int, _ height: Int) { picture.fill(x: x, y: y, width: width, height: height, paint) }
+        bar(left, top, right - left, thickness)
+        bar(left, bottom - thickness, right - left, thickness)
+        bar(left, top, thickness, bottom - top)
+        bar(right - thickness, top, thickness, bottom - top)
+    }
+}
+
+extension Component {
+    /// Samples side by side in memory of our own.
+    init(base: UnsafeMutablePointer<UInt8>, strideBytes: Int) {
+        self.base = base
+        self.strideBytes = strideBytes
+        step = 1
+    }
+}

@@ -1,0 +1,187 @@
+import FrameCore
+
+/// Finds faces, follows them and changes them inside their regions.
+///
+/// Takes and gives I420 or NV12 in place. The detector has a thread of its own; everything else happens within the call
+/// (docs/design/007-face-effect.md).
+final class FaceEffect: Filter {
+    static let info = StageInfo(
+        id: "face-effect", summary: "Finds and follows faces; pixelates, blurs, covers or decorates them.", input: .video(.i420, .nv12),
+        output: .sameAsInput, access: .modify, metadata: [Faces.self])
+
+    var options: FaceEffectOptions
+    private let context: StageContext
+    private let folders: DataFolders
+    /// Set in tests: takes the place of OpenCV's.
+    private let givenDetector: (any FaceDetecting)?
+    private var format: VideoFormat?
+    private var detector: (any FaceDetecting)?
+    private var image: PNGFile?
+
+    private var finder: FaceFinder?
+    private var painter: EffectPainter?
+    private var map: UprightMap?
+    private var lines: FaceLines?
+    private var slot: MetadataSlot<Faces>?
+    private var privacy: PrivacyGuard?
+    private var notices = FaceNotices()
+
+    /// [control thread] Opens nothing.
+    convenience init(options: FaceEffectOptions, context: StageContext) {
+        self.init(options: options, context: context, detector: nil, folders: .ofProcess())
+    }
+
+    init(options: FaceEffectOptions, context: StageContext, detector: (any FaceDetecting)?, folders: DataFolders) {
+        self.options = options
+        self.context = context
+        givenDetector = detector
+        self.folders = folders
+    }
+
+    /// Reads alone when nothing is drawn.
+    var demand: StageDemand {
+        var demand = Self.declaredDemand
+        demand.access = options.draw ? .modify : .read
+        return demand
+    }
+
+    /// [control thread] Opens the detector and reads the image, so that `check` tells what is wrong with them.
+    ///
+    /// - Throws: ``FrameHostError`` `.unavailable`.
+    func negotiate(_ format: VideoFormat) throws {
+        self.format = format
+        let upright = UprightMap(format)
+        let small = SmallPicture.size(format, longSide: options.detectionSize)
+        let swaps = upright.orientation.swapsSides
+        if let givenDetector {
+            detector = givenDetector
+        } else {
+            let choice = try DetectorChoice(options.detector, model: options.model.map(context.resolve), folders: folders)
+            detector = try choice.open(options, width: swaps ? small.height : small.width, height: swaps ? small.width : small.height)
+            context.log("\(context.stageID): faces are searched with \(choice.kind.rawValue) (\(choice.path)), OpenCV \(OpenCV.version).", level: .debug)
+        }
+        image = try options.image.map { try PNGFile(context.resolve($0)) }
+    }
+
+    /// [control thread] Takes all memory, starts the detector's thread, opens the file.
+    func start() throws {
+        guard let format, let detector else { throw FrameHostError(.broken, what: "face-effect was not negotiated") }
+        map = UprightMap(format)
+        painter = options.draw ? EffectPainter(format, image: image) : nil
+        image = nil
+        slot = context.slot(for: Faces.self)
+        lines = try options.facesFile.map { try FaceLines(path: context.resolve($0)) }
+        privacy = options.privacy ? PrivacyGuard(holdTime: Int64(options.hold * 1e9)) : nil
+        let finder = FaceFinder(format, options, detector, patience: patience(format))
+        try finder.start()
+        self.finder = finder
+        self.detector = nil
+    }
+
+    /// Longest wait for an answer, nanoseconds.
+    private func patience(_ format: VideoFormat) -> Int64 {
+        if options.latency == .none { return 0 }
+        if let given = options.waitMilliseconds { return Int64(given) * 1_000_000 }
+        guard context.isLiveChain else { return 2_000_000_000 }
+        // The other half is for the rest of the thread's work.
+        return Int64(0.5e9 / (format.frameRate.isZero ? 30 : format.frameRate.value))
+    }
+
+    /// [control thread, stage thread] What cannot change while running stays as it was begun.
+    func optionsChanged() throws {
+        guard painter == nil, options.draw, finder != nil else { return }
+        throw FrameHostError(
+            .invalidConfiguration, place: "draw", what: "the chain began with draw false and planned for no writing here",
+            remedy: "Begin with draw true; it can be switched off and on from there.")
+    }
+
+    /// [stage thread] May wait for the detector, see `latency`; allocates nothing (OpenCV does, on its own thread).
+    func process(_ frame: inout Frame) throws -> Verdict {
+        guard let finder else { throw FrameHostError(.broken, what: "face-effect was not started") }
+        let time = frame.pts.nanoseconds
+        let result = frame.withPicture { picture in
+            finder.take(picture, time: time, isDiscontinuity: frame.isDiscontinuity) { context.isEnded }
+        }
+        let mode = decide(result, time: time)
+        annotate(frame)
+        try lines?.write(
+            frame: frame.sequenceNumber, pts: frame.pts, isDetection: result.look == .answered, mode: mode,
+            faces: finder.tracks.tracks.lazy.filter(\.isConfirmed), now: finder.frame, covered: privacy?.regions ?? [])
+        if let painter, options.draw { frame.withMutablePicture { draw(on: $0, painter, mode) } }
+        notices.tell(finder, privacy, faceEvents: options.events, time: time, to: context)
+        return .forward
+    }
+
+    private func decide(_ result: FaceFinder.Result, time: Int64) -> PrivacyGuard.Mode? {
+        guard privacy != nil, let finder else { return nil }
+        let look: PrivacyGuard.Look =
+            switch result.look {
+            case .answered: .answered
+            case .failed: .failed
+            case .none, .late: .late
+            }
+        let rate = format.map { $0.frameRate.isZero ? 30 : $0.frameRate.value } ?? 30
+        return privacy?.decide(
+            look, isCut: result.isCut,
+            faces: finder.tracks.tracks.lazy.map { track in
+                PrivacyGuard.Face(
+                    serial: track.serial, box: track.box, isSeen: track.lastSeenFrame == finder.frame,
+                    speed: (track.velocityX * track.velocityX + track.velocityY * track.velocityY).squareRoot() * rate)
+            }, time: time)
+    }
+
+    private func draw(on picture: Picture, _ painter: EffectPainter, _ mode: PrivacyGuard.Mode?) {
+        if let mode, let privacy {
+            if mode.coversAll { return painter.coverAll(picture, options) }
+            for region in privacy.regions { painter.draw(EffectPainter.Target(box: region, landmarks: nil), on: picture, options) }
+            return
+        }
+        guard let finder else { return }
+        for track in finder.tracks.tracks where track.isConfirmed {
+            painter.draw(EffectPainter.Target(box: track.shown, landmarks: track.landmarks), on: picture, options)
+        }
+    }
+
+    private func annotate(_ frame: borrowing Frame) {
+        guard let slot, let map, let finder else { return }
+        var faces = Faces(pictureWidth: map.storedWidth, pictureHeight: map.storedHeight)
+        for track in finder.tracks.tracks where track.isConfirmed { faces.append(Faces.Face(track, map, now: finder.frame)) }
+        frame[slot] = faces
+    }
+
+    /// [stage thread]
+    func stop() throws {
+        finder?.stop()
+        if let finder { notices.finish(finder, privacy, to: context) }
+        finder = nil
+        painter = nil
+        try lines?.close()
+        lines = nil
+    }
+}
+
+extension Faces.Face {
+    init(_ track: FaceTrack, _ map: UprightMap, now: Int) {
+        self.init()
+        let box = map.stored(track.shown)
+        id = track.id
+        x = Float(box.x)
+        y = Float(box.y)
+        width = Float(box.width)
+        height = Float(box.height)
+        confidence = Float(track.confidence)
+        age = UInt32(clamping: track.age)
+        isDetected = track.lastSeenFrame == now
+        guard let points = track.landmarks?.mapped(map.stored) else { return }
+        hasLandmarks = true
+        func set(_ index: Int, _ point: FacePoint) {
+            landmarks[2 * index] = Float(point.x)
+            landmarks[2 * index + 1] = Float(point.y)
+        }
+        set(0, points.rightEye)
+        set(1, points.leftEye)
+        set(2, points.nose)
+        set(3, points.rightMouth)
+        set(4, points.leftMouth)
+    }
+}

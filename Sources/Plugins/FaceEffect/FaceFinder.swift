@@ -1,0 +1,142 @@
+import FrameCore
+
+/// From frames to faces: the small copy, the flow, the detector's thread, the tracks. No pixel of the frame is changed here.
+final class FaceFinder {
+    /// What became of the detection of the frame at hand.
+    enum Look: Equatable {
+        /// None was due.
+        case none
+        case answered
+        /// Not there yet; it is taken when it comes.
+        case late
+        case failed
+    }
+
+    /// What is told of one frame.
+    struct Result {
+        var look: Look
+        var isCut: Bool
+    }
+
+    private let small: SmallPicture
+    private let thread: DetectorThread
+    private let flow = MedianFlow()
+    private var cuts = CutWatch()
+    private var schedule: DetectionSchedule
+    private let isPrivate: Bool
+    /// Longest wait for an answer, nanoseconds.
+    private let patience: Int64
+    private(set) var tracks: FaceTracks
+    /// Frames so far, and the number of the one at hand.
+    private(set) var frame = -1
+    private(set) var detectionCount = 0
+    private var times = InlineArray<32, Int64>(repeating: 0)
+    /// What the detector last threw, until somebody takes it.
+    private(set) var fault: FrameHostError?
+
+    /// - Parameters:
+    ///   - detector: For pictures of the size ``SmallPicture`` makes of `format`.
+    ///   - patience: Nanoseconds.
+    init(_ format: VideoFormat, _ options: FaceEffectOptions, _ detector: any FaceDetecting, patience: Int64) {
+        small = SmallPicture(format, longSide: options.detectionSize)
+        thread = DetectorThread(detector, width: small.width, height: small.height)
+        schedule = DetectionSchedule(every: options.effectiveEvery)
+        isPrivate = options.privacy
+        self.patience = patience
+        var rules = FaceTracks.Rules()
+        rules.confirmsAtOnce = options.privacy
+        tracks = FaceTracks(rules)
+    }
+
+    /// [control thread]
+    func start() throws { try thread.start() }
+
+    /// [stage thread]
+    func stop() { thread.stop() }
+
+    /// For how long the detector has not come back, nanoseconds.
+    var busyFor: Int64 { thread.busyFor }
+
+    /// [stage thread] The fault of the last failed detection, once.
+    func takeFault() -> FrameHostError? {
+        defer { fault = nil }
+        return fault
+    }
+
+    /// [stage thread] The next frame.
+    ///
+    /// - Parameter time: PTS in nanoseconds.
+    func take(_ picture: Picture, time: Int64, isDiscontinuity: Bool, isStopped: () -> Bool) -> Result {
+        frame += 1
+        times[frame & 31] = time
+        small.take(picture)
+        let isCut = cuts.isCut(small.current.full) || isDiscontinuity
+        let side = Self.gridSide(faces: tracks.tracks.count)
+        tracks.follow(
+            { [small, flow] box in
+                flow.follow(
+                    box.scaled(1 / small.scaleX, 1 / small.scaleY), from: small.previous, to: small.current, side: side)
+            }, scaleX: small.scaleX, scaleY: small.scaleY)
+        let look = detect(picture, isCut: isCut, isStopped: isStopped)
+        tracks.settle(frame: frame, time: time)
+        return Result(look: look, isCut: isCut)
+    }
+
+    /// Points in a row of each face's grid: fewer when there are many faces, so that the time for all has a bound.
+    private static func gridSide(faces: Int) -> Int { faces <= 8 ? 7 : faces <= 16 ? 5 : 3 }
+
+    private func detect(_ picture: Picture, isCut: Bool, isStopped: () -> Bool) -> Look {
+        let deadline = DetectorThread.now() + patience
+        takeAnswer(thread.wait(until: 0, unless: isStopped))
+        let isDue = schedule.isDue(
+            frame: frame, isNeeded: tracks.hasDoubts || tracks.hasJustLostSight, isUrgent: isPrivate || isCut)
+        guard isDue else { return .none }
+        // One of an earlier picture may still be under way.
+        if !thread.isIdle { takeAnswer(thread.wait(until: deadline, unless: isStopped)) }
+        guard thread.isIdle else { return .late }
+        schedule.began(frame: frame)
+        detectionCount += 1
+        thread.gray.copy(from: small.current)
+        if thread.detector.input == .bgr {
+            small.writeBGR(picture, to: thread.pixels)
+        } else {
+            thread.pixels.update(from: small.current.full.base, count: small.width * small.height)
+        }
+        thread.submit(frame: frame)
+        return takeAnswer(thread.wait(until: deadline, unless: isStopped))
+    }
+
+    /// Takes what the detector's thread has, whichever frame it is for.
+    @discardableResult
+    private func takeAnswer(_ state: DetectorThread.State) -> Look {
+        switch state {
+        case .idle: return .none
+        case .busy: return .late
+        case .failed:
+            fault = thread.takeFault()
+            return .failed
+        case .answered:
+            let then = thread.frame
+            let (scaleX, scaleY) = (small.scaleX, small.scaleY)
+            thread.take { faces in
+                tracks.take(
+                    faces.lazy.map { Self.enlarged($0, scaleX, scaleY) }, frame: then, now: frame, time: times[then & 31],
+                    carry: { [small, thread, flow] box in
+                        let there = box.scaled(1 / scaleX, 1 / scaleY)
+                        guard let motion = flow.follow(there, from: thread.gray, to: small.current, side: 7) else { return box }
+                        return FaceRect(
+                            centerX: box.centerX + motion.dx * scaleX, centerY: box.centerY + motion.dy * scaleY,
+                            width: box.width * motion.growth, height: box.height * motion.growth)
+                    })
+            }
+            return .answered
+        }
+    }
+
+    /// From the small picture to full size.
+    private static func enlarged(_ face: Detection, _ scaleX: Double, _ scaleY: Double) -> Detection {
+        Detection(
+            box: face.box.scaled(scaleX, scaleY), confidence: face.confidence,
+            landmarks: face.landmarks?.mapped { FacePoint(x: $0.x * scaleX, y: $0.y * scaleY) })
+    }
+}

@@ -1,0 +1,114 @@
+import FrameCore
+
+/// The faces of a frame, as they travel with it.
+///
+/// Coordinates are pixels of the stored picture as it passed face-effect, whose sides are given; a stage behind that scales or cuts leaves
+/// them as they are.
+public struct Faces: FrameMetadata, Equatable {
+    public static let metadataName = "faces"
+    /// At most so many; the oldest count.
+    public static let most = 64
+
+    /// One face.
+    public struct Face: Sendable, Codable, Equatable {
+        /// The same from frame to frame.
+        public var id: UInt32 = 0
+        public var x: Float = 0
+        public var y: Float = 0
+        public var width: Float = 0
+        public var height: Float = 0
+        /// Of the last detection that saw it, 0...1.
+        public var confidence: Float = 0
+        /// Frames since it was first seen.
+        public var age: UInt32 = 0
+        /// True when this frame's own detection saw it.
+        public var isDetected = false
+        /// True when the five points below mean something.
+        public var hasLandmarks = false
+        /// Right eye, left eye, nose, right and left corner of the mouth (the person's right).
+        public var landmarks = InlineArray<10, Float>(repeating: 0)
+
+        public init() {}
+
+        private enum Key: String, CodingKey { case id, x, y, width, height, confidence, age, isDetected, landmarks }
+
+        public init(from decoder: any Decoder) throws {
+            let values = try decoder.container(keyedBy: Key.self)
+            id = try values.decode(UInt32.self, forKey: .id)
+            x = try values.decode(Float.self, forKey: .x)
+            y = try values.decode(Float.self, forKey: .y)
+            width = try values.decode(Float.self, forKey: .width)
+            height = try values.decode(Float.self, forKey: .height)
+            confidence = try values.decode(Float.self, forKey: .confidence)
+            age = try values.decode(UInt32.self, forKey: .age)
+            isDetected = try values.decode(Bool.self, forKey: .isDetected)
+            let points = try values.decode([Float].self, forKey: .landmarks)
+            hasLandmarks = points.count == 10
+            for (index, value) in points.prefix(10).enumerated() { landmarks[index] = value }
+        }
+
+        public func encode(to encoder: any Encoder) throws {
+            var values = encoder.container(keyedBy: Key.self)
+            try values.encode(id, forKey: .id)
+            try values.encode(x, forKey: .x)
+            try values.encode(y, forKey: .y)
+            try values.encode(width, forKey: .width)
+            try values.encode(height, forKey: .height)
+            try values.encode(confidence, forKey: .confidence)
+            try values.encode(age, forKey: .age)
+            try values.encode(isDetected, forKey: .isDetected)
+            try values.encode(hasLandmarks ? landmarks.indices.map { landmarks[$0] } : [], forKey: .landmarks)
+        }
+
+        public static func == (a: Face, b: Face) -> Bool {
+            a.id == b.id && a.x == b.x && a.y == b.y && a.width == b.width && a.height == b.height && a.confidence == b.confidence
+                && a.age == b.age && a.isDetected == b.isDetected && a.hasLandmarks == b.hasLandmarks
+                && a.landmarks.indices.allSatisfy { a.landmarks[$0] == b.landmarks[$0] }
+        }
+    }
+
+    /// Sides of the picture the coordinates belong to.
+    public var pictureWidth: Int
+    public var pictureHeight: Int
+    public private(set) var count = 0
+    private var faces = InlineArray<64, Face>(repeating: Face())
+
+    public init(pictureWidth: Int, pictureHeight: Int) {
+        self.pictureWidth = pictureWidth
+        self.pictureHeight = pictureHeight
+    }
+
+    /// Face `index`, below `count`.
+    public subscript(index: Int) -> Face {
+        precondition(index >= 0 && index < count, "face \(index) of \(count)")
+        return faces[index]
+    }
+
+    /// Adds one; what is more than `most` is left out.
+    public mutating func append(_ face: Face) {
+        guard count < Self.most else { return }
+        faces[count] = face
+        count += 1
+    }
+
+    private enum Key: String, CodingKey { case pictureWidth, pictureHeight, faces }
+
+    public init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: Key.self)
+        pictureWidth = try values.decode(Int.self, forKey: .pictureWidth)
+        pictureHeight = try values.decode(Int.self, forKey: .pictureHeight)
+        for face in try values.decode([Face].self, forKey: .faces) { append(face) }
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var values = encoder.container(keyedBy: Key.self)
+        try values.encode(pictureWidth, forKey: .pictureWidth)
+        try values.encode(pictureHeight, forKey: .pictureHeight)
+        try values.encode((0..<count).map { faces[$0] }, forKey: .faces)
+    }
+
+    public static func == (a: Faces, b: Faces) -> Bool {
+        a.pictureWidth == b.pictureWidth && a.pictureHeight == b.pictureHeight && a.count == b.count
+            && (0..<a.count).allSatisfy { a.faces[$0] == b.faces[$0] }
+    }
+}

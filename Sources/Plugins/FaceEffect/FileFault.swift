@@ -1,0 +1,16 @@
+import FrameCore
+import Glibc
+
+/// The sentences about files that face-effect reads and writes.
+enum FileFault {
+    static func cannotRead(_ path: String, _ error: Int32) -> FrameHostError {
+        FrameHostError(
+            .unavailable, what: "\(path) cannot be read: \(String(cString: strerror(error)))", remedy: "Check the path; relative ones begin at the chain file.")
+    }
+
+    static func cannotWrite(_ path: String, _ error: Int32) -> FrameHostError {
+        FrameHostError(
+            .unavailable, what: "\(path) cannot be written: \(String(cString: strerror(error)))",
+            remedy: "Check folder, rights and free space.")
+    }
+}

@@ -1,0 +1,1 @@
+../Shared/Picture+Paint.swift

@@ -1,0 +1,99 @@
+/// Decides for each frame what has to be covered, so that no raw face goes out when the detector is late, fails or hangs.
+///
+/// A value without threads, pixels or a clock of its own. Fail-closed: anything but an answer for this very frame covers all of it.
+struct PrivacyGuard {
+    /// What the detector said of the frame at hand.
+    enum Look: Equatable { case answered, late, failed }
+
+    /// How a frame went out. Each frame is counted under exactly one.
+    enum Mode: Int, CaseIterable {
+        /// Its own detection says where faces are (or that there are none).
+        case detected
+        /// As before, and a face that was there a moment ago is covered where it should be.
+        case held
+        /// Covered wholly: no answer yet since the start or a cut.
+        case starting
+        /// Covered wholly: the answer did not come in time.
+        case late
+        /// Covered wholly: the detector failed.
+        case failed
+
+        /// As in events and lines.
+        var name: String { "\(self)" }
+        var coversAll: Bool { self != .detected && self != .held }
+    }
+
+    /// A known face in this frame.
+    struct Face: Equatable {
+        var serial: Int
+        var box: FaceRect
+        /// This frame's own detection saw it.
+        var isSeen: Bool
+        /// Pixels a second.
+        var speed: Double
+    }
+
+    /// One that was there.
+    private struct Held {
+        var face: Face
+        /// When it was last known, nanoseconds.
+        var since: Int64
+        var isPresent: Bool
+    }
+
+    /// How long a lost face stays covered, nanoseconds.
+    var holdTime: Int64
+    /// A region grows by at least this share of its size in a second, and by no more than `mostGrowth` in all.
+    private static let leastGrowth = 0.3
+    private static let mostGrowth = 0.8
+
+    /// What to cover after ``decide(_:isCut:faces:time:)``, unless the mode covers all. Without margin.
+    private(set) var regions: [FaceRect] = []
+    /// Frames by mode, in the order of `Mode`.
+    private(set) var counts = [Int](repeating: 0, count: Mode.allCases.count)
+    private var held: [Held] = []
+    private var hasAnswer = false
+
+    init(holdTime: Int64) {
+        self.holdTime = holdTime
+        regions.reserveCapacity(2 * FaceTracks.mostTracks)
+        held.reserveCapacity(2 * FaceTracks.mostTracks)
+    }
+
+    /// What is done with the frame of this time.
+    ///
+    /// - Parameter faces: All known ones, as they are in this frame.
+    mutating func decide(_ look: Look, isCut: Bool, faces: some Sequence<Face>, time: Int64) -> Mode {
+        if isCut { hasAnswer = false }
+        if look == .answered { hasAnswer = true }
+        regions.removeAll(keepingCapacity: true)
+        for index in held.indices { held[index].isPresent = false }
+        var isAllSeen = true
+        for face in faces {
+            regions.append(face.box)
+            if !face.isSeen { isAllSeen = false }
+            if let index = held.firstIndex(where: { $0.face.serial == face.serial }) {
+                held[index] = Held(face: face, since: time, isPresent: true)
+            } else if held.count < held.capacity {
+                held.append(Held(face: face, since: time, isPresent: true))
+            }
+        }
+        // Time that steps back is a new time line: what is held begins anew.
+        for index in held.indices where held[index].since > time { held[index].since = time }
+        held.removeAll { !$0.isPresent && time - $0.since > holdTime }
+        for old in held where !old.isPresent {
+            isAllSeen = false
+            let seconds = Double(time - old.since) / 1e9
+            let growth = max(old.face.speed / max(old.face.box.size, 1), Self.leastGrowth) * seconds
+            regions.append(old.face.box.grown(min(growth, Self.mostGrowth)))
+        }
+        let mode: Mode =
+            switch look {
+            case .answered: isAllSeen ? .detected : .held
+            case .failed: .failed
+            case .late: hasAnswer ? .late : .starting
+            }
+        counts[mode.rawValue] += 1
+        return mode
+    }
+}

@@ -1,0 +1,40 @@
+/// Tells a cut: a picture whose parts differ from those of the picture before more than motion makes them.
+struct CutWatch {
+    private static let columns = 16
+    private static let rows = 12
+    /// Mean difference of the parts, in steps of luma, after the overall change of light is taken off.
+    static let limit = 18.0
+
+    private var last = [Double](repeating: 0, count: columns * rows)
+    private var means = [Double](repeating: 0, count: columns * rows)
+    private var hasLast = false
+
+    /// [stage thread] True when `plane` begins a new scene; also for the first picture.
+    mutating func isCut(_ plane: GrayPlane) -> Bool {
+        var sum = 0.0
+        for row in 0..<Self.rows {
+            let top = row * plane.height / Self.rows
+            let bottom = max((row + 1) * plane.height / Self.rows, top + 1)
+            for column in 0..<Self.columns {
+                let left = column * plane.width / Self.columns
+                let right = max((column + 1) * plane.width / Self.columns, left + 1)
+                var part = 0
+                for y in top..<min(bottom, plane.height) {
+                    let line = plane.base + y * plane.width
+                    for x in left..<min(right, plane.width) { part += Int(line[x]) }
+                }
+                let mean = Double(part) / Double((bottom - top) * (right - left))
+                means[row * Self.columns + column] = mean
+                sum += mean
+            }
+        }
+        let count = Double(means.count)
+        let average = sum / count
+        for index in means.indices { means[index] -= average }
+        var difference = 0.0
+        for index in means.indices { difference += abs(means[index] - last[index]) }
+        swap(&means, &last)
+        defer { hasLast = true }
+        return !hasLast || difference / count > Self.limit
+    }
+}

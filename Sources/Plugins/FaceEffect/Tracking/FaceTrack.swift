@@ -1,0 +1,134 @@
+/// One face over time. Coordinates are those of the upright picture in full size.
+struct FaceTrack {
+    /// Unique in a run, from the first look on.
+    let serial: Int
+    /// The number people see, given when the face is confirmed; 0 before.
+    var id: UInt32 = 0
+    /// The best estimate for this frame.
+    var box: FaceRect
+    /// What is shown: the same without the small jumps of detections.
+    var shown: FaceRect
+    var landmarks: Landmarks?
+    /// Of the last detection that saw it, 0...1.
+    var confidence: Double
+    /// The last three detections since it was first seen, the newest in the lowest bit: did they see it?
+    var looks: UInt8 = 1
+    /// How many detections there were since it was first seen, up to three.
+    var lookCount = 1
+    /// How many detections saw it.
+    var seenCount = 1
+    /// Time of the picture of the last detection that saw it, nanoseconds.
+    var lastSeen: Int64
+    /// Frame of that picture, by the stage's count.
+    var lastSeenFrame: Int
+    /// Frames since it was first seen.
+    var age = 0
+    /// Pixels a frame, smoothed.
+    var velocityX = 0.0
+    var velocityY = 0.0
+    /// Its points were found again in this frame.
+    var isFollowed = true
+    /// Frames in a row in which they were not.
+    var blindFrames = 0
+    /// Where it was in the last frames, by frame number; for answers that come late.
+    private var past = InlineArray<32, FaceRect>(repeating: FaceRect(x: 0, y: 0, width: 0, height: 0))
+
+    init(serial: Int, _ detection: Detection, time: Int64, frame: Int) {
+        self.serial = serial
+        box = detection.box
+        shown = detection.box
+        landmarks = detection.landmarks
+        confidence = detection.confidence
+        lastSeen = time
+        lastSeenFrame = frame
+        remember(frame)
+    }
+
+    var isConfirmed: Bool { id != 0 }
+    /// Seen in two of the last three detections.
+    var isSeenOften: Bool { (looks & 7).nonzeroBitCount >= 2 }
+    /// Three detections and only one saw it.
+    var isRefuted: Bool { !isConfirmed && lookCount >= 3 && !isSeenOften }
+
+    mutating func remember(_ frame: Int) { past[frame & 31] = box }
+
+    /// Where it was in `frame`, `now` being this one; nil when that is too long ago or it was not there yet.
+    func box(at frame: Int, now: Int) -> FaceRect? {
+        // This frame's is remembered at its end.
+        frame == now ? box : now - frame < 32 && now - frame <= age ? past[frame & 31] : nil
+    }
+
+    /// Moves with what its points did, in pixels of full size.
+    mutating func move(_ motion: FaceMotion, scaleX: Double, scaleY: Double) {
+        let dx = motion.dx * scaleX
+        let dy = motion.dy * scaleY
+        let (oldX, oldY) = (box.centerX, box.centerY)
+        func change(_ rect: FaceRect) -> FaceRect {
+            FaceRect(
+                centerX: oldX + dx + (rect.centerX - oldX) * motion.growth, centerY: oldY + dy + (rect.centerY - oldY) * motion.growth,
+                width: rect.width * motion.growth, height: rect.height * motion.growth)
+        }
+        landmarks = landmarks?.mapped { point in
+            let x = point.x - oldX
+            let y = point.y - oldY
+            return FacePoint(
+                x: oldX + dx + motion.growth * (x - motion.turn * y), y: oldY + dy + motion.growth * (y + motion.turn * x))
+        }
+        shown = change(shown)
+        box = change(box)
+        velocityX += (dx - velocityX) * 0.5
+        velocityY += (dy - velocityY) * 0.5
+        isFollowed = true
+        blindFrames = 0
+    }
+
+    /// Its points were not found: it goes on as it went, slower and slower.
+    mutating func driftOn() {
+        velocityX *= 0.7
+        velocityY *= 0.7
+        box = box.moved(velocityX, velocityY)
+        shown = shown.moved(velocityX, velocityY)
+        landmarks = landmarks?.mapped { FacePoint(x: $0.x + velocityX, y: $0.y + velocityY) }
+        isFollowed = false
+        blindFrames += 1
+    }
+
+    /// A detection saw it: the box goes a part of the way, all of it when they disagree.
+    ///
+    /// - Parameter then: Where the track was in the detection's picture.
+    mutating func see(_ detection: Detection, then: FaceRect, time: Int64, frame: Int) {
+        let agreement = then.overlap(detection.box)
+        let isFar = agreement < 0.5 || blindFrames > 0
+        let place = isFar ? 1 : 0.5
+        let size = isFar ? 1 : 0.35
+        let aim = FaceRect(
+            centerX: box.centerX + detection.box.centerX - then.centerX, centerY: box.centerY + detection.box.centerY - then.centerY,
+            width: box.width + detection.box.width - then.width, height: box.height + detection.box.height - then.height)
+        // A late answer for a face that has grown much since could turn a side negative.
+        if aim.width > 1, aim.height > 1 { box = box.approaching(aim, place: place, size: size) }
+        if isFar { shown = box }
+        if let found = detection.landmarks {
+            let moved = found.mapped {
+                FacePoint(x: $0.x + aim.centerX - detection.box.centerX, y: $0.y + aim.centerY - detection.box.centerY)
+            }
+            landmarks = landmarks.map { $0.approaching(moved, isFar ? 1 : 0.5) } ?? moved
+        }
+        confidence = detection.confidence
+        look(true)
+        seenCount += 1
+        lastSeen = time
+        lastSeenFrame = frame
+        blindFrames = 0
+    }
+
+    mutating func look(_ wasSeen: Bool) {
+        looks = looks << 1 | (wasSeen ? 1 : 0)
+        lookCount = min(lookCount + 1, 3)
+    }
+
+    /// The end of a frame: what is shown comes closer to the estimate.
+    mutating func settle(_ frame: Int) {
+        shown = shown.approaching(box, place: 0.5, size: 0.35)
+        remember(frame)
+    }
+}

@@ -1,0 +1,173 @@
+/// All faces: detections and tracks brought together, ids, misses.
+///
+/// A value without threads or pixels; time is that of the frames. Allocates nothing once its lists have their room.
+struct FaceTracks {
+    struct Rules {
+        /// A face counts at its first look (with privacy).
+        var confirmsAtOnce = false
+        /// Longest time a face that is followed well stays without a detection, and the share each earlier look adds up to it, nanoseconds.
+        var longestUnseen: Int64 = 1_500_000_000
+        var unseenPerLook: Int64 = 150_000_000
+        /// The same where its points are not found.
+        var longestBlind: Int64 = 300_000_000
+        /// How long a lost face keeps its id.
+        var remembersLost: Int64 = 1_000_000_000
+    }
+
+    static let mostTracks = 64
+    /// Least overlap of a detection with a track that is the same face.
+    private static let sameFace = 0.25
+
+    let rules: Rules
+    private(set) var tracks: [FaceTrack] = []
+    /// Tracks that ended a short while ago.
+    private var lost: [FaceTrack] = []
+    private var isMatched = [Bool](repeating: false, count: mostTracks)
+    private var nextID: UInt32 = 1
+    private var nextSerial = 1
+
+    init(_ rules: Rules = Rules()) {
+        self.rules = rules
+        tracks.reserveCapacity(Self.mostTracks)
+        lost.reserveCapacity(Self.mostTracks)
+    }
+
+    /// True while a face waits for its second look.
+    var hasDoubts: Bool { tracks.contains { !$0.isConfirmed } }
+    /// True when a face's points were lost in this very frame.
+    var hasJustLostSight: Bool { tracks.contains { $0.blindFrames == 1 } }
+
+    /// What each track's points did since the frame before; nil where they were not found.
+    mutating func follow(_ motion: (FaceRect) -> FaceMotion?, scaleX: Double, scaleY: Double) {
+        for index in tracks.indices {
+            tracks[index].age += 1
+            if let found = motion(tracks[index].box) {
+                tracks[index].move(found, scaleX: scaleX, scaleY: scaleY)
+            } else {
+                tracks[index].driftOn()
+            }
+        }
+    }
+
+    /// What a detector said of the picture of frame `frame`, now being frame `now`.
+    ///
+    /// - Parameters:
+    ///   - time: Of that picture, nanoseconds.
+    ///   - carry: Brings the box of a new face from that picture to the present one.
+    mutating func take(
+        _ detections: some Sequence<Detection>, frame: Int, now: Int, time: Int64, carry: (FaceRect) -> FaceRect
+    ) {
+        for index in isMatched.indices { isMatched[index] = false }
+        let known = tracks.count
+        for detection in detections {
+            if let index = bestTrack(for: detection, among: known, frame: frame, now: now) {
+                isMatched[index] = true
+                let then = tracks[index].box(at: frame, now: now) ?? tracks[index].box
+                tracks[index].see(detection, then: then, time: time, frame: frame)
+            } else if tracks.count < Self.mostTracks {
+                begin(detection, frame: frame, now: now, time: time, carry: carry)
+            }
+        }
+        for index in 0..<known where !isMatched[index] { tracks[index].look(false) }
+        for index in tracks.indices where !tracks[index].isConfirmed && (rules.confirmsAtOnce || tracks[index].isSeenOften) {
+            tracks[index].id = nextID
+            nextID &+= 1
+        }
+    }
+
+    /// The end of a frame of this time: faces that were not seen for too long go, the others settle.
+    mutating func settle(frame: Int, time: Int64) {
+        for index in tracks.indices { tracks[index].settle(frame) }
+        removeTwins()
+        var index = 0
+        while index < tracks.count {
+            let track = tracks[index]
+            let unseen = time - track.lastSeen
+            let patience =
+                track.blindFrames > 0
+                ? rules.longestBlind : min(rules.longestUnseen, rules.longestBlind + Int64(track.seenCount) * rules.unseenPerLook)
+            if track.isRefuted || unseen > patience || (unseen < 0 && -unseen > rules.longestUnseen) {
+                if track.isConfirmed, lost.count < Self.mostTracks { lost.append(track) }
+                tracks.remove(at: index)
+            } else {
+                index += 1
+            }
+        }
+        lost.removeAll { abs(time - $0.lastSeen) > rules.remembersLost + rules.longestUnseen }
+    }
+
+    private func bestTrack(for detection: Detection, among known: Int, frame: Int, now: Int) -> Int? {
+        var best: Int?
+        var most = 0.0
+        for index in 0..<known where !isMatched[index] {
+            let then = tracks[index].box(at: frame, now: now) ?? tracks[index].box
+            let agreement = Self.likeness(then, detection.box)
+            if agreement > most {
+                most = agreement
+                best = index
+            }
+        }
+        return best
+    }
+
+    /// Overlap where there is enough of it; a little for boxes beside each other of like size, when a face jumped; else 0.
+    private static func likeness(_ a: FaceRect, _ b: FaceRect) -> Double {
+        let overlap = a.overlap(b)
+        if overlap >= sameFace { return overlap }
+        let distance = ((a.centerX - b.centerX) * (a.centerX - b.centerX) + (a.centerY - b.centerY) * (a.centerY - b.centerY)).squareRoot()
+        let ratio = a.size / b.size
+        guard ratio > 0.6, ratio < 1.6, distance < 0.6 * (a.size + b.size) / 2 else { return 0 }
+        return sameFace * (1 - distance / (a.size + b.size))
+    }
+
+    private mutating func begin(_ detection: Detection, frame: Int, now: Int, time: Int64, carry: (FaceRect) -> FaceRect) {
+        var present = detection
+        if frame != now {
+            present.box = carry(detection.box)
+            present.landmarks = detection.landmarks?.mapped {
+                FacePoint(
+                    x: $0.x + present.box.centerX - detection.box.centerX, y: $0.y + present.box.centerY - detection.box.centerY)
+            }
+        }
+        if let index = lost.lastIndex(where: { Self.isBack($0, present.box, after: time - $0.lastSeen, rules) }) {
+            var track = FaceTrack(serial: lost[index].serial, present, time: time, frame: frame)
+            track.id = lost[index].id
+            track.age = lost[index].age
+            track.seenCount = lost[index].seenCount + 1
+            track.remember(now)
+            lost.remove(at: index)
+            tracks.append(track)
+            return
+        }
+        var track = FaceTrack(serial: nextSerial, present, time: time, frame: frame)
+        track.remember(now)
+        tracks.append(track)
+        nextSerial += 1
+    }
+
+    /// A face near where one was lost, of like size, not long after.
+    private static func isBack(_ track: FaceTrack, _ box: FaceRect, after unseen: Int64, _ rules: Rules) -> Bool {
+        let dx = track.box.centerX - box.centerX
+        let dy = track.box.centerY - box.centerY
+        let ratio = track.box.size / box.size
+        return ratio > 0.5 && ratio < 2 && unseen < rules.remembersLost + rules.longestUnseen
+            && (dx * dx + dy * dy).squareRoot() < 1.5 * max(track.box.size, box.size)
+    }
+
+    /// Two tracks of one face: the one with fewer looks goes.
+    private mutating func removeTwins() {
+        var a = 0
+        while a < tracks.count {
+            var b = a + 1
+            while b < tracks.count {
+                if tracks[a].box.overlap(tracks[b].box) > 0.6 {
+                    if tracks[b].seenCount > tracks[a].seenCount { tracks.swapAt(a, b) }
+                    tracks.remove(at: b)
+                } else {
+                    b += 1
+                }
+            }
+            a += 1
+        }
+    }
+}

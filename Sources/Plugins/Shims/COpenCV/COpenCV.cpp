@@ -1,0 +1,133 @@
+#include "COpenCV.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <numeric>
+#include <opencv2/core.hpp>
+#include <opencv2/core/utils/logger.hpp>
+#include <opencv2/imgproc.hpp>
+#include <opencv2/objdetect.hpp>
+#include <opencv2/objdetect/face.hpp>
+#include <string>
+#include <vector>
+
+struct fh_cv_cascade {
+    cv::CascadeClassifier classifier;
+    // Kept from call to call: their memory is used again.
+    cv::Mat equalized;
+    std::vector<cv::Rect> boxes;
+    std::vector<int> counts;
+    std::vector<int> order;
+};
+
+struct fh_cv_yunet {
+    cv::Ptr<cv::FaceDetectorYN> detector;
+    cv::Mat rows;
+};
+
+namespace {
+
+// OpenCV would print every error before it throws it, and dnn a dozen lines for a model that does not fit.
+int keep_quiet(int, const char *, const char *, const char *, int, void *) { return 0; }
+
+void silence() {
+    cv::redirectError(keep_quiet);
+    cv::utils::logging::setLogLevel(cv::utils::logging::LOG_LEVEL_SILENT);
+}
+
+// The one place where C++ exceptions end.
+template <typename Body>
+int guarded(char *message, size_t capacity, Body body) {
+    static const bool is_quiet = (silence(), true);
+    (void)is_quiet;
+    try {
+        body();
+        return 0;
+    } catch (const cv::Exception &error) {
+        std::snprintf(message, capacity, "%s", error.err.c_str());
+        return -1;
+    } catch (const std::exception &error) {
+        std::snprintf(message, capacity, "%s", error.what());
+        return -1;
+    } catch (...) {
+        std::snprintf(message, capacity, "%s", "unknown exception");
+        return -1;
+    }
+}
+
+cv::Mat view(const uint8_t *pixels, int type, int width, int height, size_t stride) {
+    return cv::Mat(height, width, type, const_cast<uint8_t *>(pixels), stride);
+}
+
+}  // namespace
+
+const char *fh_cv_version(void) {
+    static const std::string version = cv::getVersionString();
+    return version.c_str();
+}
+
+void fh_cv_set_threads(int count) { cv::setNumThreads(count); }
+
+int fh_cv_cascade_open(const char *path, fh_cv_cascade **cascade, char *message, size_t capacity) {
+    return guarded(message, capacity, [&] {
+        auto made = std::make_unique<fh_cv_cascade>();
+        if (!made->classifier.load(path) || made->classifier.empty()) CV_Error(cv::Error::StsParseError, "no cascade in this file");
+        *cascade = made.release();
+    });
+}
+
+void fh_cv_cascade_close(fh_cv_cascade *cascade) { delete cascade; }
+
+int fh_cv_cascade_detect(
+    fh_cv_cascade *cascade, const uint8_t *gray, int width, int height, size_t stride, double scale_step, int neighbours, int smallest,
+    fh_cv_face *faces, int most, int *count, char *message, size_t capacity) {
+    *count = 0;
+    return guarded(message, capacity, [&] {
+        cv::equalizeHist(view(gray, CV_8UC1, width, height, stride), cascade->equalized);
+        cascade->classifier.detectMultiScale(
+            cascade->equalized, cascade->boxes, cascade->counts, scale_step, neighbours, 0, cv::Size(smallest, smallest));
+        auto &order = cascade->order;
+        order.resize(cascade->boxes.size());
+        std::iota(order.begin(), order.end(), 0);
+        std::sort(order.begin(), order.end(), [&](int a, int b) { return cascade->counts[a] > cascade->counts[b]; });
+        *count = std::min(most, static_cast<int>(order.size()));
+        for (int index = 0; index < *count; ++index) {
+            const cv::Rect &box = cascade->boxes[order[index]];
+            faces[index] = fh_cv_face{
+                float(box.x), float(box.y), float(box.width), float(box.height), float(cascade->counts[order[index]]), {}};
+        }
+    });
+}
+
+int fh_cv_yunet_open(
+    const char *path, int width, int height, float threshold, fh_cv_yunet **yunet, char *message, size_t capacity) {
+    return guarded(message, capacity, [&] {
+        auto made = std::make_unique<fh_cv_yunet>();
+        // Boxes that overlap by more than 0.3 are one face; 200 candidates go into that comparison.
+        made->detector = cv::FaceDetectorYN::create(path, "", cv::Size(width, height), threshold, 0.3f, 200);
+        if (!made->detector) CV_Error(cv::Error::StsError, "no detector was made");
+        *yunet = made.release();
+    });
+}
+
+void fh_cv_yunet_close(fh_cv_yunet *yunet) { delete yunet; }
+
+int fh_cv_yunet_detect(
+    fh_cv_yunet *yunet, const uint8_t *bgr, int width, int height, size_t stride, fh_cv_face *faces, int most, int *count, char *message,
+    size_t capacity) {
+    *count = 0;
+    return guarded(message, capacity, [&] {
+        yunet->detector->detect(view(bgr, CV_8UC3, width, height, stride), yunet->rows);
+        *count = std::min(most, yunet->rows.rows);
+        for (int index = 0; index < *count; ++index) {
+            // x, y, width, height, ten coordinates, score.
+            const float *row = yunet->rows.ptr<float>(index);
+            fh_cv_face &face = faces[index];
+            face = fh_cv_face{row[0], row[1], row[2], row[3], row[14], {}};
+            std::memcpy(face.landmarks, row + 4, sizeof face.landmarks);
+        }
+    });
+}

@@ -1,0 +1,2 @@
+// SwiftPM wants at least one source in a C target.
+#include "CPNG.h"
