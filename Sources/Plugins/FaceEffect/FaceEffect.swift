@@ -16,6 +16,7 @@ final class FaceEffect: Filter {
     private let givenDetector: (any FaceDetecting)?
     private var format: VideoFormat?
     private var detector: (any FaceDetecting)?
+    private var longSide = 320
     private var image: PNGFile?
 
     private var finder: FaceFinder?
@@ -50,13 +51,14 @@ final class FaceEffect: Filter {
     /// - Throws: ``FrameHostError`` `.unavailable`.
     func negotiate(_ format: VideoFormat) throws {
         self.format = format
-        let upright = UprightMap(format)
-        let small = SmallPicture.size(format, longSide: options.detectionSize)
-        let swaps = upright.orientation.swapsSides
         if let givenDetector {
             detector = givenDetector
+            longSide = options.detectionSize ?? 320
         } else {
             let choice = try DetectorChoice(options.detector, model: options.model.map(context.resolve), folders: folders)
+            longSide = options.detectionSize ?? (choice.kind == .yunet ? 320 : 640)
+            let small = SmallPicture.size(format, longSide: longSide)
+            let swaps = format.orientation.swapsSides
             detector = try choice.open(options, width: swaps ? small.height : small.width, height: swaps ? small.width : small.height)
             context.log("\(context.stageID): faces are searched with \(choice.kind.rawValue) (\(choice.path)), OpenCV \(OpenCV.version).", level: .debug)
         }
@@ -72,7 +74,7 @@ final class FaceEffect: Filter {
         slot = context.slot(for: Faces.self)
         lines = try options.facesFile.map { try FaceLines(path: context.resolve($0)) }
         privacy = options.privacy ? PrivacyGuard(holdTime: Int64(options.hold * 1e9)) : nil
-        let finder = FaceFinder(format, options, detector, patience: patience(format))
+        let finder = FaceFinder(format, options, detector, longSide: longSide, patience: patience(format))
         try finder.start()
         self.finder = finder
         self.detector = nil

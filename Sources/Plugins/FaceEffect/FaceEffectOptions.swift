@@ -31,11 +31,12 @@ struct FaceEffectOptions: StageOptions {
     @Option(help: "auto takes yunet where a model is named or found in a data folder, else haar.") var detector = DetectorName.auto
     @Option(help: "YuNet model (.onnx) or cascade (.xml); without it what is found in the data folders and of opencv-data.")
     var model: String? = nil
-    @Option(help: "Long side of the small copy that is searched.", range: 96...1920, unit: "px") var detectionSize = 320
+    @Option(help: "Long side of the small copy that is searched; without it 320 for yunet, 640 for haar and lbp.", range: 96...1920, unit: "px")
+    var detectionSize: Int? = nil
     @Option(help: "Frames from one detection to the next; without it 4. With privacy every frame is searched.", range: 1...120)
     var every: Int? = nil
     @Option(help: "yunet: least confidence of a face; without it 0.8, with privacy 0.6.", range: 0.1...0.99) var threshold: Double? = nil
-    @Option(help: "haar, lbp: smallest face, as a share of the picture's height.", range: 0.02...0.9) var smallestFace = 0.15
+    @Option(help: "haar, lbp: smallest face, as a share of the picture's height.", range: 0.02...0.9) var smallestFace = 0.1
     @Option(help: "haar, lbp: how much larger each search is than the one before.", range: 1.02...2) var scaleStep = 1.2
     @Option(help: "haar, lbp: how many neighbouring windows must agree.", range: 1...20) var neighbours = 3
     @Option(help: "frame waits for a detection that is due, a part of a frame's duration live; none never waits.")

@@ -36,15 +36,17 @@ final class FaceFinder {
 
     /// - Parameters:
     ///   - detector: For pictures of the size ``SmallPicture`` makes of `format`.
+    ///   - longSide: Of the small picture, pixels.
     ///   - patience: Nanoseconds.
-    init(_ format: VideoFormat, _ options: FaceEffectOptions, _ detector: any FaceDetecting, patience: Int64) {
-        small = SmallPicture(format, longSide: options.detectionSize)
+    init(_ format: VideoFormat, _ options: FaceEffectOptions, _ detector: any FaceDetecting, longSide: Int, patience: Int64) {
+        small = SmallPicture(format, longSide: longSide)
         thread = DetectorThread(detector, width: small.width, height: small.height)
         schedule = DetectionSchedule(every: options.effectiveEvery)
         isPrivate = options.privacy
         self.patience = patience
         var rules = FaceTracks.Rules()
         rules.confirmsAtOnce = options.privacy
+        if detector.isDependable { rules.longestUnseen = 600_000_000 }
         tracks = FaceTracks(rules)
     }
 
@@ -71,6 +73,7 @@ final class FaceFinder {
         times[frame & 31] = time
         small.take(picture)
         let isCut = cuts.isCut(small.current.full) || isDiscontinuity
+        if isCut { tracks.endAll() }
         let side = Self.gridSide(faces: tracks.tracks.count)
         tracks.follow(
             { [small, flow] box in

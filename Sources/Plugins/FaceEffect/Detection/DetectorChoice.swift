@@ -10,7 +10,7 @@ struct DetectorChoice {
 
     private static let cascadeFolders = ["/usr/share/opencv4", "/usr/share/opencv", "/usr/local/share/opencv4"]
     private static let haarName = "haarcascade_frontalface_alt2.xml"
-    private static let lbpName = "lbpcascade_frontalface_improved.xml"
+    private static let lbpName = "lbpcascade_frontalface.xml"
 
     /// [control thread] Looks for files; opens none.
     ///

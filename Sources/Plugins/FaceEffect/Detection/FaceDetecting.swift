@@ -19,6 +19,8 @@ struct DetectorPicture: @unchecked Sendable {
 /// Finds faces in one small picture. Used by one thread at a time: first the control thread, from the start on the detector's own.
 protocol FaceDetecting: AnyObject {
     var input: DetectorInput { get }
+    /// Misses seldom: a face it no longer sees has probably left.
+    var isDependable: Bool { get }
 
     /// Faces of `picture`, best first, at most `buffer.count`; how many.
     ///

@@ -47,11 +47,12 @@ final class CascadeDetector: FaceDetecting {
         var top: Double
         var width: Double
         var height: Double
-        static let haar = Fit(left: 0.13, top: 0.05, width: 0.74, height: 0.98)
-        static let lbp = Fit(left: 0.13, top: 0.05, width: 0.74, height: 0.98)
+        static let haar = Fit(left: 0.06, top: -0.02, width: 0.82, height: 1.08)
+        static let lbp = Fit(left: 0.09, top: -0.01, width: 0.8, height: 1.05)
     }
 
     let input = DetectorInput.gray
+    let isDependable = false
     private let handle: OpaquePointer
     private let settings: Settings
     private let fit: Fit
@@ -98,6 +99,7 @@ final class CascadeDetector: FaceDetecting {
 /// `cv::FaceDetectorYN`: five landmarks, heads turned and tilted.
 final class YuNetDetector: FaceDetecting {
     let input = DetectorInput.bgr
+    let isDependable = true
     private let handle: OpaquePointer
     private let found = UnsafeMutablePointer<fh_cv_face>.allocate(capacity: OpenCV.mostFaces)
 

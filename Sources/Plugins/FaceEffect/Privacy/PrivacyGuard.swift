@@ -65,6 +65,7 @@ struct PrivacyGuard {
     /// - Parameter faces: All known ones, as they are in this frame.
     mutating func decide(_ look: Look, isCut: Bool, faces: some Sequence<Face>, time: Int64) -> Mode {
         if isCut { hasAnswer = false }
+        let isNewScene = look == .answered && !hasAnswer
         if look == .answered { hasAnswer = true }
         regions.removeAll(keepingCapacity: true)
         for index in held.indices { held[index].isPresent = false }
@@ -80,7 +81,9 @@ struct PrivacyGuard {
         }
         // Time that steps back is a new time line: what is held begins anew.
         for index in held.indices where held[index].since > time { held[index].since = time }
-        held.removeAll { !$0.isPresent && time - $0.since > holdTime }
+        // In a new scene that has faces, those of the old one are gone. In one without, it may have been a flash.
+        let forgets = isNewScene && !regions.isEmpty
+        held.removeAll { !$0.isPresent && (forgets || time - $0.since > holdTime) }
         for old in held where !old.isPresent {
             isAllSeen = false
             let seconds = Double(time - old.since) / 1e9

@@ -37,6 +37,12 @@ struct FaceTracks {
     /// True when a face's points were lost in this very frame.
     var hasJustLostSight: Bool { tracks.contains { $0.blindFrames == 1 } }
 
+    /// A new scene: no face of the one before is in it.
+    mutating func endAll() {
+        tracks.removeAll(keepingCapacity: true)
+        lost.removeAll(keepingCapacity: true)
+    }
+
     /// What each track's points did since the frame before; nil where they were not found.
     mutating func follow(_ motion: (FaceRect) -> FaceMotion?, scaleX: Double, scaleY: Double) {
         for index in tracks.indices {
