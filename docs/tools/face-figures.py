@@ -105,8 +105,10 @@ def judge(truth, lines, margin):
 
 
 def jitter(lines):
-    """Of a face that stands still: deviation of its middle from its mean, in pixels."""
-    boxes = [line['faces'][0]['box'] for line in lines if len(line['faces']) == 1]
+    """Of a face that stands still: deviation of its middle from its mean, in pixels, after the first second."""
+    boxes = [line['faces'][0]['box'] for line in lines[30:] if len(line['faces']) == 1]
+    if not boxes:
+        return None
     middles = [(x + w / 2, y + h / 2) for x, y, w, h in boxes]
     mean = [sum(m[i] for m in middles) / len(middles) for i in (0, 1)]
     return (sum((m[0] - mean[0]) ** 2 + (m[1] - mean[1]) ** 2 for m in middles) / len(middles)) ** 0.5
@@ -137,6 +139,7 @@ def main():
             options = {'detector': detector, 'effect': 'pixelate', **({'privacy': True} if given.privacy else {}), **given.options}
             lines, seconds = run(clip, options)
             figures = judge(truth, lines, options.get('margin', 0.3))
+            figures['jitter px'] = jitter(lines) if truth['clip'].startswith('still') else None
             figures['CPU ms/frame'] = seconds * 1000 / len(lines)
             if heads is None:
                 heads = list(figures)

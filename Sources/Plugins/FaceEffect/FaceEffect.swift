@@ -128,7 +128,8 @@ final class FaceEffect: Filter {
             faces: finder.tracks.tracks.lazy.map { track in
                 PrivacyGuard.Face(
                     serial: track.serial, box: track.box, isSeen: track.lastSeenFrame == finder.frame,
-                    speed: (track.velocityX * track.velocityX + track.velocityY * track.velocityY).squareRoot() * rate)
+                    seenCount: track.seenCount,
+                    velocityX: track.velocityX * rate, velocityY: track.velocityY * rate)
             }, time: time)
     }
 

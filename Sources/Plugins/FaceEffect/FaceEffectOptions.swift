@@ -35,7 +35,7 @@ struct FaceEffectOptions: StageOptions {
     var detectionSize: Int? = nil
     @Option(help: "Frames from one detection to the next; without it 4. With privacy every frame is searched.", range: 1...120)
     var every: Int? = nil
-    @Option(help: "yunet: least confidence of a face; without it 0.8, with privacy 0.6.", range: 0.1...0.99) var threshold: Double? = nil
+    @Option(help: "yunet: least confidence of a new face; 0.2 less keep one that is known.", range: 0.3...0.99) var threshold = 0.8
     @Option(help: "haar, lbp: smallest face, as a share of the picture's height.", range: 0.02...0.9) var smallestFace = 0.1
     @Option(help: "haar, lbp: how much larger each search is than the one before.", range: 1.02...2) var scaleStep = 1.2
     @Option(help: "haar, lbp: how many neighbouring windows must agree.", range: 1...20) var neighbours = 3
@@ -50,8 +50,8 @@ struct FaceEffectOptions: StageOptions {
     @Option(help: "Writes a line of JSON for each frame there.") var facesFile: String? = nil
     @Option(help: "Posts the event faces when their number changes.", live: true) var events = false
 
-    /// The threshold in force.
-    var effectiveThreshold: Double { threshold ?? (privacy ? 0.6 : 0.8) }
+    /// Least confidence of a detection of a face that is known.
+    var keepThreshold: Double { threshold - 0.2 }
 
     /// Frames between detections in force.
     var effectiveEvery: Int { privacy ? 1 : every ?? 4 }

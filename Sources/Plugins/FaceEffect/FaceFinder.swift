@@ -46,7 +46,12 @@ final class FaceFinder {
         self.patience = patience
         var rules = FaceTracks.Rules()
         rules.confirmsAtOnce = options.privacy
-        if detector.isDependable { rules.longestUnseen = 600_000_000 }
+        // Looked at in every frame: a box that was seen once and never again was no face.
+        if options.privacy { (rules.leastUnseen, rules.unseenPerLook) = (0, 70_000_000) }
+        if detector.isDependable {
+            rules.longestUnseen = 600_000_000
+            rules.leastConfidence = options.threshold
+        }
         tracks = FaceTracks(rules)
     }
 

@@ -55,7 +55,7 @@ struct DetectorChoice {
         OpenCV.useOneThread()
         let detector: any FaceDetecting =
             switch kind {
-            case .yunet: try openYuNet(width: width, height: height, threshold: options.effectiveThreshold)
+            case .yunet: try openYuNet(width: width, height: height, threshold: options.keepThreshold)
             case .haar, .lbp: try openCascade(options)
             }
         let count = width * height * (detector.input == .bgr ? 3 : 1)

@@ -52,6 +52,22 @@ struct FaceRect: Equatable, Sendable, Codable {
         return width > 0 && height > 0 ? FaceRect(x: left, y: top, width: width, height: height) : nil
     }
 
+    /// Area of both, over the area of the smaller one, 0...1.
+    func containment(_ other: FaceRect) -> Double {
+        let width = min(right, other.right) - max(x, other.x)
+        let height = min(bottom, other.bottom) - max(y, other.y)
+        return width > 0 && height > 0 ? width * height / min(area, other.area) : 0
+    }
+
+    /// Each edge: at once to that of `other` where that lies further out, else `share` of the way.
+    func reaching(_ other: FaceRect, share: Double) -> FaceRect {
+        let left = min(other.x, x + (other.x - x) * share)
+        let top = min(other.y, y + (other.y - y) * share)
+        let right = max(other.right, right + (other.right - right) * share)
+        let bottom = max(other.bottom, bottom + (other.bottom - bottom) * share)
+        return FaceRect(x: left, y: top, width: right - left, height: bottom - top)
+    }
+
     /// Area of both over area of either, 0...1.
     func overlap(_ other: FaceRect) -> Double {
         let width = min(right, other.right) - max(x, other.x)

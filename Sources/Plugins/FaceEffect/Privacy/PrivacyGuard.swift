@@ -29,8 +29,12 @@ struct PrivacyGuard {
         var box: FaceRect
         /// This frame's own detection saw it.
         var isSeen: Bool
+        /// How many detections saw it: one that was seen often is held for longer.
+        var seenCount: Int
         /// Pixels a second.
-        var speed: Double
+        var velocityX: Double
+        var velocityY: Double
+        var speed: Double { (velocityX * velocityX + velocityY * velocityY).squareRoot() }
     }
 
     /// One that was there.
@@ -39,13 +43,18 @@ struct PrivacyGuard {
         /// When it was last known, nanoseconds.
         var since: Int64
         var isPresent: Bool
+        /// What is covered: the face's box, and for some frames what was the box before, should a hand or a bar have made it smaller.
+        var cover: FaceRect
     }
 
-    /// How long a lost face stays covered, nanoseconds.
+    /// How long a lost face stays covered that was seen at least `fullHold` times, nanoseconds; one seen seldom a part of that.
     var holdTime: Int64
+    private static let fullHold = 5
     /// A region grows by at least this share of its size in a second, and by no more than `mostGrowth` in all.
     private static let leastGrowth = 0.3
     private static let mostGrowth = 0.8
+    /// An edge of a region comes in by this share of the way in each frame; it goes out at once.
+    private static let shrinking = 0.1
 
     /// What to cover after ``decide(_:isCut:faces:time:)``, unless the mode covers all. Without margin.
     private(set) var regions: [FaceRect] = []
@@ -60,6 +69,8 @@ struct PrivacyGuard {
         held.reserveCapacity(2 * FaceTracks.mostTracks)
     }
 
+    private static func share(of holdTime: Int64, _ face: Face) -> Int64 { holdTime * Int64(min(face.seenCount, fullHold)) / Int64(fullHold) }
+
     /// What is done with the frame of this time.
     ///
     /// - Parameter faces: All known ones, as they are in this frame.
@@ -71,24 +82,29 @@ struct PrivacyGuard {
         for index in held.indices { held[index].isPresent = false }
         var isAllSeen = true
         for face in faces {
-            regions.append(face.box)
             if !face.isSeen { isAllSeen = false }
             if let index = held.firstIndex(where: { $0.face.serial == face.serial }) {
-                held[index] = Held(face: face, since: time, isPresent: true)
-            } else if held.count < held.capacity {
-                held.append(Held(face: face, since: time, isPresent: true))
+                let seconds = Double(max(time - held[index].since, 0)) / 1e9
+                let moved = held[index].cover.moved(face.velocityX * seconds, face.velocityY * seconds)
+                let cover = moved.reaching(face.box, share: Self.shrinking)
+                held[index] = Held(face: face, since: time, isPresent: true, cover: cover)
+                regions.append(cover)
+            } else {
+                if held.count < held.capacity { held.append(Held(face: face, since: time, isPresent: true, cover: face.box)) }
+                regions.append(face.box)
             }
         }
         // Time that steps back is a new time line: what is held begins anew.
         for index in held.indices where held[index].since > time { held[index].since = time }
         // In a new scene that has faces, those of the old one are gone. In one without, it may have been a flash.
         let forgets = isNewScene && !regions.isEmpty
-        held.removeAll { !$0.isPresent && (forgets || time - $0.since > holdTime) }
+        let hold = holdTime
+        held.removeAll { !$0.isPresent && (forgets || time - $0.since > Self.share(of: hold, $0.face)) }
         for old in held where !old.isPresent {
             isAllSeen = false
             let seconds = Double(time - old.since) / 1e9
             let growth = max(old.face.speed / max(old.face.box.size, 1), Self.leastGrowth) * seconds
-            regions.append(old.face.box.grown(min(growth, Self.mostGrowth)))
+            regions.append(old.cover.grown(min(growth, Self.mostGrowth)))
         }
         let mode: Mode =
             switch look {

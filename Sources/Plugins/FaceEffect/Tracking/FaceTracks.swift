@@ -5,9 +5,13 @@ struct FaceTracks {
     struct Rules {
         /// A face counts at its first look (with privacy).
         var confirmsAtOnce = false
-        /// Longest time a face that is followed well stays without a detection, and the share each earlier look adds up to it, nanoseconds.
-        var longestUnseen: Int64 = 1_500_000_000
+        /// A detection less sure than this keeps a face that is there and begins none.
+        var leastConfidence = 0.0
+        /// How long a face that is followed well stays without a detection: the first, more for each time it was seen, at most the last;
+        /// nanoseconds.
+        var leastUnseen: Int64 = 300_000_000
         var unseenPerLook: Int64 = 150_000_000
+        var longestUnseen: Int64 = 1_500_000_000
         /// The same where its points are not found.
         var longestBlind: Int64 = 300_000_000
         /// How long a lost face keeps its id.
@@ -17,6 +21,8 @@ struct FaceTracks {
     static let mostTracks = 64
     /// Least overlap of a detection with a track that is the same face.
     private static let sameFace = 0.25
+    /// Share of the smaller of two boxes within the larger that makes them one face.
+    private static let hiddenFace = 0.75
 
     let rules: Rules
     private(set) var tracks: [FaceTrack] = []
@@ -70,7 +76,7 @@ struct FaceTracks {
                 isMatched[index] = true
                 let then = tracks[index].box(at: frame, now: now) ?? tracks[index].box
                 tracks[index].see(detection, then: then, time: time, frame: frame)
-            } else if tracks.count < Self.mostTracks {
+            } else if tracks.count < Self.mostTracks, detection.confidence >= rules.leastConfidence {
                 begin(detection, frame: frame, now: now, time: time, carry: carry)
             }
         }
@@ -91,7 +97,7 @@ struct FaceTracks {
             let unseen = time - track.lastSeen
             let patience =
                 track.blindFrames > 0
-                ? rules.longestBlind : min(rules.longestUnseen, rules.longestBlind + Int64(track.seenCount) * rules.unseenPerLook)
+                ? rules.longestBlind : min(rules.longestUnseen, rules.leastUnseen + Int64(track.seenCount) * rules.unseenPerLook)
             if track.isRefuted || unseen > patience || (unseen < 0 && -unseen > rules.longestUnseen) {
                 if track.isConfirmed, lost.count < Self.mostTracks { lost.append(track) }
                 tracks.remove(at: index)
@@ -116,10 +122,12 @@ struct FaceTracks {
         return best
     }
 
-    /// Overlap where there is enough of it; a little for boxes beside each other of like size, when a face jumped; else 0.
+    /// Overlap where there is enough of it; less for a part of a face that something hides, and for boxes beside each other of like size, when
+    /// a face jumped; else 0.
     private static func likeness(_ a: FaceRect, _ b: FaceRect) -> Double {
         let overlap = a.overlap(b)
         if overlap >= sameFace { return overlap }
+        if a.containment(b) > hiddenFace { return sameFace * 0.9 }
         let distance = ((a.centerX - b.centerX) * (a.centerX - b.centerX) + (a.centerY - b.centerY) * (a.centerY - b.centerY)).squareRoot()
         let ratio = a.size / b.size
         guard ratio > 0.6, ratio < 1.6, distance < 0.6 * (a.size + b.size) / 2 else { return 0 }
@@ -166,7 +174,7 @@ struct FaceTracks {
         while a < tracks.count {
             var b = a + 1
             while b < tracks.count {
-                if tracks[a].box.overlap(tracks[b].box) > 0.6 {
+                if tracks[a].box.containment(tracks[b].box) > Self.hiddenFace {
                     if tracks[b].seenCount > tracks[a].seenCount { tracks.swapAt(a, b) }
                     tracks.remove(at: b)
                 } else {

@@ -1,0 +1,85 @@
+import FrameCore
+import Foundation
+
+@testable import FaceEffect
+
+/// What a test puts in the detector's place.
+final class FakeDetector: FaceDetecting, @unchecked Sendable {
+    let input = DetectorInput.gray
+    let isDependable = true
+    /// [detector thread] From the number of the call and the picture's sides.
+    private let answer: @Sendable (_ call: Int, _ width: Int, _ height: Int) throws -> [Detection]
+    private(set) var calls = 0
+
+    init(_ answer: @escaping @Sendable (_ call: Int, _ width: Int, _ height: Int) throws -> [Detection]) { self.answer = answer }
+
+    func detect(_ picture: DetectorPicture, into buffer: UnsafeMutableBufferPointer<Detection>) throws -> Int {
+        defer { calls += 1 }
+        let faces = try answer(calls, picture.width, picture.height)
+        for (index, face) in faces.prefix(buffer.count).enumerated() { buffer[index] = face }
+        return min(faces.count, buffer.count)
+    }
+}
+
+/// face-effect with a detector of the test's, for ``StageDriver``, which makes its stage from options alone.
+final class HarnessedFaceEffect: Filter {
+    @TaskLocal static var detector: FakeDetector?
+    static let info = FaceEffect.info
+
+    let stage: FaceEffect
+    var options: FaceEffectOptions {
+        get { stage.options }
+        set { stage.options = newValue }
+    }
+
+    init(options: FaceEffectOptions, context: StageContext) {
+        stage = FaceEffect(options: options, context: context, detector: Self.detector, folders: DataFolders(folders: []))
+    }
+
+    var demand: StageDemand { stage.demand }
+    func negotiate(_ format: VideoFormat) throws { try stage.negotiate(format) }
+    func start() throws { try stage.start() }
+    func optionsChanged() throws { try stage.optionsChanged() }
+    func process(_ frame: inout Frame) throws -> Verdict { try stage.process(&frame) }
+    func stop() throws { try stage.stop() }
+
+    static func driver(
+        _ options: String, _ format: VideoFormat, isLive: Bool = false, _ detector: FakeDetector
+    ) throws -> StageDriver<HarnessedFaceEffect> {
+        try $detector.withValue(detector) {
+            try StageDriver(HarnessedFaceEffect.self, options: options, input: .video(format), isLive: isLive)
+        }
+    }
+}
+
+extension Detection {
+    static func at(_ x: Double, _ y: Double, _ width: Double, _ height: Double, confidence: Double = 0.95) -> Detection {
+        Detection(box: FaceRect(x: x, y: y, width: width, height: height), confidence: confidence, landmarks: nil)
+    }
+}
+
+/// Noise that is the same in each run (SplitMix64).
+struct Noise {
+    private var state: UInt64
+    init(_ seed: UInt64) { state = seed }
+
+    mutating func byte() -> UInt8 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
+        return UInt8(truncatingIfNeeded: z >> 33)
+    }
+
+    /// Fills all planes with samples of 40...215.
+    mutating func fill(_ frame: inout Frame) {
+        for plane in 0..<frame.planeCount {
+            frame.withMutablePlane(plane) { plane in
+                for y in 0..<plane.height {
+                    let row = plane.row(y)
+                    for x in 0..<plane.rowBytes { row[x] = 40 + byte() % 176 }
+                }
+            }
+        }
+    }
+}

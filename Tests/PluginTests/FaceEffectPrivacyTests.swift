@@ -1,0 +1,203 @@
+import FrameCore
+import Foundation
+import Testing
+
+@testable import FaceEffect
+
+@Suite struct PrivacyGuardTests {
+    private static let second: Int64 = 1_000_000_000
+    private static let box = FaceRect(x: 100, y: 100, width: 50, height: 60)
+
+    private func face(_ serial: Int = 1, seen: Bool = true, count: Int = 10, speed: Double = 0) -> PrivacyGuard.Face {
+        PrivacyGuard.Face(serial: serial, box: Self.box, isSeen: seen, seenCount: count, velocityX: speed, velocityY: 0)
+    }
+
+    @Test func coversAllUntilTheFirstAnswer() {
+        var guarded = PrivacyGuard(holdTime: Self.second)
+        #expect(guarded.decide(.late, isCut: true, faces: [], time: 0) == .starting)
+        #expect(guarded.decide(.answered, isCut: false, faces: [face()], time: 1) == .detected)
+        #expect(guarded.regions == [Self.box])
+    }
+
+    @Test func coversAllWithoutAnAnswerForThisVeryFrame() {
+        var guarded = PrivacyGuard(holdTime: Self.second)
+        _ = guarded.decide(.answered, isCut: true, faces: [face()], time: 0)
+        #expect(guarded.decide(.late, isCut: false, faces: [face(seen: false)], time: 1) == .late)
+        #expect(guarded.decide(.failed, isCut: false, faces: [face(seen: false)], time: 2) == .failed)
+        #expect(PrivacyGuard.Mode.late.coversAll && PrivacyGuard.Mode.failed.coversAll && PrivacyGuard.Mode.starting.coversAll)
+        #expect(guarded.counts == [1, 0, 0, 1, 1])
+    }
+
+    @Test func aCutCoversAllUntilAnswered() {
+        var guarded = PrivacyGuard(holdTime: Self.second)
+        _ = guarded.decide(.answered, isCut: true, faces: [face()], time: 0)
+        #expect(guarded.decide(.late, isCut: true, faces: [], time: 1) == .starting)
+        #expect(guarded.decide(.late, isCut: false, faces: [], time: 2) == .starting)
+        #expect(guarded.decide(.answered, isCut: false, faces: [], time: 3) == .held)
+    }
+
+    @Test func aLostFaceStaysCoveredAndGrowsForTheHoldTime() throws {
+        var guarded = PrivacyGuard(holdTime: Self.second)
+        _ = guarded.decide(.answered, isCut: true, faces: [face(speed: 100)], time: 0)
+        #expect(guarded.decide(.answered, isCut: false, faces: [], time: Self.second / 4) == .held)
+        let first = try #require(guarded.regions.first)
+        #expect(first.width > Self.box.width && first.centerX == Self.box.centerX)
+        #expect(guarded.decide(.answered, isCut: false, faces: [], time: Self.second) == .held)
+        #expect(try #require(guarded.regions.first).width > first.width)
+        #expect(guarded.decide(.answered, isCut: false, faces: [], time: Self.second + 1) == .detected)
+        #expect(guarded.regions.isEmpty)
+    }
+
+    @Test func aFaceSeenOnceIsHeldForAFifth() {
+        var guarded = PrivacyGuard(holdTime: Self.second)
+        _ = guarded.decide(.answered, isCut: true, faces: [face(count: 1)], time: 0)
+        #expect(guarded.decide(.answered, isCut: false, faces: [], time: Self.second / 5) == .held)
+        #expect(guarded.decide(.answered, isCut: false, faces: [], time: Self.second / 5 + 1) == .detected)
+    }
+
+    @Test func aNewSceneWithFacesForgetsTheOldOnesAndOneWithoutDoesNot() {
+        var guarded = PrivacyGuard(holdTime: Self.second)
+        _ = guarded.decide(.answered, isCut: true, faces: [face()], time: 0)
+        #expect(guarded.decide(.answered, isCut: true, faces: [face(2)], time: 1) == .detected)
+        #expect(guarded.regions.count == 1)
+        #expect(guarded.decide(.answered, isCut: true, faces: [], time: 2) == .held)
+        #expect(guarded.regions.count == 1)
+    }
+
+    @Test func aFaceThatIsPartlyHiddenStaysCoveredWhole() throws {
+        var guarded = PrivacyGuard(holdTime: Self.second)
+        _ = guarded.decide(.answered, isCut: true, faces: [face()], time: 0)
+        var half = face()
+        half.box = FaceRect(x: 100, y: 100, width: 25, height: 60)
+        _ = guarded.decide(.answered, isCut: false, faces: [half], time: Self.second / 30)
+        #expect(try #require(guarded.regions.first).right > 145)
+        for frame in 2..<60 { _ = guarded.decide(.answered, isCut: false, faces: [half], time: Self.second * Int64(frame) / 30) }
+        #expect(try #require(guarded.regions.first).right < 126)
+    }
+
+    @Test func timeThatStepsBackForgetsNothingAtOnce() {
+        var guarded = PrivacyGuard(holdTime: Self.second)
+        _ = guarded.decide(.answered, isCut: true, faces: [face()], time: 100 * Self.second)
+        #expect(guarded.decide(.answered, isCut: false, faces: [], time: 0) == .held)
+        #expect(guarded.decide(.answered, isCut: false, faces: [], time: Self.second + 1) == .detected)
+    }
+}
+
+/// The stage with a detector that misbehaves: never a raw picture.
+@Suite struct FaceEffectPrivacyTests {
+    private static let format = VideoFormat(.i420, width: 160, height: 120, frameRate: Rational(30))
+
+    /// Sends frames of noise; gives, for each, the share of its luma that came through as it was.
+    private func rawShares(_ count: Int, _ options: String, isLive: Bool = false, _ detector: FakeDetector) throws -> (shares: [Double], events: [Event], seconds: Double) {
+        let driver = try HarnessedFaceEffect.driver(options, Self.format, isLive: isLive, detector)
+        var noise = Noise(7)
+        var shares: [Double] = []
+        let begin = Date()
+        for _ in 0..<count {
+            let frame = try driver.makeFrame { noise.fill(&$0) }
+            let before = frame.planeBytes[0]
+            try driver.send(frame)
+            let after = try driver.nextFrame().planeBytes[0]
+            shares.append(Double(zip(before, after).count { $0 == $1 }) / Double(before.count))
+        }
+        let seconds = Date().timeIntervalSince(begin)
+        try driver.stop()
+        return (shares, driver.takeEvents(), seconds)
+    }
+
+    /// By chance a sample of noise equals the mean of its block.
+    private static let chance = 0.05
+
+    @Test func aDetectorThatSleepsCoversAll() throws {
+        let detector = FakeDetector { _, _, _ in
+            Thread.sleep(forTimeInterval: 0.5)
+            return []
+        }
+        let result = try rawShares(8, #"{ "privacy": true, "waitMilliseconds": 20 }"#, detector)
+        #expect(result.shares.allSatisfy { $0 < Self.chance }, "\(result.shares)")
+    }
+
+    @Test func aDetectorThatThrowsCoversAllAndIsToldOfOnce() throws {
+        let detector = FakeDetector { _, _, _ in throw FrameHostError(.callFailed, what: "out of luck") }
+        let result = try rawShares(8, #"{ "privacy": true, "effect": "replace" }"#, detector)
+        #expect(result.shares.allSatisfy { $0 < Self.chance }, "\(result.shares)")
+        let told = result.events.filter { $0.name == "detector-failed" }
+        #expect(told.map(\.text) == ["face-effect: the detector failed: out of luck. Frames are covered wholly."])
+        #expect(result.events.last { $0.name == "privacy" }?.text
+            == "face-effect: 8 of 8 frames covered wholly (detected 0, held 0, starting 0, late 0, failed 8).")
+    }
+
+    @Test func aDetectorThatNeverComesBackCoversAllAndDoesNotHoldUpTheEnd() throws {
+        let never = DispatchSemaphore(value: 0)
+        defer { never.signal() }
+        let detector = FakeDetector { _, _, _ in
+            never.wait()
+            return []
+        }
+        let result = try rawShares(6, #"{ "privacy": true, "effect": "blur", "waitMilliseconds": 10 }"#, detector)
+        #expect(result.shares.allSatisfy { $0 < Self.chance }, "\(result.shares)")
+        #expect(result.seconds < 2)
+    }
+
+    @Test func aDetectorThatDiesMidwayCoversAllFromThenOn() throws {
+        let detector = FakeDetector { call, _, _ in
+            if call >= 3 { throw FrameHostError(.broken, what: "gone") }
+            return [.at(60, 40, 40, 40)]
+        }
+        let result = try rawShares(8, #"{ "privacy": true }"#, detector)
+        #expect(result.shares[..<3].allSatisfy { $0 > 0.5 })
+        #expect(result.shares[3...].allSatisfy { $0 < Self.chance }, "\(result.shares)")
+    }
+
+    @Test func waitsForTheFirstDetectionAndCoversTheFaceInTheFirstFrame() throws {
+        let detector = FakeDetector { _, _, _ in
+            Thread.sleep(forTimeInterval: 0.1)
+            return [.at(60, 40, 40, 40)]
+        }
+        let driver = try HarnessedFaceEffect.driver(#"{ "privacy": true }"#, Self.format, detector)
+        var noise = Noise(3)
+        let frame = try driver.makeFrame { noise.fill(&$0) }
+        let before = frame.planeBytes[0]
+        try driver.send(frame)
+        let after = try driver.nextFrame().planeBytes[0]
+        // Inside the face's own box nothing is left but chance; far from it all is.
+        var same = 0
+        for y in 40..<80 { for x in 60..<100 where before[y * 160 + x] == after[y * 160 + x] { same += 1 } }
+        #expect(Double(same) / 1600 < Self.chance)
+        #expect(Array(before[..<(160 * 10)]) == Array(after[..<(160 * 10)]))
+        try driver.stop()
+    }
+
+    @Test func aLiveChainIsNotHeldUpByASlowDetector() throws {
+        for options in [#"{ "privacy": true }"#, "{}", #"{ "latency": "none" }"#] {
+            let detector = FakeDetector { _, _, _ in
+                Thread.sleep(forTimeInterval: 0.2)
+                return []
+            }
+            let result = try rawShares(30, options, isLive: true, detector)
+            // Half a frame's duration each at most: 30 frames at 30 a second last one second.
+            #expect(result.seconds < 0.9, "\(options) took \(result.seconds) s")
+        }
+    }
+
+    @Test(arguments: [
+        (#"{ "privacy": true, "effect": "box" }"#, "privacy needs an effect that covers faces, and box does not. Use pixelate, blur or replace."),
+        (#"{ "privacy": true, "draw": false }"#, "privacy and draw false contradict each other. Leave one of them out."),
+        (#"{ "privacy": true, "blocks": 40 }"#, "40 blocks across a face leave it recognisable. With privacy, use 12 blocks at most."),
+        (#"{ "privacy": true, "effect": "blur", "strength": 0.1 }"#, "a blur of strength 0.1 leaves a face recognisable. With privacy, use 0.4 at least."),
+    ])
+    func refusesWhatWouldNotCover(options: String, text: String) throws {
+        let error = #expect(throws: FrameHostErrors.self) {
+            _ = try StageDriver(FaceEffect.self, options: options, input: .video(Self.format))
+        }
+        #expect(error?.errors.first.map { "\($0.what). \($0.remedy)" } == text)
+    }
+
+    @Test func aLiveChangeCannotSwitchCoveringOff() throws {
+        let driver = try HarnessedFaceEffect.driver(#"{ "privacy": true }"#, Self.format, FakeDetector { _, _, _ in [] })
+        #expect(throws: FrameHostErrors.self) { try driver.set(#"{ "draw": false }"#) }
+        #expect(throws: FrameHostErrors.self) { try driver.set(#"{ "effect": "smooth" }"#) }
+        try driver.set(#"{ "effect": "replace" }"#)
+        try driver.stop()
+    }
+}

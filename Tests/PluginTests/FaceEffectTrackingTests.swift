@@ -1,0 +1,236 @@
+import FrameCore
+import Testing
+
+@testable import FaceEffect
+
+@Suite struct FaceTracksTests {
+    private static let frameTime: Int64 = 33_333_333
+
+    /// Frames of tracks without pixels: what is followed stands still.
+    private struct Run {
+        var tracks: FaceTracks
+        var frame = -1
+
+        init(_ rules: FaceTracks.Rules = FaceTracks.Rules()) { tracks = FaceTracks(rules) }
+
+        /// One frame. `faces` nil: no detection. `isFollowed`: the points are found again.
+        mutating func step(_ faces: [Detection]?, isFollowed: Bool = true, motion: (Double, Double) = (0, 0)) {
+            frame += 1
+            let moved = FaceMotion(dx: motion.0, dy: motion.1, growth: 1, turn: 0, agreement: 1)
+            tracks.follow({ _ in isFollowed ? moved : nil }, scaleX: 1, scaleY: 1)
+            if let faces { tracks.take(faces, frame: frame, now: frame, time: Int64(frame) * frameTime) { $0 } }
+            tracks.settle(frame: frame, time: Int64(frame) * frameTime)
+        }
+
+        var shown: [UInt32] { tracks.tracks.filter(\.isConfirmed).map(\.id) }
+    }
+
+    private static let face = Detection.at(100, 100, 40, 50)
+
+    @Test func aFaceCountsOnceTwoOfThreeDetectionsSawIt() {
+        var run = Run()
+        run.step([Self.face])
+        #expect(run.shown.isEmpty)
+        #expect(run.tracks.hasDoubts)
+        run.step([])
+        #expect(run.shown.isEmpty)
+        run.step([Self.face])
+        #expect(run.shown == [1])
+        #expect(!run.tracks.hasDoubts)
+    }
+
+    @Test func aFaceSeenInOneOfThreeIsForgotten() {
+        var run = Run()
+        run.step([Self.face])
+        run.step([])
+        run.step([])
+        #expect(run.tracks.tracks.isEmpty)
+        run.step([Self.face])
+        #expect(run.shown.isEmpty)
+    }
+
+    @Test func aDoubtfulDetectionKeepsAFaceAndBeginsNone() {
+        var rules = FaceTracks.Rules()
+        rules.leastConfidence = 0.8
+        var run = Run(rules)
+        let doubtful = Detection.at(100, 100, 40, 50, confidence: 0.7)
+        for _ in 0..<4 { run.step([doubtful]) }
+        #expect(run.tracks.tracks.isEmpty)
+        for _ in 0..<3 { run.step([Self.face]) }
+        for _ in 0..<90 { run.step([doubtful]) }
+        #expect(run.shown == [1])
+    }
+
+    @Test func countsAtOnceWithPrivacy() {
+        var rules = FaceTracks.Rules()
+        rules.confirmsAtOnce = true
+        var run = Run(rules)
+        run.step([Self.face])
+        #expect(run.shown == [1])
+    }
+
+    @Test func keepsIdsWhenFacesPassEachOther() {
+        var run = Run()
+        for step in 0..<20 {
+            let x = Double(step) * 12
+            run.step([.at(50 + x, 100, 40, 50), .at(290 - x, 170, 40, 50)], motion: (0, 0))
+        }
+        let byPlace = run.tracks.tracks.sorted { $0.box.y < $1.box.y }
+        #expect(byPlace.map(\.id) == [1, 2])
+        #expect(byPlace[0].box.x > byPlace[1].box.x)
+    }
+
+    @Test func survivesShortMissesAndGoesAfterLongOnes() {
+        var run = Run()
+        for _ in 0..<6 { run.step([Self.face]) }
+        for _ in 0..<8 { run.step([]) }
+        #expect(run.shown == [1])
+        for _ in 0..<60 { run.step([]) }
+        #expect(run.shown.isEmpty)
+    }
+
+    @Test func aFaceWhosePointsAreLostGoesSooner() {
+        var run = Run()
+        for _ in 0..<30 { run.step([Self.face]) }
+        for _ in 0..<12 { run.step(nil, isFollowed: false) }
+        #expect(run.shown.isEmpty)
+    }
+
+    @Test func comesBackUnderItsIdWithinASecond() {
+        var run = Run()
+        for _ in 0..<6 { run.step([Self.face]) }
+        for _ in 0..<15 { run.step([], isFollowed: false) }
+        #expect(run.shown.isEmpty)
+        run.step([.at(110, 105, 40, 50)])
+        #expect(run.shown == [1])
+    }
+
+    @Test func aCutEndsAll() {
+        var run = Run()
+        for _ in 0..<6 { run.step([Self.face]) }
+        run.tracks.endAll()
+        for _ in 0..<2 { run.step([Self.face]) }
+        #expect(run.shown == [2])
+    }
+
+    @Test func aLateAnswerMovesTheFaceByWhatItWasOffThen() throws {
+        var run = Run()
+        for _ in 0..<4 { run.step([Self.face]) }
+        // Moves 5 pixels a frame for four frames; then the answer for the second of these comes: 4 pixels further right than thought.
+        for _ in 0..<4 { run.step(nil, motion: (5, 0)) }
+        let before = try #require(run.tracks.tracks.first).box.centerX
+        run.tracks.take([.at(100 + 10 + 4, 100, 40, 50)], frame: 5, now: 7, time: 5 * Self.frameTime) { $0 }
+        #expect(abs(try #require(run.tracks.tracks.first).box.centerX - before - 2) < 0.01)
+    }
+
+    @Test func fortyFacesKeepFortyIds() {
+        var run = Run()
+        let faces = (0..<40).map { Detection.at(Double($0 % 8) * 150, Double($0 / 8) * 140, 60, 70) }
+        for step in 0..<10 { run.step(step % 2 == 0 ? faces : faces.reversed()) }
+        #expect(run.shown.sorted() == Array(1...40))
+    }
+}
+
+@Suite struct MedianFlowTests {
+    /// A smooth texture that can be shifted, grown and turned by any amount.
+    private static func picture(dx: Double = 0, dy: Double = 0, growth: Double = 1, turn: Double = 0, light: Double = 0) -> GrayPyramid {
+        let pyramid = GrayPyramid(width: 160, height: 120)
+        let (cx, cy) = (79.5, 59.5)
+        for y in 0..<120 {
+            for x in 0..<160 {
+                // Backwards: where this pixel's content was.
+                let px = (Double(x) - cx - dx) / growth
+                let py = (Double(y) - cy - dy) / growth
+                let u = px + turn * py
+                let v = py - turn * px
+                let value = 128 + 40 * sinus(u * 0.45 + v * 0.12) + 30 * sinus(v * 0.5 - u * 0.2) + 15 * sinus(u * 0.9 + v * 0.8)
+                pyramid.full.base[y * 160 + x] = UInt8(min(max(value + light, 0), 255))
+            }
+        }
+        pyramid.build()
+        return pyramid
+    }
+
+    /// Without Foundation: Taylor's sine after bringing the angle near 0.
+    private static func sinus(_ angle: Double) -> Double {
+        let x = angle - (angle / (2 * .pi)).rounded() * 2 * .pi
+        let s = x * x
+        return x * (1 - s / 6 * (1 - s / 20 * (1 - s / 42 * (1 - s / 72 * (1 - s / 110)))))
+    }
+
+    private static let box = FaceRect(centerX: 80, centerY: 60, width: 44, height: 52)
+
+    @Test(arguments: [(0.0, 0.0), (1.3, -0.6), (5.2, 3.1), (-5.5, 4)])
+    func findsAShift(dx: Double, dy: Double) throws {
+        let motion = try #require(MedianFlow().follow(Self.box, from: Self.picture(), to: Self.picture(dx: dx, dy: dy), side: 7))
+        #expect(abs(motion.dx - dx) < 0.1 && abs(motion.dy - dy) < 0.1, "\(motion)")
+        #expect(abs(motion.growth - 1) < 0.01)
+    }
+
+    @Test func findsGrowthAndTurn() throws {
+        let next = Self.picture(growth: 1.06, turn: 0.05)
+        let motion = try #require(MedianFlow().follow(Self.box, from: Self.picture(), to: next, side: 7))
+        #expect(abs(motion.growth - 1.06) < 0.015 && abs(motion.turn - 0.05) < 0.015, "\(motion)")
+    }
+
+    @Test func lightAloneMovesNothing() throws {
+        let motion = try #require(MedianFlow().follow(Self.box, from: Self.picture(), to: Self.picture(light: -25), side: 7))
+        #expect(abs(motion.dx) < 0.1 && abs(motion.dy) < 0.1, "\(motion)")
+    }
+
+    @Test func findsNothingWhereThereIsNothingToSee() {
+        let flat = GrayPyramid(width: 160, height: 120)
+        #expect(MedianFlow().follow(Self.box, from: flat, to: flat, side: 7) == nil)
+    }
+
+    @Test func findsNothingInAnotherPicture() {
+        let other = GrayPyramid(width: 160, height: 120)
+        var noise = Noise(5)
+        for index in 0..<(160 * 120) { other.full.base[index] = noise.byte() }
+        other.build()
+        let motion = MedianFlow().follow(Self.box, from: Self.picture(), to: other, side: 7)
+        #expect(motion.map { $0.agreement < 0.5 } ?? true, "\(String(describing: motion))")
+    }
+}
+
+@Suite struct SmallPictureTests {
+    /// Each orientation: a bright corner of the upright picture is where it should be in the small one, and back.
+    @Test(arguments: Orientation.allCases)
+    func turnsTheSmallCopyUpright(orientation: Orientation) throws {
+        let format = VideoFormat(.i420, width: 64, height: 48, orientation: orientation)
+        let map = UprightMap(format)
+        let scratch = ScratchPicture(.i420, width: 64, height: 48)
+        // A quarter of the upright picture, its upper left.
+        let corner = map.stored(FaceRect(x: 0, y: 0, width: Double(map.width) / 2, height: Double(map.height) / 2))
+        let luma = scratch.picture[0]
+        for y in Int(corner.y)..<Int(corner.bottom) {
+            for x in Int(corner.x)..<Int(corner.right) { luma.base.storeBytes(of: 200, toByteOffset: y * luma.strideBytes + x, as: UInt8.self) }
+        }
+        let small = SmallPicture(format, longSide: 32)
+        small.take(scratch.picture)
+        #expect(small.width == map.width / 2 && small.height == map.height / 2)
+        let plane = small.current.full
+        for y in 0..<plane.height {
+            for x in 0..<plane.width {
+                #expect(plane.base[y * plane.width + x] == (x < plane.width / 2 && y < plane.height / 2 ? 200 : 0))
+            }
+        }
+    }
+
+    @Test func isTheMeanOfTheAreaAndItsColour() {
+        // BT.601, video range: pure red is 81, 90, 240.
+        for pixelFormat in [PixelFormat.i420, .nv12] {
+            let format = VideoFormat(pixelFormat, width: 101, height: 75)
+            let scratch = ScratchPicture(pixelFormat, width: 101, height: 75)
+            scratch.picture.fill(x: 0, y: 0, width: 101, height: 75, Paint(RGBColor(red: 255, green: 0, blue: 0), for: format))
+            let small = SmallPicture(format, longSide: 40)
+            small.take(scratch.picture)
+            let bgr = UnsafeMutablePointer<UInt8>.allocate(capacity: small.width * small.height * 3)
+            defer { bgr.deallocate() }
+            small.writeBGR(scratch.picture, to: bgr)
+            for pixel in 0..<(small.width * small.height) {
+                #expect(bgr[pixel * 3] < 8 && bgr[pixel * 3 + 1] < 8 && bgr[pixel * 3 + 2] > 247)
+            }
+        }
+    }
+}
