@@ -71,11 +71,23 @@ struct FaceTracks {
     ) {
         for index in isMatched.indices { isMatched[index] = false }
         let known = tracks.count
-        for detection in detections {
-            if let index = bestTrack(for: detection, among: known, frame: frame, now: now) {
-                isMatched[index] = true
-                let then = tracks[index].box(at: frame, now: now) ?? tracks[index].box
-                tracks[index].see(detection, then: then, time: time, frame: frame)
+        func see(_ detection: Detection, _ index: Int) {
+            isMatched[index] = true
+            let then = tracks[index].box(at: frame, now: now) ?? tracks[index].box
+            tracks[index].see(detection, then: then, time: time, frame: frame)
+        }
+        var isTaken = InlineArray<64, Bool>(repeating: false)
+        for (number, detection) in detections.enumerated() where number < isTaken.count {
+            guard let index = bestTrack(for: detection, among: known, frame: frame, now: now) else { continue }
+            isTaken[number] = true
+            see(detection, index)
+        }
+        for (number, detection) in detections.enumerated() where number < isTaken.count && !isTaken[number] {
+            // A face without a match beside a track without one: what passed in front took the track along.
+            if let index = (0..<known).first(where: {
+                !isMatched[$0] && tracks[$0].isConfirmed && Self.isBack(tracks[$0], detection.box, after: 0, rules)
+            }) {
+                see(detection, index)
             } else if tracks.count < Self.mostTracks, detection.confidence >= rules.leastConfidence {
                 begin(detection, frame: frame, now: now, time: time, carry: carry)
             }
