@@ -25,6 +25,8 @@ final class FaceEffect: Filter {
     private var lines: FaceLines?
     private var slot: MetadataSlot<Faces>?
     private var privacy: PrivacyGuard?
+    /// What it is told, kept for its memory.
+    private var knownFaces: [PrivacyGuard.Face] = []
     private var notices = FaceNotices()
 
     /// [control thread] Opens nothing.
@@ -74,6 +76,7 @@ final class FaceEffect: Filter {
         slot = context.slot(for: Faces.self)
         lines = try options.facesFile.map { try FaceLines(path: context.resolve($0)) }
         privacy = options.privacy ? PrivacyGuard(holdTime: Int64(options.hold * 1e9)) : nil
+        knownFaces.reserveCapacity(FaceTracks.mostTracks)
         let finder = FaceFinder(format, options, detector, longSide: longSide, patience: patience(format))
         try finder.start()
         self.finder = finder
@@ -123,14 +126,14 @@ final class FaceEffect: Filter {
             case .none, .late: .late
             }
         let rate = format.map { $0.frameRate.isZero ? 30 : $0.frameRate.value } ?? 30
-        return privacy?.decide(
-            look, isCut: result.isCut,
-            faces: finder.tracks.tracks.lazy.map { track in
+        knownFaces.removeAll(keepingCapacity: true)
+        for track in finder.tracks.tracks {
+            knownFaces.append(
                 PrivacyGuard.Face(
-                    serial: track.serial, box: track.box, isSeen: track.lastSeenFrame == finder.frame,
-                    seenCount: track.seenCount,
-                    velocityX: track.velocityX * rate, velocityY: track.velocityY * rate)
-            }, time: time)
+                    serial: track.serial, box: track.box, isSeen: track.lastSeenFrame == finder.frame, seenCount: track.seenCount,
+                    velocityX: track.velocityX * rate, velocityY: track.velocityY * rate))
+        }
+        return privacy?.decide(look, isCut: result.isCut, faces: knownFaces, time: time)
     }
 
     private func draw(on picture: Picture, _ painter: EffectPainter, _ mode: PrivacyGuard.Mode?) {

@@ -33,10 +33,10 @@ struct FaceEffectOptions: StageOptions {
     var model: String? = nil
     @Option(help: "Long side of the small copy that is searched; without it 320 for yunet, 640 for haar and lbp.", range: 96...1920, unit: "px")
     var detectionSize: Int? = nil
-    @Option(help: "Frames from one detection to the next; without it 4. With privacy every frame is searched.", range: 1...120)
+    @Option(help: "Frames from one search to the next; without it 4 of yunet, 6 of haar and lbp. With privacy each frame is searched.", range: 1...120)
     var every: Int? = nil
     @Option(help: "yunet: least confidence of a new face; 0.2 less keep one that is known.", range: 0.3...0.99) var threshold = 0.8
-    @Option(help: "haar, lbp: smallest face, as a share of the picture's height.", range: 0.02...0.9) var smallestFace = 0.1
+    @Option(help: "haar, lbp: smallest face, as a share of the picture's height.", range: 0.02...0.9) var smallestFace = 0.12
     @Option(help: "haar, lbp: how much larger each search is than the one before.", range: 1.02...2) var scaleStep = 1.2
     @Option(help: "haar, lbp: how many neighbouring windows must agree.", range: 1...20) var neighbours = 3
     @Option(help: "frame waits for a detection that is due, a part of a frame's duration live; none never waits.")
@@ -53,8 +53,8 @@ struct FaceEffectOptions: StageOptions {
     /// Least confidence of a detection of a face that is known.
     var keepThreshold: Double { threshold - 0.2 }
 
-    /// Frames between detections in force.
-    var effectiveEvery: Int { privacy ? 1 : every ?? 4 }
+    /// Frames from one search to the next with this detector.
+    func every(_ detector: any FaceDetecting) -> Int { privacy ? 1 : every ?? (detector.isDependable ? 4 : 6) }
 
     func validate() throws(OptionFault) {
         if effect == .sticker, image == nil {

@@ -41,7 +41,7 @@ final class FaceFinder {
     init(_ format: VideoFormat, _ options: FaceEffectOptions, _ detector: any FaceDetecting, longSide: Int, patience: Int64) {
         small = SmallPicture(format, longSide: longSide)
         thread = DetectorThread(detector, width: small.width, height: small.height)
-        schedule = DetectionSchedule(every: options.effectiveEvery)
+        schedule = DetectionSchedule(every: options.every(detector))
         isPrivate = options.privacy
         self.patience = patience
         var rules = FaceTracks.Rules()
@@ -127,8 +127,9 @@ final class FaceFinder {
             let then = thread.frame
             let (scaleX, scaleY) = (small.scaleX, small.scaleY)
             thread.take { faces in
+                for index in faces.indices { faces[index] = Self.enlarged(faces[index], scaleX, scaleY) }
                 tracks.take(
-                    faces.lazy.map { Self.enlarged($0, scaleX, scaleY) }, frame: then, now: frame, time: times[then & 31],
+                    faces, frame: then, now: frame, time: times[then & 31],
                     carry: { [small, thread, flow] box in
                         let there = box.scaled(1 / scaleX, 1 / scaleY)
                         guard let motion = flow.follow(there, from: thread.gray, to: small.current, side: 7) else { return box }

@@ -118,10 +118,10 @@ final class DetectorThread: @unchecked Sendable {
         return state
     }
 
-    /// [stage thread] After `.answered`: `body` reads the faces, then the slot is idle again. The luma stays until the next `submit`.
-    func take(_ body: (UnsafeBufferPointer<Detection>) -> Void) {
+    /// [stage thread] After `.answered`: `body` has the faces, then the slot is idle again. The luma stays until the next `submit`.
+    func take(_ body: (UnsafeMutableBufferPointer<Detection>) -> Void) {
         let count = locked { self.count }
-        body(UnsafeBufferPointer(rebasing: faces[..<count]))
+        body(UnsafeMutableBufferPointer(rebasing: faces[..<count]))
         locked { state = .idle }
     }
 
