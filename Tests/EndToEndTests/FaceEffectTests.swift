@@ -96,6 +96,26 @@ import Testing
         #expect(lines.count { $0["detection"] as? Bool == true } <= 20, "at most a third of the frames are searched")
     }
 
+    /// Searching 720p in steps of 2 % takes a second and more.
+    @Test(.enabled(if: hasCascades || Tool.isCI, "opencv-data is not installed: make test-packages"), arguments: [false, true])
+    func aSlowDetectorCostsALiveChainNoFrame(privacy: Bool) throws {
+        let workspace = try Workspace()
+        let chain = try workspace.write(
+            "chain.json",
+            """
+            { "stages": [
+              { "id": "camera", "use": "test-source", "size": "1280x720", "rate": 30, "live": true, "frames": 90 },
+              { "id": "face", "use": "face-effect", "detector": "haar", "detectionSize": 1280, "scaleStep": 1.02, "smallestFace": 0.02,
+                "privacy": \(privacy) },
+              { "id": "out", "use": "null-sink" } ] }
+            """)
+        let outcome = try Program.framehost.run([chain, "--stats", workspace.path("stats.json")], timeout: 60)
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let ledger = try JSON(file: workspace.path("stats.json"))["ledger"]
+        #expect(ledger["captured"].int == 90)
+        #expect(ledger["delivered"].int == 90)
+    }
+
     /// A plugin that links all of OpenCV loads 375 libraries, some 0.4 s.
     @Test func loadsFewLibraries() throws {
         let library = try Repository.programFolder.appending(path: "libFaceEffect.so")

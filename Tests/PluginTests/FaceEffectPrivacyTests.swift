@@ -87,22 +87,29 @@ import Testing
 @Suite struct FaceEffectPrivacyTests {
     private static let format = VideoFormat(.i420, width: 160, height: 120, frameRate: Rational(30))
 
-    /// Sends frames of noise; gives, for each, the share of its luma that came through as it was.
-    private func rawShares(_ count: Int, _ options: String, isLive: Bool = false, _ detector: FakeDetector) throws -> (shares: [Double], events: [Event], seconds: Double) {
+    /// Sends frames of noise; gives, for each, the share of its luma that came through as it was, and how long the call took; and how long
+    /// the end took, in seconds.
+    private func rawShares(
+        _ count: Int, _ options: String, isLive: Bool = false, _ detector: FakeDetector
+    ) throws -> (
+        shares: [Double], events: [Event], calls: [Double], stop: Double
+    ) {
         let driver = try HarnessedFaceEffect.driver(options, Self.format, isLive: isLive, detector)
         var noise = Noise(7)
         var shares: [Double] = []
-        let begin = Date()
+        var calls: [Double] = []
         for _ in 0..<count {
             let frame = try driver.makeFrame { noise.fill(&$0) }
             let before = frame.planeBytes[0]
+            let begin = Date()
             try driver.send(frame)
+            calls.append(Date().timeIntervalSince(begin))
             let after = try driver.nextFrame().planeBytes[0]
             shares.append(Double(zip(before, after).count { $0 == $1 }) / Double(before.count))
         }
-        let seconds = Date().timeIntervalSince(begin)
+        let begin = Date()
         try driver.stop()
-        return (shares, driver.takeEvents(), seconds)
+        return (shares, driver.takeEvents(), calls, Date().timeIntervalSince(begin))
     }
 
     /// By chance a sample of noise equals the mean of its block.
@@ -136,7 +143,7 @@ import Testing
         }
         let result = try rawShares(6, #"{ "privacy": true, "effect": "blur", "waitMilliseconds": 10 }"#, detector)
         #expect(result.shares.allSatisfy { $0 < Self.chance }, "\(result.shares)")
-        #expect(result.seconds < 2)
+        #expect(result.stop < 2)
     }
 
     @Test func aDetectorThatDiesMidwayCoversAllFromThenOn() throws {
@@ -175,8 +182,8 @@ import Testing
                 return []
             }
             let result = try rawShares(30, options, isLive: true, detector)
-            // Half a frame's duration each at most: 30 frames at 30 a second last one second.
-            #expect(result.seconds < 0.9, "\(options) took \(result.seconds) s")
+            // Half a frame's duration at most, and what a debug build needs beside: less than half of what the detector takes.
+            #expect(result.calls.sorted()[15] < 0.1, "\(options): \(result.calls)")
         }
     }
 

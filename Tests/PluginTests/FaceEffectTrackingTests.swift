@@ -143,7 +143,7 @@ import Testing
                 let py = (Double(y) - cy - dy) / growth
                 let u = px + turn * py
                 let v = py - turn * px
-                let value = 128 + 40 * sinus(u * 0.45 + v * 0.12) + 30 * sinus(v * 0.5 - u * 0.2) + 15 * sinus(u * 0.9 + v * 0.8)
+                let value = 128 + 40 * sinus(u * 0.23 + v * 0.05) + 30 * sinus(v * 0.27 - u * 0.11) + 15 * sinus(u * 0.61 + v * 0.47)
                 pyramid.full.base[y * 160 + x] = UInt8(min(max(value + light, 0), 255))
             }
         }
