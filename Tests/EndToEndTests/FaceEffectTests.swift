@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// face-effect in the program: what `check` says, and faces on a clip.
-@Suite struct FaceEffectTests {
+@Suite(.serialized) struct FaceEffectTests {
     private static let cascade = "/usr/share/opencv4/haarcascades/haarcascade_frontalface_alt2.xml"
     private static let hasCascades = FileManager.default.fileExists(atPath: cascade)
     private static let models: URL? = {
@@ -96,7 +96,7 @@ import Testing
         #expect(lines.count { $0["detection"] as? Bool == true } <= 20, "at most a third of the frames are searched")
     }
 
-    /// Searching 720p in steps of 2 % takes a second and more.
+    /// Searching in steps of 2 % takes a quarter of a second and more. Fifteen frames a second, so that a busy machine does not fail the test.
     @Test(.enabled(if: hasCascades || Tool.isCI, "opencv-data is not installed: make test-packages"), arguments: [false, true])
     func aSlowDetectorCostsALiveChainNoFrame(privacy: Bool) throws {
         let workspace = try Workspace()
@@ -104,16 +104,16 @@ import Testing
             "chain.json",
             """
             { "stages": [
-              { "id": "camera", "use": "test-source", "size": "1280x720", "rate": 30, "live": true, "frames": 90 },
-              { "id": "face", "use": "face-effect", "detector": "haar", "detectionSize": 1280, "scaleStep": 1.02, "smallestFace": 0.02,
+              { "id": "camera", "use": "test-source", "size": "640x360", "rate": 15, "live": true, "frames": 45 },
+              { "id": "face", "use": "face-effect", "detector": "haar", "detectionSize": 640, "scaleStep": 1.02, "smallestFace": 0.02,
                 "privacy": \(privacy) },
               { "id": "out", "use": "null-sink" } ] }
             """)
         let outcome = try Program.framehost.run([chain, "--stats", workspace.path("stats.json")], timeout: 60)
         #expect(outcome.status == 0, "\(outcome.error)")
         let ledger = try JSON(file: workspace.path("stats.json"))["ledger"]
-        #expect(ledger["captured"].int == 90)
-        #expect(ledger["delivered"].int == 90)
+        #expect(ledger["captured"].int == 45)
+        #expect(ledger["delivered"].int == 45)
     }
 
     /// A plugin that links all of OpenCV loads 375 libraries, some 0.4 s.

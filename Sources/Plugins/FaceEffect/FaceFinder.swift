@@ -100,7 +100,8 @@ final class FaceFinder {
             frame: frame, isNeeded: tracks.hasDoubts || tracks.hasJustLostSight, isUrgent: isPrivate || isCut)
         guard isDue else { return .none }
         // One of an earlier picture may still be under way.
-        if !thread.isIdle { takeAnswer(thread.wait(until: deadline, unless: isStopped)) }
+        // One that takes longer than the patience is not waited for again and again.
+        if !thread.isIdle, thread.busyFor < patience { takeAnswer(thread.wait(until: deadline, unless: isStopped)) }
         guard thread.isIdle else { return .late }
         schedule.began(frame: frame)
         detectionCount += 1

@@ -66,6 +66,19 @@ extension EffectLayer {
         }
     }
 
+    /// Puts the layer in place of the picture's samples.
+    func copy(into picture: Picture, _ region: EffectRegion) {
+        for index in 0..<3 {
+            let area = region.area(of: index)
+            let component = Component(picture, index)
+            for y in 0..<area.rows {
+                let target = component.row(area.top + y) + area.left * component.step
+                let source = self[index] + y * area.columns
+                for x in 0..<area.columns { target[x &* component.step] = source[x] }
+            }
+        }
+    }
+
     /// `a` by 255 − alpha and `b` by alpha, to the nearest.
     @inline(__always)
     static func mix(_ a: UInt8, _ b: UInt8, _ alpha: UInt8) -> UInt8 {

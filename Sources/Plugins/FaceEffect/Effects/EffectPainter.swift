@@ -60,8 +60,7 @@ final class EffectPainter {
         } else {
             Pixelate.render(picture, region, blockSide: max(min(format.width, format.height) / 8, 4), means, into: layer)
         }
-        mask.make(region)
-        layer.blend(into: picture, region, mask)
+        layer.copy(into: picture, region)
     }
 
     /// Fills the layer.

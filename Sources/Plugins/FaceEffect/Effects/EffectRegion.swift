@@ -39,13 +39,12 @@ struct EffectRegion: Equatable {
         guard right > left, bottom > top else { return nil }
     }
 
-    /// All of a picture, with no edge.
+    /// All of a picture.
     init(wholeWidth width: Int, height: Int) {
         centerX = Double(width) / 2
         centerY = Double(height) / 2
-        // Far outside: the mask is full everywhere.
-        radiusX = Double(width) * 4
-        radiusY = Double(height) * 4
+        radiusX = centerX
+        radiusY = centerY
         feather = 0
         left = 0
         top = 0
