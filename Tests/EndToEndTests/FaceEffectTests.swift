@@ -18,17 +18,22 @@ import Testing
     private func check(_ options: String, in workspace: Workspace) throws -> Outcome {
         let chain = try workspace.write(
             "chain.json",
-            #"{ "stages": [ { "id": "in", "use": "test-source", "frames": 2 }, { "id": "face", "use": "face-effect"\#(options) }, { "id": "out", "use": "null-sink" } ] }"#)
+            #"{ "stages": [ { "id": "in", "use": "test-source", "frames": 2 }, { "id": "face", "use": "face-effect"\#(options) }, { "id": "out", "use": "null-sink" } ] }"#
+        )
         return try Program.framehost.run(
             ["check", chain],
-            environment: ["FRAMEHOST_DATA": workspace.path("data"), "XDG_DATA_HOME": workspace.path("none"), "XDG_DATA_DIRS": workspace.path("none")])
+            environment: [
+                "FRAMEHOST_DATA": workspace.path("data"), "XDG_DATA_HOME": workspace.path("none"), "XDG_DATA_DIRS": workspace.path("none"),
+            ])
     }
 
     @Test func saysThatAModelIsMissing() throws {
         let workspace = try Workspace()
         let named = try check(#", "model": "no.onnx""#, in: workspace)
         #expect(named.status != 0)
-        #expect(named.error.contains("no.onnx is not there or cannot be read. Name a YuNet model (.onnx) or a cascade (.xml)"), "\(named.error)")
+        #expect(
+            named.error.contains("no.onnx is not there or cannot be read. Name a YuNet model (.onnx) or a cascade (.xml)"), "\(named.error)"
+        )
         let wanted = try check(#", "detector": "yunet""#, in: workspace)
         #expect(wanted.status != 0)
         #expect(wanted.error.contains("no YuNet model is there: OpenCV 4."), "\(wanted.error)")
@@ -61,7 +66,9 @@ import Testing
         var accepted: [Int] = []
         for (year, path) in years {
             let outcome = try check(#", "model": "\#(path)""#, in: workspace)
-            if outcome.status == 0 { accepted.append(year) } else {
+            if outcome.status == 0 {
+                accepted.append(year)
+            } else {
                 let other = year == 2022 ? 2023 : 2022
                 #expect(
                     outcome.error.contains("is YuNet's model of \(year), which OpenCV ")

@@ -130,8 +130,9 @@ import Testing
         #expect(result.shares.allSatisfy { $0 < Self.chance }, "\(result.shares)")
         let told = result.events.filter { $0.name == "detector-failed" }
         #expect(told.map(\.text) == ["face-effect: the detector failed: out of luck. Frames are covered wholly."])
-        #expect(result.events.last { $0.name == "privacy" }?.text
-            == "face-effect: 8 of 8 frames covered wholly (detected 0, held 0, starting 0, late 0, failed 8).")
+        #expect(
+            result.events.last { $0.name == "privacy" }?.text
+                == "face-effect: 8 of 8 frames covered wholly (detected 0, held 0, starting 0, late 0, failed 8).")
     }
 
     @Test func aDetectorThatNeverComesBackCoversAllAndDoesNotHoldUpTheEnd() throws {
@@ -188,10 +189,16 @@ import Testing
     }
 
     @Test(arguments: [
-        (#"{ "privacy": true, "effect": "box" }"#, "privacy needs an effect that covers faces, and box does not. Use pixelate, blur or replace."),
+        (
+            #"{ "privacy": true, "effect": "box" }"#,
+            "privacy needs an effect that covers faces, and box does not. Use pixelate, blur or replace."
+        ),
         (#"{ "privacy": true, "draw": false }"#, "privacy and draw false contradict each other. Leave one of them out."),
         (#"{ "privacy": true, "blocks": 40 }"#, "40 blocks across a face leave it recognisable. With privacy, use 12 blocks at most."),
-        (#"{ "privacy": true, "effect": "blur", "strength": 0.1 }"#, "a blur of strength 0.1 leaves a face recognisable. With privacy, use 0.4 at least."),
+        (
+            #"{ "privacy": true, "effect": "blur", "strength": 0.1 }"#,
+            "a blur of strength 0.1 leaves a face recognisable. With privacy, use 0.4 at least."
+        ),
     ])
     func refusesWhatWouldNotCover(options: String, text: String) throws {
         let error = #expect(throws: FrameHostErrors.self) {

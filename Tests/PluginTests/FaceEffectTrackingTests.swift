@@ -204,7 +204,9 @@ import Testing
         let corner = map.stored(FaceRect(x: 0, y: 0, width: Double(map.width) / 2, height: Double(map.height) / 2))
         let luma = scratch.picture[0]
         for y in Int(corner.y)..<Int(corner.bottom) {
-            for x in Int(corner.x)..<Int(corner.right) { luma.base.storeBytes(of: 200, toByteOffset: y * luma.strideBytes + x, as: UInt8.self) }
+            for x in Int(corner.x)..<Int(corner.right) {
+                luma.base.storeBytes(of: 200, toByteOffset: y * luma.strideBytes + x, as: UInt8.self)
+            }
         }
         let small = SmallPicture(format, longSide: 32)
         small.take(scratch.picture)

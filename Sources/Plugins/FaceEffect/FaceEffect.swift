@@ -62,7 +62,9 @@ final class FaceEffect: Filter {
             let small = SmallPicture.size(format, longSide: longSide)
             let swaps = format.orientation.swapsSides
             detector = try choice.open(options, width: swaps ? small.height : small.width, height: swaps ? small.width : small.height)
-            context.log("\(context.stageID): faces are searched with \(choice.kind.rawValue) (\(choice.path)), OpenCV \(OpenCV.version).", level: .debug)
+            context.log(
+                "\(context.stageID): faces are searched with \(choice.kind.rawValue) (\(choice.path)), OpenCV \(OpenCV.version).",
+                level: .debug)
         }
         image = try options.image.map { try PNGFile(context.resolve($0)) }
     }

@@ -20,7 +20,8 @@ struct FaceEffectOptions: StageOptions {
     @Option(help: "What happens to a face.", live: true) var effect = EffectName.pixelate
     @Option(help: "Changes the picture; false only finds faces and lets them travel with the frame.", live: true) var draw = true
     @Option(help: "Colour of box and replace.", live: true) var color = RGBColor(red: 0x20, green: 0xa0, blue: 0xff)
-    @Option(help: "PNG of sticker, or that replace puts over its colour; absolute or from the chain file's folder.") var image: String? = nil
+    @Option(help: "PNG of sticker, or that replace puts over its colour; absolute or from the chain file's folder.") var image: String? =
+        nil
     @Option(help: "Where the sticker's middle lies.", live: true) var anchor = StickerAnchor.face
     @Option(help: "Width of the sticker in widths of the face.", range: 0.1...4, live: true) var scale = 1.3
     @Option(help: "Blocks of pixelate across a face.", range: 2...64, live: true) var blocks = 8
@@ -31,9 +32,12 @@ struct FaceEffectOptions: StageOptions {
     @Option(help: "auto takes yunet where a model is named or found in a data folder, else haar.") var detector = DetectorName.auto
     @Option(help: "YuNet model (.onnx) or cascade (.xml); without it what is found in the data folders and of opencv-data.")
     var model: String? = nil
-    @Option(help: "Long side of the small copy that is searched; without it 320 for yunet, 640 for haar and lbp.", range: 96...1920, unit: "px")
+    @Option(
+        help: "Long side of the small copy that is searched; without it 320 for yunet, 640 for haar and lbp.", range: 96...1920, unit: "px")
     var detectionSize: Int? = nil
-    @Option(help: "Frames from one search to the next; without it 4 of yunet, 6 of haar and lbp. With privacy each frame is searched.", range: 1...120)
+    @Option(
+        help: "Frames from one search to the next; without it 4 of yunet, 6 of haar and lbp. With privacy each frame is searched.",
+        range: 1...120)
     var every: Int? = nil
     @Option(help: "yunet: least confidence of a new face; 0.2 less keep one that is known.", range: 0.3...0.99) var threshold = 0.8
     @Option(help: "haar, lbp: smallest face, as a share of the picture's height.", range: 0.02...0.9) var smallestFace = 0.12

@@ -30,7 +30,6 @@ final class FaceFinder {
     /// Frames so far, and the number of the one at hand.
     private(set) var frame = -1
     private(set) var detectionCount = 0
-    private var times = InlineArray<32, Int64>(repeating: 0)
     /// What the detector last threw, until somebody takes it.
     private(set) var fault: FrameHostError?
 
@@ -75,7 +74,6 @@ final class FaceFinder {
     /// - Parameter time: PTS in nanoseconds.
     func take(_ picture: Picture, time: Int64, isDiscontinuity: Bool, isStopped: () -> Bool) -> Result {
         frame += 1
-        times[frame & 31] = time
         small.take(picture)
         let isCut = cuts.isCut(small.current.full) || isDiscontinuity
         if isCut { tracks.endAll() }
@@ -85,7 +83,7 @@ final class FaceFinder {
                 flow.follow(
                     box.scaled(1 / small.scaleX, 1 / small.scaleY), from: small.previous, to: small.current, side: side)
             }, scaleX: small.scaleX, scaleY: small.scaleY)
-        let look = detect(picture, isCut: isCut, isStopped: isStopped)
+        let look = detect(picture, time: time, isCut: isCut, isStopped: isStopped)
         tracks.settle(frame: frame, time: time)
         return Result(look: look, isCut: isCut)
     }
@@ -93,7 +91,7 @@ final class FaceFinder {
     /// Points in a row of each face's grid: fewer when there are many faces, so that the time for all has a bound.
     private static func gridSide(faces: Int) -> Int { faces <= 8 ? 7 : faces <= 16 ? 5 : 3 }
 
-    private func detect(_ picture: Picture, isCut: Bool, isStopped: () -> Bool) -> Look {
+    private func detect(_ picture: Picture, time: Int64, isCut: Bool, isStopped: () -> Bool) -> Look {
         let deadline = DetectorThread.now() + patience
         takeAnswer(thread.wait(until: 0, unless: isStopped))
         let isDue = schedule.isDue(
@@ -111,7 +109,7 @@ final class FaceFinder {
         } else {
             thread.pixels.update(from: small.current.full.base, count: small.width * small.height)
         }
-        thread.submit(frame: frame)
+        thread.submit(frame: frame, time: time)
         return takeAnswer(thread.wait(until: deadline, unless: isStopped))
     }
 
@@ -130,7 +128,7 @@ final class FaceFinder {
             thread.take { faces in
                 for index in faces.indices { faces[index] = Self.enlarged(faces[index], scaleX, scaleY) }
                 tracks.take(
-                    faces, frame: then, now: frame, time: times[then & 31],
+                    faces, frame: then, now: frame, time: thread.time,
                     carry: { [small, thread, flow] box in
                         let there = box.scaled(1 / scaleX, 1 / scaleY)
                         guard let motion = flow.follow(there, from: thread.gray, to: small.current, side: 7) else { return box }

@@ -5,7 +5,8 @@ import Glibc
 enum FileFault {
     static func cannotRead(_ path: String, _ error: Int32) -> FrameHostError {
         FrameHostError(
-            .unavailable, what: "\(path) cannot be read: \(String(cString: strerror(error)))", remedy: "Check the path; relative ones begin at the chain file.")
+            .unavailable, what: "\(path) cannot be read: \(String(cString: strerror(error)))",
+            remedy: "Check the path; relative ones begin at the chain file.")
     }
 
     static func cannotWrite(_ path: String, _ error: Int32) -> FrameHostError {

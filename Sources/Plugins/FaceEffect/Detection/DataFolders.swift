@@ -16,7 +16,9 @@ struct DataFolders: Sendable {
         var folders: [String] = []
         if let named = variable("FRAMEHOST_DATA") { folders.append(named) }
         if let home = variable("XDG_DATA_HOME") ?? variable("HOME").map({ "\($0)/.local/share" }) { folders.append("\(home)/framehost") }
-        for shared in (variable("XDG_DATA_DIRS") ?? "/usr/local/share:/usr/share").split(separator: ":") { folders.append("\(shared)/framehost") }
+        for shared in (variable("XDG_DATA_DIRS") ?? "/usr/local/share:/usr/share").split(separator: ":") {
+            folders.append("\(shared)/framehost")
+        }
         if let program = programFolder() { folders.append("\(program)/../share/framehost") }
         return DataFolders(folders: folders)
     }

@@ -76,7 +76,8 @@ struct DetectorChoice {
         case let other?:
             throw FrameHostError(
                 .unavailable,
-                what: "\(path) is YuNet's model of \(other.year), which OpenCV \(OpenCV.version) cannot use: it reads the one of \(wanted.year)",
+                what:
+                    "\(path) is YuNet's model of \(other.year), which OpenCV \(OpenCV.version) cannot use: it reads the one of \(wanted.year)",
                 remedy: "Name \(wanted.rawValue), or leave model out and put it into a data folder.")
         case nil:
             throw FrameHostError(
@@ -100,7 +101,8 @@ struct DetectorChoice {
         } catch {
             throw FrameHostError(
                 .unavailable, what: "\(path) is no cascade that OpenCV \(OpenCV.version) can read",
-                remedy: "Name one of OpenCV's frontal-face cascades, or leave model out for \(kind == .haar ? Self.haarName : Self.lbpName).",
+                remedy:
+                    "Name one of OpenCV's frontal-face cascades, or leave model out for \(kind == .haar ? Self.haarName : Self.lbpName).",
                 cause: FrameHostError.wrap(error).cause)
         }
     }

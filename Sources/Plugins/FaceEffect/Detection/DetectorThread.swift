@@ -25,6 +25,8 @@ final class DetectorThread: @unchecked Sendable {
     let pixels: UnsafeMutablePointer<UInt8>
     /// The frame in the slot, by the stage's own count.
     private(set) var frame = 0
+    /// Its PTS, nanoseconds.
+    private(set) var time: Int64 = 0
 
     private let width: Int
     private let height: Int
@@ -91,8 +93,9 @@ final class DetectorThread: @unchecked Sendable {
     var isIdle: Bool { locked { state == .idle } }
 
     /// [stage thread] Hands over what the stage thread wrote to `gray` and `pixels`. Only while idle.
-    func submit(frame: Int) {
+    func submit(frame: Int, time: Int64) {
         self.frame = frame
+        self.time = time
         locked {
             state = .busy
             busySince = Self.now()

@@ -24,7 +24,8 @@ final class BlockMeans {
     }
 
     /// - Parameter blockSide: In samples of this component, at least 2 (luma) or 1 (chroma, half of luma's).
-    func measure(_ component: Component, _ area: (left: Int, top: Int, columns: Int, rows: Int), middleX: Int, middleY: Int, blockSide: Int) {
+    func measure(_ component: Component, _ area: (left: Int, top: Int, columns: Int, rows: Int), middleX: Int, middleY: Int, blockSide: Int)
+    {
         side = blockSide
         offsetX = (blockSide - (middleX - area.left) % blockSide) % blockSide
         offsetY = (blockSide - (middleY - area.top) % blockSide) % blockSide

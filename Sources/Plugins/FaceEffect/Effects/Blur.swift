@@ -39,7 +39,8 @@ final class Blur {
         }
     }
 
-    private func boxRows(_ source: UnsafeMutablePointer<UInt8>, _ target: UnsafeMutablePointer<UInt8>, columns: Int, rows: Int, radius: Int) {
+    private func boxRows(_ source: UnsafeMutablePointer<UInt8>, _ target: UnsafeMutablePointer<UInt8>, columns: Int, rows: Int, radius: Int)
+    {
         for y in 0..<rows {
             box(source + y * columns, target + y * columns, count: columns, step: 1, radius: radius)
         }
@@ -64,7 +65,9 @@ final class Blur {
     }
 
     /// Block means stand in the middle of their blocks; between them straight lines in both directions.
-    private func enlarge(_ means: BlockMeans, _ area: (left: Int, top: Int, columns: Int, rows: Int), into target: UnsafeMutablePointer<UInt8>) {
+    private func enlarge(
+        _ means: BlockMeans, _ area: (left: Int, top: Int, columns: Int, rows: Int), into target: UnsafeMutablePointer<UInt8>
+    ) {
         let side = means.side
         let (upper, lower) = lines
         var have = (-1, -1)

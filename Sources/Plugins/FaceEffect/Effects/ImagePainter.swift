@@ -86,10 +86,14 @@ final class ImagePainter {
         let reachX = abs(placement.right.x) + abs(placement.down.x)
         let reachY = abs(placement.right.y) + abs(placement.down.y)
         func sample(_ place: Double, _ limit: Int) -> Int { Int(min(max((place / grid).rounded(.down), Double(-1)), Double(limit))) }
-        let columns = max(sample(placement.center.x - reachX, canvas.left + canvas.columns) - 1, canvas.left)..<max(
-            min(sample(placement.center.x + reachX, canvas.left + canvas.columns) + 2, canvas.left + canvas.columns), canvas.left)
-        let rows = max(sample(placement.center.y - reachY, canvas.top + canvas.rows) - 1, canvas.top)..<max(
-            min(sample(placement.center.y + reachY, canvas.top + canvas.rows) + 2, canvas.top + canvas.rows), canvas.top)
+        let columns =
+            max(
+                sample(placement.center.x - reachX, canvas.left + canvas.columns) - 1, canvas.left)..<max(
+                min(sample(placement.center.x + reachX, canvas.left + canvas.columns) + 2, canvas.left + canvas.columns), canvas.left)
+        let rows =
+            max(
+                sample(placement.center.y - reachY, canvas.top + canvas.rows) - 1, canvas.top)..<max(
+                min(sample(placement.center.y + reachY, canvas.top + canvas.rows) + 2, canvas.top + canvas.rows), canvas.top)
         guard !columns.isEmpty, !rows.isEmpty, columns.lowerBound < columns.upperBound else { return }
         for y in rows {
             let line = canvas.component.row(y - canvas.top)

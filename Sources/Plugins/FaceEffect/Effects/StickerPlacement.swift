@@ -38,7 +38,8 @@ enum StickerPlacement {
             center, right: FacePoint(x: box.width / 2, y: 0), down: FacePoint(x: 0, y: box.height / 2), map: map)
     }
 
-    private static func placement(_ center: FacePoint, halfWidth: Double, aspect: Double, angle: Double, map: UprightMap) -> ImagePlacement {
+    private static func placement(_ center: FacePoint, halfWidth: Double, aspect: Double, angle: Double, map: UprightMap) -> ImagePlacement
+    {
         let (c, s) = (cos(angle), sin(angle))
         return placed(
             center, right: FacePoint(x: c * halfWidth, y: s * halfWidth),

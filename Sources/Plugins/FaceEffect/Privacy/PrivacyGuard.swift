@@ -69,7 +69,9 @@ struct PrivacyGuard {
         held.reserveCapacity(2 * FaceTracks.mostTracks)
     }
 
-    private static func share(of holdTime: Int64, _ face: Face) -> Int64 { holdTime * Int64(min(face.seenCount, fullHold)) / Int64(fullHold) }
+    private static func share(of holdTime: Int64, _ face: Face) -> Int64 {
+        holdTime * Int64(min(face.seenCount, fullHold)) / Int64(fullHold)
+    }
 
     /// What is done with the frame of this time.
     ///

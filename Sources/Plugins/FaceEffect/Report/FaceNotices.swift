@@ -61,7 +61,8 @@ struct FaceNotices {
         let counts = PrivacyGuard.Mode.allCases.map { ($0.name, privacy.counts[$0.rawValue]) }
         let whole = PrivacyGuard.Mode.allCases.filter(\.coversAll).reduce(0) { $0 + privacy.counts[$1.rawValue] }
         context.post(
-            "privacy", text: "\(context.stageID): \(whole) of \(counts.reduce(0) { $0 + $1.1 }) frames covered wholly ("
+            "privacy",
+            text: "\(context.stageID): \(whole) of \(counts.reduce(0) { $0 + $1.1 }) frames covered wholly ("
                 + counts.map { "\($0.0) \($0.1)" }.joined(separator: ", ") + ").",
             details: JSONNode(.object(counts.map { JSONNode.Member(key: $0.0, value: .number($0.1)) })))
     }
