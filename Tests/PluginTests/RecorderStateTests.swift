@@ -67,9 +67,26 @@ import Testing
         _ = state.take(pts: .zero, isKeyframe: true, past: nil)
         #expect(throws: RecordingRefusal.alreadyRecording) { try state.start() }
         _ = try state.stop(reorders: true)
-        #expect(throws: RecordingRefusal.stillStopping) { try state.start() }
         #expect(throws: RecordingRefusal.stillStopping) { try state.stop(reorders: true) }
         #expect(state.end() == .stopping)
+    }
+
+    @Test func beginsAgainRightAfterAStopThatWaits() throws {
+        var state = RecordingState(startsAtOnce: true)
+        #expect(state.take(pts: Self.ms(0), isKeyframe: true, past: nil) == .begin)
+        #expect(state.take(pts: Self.ms(40), isKeyframe: false, past: nil) == .record)
+        #expect(try state.stop(reorders: true) == .wait)
+        try state.start()
+        #expect(throws: RecordingRefusal.alreadyStarting) { try state.start() }
+        #expect(state.take(pts: Self.ms(20), isKeyframe: false, past: nil) == .record)
+        #expect(state.take(pts: Self.ms(60), isKeyframe: true, past: nil) == .finish)
+        #expect(state.take(pts: Self.ms(60), isKeyframe: true, past: nil) == .begin)
+        // Taken back before it began.
+        _ = try state.stop(reorders: true)
+        try state.start()
+        #expect(try state.stop(reorders: true) == .nothing)
+        #expect(state.take(pts: Self.ms(80), isKeyframe: true, past: nil) == .finish)
+        #expect(state.take(pts: Self.ms(80), isKeyframe: true, past: nil) == .idle)
     }
 
     @Test func saysSoInSentences() {

@@ -351,6 +351,7 @@ struct ChainBuilder {
     private mutating func plan() throws -> ChainPlan {
         let demands = instances.map(\.stage.demand)
         let links = makeLinks(demands)
+        for clash in FileClashes(demands).clashes { report(clash) }
         try throwFaults()
         let graph = BudgetGraph(
             nodes: request.stages.indices.map { node($0, demands[$0]) },
@@ -387,6 +388,13 @@ struct ChainBuilder {
             poolBufferBytes: zip(budget.pools, formats).map { pool, format in
                 BufferLayout(format, padding: pool.isCopyPool ? BufferPadding() : demands[pool.allocator].padding).byteCount
             })
+    }
+
+    private mutating func report(_ clash: FileClashes.Clash) {
+        let (writer, other) = (request.stages[clash.writer], request.stages[clash.other].id)
+        fault(
+            writer, "path", at: writer.place,
+            "'\(writer.id)' would write '\(clash.path)', which '\(other)' \(clash.isRead ? "reads" : "writes")", "Name another file.")
     }
 
     private func node(_ index: Int, _ demand: StageDemand) -> BudgetGraph.Node {

@@ -108,6 +108,9 @@ public struct StageDemand: Sendable, Equatable {
     public var slabBytes = 16 << 20
     /// Encoders and readers of files: access units to reserve beside those the links hold.
     public var slabUnits = 8
+    /// Files this instance reads and writes, so that the plan sees when one stage would write what another reads or writes.
+    public var readsFiles: [String] = []
+    public var writesFiles: [String] = []
     /// Sources: how many items it will give, where it knows; for progress.
     public var expectedItems: Int?
     /// Sources: how long the whole input is, where it knows; for progress.

@@ -61,7 +61,10 @@ final class RunSession: @unchecked Sendable {
             var signal: Int32 = 0
             guard sigwait(&signals, &signal) == 0 else { continue }
             count += 1
-            guard let chain = chain.withLock({ $0 }) else { _exit(1) }
+            guard let chain = chain.withLock({ $0 }) else {
+                Terminal.complain("Stopped before the chain was ready to run.")
+                _exit(1)
+            }
             if chain.currentState == .finishing, !isGivingUp {
                 isGivingUp = true
                 chain.cancel()

@@ -13,6 +13,8 @@ final class PluginRegistry {
     private(set) var skipped: [FrameHostError] = []
     /// Of these, by the id of each stage that their manifest names.
     private var refused: [String: FrameHostError] = [:]
+    /// Of ours, beside the plugins: what they share.
+    private static let sharedLibraries: Set<String> = ["libFrameCore.so", "libFrameNetwork.so"]
     /// Folders that were searched, in order.
     let folders: [String]
     private var loaded: [String: StageType] = [:]
@@ -38,7 +40,7 @@ final class PluginRegistry {
                 }
                 continue
             }
-            for name in names.sorted() where name.hasSuffix(".so") && name != "libFrameCore.so" {
+            for name in names.sorted() where name.hasSuffix(".so") && !Self.sharedLibraries.contains(name) {
                 let path = "\(folder)/\(name)"
                 guard files.insert(Self.realPath(path)).inserted else { continue }
                 do {

@@ -70,6 +70,7 @@ final class FileSource: Source {
 
     var demand: StageDemand {
         var demand = Self.declaredDemand
+        demand.readsFiles = [path]
         if let decoderDemand {
             demand.floor = decoderDemand.floor
             demand.padding = decoderDemand.padding

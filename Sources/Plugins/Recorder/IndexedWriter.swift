@@ -31,6 +31,7 @@ final class IndexedWriter {
         }
         context.pointee.avoid_negative_ts = AVFMT_AVOID_NEG_TS_DISABLED
         context.pointee.flags |= AVFMT_FLAG_CUSTOM_IO
+        context.pointee.strict_std_compliance = TrackDescriptions.compliance
         io = file.makeIO()
         context.pointee.pb = io
         av_dict_copy(&context.pointee.metadata, reader.metadata, 0)

@@ -46,6 +46,12 @@ final class Recorder: Sink {
         lastRetention = context.clock.now()
     }
 
+    var demand: StageDemand {
+        var demand = Self.declaredDemand
+        demand.writesFiles = files.single.map { [$0] } ?? []
+        return demand
+    }
+
     /// [control thread] Looks at the place of the files and creates nothing.
     func negotiate(_ input: MediaFormat) throws {
         guard let format = input.encoded, format.framing == .annexB, !format.parameterSets.isEmpty else {
@@ -62,9 +68,10 @@ final class Recorder: Sink {
     }
 
     private func checkSound() throws {
-        for track in context.audio?.tracks ?? [] where !TrackDescriptions.canHold(track.codec, in: container) {
+        for track in context.audio?.tracks ?? [] {
+            guard let obstacle = TrackDescriptions.obstacle(to: track, in: container) else { continue }
             throw FrameHostError(
-                .invalidConfiguration, what: "\(container.name) cannot hold sound of the codec '\(track.codec)'",
+                .invalidConfiguration, what: obstacle,
                 remedy: container == .mkv ? "Leave the sound out with \"audio\": \"none\"." : "Record to .mkv, or set \"audio\": \"none\".")
         }
     }
@@ -106,20 +113,22 @@ final class Recorder: Sink {
 
     private func take(_ unit: consuming AccessUnit) throws -> SinkVerdict {
         let about = RecordedUnit(unit)
-        let step = state.take(pts: about.pts, isKeyframe: about.isKeyframe, past: ring?.end)
+        var step = state.take(pts: about.pts, isKeyframe: about.isKeyframe, past: ring?.end)
         var verdict = SinkVerdict.delivered
         do {
+            if step == .finish {
+                try finishRecording()
+                // A start may have come meanwhile.
+                step = state.take(pts: about.pts, isKeyframe: about.isKeyframe, past: ring?.end)
+            }
             switch step {
-            case .idle: verdict = .idle
+            case .idle, .finish: verdict = .idle
             // What comes before the first keyframe cannot be decoded.
             case .awaitKeyframe: verdict = isCommanded ? .idle : .dropped(.untilKeyframe)
             case .begin:
                 try begin()
                 try unit.withBytes { try recording!.append(about, $0) }
             case .record: try unit.withBytes { try recording!.append(about, $0) }
-            case .finish:
-                try finishRecording()
-                verdict = .idle
             }
         } catch { throw failed(error) }
         if let ring { keep(about, unit, ring) }

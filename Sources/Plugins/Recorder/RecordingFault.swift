@@ -10,6 +10,11 @@ enum RecordingFault {
             if status.st_mode & S_IFMT == S_IFDIR {
                 return FrameHostError(.invalidConfiguration, what: "'\(path)' is a folder", remedy: "Name a file in it.")
             }
+            guard status.st_mode & S_IFMT == S_IFREG else {
+                return FrameHostError(
+                    .invalidConfiguration, what: "'\(path)' is a device or a pipe, and a recording needs a file it can move about in",
+                    remedy: "Name a file.")
+            }
             if !overwrite { return exists(path) }
             return access(path, W_OK) == 0 ? nil : unwritable(path, errno)
         }

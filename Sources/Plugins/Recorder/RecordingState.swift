@@ -27,7 +27,7 @@ struct RecordingState: Equatable {
         /// A recording begins: with what the ring holds, or with this unit where there is no ring.
         case begin
         case record
-        /// The recording was complete before this unit, which is not part of it.
+        /// The recording was complete before this unit, which is not part of it. `take` is then to be asked again, since a start may have come.
         case finish
     }
 
@@ -42,6 +42,8 @@ struct RecordingState: Equatable {
     }
 
     private(set) var phase: Phase
+    /// A start has come while the last recording awaits its end.
+    private var startsAgain = false
     /// The latest PTS of the recording so far.
     private var latest = MediaTime(nanoseconds: .min)
 
@@ -53,7 +55,9 @@ struct RecordingState: Equatable {
         case .idle: phase = .starting
         case .starting: throw .alreadyStarting
         case .recording: throw .alreadyRecording
-        case .stopping: throw .stillStopping
+        case .stopping:
+            guard !startsAgain else { throw .alreadyStarting }
+            startsAgain = true
         }
     }
 
@@ -63,7 +67,10 @@ struct RecordingState: Equatable {
     mutating func stop(reorders: Bool) throws(RecordingRefusal) -> StopStep {
         switch phase {
         case .idle: throw .notRecording
-        case .stopping: throw .stillStopping
+        case .stopping:
+            guard startsAgain else { throw .stillStopping }
+            startsAgain = false
+            return .nothing
         case .starting:
             phase = .idle
             return .nothing
@@ -89,7 +96,8 @@ struct RecordingState: Equatable {
             return .record
         case .stopping:
             if pts < latest { return .record }
-            phase = .idle
+            phase = startsAgain ? .starting : .idle
+            startsAgain = false
             return .finish
         }
     }
@@ -99,7 +107,10 @@ struct RecordingState: Equatable {
     /// - Returns: The phase that has ended so.
     @discardableResult
     mutating func end() -> Phase {
-        defer { phase = .idle }
+        defer {
+            phase = .idle
+            startsAgain = false
+        }
         return phase
     }
 }

@@ -77,11 +77,21 @@ struct TrackDescriptions {
     /// libavcodec's number of a codec it knows by name; nil when it does not.
     static func codecID(_ codec: Codec) -> AVCodecID? { avcodec_descriptor_get_by_name(codec.rawValue)?.pointee.id }
 
-    /// Whether files of this kind can hold the codec.
-    static func canHold(_ codec: Codec, in container: Container) -> Bool {
-        guard let id = codecID(codec), let kind = av_guess_format(container.rawValue, nil, nil) else { return false }
-        return avformat_query_codec(kind, id, FF_COMPLIANCE_NORMAL) == 1
+    /// Why files of this kind cannot hold the packets of a track as they are; nil when they can.
+    static func obstacle(to format: AudioTrackFormat, in container: Container) -> String? {
+        let unfit = "\(container.name) cannot hold sound of the codec '\(format.codec)'"
+        guard let id = codecID(format.codec), let kind = av_guess_format(container.rawValue, nil, nil) else { return unfit }
+        guard avformat_query_codec(kind, id, compliance) == 1 else { return unfit }
+        guard container != .mkv else { return nil }
+        // libavformat's movenc.c, mov_init: these are for MP4 alone.
+        if container == .mov, [AV_CODEC_ID_OPUS, AV_CODEC_ID_FLAC, AV_CODEC_ID_TRUEHD].contains(id) { return unfit }
+        // Each packet of a transport stream begins with its own header (ADTS, ISO/IEC 13818-7 6.2), which MP4 has in one place instead.
+        if id == AV_CODEC_ID_AAC, format.extradata.isEmpty { return "\(container.name) cannot hold AAC with ADTS headers, as transport streams have it, untouched" }
+        return nil
     }
+
+    /// What libavformat calls experimental, FLAC in MP4, is read by every reader of today.
+    static let compliance = FF_COMPLIANCE_EXPERIMENTAL
 
     private static func describe(_ stream: UnsafeMutablePointer<AVStream>, _ format: AudioTrackFormat) throws {
         let parameters = stream.pointee.codecpar!
