@@ -11,10 +11,6 @@ import Testing
         framehost = try Program.framehost
     }
 
-    private static let ids = [
-        "convert", "crop-orient", "file-source", "fps-meter", "null-sink", "rate", "recorder", "test-source", "x264-encoder",
-    ]
-
     @Test func listsWhatIsThereAndFromWhere() throws {
         let folder = try Repository.programFolder.path
         let outcome = try framehost.run("plugins")
@@ -23,13 +19,13 @@ import Testing
         #expect(outcome.output.contains("\nSearched: \(folder)\n"))
         #expect(!outcome.output.contains("Skipped"))
         let list = try JSON(parsing: try framehost.run("plugins", "--json").output)
-        #expect(list["plugins"].list.compactMap { $0["id"].string }.sorted() == Self.ids)
+        #expect(list["plugins"].list.compactMap { $0["id"].string }.sorted() == ShippedPlugins.ids)
         #expect(list["skipped"].list.isEmpty)
         #expect(list["folders"].list.map { $0.string } == [folder])
         for plugin in list["plugins"].list {
             #expect(plugin["path"].string?.hasPrefix(folder + "/lib") == true)
             #expect(plugin["summary"].string?.hasSuffix(".") == true)
-            #expect(["source", "filter", "transform", "sink"].contains(plugin["kind"].string))
+            #expect(["source", "filter", "transform", "join", "sink"].contains(plugin["kind"].string))
             let row = outcome.lines.first { $0.hasPrefix("  \(plugin["id"].string!) ") } ?? ""
             #expect(row.contains(" \(plugin["path"].string!) ") && row.hasSuffix("  \(plugin["summary"].string!)"), "\(row)")
         }
@@ -58,7 +54,7 @@ import Testing
                 """)
     }
 
-    @Test(arguments: ids) func describesEachPluginForPrograms(id: String) throws {
+    @Test(arguments: ShippedPlugins.ids) func describesEachPluginForPrograms(id: String) throws {
         let outcome = try framehost.run("describe", id, "--json")
         #expect(outcome.status == 0)
         let stage = try JSON(parsing: outcome.output)
@@ -86,7 +82,7 @@ import Testing
         #expect(outcome.status == 2)
         #expect(
             outcome.errorLines == [
-                "quux-blorp: no such plugin. Known are \(Self.ids.joined(separator: ", ")); `framehost plugins` says from where, and why 1 file was skipped."
+                "quux-blorp: no such plugin. Known are \(ShippedPlugins.ids.joined(separator: ", ")); `framehost plugins` says from where, and why 1 file was skipped."
             ])
     }
 }
