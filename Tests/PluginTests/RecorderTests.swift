@@ -174,6 +174,18 @@ import Testing
         try recorder.stop()
     }
 
+    @Test func refusesAPipe() throws {
+        let folder = try ScratchFolder()
+        let path = folder.file("pipe.mp4")
+        #expect(mkfifo(path, 0o644) == 0)
+        let error = #expect(throws: FrameHostError.self) {
+            try ClipMaker.record(to: path, Self.format, ClipMaker.steady(2, Self.format))
+        }
+        #expect(
+            error?.description == "'\(path)' is a pipe or a socket, and a recording needs a file it can move about in. Name a file.",
+            "\(String(describing: error))")
+    }
+
     @Test func refusesRotationInMatroska() throws {
         let folder = try ScratchFolder()
         var format = Self.format

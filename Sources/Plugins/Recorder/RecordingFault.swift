@@ -10,9 +10,10 @@ enum RecordingFault {
             if status.st_mode & S_IFMT == S_IFDIR {
                 return FrameHostError(.invalidConfiguration, what: "'\(path)' is a folder", remedy: "Name a file in it.")
             }
-            guard status.st_mode & S_IFMT == S_IFREG else {
+            // Its writer would wait for a reader, and cannot go back in it.
+            if status.st_mode & S_IFMT == S_IFIFO || status.st_mode & S_IFMT == S_IFSOCK {
                 return FrameHostError(
-                    .invalidConfiguration, what: "'\(path)' is a device or a pipe, and a recording needs a file it can move about in",
+                    .invalidConfiguration, what: "'\(path)' is a pipe or a socket, and a recording needs a file it can move about in",
                     remedy: "Name a file.")
             }
             if !overwrite { return exists(path) }
