@@ -13,6 +13,9 @@ final class JobQueue: @unchecked Sendable {
         var progress = JobProgress()
     }
 
+    /// More wait only where work comes faster than it can be done for long: then it is refused, and what it wanted to improve stays as it is.
+    static let mostJobs = 1000
+
     private let events: EventHub
     private let clock: ChainClock
     private let condition = Condition()
@@ -26,16 +29,19 @@ final class JobQueue: @unchecked Sendable {
         self.clock = clock
     }
 
-    /// [any thread] Adds a job; after `cancel` it is refused by an event.
+    /// [any thread] Adds a job. After `cancel`, or with ``mostJobs`` waiting, it is refused by the event `job-failed`.
     func add(_ title: String, stage: String, _ body: @escaping @Sendable (JobProgress) throws -> Void) {
         let job = Job(title: title, stage: stage, body: body)
-        let (isRefused, startsThread) = condition.locked { () -> (Bool, Bool) in
-            guard !isCancelled else { return (true, false) }
+        let (refusal, startsThread) = condition.locked { () -> (FrameHostError?, Bool) in
+            if isCancelled { return (FrameHostError(.stopped, what: "not begun, since the run was stopped"), false) }
+            guard jobs.count < Self.mostJobs else {
+                return (FrameHostError(.exhausted, what: "not begun, since \(Self.mostJobs) jobs wait already"), false)
+            }
             jobs.append(job)
             defer { isRunning = true }
-            return (false, !isRunning)
+            return (nil, !isRunning)
         }
-        if isRefused { return fail(job, FrameHostError(.stopped, what: "not begun, since the run was stopped")) }
+        if let refusal { return fail(job, refusal) }
         guard startsThread else { return }
         do {
             try StageThread.start(name: "jobs", isBatch: true) { [self] in run() }

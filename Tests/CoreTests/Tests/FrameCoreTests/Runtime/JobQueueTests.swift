@@ -76,6 +76,23 @@ private final class LeavingSink: Sink {
         #expect(found.first?.name == "job-failed" && found.first?.stage == "rec" && found.first?.level == .warning)
     }
 
+    @Test func refusesMoreThanItsBound() {
+        let events = EventHub()
+        let queue = JobQueue(events: events, clock: ManualClock(at: 0))
+        let gate = Condition()
+        var isOpen = false
+        let wait = { gate.locked { while !isOpen { gate.wait() } } }
+        nonisolated(unsafe) let hold = wait
+        queue.add("first", stage: "s") { _ in hold() }
+        for number in 1...JobQueue.mostJobs { queue.add("job \(number)", stage: "s") { _ in } }
+        #expect(events.drain().events.map(\.text) == ["job 1000: not begun, since 1000 jobs wait already."])
+        gate.locked {
+            isOpen = true
+            gate.broadcast()
+        }
+        #expect(queue.waitUntilIdle())
+    }
+
     @Test func theRunStaysUntilJobsAreDone() throws {
         var sketch = ChainSketch()
         try sketch.add(CountingSource.self, "src", options: #"{"count": 3}"#)
