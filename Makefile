@@ -5,7 +5,7 @@ PACKAGES := build-essential pkg-config ca-certificates git \
 	libyuv-dev libx264-dev libavformat-dev libavcodec-dev libavutil-dev libavfilter-dev libswscale-dev libv4l-dev libopencv-dev opencv-data \
 	libpng-dev libfreetype-dev fonts-dejavu-core frei0r-plugins frei0r-plugins-dev ffmpeg
 TEST_PACKAGES := x264 python3 python3-jsonschema binutils gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good \
-	gstreamer1.0-plugins-bad gstreamer1.0-libav glib-networking openssl curl
+	gstreamer1.0-plugins-bad gstreamer1.0-libav glib-networking openssl curl mpv python3-opencv tshark
 BENCH_PACKAGES := gstreamer1.0-plugins-ugly \
 	libgstreamer-plugins-base1.0-dev libgstrtspserver-1.0-dev
 
@@ -19,7 +19,7 @@ CLIP := examples/media/portrait.mp4
 # Recipes with a pipe fail with any part of it.
 SHELL := /bin/bash
 
-.PHONY: help packages test-packages build demo test test-core test-release test-asan test-tsan test-host test-fuzz soak fuzz bench docs pictures lint format clean
+.PHONY: help packages test-packages build demo test test-core test-release test-asan test-tsan test-host test-fuzz rtsp-conformance soak fuzz bench docs pictures lint format clean
 
 help: ## what there is, and how long each part of `make test` takes on two cores
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -93,6 +93,9 @@ test-fuzz: ## the fuzz targets for $(FUZZ_SECONDS) seconds each
 
 fuzz: ## the fuzz targets for ten minutes each
 	Tests/Fuzz/run 600
+
+rtsp-conformance: ## ask any RTSP server what RFCs and real clients ask: URL=rtsp://host:port/path (docs/rtsp-conformance.md)
+	@python3 Tests/Conformance/rtsp $(or $(URL),$(error Name the stream: make rtsp-conformance URL=rtsp://host:port/path)) $(OPTIONS)
 
 soak: ## thousands of random chains against the real runner, for long
 	FRAMEHOST_SOAK=1 $(SWIFT) test -c release -Xswiftc -enable-testing --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/release-tests

@@ -1,0 +1,231 @@
+"""Whole dialogues as real clients hold them, with their habits and faults. A client that meets an unexpected answer gives up: so does its persona."""
+
+import re
+import time
+
+from rules import NotApplicable, demand, demand_status, rule
+from session import PortPair, Session, Track, describe, over_tcp
+from wire import Unmet
+
+
+def persona(name, what, source, level="must", is_long=False):
+    return rule("persona", name, level, what, source, is_long)
+
+
+def datagrams(ports, what="PLAY"):
+    demand(any(not is_control for is_control, *_ in ports.receive(3)), f"no RTP packet came within 3 s of {what}")
+
+
+# VLC, by live555
+
+LIVE555 = ("User-Agent", "LibVLC/3.0.20 (LIVE555 Streaming Media v2016.11.28)")
+
+
+def live555_challenge(response):
+    """`sscanf` with exactly this format; then the Basic form."""
+    for value in response.all("WWW-Authenticate"):
+        if match := re.match(r'Digest realm="([^"]*)", nonce="([^"]*)"(, stale=([a-zA-Z]*))?', value):
+            return f'Digest realm="{match[1]}", nonce="{match[2]}"'
+        if match := re.match(r'Basic realm="([^"]*)"', value):
+            return match[0]
+    raise Unmet(f"live555 cannot read WWW-Authenticate: {response.get('WWW-Authenticate')}")
+
+
+def live555_opening(c):
+    """OPTIONS without credentials, DESCRIBE, and once more with them."""
+    demand_status(c.ask("OPTIONS", headers=[LIVE555]), 200)
+    c.send(c.line("DESCRIBE", headers=[LIVE555, ("Accept", "application/sdp")]))
+    response = c.response()
+    if response.status == 401 and c.target.user is not None:
+        c.challenge = live555_challenge(response)
+        response = c.ask("DESCRIBE", headers=[LIVE555, ("Accept", "application/sdp")])
+    track = Track(response, c.target)
+    # Digests are made with the base URL, whatever is asked for.
+    c.signed_url = track.base
+    return track
+
+
+@persona("vlc-udp", "VLC over UDP: OPTIONS, DESCRIBE, SETUP, PLAY, pings, TEARDOWN; digests with the base URL", "live555 RTSPClient.cpp")
+def _(target):
+    if target.is_secure:
+        raise NotApplicable("over TLS packets travel on the connection")
+    with target.connect() as c, PortPair(target) as ports:
+        track = live555_opening(c)
+        session = Session(c, track, ports.transport, [LIVE555])
+        demand_status(session.ask("PLAY", [LIVE555, ("Range", "npt=0.000-")]), 200)
+        datagrams(ports)
+        for _ in range(2):
+            demand_status(session.ask("GET_PARAMETER", [LIVE555]), 200)
+        demand_status(session.ask("TEARDOWN", [LIVE555]), 200)
+
+
+@persona("vlc-tcp", "VLC over TCP: '$' cut from session ids, PAUSE and PLAY from now", "live555 RTSPClient.cpp")
+def _(target):
+    with target.connect() as c:
+        session = Session(c, live555_opening(c), "RTP/AVP/TCP;unicast;interleaved=0-1", [LIVE555])
+        session.id = session.id.replace("$", "")
+        demand_status(session.ask("PLAY", [LIVE555, ("Range", "npt=0.000-")]), 200)
+        session.plays()
+        demand_status(session.ask("PAUSE", [LIVE555]), 200)
+        demand_status(session.ask("PLAY", [LIVE555]), 200)
+        session.plays()
+        demand_status(session.ask("TEARDOWN", [LIVE555]), 200)
+
+
+@persona("vlc-dialect", "VLC after a failure: SETUP of the stream's own URL; 4xx or a session that plays", "live555 RTSPClient.cpp")
+def _(target):
+    with target.connect() as c:
+        track = live555_opening(c)
+        url = track.base.rstrip("/")
+        response = c.ask("SETUP", url, [LIVE555, ("Transport", "RTP/AVP/TCP;unicast;interleaved=0-1")])
+        if response.status != 200:
+            demand(400 <= response.status < 500, f"answered with {response}")
+            return str(response)
+        session = Session(c, track, "RTP/AVP/TCP;unicast;interleaved=0-1", [LIVE555, ("Session", response.get("Session").split(";")[0])], url)
+        session.play(url=url)
+        session.plays()
+        return "plays"
+
+
+# Microsoft Media Foundation
+
+WINDOWS = ("User-Agent", "WMPlayer/12.0.22621.1 guid/3300AD50-2C39-46C0-AE0A-000000000000")
+
+
+@persona("media-foundation", "Media Foundation: OPTIONS *, TCP, no ping but the connection", "MS-RTSP")
+def _(target):
+    with target.connect() as c:
+        demand_status(c.ask("OPTIONS", "*", [WINDOWS]), 200)
+        track = describe(c, [WINDOWS, ("Accept", "application/sdp"), ("Accept-Language", "en-US, *;q=0.1"),
+                             ("Supported", "com.microsoft.wm.srvppair, com.microsoft.wm.sswitch")])
+        session = Session(c, track, "RTP/AVP/TCP;unicast;interleaved=0-1", [WINDOWS])
+        session.play([WINDOWS, ("Range", "npt=0.000-"), ("Bandwidth", "2147483647")])
+        session.plays()
+        demand_status(session.ask("TEARDOWN", [WINDOWS]), 200)
+
+
+@persona("media-foundation-ping", "Media Foundation over UDP: one ping exactly at the timeout, and it plays on", "MS-RTSP", is_long=True)
+def _(target):
+    if target.is_secure:
+        raise NotApplicable("over TLS packets travel on the connection")
+    with target.connect() as c, PortPair(target) as ports:
+        session = Session(c, describe(c, [WINDOWS]), ports.transport, [WINDOWS])
+        session.play([WINDOWS])
+        begin = time.monotonic()
+        while (left := begin + session.timeout - time.monotonic()) > 0:
+            ports.receive(left)
+        demand_status(session.ask("GET_PARAMETER", [WINDOWS]), 200)
+        datagrams(ports, "its ping")
+        return f"{session.timeout} s"
+
+
+# ExoPlayer (Android)
+
+EXO = ("User-Agent", "AndroidXMedia3/1.4.1")
+
+
+@persona("exoplayer-udp", "ExoPlayer over UDP: OPTIONS as ping, Range npt=0.000-", "RtspClient.java")
+def _(target):
+    if target.is_secure:
+        raise NotApplicable("over TLS packets travel on the connection")
+    with target.connect() as c, PortPair(target) as ports:
+        demand_status(c.ask("OPTIONS", headers=[EXO]), 200)
+        session = Session(c, describe(c, [EXO]), ports.transport, [EXO])
+        session.play([EXO, ("Range", "npt=0.000-")])
+        datagrams(ports)
+        demand_status(session.ask("OPTIONS", [EXO]), 200)
+        demand_status(session.ask("TEARDOWN", [EXO]), 200)
+
+
+@persona("exoplayer-retry", "ExoPlayer where UDP is silent: TEARDOWN, a new connection, then TCP", "RtspMediaPeriod.java")
+def _(target):
+    with target.connect() as c:
+        if not target.is_secure:
+            with PortPair(target) as ports:
+                session = Session(c, describe(c, [EXO]), ports.transport, [EXO])
+                session.play([EXO, ("Range", "npt=0.000-")])
+                demand_status(session.ask("TEARDOWN", [EXO]), 200)
+    with target.connect() as c:
+        demand_status(c.ask("OPTIONS", headers=[EXO]), 200)
+        session = Session(c, describe(c, [EXO]), "RTP/AVP/TCP;unicast;interleaved=0-1", [EXO])
+        session.play([EXO, ("Range", "npt=0.000-")])
+        session.plays()
+        demand_status(session.ask("TEARDOWN", [EXO]), 200)
+
+
+# Network video recorders
+
+@persona("nvr-onvif", "A recorder: asks for ONVIF's back channel first, is refused with 551, asks again without; pings by SET_PARAMETER",
+         "ONVIF Streaming 5.3")
+def _(target):
+    with target.connect() as c:
+        backchannel = c.ask("DESCRIBE", headers=[("Require", "www.onvif.org/ver20/backchannel"), ("Accept", "application/sdp")])
+        demand_status(backchannel, 551, 200)
+        session = Session(c, describe(c), "RTP/AVP/TCP;unicast;interleaved=0-1")
+        session.play([("Range", "npt=now-"), ("Rate-Control", "no")])
+        session.plays()
+        demand_status(session.ask("SET_PARAMETER"), 200, 451)
+        demand_status(session.ask("TEARDOWN"), 200)
+        return f"{backchannel} to the back channel"
+
+
+@persona("nvr-digest", "Recorders sign the URL without its slash (HappyTime), or the path alone (Bosch)", "gortsplib auth/verify.go", "should")
+def _(target):
+    if target.user is None:
+        raise NotApplicable("no user is named in the URL")
+    for signed in (target.url, target.url + "/", target.url.replace(target.root, "", 1)):
+        with target.connect() as c:
+            c.signed_url = signed
+            session = Session(c, describe(c), "RTP/AVP/TCP;unicast;interleaved=0-1")
+            demand_status(session.ask("PLAY"), 200)
+            session.plays()
+
+
+# QuickTime
+
+QUICKTIME = ("User-Agent", "QuickTime/7.7.9 (qtver=7.7.9;os=Windows NT 6.1)")
+
+
+@persona("quicktime", "QuickTime: TCP without channels, Range in SETUP, retransmission wishes, PAUSE and PLAY", "live555 RTSPServer.cpp")
+def _(target):
+    with target.connect() as c:
+        track = describe(c, [QUICKTIME, ("Accept", "application/sdp"), ("Bandwidth", "1500000"), ("Accept-Language", "en")])
+        session = Session(c, track, "RTP/AVP/TCP;unicast",
+                          [QUICKTIME, ("x-dynamic-rate", "1"), ("x-transport-options", "late-tolerance=2.9"), ("Range", "npt=0.000-")])
+        demand(session.channels, f"Transport names no channels: '{session.transport}'")
+        session.play([QUICKTIME, ("Range", "npt=0.000-"), ("x-prebuffer", "maxtime=2.0")])
+        session.plays()
+        demand_status(session.ask("PAUSE", [QUICKTIME]), 200)
+        session.play([QUICKTIME])
+        session.plays()
+        demand_status(session.ask("TEARDOWN", [QUICKTIME]), 200)
+
+
+# FFmpeg
+
+FFMPEG = ("User-Agent", "Lavf59.27.100")
+
+
+@persona("ffmpeg-retry", "FFmpeg where UDP is silent: PAUSE, forgets the session, SETUP over TCP on the same connection", "rtspdec.c")
+def _(target):
+    if target.is_secure:
+        raise NotApplicable("over TLS packets travel on the connection")
+    with target.connect() as c, PortPair(target) as ports:
+        track = describe(c, [FFMPEG])
+        session = Session(c, track, ports.transport, [FFMPEG])
+        session.play([FFMPEG, ("Range", "npt=0.000-")])
+        demand_status(session.ask("PAUSE", [FFMPEG]), 200)
+        again = Session(c, track, "RTP/AVP/TCP;unicast;interleaved=0-1", [FFMPEG])
+        again.play([FFMPEG, ("Range", "npt=0.000-")])
+        again.plays()
+
+
+@persona("ffmpeg-query", "FFmpeg puts the track behind the query: …?a=b/trackID=0", "gortsplib server_session.go", "should")
+def _(target):
+    with target.connect() as c:
+        url = target.url + ("&" if "?" in target.url else "?") + "quality=high"
+        track = Track(c.ask("DESCRIBE", url, [FFMPEG]), target)
+        name = "" if track.control == "*" or "://" in track.control else "/" + track.control
+        session = Session(c, track, "RTP/AVP/TCP;unicast;interleaved=0-1", [FFMPEG], url + name)
+        session.play(url=url + "/")
+        session.plays()
