@@ -157,7 +157,10 @@ final class RTSPSink: Sink {
         let readers = server?.readers(of: options.path) ?? []
         context.post(
             "readers", text: "\(readers.count) readers of \(options.path)",
-            details: ["path": .string(options.path), "readers": .array(readers.map(ReaderReports.details))])
+            details: [
+                "path": .string(options.path), "readers": .array(readers.map(ReaderReports.details)),
+                "refusedConnections": .number(server?.refusedConnections ?? 0),
+            ])
     }
 
     /// [stage thread] Tells readers that the stream has ended; the last stage of a port closes its server.

@@ -10,6 +10,7 @@ struct ReaderReports: Sendable {
             switch event {
             case .joined(let order): joined(order)
             case .left(let figures, let departure, let nanoseconds): left(figures, departure, nanoseconds)
+            case .refused(let news): refused(news)
             }
         }
     }
@@ -29,6 +30,12 @@ struct ReaderReports: Sendable {
             details: JSONNode.object(
                 [("path", .string(path)), ("why", .string("\(departure)")), ("seconds", .number(Double(tenths) / 10))]
                     + (Self.details(figures).asObject ?? []).map { ($0.key, $0.value) }))
+    }
+
+    private func refused(_ news: Refusals.News) {
+        context.post(
+            "connections-refused", text: "\(news.count) connections were refused, the last because \(news.reason)",
+            details: ["connections": .number(news.count), "why": .string(news.reason)])
     }
 
     /// What is known of a reader.

@@ -191,6 +191,11 @@ import Testing
         #expect("\(fault!)" == "port \(one.port) has a stream '/two' already. Give each stage a 'path' of its own.")
         let other = #expect(throws: FrameHostError.self) { try Stage(#""address": "127.0.0.1""#, port: one.port, path: "/three") }
         #expect(other?.what == "port \(one.port) is served already, with another address or certificate")
+        for option in [#""sessionSeconds": 30"#, #""maxConnectionsPerAddress": 3"#] {
+            let differing = #expect(throws: FrameHostError.self) { try Stage(option, port: one.port, path: "/three") }
+            #expect(differing?.what == "port \(one.port) is served already, with another 'sessionSeconds' or 'maxConnectionsPerAddress'")
+            #expect(differing?.remedy.contains(#""sessionSeconds": 60 and "maxConnectionsPerAddress": 256"#) == true)
+        }
         try two.driver.stop()
         let client = try RTSPTestClient(port: one.port)
         #expect(try client.say("DESCRIBE", two.url).status == 404)

@@ -156,4 +156,19 @@ private let second: Int64 = 1_000_000_000
         #expect(requests.wish(now: 1_000_000_001) == true)
         #expect(requests.requestCount == 3)
     }
+
+    // MARK: Refusals
+
+    @Test func tellsOfRefusalsEveryTenSecondsAtMost() {
+        var refusals = Refusals()
+        #expect(refusals.takeNews(now: 0) == nil)
+        refusals.add("a")
+        #expect(refusals.takeNews(now: second) == Refusals.News(count: 1, reason: "a"))
+        refusals.add("b")
+        refusals.add("c")
+        #expect(refusals.takeNews(now: 10 * second) == nil)
+        #expect(refusals.takeNews(now: 11 * second) == Refusals.News(count: 2, reason: "c"))
+        #expect(refusals.takeNews(now: 30 * second) == nil)
+        #expect(refusals.total == 3)
+    }
 }

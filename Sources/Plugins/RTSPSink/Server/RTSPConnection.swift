@@ -36,6 +36,8 @@ final class RTSPConnection: ChannelInboundHandler {
             context.close(promise: nil)
             return
         }
+        // The handshake is part of the first request: who stays in it is cut off as well.
+        if isSecure { limitRequest(context) }
         context.fireChannelActive()
     }
 
@@ -79,6 +81,10 @@ final class RTSPConnection: ChannelInboundHandler {
             deadline = nil
         }
         guard !reader.isIdle, deadline == nil, !isClosing else { return }
+        limitRequest(context)
+    }
+
+    private func limitRequest(_ context: ChannelHandlerContext) {
         let channel = context.channel
         deadline = context.eventLoop.assumeIsolated().scheduleTask(in: .seconds(Self.requestSeconds)) { channel.close(promise: nil) }
     }

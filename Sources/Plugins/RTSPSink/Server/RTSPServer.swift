@@ -33,7 +33,7 @@ final class RTSPServer: Sendable {
         /// One for each path and loop.
         var fans: [String: [ObjectIdentifier: LoopFan]] = [:]
         var listeners: [any Channel] = []
-        var refusedConnections = 0
+        var refusals = Refusals()
     }
 
     let endpoint: ServerEndpoint
@@ -157,8 +157,8 @@ final class RTSPServer: Sendable {
     /// [network loop] False where it may not stay.
     func open(_ id: ConnectionID, _ channel: any Channel, peer: IPAddress, local: IPAddress, isSecure: Bool) -> Bool {
         state.withLockedValue { state in
-            guard state.signalling.open(id, peer: peer, local: local, isSecure: isSecure, now: StreamHub.monotonic()) == nil else {
-                state.refusedConnections += 1
+            if let reason = state.signalling.open(id, peer: peer, local: local, isSecure: isSecure, now: StreamHub.monotonic()) {
+                state.refusals.add(reason)
                 return false
             }
             state.connections[id] = channel
@@ -192,8 +192,18 @@ final class RTSPServer: Sendable {
         }
     }
 
-    /// [any thread] About once a second: what gives no sign of life ends.
-    func expire() { perform(state.withLockedValue { $0.signalling.expire(now: StreamHub.monotonic()) }) }
+    /// [any thread] About once a second: what gives no sign of life ends, and refusals are told of, by one of the port's streams.
+    func expire() {
+        let now = StreamHub.monotonic()
+        let (actions, news, stream) = state.withLockedValue { state in
+            (state.signalling.expire(now: now), state.refusals.takeNews(now: now), state.streams.min { $0.key < $1.key }?.value)
+        }
+        perform(actions)
+        if let news { stream?.report(.refused(news)) }
+    }
+
+    /// [any thread] Connections to the port that were closed at once.
+    var refusedConnections: Int { state.withLockedValue { $0.refusals.total } }
 
     /// A datagram came from a client. [network loop]
     private func heard(_ endpoint: Signalling.Endpoint, _ data: ByteBuffer) {
@@ -295,10 +305,11 @@ final class RTSPServer: Sendable {
     }
 }
 
-/// A reader has come or gone.
+/// A reader has come or gone, or could not come.
 enum ReaderEvent: Sendable {
     case joined(PlayOrder)
     case left(ReaderFigures, Departure, nanoseconds: Int64)
+    case refused(Refusals.News)
 }
 
 extension RTSPServer {

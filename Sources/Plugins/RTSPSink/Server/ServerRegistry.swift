@@ -7,6 +7,7 @@ final class ServerRegistry: Sendable {
 
     private struct Entry {
         var server: RTSPServer
+        var policy: SessionPolicy
         var expiry: RepeatedTask
     }
 
@@ -24,6 +25,15 @@ final class ServerRegistry: Sendable {
                         .invalidConfiguration, what: "port \(endpoint.port) is served already, with another address or certificate",
                         remedy: "Give both stages the same 'address', 'certificate' and 'key', or another 'port'.")
                 }
+                guard entry.policy.timeoutSeconds == policy.timeoutSeconds,
+                    entry.policy.mostConnectionsPerAddress == policy.mostConnectionsPerAddress
+                else {
+                    throw FrameHostError(
+                        .invalidConfiguration,
+                        what: "port \(endpoint.port) is served already, with another 'sessionSeconds' or 'maxConnectionsPerAddress'",
+                        remedy: "Give both stages \"sessionSeconds\": \(entry.policy.timeoutSeconds) and "
+                            + "\"maxConnectionsPerAddress\": \(entry.policy.mostConnectionsPerAddress), or another 'port'.")
+                }
                 guard entry.server.add(stream, served) else {
                     throw FrameHostError(
                         .invalidConfiguration, what: "port \(endpoint.port) has a stream '\(path)' already",
@@ -34,7 +44,7 @@ final class ServerRegistry: Sendable {
             let server = try RTSPServer.open(endpoint, policy: policy, usesUDP: true)
             _ = server.add(stream, served)
             let expiry = server.repeatEachSecond { [weak server] in server?.expire() }
-            servers[endpoint.port] = Entry(server: server, expiry: expiry)
+            servers[endpoint.port] = Entry(server: server, policy: policy, expiry: expiry)
             return server
         }
     }

@@ -1,0 +1,29 @@
+/// Connections that were refused: counted, and told of at intervals, so that a flood of them is no flood of events.
+///
+/// A value without clock; times are nanoseconds.
+struct Refusals: Sendable {
+    static let interval: Int64 = 10_000_000_000
+
+    /// Connections since the last news, and why the newest of them was refused.
+    struct News: Sendable, Equatable {
+        var count: Int
+        var reason: String
+    }
+
+    private(set) var total = 0
+    private var news = News(count: 0, reason: "")
+    private var toldAt: Int64?
+
+    mutating func add(_ reason: String) {
+        total += 1
+        news = News(count: news.count + 1, reason: reason)
+    }
+
+    /// What is to be told now: nil where nothing is new, or the last news is not ``interval`` old.
+    mutating func takeNews(now: Int64) -> News? {
+        guard news.count > 0, toldAt.map({ now - $0 >= Self.interval }) ?? true else { return nil }
+        toldAt = now
+        defer { news = News(count: 0, reason: "") }
+        return news
+    }
+}
