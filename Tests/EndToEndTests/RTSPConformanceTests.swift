@@ -1,0 +1,74 @@
+import Foundation
+import Testing
+
+/// The conformance suite (`make rtsp-conformance`) before our own server: no rule may be broken, not even a "should".
+@Suite(.serialized) struct RTSPConformanceTests {
+    private struct Verdict: Decodable {
+        var rule: String
+        var outcome: String
+        var detail: String
+    }
+
+    private static let suite = Repository.root.appending(path: "Tests/Conformance/rtsp").path
+
+    /// Runs all rules; groups with rules that say nothing about this server must be those in `silent`. How many are kept.
+    private static func conforms(_ url: String, silent: Set<String>) throws -> Int {
+        let outcome = try Tool.python.run([suite, "--long", "--strict", "--json", "--jobs", "8", url], timeout: 120)
+        let verdicts = try outcome.lines.map { try JSONDecoder().decode(Verdict.self, from: Data($0.utf8)) }
+        for verdict in verdicts where verdict.outcome != "ok" && verdict.outcome != "n/a" {
+            Issue.record("\(verdict.rule): \(verdict.detail)")
+        }
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let unasked = Set(verdicts.filter { $0.outcome == "n/a" }.map { String($0.rule.prefix { $0 != "/" }) })
+        #expect(unasked == silent, "\(verdicts.filter { $0.outcome == "n/a" }.map(\.rule))")
+        return verdicts.count { $0.outcome == "ok" }
+    }
+
+    @Test(.needs(.python)) func keepsEveryRule() throws {
+        let stream = try RTSPStream(sink: #""sessionSeconds": 5"#)
+        // Rules of passwords and of TLS say nothing here.
+        #expect(try Self.conforms(stream.url, silent: ["access", "hostile", "persona"]) >= 103)
+        _ = try stream.finish()
+    }
+
+    @Test(.needs(.python), .needs(.openssl)) func keepsEveryRuleWithPasswordsOverTLS() throws {
+        let stream = try RTSPStream(
+            sink: #""sessionSeconds": 5, "users": "env:RTSP_USERS""#, isSecure: true, environment: ["RTSP_USERS": "anna:secret"])
+        let named = stream.url.replacingOccurrences(of: "rtsps://", with: "rtsps://anna:secret@")
+        // Rules of UDP say nothing here.
+        #expect(try Self.conforms(named, silent: ["media", "message", "persona", "play", "setup"]) >= 95)
+        _ = try stream.finish()
+    }
+
+    @Test(.needs(.python)) func basicAuthenticationKeepsTheRulesOfAccess() throws {
+        let stream = try RTSPStream(
+            sink: #""users": "env:RTSP_USERS", "authentication": "basic""#, environment: ["RTSP_USERS": "anna:secret"])
+        let named = stream.url.replacingOccurrences(of: "rtsp://", with: "rtsp://anna:secret@")
+        for part in ["access/", "persona/"] {
+            let outcome = try Tool.python.run(Self.suite, "--strict", "--only", part, named)
+            #expect(outcome.status == 0, "\(outcome.output)")
+        }
+        _ = try stream.finish()
+    }
+
+    /// At the usual timeout of sessions, which would end them much later.
+    @Test(.needs(.python), .needs(.openssl)) func cutsOffSlowRequestsAndHandshakes() throws {
+        let stream = try RTSPStream(isSecure: true)
+        let outcome = try Tool.python.run(Self.suite, "--long", "--strict", "--only", "hostile/slow", stream.url)
+        #expect(outcome.output.contains("2 ok"), "\(outcome.output)")
+        _ = try stream.finish()
+    }
+
+    /// The suite can fail: a path without a stream breaks rules, a port without a server ends it.
+    @Test(.needs(.python)) func findsFault() throws {
+        let stream = try RTSPStream()
+        let missing = try Tool.python.run(Self.suite, "--only", "describe/", stream.url + "/nothing")
+        #expect(missing.status == 1)
+        #expect(missing.output.contains("FAILED   must    describe/describe"))
+        #expect(missing.output.contains("404 Not Found"))
+        _ = try stream.finish()
+        let unreachable = try Tool.python.run(Self.suite, stream.url)
+        #expect(unreachable.status == 2)
+        #expect(unreachable.error.contains("rtsp-conformance: rtsp://"))
+    }
+}
