@@ -1,6 +1,6 @@
 """framehost's column in the yardstick: each function returns the command for the work its docstring names, or None."""
 import json, os
-from lib import FRAMEHOST, TMP
+from lib import FRAMEHOST, TMP, fixture
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PLUGINS = ['--plugin-path', os.path.join(HERE, '.build', 'release')]
@@ -78,12 +78,19 @@ def chain(mp4_in, mp4_out, face):
     ])
 
 
+def rtsp(port, *before):
+    """What comes before, served to any number of readers; this machine's own are not limited but in their number."""
+    return run(f'rtsp-{port}.json', [*before, {'id': 'live', 'use': 'rtsp-sink', 'port': port, 'path': '/live', 'maxReaders': 100000}])
+
+
 def rtsp_stamped(port):
-    return None
+    """A live 720p30 test pattern with the timestamp strip, encoded and served."""
+    return rtsp(port, source(live=True, stamp=True), X264)
 
 
 def rtsp_load(port):
-    return None
+    """The yardstick's H.264 file round and round, as its GStreamer server plays it: no encoder's time."""
+    return rtsp(port, {'id': 'source', 'use': 'access-unit-loop', 'path': fixture('load720.h264')})
 
 
 def first_frame():
@@ -92,7 +99,7 @@ def first_frame():
 
 
 def idle(kind):
-    """A live 720p30 test pattern, dropped; encoded and dropped."""
+    """A live 720p30 test pattern, dropped; encoded and dropped; encoded and served to nobody."""
     if kind == 'null':
         return run('idle-null.json', [source(live=True), {'id': 'sink', 'use': 'null-sink'}])
     if kind == 'encode':
@@ -101,4 +108,6 @@ def idle(kind):
             X264,
             {'id': 'sink', 'use': 'null-sink'},
         ])
+    if kind == 'rtsp':
+        return rtsp(8790, source(live=True), X264)
     return None

@@ -20,6 +20,7 @@ extension Chain {
                 let value = runner.histogram?.percentile(fraction).map { JSONNode(.number(tenths($0 / 1000))) }
                 members.append((key, value ?? JSONNode(.null)))
             }
+            if let figures = runner.context.figures { members.append(("figures", figures)) }
             return object(members)
         }
         let links = plan.links.map { link -> JSONNode in

@@ -25,6 +25,7 @@ public final class StageContext: @unchecked Sendable {
     private let jobs: JobQueue
     /// What a source offers the stages behind it.
     private(set) var offeredAudio: (any AudioOrigin)?
+    private let ownFigures = Locked<(@Sendable () -> JSONNode)?>(nil)
     private let sleeper = Condition()
     /// Set once at a drain.
     private let isEnding = Atomic<Bool>(false)
@@ -81,6 +82,15 @@ public final class StageContext: @unchecked Sendable {
 
     /// A line in the log, at most a few per second.
     public func log(_ text: String, level: Event.Level = .info) { post("log", level: level, text: text) }
+
+    /// Figures of the stage's own, beside the runner's: `figures` of its entry in `--stats` and in the answer to the command `figures`.
+    ///
+    /// - Parameter body: Gives a JSON object of what is known now. Called on the control thread, between `start` and the end of the run and once
+    ///   after it; it must not wait for the stage.
+    public func showFigures(_ body: @escaping @Sendable () -> JSONNode) { ownFigures.withLock { $0 = body } }
+
+    /// [control thread] Nil where the stage shows none.
+    var figures: JSONNode? { ownFigures.withLock { $0 }?() }
 
     /// A source's sound, for the stages behind it. [control thread, in `negotiate`]
     public func offerAudio(_ origin: any AudioOrigin) { offeredAudio = origin }

@@ -3,7 +3,7 @@ import Glibc
 
 /// Reads `--commands` from standard input on a thread of its own: one JSON object a line, at most 64 KiB.
 ///
-/// `{"stage":"rec","command":"start"}`, `{"stage":"h264","set":{"bitrateKbps":3000}}`, `{"command":"drain"}`; a member `tag` comes back in the
+/// `{"stage":"rec","command":"start"}`, `{"stage":"h264","set":{"bitrateKbps":3000}}`, `{"command":"drain"}`, `{"command":"figures"}`; a member `tag` comes back in the
 /// answer. The end of standard input ends the reading, not the chain.
 enum CommandReader {
     private final class Context: @unchecked Sendable {
@@ -72,6 +72,7 @@ enum CommandReader {
             replies.acceptDrain(tag)
             return chain.drain()
         }
+        if node["command"]?.asString == "figures", node["stage"] == nil { return replies.askFigures(tag) }
         guard let stage = node["stage"]?.asString else {
             return replies.refuse("'stage' is missing", "Write {\"stage\":\"…\",\"command\":\"…\"}.", tag)
         }

@@ -3,21 +3,31 @@ import Synchronization
 
 /// Answers to commands that the chain itself never saw, on their way from the reader to the control thread, which writes all lines.
 final class CommandReplies: Sendable {
-    struct Reply: Sendable {
-        /// Nil for a drain that was accepted.
-        var error: String?
+    private enum Reply: Sendable {
+        case refused(String)
+        case drains
+        case figures
+    }
+
+    private struct Waiting: Sendable {
+        var reply: Reply
         var tag: JSONNode?
     }
 
-    private let replies = Mutex<[Reply]>([])
+    private let replies = Mutex<[Waiting]>([])
 
     /// [command thread] Says what is wrong with a line.
     func refuse(_ what: String, _ remedy: String, _ tag: JSONNode? = nil) {
-        replies.withLock { $0.append(Reply(error: remedy.isEmpty ? what : "\(what). \(remedy)", tag: tag)) }
+        add(.refused(remedy.isEmpty ? what : "\(what). \(remedy)"), tag)
     }
 
     /// [command thread] The chain is about to drain.
-    func acceptDrain(_ tag: JSONNode?) { replies.withLock { $0.append(Reply(error: nil, tag: tag)) } }
+    func acceptDrain(_ tag: JSONNode?) { add(.drains, tag) }
+
+    /// [command thread] The run's figures so far are asked for.
+    func askFigures(_ tag: JSONNode?) { add(.figures, tag) }
+
+    private func add(_ reply: Reply, _ tag: JSONNode?) { replies.withLock { $0.append(Waiting(reply: reply, tag: tag)) } }
 
     /// [control thread] Those since the last call, as events.
     func take(_ chain: Chain) -> [Event] {
@@ -27,13 +37,25 @@ final class CommandReplies: Sendable {
         }
         guard !taken.isEmpty else { return [] }
         let frame = chain.progress.captured
-        return taken.map { reply in
-            var members: [(key: String, value: JSONNode)] = [("ok", .bool(reply.error == nil))]
-            if let tag = reply.tag { members.append(("tag", tag)) }
-            members.append(reply.error.map { ("error", .string($0)) } ?? ("frame", .number(frame)))
-            return Event(
-                name: "command-answered", level: reply.error == nil ? .info : .warning,
-                text: reply.error ?? "chain: drains at frame \(frame).", details: .object(members), time: chain.clock.now())
+        return taken.map { Self.event($0, chain, frame: frame) }
+    }
+
+    private static func event(_ waiting: Waiting, _ chain: Chain, frame: Int) -> Event {
+        var members: [(key: String, value: JSONNode)] = []
+        var (level, text) = (Event.Level.info, "chain: drains at frame \(frame).")
+        switch waiting.reply {
+        case .refused(let why):
+            members.append(("error", .string(why)))
+            (level, text) = (.warning, why)
+        case .drains:
+            members.append(("frame", .number(frame)))
+        case .figures:
+            members += [("frame", .number(frame)), ("figures", chain.statistics)]
+            text = "chain: figures at frame \(frame)."
         }
+        let tag = waiting.tag.map { [(key: "tag", value: $0)] } ?? []
+        return Event(
+            name: "command-answered", level: level, text: text, details: .object([("ok", .bool(level == .info))] + tag + members),
+            time: chain.clock.now())
     }
 }

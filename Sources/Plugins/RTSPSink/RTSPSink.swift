@@ -54,10 +54,14 @@ final class RTSPSink: Sink {
             firstSequenceNumber: UInt16.random(in: .min ... .max))
         var policy = SessionPolicy(timeoutSeconds: options.sessionSeconds)
         policy.mostConnectionsPerAddress = options.maxConnectionsPerAddress
-        let stream = RTSPServer.Stream(hub: hub, report: ReaderReports(context: context, path: options.path).report)
+        let reports = ReaderReports(context: context, path: options.path)
+        let stream = RTSPServer.Stream(hub: hub, report: reports.report)
         let server = try ServerRegistry.shared.attach(stream, servedPath(format, sets, ssrc: hub.ssrc), endpoint, policy: policy)
         (self.hub, self.server, self.packetizer) = (hub, server, packetizer)
         ring = BlockRing(count: Self.ringBlocks)
+        context.showFigures { [path = options.path] in
+            reports.totals.details(server.readers(of: path), refusedConnections: server.refusedConnections)
+        }
         sayWhere(endpoint)
     }
 

@@ -1,12 +1,14 @@
 import FrameCore
 
-/// Tells of readers that come and go, as events. [any thread]
+/// Tells of readers that come and go, as events, and counts them. [any thread]
 struct ReaderReports: Sendable {
     let context: StageContext
     let path: String
+    let totals = ReaderTotals()
 
     var report: @Sendable (ReaderEvent) -> Void {
         { event in
+            totals.count(event)
             switch event {
             case .joined(let order): joined(order)
             case .left(let figures, let departure, let nanoseconds): left(figures, departure, nanoseconds)

@@ -1,0 +1,44 @@
+import FrameCore
+import FrameNetwork
+
+/// Counts of all readers of a stream, those that have left included. [any thread]
+final class ReaderTotals: Sendable {
+    private struct Counts {
+        var joined = 0
+        var playing = 0
+        var mostPlaying = 0
+        var droppedUnits = 0
+        var left: [String: Int] = [:]
+    }
+
+    private let counts = NIOLockedValueBox(Counts())
+
+    func count(_ event: ReaderEvent) {
+        counts.withLockedValue { counts in
+            switch event {
+            case .joined:
+                counts.joined += 1
+                counts.playing += 1
+                counts.mostPlaying = max(counts.mostPlaying, counts.playing)
+            case .left(let figures, let departure, _):
+                counts.playing -= 1
+                counts.droppedUnits += figures.droppedUnits
+                counts.left["\(departure)", default: 0] += 1
+            case .refused: break
+            }
+        }
+    }
+
+    /// For `--stats`: the totals, and each reader that plays now.
+    ///
+    /// - Parameter readers: Those that play now.
+    func details(_ readers: [ReaderFigures], refusedConnections: Int) -> JSONNode {
+        let counts = counts.withLockedValue { $0 }
+        let left = counts.left.sorted { $0.key < $1.key }.map { (key: $0.key, value: JSONNode.number($0.value)) }
+        return .object([
+            ("joined", .number(counts.joined)), ("mostAtOnce", .number(counts.mostPlaying)), ("left", .object(left)),
+            ("droppedUnits", .number(counts.droppedUnits + readers.reduce(0) { $0 + $1.droppedUnits })),
+            ("refusedConnections", .number(refusedConnections)), ("readers", .array(readers.map(ReaderReports.details))),
+        ])
+    }
+}
