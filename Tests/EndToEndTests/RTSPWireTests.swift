@@ -18,7 +18,9 @@ import Testing
         let outcome = try Tool.unshare.run(
             ["-rn", "/bin/sh", script, workspace.folder.path, try Repository.executable.path, transport], timeout: 90)
         #expect(outcome.status == 0, "\(outcome.error.suffix(2000))")
-        func lines(_ name: String) throws -> [Substring] { String(decoding: try workspace.data(name), as: UTF8.self).split(separator: "\n") }
+        func lines(_ name: String) throws -> [Substring] {
+            String(decoding: try workspace.data(name), as: UTF8.self).split(separator: "\n")
+        }
         #expect(try lines("wrong.txt") == [])
         // The first sender report comes with the stream.
         #expect(try lines("reports.txt").filter { $0.hasPrefix("200,202") }.count >= 1)

@@ -1,5 +1,6 @@
 """What no client should send: the server may refuse it or close the connection, and must serve the next one."""
 
+import resource
 import socket
 import ssl
 import time
@@ -206,3 +207,30 @@ def _(target):
     finally:
         for c in connections:
             c.socket.close()
+
+
+@hostile("idle", "A reader loses nothing while as many connections as may be, up to 10,000, come and stay idle", is_long=True)
+def _(target):
+    if target.is_secure:
+        raise NotApplicable("asked in the clear")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    held = []
+    with target.connect() as c:
+        session = over_tcp(c)
+        session.play()
+        session.plays()
+        try:
+            while len(held) < min(10_000, hard - 200):
+                held.append(socket.create_connection((target.host, target.port), timeout=5))
+        except OSError:
+            pass
+        numbers = [int.from_bytes(f.payload[2:4], "big") for f in c.frames(2) if f.channel == session.channels[0]]
+        for s in held:
+            s.close()
+        demand(len(numbers) > 10, f"{len(numbers)} packets came in 2 s")
+        for a, b in zip(numbers, numbers[1:]):
+            demand((b - a) & 0xffff == 1, f"packet {b} follows {a}")
+    with target.connect() as other:
+        demand_status(other.ask("OPTIONS"), 200)
+    return f"{len(held)} connections"

@@ -67,10 +67,15 @@ final class RTSPServer: Sendable {
     }
 
     private func listen(usesUDP: Bool) throws {
+        Self.raiseDescriptorLimit()
         let tls = try endpoint.tlsContext()
         let bootstrap = ServerBootstrap(group: group)
             .serverChannelOption(.backlog, value: 1024)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            // Without it a loop spins while the process has no descriptor left for a connection that waits.
+            .serverChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(AcceptBackoffHandler()) }
+            }
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
             .childChannelOption(.socketOption(.so_sndbuf), value: 512 << 10)
             .childChannelOption(.writeBufferWaterMark, value: .init(low: 32 << 10, high: 128 << 10))
@@ -91,6 +96,14 @@ final class RTSPServer: Sendable {
             state.signalling.policy.serverPorts = ports.ports
         }
         datagrams.withLockedValue { $0 = ports.sender }
+    }
+
+    /// A descriptor for each connection: shells usually grant 1,024 and allow far more (getrlimit(2)). Best effort.
+    private static func raiseDescriptorLimit() {
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
+        limit.rlim_cur = min(limit.rlim_max, max(limit.rlim_cur, 16_384))
+        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     }
 
     private func bind(_ bootstrap: ServerBootstrap) throws -> any Channel {
