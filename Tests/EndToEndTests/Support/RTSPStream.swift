@@ -12,10 +12,15 @@ final class RTSPStream {
     ///   - sink: Further members of the RTSP sink.
     ///   - keyframeSeconds: From one keyframe to the next.
     ///   - isSecure: RTSPS, with a certificate of its own.
-    init(sink: String = "", keyframeSeconds: Double = 0.5, isSecure: Bool = false, environment: [String: String] = [:]) throws {
+    ///   - port: A port nobody has at the moment, without it.
+    ///   - descriptors: Most files and sockets that the program may have open.
+    init(
+        sink: String = "", keyframeSeconds: Double = 0.5, isSecure: Bool = false, environment: [String: String] = [:], port: Int? = nil,
+        descriptors: Int? = nil
+    ) throws {
         workspace = try Workspace()
-        port = try Self.freePort()
-        var members = #""port": \#(port), "path": "/live""#
+        self.port = try port ?? Self.freePort()
+        var members = #""port": \#(self.port), "path": "/live""#
         if !sink.isEmpty { members += ", " + sink }
         if isSecure {
             try Self.makeCertificate(workspace)
@@ -33,8 +38,11 @@ final class RTSPStream {
               ]
             }
             """)
-        url = "\(isSecure ? "rtsps" : "rtsp")://127.0.0.1:\(port)/live"
-        program = try Program.framehost.start(["chain.json", "--events"], environment: environment, folder: workspace.folder.path)
+        url = "\(isSecure ? "rtsps" : "rtsp")://127.0.0.1:\(self.port)/live"
+        let limit = descriptors.map { "ulimit -n \($0) && " } ?? ""
+        program = try Program(URL(fileURLWithPath: "/bin/sh")).start(
+            ["-c", limit + "exec \"$0\" \"$@\"", try Repository.executable.path, "chain.json", "--events"], environment: environment,
+            folder: workspace.folder.path)
         program.closeInput()
         try program.waitForOutput(#""state":"streaming""#)
     }

@@ -34,6 +34,7 @@ final class RTSPServer: Sendable {
         var fans: [String: [ObjectIdentifier: LoopFan]] = [:]
         var listeners: [any Channel] = []
         var refusals = Refusals()
+        var isClosing = false
     }
 
     let endpoint: ServerEndpoint
@@ -67,26 +68,20 @@ final class RTSPServer: Sendable {
     }
 
     private func listen(usesUDP: Bool) throws {
-        Self.raiseDescriptorLimit()
+        let descriptors = DescriptorLimit.raise()
         let tls = try endpoint.tlsContext()
-        let bootstrap = ServerBootstrap(group: group)
-            .serverChannelOption(.backlog, value: 1024)
-            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-            // Without it a loop spins while the process has no descriptor left for a connection that waits.
-            .serverChannelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(AcceptBackoffHandler()) }
-            }
-            .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
-            .childChannelOption(.socketOption(.so_sndbuf), value: 512 << 10)
-            .childChannelOption(.writeBufferWaterMark, value: .init(low: 32 << 10, high: 128 << 10))
-            .childChannelInitializer { [self] channel in
-                channel.eventLoop.makeCompletedFuture {
-                    if let tls { try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls)) }
-                    try channel.pipeline.syncOperations.addHandler(RTSPConnection(server: self, isSecure: tls != nil))
-                }
-            }
-        let channel = try bind(bootstrap)
-        state.withLockedValue { $0.listeners.append(channel) }
+        let channel = try Listener.open(endpoint, group: group) { [self] channel in
+            if let tls { try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls)) }
+            try channel.pipeline.syncOperations.addHandler(RTSPConnection(server: self, isSecure: tls != nil))
+        } ranShort: { [weak self] error in
+            let reason = String(cString: strerror(error.errnoCode))
+            self?.state.withLockedValue { $0.refusals.add("none can be accepted: \(reason)") }
+        }
+        state.withLockedValue { state in
+            state.listeners.append(channel)
+            let most = state.signalling.policy.mostConnections
+            state.signalling.policy.mostConnections = min(most, DescriptorLimit.connections(of: descriptors))
+        }
         guard usesUDP else { return }
         let isIPv6 = channel.localAddress?.protocol == .inet6
         let local = IPAddress(channel.localAddress) ?? IPAddress(high: 0, low: 0)
@@ -98,42 +93,34 @@ final class RTSPServer: Sendable {
         datagrams.withLockedValue { $0 = ports.sender }
     }
 
-    /// A descriptor for each connection: shells usually grant 1,024 and allow far more (getrlimit(2)). Best effort.
-    private static func raiseDescriptorLimit() {
-        var limit = rlimit()
-        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
-        limit.rlim_cur = min(limit.rlim_max, max(limit.rlim_cur, 16_384))
-        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-    }
-
-    private func bind(_ bootstrap: ServerBootstrap) throws -> any Channel {
-        do {
-            guard endpoint.address.isEmpty else { return try bootstrap.bind(host: endpoint.address, port: endpoint.port).wait() }
-            // `::` takes IPv4 as well (ipv6(7)); where the kernel has no IPv6, the latter alone.
-            do {
-                return try bootstrap.bind(host: "::", port: endpoint.port).wait()
-            } catch let error as IOError where error.errnoCode == EAFNOSUPPORT || error.errnoCode == EADDRNOTAVAIL {
-                return try bootstrap.bind(host: "0.0.0.0", port: endpoint.port).wait()
-            }
-        } catch {
-            let shown = endpoint.address.isEmpty ? "port \(endpoint.port)" : "\(endpoint.address) port \(endpoint.port)"
-            let isTaken = (error as? IOError)?.errnoCode == EADDRINUSE
-            throw FrameHostError(
-                .unavailable, what: isTaken ? "\(shown) is in use by another program" : "cannot listen on \(shown)",
-                remedy: isTaken ? "End that program, or set another 'port'." : "Choose another 'port' or 'address'.",
-                cause: isTaken ? "" : String(describing: error))
-        }
-    }
-
     /// [control thread] Closes everything and ends the loops' threads.
+    ///
+    /// In this order, so that nobody hands a loop work that has ended: no connection comes any more, those that are there close, what is on its way
+    /// from loop to loop arrives.
     func shutDown() {
-        let (listeners, connections) = state.withLockedValue { state in
-            defer { (state.listeners, state.connections) = ([], [:]) }
-            return (state.listeners, Array(state.connections.values))
+        let listeners = state.withLockedValue { state in
+            state.isClosing = true
+            defer { state.listeners = [] }
+            return state.listeners
         }
-        for channel in listeners + connections { channel.close(promise: nil) }
+        Self.close(listeners)
+        drainLoops()
+        Self.close(state.withLockedValue { Array($0.connections.values) })
+        drainLoops()
         try? group.syncShutdownGracefully()
         datagrams.withLockedValue { $0 = nil }
+    }
+
+    private static func close(_ channels: [any Channel]) {
+        for channel in channels { channel.close(promise: nil) }
+        for channel in channels { try? channel.closeFuture.wait() }
+    }
+
+    /// An accepted connection passes from loop to loop three times until it stands or is closed.
+    private func drainLoops() {
+        for _ in 0..<4 {
+            for loop in group.makeIterator() { try? loop.submit {}.wait() }
+        }
     }
 
     // MARK: Streams
@@ -170,6 +157,7 @@ final class RTSPServer: Sendable {
     /// [network loop] False where it may not stay.
     func open(_ id: ConnectionID, _ channel: any Channel, peer: IPAddress, local: IPAddress, isSecure: Bool) -> Bool {
         state.withLockedValue { state in
+            if state.isClosing { return false }
             if let reason = state.signalling.open(id, peer: peer, local: local, isSecure: isSecure, now: StreamHub.monotonic()) {
                 state.refusals.add(reason)
                 return false

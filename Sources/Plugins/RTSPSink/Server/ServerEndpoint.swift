@@ -21,6 +21,8 @@ struct ServerEndpoint: Sendable, Equatable {
             let key = try NIOSSLPrivateKey(file: keyPath, format: .pem)
             var configuration = TLSConfiguration.makeServerConfiguration(certificateChain: chain, privateKey: .privateKey(key))
             configuration.minimumTLSVersion = .tlsv12
+            // A client that does not answer our goodbye holds nobody up.
+            configuration.shutdownTimeout = .seconds(1)
             return try NIOSSLContext(configuration: configuration)
         } catch {
             throw FrameHostError(

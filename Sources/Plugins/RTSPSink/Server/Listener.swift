@@ -1,0 +1,70 @@
+import FrameCore
+import FrameNetwork
+import Glibc
+
+/// The TCP port of a server.
+enum Listener {
+    /// [control thread] Listens at `endpoint`.
+    ///
+    /// - Parameters:
+    ///   - initialize: Makes a new connection ready. [network loop]
+    ///   - ranShort: Told when a connection cannot be accepted for want of descriptors or memory. [network loop]
+    /// - Throws: ``FrameHostError`` where the port is taken.
+    static func open(
+        _ endpoint: ServerEndpoint, group: any EventLoopGroup, initialize: @escaping @Sendable (any Channel) throws -> Void,
+        ranShort: @escaping @Sendable (IOError) -> Void
+    ) throws -> any Channel {
+        let bootstrap = ServerBootstrap(group: group)
+            .serverChannelOption(.backlog, value: 1024)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .serverChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(AcceptPause(ranShort: ranShort)) }
+            }
+            .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
+            .childChannelOption(.socketOption(.so_sndbuf), value: 512 << 10)
+            .childChannelOption(.writeBufferWaterMark, value: .init(low: 32 << 10, high: 128 << 10))
+            .childChannelInitializer { channel in channel.eventLoop.makeCompletedFuture { try initialize(channel) } }
+        return try bind(bootstrap, endpoint)
+    }
+
+    private static func bind(_ bootstrap: ServerBootstrap, _ endpoint: ServerEndpoint) throws -> any Channel {
+        do {
+            guard endpoint.address.isEmpty else { return try bootstrap.bind(host: endpoint.address, port: endpoint.port).wait() }
+            // `::` takes IPv4 as well (ipv6(7)); where the kernel has no IPv6, the latter alone.
+            do {
+                return try bootstrap.bind(host: "::", port: endpoint.port).wait()
+            } catch let error as IOError where error.errnoCode == EAFNOSUPPORT || error.errnoCode == EADDRNOTAVAIL {
+                return try bootstrap.bind(host: "0.0.0.0", port: endpoint.port).wait()
+            }
+        } catch {
+            let shown = endpoint.address.isEmpty ? "port \(endpoint.port)" : "\(endpoint.address) port \(endpoint.port)"
+            let isTaken = (error as? IOError)?.errnoCode == EADDRINUSE
+            throw FrameHostError(
+                .unavailable, what: isTaken ? "\(shown) is in use by another program" : "cannot listen on \(shown)",
+                remedy: isTaken ? "End that program, or set another 'port'." : "Choose another 'port' or 'address'.",
+                cause: isTaken ? "" : String(describing: error))
+        }
+    }
+}
+
+/// Stops accepting for a while when that fails for want of descriptors or memory: a connection that waits keeps the socket readable, and the loop would
+/// spin. [network loop]
+///
+/// NIO's `AcceptBackoffHandler` defers the next `read`, but after a failed one NIO 2.101 takes a read as still pending and asks for none.
+private final class AcceptPause: ChannelInboundHandler {
+    typealias InboundIn = any Channel
+    private static let pause = TimeAmount.milliseconds(500)
+    private let ranShort: @Sendable (IOError) -> Void
+
+    init(ranShort: @escaping @Sendable (IOError) -> Void) { self.ranShort = ranShort }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        // A client that has gone before it was accepted (ECONNABORTED) is no reason to wait.
+        guard let error = error as? IOError, [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(error.errnoCode) else { return }
+        ranShort(error)
+        let channel = context.channel
+        channel.setOption(.autoRead, value: false).whenSuccess {
+            channel.eventLoop.scheduleTask(in: Self.pause) { channel.setOption(.autoRead, value: true) }
+        }
+    }
+}
