@@ -106,6 +106,12 @@ enum RTCP {
         return packets
     }
 
+    /// The first reception report of a compound packet.
+    static func receptionReport(_ bytes: [UInt8]) -> ReceptionReport? {
+        for case .receiverReport(_, let blocks) in parse(bytes) ?? [] where !blocks.isEmpty { return blocks[0] }
+        return nil
+    }
+
     private static func packet(_ kind: UInt8, count: Int, _ body: ArraySlice<UInt8>) -> RTCPPacket? {
         var reader = WordReader(rest: body)
         switch kind {

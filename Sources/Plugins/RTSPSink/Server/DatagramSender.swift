@@ -37,19 +37,26 @@ final class SocketAddressStorage: @unchecked Sendable {
 /// Sends the packets of a block to many readers with few system calls: one message for each reader and run of equal packets, which the kernel cuts
 /// (`UDP_SEGMENT`), 64 messages for each `sendmmsg`.
 ///
+/// A device or a way with a smaller MTU may refuse such a message (EIO, EINVAL, EMSGSIZE): its packets are sent singly then, to that reader from then on.
+///
 /// Its sockets are duplicates of those that receive, open as long as this lives: no loop can send on a number that has become another file's. Used by
 /// all loops: sending is the kernel's own business to order.
 final class DatagramSender: Sendable {
+    /// ``fh_send_datagrams``; replaced in tests.
+    typealias Send = @Sendable (Int32, UnsafePointer<fh_datagrams>, UInt32) -> Int32
+
     private let mediaSocket: Int32
     private let controlSocket: Int32
     let isIPv6: Bool
     private let canSegment: Bool
+    private let send: Send
 
     /// Takes duplicates of both.
-    init(mediaSocket: Int32, controlSocket: Int32, isIPv6: Bool) {
+    init(mediaSocket: Int32, controlSocket: Int32, isIPv6: Bool, send: @escaping Send = { fh_send_datagrams($0, $1, $2) }) {
         self.mediaSocket = dup(mediaSocket)
         self.controlSocket = dup(controlSocket)
         self.isIPv6 = isIPv6
+        self.send = send
         canSegment = fh_can_segment(mediaSocket) != 0
     }
 
@@ -58,7 +65,7 @@ final class DatagramSender: Sendable {
         close(controlSocket)
     }
 
-    /// [network loop] Sends a block to those readers that get it. What the socket has no room for is lost, and counted.
+    /// [network loop] Sends a block to those readers that get it. What the socket has no room for is lost, and counted. Never waits.
     func send(_ block: MediaBlock, to readers: [UDPReader]) {
         withUnsafeTemporaryAllocation(of: iovec.self, capacity: block.packets.count) { parts in
             withUnsafeTemporaryAllocation(of: fh_datagrams.self, capacity: Int(FH_MOST_SENDS)) { sends in
@@ -67,7 +74,8 @@ final class DatagramSender: Sendable {
                     for (index, packet) in block.packets.enumerated() {
                         parts[index] = iovec(iov_base: base + packet.offset, iov_len: packet.byteCount)
                     }
-                    sendRuns(block, readers, parts, sends)
+                    if canSegment { sendRuns(block, readers, parts, sends, segmented: true) }
+                    sendRuns(block, readers, parts, sends, segmented: false)
                     if let report = block.report {
                         let part = iovec(iov_base: base + report.offset, iov_len: report.byteCount)
                         for reader in readers where !reader.awaitsKeyframe { sendOne(part, to: reader) }
@@ -77,9 +85,10 @@ final class DatagramSender: Sendable {
         }
     }
 
+    /// Sends to those readers that take runs in one message, or to the others. Who has this block already is left out.
     private func sendRuns(
         _ block: MediaBlock, _ readers: [UDPReader], _ parts: UnsafeMutableBufferPointer<iovec>,
-        _ sends: UnsafeMutableBufferPointer<fh_datagrams>
+        _ sends: UnsafeMutableBufferPointer<fh_datagrams>, segmented: Bool
     ) {
         // Readers in groups, so that a group's packets go out run after run in their order.
         var index = 0
@@ -87,14 +96,14 @@ final class DatagramSender: Sendable {
             while index < readers.count {
                 var count = 0
                 while index < readers.count, count < sends.count {
-                    if readers[index].admits(block) {
+                    if readers[index].takesRuns == segmented || !canSegment, readers[index].admits(block) {
                         group.initializeElement(at: count, to: Unmanaged.passUnretained(readers[index]))
                         count += 1
                     }
                     index += 1
                 }
                 for run in block.runs {
-                    let step = canSegment ? run.packetCount : 1
+                    let step = segmented ? run.packetCount : 1
                     for first in stride(from: run.firstPacket, to: run.firstPacket + run.packetCount, by: step) {
                         for place in 0..<count {
                             let address = group[place]._withUnsafeGuaranteedRef { $0.media }
@@ -102,7 +111,7 @@ final class DatagramSender: Sendable {
                                 address: address.generic, address_bytes: address.byteCount, parts: parts.baseAddress! + first, count: step,
                                 segment_bytes: UInt16(run.segmentBytes))
                         }
-                        push(sends, count, group, step)
+                        push(sends, count, group)
                     }
                 }
             }
@@ -110,20 +119,37 @@ final class DatagramSender: Sendable {
     }
 
     private func push(
-        _ sends: UnsafeMutableBufferPointer<fh_datagrams>, _ count: Int, _ group: UnsafeMutableBufferPointer<Unmanaged<UDPReader>>,
-        _ packets: Int
+        _ sends: UnsafeMutableBufferPointer<fh_datagrams>, _ count: Int, _ group: UnsafeMutableBufferPointer<Unmanaged<UDPReader>>
     ) {
         var done = 0
         while done < count {
-            let sent = fh_send_datagrams(mediaSocket, sends.baseAddress! + done, UInt32(count - done))
+            let sent = send(mediaSocket, sends.baseAddress! + done, UInt32(count - done))
             if sent > 0 {
                 done += Int(sent)
                 continue
             }
-            if sent < 0, errno == EINTR { continue }
+            let reason = errno
+            if reason == EINTR { continue }
             // No room, or no way to this reader: the others get theirs.
-            group[done]._withUnsafeGuaranteedRef { $0.refusedCount += packets }
+            group[done]._withUnsafeGuaranteedRef { reader in
+                if sends[done].count > 1, reason == EIO || reason == EINVAL || reason == EMSGSIZE {
+                    pushSingly(sends[done], to: reader)
+                } else {
+                    reader.refusedCount += sends[done].count
+                }
+            }
             done += 1
+        }
+    }
+
+    /// The packets of a message that was refused, each for itself.
+    private func pushSingly(_ whole: fh_datagrams, to reader: UDPReader) {
+        for place in 0..<whole.count {
+            var one = whole
+            one.parts = whole.parts + place
+            one.count = 1
+            // Where single ones are refused too, it was not for being many.
+            if send(mediaSocket, &one, 1) == 1 { reader.takesRuns = false } else { reader.refusedCount += 1 }
         }
     }
 

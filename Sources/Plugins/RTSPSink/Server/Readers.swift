@@ -88,6 +88,8 @@ final class UDPReader {
     let control: SocketAddressStorage
     var awaitsKeyframe = true
     var nextIndex: UInt64 = 0
+    /// False once a message of several packets was refused on the way to it; see ``DatagramSender``.
+    var takesRuns = true
     /// Datagrams the socket had no room for.
     var refusedCount = 0
     var lastReport: ReceptionReport?
@@ -110,13 +112,5 @@ final class UDPReader {
         ReaderFigures(
             sessionID: order.sessionID, peer: order.peer, transport: order.transport.name, user: order.user,
             packetsLost: lastReport?.packetsLost ?? 0, fractionLost: lastReport?.fractionLost ?? 0)
-    }
-}
-
-extension RTCP {
-    /// The first reception report of a compound packet.
-    static func receptionReport(_ bytes: [UInt8]) -> ReceptionReport? {
-        for case .receiverReport(_, let blocks) in parse(bytes) ?? [] where !blocks.isEmpty { return blocks[0] }
-        return nil
     }
 }

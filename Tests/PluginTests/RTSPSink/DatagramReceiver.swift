@@ -1,0 +1,45 @@
+import Glibc
+
+@testable import RTSPSink
+
+/// A client's pair of UDP ports.
+final class DatagramReceiver {
+    private var sockets: [Int32] = []
+    private(set) var port = 0
+    var client: RTSPTestClient?
+
+    init() throws {
+        for _ in 0..<100 {
+            let candidate = Int.random(in: 5000...9000) * 2
+            let pair = [candidate, candidate + 1].map { port -> Int32 in
+                let socket = socket(AF_INET, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+                let storage = SocketAddressStorage(IPAddress("127.0.0.1")!, port: UInt16(port), isIPv6: false)
+                return bind(socket, storage.generic, storage.byteCount) == 0 ? socket : -1
+            }
+            guard pair.allSatisfy({ $0 >= 0 }) else { continue }
+            (sockets, port) = (pair, candidate)
+            var limit = timeval(tv_sec: 1, tv_usec: 0)
+            for socket in sockets { setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size)) }
+            return
+        }
+        throw RTSPTestClient.Fault(what: "no free pair of ports")
+    }
+
+    deinit { for socket in sockets { close(socket) } }
+
+    /// The NAL units of the next `count` access units; throws after a second without a datagram.
+    func units(_ count: Int) throws -> [[[UInt8]]] {
+        var units: [[[UInt8]]] = []
+        var depacketizer = H264Depacketizer()
+        var buffer = [UInt8](repeating: 0, count: 65536)
+        while units.count < count {
+            let byteCount = recv(sockets[0], &buffer, buffer.count, 0)
+            guard byteCount > 12, let header = RTPHeader(buffer) else { throw RTSPTestClient.Fault(what: "nothing came") }
+            try depacketizer.add(Array(buffer[12..<byteCount]))
+            guard header.marker else { continue }
+            units.append(depacketizer.units)
+            depacketizer = H264Depacketizer()
+        }
+        return units
+    }
+}
