@@ -319,6 +319,35 @@ private final class Dialogue {
         #expect(client.ended == [first: .replaced])
     }
 
+    /// Ports that overlap with those of two sessions, and those of another path: none may be two sessions' at once.
+    @Test func givesAPortToOneSessionWhateverPathItPlays() {
+        let client = Dialogue()
+        let first = client.setUp("RTP/AVP;unicast;client_port=5000-5001")
+        client.say("PLAY", "rtsp://h/live", ["Session": first])
+        let other = client.setUp("RTP/AVP;unicast;client_port=5002-5003")
+        client.connect(2)
+        let udp = ["Transport": "RTP/AVP;unicast;client_port=5001-5002"]
+        #expect(client.say("SETUP", "rtsp://h/other", udp, on: 2)?.status == .unsupportedTransport)
+        #expect(client.say("SETUP", "rtsp://h/other", udp)?.status == .ok)
+        #expect(client.ended == [first: .replaced, other: .replaced])
+        #expect(client.signalling.endpoints.count == 2)
+        _ = client.closed(1, now: 0)
+        _ = client.closed(2, now: 0)
+        _ = client.signalling.expire(now: 1000 * second)
+        #expect(client.signalling.isEmpty)
+    }
+
+    /// One address cannot take every place of a stream, over however few connections.
+    @Test func boundsSessionsOfAnAddress() {
+        var policy = SessionPolicy(serverPorts: .init(8000, 8001))
+        policy.mostConnectionsPerAddress = 2
+        let client = Dialogue(policy: policy)
+        for _ in 0..<2 { client.say("PLAY", "rtsp://h/live", ["Session": client.setUp("RTP/AVP/TCP")]) }
+        #expect(client.say("SETUP", "rtsp://h/live", ["Transport": "RTP/AVP/TCP"])?.status == .notEnoughBandwidth)
+        client.connect(2, from: IPAddress("192.168.1.8")!)
+        #expect(client.say("SETUP", "rtsp://h/live", ["Transport": "RTP/AVP/TCP"], on: 2)?.status == .ok)
+    }
+
     @Test func boundsReadersAndSessions() {
         var client = Dialogue(path: Dialogue.path { $0.mostReaders = 1 })
         _ = client.setUp()

@@ -42,11 +42,13 @@ extension Signalling {
         guard let spec = offered.first(where: { isUsable($0, path, inquiry) }) else { return inquiry.refuse(.unsupportedTransport) }
         guard let transport = transport(spec, inquiry) else { return inquiry.refuse(.unsupportedTransport) }
         // The session's old transport, or FFmpeg's after it found UDP silent: it pauses, forgets the session and sets up anew.
-        let old = sessions.filter { $0.value.path == inquiry.url.path && isSuperseded($0.key, $0.value, by: transport, inquiry) }.map(\.key)
-        let own = sessions.values.count { $0.owner == inquiry.connectionID }
-        guard readerCount(of: inquiry.url.path) - old.count < path.mostReaders, own - old.count < Self.mostSessionsPerConnection else {
-            return inquiry.refuse(.notEnoughBandwidth)
-        }
+        let old = sessions.filter { isSuperseded($0.key, $0.value, by: transport, inquiry) }.keys
+        let others = sessions.filter { !old.contains($0.key) }.values
+        guard others.count(where: { $0.path == inquiry.url.path }) < path.mostReaders,
+            others.count(where: { $0.owner == inquiry.connectionID }) < Self.mostSessionsPerConnection,
+            inquiry.connection.peer.isLoopback
+                || others.count(where: { $0.peer == inquiry.connection.peer }) < policy.mostConnectionsPerAddress
+        else { return inquiry.refuse(.notEnoughBandwidth) }
         for id in old { actions += end(id, .replaced) }
         let id = inquiry.sessionID ?? newSessionID()
         insert(
@@ -73,9 +75,8 @@ extension Signalling {
     /// Nil where another client behind the same address has the port.
     private func transport(_ spec: TransportSpec, _ inquiry: Inquiry) -> SessionTransport? {
         if let ports = spec.clientPort, spec.lower == .udp {
-            if let id = holder(of: inquiry.connection.peer, ports), let owner = sessions[id]?.owner, owner != inquiry.connectionID {
-                return nil
-            }
+            let owners = holders(of: inquiry.connection.peer, ports).compactMap { sessions[$0]?.owner }
+            guard owners.allSatisfy({ $0 == inquiry.connectionID }) else { return nil }
             return .udp(inquiry.connection.peer, ports: ports)
         }
         // QuickTime names no channels; some ask for those of another track.
@@ -94,9 +95,9 @@ extension Signalling {
 
     private func isSuperseded(_ id: String, _ session: Session, by transport: SessionTransport, _ inquiry: Inquiry) -> Bool {
         if id == inquiry.sessionID { return true }
-        if session.owner == inquiry.connectionID, !session.isPlaying { return true }
+        if session.path == inquiry.url.path, session.owner == inquiry.connectionID, !session.isPlaying { return true }
         // Its client's port has a new user, so the old one is gone; see `transport(_:_:)`.
-        if case .udp(let address, let ports) = transport { return holder(of: address, ports) == id }
+        if case .udp(let address, let ports) = transport { return holders(of: address, ports).contains(id) }
         return false
     }
 

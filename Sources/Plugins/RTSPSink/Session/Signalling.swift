@@ -165,9 +165,9 @@ struct Signalling: Sendable {
         }
     }
 
-    /// The session that has one of these ports of a client.
-    func holder(of address: IPAddress, _ ports: TransportSpec.Pair<UInt16>) -> String? {
-        endpoints[Endpoint(address: address, port: ports.rtp)] ?? endpoints[Endpoint(address: address, port: ports.rtcp)]
+    /// The sessions that have one of these ports of a client: two where they overlap with both.
+    func holders(of address: IPAddress, _ ports: TransportSpec.Pair<UInt16>) -> [String] {
+        [ports.rtp, ports.rtcp].compactMap { endpoints[Endpoint(address: address, port: $0)] }
     }
 
     /// Whether this address may ask once more now.
