@@ -19,7 +19,7 @@ let plugins = [
     Plugin(name: "X264Encoder", shims: ["CX264"]),
     Plugin(name: "FileSource", shims: ["CAVFormat"]),
     Plugin(name: "Recorder", shims: ["CAVFormat"]),
-    Plugin(name: "RTSPSink", shims: ["CDatagram"], usesNetwork: true),
+    Plugin(name: "RTSPSink", shims: ["CDatagram", "CNettle"], usesNetwork: true),
     Plugin(name: "Text", shims: ["CFreeType"]),
     Plugin(name: "Frei0r", shims: ["CFrei0r"]),
     Plugin(name: "Replicate", shims: ["CYUV"]),
@@ -50,6 +50,8 @@ let package = Package(
         .target(
             name: "CAVFormat", path: "Sources/Plugins/Shims/CAVFormat",
             linkerSettings: [.linkedLibrary("avformat"), .linkedLibrary("avcodec"), .linkedLibrary("avutil")]),
+        .systemLibrary(
+            name: "CNettle", path: "Sources/Plugins/Shims/CNettle", pkgConfig: "nettle", providers: [.apt(["nettle-dev"])]),
         .systemLibrary(
             name: "CFreeType", path: "Sources/Plugins/Shims/CFreeType", pkgConfig: "freetype2", providers: [.apt(["libfreetype-dev"])]),
         .systemLibrary(

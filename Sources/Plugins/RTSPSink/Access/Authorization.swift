@@ -86,7 +86,7 @@ enum Authorization: Sendable, Equatable {
         _ scheme: AuthenticationScheme, name: String, password: String, realm: String, nonce: String, method: String, uri: String
     ) -> String {
         func hash(_ text: String) -> String {
-            ASCII.hex(scheme == .sha256 ? SHA256.hash(Array(text.utf8)) : MD5.hash(Array(text.utf8)))
+            ASCII.hex(scheme == .sha256 ? MessageDigest.sha256(Array(text.utf8)) : MessageDigest.md5(Array(text.utf8)))
         }
         return hash("\(hash("\(name):\(realm):\(password)")):\(nonce):\(hash("\(method):\(uri)"))")
     }

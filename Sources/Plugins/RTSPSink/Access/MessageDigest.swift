@@ -1,0 +1,24 @@
+import CNettle
+
+/// The hashes of digest authentication, as nettle computes them.
+enum MessageDigest {
+    /// RFC 1321. Broken as a signature; digest authentication asks for it all the same (RFC 2069, RFC 2617).
+    static func md5(_ message: [UInt8]) -> [UInt8] {
+        var context = md5_ctx()
+        var digest = [UInt8](repeating: 0, count: Int(MD5_DIGEST_SIZE))
+        nettle_md5_init(&context)
+        nettle_md5_update(&context, message.count, message)
+        nettle_md5_digest(&context, digest.count, &digest)
+        return digest
+    }
+
+    /// FIPS 180-4, 6.2; for `algorithm=SHA-256` (RFC 7616).
+    static func sha256(_ message: [UInt8]) -> [UInt8] {
+        var context = sha256_ctx()
+        var digest = [UInt8](repeating: 0, count: Int(SHA256_DIGEST_SIZE))
+        nettle_sha256_init(&context)
+        nettle_sha256_update(&context, message.count, message)
+        nettle_sha256_digest(&context, digest.count, &digest)
+        return digest
+    }
+}
