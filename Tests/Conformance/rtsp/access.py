@@ -29,7 +29,7 @@ def _(target, c):
     return demand_status(c.response(), 200)
 
 
-@access("challenge", "must", "DESCRIBE without a password is 401 with a challenge", "RFC 2326, 11.3")
+@access("challenge", "must", "DESCRIBE without a password is 401 with a challenge", "RFC 2326, 7.1.1 and 12.44")
 def _(target, c):
     response = challenge(c)
     demand_status(response, 401)
@@ -49,7 +49,7 @@ def _(target, c):
     return demand_status(c.ask("DESCRIBE"), 200)
 
 
-@access("wrong", "must", "A wrong password is 401, a right one then plays", "RFC 2326, 11.3")
+@access("wrong", "must", "A wrong password is 401, a right one then plays", "RFC 2326, 7.1.1 and 12.44")
 def _(target, c):
     c.challenge = challenge(c).get("WWW-Authenticate", "")
     c.target = copy(target)

@@ -57,7 +57,7 @@ def _(target):
         return demand_status(response, 505)
 
 
-@rule("message", "method-unknown", "must", "A method nobody knows is 501", "RFC 2326, 10 and 11.3")
+@rule("message", "method-unknown", "must", "A method nobody knows is 501", "RFC 2326, 10")
 def _(target):
     with target.connect() as c:
         return demand_status(c.ask("DANCE"), 501, 405)
@@ -69,7 +69,7 @@ def _(target):
         return demand_status(c.ask("RECORD", headers=[("Session", "12345678")]), 405, 454, 455, 501)
 
 
-@rule("message", "require", "must", "An option nobody knows is 551, and named in Unsupported", "RFC 2326, 12.32")
+@rule("message", "require", "must", "An option nobody knows is 551, and named in Unsupported", "RFC 2326, 12.32 and 11.3.14")
 def _(target):
     with target.connect() as c:
         response = c.ask("DESCRIBE", headers=[("Require", "org.example.nonsense")])
@@ -131,7 +131,7 @@ def _(target):
         return demand_status(c.response(), 200)
 
 
-@rule("message", "response-ignored", "should", "An answer nobody asked for does no harm", "RFC 2326, 7")
+@rule("message", "response-ignored", "should", "An answer nobody asked for does no harm", "hostile input")
 def _(target):
     with target.connect() as c:
         c.send("RTSP/1.0 200 OK\r\nCSeq: 99\r\n\r\n")
@@ -162,7 +162,7 @@ def _(target):
         return describe(c).url
 
 
-@rule("describe", "not-found", "must", "A path without a stream is 404", "RFC 2326, 11.3")
+@rule("describe", "not-found", "must", "A path without a stream is 404", "RFC 2326, 7.1.1")
 def _(target):
     with target.connect() as c:
         return demand_status(c.ask("DESCRIBE", target.root + "/no/such/stream"), 404)
@@ -263,7 +263,7 @@ def _(target):
         return session.transport
 
 
-@rule("setup", "transport-unknown", "must", "A transport nobody knows is 461", "RFC 2326, 11.3.17; FFmpeg then tries TCP")
+@rule("setup", "transport-unknown", "must", "A transport nobody knows is 461", "RFC 2326, 11.3.12; FFmpeg then tries TCP")
 def _(target):
     with target.connect() as c:
         track = describe(c)
@@ -369,10 +369,10 @@ def _(target):
             session.plays()
 
 
-@rule("play", "range-foreign", "should", "A time that a live stream does not have is 457", "RFC 2326, 11.3.9")
+@rule("play", "range-foreign", "should", "A time that a live stream does not have is 457, or Range 456", "RFC 2326, 11.3.7 and 11.3.8")
 def _(target):
     with target.connect() as c:
-        return demand_status(over_tcp(c).ask("PLAY", [("Range", "npt=1000-2000")]), 457)
+        return demand_status(over_tcp(c).ask("PLAY", [("Range", "npt=1000-2000")]), 457, 456)
 
 
 @rule("play", "range-nonsense", "must", "A Range that is none is refused, or left alone", "RFC 2326, 12.29")
@@ -381,7 +381,7 @@ def _(target):
         return demand_status(over_tcp(c).ask("PLAY", [("Range", "apples=3-")]), 200, 400, 457, 501)
 
 
-@rule("play", "session-unknown", "must", "PLAY and TEARDOWN of a session that is none are 454", "RFC 2326, 11.3.6")
+@rule("play", "session-unknown", "must", "PLAY and TEARDOWN of a session that is none are 454", "RFC 2326, 11.3.5")
 def _(target):
     with target.connect() as c:
         track = describe(c)

@@ -1,0 +1,70 @@
+#!/usr/bin/python3
+"""gst-rtsp-server with a live test picture: a second opinion beside framehost's own server (docs/rtsp-conformance.md).
+
+    Tests/Conformance/gst-server.py [--port 8555] [--user NAME:PASSWORD]
+
+One shared live stream for all clients: 320x240 at 50 pictures a second, x264enc zerolatency, a keyframe every 2 s; everything of the server's is as it
+comes. The test picture comes from a pipeline of its own, as from a camera: videotestsrc itself can seek, and a client that asks for a second 1000 would
+end the stream for all. Debian packages: gir1.2-gst-rtsp-server-1.0 python3-gi gstreamer1.0-plugins-base gstreamer1.0-plugins-good
+gstreamer1.0-plugins-bad gstreamer1.0-plugins-ugly.
+"""
+
+import argparse
+import sys
+
+import gi
+
+gi.require_version("Gst", "1.0")
+gi.require_version("GstRtsp", "1.0")
+gi.require_version("GstRtspServer", "1.0")
+from gi.repository import GLib, Gst, GstRtsp, GstRtspServer  # noqa: E402
+
+FORMAT = "video/x-raw,format=I420,width=320,height=240,framerate=50/1"
+CAMERA = f"videotestsrc is-live=true ! {FORMAT} ! intervideosink channel=camera"
+STREAM = (f"( intervideosrc channel=camera ! {FORMAT} ! x264enc tune=zerolatency speed-preset=ultrafast bitrate=1500 key-int-max=100"
+          " ! rtph264pay name=pay0 pt=96 config-interval=-1 )")
+
+
+def digest(user):
+    """Nobody but this user, by Digest."""
+    name, _, password = user.partition(":")
+    token = GstRtspServer.RTSPToken()
+    token.set_string("media.factory.role", "user")
+    auth = GstRtspServer.RTSPAuth()
+    auth.set_supported_methods(GstRtsp.RTSPAuthMethod.DIGEST)
+    auth.add_digest(name, password, token)
+    return auth
+
+
+def permissions():
+    found = GstRtspServer.RTSPPermissions()
+    found.add_permission_for_role("user", "media.factory.access", True)
+    found.add_permission_for_role("user", "media.factory.construct", True)
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="gst-server", description=__doc__.partition("\n")[0])
+    parser.add_argument("--port", type=int, default=8555)
+    parser.add_argument("--user", metavar="NAME:PASSWORD", help="who may play; without it everybody")
+    options = parser.parse_args()
+    Gst.init(None)
+    camera = Gst.parse_launch(CAMERA)
+    camera.set_state(Gst.State.PLAYING)
+    server = GstRtspServer.RTSPServer(service=str(options.port))
+    factory = GstRtspServer.RTSPMediaFactory()
+    factory.set_launch(STREAM)
+    factory.set_shared(True)
+    if options.user:
+        server.set_auth(digest(options.user))
+        factory.set_permissions(permissions())
+    server.get_mount_points().add_factory("/live", factory)
+    if not server.attach(None):
+        sys.exit(f"gst-server: port {options.port} is taken")
+    # The library leaves sessions without a sign of life to its user.
+    GLib.timeout_add_seconds(2, lambda: server.get_session_pool().cleanup() >= 0)
+    print(f"rtsp://127.0.0.1:{options.port}/live", flush=True)
+    GLib.MainLoop().run()
+
+
+main()
