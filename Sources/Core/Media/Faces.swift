@@ -1,19 +1,20 @@
-import FrameCore
-
-/// The faces of a frame, as they travel with it.
+/// The faces of a frame: what a stage that finds faces lets travel with it, and any stage behind may read.
 ///
-/// Coordinates are pixels of the stored picture as it passed face-effect, whose sides are given; a stage behind that scales or cuts leaves
-/// them as they are.
-public struct Faces: FrameMetadata, Equatable {
+/// Coordinates are pixels of the stored picture, whose samples a filter changes, not of the picture turned upright for display. They are those
+/// of the picture in which the faces were found, with its sides beside them; a stage behind that scales, cuts or turns leaves them as they are.
+/// A collection without memory of its own, so that a frame costs no allocation.
+public struct Faces: FrameMetadata, Equatable, RandomAccessCollection {
     public static let metadataName = "faces"
-    /// At most so many; the oldest count.
+    /// At most so many.
     public static let most = 64
 
-    /// One face.
+    /// One face. Its box may reach beyond the picture.
     public struct Face: Sendable, Codable, Equatable {
         /// The same from frame to frame.
         public var id: UInt32 = 0
+        /// Left edge of the box, forehead to chin.
         public var x: Float = 0
+        /// Upper edge.
         public var y: Float = 0
         public var width: Float = 0
         public var height: Float = 0
@@ -25,7 +26,7 @@ public struct Faces: FrameMetadata, Equatable {
         public var isDetected = false
         /// True when the five points below mean something.
         public var hasLandmarks = false
-        /// Right eye, left eye, nose, right and left corner of the mouth (the person's right).
+        /// x and y of each: right eye, left eye, nose, right and left corner of the mouth (the person's right).
         public var landmarks = InlineArray<10, Float>(repeating: 0)
 
         public init() {}
@@ -78,7 +79,10 @@ public struct Faces: FrameMetadata, Equatable {
         self.pictureHeight = pictureHeight
     }
 
-    /// Face `index`, below `count`.
+    public var startIndex: Int { 0 }
+    public var endIndex: Int { count }
+
+    /// Face `index`, below `count`; in no order.
     public subscript(index: Int) -> Face {
         precondition(index >= 0 && index < count, "face \(index) of \(count)")
         return faces[index]
