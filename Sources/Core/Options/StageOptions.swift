@@ -37,6 +37,22 @@ public struct OptionField: Sendable {
     public var maximum: JSONNode?
     /// JSON Schema (2020-12) with default, range and description.
     public var schema: JSONNode
+
+    /// For what is not declared in Swift: a value of a ``StageTopic``.
+    public init(
+        name: String, typeName: String, help: String, unit: String = "", isLive: Bool = false, defaultValue: JSONNode = .null,
+        minimum: JSONNode? = nil, maximum: JSONNode? = nil, schema: JSONNode = [:]
+    ) {
+        self.name = name
+        self.typeName = typeName
+        self.help = help
+        self.unit = unit
+        self.isLive = isLive
+        self.defaultValue = defaultValue
+        self.minimum = minimum
+        self.maximum = maximum
+        self.schema = schema
+    }
 }
 
 extension StageOptions {

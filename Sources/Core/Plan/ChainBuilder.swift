@@ -189,9 +189,14 @@ struct ChainBuilder {
     }
 
     private mutating func make(_ stage: StageRequest) {
-        let context = StageContext(stageID: stage.id, folder: request.folder, clock: clock, stop: stop, events: events, jobs: jobs)
+        let context = context(of: stage)
         contexts.append(context)
         if let instance = makeInstance(stage, context) { instances.append(instance) }
+    }
+
+    private func context(of stage: StageRequest) -> StageContext {
+        StageContext(
+            stageID: stage.id, folder: request.folder, chainName: request.name, clock: clock, stop: stop, events: events, jobs: jobs)
     }
 
     /// Nil, with the faults listed, when the stage cannot be made.
@@ -322,7 +327,7 @@ struct ChainBuilder {
 
     /// False, with the fault listed, when the stage cannot be made.
     private mutating func insert(_ stage: StageRequest, at index: Int, feeding input: Int) -> Bool {
-        let context = StageContext(stageID: stage.id, folder: request.folder, clock: clock, stop: stop, events: events, jobs: jobs)
+        let context = context(of: stage)
         context.isLiveChain = contexts.first?.isLiveChain ?? false
         guard let instance = makeInstance(stage, context) else { return false }
         contexts.insert(context, at: index)

@@ -22,6 +22,12 @@ public struct ChainRequest: Sendable {
         self.folder = folder
         self.stages = stages
     }
+
+    /// What people call the chain: its file's name without folder and `.json`.
+    var name: String {
+        let last = file.split(separator: "/").last.map(String.init) ?? file
+        return last.hasSuffix(".json") && last.count > 5 ? String(last.dropLast(5)) : last
+    }
 }
 
 /// A link by the indices of the stages it joins.

@@ -29,14 +29,15 @@ public final class StageDriver<S: Stage> {
     ///   - audio: What the stage finds as ``StageContext/audio``.
     /// - Throws: ``FrameHostErrors`` for options, whatever the stage throws.
     public init(
-        _ type: S.Type, options: String = "{}", input: MediaFormat? = nil, folder: String = ".", isLive: Bool = false,
-        audio: (any AudioOrigin)? = nil, clock: ChainClock = ManualClock(at: 1_000_000_000)
+        _ type: S.Type, options: String = "{}", input: MediaFormat? = nil, folder: String = ".", chainName: String = "chain",
+        isLive: Bool = false, audio: (any AudioOrigin)? = nil, clock: ChainClock = ManualClock(at: 1_000_000_000)
     ) throws {
         let members = try JSONReader.read(Array(options.utf8), file: "options").asObject ?? []
         let stop = StopSignal()
         events = EventHub()
         jobs = JobQueue(events: events, clock: clock)
-        context = StageContext(stageID: S.info.id, folder: folder, clock: clock, stop: stop, events: events, jobs: jobs)
+        context = StageContext(
+            stageID: S.info.id, folder: folder, chainName: chainName, clock: clock, stop: stop, events: events, jobs: jobs)
         context.isLiveChain = isLive
         context.audio = audio
         let layout = MetadataLayout(S.info.metadata)

@@ -39,6 +39,8 @@ public final class StageType: Sendable {
     public let options: [OptionField]
     let make: @Sendable (_ members: [JSONNode.Member], _ place: OptionPlace, _ context: StageContext) throws -> StageInstance
     let check: @Sendable (_ members: [JSONNode.Member], _ place: OptionPlace) throws -> Void
+    let findTopics: @Sendable () throws -> [StageTopic]
+    let findTopic: @Sendable (_ name: String) throws -> StageTopic?
 
     public init<S: Stage>(_ type: S.Type) {
         info = S.info
@@ -51,6 +53,8 @@ public final class StageType: Sendable {
             let options = try OptionDecoder.decode(S.Options.self, from: members, place: place)
             return StageInstance(try S(options: options, context: context))
         }
+        findTopics = { try S.topics() }
+        findTopic = { try S.topic($0) }
     }
 }
 

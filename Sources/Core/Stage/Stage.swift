@@ -8,6 +8,13 @@ public protocol Stage: AnyObject, SendableMetatype {
     /// What the stage is; the same for every instance.
     static var info: StageInfo { get }
 
+    /// [control thread] What there is to ask about beside options, for `framehost describe`: effects that are installed. Without
+    /// their values. Defaults to nothing.
+    static func topics() throws -> [StageTopic]
+
+    /// [control thread] The topic of this name, in any case, with its values; nil for none. Defaults to looking among `topics()`.
+    static func topic(_ name: String) throws -> StageTopic?
+
     /// Replaced by the runner between two items when an option marked `live` changes. [stage thread]
     var options: Options { get set }
 
@@ -53,6 +60,11 @@ extension Stage {
         demand.workers = info.workers
         demand.outputBuffers = info.output == .sameAsInput ? .sameAsInput : .own
         return demand
+    }
+
+    public static func topics() throws -> [StageTopic] { [] }
+    public static func topic(_ name: String) throws -> StageTopic? {
+        try topics().first { $0.name.lowercased() == name.lowercased() }
     }
 
     public func start() throws {}

@@ -8,6 +8,8 @@ public final class StageContext: @unchecked Sendable {
     public let stageID: String
     /// Relative paths in options are meant from here: the chain file's folder, without a slash at the end.
     public let folder: String
+    /// What people call the chain: its file's name without folder and `.json`.
+    public let chainName: String
     public let clock: ChainClock
     /// True when the chain has a live source; encoders and sinks choose their defaults by it. Known before `negotiate`.
     public internal(set) var isLiveChain = false
@@ -32,9 +34,12 @@ public final class StageContext: @unchecked Sendable {
     /// Written at plan time, before any thread of the stage runs.
     var layout = MetadataLayout.none
 
-    init(stageID: String, folder: String, clock: ChainClock, stop: StopSignal, events: EventHub, jobs: JobQueue) {
+    init(
+        stageID: String, folder: String, chainName: String, clock: ChainClock, stop: StopSignal, events: EventHub, jobs: JobQueue
+    ) {
         self.stageID = stageID
         self.folder = folder
+        self.chainName = chainName
         self.clock = clock
         self.stop = stop
         self.events = events
@@ -43,10 +48,12 @@ public final class StageContext: @unchecked Sendable {
     }
 
     /// For a stage driven alone, in a test: the system clock, the current folder, events nobody reads.
-    public convenience init(stageID: String, folder: String = ".", clock: ChainClock = ChainClock()) {
+    public convenience init(
+        stageID: String, folder: String = ".", chainName: String = "chain", clock: ChainClock = ChainClock()
+    ) {
         let events = EventHub()
         self.init(
-            stageID: stageID, folder: folder, clock: clock, stop: StopSignal(), events: events, jobs: JobQueue(events: events, clock: clock))
+            stageID: stageID, folder: folder, chainName: chainName, clock: clock, stop: StopSignal(), events: events, jobs: JobQueue(events: events, clock: clock))
     }
 
     /// `path` as it is when absolute, else meant from `folder`.

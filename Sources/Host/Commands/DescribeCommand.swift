@@ -3,10 +3,13 @@ import FrameCore
 
 struct DescribeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "describe", abstract: "Describes a kind of stage: what it takes and gives, its options and commands.")
+        commandName: "describe", abstract: "Describes a kind of stage: what it takes and gives, its options and commands; or one of its topics.")
 
     @Argument(help: "The plugin's id, such as test-source.")
     var id: String
+
+    @Argument(help: "One of the topics that are listed for it, such as an effect of frei0r.")
+    var topic: String?
 
     @Flag(help: "Print JSON.")
     var json = false
@@ -21,7 +24,13 @@ struct DescribeCommand: ParsableCommand {
                     .invalidConfiguration, place: id, what: "no such plugin",
                     remedy: registry.remedy(forUnknown: id, nearest: Suggestion.nearest))
             }
-            Terminal.say(json ? StageText(stage).json.text(pretty: true) : StageText(stage).text)
+            if let topic {
+                let text = TopicText(try stage.topic(topic), of: stage)
+                Terminal.say(json ? text.json.text(pretty: true) : text.text)
+            } else {
+                let text = StageText(stage, topics: try stage.topics())
+                Terminal.say(json ? text.json.text(pretty: true) : text.text)
+            }
         } catch {
             throw report(error)
         }

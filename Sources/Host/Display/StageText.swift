@@ -3,8 +3,12 @@ import FrameCore
 /// A kind of stage as people and programs read it.
 struct StageText {
     private let stage: StageType
+    private let topics: [StageTopic]
 
-    init(_ stage: StageType) { self.stage = stage }
+    init(_ stage: StageType, topics: [StageTopic] = []) {
+        self.stage = stage
+        self.topics = topics
+    }
 
     // MARK: For people
 
@@ -19,21 +23,26 @@ struct StageText {
                 ["holds", "at most \(info.hold) buffers after a call, at most \(info.delay) items unanswered"],
             ]))
         lines.append("\nOptions")
-        lines.append(stage.options.isEmpty ? "  none" : Terminal.table([["key", "type", "default", "range", "live", "what"]] + rows))
+        lines.append(stage.options.isEmpty ? "  none" : Self.table(stage.options))
         if !info.commands.isEmpty {
             lines.append("\nCommands")
             lines.append(Terminal.table(info.commands.map { [$0.name, $0.summary] }))
         }
+        if !topics.isEmpty {
+            lines.append("\nTopics: `framehost describe \(info.id) NAME` tells more of each")
+            lines.append(Terminal.table(topics.map { [$0.name, $0.summary] }))
+        }
         return lines.joined(separator: "\n")
     }
 
-    private var rows: [[String]] {
-        stage.options.map { option in
+    static func table(_ options: [OptionField]) -> String {
+        let rows = options.map { option in
             [
-                option.name, option.typeName, option.defaultValue.value == .null ? "–" : option.defaultValue.text(), Self.range(option),
+                option.name, option.typeName, option.defaultValue.value == .null ? "–" : option.defaultValue.text(), range(option),
                 option.isLive ? "live" : "", option.help,
             ]
         }
+        return Terminal.table([["key", "type", "default", "range", "live", "what"]] + rows)
     }
 
     /// `64...100000 kbit/s`, or what there is of it.
@@ -62,15 +71,16 @@ struct StageText {
             ("input", .string(Self.describe(info.input))), ("output", .string(Self.describe(info.output))),
             ("access", .string(info.access.rawValue)), ("hold", .number(info.hold)), ("delay", .number(info.delay)),
             ("workers", .number(info.workers)), ("service", .string(info.service.rawValue)), ("converter", .bool(info.isConverter)),
-            ("options", .array(stage.options.map(json))),
+            ("options", .array(stage.options.map(Self.json))),
             (
                 "commands",
                 .array(info.commands.map { .object([("name", .string($0.name)), ("summary", .string($0.summary))]) })
             ),
+            ("topics", .array(topics.map { .object([("name", .string($0.name)), ("summary", .string($0.summary))]) })),
         ])
     }
 
-    private func json(_ option: OptionField) -> JSONNode {
+    static func json(_ option: OptionField) -> JSONNode {
         .object([
             ("name", .string(option.name)), ("type", .string(option.typeName)), ("default", option.defaultValue),
             ("minimum", option.minimum ?? .null), ("maximum", option.maximum ?? .null), ("unit", .string(option.unit)),

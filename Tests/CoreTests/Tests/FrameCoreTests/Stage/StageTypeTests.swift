@@ -25,6 +25,19 @@ import Testing
     }
 }
 
+/// Says the chain's name, and is not made.
+private final class NamedSource: Source {
+    static let info = StageInfo(id: "named", summary: "Says the chain's name.", output: .anyVideo)
+    var options: NoOptions
+
+    init(options: NoOptions, context: StageContext) throws {
+        throw FrameHostError(.invalidConfiguration, what: "the chain is '\(context.chainName)'")
+    }
+
+    func negotiate() throws -> MediaFormat { .video(VideoFormat(.gray8, width: 2, height: 2)) }
+    func produce(_ output: Output) throws -> SourceProgress { .ended }
+}
+
 @Suite struct StageContextTests {
     @Test(arguments: [
         ("/videos", "a.mp4", "/videos/a.mp4"), ("/videos", "/tmp/a.mp4", "/tmp/a.mp4"), (".", "a.mp4", "a.mp4"), ("", "a.mp4", "a.mp4"),
@@ -32,6 +45,19 @@ import Testing
     ])
     func meansRelativePathsFromTheChainFilesFolder(folder: String, path: String, resolved: String) {
         #expect(StageContext(stageID: "s", folder: folder).resolve(path) == resolved)
+    }
+
+    @Test(arguments: [
+        ("yard.json", "yard"), ("/etc/framehost/front door.json", "front door"), ("../yard", "yard"), (".json", ".json"), ("-", "-"),
+    ])
+    func knowsTheChainsName(file: String, name: String) throws {
+        var request = ChainRequest(file: file, folder: ".", stages: [])
+        request.stages = [
+            StageRequest(id: "cam", type: StageType(NamedSource.self)),
+            StageRequest(id: "end", type: StageType(RecordingSink.self), from: [0]),
+        ]
+        let errors = #expect(throws: FrameHostErrors.self) { _ = try Chain.plan(request) }
+        #expect(errors?.errors.first?.what == "the chain is '\(name)'", "\(errors?.description ?? "")")
     }
 
     @Test func postsEventsInTheStagesName() {

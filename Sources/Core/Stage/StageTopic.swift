@@ -1,0 +1,55 @@
+/// Something of a kind of stage that it finds by looking around, such as an effect that is installed: what
+/// `framehost describe STAGE TOPIC` tells.
+///
+/// Plain values, so that a host prints them without knowing what they are about.
+public struct StageTopic: Sendable {
+    /// As people ask for it: `glow`.
+    public var name: String
+    /// One sentence, or a part of one; may be empty.
+    public var summary: String
+    /// Further things to know, each under a word of its own: `file`, `author`.
+    public var facts: [Fact]
+    /// What can be set, and in which option it is written.
+    public var values: [OptionField]
+    /// The option that takes `values`; empty where there are none.
+    public var option: String
+
+    /// One line about a topic.
+    public struct Fact: Sendable, Equatable {
+        public var name: String
+        public var value: String
+
+        public init(_ name: String, _ value: String) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    public init(_ name: String, summary: String, facts: [Fact] = [], values: [OptionField] = [], option: String = "") {
+        self.name = name
+        self.summary = summary
+        self.facts = facts
+        self.values = values
+        self.option = option
+    }
+}
+
+extension StageType {
+    /// [control thread] The topic of this name, in any case.
+    ///
+    /// - Throws: ``FrameHostError`` that names the nearest, or says that there is none; what the stage throws.
+    public func topic(_ name: String) throws -> StageTopic {
+        if let topic = try findTopic(name) { return topic }
+        let names = try findTopics().map(\.name)
+        throw FrameHostError(
+            .invalidConfiguration, place: info.id,
+            what: names.isEmpty ? "there are no topics to ask for, such as '\(name)'" : "'\(name)' is not among its \(names.count) topics",
+            remedy: Suggestion.nearest(to: name, in: names).map { "Did you mean '\($0)'?" }
+                ?? "`framehost describe \(info.id)` tells what there is.")
+    }
+
+    /// [control thread] All topics, without their values.
+    ///
+    /// - Throws: what the stage throws.
+    public func topics() throws -> [StageTopic] { try findTopics() }
+}
