@@ -53,7 +53,8 @@ public final class StageContext: @unchecked Sendable {
     ) {
         let events = EventHub()
         self.init(
-            stageID: stageID, folder: folder, chainName: chainName, clock: clock, stop: StopSignal(), events: events, jobs: JobQueue(events: events, clock: clock))
+            stageID: stageID, folder: folder, chainName: chainName, clock: clock, stop: StopSignal(), events: events,
+            jobs: JobQueue(events: events, clock: clock))
     }
 
     /// `path` as it is when absolute, else meant from `folder`.
