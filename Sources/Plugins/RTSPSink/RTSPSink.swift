@@ -23,6 +23,8 @@ final class RTSPSink: Sink {
     private var packetizer: H264Packetizer?
     private var ring = BlockRing(count: 1)
     private var nextIndex: UInt64 = 0
+    /// Of the largest unit so far, packed.
+    private var mostBytes = 0
     /// Chain clock; nil before the first unit.
     private var nextReport: Int64?
     private var anchor: Int64?
@@ -136,9 +138,10 @@ final class RTSPSink: Sink {
             let plan = packetizer!.plan(bytes, isKeyframe: isKeyframe)
             guard plan.packetCount > 0 else { return nil }
             let block = ring.next()
+            mostBytes = max(mostBytes, plan.byteCount)
             block.fill(
-                index: nextIndex, isKeyframe: isKeyframe, unit: bytes, plannedBytes: plan.byteCount, timestamp: timestamp,
-                report: now >= reportTime ? hub.senderReport() : nil, packetizer: &packetizer!)
+                index: nextIndex, isKeyframe: isKeyframe, unit: bytes, plannedBytes: plan.byteCount, reservedBytes: mostBytes,
+                timestamp: timestamp, report: now >= reportTime ? hub.senderReport() : nil, packetizer: &packetizer!)
             return block
         }
         guard let block else { return .dropped(.byStage) }

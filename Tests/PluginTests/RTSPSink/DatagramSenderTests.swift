@@ -61,7 +61,7 @@ import Testing
         for index in 0..<3 {
             let (block, units) = Self.block(UInt64(index), &packetizer)
             #expect(block.runs.contains { $0.packetCount > 1 })
-            sender.send(block, to: readers)
+            sender.send(block, to: readers, DatagramScratch())
             for receiver in receivers { #expect(try receiver.units(1) == [units]) }
         }
         #expect(calls.runs.load(ordering: .relaxed) == 0)
@@ -79,7 +79,7 @@ import Testing
         var packetizer = H264PacketizerTests.packetizer(300)
         for index in 0..<2 {
             let (block, units) = Self.block(UInt64(index), &packetizer)
-            sender.send(block, to: readers)
+            sender.send(block, to: readers, DatagramScratch())
             for receiver in receivers { #expect(try receiver.units(1) == [units]) }
         }
         #expect(readers.map(\.takesRuns) == [true, false, true])
@@ -92,7 +92,7 @@ import Testing
         let reader = Self.reader(9)
         var packetizer = H264PacketizerTests.packetizer(300)
         let (block, _) = Self.block(0, &packetizer)
-        sender.send(block, to: [reader])
+        sender.send(block, to: [reader], DatagramScratch())
         #expect(reader.takesRuns)
         #expect(reader.refusedCount == block.packets.count)
     }
@@ -104,13 +104,13 @@ import Testing
         let readers = [Self.reader(receiver.port)] + (0..<99).map { _ in Self.reader(9) }
         var packetizer = H264PacketizerTests.packetizer(300)
         let (lost, _) = Self.block(0, &packetizer)
-        sender.send(lost, to: readers)
+        sender.send(lost, to: readers, DatagramScratch())
         #expect(readers.allSatisfy { $0.refusedCount == lost.packets.count && $0.takesRuns })
         // One call for each reader and run, none again.
         #expect(calls.all.load(ordering: .relaxed) == readers.count * lost.runs.count)
         calls.isFull.store(false, ordering: .relaxed)
         let (block, units) = Self.block(1, &packetizer)
-        sender.send(block, to: readers)
+        sender.send(block, to: readers, DatagramScratch())
         #expect(try receiver.units(1) == [units])
     }
 }

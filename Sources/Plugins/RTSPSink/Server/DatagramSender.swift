@@ -34,6 +34,30 @@ final class SocketAddressStorage: @unchecked Sendable {
     var generic: UnsafePointer<sockaddr> { UnsafeRawPointer(pointer).assumingMemoryBound(to: sockaddr.self) }
 }
 
+/// Memory to put messages together in, so that sending allocates nothing once warm. [network loop: each has its own]
+final class DatagramScratch {
+    let sends = UnsafeMutableBufferPointer<fh_datagrams>.allocate(capacity: Int(FH_MOST_SENDS))
+    let group = UnsafeMutableBufferPointer<Unmanaged<UDPReader>>.allocate(capacity: Int(FH_MOST_SENDS))
+    /// A block's packets.
+    private(set) var parts = UnsafeMutableBufferPointer<iovec>.allocate(capacity: 128)
+
+    deinit {
+        sends.deallocate()
+        group.deallocate()
+        parts.deallocate()
+    }
+
+    func setParts(_ packets: [H264Packetizer.Extent], _ base: UnsafeMutableRawPointer) {
+        if packets.count > parts.count {
+            parts.deallocate()
+            parts = .allocate(capacity: 2 * packets.count)
+        }
+        for (index, packet) in packets.enumerated() {
+            parts.initializeElement(at: index, to: iovec(iov_base: base + packet.offset, iov_len: packet.byteCount))
+        }
+    }
+}
+
 /// Sends the packets of a block to many readers with few system calls: one message for each reader and run of equal packets, which the kernel cuts
 /// (`UDP_SEGMENT`), 64 messages for each `sendmmsg`.
 ///
@@ -66,53 +90,45 @@ final class DatagramSender: Sendable {
     }
 
     /// [network loop] Sends a block to those readers that get it. What the socket has no room for is lost, and counted. Never waits.
-    func send(_ block: MediaBlock, to readers: [UDPReader]) {
-        withUnsafeTemporaryAllocation(of: iovec.self, capacity: block.packets.count) { parts in
-            withUnsafeTemporaryAllocation(of: fh_datagrams.self, capacity: Int(FH_MOST_SENDS)) { sends in
-                block.buffer.withUnsafeReadableBytes { bytes in
-                    let base = UnsafeMutableRawPointer(mutating: bytes.baseAddress!)
-                    for (index, packet) in block.packets.enumerated() {
-                        parts[index] = iovec(iov_base: base + packet.offset, iov_len: packet.byteCount)
-                    }
-                    if canSegment { sendRuns(block, readers, parts, sends, segmented: true) }
-                    sendRuns(block, readers, parts, sends, segmented: false)
-                    if let report = block.report {
-                        let part = iovec(iov_base: base + report.offset, iov_len: report.byteCount)
-                        for reader in readers where !reader.awaitsKeyframe { sendOne(part, to: reader) }
-                    }
-                }
+    ///
+    /// - Parameter scratch: The loop's own.
+    func send(_ block: MediaBlock, to readers: [UDPReader], _ scratch: DatagramScratch) {
+        block.buffer.withUnsafeReadableBytes { bytes in
+            let base = UnsafeMutableRawPointer(mutating: bytes.baseAddress!)
+            scratch.setParts(block.packets, base)
+            if canSegment { sendRuns(block, readers, scratch, segmented: true) }
+            sendRuns(block, readers, scratch, segmented: false)
+            if let report = block.report {
+                let part = iovec(iov_base: base + report.offset, iov_len: report.byteCount)
+                for reader in readers where !reader.awaitsKeyframe { sendOne(part, to: reader) }
             }
         }
     }
 
     /// Sends to those readers that take runs in one message, or to the others. Who has this block already is left out.
-    private func sendRuns(
-        _ block: MediaBlock, _ readers: [UDPReader], _ parts: UnsafeMutableBufferPointer<iovec>,
-        _ sends: UnsafeMutableBufferPointer<fh_datagrams>, segmented: Bool
-    ) {
+    private func sendRuns(_ block: MediaBlock, _ readers: [UDPReader], _ scratch: DatagramScratch, segmented: Bool) {
+        let (sends, group) = (scratch.sends, scratch.group)
         // Readers in groups, so that a group's packets go out run after run in their order.
         var index = 0
-        withUnsafeTemporaryAllocation(of: Unmanaged<UDPReader>.self, capacity: sends.count) { group in
-            while index < readers.count {
-                var count = 0
-                while index < readers.count, count < sends.count {
-                    if readers[index].takesRuns == segmented || !canSegment, readers[index].admits(block) {
-                        group.initializeElement(at: count, to: Unmanaged.passUnretained(readers[index]))
-                        count += 1
-                    }
-                    index += 1
+        while index < readers.count {
+            var count = 0
+            while index < readers.count, count < sends.count {
+                if readers[index].takesRuns == segmented || !canSegment, readers[index].admits(block) {
+                    group.initializeElement(at: count, to: Unmanaged.passUnretained(readers[index]))
+                    count += 1
                 }
-                for run in block.runs {
-                    let step = segmented ? run.packetCount : 1
-                    for first in stride(from: run.firstPacket, to: run.firstPacket + run.packetCount, by: step) {
-                        for place in 0..<count {
-                            let address = group[place]._withUnsafeGuaranteedRef { $0.media }
-                            sends[place] = fh_datagrams(
-                                address: address.generic, address_bytes: address.byteCount, parts: parts.baseAddress! + first, count: step,
-                                segment_bytes: UInt16(run.segmentBytes))
-                        }
-                        push(sends, count, group)
+                index += 1
+            }
+            for run in block.runs {
+                let step = segmented ? run.packetCount : 1
+                for first in stride(from: run.firstPacket, to: run.firstPacket + run.packetCount, by: step) {
+                    for place in 0..<count {
+                        let address = group[place]._withUnsafeGuaranteedRef { $0.media }
+                        sends[place] = fh_datagrams(
+                            address: address.generic, address_bytes: address.byteCount, parts: scratch.parts.baseAddress! + first,
+                            count: step, segment_bytes: UInt16(run.segmentBytes))
                     }
+                    push(sends, count, group)
                 }
             }
         }

@@ -18,6 +18,7 @@ final class LoopFan: @unchecked Sendable {
     private let sender: DatagramSender?
     private let mailbox = NIOLockedValueBox(Mailbox())
     // Below: on the loop.
+    private let scratch = DatagramScratch()
     private var spare: [MediaBlock] = []
     private var tcpReaders: [TCPReader] = []
     private var udpReaders: [UDPReader] = []
@@ -58,7 +59,7 @@ final class LoopFan: @unchecked Sendable {
             reader.pump(now: now)
         }
         guard !udpReaders.isEmpty, let sender else { return }
-        for block in spare { sender.send(block, to: udpReaders) }
+        for block in spare { sender.send(block, to: udpReaders, scratch) }
     }
 
     private func swap() {
@@ -87,7 +88,7 @@ final class LoopFan: @unchecked Sendable {
         reader.nextIndex = entry.kept.first?.index ?? entry.nextIndex
         udpReaders.append(reader)
         sender?.sendControl(hub.senderReport(), to: reader)
-        for block in entry.kept { sender?.send(block, to: [reader]) }
+        for block in entry.kept { sender?.send(block, to: [reader], scratch) }
         reader.nextIndex = entry.nextIndex
     }
 

@@ -22,25 +22,35 @@ final class MediaBlock: QueuedUnit, @unchecked Sendable {
     private(set) var timestamp: UInt32 = 0
     /// Interleaved frames behind each other, on channel 0; a sender report, if there is one, last and on channel 1.
     private(set) var buffer = ByteBuffer()
-    private(set) var packets: [H264Packetizer.Extent] = []
-    private(set) var runs: [Run] = []
+    private(set) var packets: [H264Packetizer.Extent]
+    private(set) var runs: [Run]
     /// Where the sender report lies.
     private(set) var report: H264Packetizer.Extent?
+
+    /// - Parameter mostPackets: So many it takes without growing.
+    init(mostPackets: Int = 64) {
+        packets = []
+        runs = []
+        packets.reserveCapacity(mostPackets)
+        runs.reserveCapacity(mostPackets)
+    }
 
     var byteCount: Int { buffer.readableBytes }
 
     /// [stage thread] Fills it anew. Allocates only where it has to grow, or a reader still has the old bytes.
     ///
-    /// - Parameter report: A compound RTCP packet to send behind.
+    /// - Parameters:
+    ///   - reservedBytes: To make room for, where it has to grow: the stream's largest so far, so that each block grows seldom.
+    ///   - report: A compound RTCP packet to send behind.
     func fill(
-        index: UInt64, isKeyframe: Bool, unit: UnsafeRawBufferPointer, plannedBytes: Int, timestamp: UInt32, report: [UInt8]?,
+        index: UInt64, isKeyframe: Bool, unit: UnsafeRawBufferPointer, plannedBytes: Int, reservedBytes: Int = 0, timestamp: UInt32, report: [UInt8]?,
         packetizer: inout H264Packetizer
     ) {
         self.index = index
         self.isKeyframe = isKeyframe
         self.timestamp = timestamp
         firstSequenceNumber = packetizer.sequenceNumber
-        buffer.clear(minimumCapacity: plannedBytes + 128)
+        buffer.clear(minimumCapacity: max(plannedBytes, reservedBytes) + 128)
         buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: plannedBytes) { target in
             packetizer.write(
                 unit, timestamp: timestamp, to: UnsafeMutableRawBufferPointer(rebasing: target[..<plannedBytes]), packets: &packets)
