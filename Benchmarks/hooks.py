@@ -1,6 +1,6 @@
 """framehost's column in the yardstick: each function returns the command for the work its docstring names, or None."""
 import json, os
-from lib import FRAMEHOST, TMP, fixture
+from lib import FRAMEHOST, HAAR, TMP, fixture
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PLUGINS = ['--plugin-path', os.path.join(HERE, '.build', 'release')]
@@ -66,12 +66,19 @@ def encode(y4m, out):
         {'id': 'in', 'use': 'file-source', 'path': y4m}, X264, {'id': 'out', 'use': 'null-sink', 'dump': out}])
 
 
+# The work of GStreamer's faceblur: its cascade over every full frame, its steps of scale, neighbours and smallest window (30 pixels), a blur.
+# FACE in the environment names another face stage's options, as JSON.
+FACE = {'effect': 'blur', 'detector': 'haar', 'model': HAAR, 'every': 1, 'detectionSize': 1280, 'scaleStep': 1.25, 'neighbours': 3,
+        'smallestFace': 0.042, 'equalize': False}
+if 'FACE' in os.environ:
+    FACE = json.loads(os.environ['FACE'])
+
+
 def chain(mp4_in, mp4_out, face):
-    """MP4 -> decode -> centre crop 720x720 -> x264 -> MP4. There is no face stage yet."""
-    if face:
-        return None
-    return run('chain.json', [
+    """MP4 -> decode -> [faces found and blurred] -> centre crop 720x720 -> x264 -> MP4."""
+    return run('chain-face.json' if face else 'chain.json', [
         {'id': 'in', 'use': 'file-source', 'path': mp4_in},
+        *([{'id': 'face', 'use': 'face-effect', **FACE}] if face else []),
         {'id': 'crop', 'use': 'crop-orient', 'aspect': '1:1'},
         X264,
         {'id': 'out', 'use': 'recorder', 'path': mp4_out, 'overwrite': True},

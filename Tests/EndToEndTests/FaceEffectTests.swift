@@ -103,26 +103,6 @@ import Testing
         #expect(lines.count { $0["detection"] as? Bool == true } <= 20, "at most a third of the frames are searched")
     }
 
-    /// Searching in steps of 2 % takes a quarter of a second and more. Fifteen frames a second, so that a busy machine does not fail the test.
-    @Test(.enabled(if: hasCascades || Tool.isCI, "opencv-data is not installed: make test-packages"), arguments: [false, true])
-    func aSlowDetectorCostsALiveChainNoFrame(privacy: Bool) throws {
-        let workspace = try Workspace()
-        let chain = try workspace.write(
-            "chain.json",
-            """
-            { "stages": [
-              { "id": "camera", "use": "test-source", "size": "640x360", "rate": 15, "live": true, "frames": 45 },
-              { "id": "face", "use": "face-effect", "detector": "haar", "detectionSize": 640, "scaleStep": 1.02, "smallestFace": 0.02,
-                "privacy": \(privacy) },
-              { "id": "out", "use": "null-sink" } ] }
-            """)
-        let outcome = try Program.framehost.run([chain, "--stats", workspace.path("stats.json")], timeout: 60)
-        #expect(outcome.status == 0, "\(outcome.error)")
-        let ledger = try JSON(file: workspace.path("stats.json"))["ledger"]
-        #expect(ledger["captured"].int == 45)
-        #expect(ledger["delivered"].int == 45)
-    }
-
     /// A plugin that links all of OpenCV loads 375 libraries, some 0.4 s.
     @Test func loadsFewLibraries() throws {
         let library = try Repository.programFolder.appending(path: "libFaceEffect.so")

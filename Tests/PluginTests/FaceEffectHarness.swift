@@ -83,3 +83,31 @@ struct Noise {
         }
     }
 }
+
+/// One frame of noise with faces in it through the stage.
+enum EffectRun {
+    /// Sends two frames (a face counts from the second on) and gives the second before and after.
+    static func frames(_ options: String, _ format: VideoFormat, faces: [Detection]) throws -> (before: [[UInt8]], after: [[UInt8]]) {
+        // In pixels of the small copy, which is as large as these pictures.
+        let driver = try HarnessedFaceEffect.driver(options, format, FakeDetector { _, _, _ in faces })
+        var before: [[UInt8]] = []
+        var after: [[UInt8]] = []
+        for _ in 0..<2 {
+            var noise = Noise(11)
+            let frame = try driver.makeFrame { noise.fill(&$0) }
+            before = frame.planeBytes
+            try driver.send(frame)
+            after = try driver.nextFrame().planeBytes
+        }
+        try driver.stop()
+        return (before, after)
+    }
+
+    /// The mask's definition, for a sample whose middle is at (x, y).
+    static func alpha(_ x: Double, _ y: Double, _ box: FaceRect, margin: Double, feather: Double) -> Double {
+        let u = (x - box.centerX) / (box.width / 2 * (1 + margin))
+        let v = (y - box.centerY) / (box.height / 2 * (1 + margin))
+        let r = pow(pow(u, 4) + pow(v, 4), 0.25)
+        return feather == 0 ? (r < 1 ? 1 : 0) : min(max((1 - r) / feather, 0), 1)
+    }
+}

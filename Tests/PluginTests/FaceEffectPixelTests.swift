@@ -6,31 +6,6 @@ import Testing
 
 /// The effects' pixels against formulas in floating point, written down here anew.
 @Suite struct FaceEffectPixelTests {
-    /// Sends two frames (a face counts from the second on) and gives the second before and after.
-    private func run(_ options: String, _ format: VideoFormat, faces: [Detection]) throws -> (before: [[UInt8]], after: [[UInt8]]) {
-        // In pixels of the small copy, which is as large as these pictures.
-        let driver = try HarnessedFaceEffect.driver(options, format, FakeDetector { _, _, _ in faces })
-        var before: [[UInt8]] = []
-        var after: [[UInt8]] = []
-        for _ in 0..<2 {
-            var noise = Noise(11)
-            let frame = try driver.makeFrame { noise.fill(&$0) }
-            before = frame.planeBytes
-            try driver.send(frame)
-            after = try driver.nextFrame().planeBytes
-        }
-        try driver.stop()
-        return (before, after)
-    }
-
-    /// The mask's definition, for a sample whose middle is at (x, y).
-    private func alpha(_ x: Double, _ y: Double, _ box: FaceRect, margin: Double, feather: Double) -> Double {
-        let u = (x - box.centerX) / (box.width / 2 * (1 + margin))
-        let v = (y - box.centerY) / (box.height / 2 * (1 + margin))
-        let r = pow(pow(u, 4) + pow(v, 4), 0.25)
-        return feather == 0 ? (r < 1 ? 1 : 0) : min(max((1 - r) / feather, 0), 1)
-    }
-
     private static let sizes = [(160, 120), (161, 121), (90, 63)]
     private static let box = FaceRect(x: 31, y: 22, width: 36, height: 44)
     private static let detection = Detection.at(31, 22, 36, 44)
@@ -38,12 +13,12 @@ import Testing
     @Test(arguments: [PixelFormat.i420, .nv12], sizes)
     func replaceMixesTheColourByTheMask(pixelFormat: PixelFormat, size: (Int, Int)) throws {
         let format = VideoFormat(pixelFormat, width: size.0, height: size.1)
-        let (before, after) = try run(
+        let (before, after) = try EffectRun.frames(
             ##"{ "effect": "replace", "color": "#ff0000", "feather": 0.3, "margin": 0.2 }"##, format, faces: [Self.detection])
         var changed = 0
         for y in 0..<size.1 {
             for x in 0..<size.0 {
-                let share = alpha(Double(x) + 0.5, Double(y) + 0.5, Self.box, margin: 0.2, feather: 0.3)
+                let share = EffectRun.alpha(Double(x) + 0.5, Double(y) + 0.5, Self.box, margin: 0.2, feather: 0.3)
                 let index = y * size.0 + x
                 let wanted = Double(before[0][index]) * (1 - share) + 81 * share
                 if share == 0 { #expect(after[0][index] == before[0][index]) }
@@ -57,7 +32,7 @@ import Testing
             let plane = pixelFormat == .nv12 ? 1 : 1 + component
             for y in 0..<half.1 {
                 for x in 0..<half.0 {
-                    let share = alpha(Double(2 * x + 1), Double(2 * y + 1), Self.box, margin: 0.2, feather: 0.3)
+                    let share = EffectRun.alpha(Double(2 * x + 1), Double(2 * y + 1), Self.box, margin: 0.2, feather: 0.3)
                     let index = pixelFormat == .nv12 ? (y * half.0 + x) * 2 + component : y * half.0 + x
                     let wanted = Double(before[plane][index]) * (1 - share) + value * share
                     if share == 0 { #expect(after[plane][index] == before[plane][index]) }
@@ -70,12 +45,12 @@ import Testing
     @Test(arguments: ["pixelate", "blur", "smooth", "replace"], [PixelFormat.i420, .nv12])
     func changesNothingOutsideItsRegion(effect: String, pixelFormat: PixelFormat) throws {
         let format = VideoFormat(pixelFormat, width: 161, height: 121)
-        let (before, after) = try run(#"{ "effect": "\#(effect)" }"#, format, faces: [Self.detection])
+        let (before, after) = try EffectRun.frames(#"{ "effect": "\#(effect)" }"#, format, faces: [Self.detection])
         var changed = 0
         for y in 0..<121 {
             for x in 0..<161 where after[0][y * 161 + x] != before[0][y * 161 + x] {
                 changed += 1
-                #expect(alpha(Double(x) + 0.5, Double(y) + 0.5, Self.box, margin: 0.3, feather: 0.15) > 0)
+                #expect(EffectRun.alpha(Double(x) + 0.5, Double(y) + 0.5, Self.box, margin: 0.3, feather: 0.15) > 0)
             }
         }
         #expect(changed > 500)
@@ -83,7 +58,7 @@ import Testing
             let wide = pixelFormat == .nv12 ? 2 : 1
             for index in before[plane].indices where after[plane][index] != before[plane][index] {
                 let (x, y) = (index / wide % 81, index / wide / 81)
-                #expect(alpha(Double(2 * x + 1), Double(2 * y + 1), Self.box, margin: 0.3, feather: 0.15) > 0)
+                #expect(EffectRun.alpha(Double(2 * x + 1), Double(2 * y + 1), Self.box, margin: 0.3, feather: 0.15) > 0)
                 #expect(effect != "smooth", "smooth leaves colour alone")
             }
         }
@@ -92,7 +67,7 @@ import Testing
     @Test func pixelateShowsTheMeanOfEachBlock() throws {
         let format = VideoFormat(.i420, width: 160, height: 120)
         // 36 / 6 blocks: six pixels a side, counted from the middle, 49 → 48 and 44.
-        let (before, after) = try run(
+        let (before, after) = try EffectRun.frames(
             #"{ "effect": "pixelate", "blocks": 6, "feather": 0, "margin": 0.2 }"#, format, faces: [Self.detection])
         for by in 0..<4 {
             for bx in 0..<3 {
@@ -106,7 +81,7 @@ import Testing
 
     @Test func smoothIsTheLocalStatisticsFilter() throws {
         let format = VideoFormat(.i420, width: 160, height: 120)
-        let (before, after) = try run(
+        let (before, after) = try EffectRun.frames(
             #"{ "effect": "smooth", "strength": 0.5, "feather": 0, "margin": 0.2 }"#, format, faces: [Self.detection])
         let strength = (2 + 22 * 0.5) * (2 + 22 * 0.5)
         for y in 35..<50 {
@@ -148,12 +123,12 @@ import Testing
     func worksAtEveryBorderAndOnFortyFaces(effect: String) throws {
         let places = [(-20.0, -25.0), (140, -20), (-15, 100), (150, 110), (60, -30), (60, 115), (-40, 40), (158, 50), (-300, -300)]
         for (x, y) in places {
-            _ = try run(#"{ "effect": "\#(effect)" }"#, VideoFormat(.i420, width: 161, height: 121), faces: [.at(x, y, 36, 44)])
+            _ = try EffectRun.frames(#"{ "effect": "\#(effect)" }"#, VideoFormat(.i420, width: 161, height: 121), faces: [.at(x, y, 36, 44)])
         }
         let many = (0..<40).map { Detection.at(Double($0 % 8) * 20, Double($0 / 8) * 24, 15, 18) }
-        let (before, after) = try run(#"{ "effect": "\#(effect)" }"#, VideoFormat(.nv12, width: 160, height: 120), faces: many)
+        let (before, after) = try EffectRun.frames(#"{ "effect": "\#(effect)" }"#, VideoFormat(.nv12, width: 160, height: 120), faces: many)
         #expect(before[0] != after[0])
-        let (none, same) = try run(#"{ "effect": "\#(effect)" }"#, VideoFormat(.nv12, width: 160, height: 120), faces: [])
+        let (none, same) = try EffectRun.frames(#"{ "effect": "\#(effect)" }"#, VideoFormat(.nv12, width: 160, height: 120), faces: [])
         #expect(none == same)
     }
 

@@ -36,6 +36,18 @@ def share_covered(box, regions):
     return inside / 400
 
 
+def area(regions, width, height):
+    """Of what they cover together within the picture."""
+    edges = sorted({min(max(v, 0), width) for r in regions for v in (r[0], r[0] + r[2])})
+    total = 0.0
+    for left, right in zip(edges, edges[1:]):
+        end = 0.0
+        for top, bottom in sorted((max(r[1], 0), min(r[1] + r[3], height)) for r in regions if r[0] <= left and r[0] + r[2] >= right):
+            total += (right - left) * max(bottom - max(top, end), 0)
+            end = max(end, bottom)
+    return total
+
+
 def percentile(values, share):
     values = sorted(values)
     return values[min(int(len(values) * share), len(values) - 1)] if values else float('nan')
@@ -93,7 +105,8 @@ def judge(truth, lines, margin):
                 continue
             false += 1
         if faces and not is_whole:
-            areas.append(sum(r[2] * r[3] for r in grown) / sum(f['box'][2] * f['box'][3] for f in faces))
+            size = truth['width'], truth['height']
+            areas.append(area(grown, *size) / area([f['box'] for f in faces], *size))
     frames = len(lines)
     return {
         'frames': frames, 'faces': total, 'found': found / total if total else None, 'after first': after / after_total if after_total else None,

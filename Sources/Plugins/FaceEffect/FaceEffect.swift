@@ -58,7 +58,7 @@ final class FaceEffect: Filter {
             longSide = options.detectionSize ?? 320
         } else {
             let choice = try DetectorChoice(options.detector, model: options.model.map(context.resolve), folders: folders)
-            longSide = options.detectionSize ?? (choice.kind == .yunet ? 320 : 640)
+            longSide = options.detectionSize ?? Self.longSide(choice.kind, options)
             let small = SmallPicture.size(format, longSide: longSide)
             let swaps = format.orientation.swapsSides
             detector = try choice.open(options, width: swaps ? small.height : small.width, height: swaps ? small.width : small.height)
@@ -67,6 +67,11 @@ final class FaceEffect: Filter {
                 level: .debug)
         }
         image = try options.image.map { try PNGFile(context.resolve($0)) }
+    }
+
+    /// Of the picture that is searched. With privacy every frame is, and a tight box matters less than an answer in time.
+    private static func longSide(_ kind: DetectorChoice.Kind, _ options: FaceEffectOptions) -> Int {
+        kind == .yunet ? options.privacy ? 320 : 480 : 640
     }
 
     /// [control thread] Takes all memory, starts the detector's thread, opens the file.

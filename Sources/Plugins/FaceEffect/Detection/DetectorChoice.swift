@@ -96,7 +96,8 @@ struct DetectorChoice {
             return try CascadeDetector(
                 path: path,
                 settings: CascadeDetector.Settings(
-                    scaleStep: options.scaleStep, neighbours: options.neighbours, smallest: options.smallestFace),
+                    scaleStep: options.scaleStep, neighbours: options.neighbours, smallest: options.smallestFace,
+                    equalizes: options.equalize),
                 fit: kind == .haar ? .haar : .lbp)
         } catch {
             throw FrameHostError(

@@ -32,23 +32,25 @@ enum OpenCV {
     }
 }
 
-/// `cv::CascadeClassifier` on equalized luma. Its boxes are brought to the shape of YuNet's.
+/// `cv::CascadeClassifier` on luma. Its boxes are brought to the shape of YuNet's.
 final class CascadeDetector: FaceDetecting {
     struct Settings: Equatable {
         var scaleStep: Double
         var neighbours: Int
         /// Smallest face, as a share of the picture's height.
         var smallest: Double
+        /// Evens out the histogram first.
+        var equalizes: Bool
     }
 
-    /// Where the face lies in a cascade's square, as shares of its side: measured against the labelled clips (docs/face-effect.md).
+    /// Where the face lies in a cascade's square, as shares of its side: measured on four people (docs/face-effect.md, "Boxes").
     struct Fit {
         var left: Double
         var top: Double
         var width: Double
         var height: Double
-        static let haar = Fit(left: 0.06, top: -0.02, width: 0.82, height: 1.08)
-        static let lbp = Fit(left: 0.09, top: -0.01, width: 0.8, height: 1.05)
+        static let haar = Fit(left: 0.063, top: -0.004, width: 0.89, height: 1.07)
+        static let lbp = Fit(left: 0.083, top: -0.006, width: 0.85, height: 1.07)
     }
 
     let input = DetectorInput.gray
@@ -80,7 +82,8 @@ final class CascadeDetector: FaceDetecting {
         try OpenCV.call("the cascade failed") {
             fh_cv_cascade_detect(
                 handle, picture.pixels, Int32(picture.width), Int32(picture.height), picture.width, settings.scaleStep,
-                Int32(settings.neighbours), Int32(smallest), found, Int32(min(buffer.count, OpenCV.mostFaces)), &count, $0, $1)
+                Int32(settings.neighbours), Int32(smallest), settings.equalizes ? 1 : 0, found,
+                Int32(min(buffer.count, OpenCV.mostFaces)), &count, $0, $1)
         }
         for index in 0..<Int(count) {
             let face = found[index]
@@ -96,7 +99,7 @@ final class CascadeDetector: FaceDetecting {
     }
 }
 
-/// `cv::FaceDetectorYN`: five landmarks, heads turned and tilted.
+/// `cv::FaceDetectorYN`: five landmarks, heads turned and tilted. Its boxes are made tight by ``YuNetFit``.
 final class YuNetDetector: FaceDetecting {
     let input = DetectorInput.bgr
     let isDependable = true
@@ -128,12 +131,12 @@ final class YuNetDetector: FaceDetecting {
             let face = found[index]
             let p = face.landmarks
             func point(_ x: Float, _ y: Float) -> FacePoint { FacePoint(x: Double(x), y: Double(y)) }
+            let landmarks = Landmarks(
+                rightEye: point(p.0, p.1), leftEye: point(p.2, p.3), nose: point(p.4, p.5), rightMouth: point(p.6, p.7),
+                leftMouth: point(p.8, p.9))
+            let box = FaceRect(x: Double(face.x), y: Double(face.y), width: Double(face.width), height: Double(face.height))
             buffer[index] = Detection(
-                box: FaceRect(x: Double(face.x), y: Double(face.y), width: Double(face.width), height: Double(face.height)),
-                confidence: Double(face.score),
-                landmarks: Landmarks(
-                    rightEye: point(p.0, p.1), leftEye: point(p.2, p.3), nose: point(p.4, p.5), rightMouth: point(p.6, p.7),
-                    leftMouth: point(p.8, p.9)))
+                box: YuNetFit.tight(box, landmarks), confidence: Double(face.score), landmarks: landmarks)
         }
         return Int(count)
     }

@@ -83,12 +83,14 @@ void fh_cv_cascade_close(fh_cv_cascade *cascade) { delete cascade; }
 
 int fh_cv_cascade_detect(
     fh_cv_cascade *cascade, const uint8_t *gray, int width, int height, size_t stride, double scale_step, int neighbours, int smallest,
-    fh_cv_face *faces, int most, int *count, char *message, size_t capacity) {
+    int equalizes, fh_cv_face *faces, int most, int *count, char *message, size_t capacity) {
     *count = 0;
     return guarded(message, capacity, [&] {
-        cv::equalizeHist(view(gray, CV_8UC1, width, height, stride), cascade->equalized);
+        cv::Mat picture = view(gray, CV_8UC1, width, height, stride);
+        if (equalizes) cv::equalizeHist(picture, cascade->equalized);
         cascade->classifier.detectMultiScale(
-            cascade->equalized, cascade->boxes, cascade->counts, scale_step, neighbours, 0, cv::Size(smallest, smallest));
+            equalizes ? cascade->equalized : picture, cascade->boxes, cascade->counts, scale_step, neighbours, 0,
+            cv::Size(smallest, smallest));
         auto &order = cascade->order;
         order.resize(cascade->boxes.size());
         std::iota(order.begin(), order.end(), 0);

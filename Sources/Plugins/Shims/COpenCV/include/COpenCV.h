@@ -32,11 +32,11 @@ void fh_cv_set_threads(int count);
 // cv::CascadeClassifier (old and new XML files, Haar and LBP).
 int fh_cv_cascade_open(const char *path, fh_cv_cascade **cascade, char *message, size_t capacity);
 void fh_cv_cascade_close(fh_cv_cascade *cascade);
-// cv::equalizeHist, then CascadeClassifier::detectMultiScale. `gray` is left as it is. Writes at most `most` faces, those with the most
-// neighbours first, and their number to `count`.
+// cv::equalizeHist where `equalizes` is not 0, then CascadeClassifier::detectMultiScale. `gray` is left as it is. Writes at most `most` faces,
+// those with the most neighbours first, and their number to `count`.
 int fh_cv_cascade_detect(
     fh_cv_cascade *cascade, const uint8_t *gray, int width, int height, size_t stride, double scale_step, int neighbours, int smallest,
-    fh_cv_face *faces, int most, int *count, char *message, size_t capacity);
+    int equalizes, fh_cv_face *faces, int most, int *count, char *message, size_t capacity);
 
 // cv::FaceDetectorYN for pictures of one size.
 int fh_cv_yunet_open(

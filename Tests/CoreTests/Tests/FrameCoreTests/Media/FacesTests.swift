@@ -3,7 +3,7 @@ import Testing
 
 @testable import FrameCore
 
-/// Finds "faces": one, whose left edge is the frame's number.
+/// Finds one face in each frame, whose left edge is the frame's number and 100.
 private final class FaceFinding: Filter {
     static let info = StageInfo(
         id: "face-finding", summary: "Finds.", input: .anyVideo, output: .sameAsInput, metadata: [Faces.self])
@@ -24,14 +24,14 @@ private final class FaceFinding: Filter {
         var faces = Faces(pictureWidth: frame.format.width, pictureHeight: frame.format.height)
         var face = Faces.Face()
         face.id = 7
-        face.x = Float(frame.sequenceNumber)
+        face.x = Float(frame.sequenceNumber) + 100
         faces.append(face)
         frame[slot] = faces
         return .forward
     }
 }
 
-/// What a user's filter does: it names no plugin, and reads what the frame brings along. It writes the sum of all left edges into the picture.
+/// What a user's filter does: it names no plugin, and reads what the frame brings along. It fills the picture with the sum of all left edges.
 private final class FaceReading: Filter {
     static let info = StageInfo(id: "face-reading", summary: "Reads.", input: .video(.gray8), output: .sameAsInput, access: .modify)
     struct Options: StageOptions {}
@@ -49,7 +49,9 @@ private final class FaceReading: Filter {
     func process(_ frame: inout Frame) -> Verdict {
         let faces = slot.flatMap { frame[$0] }
         let value = faces.map { $0.reduce(0) { $0 + Int($1.x) } } ?? 255
-        frame.withMutablePlane(0) { $0.row(0)[0] = UInt8(truncatingIfNeeded: value) }
+        frame.withMutablePlane(0) { plane in
+            for y in 0..<plane.height { plane.row(y).update(repeating: UInt8(truncatingIfNeeded: value)) }
+        }
         return .forward
     }
 }
@@ -93,7 +95,8 @@ private final class FaceReading: Filter {
             try sketch.add(RecordingSink.self, "sink", options: #"{"log": "faces-\#(isFound)"}"#)
             let (result, _) = ChainTests.run(try Chain(sketch.request))
             #expect(result.isSuccess, "\(result)")
-            #expect(RecordingSink.log("faces-\(isFound)").entries.map(\.pixel) == (isFound ? [0, 1, 2, 3, 4] : .init(repeating: 255, count: 5)))
+            let wanted: [UInt8] = isFound ? [100, 101, 102, 103, 104] : [255, 255, 255, 255, 255]
+            #expect(RecordingSink.log("faces-\(isFound)").entries.map(\.pixel) == wanted)
         }
     }
 }
