@@ -38,6 +38,20 @@ def grows(t):
     return [one(side=70 * 12 ** (t / 4))]
 
 
+def huge(t):
+    # About the face's middle, which stands above that of the portrait.
+    side = 600 + 200 * t
+    return [one(x=M[0] + 0.063 * side, y=M[1] + 0.264 * side, side=side)]
+
+
+def rushes(t):
+    return [one(x=-150 + 900 * (t % 1), side=300)]
+
+
+def spins(t):
+    return [one(tilt=45 * math.sin(2 * math.pi * t))]
+
+
 def tilts(t):
     return [one(tilt=45 * math.sin(2 * math.pi * t / 4))]
 
@@ -60,7 +74,8 @@ def still(t):
 
 # name: path, what else.
 CLIPS = {
-    'enters': (enters, {}), 'drops': (drops, {}), 'fast': (fast, {}), 'fast-blurred': (fast, {'blur': 8}), 'jump': (jump, {}), 'grows': (grows, {}),
+    'enters': (enters, {}), 'drops': (drops, {}), 'fast': (fast, {}), 'fast-blurred': (fast, {'blur': 8}), 'jump': (jump, {}), 'grows': (grows, {}), 'huge': (huge, {}), 'rushes': (rushes, {}), 'spins': (spins, {}),
+    'dusk': (fast, {'light': lambda t: 0.2, 'noise': 10}),
     'tilts': (tilts, {}), 'two': (two, {}), 'crossing': (crossing, {}), 'scenes': (scenes, {'cuts': True}), 'dark': (still, {'light': lambda t: 0.12 + 0.1 * math.sin(3 * t)}),
     'flicker': (still, {'light': lambda t: 1.0 if int(t * 5) % 2 else 0.35}), 'bars': (fast, {'bar': True}), 'hand': (still, {'hand': True}),
     'upright-phone': (tilts, {'turn': True}), 'noisy': (still, {'noise': 28}),
