@@ -94,12 +94,36 @@ private let isInstalled =
         #expect(try mean() > 150)
     }
 
+    @Test func putsTheEffectsOwnPictureInPlace() throws {
+        let driver = try driver(##"{ "effect": "onecol0r", "parameters": { "Color": "#2040ff" } }"##, width: 61, height: 45)
+        try driver.send(driver.makeFrame(pts: MediaTime(seconds: 2)) { TextTests.fill(&$0) })
+        let frame = try driver.nextFrame()
+        #expect(frame.pts.seconds == 2)
+        let bytes = frame.planeBytes[0]
+        for pixel in 0..<61 * 45 { #expect(Array(bytes[pixel * 4..<pixel * 4 + 3]) == [255, 64, 32]) }
+    }
+
+    @Test func listsEffectsAndTheirParameters() throws {
+        let filters = try Frei0r.topics()
+        #expect(filters.count > 90 && filters.contains { $0.name == "glow" } && !filters.contains { $0.name == "xfade0r" })
+        let mixers = try Frei0rMixer.topics()
+        #expect(mixers.count > 25 && mixers.contains { $0.name == "xfade0r" } && !mixers.contains { $0.name == "glow" })
+        guard let topic = try Frei0r.topic("PixeliZ0R") else { throw FrameHostError(.broken, what: "no pixeliz0r") }
+        #expect(topic.name == "pixeliz0r" && topic.option == "parameters")
+        #expect(topic.facts.contains { $0.name == "kind" && $0.value == "filter" })
+        #expect(topic.values.map(\.name).contains("Block width") && topic.values.allSatisfy(\.isLive))
+        let color = try Frei0r.topic("tint0r")?.values.first { $0.name == "Map black to" }
+        #expect(color?.defaultValue == "#000000" && color?.typeName == RGBColor.optionTypeName)
+        #expect(try Frei0r.topic("no such effect")?.name == nil)
+        let error = #expect(throws: FrameHostError.self) { _ = try Frei0r.topic("xfade0r") }
+        #expect(
+            error?.description
+                == "effect: xfade0r mixes two pictures. Use the stage 'frei0r-mixer', with two stages in from.")
+    }
+
     @Test func saysWhatIsWrong() throws {
         #expect(fault(#"{ "effect": "glov" }"#)?.hasSuffix("effects installed. Did you mean 'glow'?") == true)
         #expect(fault("{}")?.hasPrefix("effect: no effect is named. Name one of these.\n  3dflippo, ") == true)
-        #expect(
-            fault(#"{ "effect": "plasma" }"#)
-                == "effect: plasma makes pictures of its own. The stage 'frei0r' changes those of others; test-source makes some.")
         #expect(
             fault(#"{ "effect": "blend" }"#)
                 == "effect: blend mixes two pictures. Use the stage 'frei0r-mixer', with two stages in from.")

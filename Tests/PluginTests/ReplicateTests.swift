@@ -166,6 +166,46 @@ private struct SlowCopy {
         }
     }
 
+    /// Noise shows every wrong place and weight: what lies well inside the copy is the bilinear mean of the four samples around, by doubles.
+    @Test(arguments: [
+        (0.8, 30.0, 3.25, -7.5, false), (1, 0, 0.5, 0.25, false), (1.7, -200, 40, 12.5, true), (0.6, 0, 0, 0, true), (0.97, 90, -1.3, 0, false),
+    ])
+    func interpolatesNoiseAsDoublesDo(scale: Double, degrees: Double, x: Double, y: Double, mirror: Bool) throws {
+        let (width, height) = (640, 362)
+        var copy = SlowCopy(cell: (0, 0, Double(width), Double(height)))
+        copy.own = (x, y, scale, degrees, mirror)
+        let change = #""x": \#(x), "y": \#(y), "scale": \#(scale), "rotate": \#(degrees), "mirror": \#(mirror)"#
+        let driver = try driver("{ \"grid\": \"1x1\", \"first\": { \(change) } }", VideoFormat(.i420, width: width, height: height))
+        var before: [[UInt8]] = []
+        try driver.send(
+            driver.makeFrame {
+                TextTests.fill(&$0)
+                before = $0.planeBytes
+            })
+        let after = try driver.nextFrame().planeBytes
+        var (worst, count) = (0.0, 0)
+        for component in 0..<3 {
+            let side = component == 0 ? 1 : 2
+            let (columns, rows) = (width / side, height / side)
+            for row in 0..<rows {
+                for column in 0..<columns {
+                    let (px, py) = ((Double(column) + 0.5) * Double(side), (Double(row) + 0.5) * Double(side))
+                    let (u, v) = copy.source(px, py, (Double(width), Double(height)))
+                    let (atX, atY) = (u / Double(side) - 0.5, v / Double(side) - 0.5)
+                    guard atX >= 2, atY >= 2, atX < Double(columns - 3), atY < Double(rows - 3) else { continue }
+                    let (left, top) = (Int(atX), Int(atY))
+                    let (fx, fy) = (atX - Double(left), atY - Double(top))
+                    func at(_ x: Int, _ y: Int) -> Double { Double(before[component][(top + y) * columns + left + x]) }
+                    let wanted = (at(0, 0) * (1 - fx) + at(1, 0) * fx) * (1 - fy) + (at(0, 1) * (1 - fx) + at(1, 1) * fx) * fy
+                    worst = max(worst, abs(Double(after[component][row * columns + column]) - wanted))
+                    count += 1
+                }
+            }
+        }
+        #expect(worst <= 2, "\(worst)")
+        #expect(count > width * height / 4)
+    }
+
     @Test(arguments: [PixelFormat.i420, .nv12], [(320, 180), (61, 37), (2, 3), (1, 1)])
     func leavesASingleWholeCopyAlone(format: PixelFormat, size: (Int, Int)) throws {
         let driver = try driver(#"{ "grid": "1x1" }"#, VideoFormat(format, width: size.0, height: size.1))

@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct TextTemplateTests {
     private func text(_ source: String, frames: Int = 1, interval: Int64 = 40_000_000, from start: Int64 = 0) throws -> String {
-        var values = TextValues(try TextTemplate(source), name: "door", isUTC: true)
+        var values = TextValues(try TextTemplate(source), name: "door", chain: "yard", isUTC: true)
         for frame in 0..<frames {
             let time = start + Int64(frame) * interval
             _ = values.update(pts: time, frame: UInt64(frame), unixTime: 1_790_000_000_123_456_789 + time)
@@ -14,7 +14,7 @@ import Testing
     }
 
     @Test(arguments: [
-        ("plain Ä漢", "plain Ä漢"), ("{{x}}", "{x}"), ("{name}:{frame}", "door:0"), ("{pts}", "0:00:00.000"), ("{seconds}", "0.000"),
+        ("plain Ä漢", "plain Ä漢"), ("{{x}}", "{x}"), ("{name}:{frame}", "door:0"), ("{chain}/{name}", "yard/door"), ("{pts}", "0:00:00.000"), ("{seconds}", "0.000"),
         ("{date} {time}", "2026-09-21 14:13:20"), ("{time:%H:%M:%S.%3N}", "14:13:20.123"),
         ("{date:%A %-d. %B %Y %%}", "Monday 21. September 2026 %"),
         ("{fps}", "0.0"), ("", ""),
@@ -34,7 +34,7 @@ import Testing
     }
 
     @Test func saysWhetherTheTextChanged() throws {
-        var values = TextValues(try TextTemplate("{time}"), name: "", isUTC: true)
+        var values = TextValues(try TextTemplate("{time}"), name: "", chain: "", isUTC: true)
         var changes: [Int] = []
         for frame in 0..<100 where values.update(pts: 0, frame: 0, unixTime: Int64(frame) * 40_000_000) { changes.append(frame) }
         #expect(changes == [0, 25, 50, 75])
@@ -46,7 +46,7 @@ import Testing
         ("{frane}", "'{frane}' is not a field", "Did you mean '{frame}'?"),
         (
             "{xyzzy}", "'{xyzzy}' is not a field",
-            "There are {date}, {time}, {frame}, {pts}, {seconds}, {fps}, {name}; write '{{' for a brace in the text."
+            "There are {date}, {time}, {frame}, {pts}, {seconds}, {fps}, {name}, {chain}; write '{{' for a brace in the text."
         ),
         ("{frame:4}", "'{frame}' takes no pattern", "Write '{frame}'; {date} and {time} take a strftime pattern."),
         (

@@ -186,6 +186,22 @@ import Testing
         #expect(try width("HH") == 2 * width("H"))
     }
 
+    /// Letters with marks of their own look as those the font has in one: the same box to two pixels, the same ink to a twelfth.
+    @Test(arguments: [("é", "e\u{301}"), ("Ä", "A\u{308}"), ("ñ", "n\u{303}"), ("ç", "c\u{327}"), ("Ů", "U\u{30A}"), ("ệ", "e\u{323}\u{302}")])
+    func putsMarksOntoTheirLetters(whole: String, parts: String) throws {
+        func drawn(_ text: String) throws -> (box: [Int], ink: Double) {
+            let ink = try Self.coverage(#""text": "n\#(text)n", "size": 64, "position": "topLeft", "margin": 20"#, (200, 140)).ink
+            let columns = (0..<200).filter { x in (0..<140).contains { ink[$0 * 200 + x] > 0.2 } }
+            let rows = (0..<140).filter { y in ink[y * 200..<(y + 1) * 200].contains { $0 > 0.2 } }
+            return ([columns.first!, columns.last!, rows.first!, rows.last!], ink.reduce(0, +))
+        }
+        let (one, two) = (try drawn(whole), try drawn(parts))
+        // The text's box begins with the highest mark: seen from there all rows may move together.
+        #expect(one.box[0] == two.box[0] && one.box[1] == two.box[1])
+        #expect(abs((one.box[3] - one.box[2]) - (two.box[3] - two.box[2])) <= 3, "\(one.box), \(two.box)")
+        #expect(abs(two.ink / one.ink - 1) < 1.0 / 12, "\(one.ink), \(two.ink)")
+    }
+
     @Test func tellsOfEachMissingLetterOnce() throws {
         let driver = try StageDriver(
             TextOverlay.self, options: #"{ "text": "漢{frame}漢\u0001" }"#, input: .video(VideoFormat(.i420, width: 320, height: 180)))
@@ -220,6 +236,28 @@ import Testing
         #expect(moved != first && moved.max() == first.max())
         try driver.set(#"{ "text": "" }"#)
         #expect(try draw().allSatisfy { $0 == 16 })
+    }
+
+    /// A clock of seconds over four seconds of pictures, then a frame number: one drawing for each text there is to see.
+    @Test func drawsOnlyWhenTheTextChanges() throws {
+        let clock = ManualClock(at: 1_000_000_000)
+        let driver = try StageDriver(
+            TextOverlay.self, options: #"{ "text": "{time} {chain}" }"#, input: .video(VideoFormat(.i420, width: 320, height: 180)),
+            chainName: "yard", clock: clock)
+        func send(_ count: Int) throws -> [[UInt8]] {
+            try (0..<count).map { _ in
+                try driver.send(driver.makeFrame { Self.fill(&$0, value: 16) })
+                clock.advance(to: clock.now() + 40_000_000)
+                return try driver.nextFrame().planeBytes[0]
+            }
+        }
+        let pictures = try send(100)
+        let changes = (1..<100).filter { pictures[$0] != pictures[$0 - 1] }.count
+        #expect(driver.stage.drawCount == 4 && changes == 3)
+        let before = driver.stage.drawCount
+        try driver.set(#"{ "text": "{frame}" }"#)
+        _ = try send(10)
+        #expect(driver.stage.drawCount == before + 10)
     }
 
     @Test func saysWhatIsWrongWithAFont() throws {

@@ -54,27 +54,48 @@ final class EffectInstance {
     /// One line for each parameter: `Blur: 0...1, 0.5 by default. Blur of the glow`.
     func list() -> String {
         library.parameters.map { parameter in
-            "\(parameter.name): \(parameter.typeName)\(present(parameter))\(parameter.explanation.isEmpty ? "" : ". \(parameter.explanation)")"
+            let value = present(parameter).map { ", \($0.text()) by default" } ?? ""
+            return "\(parameter.name): \(parameter.typeName)\(value)\(parameter.explanation.isEmpty ? "" : ". \(parameter.explanation)")"
         }.joined(separator: "\n")
     }
 
-    /// Its present value, for the kinds where frei0r leaves no doubt who owns it.
-    private func present(_ parameter: EffectParameter) -> String {
+    /// A parameter's present value as a chain file has it, numbers to three decimals; nil where the effect tells none.
+    func present(_ parameter: EffectParameter) -> JSONNode? {
+        let get = { [library, instance] (pointer: UnsafeMutableRawPointer) in
+            library.functions.getParameter(instance, pointer, Int32(parameter.index))
+        }
+        func rounded(_ number: Double) -> JSONNode { ((number * 1000).rounded() / 1000).optionJSON }
         switch parameter.kind {
         case .bool, .number:
-            var number = 0.0
-            library.functions.getParameter(instance, &number, Int32(parameter.index))
-            guard number.isFinite else { return "" }
-            let rounded = (number * 1000).rounded() / 1000
-            return ", \(parameter.kind == .bool ? String(number >= 0.5) : rounded.optionJSON.text()) by default"
-        case .color, .position, .string: return ""
+            var number = Double.nan
+            get(&number)
+            guard number.isFinite else { return nil }
+            return parameter.kind == .bool ? JSONNode(.bool(number >= 0.5)) : rounded(number)
+        case .color:
+            var color = f0r_param_color(r: .nan, g: .nan, b: .nan)
+            get(&color)
+            guard color.r.isFinite, color.g.isFinite, color.b.isFinite else { return nil }
+            func byte(_ share: Float) -> UInt8 { UInt8((min(max(share, 0), 1) * 255).rounded()) }
+            return RGBColor(red: byte(color.r), green: byte(color.g), blue: byte(color.b)).optionJSON
+        case .position:
+            var place = f0r_param_position(x: .nan, y: .nan)
+            get(&place)
+            guard place.x.isFinite, place.y.isFinite else { return nil }
+            return .array([rounded(place.x), rounded(place.y)])
+        case .string:
+            // The effect's own memory: copied at once, not freed.
+            var text: UnsafeMutablePointer<CChar>?
+            get(&text)
+            return text.map { .string(String(cString: $0)) }
         }
     }
 
     /// [stage thread] One picture of the effect's colour model, rows without padding.
     ///
-    /// - Parameter time: Seconds.
-    func update(time: Double, _ input: EffectFunctions.Pixels, into output: UnsafeMutablePointer<UInt32>) {
+    /// - Parameters:
+    ///   - time: Seconds.
+    ///   - input: Nil for a source.
+    func update(time: Double, _ input: EffectFunctions.Pixels?, into output: UnsafeMutablePointer<UInt32>) {
         if let update = library.functions.update {
             update(instance, time, input, output)
         } else {
@@ -82,10 +103,11 @@ final class EffectInstance {
         }
     }
 
-    /// [stage thread] As above, from two pictures. Only for effects that have `f0r_update2`.
+    /// [stage thread] As above, from two pictures or three. Only for effects that have `f0r_update2`.
     func mix(
-        time: Double, _ first: EffectFunctions.Pixels, _ second: EffectFunctions.Pixels, into output: UnsafeMutablePointer<UInt32>
+        time: Double, _ first: EffectFunctions.Pixels, _ second: EffectFunctions.Pixels, _ third: EffectFunctions.Pixels?,
+        into output: UnsafeMutablePointer<UInt32>
     ) {
-        library.functions.update2!(instance, time, first, second, nil, output)
+        library.functions.update2!(instance, time, first, second, third, output)
     }
 }

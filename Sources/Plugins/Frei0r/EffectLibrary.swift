@@ -1,14 +1,25 @@
 import CFrei0r
 import FrameCore
 import Glibc
-import Synchronization
 
 /// An effect's library, loaded. It stays in the process: some effects leave threads and handlers behind that outlive a dlclose(3).
 ///
 /// - SeeAlso: frei0r 1.2, f0r_init, f0r_get_plugin_info, f0r_get_param_info.
 struct EffectLibrary {
     /// frei0r.h, PLUGIN_TYPE.
-    enum Kind: Int32 { case filter, source, mixer2, mixer3 }
+    enum Kind: Int32 {
+        case filter, source, mixer2, mixer3
+
+        /// For people.
+        var words: String {
+            switch self {
+            case .filter: "filter"
+            case .source: "source"
+            case .mixer2: "mixer of two"
+            case .mixer3: "mixer of three"
+            }
+        }
+    }
     /// frei0r.h, COLOR_MODEL.
     enum ColorModel: Int32 { case bgra, rgba, packed }
 
@@ -17,28 +28,37 @@ struct EffectLibrary {
     let kind: Kind
     let colorModel: ColorModel
     let explanation: String
+    let author: String
+    /// The effect's own: `1.2`.
+    let version: String
+    let path: String
     let parameters: [EffectParameter]
     let functions: EffectFunctions
 
-    private static let isLoading = Atomic<Bool>(false)
+    /// By handle, whether f0r_init went well: it is called once per library and process, whichever chain is first.
+    private static let started = Locked<[UInt: Bool]>([:])
 
     /// Loads it, unless it is loaded already. [control thread]
     ///
     /// - Throws: ``FrameHostError`` for a file that does not load, is no frei0r effect, or one of another version.
     init(path: String) throws {
-        // Calls f0r_init once per library and process, whichever chain is first.
-        while Self.isLoading.exchange(true, ordering: .acquiring) { sched_yield() }
-        defer { Self.isLoading.store(false, ordering: .releasing) }
         let file = path.split(separator: "/").last.map(String.init) ?? path
         name = file.hasSuffix(".so") ? String(file.dropLast(3)) : file
-        let wasLoaded = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)
-        guard let handle = wasLoaded ?? dlopen(path, RTLD_NOW | RTLD_LOCAL) else {
+        self.path = path
+        guard let handle = dlopen(path, RTLD_NOW | RTLD_LOCAL) else {
             throw FrameHostError(
                 .unavailable, place: "effect", what: "\(path) does not load",
                 remedy: "Install what it lacks, or use another effect.", cause: dlerror().map { String(cString: $0) } ?? "")
         }
-        functions = try EffectFunctions(handle, path: path)
-        if wasLoaded == nil, functions.initialize() < 0 {
+        let functions = try EffectFunctions(handle, path: path)
+        self.functions = functions
+        let isStarted = Self.started.withLock { started in
+            let key = UInt(bitPattern: handle)
+            let result = started[key] ?? (functions.initialize() >= 0)
+            started[key] = result
+            return result
+        }
+        guard isStarted else {
             throw FrameHostError(.callFailed, place: "effect", what: "\(path) does not start (f0r_init)", remedy: "Use another effect.")
         }
         var info = f0r_plugin_info()
@@ -54,7 +74,9 @@ struct EffectLibrary {
         self.kind = kind
         self.colorModel = colorModel
         explanation = info.explanation.map { String(cString: $0) } ?? ""
-        parameters = (0..<max(Int(info.num_params), 0)).compactMap { [functions] index in
+        author = info.author.map { String(cString: $0) } ?? ""
+        version = "\(info.major_version).\(info.minor_version)"
+        parameters = (0..<max(Int(info.num_params), 0)).compactMap { index in
             var parameter = f0r_param_info()
             functions.getParameterInfo(&parameter, Int32(index))
             let kinds: [Int32: EffectParameter.Kind] = [
@@ -73,7 +95,7 @@ struct EffectLibrary {
 struct EffectFunctions {
     typealias Instance = UnsafeMutableRawPointer
     typealias Pixels = UnsafePointer<UInt32>
-    typealias Update = @convention(c) (Instance, Double, Pixels, UnsafeMutablePointer<UInt32>) -> Void
+    typealias Update = @convention(c) (Instance, Double, Pixels?, UnsafeMutablePointer<UInt32>) -> Void
     typealias Update2 = @convention(c) (Instance, Double, Pixels?, Pixels?, Pixels?, UnsafeMutablePointer<UInt32>) -> Void
 
     let initialize: @convention(c) () -> Int32

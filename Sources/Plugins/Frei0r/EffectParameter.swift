@@ -20,6 +20,22 @@ struct EffectParameter: Equatable {
         case string(String)
     }
 
+    /// As `framehost describe` shows it.
+    func field(defaultValue: JSONNode?) -> OptionField {
+        let type =
+            switch kind {
+            case .bool: Bool.optionTypeName
+            case .number: Double.optionTypeName
+            case .color: RGBColor.optionTypeName
+            case .position: "[x, y]"
+            case .string: String.optionTypeName
+            }
+        let hasRange = kind == .number || kind == .position
+        return OptionField(
+            name: name, typeName: type, help: explanation.oneLine, isLive: true, defaultValue: defaultValue ?? .null,
+            minimum: hasRange ? 0 : nil, maximum: hasRange ? 1 : nil)
+    }
+
     var typeName: String {
         switch kind {
         case .bool: "true or false"

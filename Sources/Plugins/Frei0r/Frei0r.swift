@@ -1,11 +1,13 @@
 import FrameCore
 
-/// Runs a frei0r filter effect on every picture.
+/// Runs a frei0r effect on every picture: a filter changes it, a source puts its own in its place, of the same size and time.
 ///
 /// The effect is loaded at `negotiate`, so that `check` knows its parameters; it runs in this process.
 final class Frei0r: Transform {
     static let info = StageInfo(
-        id: "frei0r", summary: "Changes pictures by a frei0r effect.", input: .video(.bgra), output: .video(.bgra))
+        id: "frei0r", summary: "Changes pictures by a frei0r effect, or puts an effect's own in their place.", input: .video(.bgra), output: .video(.bgra))
+
+    private static let kinds: [EffectLibrary.Kind] = [.filter, .source]
 
     var options: Frei0rOptions
     private let context: StageContext
@@ -25,7 +27,7 @@ final class Frei0r: Transform {
     func negotiate(_ input: MediaFormat) throws -> MediaFormat {
         guard let video = input.video else { throw FrameHostError(.broken, what: "frei0r was handed access units") }
         let library = try EffectLibrary(path: EffectFolders().path(of: options.effect, resolve: context.resolve))
-        try library.require([.filter], stage: Self.info.id)
+        try library.require(Self.kinds, stage: Self.info.id)
         let pixels = EffectPixels(video, colorModel: library.colorModel)
         let effect = try EffectInstance(library, width: pixels.width, height: pixels.height)
         try effect.set(options.parameters)
@@ -44,13 +46,19 @@ final class Frei0r: Transform {
         let time = frame.pts.seconds
         frame.withPicture { from in
             changed.withMutablePicture { to in
-                effect.update(time: time, source.load(from), into: target.target(to))
+                effect.update(time: time, effect.library.kind == .source ? nil : source.load(from), into: target.target(to))
                 target.finish(to)
             }
         }
         changed.copyProperties(from: frame)
         try output.emit(changed)
     }
+
+    /// [control thread] The effects that are installed.
+    static func topics() throws -> [StageTopic] { EffectTopics.all(kinds) }
+
+    /// [control thread] One effect with its parameters.
+    static func topic(_ name: String) throws -> StageTopic? { try EffectTopics.topic(name, of: kinds, stage: info.id) }
 
     /// [stage thread] Sets the parameters that are named; others stay as they were.
     func optionsChanged() throws { try effect?.set(options.parameters) }
@@ -70,9 +78,9 @@ extension EffectLibrary {
         let (what, remedy) =
             switch kind {
             case .filter: ("changes one picture", "Use the stage 'frei0r'.")
-            case .source: ("makes pictures of its own", "The stage '\(stage)' changes those of others; test-source makes some.")
+            case .source: ("makes pictures of its own", "Use the stage 'frei0r', with any source of the size and rate wanted before it.")
             case .mixer2: ("mixes two pictures", "Use the stage 'frei0r-mixer', with two stages in from.")
-            case .mixer3: ("mixes three pictures", "There is no stage for that; a mixer of two is used by 'frei0r-mixer'.")
+            case .mixer3: ("mixes three pictures", "Use the stage 'frei0r-mixer', with three stages in from.")
             }
         throw FrameHostError(.invalidConfiguration, place: "effect", what: "\(name) \(what)", remedy: remedy)
     }

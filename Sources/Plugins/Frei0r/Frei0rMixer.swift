@@ -1,17 +1,19 @@
 import FrameCore
 
-/// Runs a frei0r effect that makes one picture of two.
+/// Runs a frei0r effect that makes one picture of two or three.
 ///
-/// Takes the pictures of one time from two stages of equal size; the first of `from` is the effect's first input. A picture whose partner
-/// was dropped on its way is dropped.
+/// Takes the pictures of one time from stages of equal size, in the order of `from`. A picture of which a partner was dropped on its way
+/// is dropped.
 final class Frei0rMixer: Join {
     static let info = StageInfo(
-        id: "frei0r-mixer", summary: "Makes one picture of two by a frei0r effect.", input: .video(.bgra), output: .video(.bgra))
+        id: "frei0r-mixer", summary: "Makes one picture of two or three by a frei0r effect.", input: .video(.bgra), output: .video(.bgra))
+    private static let kinds: [EffectLibrary.Kind] = [.mixer2, .mixer3]
 
     var options: Frei0rOptions
     private let context: StageContext
     private var effect: EffectInstance?
-    private var pixels: [EffectPixels] = []
+    private var inputs: [EffectPixels] = []
+    private var output: EffectPixels?
 
     /// [control thread] Opens nothing.
     init(options: Frei0rOptions, context: StageContext) {
@@ -20,39 +22,55 @@ final class Frei0rMixer: Join {
     }
 
     /// [control thread] Loads the effect and sets its parameters.
+    ///
+    /// - Throws: ``FrameHostError`` for an effect that is not there, does not load or is no mixer, for inputs of another number or of
+    ///   different sizes, and for parameters it does not take.
     func negotiate(_ inputs: [MediaFormat]) throws -> MediaFormat {
         let library = try EffectLibrary(path: EffectFolders().path(of: options.effect, resolve: context.resolve))
-        try library.require([.mixer2], stage: Self.info.id)
-        guard inputs.count == 2, let first = inputs[0].video, let second = inputs[1].video else {
-            throw FrameHostError(
-                .invalidConfiguration, place: "from", what: "\(library.name) mixes two pictures, and from names \(inputs.count)",
-                remedy: "Name two stages: \"from\": [\"a\", \"b\"].")
-        }
-        guard (first.width, first.height) == (second.width, second.height) else {
+        try library.require(Self.kinds, stage: Self.info.id)
+        let formats = inputs.compactMap(\.video)
+        let count = library.kind == .mixer2 ? 2 : 3
+        guard formats.count == count, inputs.count == count else {
             throw FrameHostError(
                 .invalidConfiguration, place: "from",
-                what: "one picture is \(first.width)x\(first.height), the other \(second.width)x\(second.height)",
-                remedy: "Bring both to one size with crop-orient.")
+                what: "\(library.name) mixes \(count == 2 ? "two" : "three") pictures, and from names \(inputs.count)",
+                remedy: "Name \(count == 2 ? "two stages: \"from\": [\"a\", \"b\"]" : "three stages: \"from\": [\"a\", \"b\", \"c\"]").")
         }
-        pixels = (0..<3).map { _ in EffectPixels(first, colorModel: library.colorModel) }
-        let effect = try EffectInstance(library, width: pixels[0].width, height: pixels[0].height)
+        let first = formats[0]
+        if let other = formats.first(where: { ($0.width, $0.height) != (first.width, first.height) }) {
+            throw FrameHostError(
+                .invalidConfiguration, place: "from",
+                what: "one picture is \(first.width)x\(first.height), another \(other.width)x\(other.height)",
+                remedy: "Bring all to one size with crop-orient.")
+        }
+        self.inputs = formats.map { _ in EffectPixels(first, colorModel: library.colorModel) }
+        let output = EffectPixels(first, colorModel: library.colorModel)
+        self.output = output
+        let effect = try EffectInstance(library, width: output.width, height: output.height)
         try effect.set(options.parameters)
         self.effect = effect
         return inputs[0]
     }
 
-    /// [stage thread] Two frames in, one out, with the time of the first.
+    /// [stage thread] One frame of each input in, one out, with the time of the first.
     func merge(_ inputs: JoinInputs, _ output: Output) throws {
-        guard let effect, case .frame(let first)? = inputs.take(0), case .frame(let second)? = inputs.take(1) else {
-            return output.drop(.byStage)
-        }
+        guard case .frame(let first)? = inputs.take(0), case .frame(let second)? = inputs.take(1) else { return output.drop(.byStage) }
+        guard self.inputs.count == 3 else { return try mix(first, second, nil, output) }
+        guard case .frame(let third)? = inputs.take(2) else { return output.drop(.byStage) }
+        try third.withPicture { try mix(first, second, self.inputs[2].load($0), output) }
+    }
+
+    private func mix(
+        _ first: borrowing Frame, _ second: borrowing Frame, _ third: EffectFunctions.Pixels?, _ output: Output
+    ) throws {
+        guard let effect, let pixels = self.output else { throw FrameHostError(.broken, what: "frei0r-mixer was not negotiated") }
         guard var mixed = try output.makeFrame() else { return }
         let time = first.pts.seconds
         first.withPicture { one in
             second.withPicture { other in
                 mixed.withMutablePicture { to in
-                    effect.mix(time: time, pixels[0].load(one), pixels[1].load(other), into: pixels[2].target(to))
-                    pixels[2].finish(to)
+                    effect.mix(time: time, inputs[0].load(one), inputs[1].load(other), third, into: pixels.target(to))
+                    pixels.finish(to)
                 }
             }
         }
@@ -60,12 +78,19 @@ final class Frei0rMixer: Join {
         try output.emit(mixed)
     }
 
+    /// [control thread] The effects that are installed.
+    static func topics() throws -> [StageTopic] { EffectTopics.all(kinds) }
+
+    /// [control thread] One effect with its parameters.
+    static func topic(_ name: String) throws -> StageTopic? { try EffectTopics.topic(name, of: kinds, stage: info.id) }
+
     /// [stage thread] Sets the parameters that are named; others stay as they were.
     func optionsChanged() throws { try effect?.set(options.parameters) }
 
     /// [stage thread] Ends the effect.
     func stop() {
         effect = nil
-        pixels = []
+        inputs = []
+        output = nil
     }
 }

@@ -1,25 +1,29 @@
 import FrameCore
 
-/// Paints a copy into the output, two rows of luma and one of chroma at a time.
+/// Paints copies into the output, two rows of luma and one of chroma at a time, in each the lowest copy first.
 ///
-/// Samples go through rows of scratch where colours change or the copy is not opaque, else straight to the output. Edges that do not fall on
-/// pixels are softened by how much of the pixel the copy covers. Made once; allocates nothing afterwards.
+/// What an opaque copy hides of those below it at either end of the row is not painted. Samples go through rows of scratch where colours
+/// change or the copy is not opaque, else straight to the output. Edges that do not fall on pixels are softened by how much of the pixel
+/// the copy covers. Made once; allocates nothing afterwards.
 final class CopyPainter {
     private let output: VideoFormat
-    private let input: VideoFormat
     /// Of the input's luma, in its pixels; and of its chroma, which ends at an even pixel.
     private let size: PictureSize
     private let chromaSize: PictureSize
     private let rows: ScratchPicture
     private let alphas: UnsafeMutablePointer<UInt16>
+    private var jobs: [Job] = []
+    private var parts: [RowPart] = []
 
     init(from input: VideoFormat, to output: VideoFormat) {
-        (self.input, self.output) = (input, output)
+        self.output = output
         size = PictureSize(input.width, input.height)
         chromaSize = PictureSize((input.width + 1) / 2 * 2, (input.height + 1) / 2 * 2)
         rows = ScratchPicture(.gray8, width: output.width + 2, height: 7)
         alphas = .allocate(capacity: output.width + 2)
         alphas.initialize(repeating: 0, count: output.width + 2)
+        jobs.reserveCapacity(ReplicateOptions.mostCopies)
+        parts.reserveCapacity(ReplicateOptions.mostCopies)
     }
 
     deinit { alphas.deallocate() }
@@ -29,73 +33,62 @@ final class CopyPainter {
         rows.picture[0].base.assumingMemoryBound(to: UInt8.self) + index * rows.picture[0].strideBytes
     }
 
-    /// [stage thread]
+    /// [stage thread] Adds a copy above those added before.
     ///
-    /// - Parameter source: The input, or the input halved; the copy's placement speaks of the input.
-    func paint(_ copy: CopyPlan, _ source: Picture, into target: Picture) {
+    /// - Parameter source: The input, or the input halved; the copy's placement speaks of the input. Valid until ``paint(into:)`` is over.
+    func add(_ copy: CopyPlan, _ source: Picture) {
         guard let covered = copy.rows(of: size, in: output.height) else { return }
-        let job = Job(
-            copy: copy, inverse: copy.placement.inverse, scale: abs(copy.placement.determinant).squareRoot(),
-            source: Components(source), target: Components(target))
-        for row in covered.lowerBound / 2..<(covered.upperBound + 1) / 2 { paintRows(job, row) }
+        jobs.append(
+            Job(
+                copy: copy, inverse: copy.placement.inverse, scale: abs(copy.placement.determinant).squareRoot(),
+                source: Components(source), chromaRows: covered.lowerBound / 2..<(covered.upperBound + 1) / 2))
     }
 
-    /// One copy being painted.
-    private struct Job {
-        let copy: CopyPlan
-        /// From the output's pixels to the input's.
-        let inverse: Affine
-        /// Output pixels for one of the input.
-        let scale: Double
-        let source: Components
-        let target: Components
-
-        var isPlain: Bool { copy.color == nil && copy.opacity == 256 }
+    /// [stage thread] Paints what was added, and forgets it.
+    func paint(into target: Picture) {
+        let target = Components(target)
+        for row in 0..<(output.height + 1) / 2 {
+            parts.removeAll(keepingCapacity: true)
+            for index in jobs.indices where jobs[index].chromaRows.contains(row) {
+                let part = RowPart(jobs[index], index, row, size: size, chromaSize: chromaSize, output: output)
+                if !part.pairs.isEmpty { parts.append(part) }
+            }
+            RowPart.hide(&parts)
+            for part in parts where !part.pairs.isEmpty { paint(part, jobs[part.job], row, target) }
+        }
+        jobs.removeAll(keepingCapacity: true)
     }
 
     /// One row of chroma and the two of luma that it covers; one at the lower edge of an odd height.
-    private func paintRows(_ job: Job, _ chromaRow: Int) {
+    private func paint(_ part: RowPart, _ job: Job, _ chromaRow: Int, _ target: Components) {
         let first = chromaRow * 2
-        let count = min(2, output.height - first)
-        let middle = Place(job.inverse, x: 1, y: Double(first) + 1, step: 2)
-        let places = (
-            Place(job.inverse, x: 0.5, y: Double(first) + 0.5, step: 1), Place(job.inverse, x: 0.5, y: Double(first) + 1.5, step: 1)
-        )
-        let chroma = CoveredSpan(middle, chromaSize, reach: 1 / job.scale, within: 0..<(output.width + 1) / 2)
-        let spans = (
-            CoveredSpan(places.0, size, reach: 0.5 / job.scale, within: 0..<output.width),
-            CoveredSpan(places.1, size, reach: 0.5 / job.scale, within: 0..<output.width)
-        )
-        // Where colours change, luma needs chroma and chroma luma: all of both.
-        let pairs = chroma.outer.joined(with: spans.0.outer.halved).joined(with: count == 2 ? spans.1.outer.halved : 0..<0)
-        guard !pairs.isEmpty else { return }
-        let pixels = pairs.lowerBound * 2..<min(pairs.upperBound * 2, output.width)
+        let pixels = part.pairs.lowerBound * 2..<min(part.pairs.upperBound * 2, output.width)
         let changes = job.copy.color != nil
-        for index in 0..<count {
-            let (place, span) = index == 0 ? (places.0, spans.0) : (places.1, spans.1)
-            let (part, isDirect) = (job.source.y, job.isPlain && span.isSharp)
-            part.sample(
-                place.line(of: part, size), changes ? pixels : span.outer, into: isDirect ? job.target.y.row(first + index) : row(index),
-                targetStep: 1)
+        for index in 0..<part.lines {
+            let (place, span) = part.line(index)
+            let (source, isDirect) = (job.source.y, job.isPlain && span.isSharp)
+            source.sample(
+                place.line(of: source, size), changes ? pixels : span.outer,
+                into: isDirect ? target.y.row(first + index) : row(index), targetStep: 1)
         }
-        let isDirect = job.isPlain && chroma.isSharp
+        let isDirect = job.isPlain && part.chroma.isSharp
         for index in 1...2 {
-            let (part, target) = (job.source[index], job.target[index])
-            part.sample(
-                middle.line(of: part, chromaSize), changes ? pairs : chroma.outer,
+            let (source, target) = (job.source[index], target[index])
+            source.sample(
+                part.middle.line(of: source, chromaSize), changes ? part.pairs : part.chroma.outer,
                 into: isDirect ? target.row(chromaRow) : row(1 + index), targetStep: isDirect ? target.step : 1)
         }
-        if let color = job.copy.color { change(color, lines: count, pixels: pixels, pairs: pairs) }
-        for index in 0..<count {
-            let (place, span) = index == 0 ? (places.0, spans.0) : (places.1, spans.1)
+        if let color = job.copy.color { change(color, lines: part.lines, pixels: pixels, pairs: part.pairs) }
+        for index in 0..<part.lines {
+            let (place, span) = part.line(index)
             guard !(job.isPlain && span.isSharp) else { continue }
             fillAlphas(span, place, size, job.scale, job.copy.opacity)
-            blend(row(index), span.outer, into: job.target.y.row(first + index), step: 1)
+            blend(row(index), span.outer, into: target.y.row(first + index), step: 1)
         }
         guard !isDirect else { return }
-        fillAlphas(chroma, middle, chromaSize, job.scale / 2, job.copy.opacity)
+        fillAlphas(part.chroma, part.middle, chromaSize, job.scale / 2, job.copy.opacity)
         for index in 1...2 {
-            blend(row(1 + index), chroma.outer, into: job.target[index].row(chromaRow), step: job.target[index].step)
+            blend(row(1 + index), part.chroma.outer, into: target[index].row(chromaRow), step: target[index].step)
         }
     }
 
@@ -145,15 +138,4 @@ final class CopyPainter {
     private static func mean(_ old: UInt8, _ new: UInt8, _ alpha: UInt16) -> UInt8 {
         UInt8(truncatingIfNeeded: (UInt16(old) &* (256 &- alpha) &+ UInt16(new) &* alpha &+ 128) &>> 8)
     }
-}
-
-extension Range<Int> {
-    /// Both and what lies between; an empty one does not count.
-    fileprivate func joined(with other: Range<Int>) -> Range<Int> {
-        if isEmpty { return other }
-        return other.isEmpty ? self : Swift.min(lowerBound, other.lowerBound)..<Swift.max(upperBound, other.upperBound)
-    }
-
-    /// The pairs that have a member in it.
-    fileprivate var halved: Range<Int> { isEmpty ? 0..<0 : lowerBound / 2..<(upperBound + 1) / 2 }
 }

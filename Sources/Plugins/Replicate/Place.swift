@@ -38,6 +38,13 @@ struct CoveredSpan {
     /// No sample is covered in part.
     var isSharp: Bool { inner == outer }
 
+    private init(outer: Range<Int>, inner: Range<Int>) { (self.outer, self.inner) = (outer, inner) }
+
+    /// What of it lies in `range`.
+    func clamped(to range: Range<Int>) -> CoveredSpan {
+        CoveredSpan(outer: outer.clamped(to: range), inner: inner.clamped(to: range))
+    }
+
     /// - Parameter reach: Half a sample of the output, in pixels of the input.
     init(_ place: Place, _ input: PictureSize, reach: Double, within range: Range<Int>) {
         let line = SampleLine(u: place.u, v: place.v, du: place.du, dv: place.dv)

@@ -92,49 +92,51 @@ extension Component {
         return true
     }
 
-    /// Where all four samples are there: 16 bits behind the point, weights of 8.
+    /// Where all four samples are there: places with 32 bits behind the point, weights of 8.
     @inline(__always)
     private func interpolate(
         _ line: SampleLine, _ range: Range<Int>, into row: UnsafeMutablePointer<UInt8>, step: Int, targetStep: Int
     ) {
         guard !range.isEmpty else { return }
-        let (du, dv) = (Int((line.du * 65536).rounded()), Int((line.dv * 65536).rounded()))
-        var u = Self.start(line.u, line.du, range, step: du, most: (width - 1) << 16 - 1)
-        var v = Self.start(line.v, line.dv, range, step: dv, most: (height - 1) << 16 - 1)
+        let (du, dv) = (Self.fixed(line.du), Self.fixed(line.dv))
+        var u = Self.start(line.u, line.du, range, step: du, most: (width - 1) << 32 - 1)
+        var v = Self.start(line.v, line.dv, range, step: dv, most: (height - 1) << 32 - 1)
         if dv == 0 {
             // A row of the output lies along two of the source.
-            let first = base + (v &>> 16) &* strideBytes
+            let first = base + (v &>> 32) &* strideBytes
             let second = first + strideBytes
-            let weightY: Int = (v &>> 8) & 255
+            let weightY: Int = (v &>> 24) & 255
             for x in range {
-                let at: Int = (u &>> 16) &* step
+                let at: Int = (u &>> 32) &* step
                 let left: Int = Int(first[at]) &* (256 &- weightY) &+ Int(second[at]) &* weightY
                 let right: Int = Int(first[at &+ step]) &* (256 &- weightY) &+ Int(second[at &+ step]) &* weightY
-                let sum: Int = (left &<< 8) &+ (right &- left) &* ((u &>> 8) & 255)
+                let sum: Int = (left &<< 8) &+ (right &- left) &* ((u &>> 24) & 255)
                 row[x &* targetStep] = UInt8(truncatingIfNeeded: (sum &+ 32768) &>> 16)
                 u = u &+ du
             }
             return
         }
         for x in range {
-            let at: Int = (v &>> 16) &* strideBytes &+ (u &>> 16) &* step
+            let at: Int = (v &>> 32) &* strideBytes &+ (u &>> 32) &* step
             let first = base + at
-            let weightX: Int = (u &>> 8) & 255
+            let weightX: Int = (u &>> 24) & 255
             let (p, q) = (Int(first[0]), Int(first[step]))
             let (r, s) = (Int(first[strideBytes]), Int(first[strideBytes &+ step]))
             let top: Int = (p &<< 8) &+ (q &- p) &* weightX
             let bottom: Int = (r &<< 8) &+ (s &- r) &* weightX
-            let sum: Int = (top &<< 8) &+ (bottom &- top) &* ((v &>> 8) & 255)
+            let sum: Int = (top &<< 8) &+ (bottom &- top) &* ((v &>> 24) & 255)
             row[x &* targetStep] = UInt8(truncatingIfNeeded: (sum &+ 32768) &>> 16)
             u = u &+ du
             v = v &+ dv
         }
     }
 
-    /// The first place of `range` in 65536ths, so that no place of it is below 0 or above `most`: rounded steps add up to less than a
-    /// fiftieth of a sample, by which the row may be moved.
+    private static func fixed(_ place: Double) -> Int { Int((place * 4_294_967_296).rounded()) }
+
+    /// The first place of `range`, half a weight further so that weights are rounded and not cut, and so that no place of the range is
+    /// below 0 or above `most`.
     private static func start(_ place: Double, _ exactStep: Double, _ range: Range<Int>, step: Int, most: Int) -> Int {
-        let first = Int(((place + Double(range.lowerBound) * exactStep) * 65536).rounded())
+        let first = fixed(place + Double(range.lowerBound) * exactStep) + 1 << 23
         let way = (range.count - 1) * step
         return min(max(first, max(0, -way)), min(most, most - way))
     }

@@ -80,13 +80,15 @@ final class Replicate: Transform {
                     // Frames that have come before this one.
                     let age = min(copy.delay, history.count)
                     if copy.level > 0 {
-                        painter.paint(copy, levels.picture(age: min(copy.delay, levels.count - 1), level: copy.level), into: target)
+                        painter.add(copy, levels.picture(age: min(copy.delay, levels.count - 1), level: copy.level))
                     } else if age == 0 {
-                        painter.paint(copy, newest, into: target)
+                        painter.add(copy, newest)
                     } else {
-                        history.withPicture(age: age - 1) { painter.paint(copy, $0, into: target) }
+                        // The history holds the frame until this one is added to it, after the painting.
+                        history.withPicture(age: age - 1) { painter.add(copy, $0) }
                     }
                 }
+                painter.paint(into: target)
             }
         }
         result.copyProperties(from: frame)

@@ -5,7 +5,7 @@ struct ReplicateOptions: StageOptions {
         help:
             "Cells the picture is divided into, columns and rows; copies fill them row by row and begin again. \"1x1\": the whole picture.")
     var grid = Grid(columns: 2, rows: 2)
-    @Option(help: "How many copies; without it, one for each cell.", range: 1...64) var copies: Int? = nil
+    @Option(help: "How many copies; without it, one for each cell.", range: 1...mostCopies) var copies: Int? = nil
     @Option(help: "Size of the result; without it, that of the input.", unit: "px") var size: PictureSize? = nil
     @Option(help: "Colour where no copy is.", live: true) var background = RGBColor(red: 0, green: 0, blue: 0)
     @Option(
@@ -25,6 +25,9 @@ struct ReplicateOptions: StageOptions {
             throw OptionFault("the last copy is \(mostDelay) frames late", remedy: "Delay by at most \(Self.mostDelay).")
         }
     }
+
+    /// As many as a grid has cells.
+    static let mostCopies = 64
 
     /// Longest delay in frames: ten seconds at 60 a second.
     static let mostDelay = 600

@@ -1,6 +1,6 @@
 import FrameCore
 
-/// Places the glyphs of a text: lines of UTF-8 from left to right, one glyph a character, with kerning.
+/// Places the glyphs of a text: lines of UTF-8 from left to right, one glyph a character, with kerning; marks over and under their letter.
 ///
 /// Scripts that are written from right to left or join their letters need shaping, which this is not. A tab is a space; characters that
 /// are not to be seen (variation selectors, joiners) are left out.
@@ -10,6 +10,8 @@ final class TextLayout {
         var glyph: Glyph
         var x: Int
         var y: Int
+        /// Pixels upwards, of a mark that stands over a high letter or another mark.
+        var rise = 0
     }
 
     private let face: FontFace
@@ -21,6 +23,8 @@ final class TextLayout {
     private static let mostGlyphs = 2048
     private(set) var placed: [Placed] = []
     private var lineWidths: [Int] = []
+    /// Of `placed`: the letter that marks belong to.
+    private var base = 0
     /// Of the whole text with what juts out of its lines, in pixels.
     private(set) var width = 0
     private(set) var height = 0
@@ -53,6 +57,7 @@ final class TextLayout {
         lineWidths.removeAll(keepingCapacity: true)
         var pen = 0
         var left: Glyph?
+        base = 0
         var bytes = text.makeIterator()
         var decoder = UTF8()
         decoding: while true {
@@ -71,6 +76,11 @@ final class TextLayout {
             let isSpace = character == "\t"
             guard isSpace || (character.value >= 32 && !character.properties.isDefaultIgnorableCodePoint) else { continue }
             let glyph = try glyph(isSpace ? 32 : character.value)
+            if character.properties.generalCategory == .nonspacingMark, left != nil {
+                placeMark(glyph, isAbove: character.properties.canonicalCombiningClass == .above)
+                continue
+            }
+            base = placed.count
             if let left { pen += face.kerning(left, glyph) }
             placed.append(Placed(glyph: glyph, x: (pen + 32) >> 6, y: lineWidths.count))
             pen += glyph.advance
@@ -78,6 +88,22 @@ final class TextLayout {
         }
         lineWidths.append((pen + 32) >> 6)
         place(align)
+    }
+
+    /// Puts a mark over the middle of its letter, at least a little above what is there, or where the font draws it below.
+    private func placeMark(_ mark: Glyph, isAbove: Bool) {
+        let letter = placed[base]
+        guard let ink = mark.ink, let under = letter.glyph.ink else {
+            return placed.append(Placed(glyph: mark, x: letter.x, y: letter.y))
+        }
+        var rise = 0
+        if isAbove {
+            // From the top of the letter and of the marks it has already.
+            let top = placed[base...].reduce(under.top) { max($0, $1.rise + ($1.glyph.ink?.top ?? 0)) }
+            rise = max(top + max(face.size / 16, 1) - (ink.top - ink.height), 0)
+        }
+        let x = letter.x + under.left + (under.width - ink.width) / 2 - ink.left
+        placed.append(Placed(glyph: mark, x: x, y: letter.y, rise: rise))
     }
 
     /// Turns line numbers into base lines, aligns lines, and moves all so that nothing juts out to the left or above.
@@ -90,7 +116,7 @@ final class TextLayout {
             let line = placed[index].y
             let gap = widest - lineWidths[line]
             placed[index].x += align == .left ? 0 : align == .right ? gap : gap / 2
-            placed[index].y = face.ascender + line * face.lineHeight
+            placed[index].y = face.ascender + line * face.lineHeight - placed[index].rise
             guard let bitmap = placed[index].glyph.edge ?? placed[index].glyph.ink else { continue }
             let (x, y) = (placed[index].x + bitmap.left, placed[index].y - bitmap.top)
             (minX, minY) = (min(minX, x), min(minY, y))

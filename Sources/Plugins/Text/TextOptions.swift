@@ -3,7 +3,7 @@ import FrameCore
 struct TextOptions: StageOptions {
     @Option(
         help: "What is written. Fields: {date}, {time} (both with a strftime pattern if wanted: {time:%H:%M}), {frame}, {pts}, {seconds},"
-            + " {fps}, {name}; {{ and }} are braces, \\n begins a line.", live: true)
+            + " {fps}, {name}, {chain}; {{ and }} are braces, \\n begins a line.", live: true)
     var text = TextTemplate.dateAndTime
     @Option(help: "What {name} stands for; without it the stage's id.", live: true) var name: String? = nil
     @Option(help: "Shows {date} and {time} in UTC instead of the local time zone.", live: true) var utc = false

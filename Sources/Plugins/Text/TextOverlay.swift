@@ -19,12 +19,18 @@ final class TextOverlay: Filter {
     /// Of the pictures so far: the overlay lies as they do.
     private var orientation = Orientation.up
     private var isStale = true
+    /// How often the text was drawn anew.
+    private(set) var drawCount = 0
 
     /// [control thread] Opens nothing.
     init(options: TextOptions, context: StageContext) {
         self.options = options
         self.context = context
-        values = TextValues(options.text, name: options.name ?? context.stageID, isUTC: options.utc)
+        values = Self.values(options, context)
+    }
+
+    private static func values(_ options: TextOptions, _ context: StageContext) -> TextValues {
+        TextValues(options.text, name: options.name ?? context.stageID, chain: context.chainName, isUTC: options.utc)
     }
 
     /// [control thread] Opens the font.
@@ -64,7 +70,7 @@ final class TextOverlay: Filter {
 
     /// [stage thread] All that is not fixed by the chain file takes effect with the next frame.
     func optionsChanged() throws {
-        var values = TextValues(options.text, name: options.name ?? context.stageID, isUTC: options.utc)
+        var values = Self.values(options, context)
         values.takeRate(from: self.values)
         self.values = values
         isStale = true
@@ -78,6 +84,7 @@ final class TextOverlay: Filter {
 
     private func draw() throws {
         guard let format, let layout, let overlay else { return }
+        drawCount += 1
         let stored = PictureSize(format.width, format.height)
         let shown = orientation.swapsSides ? PictureSize(stored.height, stored.width) : stored
         let size = min(max(Int(options.size.pixels(of: shown.height).rounded()), 1), Self.largestFont)

@@ -14,6 +14,7 @@ struct TextTemplate: OptionValue {
         case seconds
         case fps
         case name
+        case chain
     }
 
     let source: String
@@ -62,7 +63,7 @@ struct TextTemplate: OptionValue {
     }
 
     private static let plain: [(name: String, part: Part)] = [
-        ("frame", .frame), ("pts", .pts), ("seconds", .seconds), ("fps", .fps), ("name", .name),
+        ("frame", .frame), ("pts", .pts), ("seconds", .seconds), ("fps", .fps), ("name", .name), ("chain", .chain),
     ]
 
     private static func field(_ text: String) throws(OptionFault) -> Part {

@@ -18,12 +18,16 @@ struct TextValues {
     private(set) var text: [UInt8] = []
     private var next: [UInt8] = []
 
-    init(_ template: TextTemplate, name: String, isUTC: Bool) {
+    /// - Parameters:
+    ///   - name: What `{name}` stands for.
+    ///   - chain: What `{chain}` stands for.
+    init(_ template: TextTemplate, name: String, chain: String, isUTC: Bool) {
         var clocks: [ClockText] = []
         parts = template.parts.map { part in
             switch part {
             case .literal(let bytes): return .fixed(bytes)
             case .name: return .fixed(Array(name.utf8))
+            case .chain: return .fixed(Array(chain.utf8))
             case .clock(let pattern):
                 clocks.append(ClockText(pattern, isUTC: isUTC))
                 return .clock(clocks.count - 1)
