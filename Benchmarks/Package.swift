@@ -2,7 +2,7 @@
 // A package of its own, as a user's plugin is: what the benchmarks need beside the shipped plugins.
 import PackageDescription
 
-let names = ["PassThroughPlugin", "FrameLoopPlugin", "AccessUnitLoopPlugin"]
+let names = ["PassThroughPlugin", "FrameLoopPlugin", "AccessUnitLoopPlugin", "SnowPlugin"]
 
 let package = Package(
     name: "Benchmarks",

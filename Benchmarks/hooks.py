@@ -91,8 +91,8 @@ def rtsp(port, *before):
 
 
 def rtsp_stamped(port):
-    """A live 720p30 test pattern with the timestamp strip, encoded and served."""
-    return rtsp(port, source(live=True, stamp=True), X264)
+    """A live 720p30 test pattern with the timestamp strip and snow in a corner as in GStreamer's, encoded and served."""
+    return rtsp(port, source(live=True, stamp=True, number=False), {'id': 'snow', 'use': 'snow'}, X264)
 
 
 def rtsp_load(port):
