@@ -72,6 +72,7 @@ import Testing
         #expect(read.credentials?.password(of: "anna") == "secret:with colon")
         #expect(read.credentials?.password(of: "bert") == "")
         #expect("\(read.credentials!) \(String(reflecting: read.credentials!))" == "2 users 2 users")
+        #expect(Credentials.parse("anna:\u{301}x").credentials?.password(of: "anna") == "\u{301}x")
         #expect(Credentials.parse("anna:x\nbert\n").faultyLine == 2)
         #expect(Credentials.parse(":x").faultyLine == 1)
     }

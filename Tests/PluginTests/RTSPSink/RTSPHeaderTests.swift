@@ -24,6 +24,8 @@ import Testing
     @Test(
         arguments: [
             ("rtsp://h/live?a=1/trackID=0", "/live", "a=1", 0), ("rtsp://h/live?a=1/trackID=0/", "/live", "a=1", 0),
+            ("rtsp://h/live?a=1/trackID=1/trackID=0", "/live", "a=1", 0),
+            ("rtsp://h/live?\u{301}/trackID=0", "/live", "%CC%81", 0),
             ("rtsp://h/live/trackID=3/", "/live", nil, 3), ("rtsp://h/live/", "/live", nil, nil),
             ("RTSP://u:p@h/live//", "/live", nil, nil),
             ("rtsp://h", "/", nil, nil), ("/live", "/live", nil, nil), ("rtsp://h/live/trackid=0?x", "/live", "x", 0),

@@ -27,8 +27,9 @@ enum Authorization: Sendable, Equatable {
         if ASCII.equalsIgnoringCase(scheme, "Basic") {
             guard let bytes = Base64.decode(rest) else { return nil }
             let pair = String(decoding: bytes, as: UTF8.self)
-            guard let colon = pair.firstIndex(of: ":") else { return nil }
-            self = .basic(name: String(pair[..<colon]), password: String(pair[pair.index(after: colon)...]))
+            // Among bytes: an accent joins with the colon before it to another character.
+            guard let colon = pair.utf8.firstIndex(of: 58) else { return nil }
+            self = .basic(name: String(pair[..<colon]), password: String(pair[pair.utf8.index(after: colon)...]))
             return
         }
         guard ASCII.equalsIgnoringCase(scheme, "Digest"), let fields = Self.parameters(rest) else { return nil }

@@ -12,8 +12,8 @@ struct Credentials: Sendable, Equatable, CustomStringConvertible, CustomDebugStr
         for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
             let line = ASCII.trimmed(line)
             if line.isEmpty || line.hasPrefix("#") { continue }
-            guard let colon = line.firstIndex(of: ":"), colon != line.startIndex else { return (nil, index + 1) }
-            result.passwords[String(line[..<colon])] = String(line[line.index(after: colon)...])
+            guard let colon = line.utf8.firstIndex(of: 58), colon != line.startIndex else { return (nil, index + 1) }
+            result.passwords[String(line[..<colon])] = String(line[line.utf8.index(after: colon)...])
         }
         return (result, 0)
     }

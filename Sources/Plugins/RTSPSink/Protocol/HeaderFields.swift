@@ -20,6 +20,7 @@ struct HeaderFields: Sendable, Equatable {
     /// Continues the value of the last field (folding, RFC 2326, 4.2); false when there is none.
     mutating func extendLast(with text: String) -> Bool {
         guard !fields.isEmpty else { return false }
+        guard !text.isEmpty else { return true }
         let last = fields.count - 1
         fields[last].value += fields[last].value.isEmpty ? text : " " + text
         return true

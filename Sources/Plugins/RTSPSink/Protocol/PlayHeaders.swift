@@ -59,7 +59,7 @@ struct SessionHeader: Sendable, Equatable {
 
     init?(_ text: String) {
         let parts = text.split(separator: ";", omittingEmptySubsequences: false).map { ASCII.trimmed($0) }
-        guard let id = parts.first, !id.isEmpty, id.utf8.count <= 128 else { return nil }
+        guard let id = parts.first, !id.isEmpty, id.utf8.count <= 128, id.utf8.allSatisfy({ $0 < 128 }) else { return nil }
         self.id = id
         for part in parts.dropFirst() where ASCII.hasPrefixIgnoringCase(part, "timeout=") {
             timeoutSeconds = ASCII.number(part.dropFirst(8), atMost: 86_400).map { Int($0) }

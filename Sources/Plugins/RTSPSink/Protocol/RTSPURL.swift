@@ -28,6 +28,7 @@ struct RTSPURL: Sendable, Equatable {
     /// Nil for what is no RTSP URL: another scheme, no host, a port out of range, a broken percent escape, a zero byte.
     init?(_ text: String) {
         path = ""
+        let text = Self.escapedBeyondASCII(text)
         var rest = text[...]
         if let scheme = text.firstRange(of: "://"), !text.hasPrefix("/") {
             let name = text[..<scheme.lowerBound]
@@ -46,8 +47,9 @@ struct RTSPURL: Sendable, Equatable {
             query = String(rest[rest.index(after: mark)...])
             rest = rest[..<mark]
         }
-        if let found = Self.splitTrack(query ?? "") {
-            track = found.track
+        // The last of several counts; none stays behind.
+        while let found = Self.splitTrack(query ?? "") {
+            track = track ?? found.track
             query = found.rest.isEmpty ? nil : found.rest
         }
         guard var decoded = Self.unescaped(rest) else { return nil }
@@ -92,6 +94,20 @@ struct RTSPURL: Sendable, Equatable {
         let last = text[text.index(after: slash)...]
         guard ASCII.hasPrefixIgnoringCase(last, "trackID="), let number = ASCII.number(last.dropFirst(8), atMost: 255) else { return nil }
         return (String(text[..<slash]), Int(number))
+    }
+
+    /// An accent joins with the slash before it to one character that is no slash; escaped, both are what they are.
+    private static func escapedBeyondASCII(_ text: String) -> String {
+        if text.utf8.allSatisfy({ $0 < 128 }) { return text }
+        var result = ""
+        for byte in text.utf8 {
+            if byte < 128 {
+                result.unicodeScalars.append(Unicode.Scalar(byte))
+            } else {
+                result += "%" + ASCII.hex(UInt32(byte), digits: 2, uppercase: true)
+            }
+        }
+        return result
     }
 
     /// Percent escapes undone (RFC 3986, 2.1).

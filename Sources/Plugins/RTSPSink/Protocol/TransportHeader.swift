@@ -29,7 +29,7 @@ struct TransportSpec: Sendable, Equatable {
     /// Nil for a profile that is not RTP/AVP, or a parameter that is known and wrong. Unknown parameters are left out.
     init?(_ text: some StringProtocol) {
         let parts = text.split(separator: ";").map { ASCII.trimmed($0) }
-        guard let profile = parts.first else { return nil }
+        guard let profile = parts.first, text.utf8.allSatisfy({ $0 < 128 }) else { return nil }
         switch profile.uppercased() {
         case "RTP/AVP", "RTP/AVP/UDP": lower = .udp
         case "RTP/AVP/TCP": lower = .tcp
