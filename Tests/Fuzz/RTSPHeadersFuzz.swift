@@ -15,7 +15,9 @@ public func fuzzRTSPHeaders(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CIn
             again.interleaved == spec.interleaved && again.clientPort == spec.clientPort && again.ssrc == spec.ssrc, "\(spec.text)")
     }
     if let session = SessionHeader(text) { precondition(SessionHeader(session.text) == session, "\(session.text)") }
-    if let info = RTPInfo(text) { precondition(RTPInfo(info.text)?.sequenceNumber == info.sequenceNumber, "\(info.text)") }
+    if let info = RTPInfo(text), info.url.utf8.allSatisfy({ $0 < 128 }) {
+        precondition(RTPInfo(info.text)?.sequenceNumber == info.sequenceNumber, "\(info.text)")
+    }
     if let range = PlayRange(text), case .seconds(let from, let to) = range { precondition(from.isFinite && to?.isFinite != false, text) }
     if case .basic(let name, let password) = Authorization(text) {
         precondition(

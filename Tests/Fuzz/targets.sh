@@ -1,0 +1,19 @@
+# The fuzz targets, for the scripts beside this one. Calls `target NAME MOST_BYTES SOURCE…` for each; its seeds are Tests/Fixtures/fuzz/NAME.
+sink=Sources/Plugins/RTSPSink
+
+targets() {
+  target json-reader 4096 Tests/Fuzz/JSONReaderFuzz.swift Sources/Core/JSON/*.swift Sources/Core/Errors/*.swift
+  target rtsp-wire 400 Tests/Fuzz/{RTSPWireFuzz,Numbers}.swift $sink/{Protocol,Access,Session}/*.swift $sink/RTP/*.swift
+  target rtsp-dialogue 96 Tests/Fuzz/{RTSPDialogueFuzz,Numbers}.swift $sink/{Protocol,Access,Session}/*.swift
+  target rtsp-headers 200 Tests/Fuzz/RTSPHeadersFuzz.swift $sink/{Protocol,Access}/*.swift
+  target rtcp 400 Tests/Fuzz/RTCPFuzz.swift $sink/RTP/*.swift
+}
+
+# compile OUT FLAG… -- SOURCE…
+compile() {
+  local out=$1 flags=()
+  shift
+  while [[ $1 != -- ]]; do flags+=("$1"); shift; done
+  shift
+  swiftc -O -swift-version 6 -use-ld=lld -parse-as-library -I Sources/Plugins/Shims/CNettle "${flags[@]}" "$@" -module-name FuzzTarget -o "$out"
+}
