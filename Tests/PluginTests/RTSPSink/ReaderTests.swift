@@ -115,6 +115,16 @@ private let second: Int64 = 1_000_000_000
         #expect(kept.current(now: 250_000_011).isEmpty)
     }
 
+    @Test func givesLongerWhatACrowdAskedFor() {
+        var kept = KeptUnits<Unit>()
+        kept.add(Unit(number: 1, isKeyframe: true), now: 0, isCrowded: true)
+        kept.add(Unit(number: 2), now: 490_000_000)
+        #expect(kept.current(now: 500_000_000).map(\.number) == [1, 2])
+        #expect(kept.current(now: 500_000_001).isEmpty)
+        kept.add(Unit(number: 3, isKeyframe: true), now: 600_000_000)
+        #expect(kept.current(now: 850_000_001).isEmpty)
+    }
+
     @Test func keepsNothingPastItsWindowAndBounds() {
         #expect(kept([(Unit(number: 0, isKeyframe: true), 0), (Unit(number: 1), 250_000_001)]).current(now: 0).isEmpty)
         let few = KeptUnits<Unit>.Limits(mostUnits: 2)
@@ -127,24 +137,48 @@ private let second: Int64 = 1_000_000_000
 }
 
 @Suite struct KeyframeRequestsTests {
-    /// 50 joins in a second, each without kept units, and an encoder that answers after 40 ms.
-    @Test func asksAtMostFourTimesASecondForFiftyJoins() {
+    /// Joins every 20 ms for `duration`, each without kept units, and an encoder that answers after 40 ms: when it was asked.
+    private static func requests(for duration: Int64) -> [Int64] {
         var requests = KeyframeRequests()
         var kept = KeptUnits<Unit>()
-        var asked = 0
+        var asked: [Int64] = []
         var pending: Int64?
-        for time in stride(from: Int64(0), to: second, by: 20_000_000) {
+        for time in stride(from: Int64(0), to: duration, by: 20_000_000) {
             if let due = pending, time >= due {
-                kept.add(Unit(number: 0, isKeyframe: true), now: due)
-                requests.sawKeyframe()
+                let isCrowded = requests.sawKeyframe(now: due)
+                kept.add(Unit(number: 0, isKeyframe: true), now: due, isCrowded: isCrowded)
                 pending = nil
             }
             if kept.current(now: time).isEmpty, requests.wish(now: time) {
-                asked += 1
+                asked.append(time)
                 pending = time + 40_000_000
             }
         }
-        #expect((1...4).contains(asked))
+        return asked
+    }
+
+    @Test func fiftyJoinsInASecondAskForThreeKeyframes() {
+        #expect(Self.requests(for: second).count == 3)
+    }
+
+    /// The first two keep the picture young; a crowd that goes on shares one keyframe for half a second.
+    @Test func aCrowdAsksLessThanTwiceASecond() {
+        let asked = Self.requests(for: 10 * second)
+        #expect(asked.count <= 20)
+        #expect(asked[1] - asked[0] < 350_000_000)
+        #expect(zip(asked.dropFirst(), asked.dropFirst(2)).allSatisfy { $1 - $0 >= 500_000_000 })
+    }
+
+    @Test func onlyKeyframesThatWereAskedForCrowd() {
+        var requests = KeyframeRequests()
+        #expect(requests.wish(now: 0) == true)
+        #expect(requests.sawKeyframe(now: 1) == false)
+        // The encoder's own.
+        #expect(requests.sawKeyframe(now: 2) == false)
+        #expect(requests.wish(now: 3) == true)
+        #expect(requests.sawKeyframe(now: 4) == true)
+        #expect(requests.wish(now: 5) == true)
+        #expect(requests.sawKeyframe(now: 4 + KeyframeRequests.crowding) == false)
     }
 
     @Test func asksAgainWhereNoKeyframeComes() {
@@ -152,7 +186,7 @@ private let second: Int64 = 1_000_000_000
         #expect(requests.wish(now: 0) == true)
         #expect(requests.wish(now: 500_000_000) == false)
         #expect(requests.wish(now: 1_000_000_000) == true)
-        requests.sawKeyframe()
+        #expect(requests.sawKeyframe(now: 1_000_000_000) == false)
         #expect(requests.wish(now: 1_000_000_001) == true)
         #expect(requests.requestCount == 3)
     }

@@ -1,12 +1,16 @@
 /// Turns the wishes of many readers into few requests to the encoder: one at a time, and none soon after a keyframe.
 ///
 /// A reader that joins soon after a keyframe starts from the kept units, so the window of ``KeptUnits`` is also the shortest distance between two
-/// keyframes that readers can bring about: four a second at most, however many join.
+/// keyframes that readers can bring about: 250 ms for the first two, 500 ms for those that follow in a crowd.
 struct KeyframeRequests {
     /// A request that has brought no keyframe is repeated after this, nanoseconds.
     static let patience: Int64 = 1_000_000_000
+    /// Keyframes that were asked for and come closer than this are a crowd, nanoseconds.
+    static let crowding: Int64 = 1_000_000_000
 
     private var requestedAt: Int64?
+    /// When the newest keyframe came that was asked for.
+    private var broughtAt: Int64?
     private(set) var requestCount = 0
 
     /// A reader needs a keyframe; true when the encoder is to be asked.
@@ -17,6 +21,11 @@ struct KeyframeRequests {
         return true
     }
 
-    /// A keyframe has come.
-    mutating func sawKeyframe() { requestedAt = nil }
+    /// A keyframe has come; true when it was asked for soon after another.
+    mutating func sawKeyframe(now: Int64) -> Bool {
+        guard requestedAt != nil else { return false }
+        requestedAt = nil
+        defer { broughtAt = now }
+        return broughtAt.map { now - $0 < Self.crowding } ?? false
+    }
 }

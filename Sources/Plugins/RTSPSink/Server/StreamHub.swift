@@ -60,8 +60,8 @@ final class StreamHub: Sendable {
         let now = Self.monotonic()
         let payloadBytes = block.packets.reduce(0) { $0 + $1.byteCount - RTPHeader.byteCount }
         shared.withLockedValue { shared in
-            shared.kept.add(block, now: now)
-            if block.isKeyframe { shared.requests.sawKeyframe() }
+            let isCrowded = block.isKeyframe && shared.requests.sawKeyframe(now: now)
+            shared.kept.add(block, now: now, isCrowded: isCrowded)
             shared.nextIndex = block.index + 1
             shared.nextSequenceNumber = block.firstSequenceNumber &+ UInt16(truncatingIfNeeded: block.packets.count)
             shared.packetCount &+= UInt32(block.packets.count)
