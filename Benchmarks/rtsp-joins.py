@@ -4,8 +4,8 @@
     Benchmarks/rtsp-joins.py [CLIP]          examples/media/portrait.mp4, which `make demo` makes, when no clip is named
 
 The chain encodes a clip at its pace (x264 zerolatency, bitrate held by a buffer of one second, a keyframe every 10 s), serves it and records the same
-access units. First picture: PLAY sent until the last packet of the first keyframe is in, at random moments. Storms: the recording of each run is compared with the
-clip picture by picture, and with the run without joiners. Needs ffmpeg and ffprobe.
+access units. First picture: PLAY sent until the last packet of the first keyframe is in, at random moments. Storms: the recording of each run is
+compared with the clip picture by picture, and with the run without joiners. Needs ffmpeg and ffprobe.
 """
 
 import json
@@ -66,8 +66,8 @@ class Run:
 
     def packets(self):
         """Of the recording: bytes and whether it is a keyframe, in order."""
-        text = subprocess.run(["ffprobe", "-v", "error", "-show_entries", "packet=size,flags", "-of", "csv=p=0", os.path.join(self.folder, "out.mp4")],
-                              check=True, capture_output=True, text=True).stdout
+        text = subprocess.run(["ffprobe", "-v", "error", "-select_streams", "v:0", "-show_entries", "packet=size,flags", "-of", "csv=p=0",
+                               "out.mp4"], cwd=self.folder, check=True, capture_output=True, text=True).stdout
         return [(int(size), "K" in flags) for size, flags in (line.split(",")[:2] for line in text.split())]
 
     def errors(self):
@@ -75,7 +75,7 @@ class Run:
         log = os.path.join(self.folder, "psnr.txt")
         numbered = f"settb=1/{RATE},setpts=N"
         subprocess.run(["ffmpeg", "-nostdin", "-v", "error", "-i", "out.mp4", "-stream_loop", "-1", "-i", CLIP, "-lavfi",
-                        f"[0:v]{numbered}[a];[1:v]{numbered}[b];[a][b]psnr=shortest=1:stats_file={log}", "-fps_mode", "passthrough",
+                        f"[0:v]{numbered}[a];[1:v]{numbered}[b];[a][b]psnr=shortest=1:stats_file={log}", "-an", "-fps_mode", "passthrough",
                         "-enc_time_base", f"1:{RATE}", "-f", "null", "-"], cwd=self.folder, check=True)
         with open(log) as file:
             return [float(re.search(r"mse_y:(\S+)", line)[1]) for line in file]
@@ -126,8 +126,8 @@ def fullest(packets):
 
 def storms():
     seconds, begin = 20, 5
-    print("| 20 s, joins from second 5 on | keyframes | kbit/s, all | kbit/s, storm | PSNR, all | PSNR, storm | worst second | lost | buffer, kbit | first picture p50 / max, ms |\n"
-          "|---|---|---|---|---|---|---|---|---|---|")
+    print("| 20 s, joins from second 5 on | keyframes | kbit/s, all | kbit/s, storm | PSNR, all | PSNR, storm | worst second | lost | buffer, kbit"
+          " | first picture p50 / max, ms |\n|---|---|---|---|---|---|---|---|---|---|")
     calm = None
     for name, count, rate in (("none", 0, 0), ("50 in a second", 50, 50), ("50 a second for 10 s", 500, 50)):
         with tempfile.TemporaryDirectory() as folder:
@@ -142,9 +142,11 @@ def storms():
         part = [packets[i][0] for i in storm]
         worst = max((decibels(calm[i:i + RATE]) - decibels(errors[i:i + RATE]) for i in range(0, len(errors) - RATE + 1)), default=0)
         pictures = [s["pictureMs"] for s in seen if s["pictureMs"] is not None]
-        print(f"| {name} | {sum(k for _, k in packets)} | {sum(s for s, _ in packets) * 8 / 1000 / seconds:.0f} | {sum(part) * 8 / 1000 * RATE / len(part):.0f} | "
-              f"{decibels(errors):.2f} | {decibels([errors[i] for i in storm]):.2f} ({decibels([errors[i] for i in storm]) - decibels([calm[i] for i in storm]):+.2f}) | "
-              f"{-worst:+.2f} | {count - len(pictures)} | {fullest(packets):.0f} | "
+        everything, in_storm = sum(size for size, _ in packets), sum(part)
+        now, before = decibels([errors[i] for i in storm]), decibels([calm[i] for i in storm])
+        print(f"| {name} | {sum(is_keyframe for _, is_keyframe in packets)} | {everything * 8 / 1000 / seconds:.0f} | "
+              f"{in_storm * 8 / 1000 * RATE / len(part):.0f} | {decibels(errors):.2f} | {now:.2f} ({now - before:+.2f}) | {0 - worst:+.2f} | "
+              f"{count - len(pictures)} | {fullest(packets):.0f} | "
               + (f"{percentile(pictures, 0.5):.1f} / {max(pictures):.1f} |" if pictures else "– |"))
 
 

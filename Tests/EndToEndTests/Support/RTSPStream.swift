@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import Testing
 
 /// A chain that serves a test picture and records the same access units.
 final class RTSPStream {
@@ -12,11 +13,12 @@ final class RTSPStream {
     ///   - sink: Further members of the RTSP sink.
     ///   - keyframeSeconds: From one keyframe to the next.
     ///   - isSecure: RTSPS, with a certificate of its own.
-    ///   - port: A port nobody has at the moment, without it.
+    ///   - frames: Ends after so many.
+    ///   - port: Where to listen; without it a port nobody has at the moment.
     ///   - descriptors: Most files and sockets that the program may have open.
     init(
-        sink: String = "", keyframeSeconds: Double = 0.5, isSecure: Bool = false, environment: [String: String] = [:], port: Int? = nil,
-        descriptors: Int? = nil
+        sink: String = "", keyframeSeconds: Double = 0.5, isSecure: Bool = false, frames: Int? = nil, environment: [String: String] = [:],
+        port: Int? = nil, descriptors: Int? = nil
     ) throws {
         workspace = try Workspace()
         self.port = try port ?? Self.freePort()
@@ -26,12 +28,13 @@ final class RTSPStream {
             try Self.makeCertificate(workspace)
             members += #", "certificate": "cert.pem", "key": "key.pem""#
         }
+        let end = frames.map { #", "frames": \#($0)"# } ?? ""
         try workspace.write(
             "chain.json",
             """
             {
               "stages": [
-                { "id": "camera", "use": "test-source", "size": "320x240", "rate": 50, "live": true },
+                { "id": "camera", "use": "test-source", "size": "320x240", "rate": 50, "live": true\(end) },
                 { "id": "h264", "use": "x264-encoder", "preset": "ultrafast", "bitrateKbps": 1500, "keyframeSeconds": \(keyframeSeconds) },
                 { "id": "live", "use": "rtsp-sink", \(members) },
                 { "id": "file", "use": "recorder", "from": "h264", "path": "out.mp4" }
@@ -47,9 +50,14 @@ final class RTSPStream {
         try program.waitForOutput(#""state":"streaming""#)
     }
 
+    /// The same over IPv6.
+    var urlOverIPv6: String { url.replacingOccurrences(of: "127.0.0.1", with: "[::1]") }
+
     /// Ends the chain; MD5 of each picture of the recording.
-    func finish() throws -> [String] {
-        program.send(SIGINT)
+    ///
+    /// - Parameter bySignal: False for a chain that ends by itself.
+    func finish(bySignal: Bool = true) throws -> [String] {
+        if bySignal { program.send(SIGINT) }
         let outcome = try program.finish(timeout: 20)
         guard outcome.status == 0 else { throw TestFault("framehost ended with \(outcome.status): \(outcome.error)") }
         return try Self.pictures(["-i", workspace.path("out.mp4")])
@@ -63,6 +71,33 @@ final class RTSPStream {
         return outcome.lines.filter { !$0.hasPrefix("#") }.compactMap { line in
             line.split(separator: ",").last.map { $0.trimmingCharacters(in: .whitespaces) }
         }
+    }
+
+    /// `part` as a run without gap in `whole`, which may have equal neighbours.
+    static func isRun(_ part: [String], of whole: [String]) -> Bool {
+        guard let first = part.first else { return false }
+        return whole.indices.contains { whole[$0] == first && whole[$0...].starts(with: part) }
+    }
+
+    // MARK: Times, in ticks of 1/90000 s
+
+    /// The times of all packets that ffprobe sees.
+    static func times(_ input: [String]) throws -> [Int] {
+        let outcome = try Tool.ffprobe.run(
+            ["-v", "error", "-select_streams", "v:0", "-show_entries", "packet=pts_time", "-of", "csv=p=0"] + input)
+        guard outcome.status == 0, outcome.error.isEmpty else { throw TestFault("ffprobe ended with \(outcome.status): \(outcome.error)") }
+        return outcome.lines.compactMap { Double($0.prefix { $0 != "," }) }.map { Int(($0 * 90_000).rounded()) }
+    }
+
+    static func steps(_ times: [Int]) -> [Int] { zip(times, times.dropFirst()).map { $1 - $0 } }
+
+    /// From each picture of the recording to the next.
+    func recordedSteps() throws -> [Int] { Self.steps(try Self.times([workspace.path("out.mp4")])) }
+
+    /// Whether `part` stands in `whole`, each step within so many ticks: rounding on either side.
+    static func isRun(_ part: [Int], of whole: [Int], within ticks: Int) -> Bool {
+        guard !part.isEmpty, whole.count >= part.count else { return false }
+        return (0...(whole.count - part.count)).contains { start in zip(part, whole[start...]).allSatisfy { abs($0 - $1) <= ticks } }
     }
 
     private static func makeCertificate(_ workspace: Workspace) throws {
@@ -93,4 +128,11 @@ extension Tool {
     static let openssl = Tool(name: "openssl")
     static let curl = Tool(name: "curl")
     static let nm = Tool(name: "nm")
+}
+
+extension Trait where Self == ConditionTrait {
+    /// Skips by name where the kernel has no IPv6, except in CI.
+    static var needsIPv6: Self {
+        .enabled(if: FileManager.default.fileExists(atPath: "/proc/net/if_inet6") || Tool.isCI, "this machine has no IPv6")
+    }
 }
