@@ -44,7 +44,9 @@ import Testing
 private let isInstalled =
     EffectFolders().effects.contains { $0.name == "invert0r" } || ProcessInfo.processInfo.environment["CI"] == "true"
 
-@Suite(.enabled(if: isInstalled || ProcessInfo.processInfo.environment["CI"] == "true", "frei0r-plugins is not installed: make test-packages")) struct Frei0rTests {
+@Suite(
+    .enabled(if: isInstalled || ProcessInfo.processInfo.environment["CI"] == "true", "frei0r-plugins is not installed: make test-packages"))
+struct Frei0rTests {
     private func driver(_ options: String, width: Int = 64, height: Int = 48) throws -> StageDriver<Frei0r> {
         try StageDriver(Frei0r.self, options: options, input: .video(VideoFormat(.bgra, width: width, height: height)))
     }

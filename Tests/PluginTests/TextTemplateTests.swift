@@ -14,7 +14,8 @@ import Testing
     }
 
     @Test(arguments: [
-        ("plain Ä漢", "plain Ä漢"), ("{{x}}", "{x}"), ("{name}:{frame}", "door:0"), ("{chain}/{name}", "yard/door"), ("{pts}", "0:00:00.000"), ("{seconds}", "0.000"),
+        ("plain Ä漢", "plain Ä漢"), ("{{x}}", "{x}"), ("{name}:{frame}", "door:0"), ("{chain}/{name}", "yard/door"), ("{pts}", "0:00:00.000"),
+        ("{seconds}", "0.000"),
         ("{date} {time}", "2026-09-21 14:13:20"), ("{time:%H:%M:%S.%3N}", "14:13:20.123"),
         ("{date:%A %-d. %B %Y %%}", "Monday 21. September 2026 %"),
         ("{fps}", "0.0"), ("", ""),

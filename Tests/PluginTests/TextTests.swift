@@ -187,7 +187,9 @@ import Testing
     }
 
     /// Letters with marks of their own look as those the font has in one: the same box to two pixels, the same ink to a twelfth.
-    @Test(arguments: [("é", "e\u{301}"), ("Ä", "A\u{308}"), ("ñ", "n\u{303}"), ("ç", "c\u{327}"), ("Ů", "U\u{30A}"), ("ệ", "e\u{323}\u{302}")])
+    @Test(arguments: [
+        ("é", "e\u{301}"), ("Ä", "A\u{308}"), ("ñ", "n\u{303}"), ("ç", "c\u{327}"), ("Ů", "U\u{30A}"), ("ệ", "e\u{323}\u{302}"),
+    ])
     func putsMarksOntoTheirLetters(whole: String, parts: String) throws {
         func drawn(_ text: String) throws -> (box: [Int], ink: Double) {
             let ink = try Self.coverage(#""text": "n\#(text)n", "size": 64, "position": "topLeft", "margin": 20"#, (200, 140)).ink

@@ -5,7 +5,8 @@ import FrameCore
 /// The effect is loaded at `negotiate`, so that `check` knows its parameters; it runs in this process.
 final class Frei0r: Transform {
     static let info = StageInfo(
-        id: "frei0r", summary: "Changes pictures by a frei0r effect, or puts an effect's own in their place.", input: .video(.bgra), output: .video(.bgra))
+        id: "frei0r", summary: "Changes pictures by a frei0r effect, or puts an effect's own in their place.",
+        input: .video(.bgra), output: .video(.bgra))
 
     private static let kinds: [EffectLibrary.Kind] = [.filter, .source]
 

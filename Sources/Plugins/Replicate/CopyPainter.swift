@@ -1,6 +1,6 @@
 import FrameCore
 
-/// Paints copies into the output, two rows of luma and one of chroma at a time, in each the lowest copy first.
+/// Paints copies into the output, the lowest first, two rows of luma and one of chroma at a time.
 ///
 /// What an opaque copy hides of those below it at either end of the row is not painted. Samples go through rows of scratch where colours
 /// change or the copy is not opaque, else straight to the output. Edges that do not fall on pixels are softened by how much of the pixel
@@ -13,7 +13,11 @@ final class CopyPainter {
     private let rows: ScratchPicture
     private let alphas: UnsafeMutablePointer<UInt16>
     private var jobs: [Job] = []
-    private var parts: [RowPart] = []
+    /// Of the rows of a band, each with one for every job.
+    private var parts: [RowPart?] = []
+    /// Rows of chroma that are painted copy by copy: few enough that the output's stay in the cache, and enough that each copy's are read
+    /// in one go (row by row takes 40 % longer with sixteen frames).
+    private static let bandRows = 8
 
     init(from input: VideoFormat, to output: VideoFormat) {
         self.output = output
@@ -23,7 +27,7 @@ final class CopyPainter {
         alphas = .allocate(capacity: output.width + 2)
         alphas.initialize(repeating: 0, count: output.width + 2)
         jobs.reserveCapacity(ReplicateOptions.mostCopies)
-        parts.reserveCapacity(ReplicateOptions.mostCopies)
+        parts.reserveCapacity(ReplicateOptions.mostCopies * Self.bandRows)
     }
 
     deinit { alphas.deallocate() }
@@ -47,14 +51,22 @@ final class CopyPainter {
     /// [stage thread] Paints what was added, and forgets it.
     func paint(into target: Picture) {
         let target = Components(target)
-        for row in 0..<(output.height + 1) / 2 {
+        let end = (output.height + 1) / 2
+        for start in stride(from: 0, to: end, by: Self.bandRows) {
+            let band = start..<min(start + Self.bandRows, end)
             parts.removeAll(keepingCapacity: true)
-            for index in jobs.indices where jobs[index].chromaRows.contains(row) {
-                let part = RowPart(jobs[index], index, row, size: size, chromaSize: chromaSize, output: output)
-                if !part.pairs.isEmpty { parts.append(part) }
+            for row in band {
+                for job in jobs {
+                    let isTouched = job.chromaRows.contains(row)
+                    parts.append(isTouched ? RowPart(job, row, size: size, chromaSize: chromaSize, output: output) : nil)
+                }
+                RowPart.hide(&parts, from: parts.count - jobs.count)
             }
-            RowPart.hide(&parts)
-            for part in parts where !part.pairs.isEmpty { paint(part, jobs[part.job], row, target) }
+            for index in jobs.indices {
+                for row in band {
+                    if let part = parts[(row - start) * jobs.count + index], !part.pairs.isEmpty { paint(part, jobs[index], row, target) }
+                }
+            }
         }
         jobs.removeAll(keepingCapacity: true)
     }

@@ -18,8 +18,6 @@ struct Job {
 
 /// What a copy covers of one row of chroma and of the two rows of luma that lie in it.
 struct RowPart {
-    /// The copy, by its place among the jobs.
-    let job: Int
     /// Rows of luma: 1 at the lower edge of an odd height.
     let lines: Int
     let middle: Place
@@ -31,8 +29,7 @@ struct RowPart {
     /// Of these, what hides all below it.
     let hiding: Range<Int>
 
-    init(_ job: Job, _ index: Int, _ chromaRow: Int, size: PictureSize, chromaSize: PictureSize, output: VideoFormat) {
-        self.job = index
+    init(_ job: Job, _ chromaRow: Int, size: PictureSize, chromaSize: PictureSize, output: VideoFormat) {
         let first = chromaRow * 2
         lines = min(2, output.height - first)
         middle = Place(job.inverse, x: 1, y: Double(first) + 1, step: 2)
@@ -54,14 +51,14 @@ struct RowPart {
     /// A row of luma: where its pixels lie in the input, and which the copy covers.
     func line(_ index: Int) -> (Place, CoveredSpan) { index == 0 ? (places.0, spans.0) : (places.1, spans.1) }
 
-    /// Leaves out of each part what those after it hide, as far as it lies at an end.
+    /// Leaves out of each part from `first` on what those after it hide, as far as it lies at an end.
     ///
     /// One interval that is hidden is kept in mind, the longest that grows from the top: enough for copies that overlap their neighbours.
-    static func hide(_ parts: inout [RowPart]) {
+    static func hide(_ parts: inout [RowPart?], from first: Int) {
         var hidden = 0..<0
-        for index in parts.indices.reversed() {
-            parts[index].leaveOut(hidden)
-            let hiding = parts[index].hiding
+        for index in (first..<parts.count).reversed() {
+            guard let hiding = parts[index]?.hiding else { continue }
+            parts[index]?.leaveOut(hidden)
             if hidden.upperBound >= hiding.lowerBound, hiding.upperBound >= hidden.lowerBound {
                 hidden = hidden.joined(with: hiding)
             } else if hiding.count > hidden.count {
