@@ -186,7 +186,7 @@ import Testing
         #expect(try width("HH") == 2 * width("H"))
     }
 
-    /// Letters with marks of their own look as those the font has in one: the same box to two pixels, the same ink to a twelfth.
+    /// Letters with marks of their own look as those the font has in one: at the same place, the mark higher by at most a tenth of the em, the same ink.
     @Test(arguments: [
         ("é", "e\u{301}"), ("Ä", "A\u{308}"), ("ñ", "n\u{303}"), ("ç", "c\u{327}"), ("Ů", "U\u{30A}"), ("ệ", "e\u{323}\u{302}"),
     ])
@@ -200,8 +200,8 @@ import Testing
         let (one, two) = (try drawn(whole), try drawn(parts))
         // The text's box begins with the highest mark: seen from there all rows may move together.
         #expect(one.box[0] == two.box[0] && one.box[1] == two.box[1])
-        #expect(abs((one.box[3] - one.box[2]) - (two.box[3] - two.box[2])) <= 3, "\(one.box), \(two.box)")
-        #expect(abs(two.ink / one.ink - 1) < 1.0 / 12, "\(one.ink), \(two.ink)")
+        #expect(abs((one.box[3] - one.box[2]) - (two.box[3] - two.box[2])) <= 6, "\(one.box), \(two.box)")
+        #expect(abs(two.ink / one.ink - 1) < 0.02, "\(one.ink), \(two.ink)")
     }
 
     @Test func tellsOfEachMissingLetterOnce() throws {

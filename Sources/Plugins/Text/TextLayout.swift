@@ -100,7 +100,7 @@ final class TextLayout {
         if isAbove {
             // From the top of the letter and of the marks it has already.
             let top = placed[base...].reduce(under.top) { max($0, $1.rise + ($1.glyph.ink?.top ?? 0)) }
-            rise = max(top + max(face.size / 16, 1) - (ink.top - ink.height), 0)
+            rise = max(top + max(face.size / 64, 1) - (ink.top - ink.height), 0)
         }
         let x = letter.x + under.left + (under.width - ink.width) / 2 - ink.left
         placed.append(Placed(glyph: mark, x: x, y: letter.y, rise: rise))
