@@ -186,7 +186,8 @@ import Testing
         #expect(try width("HH") == 2 * width("H"))
     }
 
-    /// Letters with marks of their own look as those the font has in one: at the same place, the mark higher by at most a tenth of the em, the same ink.
+    /// Letters with marks of their own look as those the font has in one: at the same place, the mark higher by at most a tenth of the em,
+    /// the same ink.
     @Test(arguments: [
         ("é", "e\u{301}"), ("Ä", "A\u{308}"), ("ñ", "n\u{303}"), ("ç", "c\u{327}"), ("Ů", "U\u{30A}"), ("ệ", "e\u{323}\u{302}"),
     ])
