@@ -19,7 +19,7 @@ CLIP := examples/media/portrait.mp4
 # Recipes with a pipe fail with any part of it.
 SHELL := /bin/bash
 
-.PHONY: help packages test-packages build demo test test-core test-release test-asan test-tsan test-host test-fuzz rtsp-conformance soak fuzz bench docs pictures lint format clean
+.PHONY: help packages test-packages build demo test test-core test-release test-asan test-tsan test-rtsp-tsan test-host test-fuzz rtsp-conformance soak fuzz fuzz-coverage bench docs pictures lint format clean
 
 help: ## what there is, and how long each part of `make test` takes on two cores
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -80,6 +80,9 @@ test-asan: test-packages ## Core's tests under the address sanitizer
 test-tsan: test-packages ## Core's tests under the thread sanitizer
 	FRAMEHOST_SANITIZED=1 $(SWIFT) test --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/tsan --sanitize=thread $(PURE)
 
+test-rtsp-tsan: test-packages ## the RTSP sink's tests under the thread sanitizer
+	FRAMEHOST_SANITIZED=1 $(SWIFT) test --package-path Tests/RTSPSinkTests --sanitize=thread
+
 test-release: test-packages ## Core's tests in release: allocations per frame are counted here
 	$(SWIFT) test -c release -Xswiftc -enable-testing --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/release-tests \
 	  --filter 'AllocationTests|RandomChainTests'
@@ -94,10 +97,14 @@ test-fuzz: ## the fuzz targets for $(FUZZ_SECONDS) seconds each
 fuzz: ## the fuzz targets for ten minutes each
 	Tests/Fuzz/run 600
 
+fuzz-coverage: ## how many lines of the RTSP server's parsers the stored corpora reach
+	Tests/Fuzz/coverage
+
 rtsp-conformance: ## ask any RTSP server what RFCs and real clients ask: URL=rtsp://host:port/path (docs/rtsp-conformance.md)
 	@python3 Tests/Conformance/rtsp $(or $(URL),$(error Name the stream: make rtsp-conformance URL=rtsp://host:port/path)) $(OPTIONS)
 
-soak: ## thousands of random chains against the real runner, for long
+soak: build ## for long: thousands of random chains against the real runner, a hundred thousand RTSP joins and leaves
+	python3 Tests/Soak/rtsp-joins.py
 	FRAMEHOST_SOAK=1 $(SWIFT) test -c release -Xswiftc -enable-testing --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/release-tests
 
 # --- figures --------------------------------------------------------------------------------------------------------------------------
@@ -119,4 +126,4 @@ format: ## let the formatter lay out everything
 	$(SWIFT) format --in-place --recursive Sources Tests examples Package.swift
 
 clean: ## remove everything that was built
-	rm -rf .build $(CORE_TESTS)/.build Sources/Core/.build examples/out $(CLIP)
+	rm -rf .build $(CORE_TESTS)/.build Tests/RTSPSinkTests/.build Sources/Core/.build examples/out $(CLIP)
