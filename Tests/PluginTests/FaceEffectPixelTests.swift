@@ -123,7 +123,8 @@ import Testing
     func worksAtEveryBorderAndOnFortyFaces(effect: String) throws {
         let places = [(-20.0, -25.0), (140, -20), (-15, 100), (150, 110), (60, -30), (60, 115), (-40, 40), (158, 50), (-300, -300)]
         for (x, y) in places {
-            _ = try EffectRun.frames(#"{ "effect": "\#(effect)" }"#, VideoFormat(.i420, width: 161, height: 121), faces: [.at(x, y, 36, 44)])
+            _ = try EffectRun.frames(
+                #"{ "effect": "\#(effect)" }"#, VideoFormat(.i420, width: 161, height: 121), faces: [.at(x, y, 36, 44)])
         }
         let many = (0..<40).map { Detection.at(Double($0 % 8) * 20, Double($0 / 8) * 24, 15, 18) }
         let (before, after) = try EffectRun.frames(#"{ "effect": "\#(effect)" }"#, VideoFormat(.nv12, width: 160, height: 120), faces: many)

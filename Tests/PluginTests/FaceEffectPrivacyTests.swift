@@ -87,8 +87,8 @@ import Testing
 @Suite struct FaceEffectPrivacyTests {
     private static let format = VideoFormat(.i420, width: 160, height: 120, frameRate: Rational(30))
 
-    /// Sends frames of noise; gives, for each, the share of its samples that came through as they were, of the plane where that is largest; and
-    /// how long the end took, in seconds.
+    /// Sends frames of noise; gives, for each, the share of its samples that came through as they were, of the plane where that is largest;
+    /// and how long the end took, in seconds.
     private func rawShares(
         _ count: Int, _ options: String, _ detector: FakeDetector
     ) throws -> (

@@ -60,7 +60,7 @@ import Testing
 
     // MARK: Blur
 
-    /// The documented formula: means of blocks a third of sigma wide from the region's corner on, three boxes each way, straight lines between.
+    /// The documented formula: means of blocks a third of sigma wide, from the region's corner on; three boxes each way; straight lines between.
     private static func blurred(_ grid: Grid, left: Int, top: Int, columns: Int, rows: Int, side: Int, radius: Int) -> [Double] {
         let (wide, high) = ((columns + side - 1) / side, (rows + side - 1) / side)
         var means = (0..<(wide * high)).map { index -> Double in

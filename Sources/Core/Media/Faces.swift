@@ -1,7 +1,7 @@
 /// The faces of a frame: what a stage that finds faces lets travel with it, and any stage behind may read.
 ///
-/// Coordinates are pixels of the stored picture, whose samples a filter changes, not of the picture turned upright for display. They are those
-/// of the picture in which the faces were found, with its sides beside them; a stage behind that scales, cuts or turns leaves them as they are.
+/// Coordinates are pixels of the stored picture, whose samples a filter changes, not of the picture turned upright for display. They are
+/// those of the picture in which the faces were found, with its sides beside them; a stage behind that scales, cuts or turns leaves them.
 /// A collection without memory of its own, so that a frame costs no allocation.
 public struct Faces: FrameMetadata, Equatable, RandomAccessCollection {
     public static let metadataName = "faces"

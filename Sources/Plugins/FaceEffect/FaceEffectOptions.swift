@@ -44,7 +44,8 @@ struct FaceEffectOptions: StageOptions {
     @Option(help: "haar, lbp: smallest face, as a share of the picture's height.", range: 0.02...0.9) var smallestFace = 0.12
     @Option(help: "haar, lbp: how much larger each search is than the one before.", range: 1.02...2) var scaleStep = 1.2
     @Option(help: "haar, lbp: how many neighbouring windows must agree.", range: 1...20) var neighbours = 3
-    @Option(help: "haar, lbp: evens out the small copy's histogram first: fewer false faces for up to half as much work again.") var equalize = true
+    @Option(help: "haar, lbp: evens out the small copy's histogram first: fewer false faces for up to half as much work again.")
+    var equalize = true
     @Option(help: "frame waits for a detection that is due, a part of a frame's duration live; none never waits.")
     var latency = LatencyName.frame
     @Option(

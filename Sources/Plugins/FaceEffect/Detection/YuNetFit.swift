@@ -2,8 +2,8 @@ import Glibc
 
 /// Makes YuNet's boxes tight: on small pictures they are up to a fifth too large about a tilted head, and too wide about a turned one.
 ///
-/// A correction of the box's middle and sides, linear in three features of box and landmarks, fitted by least squares on the labelled clips, each
-/// face and its mirror image having the same weight (docs/face-effect.md, "Boxes", has what it does for people left out of the fit).
+/// A correction of the box's middle and sides, linear in three features of box and landmarks, fitted by least squares on the labelled clips,
+/// each face and its mirror image having the same weight (docs/face-effect.md, "Boxes", has what it does for people left out of the fit).
 enum YuNetFit {
     /// Factors of: 1, the sine of the tilt, how wide the box is, how large it is for its landmarks.
     private static let down: SIMD4<Double> = [-0.0074, 0.0632, 0.0106, 0.0326]
