@@ -6,7 +6,7 @@ PACKAGES := build-essential pkg-config ca-certificates git \
 	nettle-dev libpng-dev libfreetype-dev fonts-dejavu-core frei0r-plugins frei0r-plugins-dev ffmpeg
 TEST_PACKAGES := x264 python3 python3-jsonschema binutils gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good \
 	gstreamer1.0-plugins-bad gstreamer1.0-libav glib-networking openssl curl mpv python3-opencv tshark iproute2
-BENCH_PACKAGES := gstreamer1.0-plugins-ugly \
+BENCH_PACKAGES := gstreamer1.0-plugins-ugly gstreamer1.0-opencv python3-numpy gir1.2-gst-rtsp-server-1.0 python3-gi \
 	libgstreamer-plugins-base1.0-dev libgstrtspserver-1.0-dev
 
 SWIFT ?= swift
