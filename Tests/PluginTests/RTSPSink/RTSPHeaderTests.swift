@@ -41,7 +41,7 @@ import Testing
     @Test(arguments: [
         "http://h/live", "rtsp://", "rtsp:///live", "live", "", "*", "rtsp://h:0/", "rtsp://h:65536/", "rtsp://h:x/", "rtsp://h/%",
         "rtsp://h/%2",
-        "rtsp://h/%gg", "rtsp://h/%00", "rtsp://[::1/live", "rtsp://[::1]x/",
+        "rtsp://h/%gg", "rtsp://h/%00", "rtsp://[::1/live", "rtsp://[::1]x/", "rtsp://[h]/", "rtsp://[[::1]/",
     ]) func refusesWhatIsNoURL(text: String) { #expect(RTSPURL(text) == nil) }
 
     // MARK: Transport

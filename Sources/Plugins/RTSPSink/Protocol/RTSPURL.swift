@@ -69,6 +69,8 @@ struct RTSPURL: Sendable, Equatable {
         if hostAndPort.hasPrefix("[") {
             guard let bracket = hostAndPort.firstIndex(of: "]") else { return false }
             host = String(hostAndPort[hostAndPort.index(after: hostAndPort.startIndex)..<bracket])
+            // Only IPv6 addresses stand in brackets (RFC 2732, 2).
+            guard host.contains(":"), !host.contains("[") else { return false }
             let after = hostAndPort[hostAndPort.index(after: bracket)...]
             guard after.isEmpty || after.hasPrefix(":") else { return false }
             portText = after.isEmpty ? nil : after.dropFirst()
