@@ -136,11 +136,8 @@ final class CopyPainter {
         }
     }
 
-    /// Lays a row of scratch over a row of the output. The loops become vector instructions; never inlined, so that they do wherever it
-    /// is called.
-    @inline(never)
+    /// Lays a row of scratch over a row of the output. The loops become vector instructions.
     private func blend(_ source: UnsafePointer<UInt8>, _ range: Range<Int>, into line: UnsafeMutablePointer<UInt8>, step: Int) {
-        let alphas = alphas
         if step == 1 {
             for x in range { line[x] = Self.mean(line[x], source[x], alphas[x]) }
         } else {
