@@ -35,8 +35,8 @@ import Testing
         let stream = try RTSPStream(
             sink: #""sessionSeconds": 5, "users": "env:RTSP_USERS""#, isSecure: true, environment: ["RTSP_USERS": "anna:secret"])
         let named = stream.url.replacingOccurrences(of: "rtsps://", with: "rtsps://anna:secret@")
-        // Rules of UDP say nothing here.
-        #expect(try Self.conforms(named, silent: ["media", "message", "persona", "play", "setup"]) >= 95)
+        // Rules of UDP say nothing here, and thousands of connections are asked in the clear.
+        #expect(try Self.conforms(named, silent: ["hostile", "media", "message", "persona", "play", "setup"]) >= 95)
         _ = try stream.finish()
     }
 

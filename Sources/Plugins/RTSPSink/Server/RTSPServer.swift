@@ -135,11 +135,19 @@ final class RTSPServer: Sendable {
         }
     }
 
+    /// How long readers over UDP have for the last packets before they are told that the stream ends.
+    private static let farewellMicroseconds: UInt32 = 100_000
+
     /// [stage thread] The stream has ended: its readers are told, their sessions end, their connections are closed.
+    ///
+    /// Readers over UDP are told a little later: FFmpeg reads RTCP before RTP, and gives up at BYE what still waits in its socket.
     ///
     /// - Returns: whether no stream is left.
     func remove(_ path: String) -> Bool {
-        let fans = state.withLockedValue { $0.fans[path] ?? [:] }
+        let (fans, hasUDP) = state.withLockedValue { state in
+            (state.fans[path] ?? [:], state.joined.values.contains { $0.order.path == path && $0.order.transport.name == "udp" })
+        }
+        if hasUDP { usleep(Self.farewellMicroseconds) }
         for fan in fans.values { try? fan.loop.submit { fan.sayFarewell() }.wait() }
         let actions = state.withLockedValue { $0.signalling.removePath(path) }
         perform(actions)
