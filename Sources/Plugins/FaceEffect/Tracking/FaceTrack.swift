@@ -11,6 +11,8 @@ struct FaceTrack {
     var landmarks: Landmarks?
     /// Of the last detection that saw it, 0...1.
     var confidence: Double
+    /// The mean of the last ten or so.
+    private var usualConfidence: Double
     /// The last three detections since it was first seen, the newest in the lowest bit: did they see it?
     var looks: UInt8 = 1
     /// How many detections there were since it was first seen, up to three.
@@ -39,6 +41,7 @@ struct FaceTrack {
         shown = detection.box
         landmarks = detection.landmarks
         confidence = detection.confidence
+        usualConfidence = detection.confidence
         lastSeen = time
         lastSeenFrame = frame
         remember(frame)
@@ -93,14 +96,19 @@ struct FaceTrack {
         blindFrames += 1
     }
 
-    /// A detection saw it: the box goes a part of the way, all of it when they disagree.
+    /// A detection saw it: the box goes a part of the way, the further the more they disagree, all of it when they do wholly.
+    ///
+    /// A detector that is less sure than it was and sees less than there was sees what a hand or a bar leaves of the face: the box hardly follows.
     ///
     /// - Parameter then: Where the track was in the detection's picture.
     mutating func see(_ detection: Detection, then: FaceRect, time: Int64, frame: Int) {
         let agreement = then.overlap(detection.box)
-        let isFar = agreement < 0.5 || blindFrames > 0
-        let place = isFar ? 1 : 0.5
-        let size = isFar ? 1 : 0.35
+        // A cascade is as sure as ever of a smaller square, and its squares jump.
+        let isYuNet = detection.landmarks != nil
+        let isHidden = isYuNet && detection.confidence < usualConfidence - 0.07 && detection.box.area < 0.95 * then.area
+        usualConfidence += (detection.confidence - usualConfidence) * 0.1
+        let isFar = agreement < 0.5 || (blindFrames > 0 && !isHidden)
+        let (place, size) = isFar ? (1, 1) : isHidden ? (0.15, 0.05) : isYuNet && agreement < 0.8 ? (0.7, 0.6) : (0.5, 0.35)
         let aim = FaceRect(
             centerX: box.centerX + detection.box.centerX - then.centerX, centerY: box.centerY + detection.box.centerY - then.centerY,
             width: box.width + detection.box.width - then.width, height: box.height + detection.box.height - then.height)
