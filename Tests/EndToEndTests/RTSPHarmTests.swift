@@ -43,7 +43,7 @@ import Testing
         #expect(try player.finish().status == 0)
         for socket in crowd { close(socket) }
         stream.program.listen(seconds: 1)
-        #expect(try Tool.curl.run("-sS", "-i", "--max-time", "5", stream.url).output.contains("RTSP/1.0 200 OK"))
+        #expect(try Tool.curl.run("-sS", "-i", "--max-time", "10", stream.url).output.contains("RTSP/1.0 200 OK"))
         _ = try stream.finish()
         #expect(stream.program.output.contains("none can be accepted: Too many open files"))
     }

@@ -53,7 +53,7 @@ enum Listener {
 /// NIO's `AcceptBackoffHandler` defers the next `read`, but after a failed one NIO 2.101 takes a read as still pending and asks for none.
 private final class AcceptPause: ChannelInboundHandler {
     typealias InboundIn = any Channel
-    private static let pause = TimeAmount.milliseconds(500)
+    private static let pause = TimeAmount.milliseconds(100)
     private let ranShort: @Sendable (IOError) -> Void
 
     init(ranShort: @escaping @Sendable (IOError) -> Void) { self.ranShort = ranShort }
