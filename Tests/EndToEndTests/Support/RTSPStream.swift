@@ -108,18 +108,24 @@ final class RTSPStream {
         guard outcome.status == 0 else { throw TestFault("openssl: \(outcome.error)") }
     }
 
-    /// A TCP port nobody has at the moment.
+    /// A TCP port nobody has at the moment, and no client is given: below those that the kernel hands out (`ip_local_port_range`, ip(7)). The socket
+    /// is closed on exec, or a program another test starts meanwhile would keep the port.
     static func freePort() throws -> Int {
-        let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(socket) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let result = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(socket, $0, length) + getsockname(socket, $0, &length) }
+        for _ in 0..<200 {
+            let port = Int.random(in: 10_000..<20_000)
+            let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+            defer { close(socket) }
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_port = in_port_t(port).bigEndian
+            let result = withUnsafePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    bind(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+                }
+            }
+            if result == 0 { return port }
         }
-        guard result == 0 else { throw TestFault("no free port: \(String(cString: strerror(errno)))") }
-        return Int(UInt16(bigEndian: address.sin_port))
+        throw TestFault("no port is free between 10000 and 20000")
     }
 }
 

@@ -31,7 +31,7 @@ import Testing
         deinit { try? driver.stop() }
 
         static func freePort() -> Int {
-            let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
             defer { close(socket) }
             let storage = SocketAddressStorage(IPAddress("127.0.0.1")!, port: 0, isIPv6: false)
             var length = storage.byteCount
@@ -203,7 +203,7 @@ import Testing
     }
 
     @Test func saysThatAPortIsTaken() throws {
-        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         defer { close(listener) }
         let port = Stage.freePort()
         let storage = SocketAddressStorage(IPAddress("127.0.0.1")!, port: UInt16(port), isIPv6: false)

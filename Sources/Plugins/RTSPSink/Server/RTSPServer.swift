@@ -135,26 +135,37 @@ final class RTSPServer: Sendable {
         }
     }
 
-    /// How long readers over UDP have for the last packets before they are told that the stream ends.
-    private static let farewellMicroseconds: UInt32 = 100_000
+    /// What readers have at the end of a stream: over UDP time for the last packets, before they are told; and all of them time to leave by themselves,
+    /// before they are sent away.
+    private enum Grace {
+        static let packetMicroseconds: UInt32 = 100_000
+        static let stepMicroseconds: UInt32 = 10_000
+        static let steps = 30
+    }
 
     /// [stage thread] The stream has ended: its readers are told, their sessions end, their connections are closed.
     ///
-    /// Readers over UDP are told a little later: FFmpeg reads RTCP before RTP, and gives up at BYE what still waits in its socket.
+    /// They have a little time. FFmpeg reads RTCP before RTP, and gives up at BYE what still waits in its socket; GStreamer says PAUSE and TEARDOWN after
+    /// BYE, and takes a closed connection for a fault.
     ///
     /// - Returns: whether no stream is left.
     func remove(_ path: String) -> Bool {
-        let (fans, hasUDP) = state.withLockedValue { state in
-            (state.fans[path] ?? [:], state.joined.values.contains { $0.order.path == path && $0.order.transport.name == "udp" })
-        }
-        if hasUDP { usleep(Self.farewellMicroseconds) }
+        let fans = state.withLockedValue { $0.fans[path] ?? [:] }
+        if hasReaders(path, over: "udp") { usleep(Grace.packetMicroseconds) }
         for fan in fans.values { try? fan.loop.submit { fan.sayFarewell() }.wait() }
+        for _ in 0..<Grace.steps where hasReaders(path) { usleep(Grace.stepMicroseconds) }
         let actions = state.withLockedValue { $0.signalling.removePath(path) }
         perform(actions)
         return state.withLockedValue { state in
             state.streams[path] = nil
             state.fans[path] = nil
             return state.streams.isEmpty
+        }
+    }
+
+    private func hasReaders(_ path: String, over transport: String? = nil) -> Bool {
+        state.withLockedValue { state in
+            state.joined.values.contains { $0.order.path == path && (transport == nil || $0.order.transport.name == transport) }
         }
     }
 
