@@ -69,7 +69,8 @@ import Testing
         #expect(after["joined"].int == 2)
         #expect(after["mostAtOnce"].int == 2)
         #expect(after["left"]["closed"].int == 1)
-        #expect(after["left"]["streamEnded"].int == 1)
+        // FFmpeg says TEARDOWN when it is told of the end, if it is quick enough.
+        #expect((after["left"]["teardown"].int ?? 0) + (after["left"]["streamEnded"].int ?? 0) == 1)
         #expect(after["readers"].list.isEmpty)
     }
 
