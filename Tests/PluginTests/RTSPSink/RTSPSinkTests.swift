@@ -30,14 +30,15 @@ import Testing
 
         deinit { try? driver.stop() }
 
+        /// Below those that the kernel hands out (`ip_local_port_range`, ip(7)), so that no client and no other test is given it once it is free again.
         static func freePort() -> Int {
-            let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-            defer { close(socket) }
-            let storage = SocketAddressStorage(IPAddress("127.0.0.1")!, port: 0, isIPv6: false)
-            var length = storage.byteCount
-            bind(socket, storage.generic, length)
-            storage.pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { _ = getsockname(socket, $0, &length) }
-            return storage.pointer.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { Int(UInt16(bigEndian: $0.pointee.sin_port)) }
+            while true {
+                let port = UInt16.random(in: 10_000..<20_000)
+                let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+                defer { close(socket) }
+                let storage = SocketAddressStorage(IPAddress("127.0.0.1")!, port: port, isIPv6: false)
+                if bind(socket, storage.generic, storage.byteCount) == 0 { return Int(port) }
+            }
         }
 
         /// One access unit of one slice, whose bytes tell its number.
