@@ -36,7 +36,7 @@ final class FrameQueue: @unchecked Sendable {
     private var hasLost = false
     fileprivate var nothingSeen = Int64.min
     /// Changes with every event the consumer could wait for: what a spinning consumer looks at without the lock.
-    private let consumerNews = Atomic<UInt32>(0)
+    private let consumerNews = EventCount()
     private var consumerSpinner = Spinner()
     /// The consumer's alone: see `settleWake()`.
     private var owesWake = false
@@ -125,7 +125,7 @@ final class FrameQueue: @unchecked Sendable {
     }
 
     private func wakeConsumerAndUnlock() {
-        consumerNews.add(1, ordering: .releasing)
+        consumerNews.advance()
         let sleeps = consumerSleeps
         consumer.unlock()
         if sleeps { consumer.signal() }
@@ -152,11 +152,11 @@ final class FrameQueue: @unchecked Sendable {
         while true {
             consumer.lock()
             if let found = takeLocked() { return found }
-            let news = consumerNews.load(ordering: .relaxed)
+            let news = consumerNews.glimpse
             consumer.unlock()
-            if consumerSpinner.spin(until: { consumerNews.load(ordering: .acquiring) != news || stop.isRaised }) { continue }
+            if consumerSpinner.spin(until: { consumerNews.glimpse != news || stop.isRaised }) { continue }
             consumer.lock()
-            if consumerNews.load(ordering: .relaxed) == news, !stop.isRaised {
+            if consumerNews.glimpse == news, !stop.isRaised {
                 consumerSleeps = true
                 Spinner.fallAsleep()
                 consumer.wait()

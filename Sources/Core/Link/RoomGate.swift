@@ -6,7 +6,7 @@ import Synchronization
 /// before a join alive with the shortest queues (docs/design/001-budgets.md).
 final class RoomGate: @unchecked Sendable {
     private let condition = Condition()
-    private let news = Atomic<UInt32>(0)
+    private let news = EventCount()
     private let sleeps = Atomic<Bool>(false)
     private let stop: StopSignal
     /// The producer's alone.
@@ -20,7 +20,7 @@ final class RoomGate: @unchecked Sendable {
     /// [consumer's thread] A place has become free.
     @inline(__always)
     func announce() {
-        news.add(1, ordering: .sequentiallyConsistent)
+        news.advance()
         if sleeps.load(ordering: .sequentiallyConsistent) { condition.locked { condition.signal() } }
     }
 
@@ -28,7 +28,7 @@ final class RoomGate: @unchecked Sendable {
     /// it will have to be, with `wake()`, before the consumer waits for anything.
     @inline(__always)
     func announceLater() -> Bool {
-        news.add(1, ordering: .sequentiallyConsistent)
+        news.advance()
         return sleeps.load(ordering: .sequentiallyConsistent)
     }
 
@@ -39,15 +39,15 @@ final class RoomGate: @unchecked Sendable {
 
     /// [producer's thread] Which news the offers that follow have seen.
     @inline(__always)
-    var version: UInt32 { news.load(ordering: .sequentiallyConsistent) }
+    var version: UInt32 { news.seen }
 
     /// [producer's thread] Waits for news later than `version`; false when the run was stopped.
     func wait(after version: UInt32) -> Bool {
-        if spinner.spin(until: { news.load(ordering: .acquiring) != version || stop.isRaised }) { return !stop.isRaised }
+        if spinner.spin(until: { news.glimpse != version || stop.isRaised }) { return !stop.isRaised }
         condition.lock()
         sleeps.store(true, ordering: .sequentiallyConsistent)
         Spinner.fallAsleep()
-        while news.load(ordering: .sequentiallyConsistent) == version, !stop.isRaised { condition.wait() }
+        while news.seen == version, !stop.isRaised { condition.wait() }
         Spinner.wakeUp()
         sleeps.store(false, ordering: .relaxed)
         condition.unlock()

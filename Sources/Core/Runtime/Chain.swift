@@ -23,13 +23,14 @@ public final class Chain: @unchecked Sendable {
     private let contexts: [StageContext]
     private let jobs: JobQueue
     private let running = RunningThreads()
+    /// The control thread's: what was seen of calls that took too long.
+    private(set) var callWatch = CallWatch()
 
     // Requests from any thread.
     private let drainRequested = Atomic<Bool>(false)
     private let stopRequested = Atomic<Bool>(false)
     private let state = Locked<State>(.stopped)
     private let failures = Locked<[FrameHostError]>([])
-    private let setupStage = Atomic<Int32>(-1)
 
     /// Where a run is.
     public enum State: String, Sendable {
@@ -47,8 +48,10 @@ public final class Chain: @unchecked Sendable {
         public var abandoned: [String]
         /// Ledger laws that do not hold; a bug of a stage or of framehost.
         public var ledgerFaults: [String]
+        /// Frames of a live chain that were lost because a stage did not come back from a call in time; a sentence for each such call.
+        public var losses: [String] = []
 
-        public var isSuccess: Bool { failures.isEmpty && abandoned.isEmpty && ledgerFaults.isEmpty }
+        public var isSuccess: Bool { failures.isEmpty && abandoned.isEmpty && ledgerFaults.isEmpty && losses.isEmpty }
     }
 
     /// Plans a chain: all faults at once, nothing opened.
@@ -106,12 +109,6 @@ public final class Chain: @unchecked Sendable {
     /// What a stage has left to do while frames flow or after, how far it is (0...1), and how many such jobs follow; nil when there is none.
     public var currentJob: (title: String, fraction: Double, following: Int)? { jobs.current }
 
-    /// The stage whose setup the control thread is in, by id; for a caller that waits in vain.
-    public var stageInSetup: String? {
-        let index = setupStage.load(ordering: .acquiring)
-        return index < 0 ? nil : runners[Int(index)].title
-    }
-
     /// All events since the last call, and how many were lost because nobody asked in time.
     public func takeEvents() -> (events: [Event], lost: Int) { hub.drain() }
 
@@ -130,13 +127,13 @@ public final class Chain: @unchecked Sendable {
                     remedy: near ?? (names.isEmpty ? "It has none." : "It has \(quotedList(names)).")))
             return
         }
-        post(runner, tag) { [unowned runner] in try runner.instance.stage.command(command, arguments: arguments) }
+        post(runner, .command, tag) { [unowned runner] in try runner.instance.stage.command(command, arguments: arguments) }
     }
 
     /// Changes live options of a stage, all or none; the answer comes as an event `command-answered`.
     public func set(stage id: String, options: [JSONNode.Member], tag: JSONNode? = nil) {
         guard let runner = runner(id, tag) else { return }
-        post(runner, tag) { [unowned runner] in
+        post(runner, .set, tag) { [unowned runner] in
             try runner.instance.set(options) { key, _ in key.isEmpty ? id : "\(id).\(key)" }
         }
     }
@@ -152,12 +149,12 @@ public final class Chain: @unchecked Sendable {
         return nil
     }
 
-    private func post(_ runner: StageRunner, _ tag: JSONNode?, _ action: @escaping () throws -> Void) {
+    private func post(_ runner: StageRunner, _ call: StageCall, _ tag: JSONNode?, _ action: @escaping () throws -> Void) {
         // Opened by a thread, or refused by the run's end, which hold the chain; a letter that held it would keep it for good.
         let open = { [unowned self, unowned runner] in
             let frame = runner.taken.value + runner.made.value == 0 ? 0 : runner.lastSequence + 1
             do {
-                try action()
+                try runner.thread.call(call, stage: runner.index, action)
                 answer(runner.id, tag, frame: frame)
             } catch {
                 answer(runner.id, tag, error: error)
@@ -197,35 +194,49 @@ public final class Chain: @unchecked Sendable {
     public func run(tick: () -> Void = {}) -> Result {
         setState(.starting, "starting")
         tick()
-        var started: [StageRunner] = []
+        // On a thread of its own, so that a stage which does not come back from its `start` is named and can be left.
+        let setup = ThreadState(name: "setup")
+        let isStarted = Atomic<Bool>(false)
+        begin([setup], isBatch: false) { [self] _ in isStarted.store(startStages(setup), ordering: .releasing) }
+        let abandoned = watch([setup], tick)
+        guard abandoned.isEmpty, isStarted.load(ordering: .acquiring) else { return finish(abandoned: abandoned, tick) }
+        return stream(tick)
+    }
+
+    /// [setup thread] Consumers first; false when a stage failed or the run was ended before, with all that had begun stopped.
+    private func startStages(_ setup: ThreadState) -> Bool {
+        var begun: [StageRunner] = []
         for runner in runners.reversed() {
             guard !stop.isRaised, !drainRequested.load(ordering: .acquiring) else { break }
-            setupStage.store(Int32(runner.index), ordering: .releasing)
+            begun.append(runner)
             do {
-                started.append(runner)
-                try runner.instance.stage.start()
+                try setup.call(.start, stage: runner.index) { try runner.instance.stage.start() }
             } catch {
                 failures.withLock { $0.append(.wrap(error, place: runner.title)) }
                 break
             }
         }
-        setupStage.store(-1, ordering: .releasing)
-        guard started.count == runners.count, failures.withLock({ $0.isEmpty }), !stop.isRaised else {
-            for runner in started { runner.stop() }
-            return finish(abandoned: [], tick)
-        }
-        return stream(tick)
+        if begun.count == runners.count, failures.withLock({ $0.isEmpty }), !stop.isRaised { return true }
+        for runner in begun { runner.stop(on: setup) }
+        return false
     }
 
     private func stream(_ tick: () -> Void) -> Result {
-        running.count = threads.count
-        let isLive = runners.contains { $0.demand.isLive }
         setState(.streaming, "streaming")
+        begin(threads, isBatch: !runners.contains { $0.demand.isLive }) { [self] in bodies[$0]() }
+        return finish(abandoned: watch(threads, tick), tick)
+    }
+
+    /// Starts threads, the last one first: consumers before their producers.
+    ///
+    /// - Parameter body: What the thread at an index does.
+    private func begin(_ threads: [ThreadState], isBatch: Bool, _ body: @escaping (Int) -> Void) {
+        running.count = threads.count
         for (index, thread) in threads.enumerated().reversed() {
             do {
-                try StageThread.start(name: thread.name, isBatch: !isLive) { [self] in
-                    bodies[index]()
-                    thread.inside.store(-1, ordering: .relaxed)
+                try StageThread.start(name: thread.name, isBatch: isBatch) {
+                    body(index)
+                    thread.inside.store(ThreadState.Place.chainWait, ordering: .relaxed)
                     thread.finished.store(true, ordering: .releasing)
                 } ended: { [running] in
                     running.oneEnded()
@@ -237,26 +248,30 @@ public final class Chain: @unchecked Sendable {
                 stop.raise()
             }
         }
-        let abandoned = watch(tick)
-        return finish(abandoned: abandoned, tick)
     }
 
-    /// Waits for all threads, looking after the run; returns the stages that did not come back.
-    private func watch(_ tick: () -> Void) -> [String] {
-        var watcher = StarvationWatch()
+    /// How long after `stop` a stage may still be in its own code. Together with one look more it stays below a second.
+    static let stopPatienceNs: Int64 = 800_000_000
+
+    /// Waits for all of `threads`, looking after the run; returns the stages that did not come back.
+    private func watch(_ threads: [ThreadState], _ tick: () -> Void) -> [String] {
+        var starvation = StarvationWatch()
+        var standstill = StandstillWatch()
         var drainDeadline: Int64?
         var stopDeadline: Int64?
         while true {
             tick()
-            if isOver(within: 50_000_000) { return [] }
+            let isOver = isOver(within: 50_000_000)
             let now = systemNow()
+            callWatch.look(at: self, threads, hub, now: now)
+            if isOver { return [] }
             if drainDeadline == nil, drainRequested.load(ordering: .acquiring) {
                 drainDeadline = now + drainNs
                 setState(.draining, "draining: sources end, the rest finishes within \(text(seconds: Double(drainNs) / 1e9)) s")
                 for context in contexts { context.requestEnd() }
             }
             if let drainDeadline, now >= drainDeadline, !stop.isRaised {
-                let stuck = unfinished()
+                let stuck = unfinished(threads)
                 failures.withLock {
                     $0.append(
                         FrameHostError(
@@ -266,11 +281,15 @@ public final class Chain: @unchecked Sendable {
                 stop.raise()
             }
             if stop.isRaised {
-                if let stopDeadline, now >= stopDeadline { return abandon() }
-                stopDeadline = stopDeadline ?? now + 1_000_000_000
+                if let stopDeadline, now >= stopDeadline { return abandon(threads) }
+                stopDeadline = stopDeadline ?? now + Self.stopPatienceNs
                 continue
             }
-            watcher.look(at: self, hub)
+            starvation.look(at: self, hub)
+            if let fault = standstill.look(at: self, threads) {
+                failures.withLock { $0.append(fault) }
+                stop.raise()
+            }
         }
     }
 
@@ -291,19 +310,19 @@ public final class Chain: @unchecked Sendable {
     }
 
     /// The stages whose own code the unfinished threads are in; where all of them wait for each other, the threads.
-    private func unfinished() -> [String] {
+    private func unfinished(_ threads: [ThreadState]) -> [String] {
         let open = threads.filter { !$0.finished.load(ordering: .acquiring) }
         let inside = open.map { Int($0.inside.load(ordering: .relaxed)) }.filter { $0 >= 0 }
         return inside.isEmpty ? open.map(\.name) : inside.map { runners[$0].title }
     }
 
-    private func abandon() -> [String] {
-        let stuck = unfinished()
+    private func abandon(_ threads: [ThreadState]) -> [String] {
+        let stuck = unfinished(threads)
         for name in stuck {
             hub.post(
                 Event(
                     name: "stage-abandoned", level: .error,
-                    text: "\(name) did not come back within 1 s of stop: abandoned, its buffers are quarantined.",
+                    text: "\(name) did not come back within \(Self.stopPatienceNs / 1_000_000) ms of stop: abandoned, its buffers are quarantined.",
                     time: clock.now()))
         }
         return stuck
@@ -315,6 +334,7 @@ public final class Chain: @unchecked Sendable {
         for thread in threads { thread.closeMail() }
         for (_, queue) in queues { queue.discardAll(.stopped) }
         finishJobs(tick)
+        if abandoned.isEmpty { for runner in runners { runner.timeFault.map { fault in failures.withLock { $0.append(fault) } } } }
         let found = failures.withLock { $0 }
         let faults = abandoned.isEmpty ? ledgerFaults(afterDrain: !wasCancelled && found.isEmpty) : []
         for pool in pools where pool.leaseGrowths > 0 {
@@ -328,10 +348,10 @@ public final class Chain: @unchecked Sendable {
         for fault in faults {
             hub.post(Event(name: "ledger-fault", level: .error, text: fault, time: clock.now()))
         }
-        let failed = !found.isEmpty || !abandoned.isEmpty || !faults.isEmpty
-        setState(failed ? .failed : .stopped, failed ? "failed" : "stopped")
+        let result = Result(failures: found, abandoned: abandoned, ledgerFaults: faults, losses: callWatch.losses)
+        setState(result.isSuccess ? .stopped : .failed, result.isSuccess ? "stopped" : "failed")
         tick()
-        return Result(failures: found, abandoned: abandoned, ledgerFaults: faults)
+        return result
     }
 
     /// Waits for what stages have left to do.

@@ -138,6 +138,7 @@ struct ChainAssembly {
             let isLive = head.kind == .source && head.demand.isLive
             for member in members {
                 member.thread = state
+                member.context.thread = state
                 member.output?.mayWait = !isLive
             }
             let inputs = plan.links.indices.filter { plan.links[$0].to == head.index }.compactMap { queueOf[$0] }
@@ -180,6 +181,7 @@ struct StageLoop {
 
     func runQueue(_ queue: FrameQueue, _ run: InlineRun) {
         loop: while true {
+            state.inside.store(ThreadState.Place.chainWait, ordering: .relaxed)
             state.readMail()
             switch queue.take() {
             case .item(let lease):
@@ -197,6 +199,7 @@ struct StageLoop {
 
     func runJoin(_ join: StageRunner, _ queues: [FrameQueue], _ inputs: JoinInputs) {
         while !stop.isRaised {
+            state.inside.store(ThreadState.Place.chainWait, ordering: .relaxed)
             state.readMail()
             switch gather(queues, inputs, announcing: join.output?.announcesGaps ?? false) {
             case .items: if !join.merge(inputs) { return stopMembers() }
@@ -259,7 +262,7 @@ struct StageLoop {
     }
 
     private func stopMembers() {
-        for member in members { member.stop() }
+        for member in members { member.stop(on: state) }
         state.closeMail()
     }
 }

@@ -71,7 +71,8 @@ public final class Output {
         guard let slab else {
             throw FrameHostError(.broken, place: stage.id, what: "this stage has no slab: its output is not access units")
         }
-        let inside = stage.thread.enterWait()
+        // Readers of a network sink hold access units on threads of their own.
+        let inside = stage.thread.enterWait(ThreadState.Place.outsideWait)
         let unit = try slab.lease(byteCount: byteCount)
         stage.thread.leaveWait(inside)
         unit.record.pointee.holder.store(stage.holderCode, ordering: .relaxed)
@@ -103,6 +104,10 @@ public final class Output {
             stage.made.add()
         }
         stage.lastSequence = record.pointee.sequenceNumber
+        if stage.times.gave(record.pointee.owner is Slab ? record.pointee.dts : record.pointee.pts) { stage.reportTime(record) }
+        // Stages that run inline behind say where they are; then the thread is back in this one.
+        let inside = stage.thread.inside.load(ordering: .relaxed)
+        defer { stage.thread.inside.store(inside, ordering: .relaxed) }
         guard send(lease) else {
             throw FrameHostError(.stopped, place: stage.id, what: "stopped while handing on")
         }

@@ -160,7 +160,7 @@ public final class StageDriver<S: Stage> {
 
     /// Ends what `start` began.
     public func stop() throws {
-        runner.stop()
+        runner.stop(on: runner.thread)
         try throwFailure()
     }
 

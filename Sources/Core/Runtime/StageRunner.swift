@@ -52,8 +52,12 @@ final class StageRunner: @unchecked Sendable {
     private let held = Atomic<Int>(0)
     let keeper: UnsafeMutablePointer<KeeperCell>
     let histogram: Histogram?
-    /// The stage thread's alone.
-    var lastSequence: UInt64 = 0
+    /// Calls of `produce`: a source may give nothing for long and still not hang.
+    let productions = Counter()
+    /// Sequence number of the item in hand, or of the last one.
+    private let sequence = Atomic<UInt64>(0)
+    /// Items of an output of its own whose time did not rise; see ``TimeCheck``.
+    var times = TimeCheck()
     private var hasReportedHold = false
     private let failed = Atomic<Bool>(false)
     private var hasStopped = false
@@ -100,6 +104,15 @@ final class StageRunner: @unchecked Sendable {
     /// `cam (v4l2-source)`.
     var title: String { "\(id) (\(info.id))" }
 
+    /// Written by the stage thread, read by the control thread.
+    var lastSequence: UInt64 {
+        @inline(__always) get { sequence.load(ordering: .relaxed) }
+        @inline(__always) set { sequence.store(newValue, ordering: .relaxed) }
+    }
+
+    /// Changes whenever the stage gets on: calls and items.
+    var progress: Int { taken.value &+ made.value &+ emitted.value &+ productions.value }
+
     @inline(__always)
     func countDrop(_ reason: DropReason) { dropped[reason.rawValue].add() }
 
@@ -127,9 +140,8 @@ final class StageRunner: @unchecked Sendable {
         do {
             if modifies, !frame.isUnique { try makeWritable(&frame) }
             thread.inside.store(Int32(index), ordering: .relaxed)
-            let sequence = frame.sequenceNumber
+            lastSequence = frame.sequenceNumber
             let verdict = try asFilter.unsafelyUnwrapped.process(&frame)
-            lastSequence = sequence
             if demand.hold > 0 || keptNow > 0 { checkHold() }
             frame.record.pointee.unkeep()
             switch verdict {
@@ -171,6 +183,7 @@ final class StageRunner: @unchecked Sendable {
         let record = lease.record
         let sequence = record.pointee.sequenceNumber
         let pts = record.pointee.pts
+        let decodeTime = record.pointee.dts
         if failed.load(ordering: .relaxed) {
             countDrop(.failed)
             output?.announceNothing(upTo: pts.nanoseconds)
@@ -180,8 +193,10 @@ final class StageRunner: @unchecked Sendable {
         record.pointee.keep()
         record.pointee.since.store(time != 0 ? time : clock.now(), ordering: .relaxed)
         thread.inside.store(Int32(index), ordering: .relaxed)
+        lastSequence = sequence
         do {
             let isFrame = !(record.pointee.owner is Slab)
+            if asTransform != nil { times.came(isFrame ? pts : decodeTime) }
             if let asSink {
                 let verdict = try isFrame ? asSink.consume(.frame(Frame(lease))) : asSink.consume(.accessUnit(AccessUnit(lease)))
                 switch verdict {
@@ -229,6 +244,7 @@ final class StageRunner: @unchecked Sendable {
             output.announceNothing(upTo: pts)
             return true
         }
+        times.came(MediaTime(nanoseconds: pts))
         inputs.mark(keeper: keeper, holder: holderCode, now: clock.now())
         thread.inside.store(Int32(index), ordering: .relaxed)
         let before = histogram == nil ? 0 : clock.now()
@@ -262,6 +278,7 @@ final class StageRunner: @unchecked Sendable {
     /// [stage thread] One call of a source; nil when the run was stopped.
     func produce() -> SourceProgress? {
         guard let asSource, let output else { return .ended }
+        productions.add()
         thread.inside.store(Int32(index), ordering: .relaxed)
         let before = histogram == nil ? 0 : clock.now()
         if context.ownKeyframeRequest.take() { asSource.keyframeRequested() }
@@ -282,28 +299,30 @@ final class StageRunner: @unchecked Sendable {
     /// [stage thread] No item follows.
     func drain() {
         guard !hasFailed else { return }
-        thread.inside.store(Int32(index), ordering: .relaxed)
         do {
-            if let asTransform, let output {
-                try asTransform.drain(output)
-                held.store(asTransform.held, ordering: .releasing)
-            } else if let asJoin, let output {
-                try asJoin.drain(output)
-            } else if let asSink {
-                try asSink.drain()
+            try thread.call(.drain, stage: index) {
+                if let asTransform, let output {
+                    try asTransform.drain(output)
+                    held.store(asTransform.held, ordering: .releasing)
+                } else if let asJoin, let output {
+                    try asJoin.drain(output)
+                } else if let asSink {
+                    try asSink.drain()
+                }
             }
         } catch {
             if isStop(error) { settleAfterStop() } else { fail(error, sequence: lastSequence, pts: nil) }
         }
     }
 
-    /// [stage thread, or the control thread when no thread of it ever ran] Ends what `start` began; once.
-    func stop() {
+    /// Ends what `start` began; once.
+    ///
+    /// - Parameter current: The thread this runs on: its own, or the one that started it where its own never ran.
+    func stop(on current: ThreadState) {
         guard !hasStopped else { return }
         hasStopped = true
-        thread?.inside.store(Int32(index), ordering: .relaxed)
         settleAfterStop()
-        do { try instance.stage.stop() } catch { fail(error, sequence: lastSequence, pts: nil) }
+        do { try current.call(.stop, stage: index) { try instance.stage.stop() } } catch { fail(error, sequence: lastSequence, pts: nil) }
     }
 
     /// The item in hand when a call threw; it may have been answered before that.

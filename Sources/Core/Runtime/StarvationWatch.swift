@@ -17,7 +17,10 @@ struct StarvationWatch {
             hub.post(report.event)
             for index in report.holders {
                 let runner = chain.runners[index]
-                _ = runner.thread.post(.init(open: { [unowned runner] in runner.instance.stage.releaseCaches() }))
+                _ = runner.thread.post(
+                    .init(open: { [unowned runner] in
+                        runner.thread.call(.releaseCaches, stage: runner.index) { runner.instance.stage.releaseCaches() }
+                    }))
             }
         }
         for (link, queue) in chain.queues {

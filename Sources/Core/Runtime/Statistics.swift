@@ -20,6 +20,10 @@ extension Chain {
                 let value = runner.histogram?.percentile(fraction).map { JSONNode(.number(tenths($0 / 1000))) }
                 members.append((key, value ?? JSONNode(.null)))
             }
+            if let watched = callWatch.figures[runner.index] {
+                members.append(("slowCalls", number(watched.slowCalls)))
+                members.append(("longestCallMs", number(Int(watched.longestNs / 1_000_000))))
+            }
             if let figures = runner.context.figures { members.append(("figures", figures)) }
             return object(members)
         }

@@ -2,10 +2,21 @@ import Synchronization
 
 /// One stage thread as the control thread sees it, and its mailbox of commands.
 final class ThreadState: @unchecked Sendable {
+    /// What ``inside`` says of a thread that is in no stage's code.
+    enum Place {
+        /// In a wait that only another stage thread of the chain ends.
+        static let chainWait: Int32 = -1
+        /// In a wait that something beside the chain's threads ends: the clock, or a network thread that holds access units.
+        static let outsideWait: Int32 = -2
+        /// Before its first item.
+        static let notBegun: Int32 = -3
+    }
+
     let name: String
-    /// Index of the stage whose code the thread is in; −1 while it is in ours.
-    let inside = Atomic<Int32>(-1)
-    /// Why this thread waits at the moment is the queue's and pool's to say; this is whether it has ended.
+    /// Index of the stage whose code the thread is in, else a ``Place``. Why it waits is the queue's and pool's to say.
+    let inside = Atomic<Int32>(Place.notBegun)
+    /// Which of its calls the stage at `inside` is in.
+    private let callCode = Atomic<UInt8>(StageCall.item.rawValue)
     let finished = Atomic<Bool>(false)
     private let hasMail = Atomic<Bool>(false)
     private let mail = Condition()
@@ -28,17 +39,34 @@ final class ThreadState: @unchecked Sendable {
     init(name: String) { self.name = name }
 
     /// [stage thread] From here on the thread is in a wait of ours, which `stop` ends; returns where it was.
+    ///
+    /// - Parameter place: ``Place/outsideWait`` where something beside the chain's threads may end it.
     @inline(__always)
-    func enterWait() -> Int32 {
+    func enterWait(_ place: Int32 = Place.chainWait) -> Int32 {
         input?.settleWake()
         let before = inside.load(ordering: .relaxed)
-        inside.store(-1, ordering: .relaxed)
+        inside.store(place, ordering: .relaxed)
         return before
     }
 
     /// [stage thread] Back in the stage's own code.
     @inline(__always)
     func leaveWait(_ before: Int32) { inside.store(before, ordering: .relaxed) }
+
+    /// [the thread itself] Calls a stage for something other than an item, so that whoever watches can name the call.
+    func call<Result>(_ kind: StageCall, stage index: Int, _ body: () throws -> Result) rethrows -> Result {
+        let before = inside.load(ordering: .relaxed)
+        callCode.store(kind.rawValue, ordering: .relaxed)
+        inside.store(Int32(index), ordering: .relaxed)
+        defer {
+            inside.store(before, ordering: .relaxed)
+            callCode.store(StageCall.item.rawValue, ordering: .relaxed)
+        }
+        return try body()
+    }
+
+    /// [any thread] The call the stage at `inside` is in.
+    var currentCall: StageCall { StageCall(rawValue: callCode.load(ordering: .relaxed)) ?? .item }
 
     /// [any thread] Opens `letter` on the thread between two items; false when the mailbox is full or the thread has ended.
     func post(_ letter: Letter) -> Bool {

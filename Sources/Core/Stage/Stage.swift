@@ -1,7 +1,7 @@
 /// What all kinds of stage have in common. Adopt ``Source``, ``Filter``, ``Transform``, ``Join`` or ``Sink``.
 ///
 /// Life: `init` → `negotiate` → `start` → process … → `drain` → `stop`. A stage is used by one thread at a time: the control thread up to
-/// `start`, its stage thread from then on. It need not be `Sendable`.
+/// `negotiate`, the setup thread for `start`, its stage thread from then on. It need not be `Sendable`.
 public protocol Stage: AnyObject, SendableMetatype {
     associatedtype Options: StageOptions
 
@@ -24,7 +24,7 @@ public protocol Stage: AnyObject, SendableMetatype {
     /// [control thread] What this instance asks of the plan; read after `negotiate`. Defaults to what `info` declares.
     var demand: StageDemand { get }
 
-    /// [control thread] Takes memory, threads and devices. Called consumers first, sources last.
+    /// [setup thread] Takes memory, threads and devices. Called consumers first, sources last.
     func start() throws
 
     /// [stage thread] Ends everything begun in `start`, finishing files; called once after the last item, also when the run failed or was

@@ -31,6 +31,8 @@ public final class StageContext: @unchecked Sendable {
     private let sleeper = Condition()
     /// Set once at a drain.
     private let isEnding = Atomic<Bool>(false)
+    /// The thread the stage runs on; set at setup. Nil in a plan that does not run.
+    var thread: ThreadState?
     /// Written at plan time, before any thread of the stage runs.
     var layout = MetadataLayout.none
 
@@ -67,7 +69,12 @@ public final class StageContext: @unchecked Sendable {
 
     /// Sleeps until `instant` of the chain clock; false at once when the source is asked to end. [stage thread of a source]
     public func sleep(until instant: Int64) -> Bool {
-        clock.sleep(until: instant, on: sleeper, unless: { isEnding.load(ordering: .acquiring) || stop.isRaised })
+        guard let thread else {
+            return clock.sleep(until: instant, on: sleeper, unless: { isEnding.load(ordering: .acquiring) || stop.isRaised })
+        }
+        let inside = thread.enterWait(ThreadState.Place.outsideWait)
+        defer { thread.leaveWait(inside) }
+        return clock.sleep(until: instant, on: sleeper, unless: { isEnding.load(ordering: .acquiring) || stop.isRaised })
     }
 
     /// True once the source should end: its wait is over and `produce` returns soon.

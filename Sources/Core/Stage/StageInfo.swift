@@ -39,6 +39,8 @@ public struct StageInfo: Sendable {
     /// Threads of its own that have a frame in hand.
     public var workers: Int
     public var service: Service
+    /// How long one of its calls may take at most, normally. One that takes longer is named by a warning while it lasts.
+    public var longestCall: MediaTime
     /// Metadata this stage sets or reads.
     public var metadata: [any FrameMetadata.Type]
     /// Commands it answers while running.
@@ -48,7 +50,7 @@ public struct StageInfo: Sendable {
 
     public init(
         id: String, summary: String, input: Media = .none, output: Media = .none, access: Access = .read, hold: Int = 0,
-        delay: Int = 0, workers: Int = 0, service: Service = .bounded, metadata: [any FrameMetadata.Type] = [],
+        delay: Int = 0, workers: Int = 0, service: Service = .bounded, longestCall: MediaTime = MediaTime(seconds: 1), metadata: [any FrameMetadata.Type] = [],
         commands: [CommandInfo] = [], isConverter: Bool = false
     ) {
         self.id = id
@@ -60,6 +62,7 @@ public struct StageInfo: Sendable {
         self.delay = delay
         self.workers = workers
         self.service = service
+        self.longestCall = longestCall
         self.metadata = metadata
         self.commands = commands
         self.isConverter = isConverter

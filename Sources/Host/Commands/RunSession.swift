@@ -75,20 +75,7 @@ final class RunSession: @unchecked Sendable {
                 chain.drain()
             } else {
                 chain.cancel()
-                watchStop(chain)
             }
-        }
-    }
-
-    /// [main thread] The control thread reports stages that do not come back; only its own setup can keep it from doing so.
-    private func watchStop(_ chain: Chain) {
-        for _ in 0..<20 {
-            usleep(50_000)
-            if chain.stageInSetup == nil { return }
-        }
-        if let stage = chain.stageInSetup {
-            Terminal.complain("error: \(stage) is still starting 1 s after stop: abandoned.")
-            _exit(1)
         }
     }
 

@@ -1,0 +1,121 @@
+/// Names a stage that does not come back from a call while it does not, and who is behind the frames that a live chain lost meanwhile.
+///
+/// Control thread, at each look (every 50 ms). A call is the same one as at the last look when the thread is in the same stage and the stage
+/// has not got on since.
+struct CallWatch {
+    /// What was seen of one stage.
+    struct Figures {
+        /// Calls that took longer than the stage's ``StageInfo/longestCall``.
+        var slowCalls = 0
+        var longestNs: Int64 = 0
+    }
+
+    private struct Call {
+        var stage: Int
+        var kind: StageCall
+        var progress: Int
+        /// Sequence number of the item in hand.
+        var frame: UInt64
+        var since: Int64
+        /// Looks at which it was this call: time in which the whole process stood still is nobody's fault.
+        var looks = 0
+        /// Age at which it is spoken of next, nanoseconds.
+        var speaksAt: Int64
+        var hasSpoken = false
+        var lostBefore: Int
+    }
+
+    /// By index of the stage.
+    private(set) var figures: [Int: Figures] = [:]
+    /// Sentences about frames that were lost.
+    private(set) var losses: [String] = []
+    private var calls: [ObjectIdentifier: Call] = [:]
+
+    mutating func look(at chain: Chain, _ threads: [ThreadState], _ hub: EventHub, now: Int64) {
+        for thread in threads {
+            let key = ObjectIdentifier(thread)
+            let stage = Int(thread.inside.load(ordering: .relaxed))
+            let isInside = stage >= 0 && !thread.finished.load(ordering: .acquiring)
+            let kind = thread.currentCall
+            if var call = calls[key] {
+                let runner = chain.runners[call.stage]
+                if isInside, call.stage == stage, call.kind == kind, call.progress == runner.progress {
+                    call.looks += 1
+                    speak(&call, runner, chain, hub, now: now)
+                    calls[key] = call
+                    continue
+                }
+                calls[key] = nil
+                if call.hasSpoken { end(call, runner, chain, hub, now: now) }
+            }
+            guard isInside else { continue }
+            let runner = chain.runners[stage]
+            calls[key] = Call(
+                stage: stage, kind: kind, progress: runner.progress, frame: runner.lastSequence, since: now, speaksAt: runner.info.longestCall.nanoseconds,
+                lostBefore: chain.itemsLostLive)
+        }
+    }
+
+    /// At the stage's own limit, again at 10 s, then at every full minute.
+    private mutating func speak(_ call: inout Call, _ runner: StageRunner, _ chain: Chain, _ hub: EventHub, now: Int64) {
+        let age = now - call.since
+        guard age >= call.speaksAt, Int64(call.looks) * 100_000_000 >= call.speaksAt else { return }
+        if !call.hasSpoken { figures[call.stage, default: Figures()].slowCalls += 1 }
+        call.hasSpoken = true
+        figures[call.stage]!.longestNs = max(figures[call.stage]!.longestNs, age)
+        call.speaksAt = age < 10_000_000_000 ? 10_000_000_000 : (age / 60_000_000_000 + 1) * 60_000_000_000
+        hub.post(
+            Event(
+                name: "stage-hangs", stage: runner.id, level: .warning,
+                text: "\(Self.subject(call, runner)) has not returned for \(tenths(age)) s. The chain waits for it.",
+                details: Self.details(call, runner, age), time: chain.clock.now()))
+    }
+
+    private mutating func end(_ call: Call, _ runner: StageRunner, _ chain: Chain, _ hub: EventHub, now: Int64) {
+        let age = now - call.since
+        figures[call.stage]!.longestNs = max(figures[call.stage]!.longestNs, age)
+        let lost = chain.itemsLostLive - call.lostBefore
+        var details = Self.details(call, runner, age)
+        var text = "\(Self.subject(call, runner)) took \(tenths(age)) s"
+        if lost > 0 {
+            text += "; the live chain lost \(lost) \(lost == 1 ? "frame" : "frames") meanwhile"
+            details = JSONNode(.object((details.asObject ?? []) + [JSONNode.Member(key: "lost", value: JSONNode(.number(String(lost))))]))
+            losses.append(text)
+        }
+        hub.post(
+            Event(
+                name: "stage-returned", stage: runner.id, level: .warning, text: text + ".", details: details, time: chain.clock.now()))
+    }
+
+    /// `odd (misbehave): process of frame 12`
+    private static func subject(_ call: Call, _ runner: StageRunner) -> String {
+        let item = call.kind == .item && call.progress > 0 ? " of frame \(call.frame)" : ""
+        return "\(runner.title): \(call.kind.name(of: runner.kind))\(item)"
+    }
+
+    private static func details(_ call: Call, _ runner: StageRunner, _ age: Int64) -> JSONNode {
+        [
+            "call": JSONNode(.string(call.kind.name(of: runner.kind))), "frame": JSONNode(.number(String(call.frame))),
+            "ms": JSONNode(.number(String(age / 1_000_000))),
+        ]
+    }
+
+    private func tenths(_ ns: Int64) -> String { "\(ns / 1_000_000_000).\(ns / 100_000_000 % 10)" }
+}
+
+extension Chain {
+    /// Items a live chain had no place for; without those of `latest` links, which want the newest alone. [control thread]
+    var itemsLostLive: Int {
+        guard runners.contains(where: { $0.demand.isLive }) else { return 0 }
+        let atSources = runners.reduce(0) { $0 + $1.dropCount(.noBuffer) }
+        return queues.reduce(atSources) { sum, entry in
+            let counts = entry.queue.snapshot().counts
+            return DropReason.lossesOfLinks.reduce(sum) { $0 + counts.dropped[$1.rawValue] + counts.evicted[$1.rawValue] }
+        }
+    }
+}
+
+extension DropReason {
+    /// Why a link drops for want of a place.
+    static let lossesOfLinks: [DropReason] = [.noBuffer, .queueFull, .evicted, .untilKeyframe]
+}

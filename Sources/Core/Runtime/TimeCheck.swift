@@ -1,0 +1,62 @@
+/// Whether the items of a stage that makes its own have times that rise: a transform that forgets `copyProperties(from:)` gives each frame the
+/// time 0, and the stages behind it could not use them.
+///
+/// Frames are looked at by PTS, access units by decode time. Belongs to the stage thread; the control thread reads it after the run.
+struct TimeCheck {
+    /// Of the item given last.
+    private var lastGiven: MediaTime?
+    private var lastCome: MediaTime?
+    /// The times of the input rise, so that whatever is wrong behind the stage is the stage's own.
+    private var inputRises = true
+    private(set) var given = 0
+    /// Items whose time is not later than that of the one before, for a fault of this stage.
+    private(set) var wrong = 0
+
+    /// Most of what the stage gave is of no use.
+    var isMostlyWrong: Bool { wrong >= 3 && wrong > given / 2 }
+
+    /// An item came in.
+    @inline(__always)
+    mutating func came(_ time: MediaTime) {
+        if let lastCome, time <= lastCome { inputRises = false }
+        lastCome = time
+    }
+
+    /// An item is given; true for the first that is wrong.
+    @inline(__always)
+    mutating func gave(_ time: MediaTime) -> Bool {
+        given &+= 1
+        defer { lastGiven = time }
+        guard let lastGiven, time <= lastGiven, inputRises else { return false }
+        wrong &+= 1
+        return wrong == 1
+    }
+}
+
+extension StageRunner {
+    /// [stage thread] The first item whose time does not rise.
+    func reportTime(_ record: UnsafeMutablePointer<LeaseRecord>) {
+        let time = record.pointee.owner is Slab ? record.pointee.dts : record.pointee.pts
+        context.post(
+            "time-not-rising", level: .warning,
+            text: "\(title) gave frame \(record.pointee.sequenceNumber) the time \(text(seconds: time.seconds)) s, which is not later than that of the frame before."
+                + " \(timeRemedy) Stages behind it leave such frames out.",
+            details: [
+                "frame": JSONNode(.number(String(record.pointee.sequenceNumber))), "ptsNanoseconds": JSONNode(.number(String(time.nanoseconds))),
+            ])
+    }
+
+    /// [control thread, after the run] The fault of a stage most of whose items had a wrong time.
+    var timeFault: FrameHostError? {
+        guard times.isMostlyWrong else { return nil }
+        return FrameHostError(
+            .broken, place: title, what: "\(times.wrong) of \(times.given) frames had a time that was not later than that of the frame before",
+            remedy: timeRemedy)
+    }
+
+    private var timeRemedy: String {
+        kind == .source
+            ? "The source must set pts so that it rises from frame to frame."
+            : "The stage must call copyProperties(from:) on each new frame before it emits it, or set pts itself."
+    }
+}

@@ -1,0 +1,230 @@
+import Glibc
+import Testing
+
+@testable import FrameCore
+
+/// Stages that do not come back, chains that cannot go on, times that do not rise: who is named, when, and how the run ends.
+@Suite struct WatchTests {
+    /// Runs to the end, or fails the test after twenty seconds; `tick` is handed all events so far.
+    private static func run(_ chain: Chain, tick: (Chain, [Event]) -> Void) -> (result: Chain.Result, events: [Event]) {
+        var events: [Event] = []
+        let begin = ChainClock().now()
+        let result = chain.run {
+            events += chain.takeEvents().events
+            tick(chain, events)
+            if ChainClock().now() - begin > 20_000_000_000 {
+                Issue.record("the chain did not end in 20 s")
+                chain.cancel()
+            }
+        }
+        return (result, events)
+    }
+
+    // MARK: A call that does not return
+
+    @Test(arguments: [
+        ("process", "slow (hanging-filter): process of frame 3"), ("start", "slow (hanging-filter): start"),
+        ("stop", "slow (hanging-filter): stop"), ("command", "slow (hanging-filter): command"),
+        ("set", "slow (hanging-filter): optionsChanged"),
+    ])
+    func namesTheStageAndItsCallWhileItHangs(call: String, subject: String) throws {
+        let gate = "hang-\(call)"
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 20}"#)
+        try sketch.add(HangingFilter.self, "slow", options: #"{"call": "\#(call)", "gate": "\#(gate)"}"#)
+        try sketch.add(RecordingSink.self, "sink", options: #"{"log": "\#(gate)", "sleepUs": 20000}"#)
+        let chain = try Chain(sketch.request)
+        var asked = false
+        let (result, all) = Self.run(chain) { chain, seen in
+            if !asked, chain.currentState == .streaming {
+                asked = true
+                if call == "command" { chain.send(stage: "slow", command: "wait") }
+                if call == "set" { chain.set(stage: "slow", options: [JSONNode.Member(key: "level", value: JSONNode(.number("2")))]) }
+            }
+            // Let go only once it has been named: the warning comes while the stage hangs.
+            if seen.contains(where: { $0.name == "stage-hangs" }) { HangingFilter.open(gate) }
+        }
+        let warning = try #require(all.first { $0.name == "stage-hangs" })
+        #expect(warning.level == .warning)
+        #expect(warning.stage == "slow")
+        #expect(warning.text.hasPrefix(subject + " has not returned for 0."), "\(warning.text)")
+        #expect(warning.text.hasSuffix(" s. The chain waits for it."))
+        #expect(all.contains { $0.name == "stage-returned" && $0.text.hasPrefix(subject + " took ") })
+        // Nothing was lost: no source is live.
+        #expect(result.isSuccess, "\(result)")
+        #expect(chain.callWatch.figures[1]?.slowCalls == 1)
+    }
+
+    @Test func aStageThatDeclaresLongCallsIsNotNamed() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 2}"#)
+        try sketch.add(ProbeFilter.self, "slow", options: #"{"sleepUs": 400000}"#)
+        try sketch.add(RecordingSink.self, "sink", options: #"{"log": "long-calls"}"#)
+        let (result, events) = ChainTests.run(try Chain(sketch.request))
+        #expect(result.isSuccess)
+        #expect(!events.contains { $0.name == "stage-hangs" })
+    }
+
+    @Test func saysWhoseFaultTheLostFramesOfALiveChainAre() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 100000, "live": true, "everyMs": 1}"#)
+        try sketch.add(HangingFilter.self, "slow", options: #"{"call": "process", "gate": "hang-live"}"#)
+        try sketch.add(RecordingSink.self, "sink", options: #"{"log": "hang-live"}"#)
+        let chain = try Chain(sketch.request)
+        let (result, _) = Self.run(chain) { chain, events in
+            if events.contains(where: { $0.name == "stage-hangs" }), chain.itemsLostLive > 10 { HangingFilter.open("hang-live") }
+            if events.contains(where: { $0.name == "stage-returned" }) { chain.drain() }
+        }
+        #expect(result.failures.isEmpty)
+        let loss = try #require(result.losses.first)
+        let pattern = /slow \(hanging-filter\): process of frame \d+ took \d+\.\d s; the live chain lost (\d+) frames meanwhile/
+        let match = try #require(try pattern.wholeMatch(in: loss), "\(loss)")
+        #expect(try #require(Int(match.1)) > 10)
+        #expect(!result.isSuccess, "frames were lost, and the run calls itself a success")
+    }
+
+    @Test func aStartThatHangsEndsWithTheDrain() throws {
+        var sketch = ChainSketch()
+        sketch.request.drainSeconds = 0.2
+        try sketch.add(CountingSource.self, "src")
+        try sketch.add(HangingFilter.self, "slow", options: #"{"call": "start", "gate": "never-1"}"#)
+        try sketch.add(RecordingSink.self, "sink", options: #"{"log": "never-1"}"#)
+        let (result, _) = Self.run(try Chain(sketch.request)) { chain, events in
+            if events.contains(where: { $0.name == "stage-hangs" }) { chain.drain() }
+        }
+        HangingFilter.open("never-1")
+        #expect(result.abandoned == ["slow (hanging-filter)"])
+        #expect(
+            result.failures.first?.description
+                == "the drain did not finish in 0.200 s: slow (hanging-filter) still at work. Raise \"drainSeconds\" in the chain file if they need longer.")
+    }
+
+    // MARK: A chain that can never go on
+
+    @Test func endsAChainWhoseOnlyBufferIsKept() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src")
+        try sketch.add(ProbeFilter.self, "miser", options: #"{"keep": 1, "declared": 0}"#)
+        try sketch.add(RecordingSink.self, "sink", options: #"{"log": "miser"}"#)
+        let (result, _) = ChainTests.run(try Chain(sketch.request))
+        let fault = try #require(result.failures.first?.description)
+        let pattern =
+            /miser \(probe\): the chain can never go on: its thread waits; pool src empty for \d+ ms \(1 of 1 held\): miser 1\. 'miser' must let go of its buffers, or probe must declare a hold of 1 in its StageInfo\./
+        #expect(try pattern.wholeMatch(in: fault) != nil, "\(fault)")
+        #expect(result.failures.count == 1)
+        #expect(result.abandoned.isEmpty)
+    }
+
+    @Test func endsAChainWhoseJoinWaitsForWhatWasSwallowed() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src")
+        try sketch.add(CopyTransform.self, "thief", options: #"{"swallow": 20}"#, from: ["src"])
+        try sketch.add(PairJoin.self, "pair", from: ["src", "thief"])
+        try sketch.add(RecordingSink.self, "sink", options: #"{"log": "thief"}"#)
+        let (result, _) = ChainTests.run(try Chain(sketch.request))
+        // Later items of the same input tell a join that the one it waits for does not come: such a chain ends by itself, with the ledger's fault.
+        #expect(result.failures.isEmpty == result.ledgerFaults.contains { $0.contains("swallowed 1") })
+        #expect(!result.isSuccess)
+    }
+
+    @Test func aSourceThatWaitsForTheClockHasNotStoodStill() throws {
+        var watch = StandstillWatch()
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 3, "everyMs": 1000}"#)
+        try sketch.add(RecordingSink.self, "sink", options: #"{"log": "clock"}"#)
+        let chain = try Chain(sketch.request)
+        let thread = ThreadState(name: "src:src")
+        _ = thread.enterWait(ThreadState.Place.outsideWait)
+        func looks(_ count: Int) -> Int { (0..<count).count { _ in watch.look(at: chain, [thread]) != nil } }
+        #expect(looks(3 * StandstillWatch.looksNeeded) == 0)
+        thread.leaveWait(ThreadState.Place.chainWait)
+        #expect(looks(StandstillWatch.looksNeeded) == 1)
+    }
+
+    // MARK: Times that do not rise
+
+    @Test func blamesTheTransformThatForgetsToCopyProperties() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 60}"#)
+        try sketch.add(ForgetfulTransform.self, "blur")
+        try sketch.add(RecordingSink.self, "sink", options: #"{"log": "forgetful"}"#)
+        let (result, events) = ChainTests.run(try Chain(sketch.request))
+        #expect(
+            result.failures.map(\.description) == [
+                "blur (forgetful): 59 of 60 frames had a time that was not later than that of the frame before. The stage must call copyProperties(from:) on each new frame before it emits it, or set pts itself."
+            ])
+        let warnings = events.filter { $0.name == "time-not-rising" }
+        #expect(
+            warnings.map(\.text) == [
+                "blur (forgetful) gave frame 0 the time 0.000 s, which is not later than that of the frame before. The stage must call copyProperties(from:) on each new frame before it emits it, or set pts itself. Stages behind it leave such frames out."
+            ])
+    }
+
+    @Test func blamesNoTransformForTheTimesThatCameIn() throws {
+        var check = TimeCheck()
+        for time: Int64 in [0, 1, 1, 1, 1, 1, 1] {
+            check.came(MediaTime(nanoseconds: time))
+            let isReported = check.gave(MediaTime(nanoseconds: time))
+            #expect(!isReported)
+        }
+        #expect(!check.isMostlyWrong)
+    }
+
+    @Test func forgivesAFewTimesThatDoNotRise() throws {
+        var check = TimeCheck()
+        var reports = 0
+        for time: Int64 in [0, 1, 1, 2, 3, 4, 5, 5] where check.gave(MediaTime(nanoseconds: time)) { reports += 1 }
+        #expect(reports == 1)
+        #expect(check.wrong == 2)
+        #expect(!check.isMostlyWrong)
+    }
+}
+
+/// Does not come back from one of its calls until a gate is opened.
+private final class HangingFilter: Filter {
+    static let info = StageInfo(
+        id: "hanging-filter", summary: "Hangs.", input: .anyVideo, output: .sameAsInput, longestCall: MediaTime(seconds: 0.2),
+        commands: [CommandInfo("wait", "Waits.")])
+
+    struct Options: StageOptions {
+        @Option(help: "In which call.") var call = "process"
+        @Option(help: "Until this gate is open.") var gate = ""
+        @Option(help: "A live value.", live: true) var level = 0
+    }
+
+    private static let openGates = Locked<Set<String>>([])
+    static func open(_ gate: String) { openGates.withLock { _ = $0.insert(gate) } }
+
+    var options: Options
+    init(options: Options, context: StageContext) { self.options = options }
+
+    private func hang(in call: String) {
+        guard options.call == call else { return }
+        while !Self.openGates.withLock({ $0.contains(options.gate) }) { usleep(1000) }
+    }
+
+    func start() { hang(in: "start") }
+    func stop() { hang(in: "stop") }
+    func optionsChanged() { hang(in: "set") }
+    func command(_ name: String, arguments: JSONNode) { hang(in: "command") }
+
+    func process(_ frame: inout Frame) -> Verdict {
+        if frame.sequenceNumber >= 3 { hang(in: "process") }
+        return .forward
+    }
+}
+
+/// Emits new frames without time.
+private final class ForgetfulTransform: Transform {
+    static let info = StageInfo(id: "forgetful", summary: "Forgets.", input: .video(.gray8), output: .video(.gray8))
+    typealias Options = NoOptions
+    var options: NoOptions
+    init(options: NoOptions, context: StageContext) { self.options = options }
+
+    func negotiate(_ input: MediaFormat) -> MediaFormat { input }
+
+    func process(_ input: consuming Sample, _ output: Output) throws {
+        guard case .frame = consume input, let frame = try output.makeFrame() else { return }
+        try output.emit(frame)
+    }
+}
