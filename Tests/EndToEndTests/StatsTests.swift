@@ -72,7 +72,7 @@ import Testing
     @Test func countsWhatAnUnconnectedOutputLoses() throws {
         let stats = try stats(
             """
-            { "stages": [ { "use": "test-source", "size": "64x64", "frames": 9 }, { "use": "fps-meter" } ] }
+            { "stages": [ { "use": "test-source", "size": "64x64", "frames": 9 }, { "use": "fps-meter", "unread": true } ] }
             """)
         #expect(stats["stages"].first("id", "fps-meter")["dropped"]["unconnected"].int == 9)
         #expect(stats["ledger"]["dropped"].int == 9)

@@ -60,6 +60,7 @@ struct ChainBuilder {
 
     private mutating func checkMedia() {
         let given = givenMedia()
+        let before = faults.count
         for stage in request.stages {
             let info = stage.type.info
             if info.input == .none, !stage.from.isEmpty {
@@ -80,6 +81,25 @@ struct ChainBuilder {
                     "Name two or more: \"from\": [\"a\", \"b\"].")
             }
             for producer in stage.from { checkMedia(of: stage, from: request.stages[producer], gives: given[producer]) }
+        }
+        // A wrong `from` leaves some other stage without a reader: that is said once.
+        if faults.count == before { checkReaders() }
+    }
+
+    /// What a stage gives goes somewhere, unless the chain says that it does not.
+    private mutating func checkReaders() {
+        var reader: [Int: Int] = [:]
+        for (index, stage) in request.stages.enumerated() { for producer in stage.from { reader[producer] = index } }
+        for (index, stage) in request.stages.enumerated() {
+            let info = stage.type.info
+            if stage.isUnread, info.output == .none || reader[index] != nil {
+                let why = reader[index].map { "'\(request.stages[$0].id)' takes what '\(stage.id)' gives" } ?? "'\(stage.id)' (\(info.id)) gives nothing on"
+                fault(stage, "unread", at: stage.place, why, "Leave 'unread' out.")
+            } else if !stage.isUnread, info.output != .none, reader[index] == nil {
+                fault(
+                    stage, "", at: stage.place, "no stage takes what '\(stage.id)' (\(info.id)) gives",
+                    "Name it in a later stage (\"from\": \"\(stage.id)\"), put a sink behind it, or write \"unread\": true if it ends here on purpose.")
+            }
         }
     }
 
@@ -379,6 +399,12 @@ struct ChainBuilder {
             }
             return format
         }
+        let poolBufferBytes = zip(budget.pools, formats).map { pool, format in
+            BufferLayout(format, padding: pool.isCopyPool ? BufferPadding() : demands[pool.allocator].padding).byteCount
+        }
+        let slabs = slabs(raised, demands)
+        checkMemory(budget.pools, formats, poolBufferBytes, slabs)
+        try throwFaults()
         return ChainPlan(
             stages: request.stages.indices.map { index in
                 ChainPlan.Stage(
@@ -388,11 +414,31 @@ struct ChainBuilder {
                         && request.stages[index].type.info.isConverter,
                     demand: demands[index])
             },
-            links: raised, budget: budget, slabs: slabs(raised, demands), worstLatency: worstLatency(raised, demands),
+            links: raised, budget: budget, slabs: slabs, worstLatency: worstLatency(raised, demands),
             notes: notes(budget, raised, demands), poolFormats: formats,
-            poolBufferBytes: zip(budget.pools, formats).map { pool, format in
-                BufferLayout(format, padding: pool.isCopyPool ? BufferPadding() : demands[pool.allocator].padding).byteCount
-            })
+            poolBufferBytes: poolBufferBytes)
+    }
+
+    /// All pools and slabs together against what there is: a plan that is too large is refused here, not ended by the kernel.
+    private mutating func checkMemory(_ pools: [BudgetPlan.Pool], _ formats: [VideoFormat], _ bufferBytes: [Int], _ slabs: [ChainPlan.SlabPlan]) {
+        guard let available = request.memory ?? AvailableMemory.now() else { return }
+        var parts: [(bytes: Int, text: String)] = pools.indices.map { index in
+            let (pool, format) = (pools[index], formats[index])
+            let id = request.stages[pool.allocator].id
+            return (
+                AvailableMemory.product(pool.size, bufferBytes[index]),
+                "\(pool.size) buffers of \(format.width)x\(format.height) \(format.pixelFormat.rawValue)\(pool.isCopyPool ? " for copies" : "") at '\(id)'"
+            )
+        }
+        parts += slabs.map { ($0.byteCount, "access units of '\(request.stages[$0.stage].id)'") }
+        let needed = parts.reduce(0) { AvailableMemory.sum($0, $1.bytes) }
+        guard needed > available.bytes, let largest = parts.max(by: { $0.bytes < $1.bytes }) else { return }
+        faults.append(
+            FrameHostError(
+                .invalidConfiguration, place: request.file,
+                what: "the chain needs \(AvailableMemory.text(needed)) of memory and \(available.holder) has \(AvailableMemory.text(available.bytes)) to give;"
+                    + " the largest part is \(AvailableMemory.text(largest.bytes)), \(largest.text)",
+                remedy: "Use a smaller picture, shorter queues (\"link\": { \"queue\", \"megabytes\" }) or fewer \"buffers\", or run it where there is more memory."))
     }
 
     private mutating func report(_ clash: FileClashes.Clash) {

@@ -14,6 +14,8 @@ public struct ChainRequest: Sendable {
     /// The stage the planner may insert where two formats do not fit, asked for when first needed; nil when there is none. Its option
     /// `format` names the pixel format to give.
     public var converter: @Sendable () throws -> StageType? = { nil }
+    /// What the chain's memory may come to; nil for what the machine and its control groups have at the moment of planning.
+    public var memory: AvailableMemory?
     /// Each source ends after this many items.
     public var frameLimit: Int?
 
@@ -47,6 +49,8 @@ public struct StageRequest: Sendable {
     public var link: LinkRequest
     /// Nil: a sink that others stand beside fails alone, every other stage ends the run.
     public var onError: OnError?
+    /// Its output is not taken by any stage, on purpose.
+    public var isUnread: Bool
     /// Index in the chain file; the same for a converter and the stage it was inserted before.
     public var fileIndex: Int
     /// Where the stage begins in the file.
@@ -56,7 +60,7 @@ public struct StageRequest: Sendable {
 
     public init(
         id: String, type: StageType, options: [JSONNode.Member] = [], from: [Int] = [], link: LinkRequest = LinkRequest(),
-        onError: OnError? = nil, fileIndex: Int = 0, place: TextPlace = TextPlace(line: 0, column: 0),
+        onError: OnError? = nil, isUnread: Bool = false, fileIndex: Int = 0, place: TextPlace = TextPlace(line: 0, column: 0),
         fromPlace: TextPlace = TextPlace(line: 0, column: 0)
     ) {
         self.id = id
@@ -65,6 +69,7 @@ public struct StageRequest: Sendable {
         self.from = from
         self.link = link
         self.onError = onError
+        self.isUnread = isUnread
         self.fileIndex = fileIndex
         self.place = place
         self.fromPlace = fromPlace

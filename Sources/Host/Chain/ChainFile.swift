@@ -201,9 +201,10 @@ struct ChainFile {
         let from = readFrom(node["from"], path, index, isSource: type?.info.input == StageInfo.Media.none, ids: ids)
         let link = readLink(node["link"], path)
         let onError = readOnError(node["onError"], path)
+        let isUnread = readUnread(node["unread"], path)
         guard let type else { return nil }
         var stage = StageRequest(
-            id: Self.id(of: node, index), type: type, from: from, link: link, onError: onError, fileIndex: index, place: node.place,
+            id: Self.id(of: node, index), type: type, from: from, link: link, onError: onError, isUnread: isUnread, fileIndex: index, place: node.place,
             fromPlace: node["from"]?.place ?? node.place)
         var options = members.filter { !PluginLoader.reservedKeys.contains($0.key) }
         options = options.map { member in
@@ -243,6 +244,13 @@ struct ChainFile {
         if let value = node.asString.flatMap(OnError.init(rawValue:)) { return value }
         fault(node.place, "\(path).onError", "\(node.text()) is not 'stop' or 'continue'", "Use one of these, or leave it out.")
         return nil
+    }
+
+    private mutating func readUnread(_ node: JSONNode?, _ path: String) -> Bool {
+        guard let node else { return false }
+        if case .bool(let value) = node.value { return value }
+        fault(node.place, "\(path).unread", "\(node.text()) must be true or false", "Write true, or leave it out.")
+        return false
     }
 
     private mutating func readFrom(_ node: JSONNode?, _ path: String, _ index: Int, isSource: Bool, ids: [String: Int]) -> [Int] {

@@ -76,6 +76,7 @@ struct ChainSchema {
         var properties: [(key: String, value: JSONNode)] = [
             ("use", ["const": .string(stage.info.id)]), ("id", ["$ref": "#/$defs/id"]), ("from", ["$ref": "#/$defs/from"]),
             ("link", ["$ref": "#/$defs/link"]), ("note", ["description": "For people; not read."]),
+            ("unread", ["type": "boolean", "description": "No stage takes its output, on purpose."]),
             ("onError", ["enum": .array(OnError.allCases.map { .string($0.rawValue) })]),
         ]
         for option in stage.options {

@@ -73,7 +73,7 @@ final class NameConverter: Transform {
 @Suite struct ErrorTextTests {
     private func faults(_ sketch: ChainSketch) -> String {
         do {
-            _ = try Chain.plan(sketch.request)
+            _ = try Chain.plan(sketch.requestWithOpenEnds)
             return ""
         } catch {
             return "\(error)"
@@ -246,7 +246,7 @@ final class NameConverter: Transform {
         try sketch.add(CountingSource.self, "a")
         try sketch.add(NV12Only.self, "choosy")
         try sketch.add(ProbeFilter.self, "p")
-        let plan = try Chain.plan(sketch.request)
+        let plan = try Chain.plan(sketch.requestWithOpenEnds)
         #expect(plan.stages.map(\.id) == ["a", "choosy-convert", "choosy", "p"])
         #expect(plan.stages.map(\.isInserted) == [false, true, false, false])
         #expect(plan.links.map(\.format.description) == ["gray8 16x16 1000 fps", "nv12 16x16 1000 fps", "nv12 16x16 1000 fps"])

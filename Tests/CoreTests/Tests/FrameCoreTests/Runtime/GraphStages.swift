@@ -368,7 +368,7 @@ enum GraphChain {
             stages.append(
                 StageRequest(
                     id: "n\(index)", type: type(of: node), options: members, from: edges.map { graph.edges[$0].from }, link: link,
-                    fileIndex: index))
+                    isUnread: type(of: node).info.output != .none && graph.outgoing(index).isEmpty, fileIndex: index))
         }
         var request = ChainRequest(file: "seed-\(seed)", folder: ".", stages: stages)
         request.buffers = sizes

@@ -254,6 +254,16 @@ final class RecordingSink: Sink {
 struct ChainSketch {
     var request = ChainRequest(file: "test.json", folder: ".", stages: [])
 
+    /// The same with every stage that nobody reads marked so.
+    var requestWithOpenEnds: ChainRequest {
+        var request = request
+        let read = Set(request.stages.flatMap(\.from))
+        for index in request.stages.indices where !read.contains(index) && request.stages[index].type.info.output != .none {
+            request.stages[index].isUnread = true
+        }
+        return request
+    }
+
     /// Adds a stage; its input is the one before it unless `from` says otherwise.
     mutating func add<S: Stage>(
         _ type: S.Type, _ id: String, options: String = "{}", from: [String]? = nil, link: LinkRequest = LinkRequest(),

@@ -1,0 +1,104 @@
+import Foundation
+import Testing
+
+@testable import FrameCore
+
+/// What a plan refuses before anything runs: outputs that go nowhere, more memory than there is.
+@Suite struct PlanFaultTests {
+    private func faults(_ request: ChainRequest) -> [String] {
+        do {
+            _ = try Chain.plan(request)
+            return []
+        } catch {
+            return (error as? FrameHostErrors)?.errors.map(\.description) ?? ["\(error)"]
+        }
+    }
+
+    // MARK: Outputs that nobody takes
+
+    @Test func refusesAChainWithoutASink() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src")
+        try sketch.add(ProbeFilter.self, "look")
+        #expect(
+            faults(sketch.request) == [
+                "test.json: stages[1]: no stage takes what 'look' (probe) gives. Name it in a later stage (\"from\": \"look\"), put a sink behind it, or write \"unread\": true if it ends here on purpose."
+            ])
+    }
+
+    @Test func refusesTheFirstOfTwoSourcesInARow() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "a")
+        try sketch.add(CountingSource.self, "b")
+        try sketch.add(RecordingSink.self, "sink")
+        let found = faults(sketch.request)
+        #expect(found.count == 1)
+        #expect(found.first?.hasPrefix("test.json: stages[0]: no stage takes what 'a' (counting-source) gives. ") == true)
+    }
+
+    @Test func letsAStageEndOnPurpose() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 5}"#)
+        try sketch.add(ProbeFilter.self, "look")
+        sketch.request.stages[1].isUnread = true
+        let chain = try Chain(sketch.request)
+        #expect(chain.run().isSuccess)
+        #expect(chain.runners[1].unconnected.value == 5)
+    }
+
+    @Test func refusesAMarkThatIsNotTrue() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src")
+        try sketch.add(RecordingSink.self, "sink")
+        sketch.request.stages[0].isUnread = true
+        sketch.request.stages[1].isUnread = true
+        #expect(
+            faults(sketch.request) == [
+                "test.json: stages[0].unread: 'sink' takes what 'src' gives. Leave 'unread' out.",
+                "test.json: stages[1].unread: 'sink' (recording-sink) gives nothing on. Leave 'unread' out.",
+            ])
+    }
+
+    // MARK: Memory
+
+    @Test func refusesAPlanThatNeedsMoreMemoryThanThereIs() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src")
+        try sketch.add(ProbeFilter.self, "look", link: LinkRequest(queue: 4000))
+        try sketch.add(RecordingSink.self, "sink")
+        sketch.request.memory = AvailableMemory(bytes: 10 << 20, holder: "the control group /app")
+        #expect(
+            faults(sketch.request) == [
+                "test.json: the chain needs 15.6 MiB of memory and the control group /app has 10.0 MiB to give; the largest part is 15.6 MiB, 4002 buffers of 16x16 gray8 at 'src'. Use a smaller picture, shorter queues (\"link\": { \"queue\", \"megabytes\" }) or fewer \"buffers\", or run it where there is more memory."
+            ])
+        sketch.request.memory = AvailableMemory(bytes: 16 << 20)
+        #expect(faults(sketch.request).isEmpty)
+    }
+
+    @Test func asksTheMachineAndEveryControlGroupOnTheWay() throws {
+        let root = FileManager.default.temporaryDirectory.appendingPathComponent("framehost-memory-\(UUID())")
+        defer { try? FileManager.default.removeItem(at: root) }
+        func write(_ path: String, _ text: String) throws {
+            let file = root.appendingPathComponent(path)
+            try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+            try text.write(to: file, atomically: true, encoding: .utf8)
+        }
+        func now() -> AvailableMemory? { AvailableMemory.now(root: root.path) }
+        #expect(now() == nil)
+        try write("proc/meminfo", "MemTotal:  8000 kB\nMemFree: 1 kB\nMemAvailable:    3000 kB\n")
+        #expect(now() == AvailableMemory(bytes: 3000 * 1024))
+        try write("proc/self/cgroup", "0::/app/job\n")
+        try write("sys/fs/cgroup/app/memory.max", "2000000\n")
+        try write("sys/fs/cgroup/app/memory.current", "1500000\n")
+        try write("sys/fs/cgroup/app/memory.stat", "anon 1\ninactive_file 300000\nactive_file 100000\n")
+        try write("sys/fs/cgroup/app/job/memory.max", "max\n")
+        #expect(now() == AvailableMemory(bytes: 900_000, holder: "the control group /app"))
+        // More in use than the limit says, and figures nobody can have: no trap.
+        try write("sys/fs/cgroup/app/memory.current", "9223372036854775807\n")
+        #expect(now() == AvailableMemory(bytes: 0, holder: "the control group /app"))
+        try write("proc/meminfo", "MemAvailable: 9223372036854775807 kB\n")
+        try write("proc/self/cgroup", "4:cpu,memory:/old\n")
+        try write("sys/fs/cgroup/memory/old/memory.limit_in_bytes", "9223372036854771712\n")
+        #expect(now() == nil || now()!.bytes == .max)
+    }
+}
