@@ -403,7 +403,7 @@ struct ChainBuilder {
             BufferLayout(format, padding: pool.isCopyPool ? BufferPadding() : demands[pool.allocator].padding).byteCount
         }
         let slabs = slabs(raised, demands)
-        checkMemory(budget.pools, formats, poolBufferBytes, slabs)
+        checkMemory(budget.pools, formats, poolBufferBytes, slabs, demands)
         try throwFaults()
         return ChainPlan(
             stages: request.stages.indices.map { index in
@@ -420,7 +420,9 @@ struct ChainBuilder {
     }
 
     /// All pools and slabs together against what there is: a plan that is too large is refused here, not ended by the kernel.
-    private mutating func checkMemory(_ pools: [BudgetPlan.Pool], _ formats: [VideoFormat], _ bufferBytes: [Int], _ slabs: [ChainPlan.SlabPlan]) {
+    private mutating func checkMemory(
+        _ pools: [BudgetPlan.Pool], _ formats: [VideoFormat], _ bufferBytes: [Int], _ slabs: [ChainPlan.SlabPlan], _ demands: [StageDemand]
+    ) {
         guard let available = request.memory ?? AvailableMemory.now() else { return }
         var parts: [(bytes: Int, text: String)] = pools.indices.map { index in
             let (pool, format) = (pools[index], formats[index])
@@ -431,6 +433,7 @@ struct ChainBuilder {
             )
         }
         parts += slabs.map { ($0.byteCount, "access units of '\(request.stages[$0.stage].id)'") }
+        parts += demands.indices.filter { demands[$0].ownBytes > 0 }.map { (demands[$0].ownBytes, "what '\(request.stages[$0].id)' takes for itself") }
         let needed = parts.reduce(0) { AvailableMemory.sum($0, $1.bytes) }
         guard needed > available.bytes, let largest = parts.max(by: { $0.bytes < $1.bytes }) else { return }
         faults.append(

@@ -111,6 +111,9 @@ public struct StageDemand: Sendable, Equatable {
     public var slabBytes = 16 << 20
     /// Encoders and readers of files: access units to reserve beside those the links hold.
     public var slabUnits = 8
+    /// Memory this instance takes in `start` beside the plan's pools and slabs, bytes: rings of its own, a library's pictures. The plan counts it
+    /// in what the chain needs.
+    public var ownBytes = 0
     /// Files this instance reads and writes, so that the plan sees when one stage would write what another reads or writes.
     public var readsFiles: [String] = []
     public var writesFiles: [String] = []
