@@ -4,7 +4,7 @@
 PACKAGES := build-essential pkg-config ca-certificates git \
 	libyuv-dev libx264-dev libavformat-dev libavcodec-dev libavutil-dev libavfilter-dev libswscale-dev libv4l-dev libopencv-dev opencv-data \
 	nettle-dev libpng-dev libfreetype-dev fonts-dejavu-core frei0r-plugins frei0r-plugins-dev ffmpeg
-TEST_PACKAGES := x264 python3 python3-jsonschema binutils gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good \
+TEST_PACKAGES := x264 util-linux mount python3 python3-jsonschema binutils gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good \
 	gstreamer1.0-plugins-bad gstreamer1.0-libav glib-networking openssl curl mpv python3-opencv tshark iproute2
 BENCH_PACKAGES := gstreamer1.0-plugins-ugly gstreamer1.0-opencv python3-numpy gir1.2-gst-rtsp-server-1.0 python3-gi \
 	libgstreamer-plugins-base1.0-dev libgstrtspserver-1.0-dev
@@ -19,7 +19,7 @@ CLIP := examples/media/portrait.mp4
 # Recipes with a pipe fail with any part of it.
 SHELL := /bin/bash
 
-.PHONY: help packages test-packages build demo test test-core test-release test-asan test-tsan test-rtsp-tsan test-host test-fuzz rtsp-conformance soak fuzz fuzz-coverage bench docs pictures lint format clean
+.PHONY: help packages test-packages build demo test test-core test-release test-asan test-tsan test-rtsp-tsan test-host test-fuzz rtsp-conformance soak torture fuzz fuzz-coverage bench docs pictures lint format clean
 
 help: ## what there is, and how long each part of `make test` takes on two cores
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -103,7 +103,13 @@ fuzz-coverage: ## how many lines of the RTSP server's parsers the stored corpora
 rtsp-conformance: ## ask any RTSP server what RFCs and real clients ask: URL=rtsp://host:port/path (docs/rtsp-conformance.md)
 	@python3 Tests/Conformance/rtsp $(or $(URL),$(error Name the stream: make rtsp-conformance URL=rtsp://host:port/path)) $(OPTIONS)
 
-soak: build ## for long: thousands of random chains against the real runner, a hundred thousand RTSP joins and leaves
+RUNS ?= 100000
+SECONDS ?= 120
+torture: build ## random chains, damaged files, odd folders, rude clients, signals, refused system calls: RUNS=… SECONDS=… SEED=…
+	python3 Tests/Soak/torture --runs $(RUNS) --seconds $(SECONDS) --seed $(or $(SEED),1) --keep $(or $(KEEP),.build/torture)
+
+soak: build ## for long: an hour of the torture run, thousands of random chains against the real runner, a hundred thousand RTSP joins and leaves
+	python3 Tests/Soak/torture --runs 100000 --seconds 3600 --seed $(or $(SEED),1000000) --keep $(or $(KEEP),.build/torture)
 	python3 Tests/Soak/rtsp-joins.py
 	FRAMEHOST_SOAK=1 $(SWIFT) test -c release -Xswiftc -enable-testing --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/release-tests
 
