@@ -185,7 +185,7 @@ class Torture:
 def signature_of(kind, text):
     """Equal for failures of one cause, as far as their text tells."""
     lines = text.split("\n")
-    text = " | ".join(lines[:2 if kind == "signal" else 1])
+    text = lines[0]
     if kind in ("hang", "late"):
         text = " ".join(sorted(set(re.findall(r" in ([\w$.@-]{6,60})", "\n".join(lines))))[:6])
     if kind in ("file-lost", "source-lost", "locked-lost", "node-lost", "file-new"):

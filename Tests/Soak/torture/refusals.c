@@ -68,7 +68,7 @@ static const struct {
     [TIMES] = {"times", {EPERM, EACCES, EROFS, EPERM, EIO, EPERM, EACCES, EPERM}},
     [CHMOD] = {"chmod", {EPERM, EROFS, EPERM, EIO, EPERM, EPERM, EACCES, EPERM}},
     [THREAD] = {"thread", {EAGAIN, EAGAIN, EAGAIN, EAGAIN, EAGAIN, EAGAIN, EAGAIN, EPERM}},
-    [LOOP] = {"loop", {EMFILE, ENFILE, ENOMEM, EMFILE, ENFILE, ENOMEM, EMFILE, ENOSPC}},
+    [LOOP] = {"loop", {EMFILE, ENFILE, ENOMEM, EMFILE, ENFILE, ENOMEM, EMFILE, EMFILE}},
 };
 
 static uint64_t seed, rate, skip, most;
@@ -113,6 +113,8 @@ static uint64_t mix(uint64_t x) {
 /// 0: the call may go on; else errno is set.
 static int refuse(enum call call, const char *path, int file) {
     if (!(wanted >> call & 1)) return 0;
+    // libgcrypt and others end the process where the kernel's own files cannot be read.
+    if (path && (!strncmp(path, "/proc/", 6) || !strncmp(path, "/sys/", 5) || !strncmp(path, "/etc/", 5))) return 0;
     if (path && under && path[0] == '/' && strncmp(path, under, strlen(under))) return 0;
     if (!path && file >= 0 && file <= 2) return 0;
     if (!path && file >= 0 && file == log_file) return 0;
@@ -249,7 +251,8 @@ struct dirent *readdir(DIR *folder) { NEXT(readdir); return refuse(READDIR, NULL
 int close(int file) {
     NEXT(close);
     if (file == log_file && file >= 0) return 0;
-    if ((wanted & 1u << CLOSE) && file > 2 && is_regular(file) && refuse(CLOSE, NULL, file)) {
+    // Closing says of a loss only what was written.
+    if ((wanted & 1u << CLOSE) && file > 2 && is_regular(file) && (fcntl(file, F_GETFL) & O_ACCMODE) != O_RDONLY && refuse(CLOSE, NULL, file)) {
         int code = errno;
         next(file);
         errno = code;

@@ -342,7 +342,7 @@ class Trial:
             # Before it has set up its handling, a signal ends a process as ever.
             early = -status in sent and not self.out and not self.err and -status in [int(one) for one in SIGNALS] + [int(signal.SIGPIPE)]
             if not by_design and not early:
-                self.fault("signal", f"ended by {signal.Signals(-status).name}\n" + crash(errors))
+                self.fault("signal", f"ended by {signal.Signals(-status).name}: " + crash(errors))
             return
         if status not in (0, 1, 2):
             self.fault("status", f"ended with {status}\n{errors[-500:]}")
@@ -510,7 +510,7 @@ class Trial:
                         fields = file.read().rsplit(")", 1)[1].split()
                 except OSError:
                     continue
-                if int(fields[3]) == session and fields[0] != "Z":
+                if int(fields[3]) == session and fields[0] != "Z" and b"Backtracing" not in self.err:
                     self.fault("process-left", f"process {name} of the run is still there")
         for name in os.listdir("/dev/shm"):
             self.fault("shared-memory-left", name)
@@ -547,10 +547,12 @@ class Trial:
 
 
 def crash(errors):
-    """What matters of a crash's text."""
-    found = re.search(r"(Fatal error[^\n]*)", errors)
-    frames = re.findall(r"^\s*\d+[^\n]* in [^\n]*", errors, re.M)
-    return "\n".join(([found[1]] if found else []) + (frames[:12] or [errors[-800:]]))
+    """What matters of a crash's text: why, and where in our own code, in its first line; then the stack."""
+    why = re.search(r"Fatal error: ([^\n]*)|Swift runtime failure: ([^\n]*?) in |(terminate called[^\n]*|\*\*\* [^\n]*|corrupted[^\n]*|free\(\)[^\n]*|double free[^\n]*)", errors)
+    frames = re.findall(r"^\s*\d+ [^\n]* in [^\n]*", errors, re.M)
+    places = [found for frame in frames for found in re.findall(r"/(Sources/[^\s:]+:\d+)", frame)]
+    text = next((one for one in why.groups() if one), "") if why else "no reason given"
+    return f"{text} at {places[0] if places else '?'}\n" + "\n".join(frame.strip()[:200] for frame in frames[:14]) + ("" if frames else errors[-1500:])
 
 
 def stacks(pid):
