@@ -114,10 +114,10 @@ class Torture:
             self.children.append(child)
             done = False
             for line in child.stdout:
-                if not line.startswith("{"):
+                if not line.startswith("@"):
                     print(line, end="")
                     continue
-                told = json.loads(line)
+                told = json.loads(line[1:])
                 if "seed" in told:
                     seed = told["seed"] + options.jobs
                     self.count(told)
@@ -182,12 +182,22 @@ class Torture:
         return 1 if self.faults else 0
 
 
+def waiting(report):
+    """The functions of ours nearest to each thread's top."""
+    tops = []
+    for thread in report.split("Thread ")[1:]:
+        found = re.search(r"in (\$s[\w$]{6,80})", thread)
+        if found:
+            tops.append(found[1][2:42])
+    return " ".join(sorted(set(tops)))
+
+
 def signature_of(kind, text):
     """Equal for failures of one cause, as far as their text tells."""
     lines = text.split("\n")
     text = lines[0]
     if kind in ("hang", "late"):
-        text = " ".join(sorted(set(re.findall(r" in ([\w$.@-]{6,60})", "\n".join(lines))))[:6])
+        text = (lines[1] + ": " if len(lines) > 1 and lines[1].startswith("nobody") else "") + waiting("\n".join(lines))
     if kind in ("file-lost", "source-lost", "locked-lost", "node-lost", "file-new"):
         text = re.sub(r"\(.*?\)", "(…)", text)
     text = re.sub(r"0x[0-9a-f]+|\d+", "#", text)

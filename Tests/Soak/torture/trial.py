@@ -202,12 +202,11 @@ class Trial:
         out, self.out_end = self.sink(self.output, "out")
         err, self.err_end = self.sink(self.errors, "err")
         command = [self.program, *self.arguments]
-        if "closed" in (self.output, self.errors):
-            command = ["/bin/sh", "-c", 'exec "$0" "$@"' + (" >&-" if self.output == "closed" else "") + (" 2>&-" if self.errors == "closed" else ""), *command]
+        closed = [number for number, kind in ((1, self.output), (2, self.errors)) if kind == "closed"]
         self.start = time.monotonic()
         self.process = subprocess.Popen(
             command, cwd=self.place.folder, env=self.environment, stdin=subprocess.PIPE if self.has_commands else subprocess.DEVNULL, stdout=out, stderr=err,
-            start_new_session=True, user=self.user, bufsize=0)
+            start_new_session=True, user=self.user, bufsize=0, preexec_fn=(lambda: [os.close(number) for number in closed]) if closed else None)
         out.close()
         err.close()
         for client in self.crowd:
@@ -283,12 +282,16 @@ class Trial:
     def stuck(self, now, asked, count):
         """It should have ended: where it is, and whether it ends after all."""
         report = stacks(self.process.pid)
+        crashed = "_swift_spawnBacktracer" in report
+        if self.output == "unread":
+            report = "nobody reads its output\n" + report
         text = f"asked to end {now - asked:.1f} s ago ({count} signals), drainSeconds {self.chain.drain_seconds}"
         try:
             self.process.wait(20)
-            self.fault("late", f"{text}; ended after {time.monotonic() - self.start - asked:.1f} s\n{report}")
+            if not crashed:
+                self.fault("late", f"{text}; ended after {time.monotonic() - self.start - asked:.1f} s\n{report}")
         except subprocess.TimeoutExpired:
-            self.fault("hang", f"{text}; still there 20 s later\n{report}")
+            self.fault("signal" if crashed else "hang", ("crashed: " if crashed else "") + f"{text}; still there 20 s later\n{report}")
             self.process.kill()
 
     # --- judging ---
@@ -369,8 +372,9 @@ class Trial:
     def judge_figures(self):
         for event in self.named("ledger-fault"):
             self.fault("ledger", event.get("text", ""))
-        if "ledger" in self.err.decode(errors="replace") and not self.events:
-            self.fault("ledger", self.err[-600:].decode(errors="replace"))
+        told = re.search(r"[^\n]*ledger[^\n]*", self.err.decode(errors="replace"))
+        if told and not self.events:
+            self.fault("ledger", told[0])
         status = self.process.returncode
         if self.stats == "stats.json" and status == 0:
             try:
@@ -548,7 +552,7 @@ class Trial:
 
 def crash(errors):
     """What matters of a crash's text: why, and where in our own code, in its first line; then the stack."""
-    why = re.search(r"Fatal error: ([^\n]*)|Swift runtime failure: ([^\n]*?) in |(terminate called[^\n]*|\*\*\* [^\n]*|corrupted[^\n]*|free\(\)[^\n]*|double free[^\n]*)", errors)
+    why = re.search(r"Fatal error: ([^\n]*)|Swift runtime failure: ([^\n]*?) in |(terminate called[^\n]*|\*\*\* stack[^\n]*|corrupted[^\n]*|free\(\)[^\n]*|double free[^\n]*)", errors)
     frames = re.findall(r"^\s*\d+ [^\n]* in [^\n]*", errors, re.M)
     places = [found for frame in frames for found in re.findall(r"/(Sources/[^\s:]+:\d+)", frame)]
     text = next((one for one in why.groups() if one), "") if why else "no reason given"

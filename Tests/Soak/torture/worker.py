@@ -145,9 +145,9 @@ def run(options):
             print(one.chain.bytes.decode(errors="replace"))
             print(one.err.decode(errors="replace"))
             print(one.out.decode(errors="replace")[:6000])
-        print(json.dumps({"seed": seed, "status": one.process.returncode, "seconds": one.seconds, "faults": one.faults, "recordings": len(one.notes),
+        print("@" + json.dumps({"seed": seed, "status": one.process.returncode, "seconds": one.seconds, "faults": one.faults, "recordings": len(one.notes),
                           "reason": one.reason(), "refusals": one.refused.count("\n")}), flush=True)
-    print('{"done": true}', flush=True)
+    print('@{"done": true}', flush=True)
 
 
 def can_change_user():
