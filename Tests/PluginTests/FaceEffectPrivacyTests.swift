@@ -15,7 +15,7 @@ import Testing
     @Test func coversAllUntilTheFirstAnswer() {
         var guarded = PrivacyGuard(holdTime: Self.second)
         #expect(guarded.decide(.late, isCut: true, faces: [], time: 0) == .starting)
-        #expect(guarded.decide(.answered, isCut: false, faces: [face()], time: 1) == .detected)
+        #expect(guarded.decide(.answered, isCut: false, faces: [face()], time: 1) == .searched)
         #expect(guarded.regions == [Self.box])
     }
 
@@ -44,7 +44,7 @@ import Testing
         #expect(first.width > Self.box.width && first.centerX == Self.box.centerX)
         #expect(guarded.decide(.answered, isCut: false, faces: [], time: Self.second) == .held)
         #expect(try #require(guarded.regions.first).width > first.width)
-        #expect(guarded.decide(.answered, isCut: false, faces: [], time: Self.second + 1) == .detected)
+        #expect(guarded.decide(.answered, isCut: false, faces: [], time: Self.second + 1) == .searched)
         #expect(guarded.regions.isEmpty)
     }
 
@@ -52,13 +52,13 @@ import Testing
         var guarded = PrivacyGuard(holdTime: Self.second)
         _ = guarded.decide(.answered, isCut: true, faces: [face(count: 1)], time: 0)
         #expect(guarded.decide(.answered, isCut: false, faces: [], time: Self.second / 5) == .held)
-        #expect(guarded.decide(.answered, isCut: false, faces: [], time: Self.second / 5 + 1) == .detected)
+        #expect(guarded.decide(.answered, isCut: false, faces: [], time: Self.second / 5 + 1) == .searched)
     }
 
     @Test func aNewSceneWithFacesForgetsTheOldOnesAndOneWithoutDoesNot() {
         var guarded = PrivacyGuard(holdTime: Self.second)
         _ = guarded.decide(.answered, isCut: true, faces: [face()], time: 0)
-        #expect(guarded.decide(.answered, isCut: true, faces: [face(2)], time: 1) == .detected)
+        #expect(guarded.decide(.answered, isCut: true, faces: [face(2)], time: 1) == .searched)
         #expect(guarded.regions.count == 1)
         #expect(guarded.decide(.answered, isCut: true, faces: [], time: 2) == .held)
         #expect(guarded.regions.count == 1)
@@ -79,7 +79,7 @@ import Testing
         var guarded = PrivacyGuard(holdTime: Self.second)
         _ = guarded.decide(.answered, isCut: true, faces: [face()], time: 100 * Self.second)
         #expect(guarded.decide(.answered, isCut: false, faces: [], time: 0) == .held)
-        #expect(guarded.decide(.answered, isCut: false, faces: [], time: Self.second + 1) == .detected)
+        #expect(guarded.decide(.answered, isCut: false, faces: [], time: Self.second + 1) == .searched)
     }
 }
 
@@ -127,10 +127,11 @@ import Testing
         let result = try rawShares(8, #"{ "privacy": true, "effect": "replace" }"#, detector)
         #expect(result.shares.allSatisfy { $0 < Self.chance }, "\(result.shares)")
         let told = result.events.filter { $0.name == "detector-failed" }
-        #expect(told.map(\.text) == ["face-effect: the detector failed: out of luck. Frames are covered wholly."])
+        #expect(told.map(\.text) == ["the detector failed: out of luck. Frames are covered wholly."])
         #expect(
             result.events.last { $0.name == "privacy" }?.text
-                == "face-effect: 8 of 8 frames covered wholly (detected 0, held 0, starting 0, late 0, failed 8).")
+                == "8 frames: 0 searched in time, 0 with a face covered that the search did not see, 8 covered wholly (starting 0, late 0, failed 8); 0 went out as they came: no face was found in them."
+        )
     }
 
     @Test func aDetectorThatNeverComesBackCoversAllAndDoesNotHoldUpTheEnd() throws {

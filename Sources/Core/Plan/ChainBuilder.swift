@@ -415,8 +415,8 @@ struct ChainBuilder {
                     demand: demands[index])
             },
             links: raised, budget: budget, slabs: slabs, worstLatency: worstLatency(raised, demands),
-            notes: notes(budget, raised, demands), poolFormats: formats,
-            poolBufferBytes: poolBufferBytes)
+            warnings: stageNotes { $0.isWarning }, notes: notes(budget, raised, demands) + stageNotes { !$0.isWarning },
+            poolFormats: formats, poolBufferBytes: poolBufferBytes)
     }
 
     /// All pools and slabs together against what there is: a plan that is too large is refused here, not ended by the kernel.
@@ -615,6 +615,11 @@ struct ChainBuilder {
                     : "pool \(name): \(pool.size) of \(pool.need) buffers: the source may wait")
         }
         return notes
+    }
+
+    /// What stages noted while they negotiated: `face: searches for faces with …`.
+    private func stageNotes(_ isWanted: ((text: String, isWarning: Bool)) -> Bool) -> [String] {
+        contexts.flatMap { context in context.planNotes.filter(isWanted).map { "\(context.stageID): \($0.text)" } }
     }
 
     private func sharers(of stage: Int, _ links: [ChainPlan.Link], _ demands: [StageDemand]) -> String {

@@ -33,7 +33,9 @@ public struct ChainPlan: Sendable {
     public var slabs: [SlabPlan]
     /// Most time a live chain's queues and delays can add, in seconds, where every rate on the way is known; else nil.
     public var worstLatency: Double?
-    /// Sentences a reader of the plan should see: raised queues, copies, what may wait or be lost.
+    /// What stages do with something poorer than was asked for, a sentence each.
+    public var warnings: [String]
+    /// Sentences a reader of the plan should see: raised queues, copies, what may wait or be lost, what stages chose.
     public var notes: [String]
     /// Format of each pool of `budget`.
     public var poolFormats: [VideoFormat]

@@ -25,6 +25,8 @@ public final class StageContext: @unchecked Sendable {
     let stop: StopSignal
     let events: EventHub
     private let jobs: JobQueue
+    /// Sentences for the plan, in the order they were noted.
+    private(set) var planNotes: [(text: String, isWarning: Bool)] = []
     /// What a source offers the stages behind it.
     private(set) var offeredAudio: (any AudioOrigin)?
     private let ownFigures = Locked<(@Sendable () -> JSONNode)?>(nil)
@@ -93,6 +95,17 @@ public final class StageContext: @unchecked Sendable {
     /// - Parameter details: A JSON object; its members become the event's.
     public func post(_ event: String, level: Event.Level = .info, text: String, details: JSONNode = JSONNode(.object([]))) {
         events.post(Event(name: event, stage: stageID, level: level, text: text, details: details, time: clock.now()))
+    }
+
+    /// A sentence that a person should read before the run begins: which file, model or device was chosen, and what that means here.
+    /// `check` prints it with the plan, a run says it in its first lines as the event `note`. [control thread, in `negotiate`]
+    ///
+    /// - Parameters:
+    ///   - text: Without the stage's id and without the full stop.
+    ///   - isWarning: The stage does with something poorer than was asked for.
+    public func note(_ text: String, isWarning: Bool = false) {
+        planNotes.append((text, isWarning))
+        post("note", level: isWarning ? .warning : .info, text: "\(text).")
     }
 
     /// A line in the log, at most a few per second.

@@ -17,6 +17,7 @@ struct PlanText {
         if !plan.slabs.isEmpty { parts += ["", "Access units", slabs] }
         let threads = Set(plan.stages.map(\.thread)).count
         parts += ["", "\(threads) \(threads == 1 ? "thread" : "threads") for frames; pools \(Terminal.bytes(poolBytes)). \(latency)"]
+        if !plan.warnings.isEmpty { parts += ["", "Warnings"] + plan.warnings.map { "  \($0)." } }
         if !plan.notes.isEmpty { parts += ["", "Notes"] + plan.notes.map { "  \($0)." } }
         return parts.joined(separator: "\n")
     }
@@ -86,7 +87,7 @@ struct PlanText {
                     })
             ),
             ("worstLatencyMs", plan.worstLatency.map { .number($0 * 1000) } ?? .null),
-            ("notes", .array(plan.notes.map { .string($0) })),
+            ("warnings", .array(plan.warnings.map { .string($0) })), ("notes", .array(plan.notes.map { .string($0) })),
         ])
     }
 

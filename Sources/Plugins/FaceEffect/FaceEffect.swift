@@ -58,13 +58,12 @@ final class FaceEffect: Filter {
             longSide = options.detectionSize ?? 320
         } else {
             let choice = try DetectorChoice(options.detector, model: options.model.map(context.resolve), folders: folders)
+            try choice.checkPrivacy(options)
             longSide = options.detectionSize ?? Self.longSide(choice.kind, options)
             let small = SmallPicture.size(format, longSide: longSide)
             let swaps = format.orientation.swapsSides
             detector = try choice.open(options, width: swaps ? small.height : small.width, height: swaps ? small.width : small.height)
-            context.log(
-                "\(context.stageID): faces are searched with \(choice.kind.rawValue) (\(choice.path)), OpenCV \(OpenCV.version).",
-                level: .debug)
+            choice.note(options, to: context)
         }
         image = try options.image.map { try PNGFile(context.resolve($0)) }
     }
@@ -117,7 +116,7 @@ final class FaceEffect: Filter {
         let mode = decide(result, time: time)
         annotate(frame)
         try lines?.write(
-            frame: frame.sequenceNumber, pts: frame.pts, isDetection: result.look == .answered, mode: mode,
+            frame: frame.sequenceNumber, pts: frame.pts, isSearched: result.look == .answered, mode: mode,
             faces: finder.tracks.tracks.lazy.filter(\.isConfirmed), now: finder.frame, covered: privacy?.regions ?? [])
         if let painter, options.draw { frame.withMutablePicture { draw(on: $0, painter, mode) } }
         notices.tell(finder, privacy, faceEvents: options.events, time: time, to: context)

@@ -29,7 +29,8 @@ struct FaceEffectOptions: StageOptions {
     @Option(help: "How much larger than the face its region is, as a share of the face.", range: 0...1, live: true) var margin = 0.3
     @Option(help: "Share of the region's radius over which the effect fades out; 0 for a hard edge.", range: 0...1, live: true)
     var feather = 0.15
-    @Option(help: "auto takes yunet where a model is named or found in a data folder, else haar.") var detector = DetectorName.auto
+    @Option(help: "auto takes yunet where a model is named or found in a data folder, else haar with a warning; with privacy yunet alone.")
+    var detector = DetectorName.auto
     @Option(help: "YuNet model (.onnx) or cascade (.xml); without it what is found in the data folders and of opencv-data.")
     var model: String? = nil
     @Option(
@@ -51,8 +52,13 @@ struct FaceEffectOptions: StageOptions {
     @Option(
         help: "Longest wait for a detection; without it half a frame's duration live, 2000 from a file.", range: 0...60_000, unit: "ms")
     var waitMilliseconds: Int? = nil
-    @Option(help: "Nothing raw goes out: frames wait for their detection or are covered wholly. For pixelate, blur and replace.")
+    @Option(
+        help:
+            "Covers every face that is found, and the whole frame where no search of it is there in time. Not promised: a face that the detector misses. For pixelate, blur and replace."
+    )
     var privacy = false
+    @Option(help: "privacy: lets haar and lbp search, which miss small, turned and tilted faces; these go out uncovered.")
+    var acceptMissedFaces = false
     @Option(help: "privacy: how long a lost face stays covered.", range: 0...30, unit: "s") var hold = 0.7
     @Option(help: "Writes a line of JSON for each frame there.") var facesFile: String? = nil
     @Option(help: "Posts the event faces when their number changes.", live: true) var events = false
@@ -70,7 +76,10 @@ struct FaceEffectOptions: StageOptions {
         if image != nil, effect != .sticker, effect != .replace {
             throw OptionFault("image is only used by sticker and replace", remedy: "Leave it out, or choose one of these.")
         }
-        guard privacy else { return }
+        guard privacy else {
+            guard acceptMissedFaces else { return }
+            throw OptionFault("acceptMissedFaces is only used with privacy", remedy: "Leave it out, or set privacy.")
+        }
         if !effect.covers {
             throw OptionFault(
                 "privacy needs an effect that covers faces, and \(effect.rawValue) does not", remedy: "Use pixelate, blur or replace.")

@@ -29,7 +29,7 @@ final class FaceFinder {
     private(set) var tracks: FaceTracks
     /// Frames so far, and the number of the one at hand.
     private(set) var frame = -1
-    private(set) var detectionCount = 0
+    private(set) var searchCount = 0
     /// What the detector last threw, until somebody takes it.
     private(set) var fault: FrameHostError?
 
@@ -102,7 +102,7 @@ final class FaceFinder {
         if !thread.isIdle, thread.busyFor < patience { takeAnswer(thread.wait(until: deadline, unless: isStopped)) }
         guard thread.isIdle else { return .late }
         schedule.began(frame: frame)
-        detectionCount += 1
+        searchCount += 1
         thread.gray.copy(from: small.current)
         if thread.detector.input == .bgr {
             small.writeBGR(picture, to: thread.pixels)

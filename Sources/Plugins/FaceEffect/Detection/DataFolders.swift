@@ -23,9 +23,9 @@ struct DataFolders: Sendable {
         return DataFolders(folders: folders)
     }
 
-    /// The first of `names` that is there, in the first folder that has one.
+    /// The first of `names` that is there, in the first folder that has one. One that cannot be read counts: whoever opens it says so.
     func find(_ names: [String]) -> String? {
-        for folder in folders { for name in names where Self.exists("\(folder)/\(name)") { return "\(folder)/\(name)" } }
+        for folder in folders { for name in names where Self.isThere("\(folder)/\(name)") { return "\(folder)/\(name)" } }
         return nil
     }
 
@@ -33,6 +33,12 @@ struct DataFolders: Sendable {
     static func exists(_ path: String) -> Bool {
         var status = stat()
         return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG && access(path, R_OK) == 0
+    }
+
+    /// Anything of this name, a link to nothing too.
+    private static func isThere(_ path: String) -> Bool {
+        var status = stat()
+        return lstat(path, &status) == 0
     }
 
     private static func programFolder() -> String? {

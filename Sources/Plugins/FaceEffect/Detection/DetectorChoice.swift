@@ -7,6 +7,8 @@ struct DetectorChoice {
     var kind: Kind
     /// The cascade or model.
     var path: String
+    /// `auto` found no YuNet model: what was looked for and where.
+    var missing: String?
 
     private static let cascadeFolders = ["/usr/share/opencv4", "/usr/share/opencv", "/usr/local/share/opencv4"]
     private static let haarName = "haarcascade_frontalface_alt2.xml"
@@ -29,6 +31,7 @@ struct DetectorChoice {
             } else {
                 kind = .haar
                 path = try Self.cascade(Self.haarName, subfolder: "haarcascades", folders)
+                missing = Self.lookedFor(folders)
             }
         case .yunet:
             kind = .yunet
@@ -78,11 +81,11 @@ struct DetectorChoice {
                 .unavailable,
                 what:
                     "\(path) is YuNet's model of \(other.year), which OpenCV \(OpenCV.version) cannot use: it reads the one of \(wanted.year)",
-                remedy: "Name \(wanted.rawValue), or leave model out and put it into a data folder.")
+                remedy: "Name \(wanted.rawValue), or leave model out and fetch it with '\(wanted.fetchCommand)'.")
         case nil:
             throw FrameHostError(
                 .unavailable, what: "\(path) is no YuNet model",
-                remedy: "Name \(wanted.rawValue) (of OpenCV's model zoo), or choose \"detector\": \"haar\", which needs none.")
+                remedy: "Name \(wanted.rawValue), which '\(wanted.fetchCommand)' fetches.")
         }
         do {
             return try YuNetDetector(path: path, width: width, height: height, threshold: threshold)
@@ -132,11 +135,45 @@ struct DetectorChoice {
             cause: "Looked in \((folders.folders + places).joined(separator: ", ")).")
     }
 
+    /// Privacy covers only what is found: a detector that misses many faces is taken where the chain accepts that, and nowhere else.
+    ///
+    /// - Throws: ``FrameHostError`` `.invalidConfiguration`.
+    func checkPrivacy(_ options: FaceEffectOptions) throws {
+        guard options.privacy, kind != .yunet, !options.acceptMissedFaces else { return }
+        let command = YuNetModel.wanted.fetchCommand
+        throw FrameHostError(
+            .invalidConfiguration, place: "privacy",
+            what: missing == nil
+                ? "\(kind.rawValue) (\(path)) misses small, turned and tilted faces, and privacy would let them out uncovered"
+                : "no YuNet model was found, and \(kind.rawValue), which would search instead, misses small, turned and tilted faces: privacy would let them out uncovered",
+            remedy: missing == nil
+                ? "Use \"detector\": \"yunet\" (its model comes with '\(command)'), or write \"acceptMissedFaces\": true."
+                : "Fetch the model with '\(command)', name it with \"model\", or write \"acceptMissedFaces\": true.",
+            cause: missing ?? "")
+    }
+
+    /// What `check` and the first lines of a run say of it.
+    func note(_ options: FaceEffectOptions, to context: StageContext) {
+        if let missing {
+            context.note(
+                "no YuNet model was found, so \(kind.rawValue) searches, which misses small, turned and tilted faces; '\(YuNetModel.wanted.fetchCommand)' fetches the model. \(missing.dropLast())",
+                isWarning: true)
+        } else if options.privacy, kind != .yunet {
+            context.note(
+                "\(kind.rawValue) misses small, turned and tilted faces: acceptMissedFaces lets them out uncovered", isWarning: true)
+        }
+        context.note("searches for faces with \(kind.rawValue): \(path), OpenCV \(OpenCV.version)")
+    }
+
+    private static func lookedFor(_ folders: DataFolders) -> String {
+        "OpenCV \(OpenCV.version) reads \(YuNetModel.wanted.rawValue); looked in \(folders.folders.joined(separator: ", "))."
+    }
+
     private static func noModel(_ folders: DataFolders) -> FrameHostError {
         let wanted = YuNetModel.wanted
         return FrameHostError(
             .unavailable, what: "no YuNet model is there: OpenCV \(OpenCV.version) reads \(wanted.rawValue)",
-            remedy: "Name it with model, put it into a data folder, or choose \"detector\": \"haar\".",
+            remedy: "Fetch it with '\(wanted.fetchCommand)', or name it with \"model\".",
             cause: "Looked in \(folders.folders.joined(separator: ", ")).")
     }
 }

@@ -10,6 +10,9 @@ enum YuNetModel: String, Sendable, CaseIterable {
 
     var year: Int { self == .of2022 ? 2022 : 2023 }
 
+    /// What the host is told to fetch it.
+    var fetchCommand: String { "framehost models fetch yunet-\(year)mar" }
+
     /// The one that the loaded OpenCV reads.
     static var wanted: YuNetModel { OpenCV.readsYuNet2023 ? .of2023 : .of2022 }
 

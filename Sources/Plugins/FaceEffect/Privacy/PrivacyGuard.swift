@@ -2,13 +2,13 @@
 ///
 /// A value without threads, pixels or a clock of its own. Fail-closed: anything but an answer for this very frame covers all of it.
 struct PrivacyGuard {
-    /// What the detector said of the frame at hand.
+    /// What the search of the frame at hand gave.
     enum Look: Equatable { case answered, late, failed }
 
     /// How a frame went out. Each frame is counted under exactly one.
     enum Mode: Int, CaseIterable {
-        /// Its own detection says where faces are (or that there are none).
-        case detected
+        /// Its own search answered, and saw each known face. It may have missed others, and it may have found none at all.
+        case searched
         /// As before, and a face that was there a moment ago is covered where it should be.
         case held
         /// Covered wholly: no answer yet since the start or a cut.
@@ -20,14 +20,14 @@ struct PrivacyGuard {
 
         /// As in events and lines.
         var name: String { "\(self)" }
-        var coversAll: Bool { self != .detected && self != .held }
+        var coversAll: Bool { self != .searched && self != .held }
     }
 
     /// A known face in this frame.
     struct Face: Equatable {
         var serial: Int
         var box: FaceRect
-        /// This frame's own detection saw it.
+        /// This frame's own search saw it.
         var isSeen: Bool
         /// How many detections saw it: one that was seen often is held for longer.
         var seenCount: Int
@@ -60,6 +60,8 @@ struct PrivacyGuard {
     private(set) var regions: [FaceRect] = []
     /// Frames by mode, in the order of `Mode`.
     private(set) var counts = [Int](repeating: 0, count: Mode.allCases.count)
+    /// Frames that went out as they came, since no face was found in them.
+    private(set) var uncoveredCount = 0
     private var held: [Held] = []
     private var hasAnswer = false
 
@@ -110,11 +112,12 @@ struct PrivacyGuard {
         }
         let mode: Mode =
             switch look {
-            case .answered: isAllSeen ? .detected : .held
+            case .answered: isAllSeen ? .searched : .held
             case .failed: .failed
             case .late: hasAnswer ? .late : .starting
             }
         counts[mode.rawValue] += 1
+        if !mode.coversAll, regions.isEmpty { uncoveredCount += 1 }
         return mode
     }
 }

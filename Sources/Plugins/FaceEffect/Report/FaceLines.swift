@@ -32,7 +32,7 @@ final class FaceLines {
     ///   - mode: How privacy treated it; nil without privacy.
     ///   - covered: Regions that are covered, upright, in pixels.
     func write(
-        frame: UInt64, pts: MediaTime, isDetection: Bool, mode: PrivacyGuard.Mode?, faces: some Sequence<FaceTrack>, now: Int,
+        frame: UInt64, pts: MediaTime, isSearched: Bool, mode: PrivacyGuard.Mode?, faces: some Sequence<FaceTrack>, now: Int,
         covered: [FaceRect]
     ) throws {
         if count + Self.longestLine > Self.capacity { try flush() }
@@ -40,8 +40,8 @@ final class FaceLines {
         put(whole: Int64(clamping: frame))
         put(",\"pts\":")
         put(pts.seconds, places: 6)
-        put(",\"detection\":")
-        put(isDetection ? "true" : "false")
+        put(",\"searched\":")
+        put(isSearched ? "true" : "false")
         if let mode {
             put(",\"mode\":\"")
             put(mode.staticName)
@@ -169,7 +169,7 @@ extension PrivacyGuard.Mode {
     /// As in events and lines.
     var staticName: StaticString {
         switch self {
-        case .detected: "detected"
+        case .searched: "searched"
         case .held: "held"
         case .starting: "starting"
         case .late: "late"

@@ -20,7 +20,7 @@ struct FaceNotices {
             if failures == 1 {
                 context.post(
                     "detector-failed", level: .warning,
-                    text: "\(context.stageID): the detector failed: \(fault.what). "
+                    text: "the detector failed: \(fault.what). "
                         + (privacy == nil ? "Faces known so far run out." : "Frames are covered wholly.")
                         + (fault.cause.isEmpty ? "" : " \(fault.cause)"))
             }
@@ -29,7 +29,7 @@ struct FaceNotices {
             hasToldStuck = true
             context.post(
                 "detector-stuck", level: .warning,
-                text: "\(context.stageID): the detector has not answered for \(Self.stuckAfter / 1_000_000_000) s. "
+                text: "the detector has not answered for \(Self.stuckAfter / 1_000_000_000) s. "
                     + (privacy == nil ? "Faces are no longer found." : "Frames are covered wholly until it does."))
         }
         if faceEvents { tellFaces(finder, to: context) }
@@ -42,10 +42,10 @@ struct FaceNotices {
     /// [stage thread] At the end.
     func finish(_ finder: FaceFinder, _ privacy: PrivacyGuard?, to context: StageContext) {
         context.post(
-            "face-detections", level: .debug,
-            text: "\(context.stageID): \(finder.detectionCount) detections for \(finder.frame + 1) frames, \(failures) failed.",
+            "face-searches", level: .debug,
+            text: "\(finder.searchCount) searches for \(finder.frame + 1) frames, \(failures) failed.",
             details: [
-                "detections": .number(finder.detectionCount), "frames": .number(finder.frame + 1), "failed": .number(failures),
+                "searches": .number(finder.searchCount), "frames": .number(finder.frame + 1), "failed": .number(failures),
             ])
         if let privacy { tellPrivacy(privacy, to: context) }
     }
@@ -54,16 +54,29 @@ struct FaceNotices {
         let count = finder.tracks.tracks.count(where: \.isConfirmed)
         guard count != faceCount else { return }
         faceCount = count
-        context.post("faces", text: "\(context.stageID): \(count) \(count == 1 ? "face" : "faces").", details: ["count": .number(count)])
+        context.post("faces", text: "\(count) \(count == 1 ? "face" : "faces").", details: ["count": .number(count)])
     }
 
     private func tellPrivacy(_ privacy: PrivacyGuard, to context: StageContext) {
-        let counts = PrivacyGuard.Mode.allCases.map { ($0.name, privacy.counts[$0.rawValue]) }
-        let whole = PrivacyGuard.Mode.allCases.filter(\.coversAll).reduce(0) { $0 + privacy.counts[$1.rawValue] }
-        context.post(
-            "privacy",
-            text: "\(context.stageID): \(whole) of \(counts.reduce(0) { $0 + $1.1 }) frames covered wholly ("
-                + counts.map { "\($0.0) \($0.1)" }.joined(separator: ", ") + ").",
-            details: JSONNode(.object(counts.map { JSONNode.Member(key: $0.0, value: .number($0.1)) })))
+        context.post("privacy", text: privacy.summary, details: privacy.figures)
+    }
+}
+
+extension PrivacyGuard {
+    /// What happened to the frames so far, for people. It says nothing of faces that the detector missed: nobody knows them.
+    var summary: String {
+        func count(_ mode: Mode) -> Int { counts[mode.rawValue] }
+        let whole = Mode.allCases.filter(\.coversAll)
+        return "\(counts.reduce(0, +)) frames: \(count(.searched)) searched in time, \(count(.held)) with a face covered that the search did not see, "
+            + "\(whole.reduce(0) { $0 + count($1) }) covered wholly (\(whole.map { "\($0.name) \(count($0))" }.joined(separator: ", "))); "
+            + "\(uncoveredCount) went out as they came: no face was found in them."
+    }
+
+    /// The same, for programs.
+    var figures: JSONNode {
+        JSONNode(
+            .object(
+                Mode.allCases.map { JSONNode.Member(key: $0.name, value: .number(counts[$0.rawValue])) }
+                    + [JSONNode.Member(key: "uncovered", value: .number(uncoveredCount))]))
     }
 }
