@@ -377,6 +377,7 @@ struct ChainBuilder {
         let demands = instances.map(\.stage.demand)
         let links = makeLinks(demands)
         for clash in FileClashes(demands).clashes { report(clash) }
+        reportClaims(demands)
         try throwFaults()
         let graph = BudgetGraph(
             nodes: request.stages.indices.map { node($0, demands[$0]) },
@@ -442,6 +443,22 @@ struct ChainBuilder {
                 what: "the chain needs \(AvailableMemory.text(needed)) of memory and \(available.holder) has \(AvailableMemory.text(available.bytes)) to give;"
                     + " the largest part is \(AvailableMemory.text(largest.bytes)), \(largest.text)",
                 remedy: "Use a smaller picture, shorter queues (\"link\": { \"queue\", \"megabytes\" }) or fewer \"buffers\", or run it where there is more memory."))
+    }
+
+    /// Two stages that want one thing, which is one stage's or has other terms.
+    private mutating func reportClaims(_ demands: [StageDemand]) {
+        var first: [String: (stage: Int, terms: String?)] = [:]
+        for (index, demand) in demands.enumerated() {
+            for claim in demand.claims {
+                guard let other = first[claim.name] else {
+                    first[claim.name] = (index, claim.terms)
+                    continue
+                }
+                if let terms = claim.terms, terms == other.terms { continue }
+                let stage = request.stages[index]
+                fault(stage, claim.option, at: stage.place, "'\(stage.id)' \(claim.what) '\(request.stages[other.stage].id)'", claim.remedy)
+            }
+        }
     }
 
     private mutating func report(_ clash: FileClashes.Clash) {

@@ -82,6 +82,9 @@ public final class StageContext: @unchecked Sendable {
     /// True once the source should end: its wait is over and `produce` returns soon.
     public var isEnded: Bool { isEnding.load(ordering: .acquiring) || stop.isRaised }
 
+    /// True once the run is asked to stop at once: nothing is waited for any more, not even out of courtesy.
+    public var isStopped: Bool { stop.isRaised }
+
     /// Ends a sleep and every later one: the run drains. [any thread]
     func requestEnd() {
         sleeper.locked {

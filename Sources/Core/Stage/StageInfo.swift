@@ -117,10 +117,35 @@ public struct StageDemand: Sendable, Equatable {
     /// Files this instance reads and writes, so that the plan sees when one stage would write what another reads or writes.
     public var readsFiles: [String] = []
     public var writesFiles: [String] = []
+    /// Things besides files that this instance takes for itself or must share on equal terms: a server's port.
+    public var claims: [Claim] = []
     /// Sources: how many items it will give, where it knows; for progress.
     public var expectedItems: Int?
     /// Sources: how long the whole input is, where it knows; for progress.
     public var expectedDuration: MediaTime?
 
     public init() {}
+}
+
+extension StageDemand {
+    /// Something of which there is one, so that the plan sees when two stages are in each other's way at it.
+    public struct Claim: Sendable, Equatable {
+        /// What it is: stages with the same name mean the same thing.
+        public var name: String
+        /// How it is to be: stages that say the same share it. Nil: it cannot be shared.
+        public var terms: String?
+        /// The option at which the fault is shown.
+        public var option: String
+        /// Between the ids of both stages: "serves port 8554, path '/live', as does".
+        public var what: String
+        public var remedy: String
+
+        public init(_ name: String, terms: String? = nil, option: String, what: String, remedy: String) {
+            self.name = name
+            self.terms = terms
+            self.option = option
+            self.what = what
+            self.remedy = remedy
+        }
+    }
 }
