@@ -22,6 +22,14 @@ import Testing
         #expect(RTSPStream.isRun(seen, of: try stream.finish()))
     }
 
+    /// RTSP through HTTP: a GET and a POST.
+    @Test(.needs(.ffmpeg)) func ffmpegPlaysThroughHTTP() throws {
+        let stream = try RTSPStream()
+        let seen = try Self.ffmpeg(stream.url, "http")
+        #expect(seen.count == 40)
+        #expect(RTSPStream.isRun(seen, of: try stream.finish()))
+    }
+
     /// The stream's last pictures arrive, and the client ends without a fault.
     @Test(.needs(.ffmpeg), arguments: ["tcp", "udp"]) func ffmpegEndsWithTheStream(transport: String) throws {
         let stream = try RTSPStream(frames: 150)

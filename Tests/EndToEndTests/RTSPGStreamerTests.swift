@@ -68,4 +68,10 @@ import Testing
         #expect(seen.pictures.count >= 20)
         #expect(seen.pictures == recorded.suffix(seen.pictures.count))
     }
+
+    /// RTSP through HTTP: a GET and a POST.
+    @Test(.needs(.gstreamer)) func playsThroughHTTP() throws {
+        let stream = try RTSPStream()
+        try Self.check(try Self.play(stream.url.replacingOccurrences(of: "rtsp://", with: "rtsph://"), "http"), stream)
+    }
 }

@@ -80,9 +80,10 @@ private struct Dialogue {
         case 2: if let id = pick(open.keys.sorted()) { close(id) }
         case 3: hear()
         case 4: pass(seconds: byte())
-        case 5: if let id = pick(signalling.sessions.keys.sorted()) { perform(signalling.readerFailed(id, .stuck)) }
+        case 5: if let id = pick(signalling.sessions.keys.sorted()) { perform(signalling.readerFailed(id, signalling.sessions[id]?.reader ?? 0, .stuck)) }
         case 6: perform(signalling.removePath(["/live", "/closed", "/narrow"][byte() % 3]))
         case 7: serve()
+        case 8: if let id = pick(open.keys.sorted()) { tunnel(id) }
         default: if let id = pick(open.keys.sorted()) { ask(id) }
         }
         return true
@@ -128,6 +129,14 @@ private struct Dialogue {
         perform(actions)
     }
 
+    /// One of the two requests of a tunnel, with one of three cookies.
+    mutating func tunnel(_ id: ConnectionID) {
+        let kind = byte()
+        let headers = HeaderFields([("x-sessioncookie", "c\(kind % 3)")])
+        perform(
+            signalling.handle(RTSPRequest(kind & 4 == 0 ? "GET" : "POST", "/live", version: "HTTP/1.0", headers: headers), from: id, now: now))
+    }
+
     mutating func authorization(_ id: ConnectionID, _ method: String, _ uri: String) -> String {
         let nonce = byte() & 1 == 0 ? signalling.connections[id]!.nonce : "old"
         let password = byte() & 3 == 0 ? "wrong" : "secret"
@@ -142,10 +151,10 @@ private struct Dialogue {
     mutating func perform(_ actions: [SignallingAction]) {
         for action in actions {
             switch action {
-            case .respond: continue
+            case .respond, .openTunnel, .joinTunnel: continue
             case .play(let order, _): precondition(playing.insert(order.sessionID).inserted, "it plays twice")
             case .pause(let id, _): precondition(playing.remove(id) != nil, "paused, and did not play")
-            case .end(let id, _): playing.remove(id)
+            case .end(let id, _, _): playing.remove(id)
             case .close(let id, _): close(id)
             }
         }
@@ -177,6 +186,12 @@ private struct Dialogue {
                     precondition(channels.insert([connection, UInt64(channel)]).inserted, "a channel has two sessions")
                 }
             }
+        }
+        for (cookie, id) in signalling.tunnels {
+            guard case .output(cookie, let input) = signalling.connections[id]?.tunnel else { preconditionFailure("a tunnel of nobody") }
+            guard let input else { continue }
+            precondition(signalling.connections[input]?.tunnel == .input(of: id), "the way in of \(cookie) is another's")
+            precondition(open[input] == open[id], "the ways of a tunnel have two clients")
         }
         precondition(signalling.endpoints.count == ports, "ports of sessions that have ended")
         for (address, use) in signalling.addresses {

@@ -42,14 +42,39 @@ final class RTSPSink: Sink {
         }
         self.format = format
         self.sets = sets
+        // What cannot be read now cannot be read at the start.
+        if let users = options.users { _ = try CredentialsFile.read(users) { context.resolve($0) } }
+        _ = try endpoint.tlsContext()
+    }
+
+    private var endpoint: ServerEndpoint {
+        ServerEndpoint(
+            port: options.port, address: options.address, certificatePath: options.certificate.map(context.resolve),
+            keyPath: options.key.map(context.resolve))
+    }
+
+    /// Stages of one port share a server: each needs a path of its own, and they must agree on the rest.
+    var demand: StageDemand {
+        var demand = Self.declaredDemand
+        let endpoint = endpoint
+        demand.claims = [
+            StageDemand.Claim(
+                "rtsp-port \(options.port)",
+                terms: "\(endpoint.address)|\(endpoint.certificatePath ?? "")|\(endpoint.keyPath ?? "")|\(options.sessionSeconds)|"
+                    + "\(options.maxConnectionsPerAddress)",
+                option: "port", what: "serves port \(options.port) with other settings than",
+                remedy: "Give both stages the same 'address', 'certificate', 'key', 'sessionSeconds' and 'maxConnectionsPerAddress', or another 'port'."),
+            StageDemand.Claim(
+                "rtsp-path \(options.port) \(options.path)", option: "path", what: "serves port \(options.port), path '\(options.path)', as does",
+                remedy: "Give each stage a 'path' or 'port' of its own."),
+        ]
+        return demand
     }
 
     /// [control thread] Listens, and says where.
     func start() throws {
         guard let format, let sets else { throw FrameHostError(.broken, what: "the RTSP sink was started before its format was known") }
-        let endpoint = ServerEndpoint(
-            port: options.port, address: options.address, certificatePath: options.certificate.map(context.resolve),
-            keyPath: options.key.map(context.resolve))
+        let endpoint = endpoint
         let hub = makeHub()
         let packetizer = H264Packetizer(
             sps: sets.sps, pps: sets.pps, mostPacketBytes: options.packetBytes, payloadType: 96, ssrc: hub.ssrc,
@@ -62,7 +87,9 @@ final class RTSPSink: Sink {
         (self.hub, self.server, self.packetizer) = (hub, server, packetizer)
         ring = BlockRing(count: Self.ringBlocks)
         context.showFigures { [path = options.path] in
-            reports.totals.details(server.readers(of: path), refusedConnections: server.refusedConnections)
+            reports.totals.details(
+                server.readers(of: path), refusedConnections: server.refusedConnections, failedLogins: server.failedLogins(of: path),
+                longestHold: server.longestHold)
         }
         sayWhere(endpoint)
     }
@@ -167,6 +194,7 @@ final class RTSPSink: Sink {
             details: [
                 "path": .string(options.path), "readers": .array(readers.map(ReaderReports.details)),
                 "refusedConnections": .number(server?.refusedConnections ?? 0),
+                "failedLogins": .number(server?.failedLogins(of: options.path) ?? 0),
             ])
     }
 
@@ -174,7 +202,7 @@ final class RTSPSink: Sink {
     func stop() {
         guard let server, let hub else { return }
         hub.close()
-        ServerRegistry.shared.detach(hub.path, from: server)
+        ServerRegistry.shared.detach(hub.path, from: server) { [context] in context.isStopped }
         (self.server, self.hub) = (nil, nil)
     }
 }

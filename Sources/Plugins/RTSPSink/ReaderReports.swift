@@ -13,6 +13,7 @@ struct ReaderReports: Sendable {
             case .joined(let order): joined(order)
             case .left(let figures, let departure, let nanoseconds): left(figures, departure, nanoseconds)
             case .refused(let news): refused(news)
+            case .failedLogins(let news): failedLogins(news)
             }
         }
     }
@@ -38,6 +39,17 @@ struct ReaderReports: Sendable {
         context.post(
             "connections-refused", text: "\(news.count) connections were refused, the last because \(news.reason)",
             details: ["connections": .number(news.count), "why": .string(news.reason)])
+    }
+
+    private func failedLogins(_ news: FailedLogins.News) {
+        let times = news.count == 1 ? "once" : "\(news.count) times"
+        let total = news.total > news.count ? ", \(news.total) times in all" : ""
+        let who = news.address?.description ?? "other addresses"
+        context.post(
+            "login-failed", level: .warning, text: "\(who) gave a wrong name or password for \(path) \(times)\(total)",
+            details: JSONNode.object(
+                [("path", .string(path)), ("failures", .number(news.count)), ("failuresInAll", .number(news.total))]
+                    + (news.address.map { [("address", JSONNode.string($0.description))] } ?? [])))
     }
 
     /// What is known of a reader.

@@ -24,21 +24,24 @@ final class ReaderTotals: Sendable {
                 counts.playing -= 1
                 counts.droppedUnits += figures.droppedUnits
                 counts.left["\(departure)", default: 0] += 1
-            case .refused: break
+            case .refused, .failedLogins: break
             }
         }
     }
 
     /// For `--stats`: the totals, and each reader that plays now.
     ///
-    /// - Parameter readers: Those that play now.
-    func details(_ readers: [ReaderFigures], refusedConnections: Int) -> JSONNode {
+    /// - Parameters:
+    ///   - readers: Those that play now.
+    ///   - longestHold: Nanoseconds that the server's lock was held at most.
+    func details(_ readers: [ReaderFigures], refusedConnections: Int, failedLogins: Int, longestHold: Int64) -> JSONNode {
         let counts = counts.withLockedValue { $0 }
         let left = counts.left.sorted { $0.key < $1.key }.map { (key: $0.key, value: JSONNode.number($0.value)) }
         return .object([
             ("joined", .number(counts.joined)), ("mostAtOnce", .number(counts.mostPlaying)), ("left", .object(left)),
             ("droppedUnits", .number(counts.droppedUnits + readers.reduce(0) { $0 + $1.droppedUnits })),
-            ("refusedConnections", .number(refusedConnections)), ("readers", .array(readers.map(ReaderReports.details))),
+            ("refusedConnections", .number(refusedConnections)), ("failedLogins", .number(failedLogins)),
+            ("longestHoldMicroseconds", .number(Int(longestHold / 1000))), ("readers", .array(readers.map(ReaderReports.details))),
         ])
     }
 }

@@ -15,10 +15,11 @@ import hostile
 import media
 import personas
 import transcripts
+import tunnel
 from rules import RULES, judge
 from wire import Target
 
-PARTS = (transcripts, access, media, personas, hostile)
+PARTS = (transcripts, access, media, personas, tunnel, hostile)
 
 
 def arguments():

@@ -87,6 +87,70 @@ def _(target):
         return "plays"
 
 
+# openRTSP, by live555 as VLC is
+
+OPENRTSP = ("User-Agent", "openRTSP (LIVE555 Streaming Media v2023.01.19)")
+
+
+def openrtsp(target, *play):
+    """`openRTSP -t`: plays with these headers, and the answer's Range must be one that live555 can read."""
+    with target.connect() as c:
+        demand_status(c.ask("OPTIONS", headers=[OPENRTSP]), 200)
+        track = describe(c, [OPENRTSP, ("Accept", "application/sdp")])
+        c.signed_url = track.base
+        session = Session(c, track, "RTP/AVP/TCP;unicast;interleaved=0-1", [OPENRTSP])
+        response = session.play([OPENRTSP, *play])
+        if text := response.get("Range"):
+            demand(re.match(r"npt *= *(now|[\d.:]+) *- *[\d.:]*|clock=", text), f"live555 cannot read Range: {text}")
+        if "Scale" in dict(play):
+            scale = response.get("Scale")
+            demand(scale is not None and float(scale) == 1, f"Scale is '{scale}', and the pace is that of the stream")
+        session.plays()
+        demand_status(session.ask("TEARDOWN", [OPENRTSP]), 200)
+        return response.get("Range") or "no Range"
+
+
+@persona("openrtsp-udp", "openRTSP -d 3 over UDP: Range npt=0.000-3.000, a receiver report, TEARDOWN of its own", "live555 playCommon.cpp")
+def _(target):
+    if target.is_secure:
+        raise NotApplicable("over TLS packets travel on the connection")
+    with target.connect() as c, PortPair(target) as ports:
+        demand_status(c.ask("OPTIONS", headers=[OPENRTSP]), 200)
+        track = describe(c, [OPENRTSP, ("Accept", "application/sdp")])
+        c.signed_url = track.base
+        session = Session(c, track, ports.transport, [OPENRTSP])
+        demand_status(session.ask("PLAY", [OPENRTSP, ("Range", "npt=0.000-3.000")]), 200)
+        datagrams(ports)
+        demand_status(session.ask("TEARDOWN", [OPENRTSP]), 200)
+
+
+@persona("openrtsp-duration", "openRTSP -t -d 3: Range npt=0.000-3.000", "live555 playCommon.cpp")
+def _(target):
+    return openrtsp(target, ("Range", "npt=0.000-3.000"))
+
+
+@persona("openrtsp-seek", "openRTSP -t -s 5: Range npt=5.000-", "live555 playCommon.cpp")
+def _(target):
+    return openrtsp(target, ("Range", "npt=5.000-"))
+
+
+@persona("openrtsp-clock", "openRTSP -t -U: Range clock=…, which a live stream may refuse with 457", "live555 playCommon.cpp", "should")
+def _(target):
+    return openrtsp(target, ("Range", "clock=20260101T000000Z-"))
+
+
+@persona("openrtsp-scale", "openRTSP -t -z 2: Scale 2.000000, answered with the pace there is", "live555 playCommon.cpp; RFC 2326, 12.34", "should")
+def _(target):
+    return openrtsp(target, ("Scale", "2.000000"), ("Range", "npt=0.000-"))
+
+
+@persona("double-slash", "Players that join a base and a name ask for //path", "gst-rtsp-server, live555", "should")
+def _(target):
+    with target.connect() as c:
+        c.signed_url = target.url
+        return demand_status(c.ask("DESCRIBE", target.root + "/" + target.url[len(target.root):], [("Accept", "application/sdp")]), 200)
+
+
 # Microsoft Media Foundation
 
 WINDOWS = ("User-Agent", "WMPlayer/12.0.22621.1 guid/3300AD50-2C39-46C0-AE0A-000000000000")

@@ -369,10 +369,14 @@ def _(target):
             session.plays()
 
 
-@rule("play", "range-foreign", "should", "A time that a live stream does not have is 457, or Range 456", "RFC 2326, 11.3.7 and 11.3.8")
+@rule("play", "range-foreign", "should", "A time that a live stream does not have: it plays from now and says so, or 457, 456", "RFC 2326, 11.3.7 and 11.3.8")
 def _(target):
     with target.connect() as c:
-        return demand_status(over_tcp(c).ask("PLAY", [("Range", "npt=1000-2000")]), 457, 456)
+        response = over_tcp(c).ask("PLAY", [("Range", "npt=1000-2000")])
+        demand_status(response, 200, 457, 456)
+        said = response.get("Range")
+        demand(response.status != 200 or said is None or not said.replace(" ", "").startswith("npt=1000"), f"it claims to play '{said}'")
+        return f"{response}, Range {said}"
 
 
 @rule("play", "range-nonsense", "must", "A Range that is none is refused, or left alone", "RFC 2326, 12.29")

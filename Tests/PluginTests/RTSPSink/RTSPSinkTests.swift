@@ -13,6 +13,17 @@ import Testing
             codec: .h264, framing: .annexB,
             parameterSets: H264PacketizerTests.annexB([H264PacketizerTests.sps, H264PacketizerTests.pps]), video: video, bitrateKbps: 500))
 
+    /// Below those that the kernel hands out (`ip_local_port_range`, ip(7)), so that no client and no other test is given it once it is free again.
+    static func freePort() -> Int {
+        while true {
+            let port = UInt16.random(in: 10_000..<20_000)
+            let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+            defer { close(socket) }
+            let storage = SocketAddressStorage(IPAddress("127.0.0.1")!, port: port, isIPv6: false)
+            if bind(socket, storage.generic, storage.byteCount) == 0 { return Int(port) }
+        }
+    }
+
     /// A stage on a free port, and what it was sent.
     private final class Stage {
         let driver: StageDriver<RTSPSink>
@@ -21,7 +32,7 @@ import Testing
         var count = 0
 
         init(_ options: String = "", port: Int? = nil, path: String = "/live", clock: ChainClock = ChainClock()) throws {
-            let port = port ?? Self.freePort()
+            let port = port ?? RTSPSinkTests.freePort()
             self.port = port
             url = "rtsp://127.0.0.1:\(port)\(path)"
             let text = #"{ "port": \#(port), "path": "\#(path)" \#(options.isEmpty ? "" : ", " + options) }"#
@@ -29,17 +40,6 @@ import Testing
         }
 
         deinit { try? driver.stop() }
-
-        /// Below those that the kernel hands out (`ip_local_port_range`, ip(7)), so that no client and no other test is given it once it is free again.
-        static func freePort() -> Int {
-            while true {
-                let port = UInt16.random(in: 10_000..<20_000)
-                let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-                defer { close(socket) }
-                let storage = SocketAddressStorage(IPAddress("127.0.0.1")!, port: port, isIPv6: false)
-                if bind(socket, storage.generic, storage.byteCount) == 0 { return Int(port) }
-            }
-        }
 
         /// One access unit of one slice, whose bytes tell its number.
         @discardableResult
@@ -206,7 +206,7 @@ import Testing
     @Test func saysThatAPortIsTaken() throws {
         let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         defer { close(listener) }
-        let port = Stage.freePort()
+        let port = Self.freePort()
         let storage = SocketAddressStorage(IPAddress("127.0.0.1")!, port: UInt16(port), isIPv6: false)
         bind(listener, storage.generic, storage.byteCount)
         listen(listener, 1)

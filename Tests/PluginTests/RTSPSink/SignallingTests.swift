@@ -54,8 +54,8 @@ private final class Dialogue {
         actions = signalling.handle(request, from: connection, now: now)
         for action in actions {
             switch action {
-            case .respond(let response), .play(_, let response), .pause(_, let response): return response
-            case .end, .close: continue
+            case .respond(let response), .play(_, let response), .pause(_, let response), .openTunnel(let response): return response
+            case .end, .close, .joinTunnel: continue
             }
         }
         return nil
@@ -84,7 +84,7 @@ private final class Dialogue {
 
     var ended: [String: Departure] {
         var ended: [String: Departure] = [:]
-        for case .end(let id, let why) in actions { ended[id] = why }
+        for case .end(let id, let why, _) in actions { ended[id] = why }
         return ended
     }
 
@@ -118,12 +118,72 @@ private final class Dialogue {
         let client = Dialogue()
         #expect(client.say("OPTIONS", "*", version: "RTSP/2.0")?.status == .versionNotSupported)
         #expect(client.say("OPTIONS", "*", version: "SIP/2.0")?.status == .versionNotSupported)
-        for method in ["GET", "POST"] {
-            let response = client.say(method, "/live", ["x-sessioncookie": "abc"], version: "HTTP/1.0")
+        for method in ["GET", "POST", "PUT"] {
+            let response = client.say(method, "/live", version: "HTTP/1.0")
             #expect(response?.status == .methodNotAllowed)
             #expect(response?.version == "HTTP/1.1")
             #expect(client.isClosed)
         }
+    }
+
+    // MARK: RTSP through HTTP
+
+    private static let cookie = ["x-sessioncookie": "abc"]
+
+    @Test func joinsTheTwoConnectionsOfATunnel() {
+        let client = Dialogue()
+        let answer = client.say("GET", "/live", Self.cookie, version: "HTTP/1.0")
+        #expect(answer?.status == .ok)
+        #expect(answer?.version == "HTTP/1.0")
+        #expect(answer?.headers["Content-Type"] == "application/x-rtsp-tunnelled")
+        client.connect(2)
+        #expect(client.say("POST", "/live", Self.cookie, on: 2, version: "HTTP/1.0") == nil)
+        #expect(client.actions == [.joinTunnel(1)])
+        // What comes in through it is the first connection's; its session is over TCP there.
+        let id = client.setUp()
+        client.say("PLAY", "rtsp://h/live", ["Session": id])
+        // The way in lives with the way out, however still it is.
+        #expect(client.expire(now: 1000 * second).isEmpty)
+        #expect(client.closed(1, now: 0) == [.close(2, "its tunnel is closed"), .end(sessionID: id, .closed, reader: 1)])
+        #expect(client.closed(2, now: 0).isEmpty)
+        _ = client.expire(now: 2000 * second)
+        #expect(client.signalling.isEmpty)
+    }
+
+    /// QuickTime ends its POST and begins another.
+    @Test func takesAnotherWayIn() {
+        let client = Dialogue()
+        client.say("GET", "/live", Self.cookie, version: "HTTP/1.0")
+        client.connect(2)
+        client.connect(3)
+        client.connect(4)
+        client.say("POST", "/live", Self.cookie, on: 2, version: "HTTP/1.0")
+        client.say("POST", "/live", Self.cookie, on: 3, version: "HTTP/1.0")
+        #expect(client.actions == [.joinTunnel(1), .close(2, "its tunnel has another way in")])
+        _ = client.closed(2, now: 0)
+        #expect(client.closed(3, now: 0).isEmpty)
+        client.say("POST", "/live", Self.cookie, on: 4, version: "HTTP/1.0")
+        #expect(client.actions == [.joinTunnel(1)])
+    }
+
+    @Test func refusesWhatMakesNoTunnel() {
+        let client = Dialogue()
+        client.connect(2)
+        client.connect(3, from: IPAddress("192.168.1.8")!)
+        client.connect(4)
+        // Without its GET.
+        #expect(client.say("POST", "/live", Self.cookie, on: 2, version: "HTTP/1.0")?.status == .badRequest)
+        #expect(client.isClosed)
+        #expect(client.say("GET", "/live", Self.cookie, version: "HTTP/1.0")?.status == .ok)
+        // Another's cookie, and somebody else who has read it.
+        #expect(client.say("GET", "/live", Self.cookie, on: 4, version: "HTTP/1.0")?.status == .badRequest)
+        #expect(client.say("POST", "/live", Self.cookie, on: 3, version: "HTTP/1.0")?.status == .badRequest)
+        // A tunnel in a tunnel; cookies that are none.
+        #expect(client.say("GET", "/live", ["x-sessioncookie": "other"], version: "HTTP/1.0")?.status == .methodNotAllowed)
+        for cookie in ["", String(repeating: "c", count: 129)] {
+            #expect(client.say("GET", "/live", ["x-sessioncookie": cookie], on: 4, version: "HTTP/1.0")?.status == .methodNotAllowed)
+        }
+        #expect(client.signalling.tunnels == ["abc": 1])
     }
 
     /// ONVIF clients ask for a back channel first and go on without.
@@ -158,7 +218,7 @@ private final class Dialogue {
         let response = client.say("DESCRIBE", target, ["Accept": "application/sdp"])
         #expect(response?.headers["Content-Base"] == base)
         #expect(response?.headers["Content-Type"] == "application/sdp")
-        let text = String(decoding: response?.body ?? [], as: UTF8.self)
+        let text = String(decoding: response.flatMap { $0.description?.text.utf8 }.map { Array($0) } ?? [], as: UTF8.self)
         #expect(text.contains("o=- 1 1 IN IP4 192.168.1.2\r\n"))
     }
 
@@ -190,6 +250,7 @@ private final class Dialogue {
             #expect(client.say("DESCRIBE", "rtsp://h/live", ["Authorization": header])?.status == .unauthorized)
             #expect(client.isClosed == (attempt == 6))
         }
+        #expect(client.signalling.failedLogins.takeNews(now: 0) == [.init(address: Dialogue.client, path: "/live", count: 6, total: 6)])
     }
 
     @Test func letsInOnlyListedAddresses() {
@@ -370,7 +431,7 @@ private final class Dialogue {
         #expect(
             client.order
                 == PlayOrder(
-                    sessionID: id, path: "/live", transport: .tcp(1, channels: .init(0, 1)), peer: Dialogue.client, user: nil,
+                    sessionID: id, number: 1, path: "/live", transport: .tcp(1, channels: .init(0, 1)), peer: Dialogue.client, user: nil,
                     controlURL: "rtsp://h/live/trackID=0"))
         #expect(client.say("PLAY", "rtsp://h/live", session)?.status == .ok)
         #expect(client.order == nil)
@@ -397,19 +458,29 @@ private final class Dialogue {
         #expect(client.signalling.sessions.count == 1)
     }
 
+    /// openRTSP's `-d 3` and `-s 5`, recorders' clock times: a live stream plays from now on, and says so. gst-rtsp-server and VLC's server do the same.
     @Test(arguments: [
-        ("npt=now-", RTSPStatus.ok), ("npt=0.000-", .ok), ("npt=10-", .invalidRange), ("npt=0-5", .invalidRange),
-        ("clock=19961108T142300Z-", .invalidRange),
-        ("nonsense", .invalidRange),
-    ]) func playsOnlyWhatIsLive(range: String, status: RTSPStatus) {
+        ("npt=now-", RTSPStatus.ok), ("npt=0.000-", .ok), ("npt=0-3.000", .ok), ("npt=5.0-", .ok), ("npt=10-20", .ok),
+        ("clock=19961108T142300Z-", .ok), ("smpte=0:10:00-", .ok), ("nonsense", .invalidRange), ("npt=x-", .invalidRange),
+    ]) func playsFromNowOnWhateverRangeIsAsked(range: String, status: RTSPStatus) {
         let client = Dialogue()
-        #expect(client.say("PLAY", "rtsp://h/live", ["Session": client.setUp(), "Range": range])?.status == status)
+        let response = client.say("PLAY", "rtsp://h/live", ["Session": client.setUp(), "Range": range])
+        #expect(response?.status == status)
+        #expect(response?.headers["Range"] == (status == .ok ? "npt=now-" : nil))
     }
 
-    @Test(arguments: [("1", RTSPStatus.ok), ("1.0", .ok), ("2", .invalidRange), ("-1", .invalidRange), ("x", .invalidRange)])
-    func playsAtItsOwnPace(scale: String, status: RTSPStatus) {
+    /// The answer names the pace there is (RFC 2326, 12.34 and 12.35).
+    @Test(arguments: ["1", "1.0", "2.0", "-1", "x"]) func playsAtItsOwnPaceAndSaysSo(scale: String) {
         let client = Dialogue()
-        #expect(client.say("PLAY", "rtsp://h/live", ["Session": client.setUp(), "Scale": scale])?.status == status)
+        let response = client.say("PLAY", "rtsp://h/live", ["Session": client.setUp(), "Scale": scale])
+        #expect(response?.status == .ok)
+        #expect(response?.headers["Scale"] == "1.0")
+        #expect(response?.headers["Speed"] == nil)
+        #expect(client.say("PLAY", "rtsp://h/live", ["Session": client.setUp(), "Speed": scale])?.headers["Speed"] == "1.0")
+    }
+
+    @Test(arguments: ["rtsp://h//live", "rtsp://h///live//", "rtsp://h//live/trackID=0", "//live"]) func doublesOfSlashesAreOne(target: String) {
+        #expect(Dialogue().say("DESCRIBE", target)?.status == .ok)
     }
 
     @Test func answersPingsAndKnowsNoParameters() {
@@ -470,7 +541,7 @@ private final class Dialogue {
         #expect(client.expire(now: 3600 * second).isEmpty)
         client.now = 3600 * second
         client.say("PAUSE", "rtsp://h/live", ["Session": id])
-        #expect(client.expire(now: 3676 * second) == [.end(sessionID: id, .timeout), .close(1, "no request came for 75 s")])
+        #expect(client.expire(now: 3676 * second) == [.end(sessionID: id, .timeout, reader: 1), .close(1, "no request came for 75 s")])
     }
 
     @Test func closesConnectionsThatNeverAsk() {

@@ -124,4 +124,48 @@ import Testing
         reader.append([UInt8](repeating: 65, count: 1 << 20))
         #expect(reader.pendingByteCount == 0)
     }
+
+    // MARK: RTSP through HTTP
+
+    /// The length of a tunnel's POST is made up (32767 by most); what follows is Base64, not RTSP.
+    @Test(arguments: [1, 7, 1000]) func stopsReadingBehindAnHTTPRequest(step: Int) {
+        var reader = WireReader()
+        let text = "POST /live HTTP/1.0\r\nx-sessioncookie: a\r\nContent-Length: 32767\r\n\r\nT1BUSU9OUw=="
+        let bytes = Array(text.utf8)
+        var items: [WireReader.Item] = []
+        var raw: [UInt8] = []
+        for first in stride(from: 0, to: bytes.count, by: step) {
+            reader.append(Array(bytes[first..<min(first + step, bytes.count)]))
+            while let item = reader.next() { items.append(item) }
+            raw += reader.takeRaw()
+        }
+        guard case .request(let request)? = items.first, items.count == 1 else {
+            Issue.record("\(items)")
+            return
+        }
+        #expect(request.version == "HTTP/1.0")
+        #expect(request.headers["x-sessioncookie"] == "a")
+        #expect(String(decoding: raw, as: UTF8.self) == "T1BUSU9OUw==")
+        #expect(reader.isIdle)
+    }
+
+    /// Requests are coded one by one, so padding stands between them; writes cut them anywhere.
+    @Test(arguments: [1, 2, 3, 5, 1000]) func decodesBase64HoweverItIsCut(step: Int) {
+        let requests = (1...5).map { "OPTIONS * RTSP/1.0\r\nCSeq: \($0)\r\n" + String(repeating: "x", count: $0) + ": y\r\n\r\n" }
+        let coded = Array(requests.map { Base64.encode(Array($0.utf8)) + "\r\n" }.joined().utf8)
+        var stream = Base64Stream()
+        var decoded: [UInt8] = []
+        for first in stride(from: 0, to: coded.count, by: step) {
+            #expect(coded[first..<min(first + step, coded.count)].withUnsafeBytes { stream.decode($0, into: &decoded) })
+        }
+        #expect(String(decoding: decoded, as: UTF8.self) == requests.joined())
+        #expect(stream.isIdle)
+    }
+
+    @Test(arguments: ["T1B-", "=AAA", "A===", "AA=A", "AAA==", "T1BU\0"]) func findsWhatIsNoBase64(text: String) {
+        var stream = Base64Stream()
+        var decoded: [UInt8] = []
+        let isTaken = Array(text.utf8).withUnsafeBytes { stream.decode($0, into: &decoded) }
+        #expect(!isTaken || !stream.isIdle)
+    }
 }

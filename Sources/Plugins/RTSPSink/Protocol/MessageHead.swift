@@ -20,9 +20,13 @@ enum MessageHead {
         for line in lines.dropFirst() {
             guard add(line, to: &headers) else { return .fault(.badRequest, "a header line has no name") }
         }
+        let words = first.split(whereSeparator: { $0 == 32 || $0 == 9 }).map { String(decoding: $0, as: UTF8.self) }
+        // The length of a tunnel's POST is made up, and what follows any HTTP request is not RTSP.
+        if words.count == 3, words[2].hasPrefix("HTTP/"), words[0].utf8.allSatisfy(isTokenByte) {
+            return .request(RTSPRequest(words[0], words[1], version: words[2], headers: headers), bodyBytes: 0)
+        }
         guard let bodyBytes = bodyBytes(headers) else { return .fault(.badRequest, "Content-Length is no number, or there are two") }
         guard bodyBytes <= limits.bodyBytes else { return .fault(.requestTooLarge, "the body is larger than \(limits.bodyBytes) bytes") }
-        let words = first.split(whereSeparator: { $0 == 32 || $0 == 9 }).map { String(decoding: $0, as: UTF8.self) }
         if words.count >= 2, words[0].hasPrefix("RTSP/"), ASCII.number(words[1], atMost: 999) != nil {
             return .response(bodyBytes: bodyBytes)
         }

@@ -42,9 +42,6 @@ enum PlayRange: Sendable, Equatable {
         }
         return total
     }
-
-    /// Whether a live stream can follow it: from its beginning, which is now, without an end.
-    var isLive: Bool { self == .now || self == .seconds(from: 0, to: nil) }
 }
 
 /// `Session: 12345678;timeout=60` (RFC 2326, 12.37).

@@ -26,6 +26,8 @@ struct RTSPResponse: Sendable, Equatable {
     var status: RTSPStatus
     var headers: HeaderFields
     var body: [UInt8]
+    /// Its text is the body.
+    var description: SessionDescription?
     /// `HTTP/1.1` towards somebody who speaks that.
     var version = "RTSP/1.0"
 
@@ -38,6 +40,7 @@ struct RTSPResponse: Sendable, Equatable {
     /// The bytes on the wire, with `Content-Length` where there is a body.
     var bytes: [UInt8] {
         var headers = headers
+        let body = description.map { Array($0.text.utf8) } ?? body
         if !body.isEmpty { headers.append("Content-Length", String(body.count)) }
         return wire("\(version) \(status.rawValue) \(status.reason)", headers, body)
     }

@@ -58,8 +58,8 @@ struct RTSPURL: Sendable, Equatable {
             track = found.track
             decoded = found.rest
         }
-        while decoded.hasSuffix("/") { decoded.removeLast() }
-        path = decoded.isEmpty ? "/" : decoded
+        // Players that join a base and a name write `//live`; no path of ours has an empty part.
+        path = "/" + decoded.split(separator: "/").joined(separator: "/")
     }
 
     private mutating func readAuthority(_ authority: Substring) -> Bool {

@@ -32,6 +32,8 @@ struct WireReader: Sendable {
         case body(RTSPRequest?, byteCount: Int)
         case frame(channel: UInt8, byteCount: Int)
         case skip(byteCount: Int)
+        /// After an HTTP request: what follows is for who knows what that was.
+        case raw
         case broken
     }
 
@@ -49,8 +51,24 @@ struct WireReader: Sendable {
     /// Bytes that wait for the rest of their message; at most about the largest limit.
     var pendingByteCount: Int { buffer.count - start }
 
-    /// True between messages.
-    var isIdle: Bool { if case .idle = state { pendingByteCount == 0 } else { false } }
+    /// True between messages, and once HTTP is spoken.
+    var isIdle: Bool {
+        switch state {
+        case .idle: pendingByteCount == 0
+        case .raw: true
+        default: false
+        }
+    }
+
+    /// What came behind an HTTP request, once.
+    mutating func takeRaw() -> [UInt8] {
+        guard case .raw = state else { return [] }
+        defer {
+            buffer = []
+            start = 0
+        }
+        return Array(buffer[start...])
+    }
 
     /// Adds what has come.
     mutating func append(_ bytes: UnsafeRawBufferPointer) {
@@ -83,6 +101,7 @@ struct WireReader: Sendable {
                 defer { start += byteCount }
                 guard var request else { return .response }
                 request.body = Array(buffer[start..<start + byteCount])
+                if request.version.hasPrefix("HTTP/") { state = .raw }
                 return .request(request)
             case .frame(let channel, let byteCount):
                 guard buffer.count - start >= byteCount else { return nil }
@@ -94,7 +113,7 @@ struct WireReader: Sendable {
                 start += skipped
                 state = skipped == byteCount ? .idle : .skip(byteCount: byteCount - skipped)
                 if skipped < byteCount { return nil }
-            case .broken:
+            case .raw, .broken:
                 return nil
             }
         }

@@ -23,13 +23,19 @@ final class LoopFan: @unchecked Sendable {
     private var tcpReaders: [TCPReader] = []
     private var udpReaders: [UDPReader] = []
     private var stuckCheck: RepeatedTask?
-    private let reportStuck: @Sendable (String) -> Void
+    /// Tells of readers that come and go; never blocks.
+    let report: @Sendable (ReaderEvent) -> Void
+    private let reportStuck: @Sendable (PlayOrder) -> Void
     /// Made once: handing it to the loop allocates nothing.
     private var deliverTask: @Sendable () -> Void = {}
 
-    /// - Parameter reportStuck: Called with the session of a reader that takes nothing. [network loop]
-    init(hub: StreamHub, loop: any EventLoop, sender: DatagramSender?, reportStuck: @escaping @Sendable (String) -> Void) {
+    /// - Parameter reportStuck: Called with the order of a reader that takes nothing. [network loop]
+    init(
+        hub: StreamHub, loop: any EventLoop, sender: DatagramSender?, report: @escaping @Sendable (ReaderEvent) -> Void,
+        reportStuck: @escaping @Sendable (PlayOrder) -> Void
+    ) {
         self.hub = hub
+        self.report = report
         self.loop = loop
         self.sender = sender
         self.reportStuck = reportStuck
@@ -93,13 +99,28 @@ final class LoopFan: @unchecked Sendable {
     }
 
     /// [network loop] Feeds it no more.
-    func remove(_ sessionID: String) {
-        tcpReaders.removeAll { $0.order.sessionID == sessionID }
-        udpReaders.removeAll { $0.order.sessionID == sessionID }
+    ///
+    /// - Parameter number: That of its PLAY: a reader that the session has by now stays.
+    /// - Returns: What was counted; nil where it was never added.
+    @discardableResult
+    func remove(_ number: UInt64) -> ReaderFigures? {
+        let now = StreamHub.monotonic()
+        var figures: ReaderFigures?
+        if let place = tcpReaders.firstIndex(where: { $0.order.number == number }) {
+            figures = tcpReaders.remove(at: place).figures(now: now)
+        } else if let place = udpReaders.firstIndex(where: { $0.order.number == number }) {
+            figures = udpReaders.remove(at: place).figures
+        }
         if tcpReaders.isEmpty {
             stuckCheck?.cancel()
             stuckCheck = nil
         }
+        leaveWhereNobodyIs()
+        return figures
+    }
+
+    /// [network loop] Gets no blocks without a reader.
+    func leaveWhereNobodyIs() {
         if tcpReaders.isEmpty, udpReaders.isEmpty { hub.leave(self) }
     }
 
@@ -123,6 +144,6 @@ final class LoopFan: @unchecked Sendable {
 
     private func findStuck() {
         let now = StreamHub.monotonic()
-        for reader in tcpReaders where reader.isStuck(now: now) { reportStuck(reader.order.sessionID) }
+        for reader in tcpReaders where reader.isStuck(now: now) { reportStuck(reader.order) }
     }
 }

@@ -3,14 +3,27 @@ import FrameNetwork
 /// One client's connection: bytes to requests, answers to bytes. [network loop]
 ///
 /// Bounded in what it keeps by ``WireReader/Limits``, in time by ``requestSeconds``, and in answers by what the client takes.
-final class RTSPConnection: ChannelInboundHandler {
+///
+/// Of a tunnel through HTTP (``Signalling/Tunnel``) the connection of the GET is the client's, and that of the POST hands it what it decodes: a piece at a
+/// time, reading on once that was taken.
+final class RTSPConnection: ChannelDuplexHandler {
     typealias InboundIn = ByteBuffer
+    typealias OutboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
     /// A request begun must be whole after this.
     static let requestSeconds: Int64 = 10
     /// Answers that a client may leave untaken.
     static let mostUntakenAnswers = 64
+
+    /// Bytes without meaning on the connection of a GET until it is closed.
+    static let mostStrayBytes = 1 << 10
+
+    private enum Role {
+        case plain
+        case tunnelOutput(input: ConnectionID?)
+        case tunnelInput(of: ConnectionID)
+    }
 
     private let server: RTSPServer
     private let isSecure: Bool
@@ -20,6 +33,12 @@ final class RTSPConnection: ChannelInboundHandler {
     private var untakenAnswers = 0
     private var isClosing = false
     private var deadline: Scheduled<Void>?
+    private var role = Role.plain
+    private var strayBytes = 0
+    private var decoder = Base64Stream()
+    /// Pieces on their way to the tunnel's other connection; while there is one, nothing is read.
+    private var underway = 0
+    private var wantsRead = false
 
     init(server: RTSPServer, isSecure: Bool) {
         self.server = server
@@ -51,13 +70,35 @@ final class RTSPConnection: ChannelInboundHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard !isClosing else { return }
-        unwrapInboundIn(data).withUnsafeReadableBytes { reader.append($0) }
+        unwrapInboundIn(data).withUnsafeReadableBytes { bytes in
+            switch role {
+            case .plain: read(bytes, context)
+            case .tunnelInput(let output): forward(bytes, to: output, context)
+            case .tunnelOutput:
+                strayBytes += bytes.count
+                if strayBytes > Self.mostStrayBytes { context.close(promise: nil) }
+            }
+        }
+    }
+
+    /// RTSP, as it comes on the connection or through a tunnel.
+    private func read(_ bytes: UnsafeRawBufferPointer, _ context: ChannelHandlerContext) {
+        reader.append(bytes)
         var hasRead = false
         while !isClosing, let item = reader.next() {
             hasRead = true
             take(item, context)
         }
-        watch(hasRead: hasRead, context)
+        // A tunnel's connections have the time limits of their own.
+        switch role {
+        case .plain, .tunnelOutput(.some): watch(hasRead: hasRead, context)
+        case .tunnelOutput(nil), .tunnelInput: break
+        }
+    }
+
+    /// For a tunnel's way in: one piece is taken before the next is read.
+    func read(context: ChannelHandlerContext) {
+        if underway > 0 { wantsRead = true } else { context.read() }
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
@@ -94,7 +135,7 @@ final class RTSPConnection: ChannelInboundHandler {
     private func take(_ item: WireReader.Item, _ context: ChannelHandlerContext) {
         switch item {
         case .request(let request):
-            for action in server.handle(request, from: id) { perform(action, context) }
+            for action in server.handle(request, from: id, on: context.eventLoop) { perform(action, context) }
         case .frame(let channel, let payload):
             for reader in readers.values { reader.receive(on: channel, payload) }
         case .response:
@@ -111,25 +152,102 @@ final class RTSPConnection: ChannelInboundHandler {
         case .play(let order, let response): play(order, response, context)
         case .pause(let sessionID, let response):
             readers[sessionID] = nil
-            server.pause(sessionID, from: context.eventLoop)
             answer(response, context)
-        case .end(let sessionID, let departure):
-            readers[sessionID] = nil
-            server.end(sessionID, departure, from: context.eventLoop)
+        case .end(let sessionID, _, _): readers[sessionID] = nil
+        case .openTunnel(let response):
+            answer(response, context)
+            role = .tunnelOutput(input: nil)
+            reader = WireReader()
+            // Without the client's other connection it is of no use.
+            limitRequest(context)
+        case .joinTunnel(let output):
+            role = .tunnelInput(of: output)
+            deadline?.cancel()
+            send(.joined, to: output, context)
+            reader.takeRaw().withUnsafeBytes { forward($0, to: output, context) }
         case .close(let connection, _):
             if connection == id { finish(context) } else { server.close(connection) }
+        }
+    }
+
+    // MARK: Tunnels
+
+    /// What the connection of a POST tells that of the GET.
+    struct TunnelEvent: Sendable {
+        enum News: Sendable {
+            case joined
+            case bytes([UInt8])
+            /// What came is no Base64.
+            case broken
+        }
+
+        var news: News
+        var input: ConnectionID
+        /// To be called once it was dealt with.
+        var taken: @Sendable () -> Void
+    }
+
+    private func forward(_ bytes: UnsafeRawBufferPointer, to output: ConnectionID, _ context: ChannelHandlerContext) {
+        var decoded: [UInt8] = []
+        let isWhole = decoder.decode(bytes, into: &decoded)
+        if !decoded.isEmpty { send(.bytes(decoded), to: output, context) }
+        guard !isWhole else { return }
+        send(.broken, to: output, context)
+        isClosing = true
+        context.close(promise: nil)
+    }
+
+    private func send(_ news: TunnelEvent.News, to output: ConnectionID, _ context: ChannelHandlerContext) {
+        underway += 1
+        let back = NIOLoopBound(self, eventLoop: context.eventLoop)
+        let channel = context.channel
+        let event = TunnelEvent(news: news, input: id) {
+            channel.eventLoop.execute {
+                let connection = back.value
+                connection.underway -= 1
+                guard connection.underway == 0, connection.wantsRead else { return }
+                connection.wantsRead = false
+                channel.read()
+            }
+        }
+        if !server.send(event, to: output) { context.close(promise: nil) }
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        guard let event = event as? TunnelEvent else { return context.fireUserInboundEventTriggered(event) }
+        defer { event.taken() }
+        guard case .tunnelOutput(let input) = role, !isClosing else { return }
+        switch event.news {
+        case .joined:
+            role = .tunnelOutput(input: event.input)
+            deadline?.cancel()
+            deadline = nil
+            // Half a request that came before is lost with its connection.
+            reader = WireReader()
+        case .bytes(let bytes):
+            guard input == event.input else { return }
+            bytes.withUnsafeBytes { read($0, context) }
+            context.flush()
+        case .broken:
+            guard input == event.input else { return }
+            take(.fault(.badRequest, "what came through the tunnel is no Base64"), context)
+            context.flush()
         }
     }
 
     /// The answer first, then packets.
     private func play(_ order: PlayOrder, _ response: RTSPResponse, _ context: ChannelHandlerContext) {
         var response = response
-        guard let start = server.start(order, on: context.eventLoop) else {
-            response.status = .notFound
+        let fan: LoopFan
+        let entry: StreamHub.Entry
+        switch server.start(order, on: context.eventLoop) {
+        case .plays(let itsFan, let itsEntry): (fan, entry) = (itsFan, itsEntry)
+        case .refused(let status):
+            response.status = status
             return answer(response, context)
         }
         var info = RTPInfo(url: order.controlURL)
-        if let first = start.entry.kept.first {
+        if let first = entry.kept.first {
             info.sequenceNumber = first.firstSequenceNumber
             info.rtpTime = first.timestamp
         }
@@ -137,14 +255,14 @@ final class RTSPConnection: ChannelInboundHandler {
         answer(response, context)
         switch order.transport {
         case .tcp(_, let channels):
-            let reader = TCPReader(order: order, channels: channels, channel: context.channel, limits: start.fan.hub.queueLimits)
+            let reader = TCPReader(order: order, channels: channels, channel: context.channel, limits: fan.hub.queueLimits)
             readers[order.sessionID] = reader
-            start.fan.add(reader, start.entry)
+            fan.add(reader, entry)
         case .udp(let address, let ports):
             guard let reader = server.udpReader(order, address, ports) else { return }
             // The answer is on its way before the first datagram.
             context.flush()
-            start.fan.add(reader, start.entry)
+            fan.add(reader, entry)
         }
     }
 

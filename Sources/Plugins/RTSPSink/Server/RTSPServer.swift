@@ -5,8 +5,9 @@ import Synchronization
 
 /// All streams of one port: sockets, sessions and readers.
 ///
-/// Signalling is one value under one lock, held for microseconds and never while something is sent. Readers belong to the loop of the connection that
-/// began them.
+/// Sessions and readers are one value (``Readership``) under one lock, which loops need to answer and so media waits for: nothing of a client's text is
+/// parsed or hashed under it, nothing is sent, nobody is waited for, and no request looks at more than its own connection's. ``longestHold`` is measured.
+/// Readers belong to the loop of the connection that began them.
 final class RTSPServer: Sendable {
     /// A stream of this server.
     struct Stream: Sendable {
@@ -15,26 +16,16 @@ final class RTSPServer: Sendable {
         var report: @Sendable (ReaderEvent) -> Void
     }
 
-    /// A reader that has joined.
-    private struct Joined {
-        var order: PlayOrder
-        var fan: LoopFan
-        var since: Int64
-        var figures: ReaderFigures
-        /// False between PAUSE and PLAY.
-        var isPlaying: Bool
-    }
-
     private struct State {
-        var signalling: Signalling
+        var readership: Readership<LoopFan>
         var streams: [String: Stream] = [:]
         var connections: [ConnectionID: any Channel] = [:]
-        var joined: [String: Joined] = [:]
         /// One for each path and loop.
         var fans: [String: [ObjectIdentifier: LoopFan]] = [:]
         var listeners: [any Channel] = []
         var refusals = Refusals()
         var isClosing = false
+        var longestHold: Int64 = 0
     }
 
     let endpoint: ServerEndpoint
@@ -47,9 +38,21 @@ final class RTSPServer: Sendable {
     private init(endpoint: ServerEndpoint, policy: SessionPolicy) {
         self.endpoint = endpoint
         group = MultiThreadedEventLoopGroup(numberOfThreads: max(min(System.coreCount, 4), 1))
-        state = NIOLockedValueBox(State(signalling: Signalling(policy: policy)))
+        state = NIOLockedValueBox(State(readership: Readership(Signalling(policy: policy))))
         datagrams = NIOLockedValueBox(nil)
     }
+
+    /// The lock's one way in: short, and timed.
+    private func locked<Value>(_ body: (inout State) throws -> Value) rethrows -> Value {
+        try state.withLockedValue { state in
+            let begin = StreamHub.monotonic()
+            defer { state.longestHold = max(state.longestHold, StreamHub.monotonic() - begin) }
+            return try body(&state)
+        }
+    }
+
+    /// [any thread] The longest that the lock was held so far, nanoseconds; a thread that lost its processor meanwhile counts.
+    var longestHold: Int64 { state.withLockedValue { $0.longestHold } }
 
     // MARK: Life
 
@@ -75,20 +78,20 @@ final class RTSPServer: Sendable {
             try channel.pipeline.syncOperations.addHandler(RTSPConnection(server: self, isSecure: tls != nil))
         } ranShort: { [weak self] error in
             let reason = String(cString: strerror(error.errnoCode))
-            self?.state.withLockedValue { $0.refusals.add("none can be accepted: \(reason)") }
+            self?.locked { $0.refusals.add("none can be accepted: \(reason)") }
         }
-        state.withLockedValue { state in
+        locked { state in
             state.listeners.append(channel)
-            let most = state.signalling.policy.mostConnections
-            state.signalling.policy.mostConnections = min(most, DescriptorLimit.connections(of: descriptors))
+            let most = state.readership.signalling.policy.mostConnections
+            state.readership.signalling.policy.mostConnections = min(most, DescriptorLimit.connections(of: descriptors))
         }
         guard usesUDP else { return }
         let isIPv6 = channel.localAddress?.protocol == .inet6
         let local = IPAddress(channel.localAddress) ?? IPAddress(high: 0, low: 0)
         let ports = try DatagramPorts.open(address: local, isIPv6: isIPv6, group: group) { [weak self] in self?.heard($0, $1) }
-        state.withLockedValue { state in
+        locked { state in
             state.listeners += ports.channels
-            state.signalling.policy.serverPorts = ports.ports
+            state.readership.signalling.policy.serverPorts = ports.ports
         }
         datagrams.withLockedValue { $0 = ports.sender }
     }
@@ -98,14 +101,14 @@ final class RTSPServer: Sendable {
     /// In this order, so that nobody hands a loop work that has ended: no connection comes any more, those that are there close, what is on its way
     /// from loop to loop arrives.
     func shutDown() {
-        let listeners = state.withLockedValue { state in
+        let listeners = locked { state in
             state.isClosing = true
             defer { state.listeners = [] }
             return state.listeners
         }
         Self.close(listeners)
         drainLoops()
-        Self.close(state.withLockedValue { Array($0.connections.values) })
+        Self.close(locked { Array($0.connections.values) })
         drainLoops()
         try? group.syncShutdownGracefully()
         datagrams.withLockedValue { $0 = nil }
@@ -127,10 +130,10 @@ final class RTSPServer: Sendable {
 
     /// [control thread] False where the path is taken.
     func add(_ stream: Stream, _ served: ServedPath) -> Bool {
-        state.withLockedValue { state in
+        locked { state in
             guard state.streams[stream.hub.path] == nil else { return false }
             state.streams[stream.hub.path] = stream
-            state.signalling.setPath(stream.hub.path, served)
+            state.readership.signalling.setPath(stream.hub.path, served)
             return true
         }
     }
@@ -138,34 +141,56 @@ final class RTSPServer: Sendable {
     /// What readers have at the end of a stream: over UDP time for the last packets, before they are told; and all of them time to leave by themselves,
     /// before they are sent away.
     private enum Grace {
-        static let packetMicroseconds: UInt32 = 100_000
-        static let stepMicroseconds: UInt32 = 10_000
-        static let steps = 30
+        static let packetMilliseconds = 100
+        static let leaveMilliseconds = 300
+        static let stepMicroseconds: UInt32 = 5000
+        /// Sessions that end under one hold of the lock.
+        static let sessionsAtOnce = 64
     }
 
-    /// [stage thread] The stream has ended: its readers are told, their sessions end, their connections are closed.
+    /// [stage thread] The stream has ended: its readers are told, their sessions end, their connections are closed. No lock is held while it waits: streams of
+    /// one port say goodbye side by side.
     ///
     /// They have a little time. FFmpeg reads RTCP before RTP, and gives up at BYE what still waits in its socket; GStreamer says PAUSE and TEARDOWN after
-    /// BYE, and takes a closed connection for a fault.
+    /// BYE, and takes a closed connection for a fault. Who is asked to stop at once gives none.
+    ///
+    /// - Parameter isHurried: True once the run is asked to stop at once; asked again and again.
+    func sendAway(_ path: String, isHurried: () -> Bool) {
+        wait(Grace.packetMilliseconds, isHurried) { hasReaders(path, over: "udp") }
+        let fans = locked { Array(($0.fans[path] ?? [:]).values) }
+        for fan in fans { fan.loop.execute { fan.sayFarewell() } }
+        wait(Grace.leaveMilliseconds, isHurried) { hasReaders(path) }
+        while true {
+            let outcome = locked { state in state.readership.change { $0.removePath(path, atMost: Grace.sessionsAtOnce) } }
+            if outcome.actions.isEmpty { break }
+            perform(outcome)
+        }
+        // What was told of readers has been told before the stage's end.
+        for fan in fans { try? fan.loop.submit {}.wait() }
+    }
+
+    /// [stage thread] Takes off a stream whose readers were sent away.
     ///
     /// - Returns: whether no stream is left.
     func remove(_ path: String) -> Bool {
-        let fans = state.withLockedValue { $0.fans[path] ?? [:] }
-        if hasReaders(path, over: "udp") { usleep(Grace.packetMicroseconds) }
-        for fan in fans.values { try? fan.loop.submit { fan.sayFarewell() }.wait() }
-        for _ in 0..<Grace.steps where hasReaders(path) { usleep(Grace.stepMicroseconds) }
-        let actions = state.withLockedValue { $0.signalling.removePath(path) }
-        perform(actions)
-        return state.withLockedValue { state in
-            state.streams[path] = nil
+        let (isLast, stream, news) = locked { state in
             state.fans[path] = nil
-            return state.streams.isEmpty
+            let stream = state.streams.removeValue(forKey: path)
+            let news = state.readership.signalling.failedLogins.takeNews(now: StreamHub.monotonic(), endOf: path)
+            return (state.streams.isEmpty, stream, news)
         }
+        for one in news { stream?.report(.failedLogins(one)) }
+        return isLast
+    }
+
+    private func wait(_ milliseconds: Int, _ isHurried: () -> Bool, while condition: () -> Bool) {
+        let end = StreamHub.monotonic() + Int64(milliseconds) * 1_000_000
+        while condition(), !isHurried(), StreamHub.monotonic() < end { usleep(Grace.stepMicroseconds) }
     }
 
     private func hasReaders(_ path: String, over transport: String? = nil) -> Bool {
-        state.withLockedValue { state in
-            state.joined.values.contains { $0.order.path == path && (transport == nil || $0.order.transport.name == transport) }
+        locked { state in
+            state.readership.readers.values.contains { $0.order.path == path && (transport == nil || $0.order.transport.name == transport) }
         }
     }
 
@@ -175,9 +200,10 @@ final class RTSPServer: Sendable {
 
     /// [network loop] False where it may not stay.
     func open(_ id: ConnectionID, _ channel: any Channel, peer: IPAddress, local: IPAddress, isSecure: Bool) -> Bool {
-        state.withLockedValue { state in
+        locked { state in
             if state.isClosing { return false }
-            if let reason = state.signalling.open(id, peer: peer, local: local, isSecure: isSecure, now: StreamHub.monotonic()) {
+            let now = StreamHub.monotonic()
+            if let reason = state.readership.signalling.open(id, peer: peer, local: local, isSecure: isSecure, now: now) {
                 state.refusals.add(reason)
                 return false
             }
@@ -188,84 +214,101 @@ final class RTSPServer: Sendable {
 
     func closed(_ id: ConnectionID) {
         perform(
-            state.withLockedValue { state in
+            locked { state in
                 state.connections[id] = nil
-                return state.signalling.closed(id, now: StreamHub.monotonic())
+                return state.readership.change { $0.closed(id, now: StreamHub.monotonic()) }
             })
     }
 
-    func close(_ id: ConnectionID) { state.withLockedValue { $0.connections[id] }?.close(promise: nil) }
+    func close(_ id: ConnectionID) { locked { $0.connections[id] }?.close(promise: nil) }
 
-    /// [network loop] What to do about a request.
-    func handle(_ request: RTSPRequest, from id: ConnectionID) -> [SignallingAction] {
-        state.withLockedValue { $0.signalling.handle(request, from: id, now: StreamHub.monotonic()) }
+    /// [network loop] Hands something to the other connection of a tunnel; false where that is closed.
+    func send(_ event: RTSPConnection.TunnelEvent, to id: ConnectionID) -> Bool {
+        guard let channel = locked({ $0.connections[id] }) else { return false }
+        channel.eventLoop.execute { channel.pipeline.fireUserInboundEventTriggered(event) }
+        return true
+    }
+
+    /// [network loop] What to do about a request. Its text is parsed, and its credentials are judged, before the lock is taken.
+    func handle(_ request: RTSPRequest, from id: ConnectionID, on loop: any EventLoop) -> [SignallingAction] {
+        var question = Question(request)
+        if let path = question.path, let demand = locked({ $0.readership.signalling.demand(of: path, on: id) }) { question.prove(demand) }
+        let outcome = locked { state in state.readership.change { $0.handle(question, from: id, now: StreamHub.monotonic()) } }
+        dismiss(outcome.farewells, from: loop)
+        return outcome.actions
     }
 
     /// Actions that concern nobody's request. [any thread]
-    private func perform(_ actions: [SignallingAction]) {
-        for action in actions {
-            switch action {
-            case .end(let sessionID, let departure): end(sessionID, departure, from: nil)
-            case .close(let id, _): close(id)
-            case .respond, .play, .pause: continue
-            }
-        }
+    private func perform(_ outcome: Readership<LoopFan>.Outcome) {
+        dismiss(outcome.farewells, from: nil)
+        for case .close(let id, _) in outcome.actions { close(id) }
     }
 
-    /// [any thread] About once a second: what gives no sign of life ends, and refusals are told of, by one of the port's streams.
+    /// [any thread] About once a second: what gives no sign of life ends, and refusals and failed logins are told of. The lock is free between the parts.
     func expire() {
         let now = StreamHub.monotonic()
-        let (actions, news, stream) = state.withLockedValue { state in
-            (state.signalling.expire(now: now), state.refusals.takeNews(now: now), state.streams.min { $0.key < $1.key }?.value)
+        perform(locked { state in state.readership.change { $0.expireSessions(now: now) } })
+        perform(locked { state in state.readership.change { $0.expireConnections(now: now) } })
+        let (news, logins, streams) = locked { state in
+            state.readership.signalling.expireAddresses(now: now)
+            return (state.refusals.takeNews(now: now), state.readership.signalling.failedLogins.takeNews(now: now), state.streams)
         }
-        perform(actions)
-        if let news { stream?.report(.refused(news)) }
+        if let news { streams.min { $0.key < $1.key }?.value.report(.refused(news)) }
+        for one in logins { streams[one.path]?.report(.failedLogins(one)) }
     }
 
     /// [any thread] Connections to the port that were closed at once.
-    var refusedConnections: Int { state.withLockedValue { $0.refusals.total } }
+    var refusedConnections: Int { locked { $0.refusals.total } }
+
+    /// [any thread] Wrong passwords for a path so far.
+    func failedLogins(of path: String) -> Int { locked { $0.readership.signalling.failedLogins.totals[path] ?? 0 } }
 
     /// A datagram came from a client. [network loop]
     private func heard(_ endpoint: Signalling.Endpoint, _ data: ByteBuffer) {
-        let found = state.withLockedValue { state -> (String, LoopFan)? in
-            guard let id = state.signalling.heard(from: endpoint, now: StreamHub.monotonic()), let joined = state.joined[id] else {
-                return nil
+        guard let id = locked({ $0.readership.signalling.heard(from: endpoint, now: StreamHub.monotonic()) }),
+            let report = RTCP.receptionReport(Array(data.readableBytesView))
+        else { return }
+        locked { state in
+            state.readership.note(id) { figures in
+                figures.packetsLost = report.packetsLost
+                figures.fractionLost = report.fractionLost
             }
-            return (id, joined.fan)
-        }
-        guard let (id, _) = found, let report = RTCP.receptionReport(Array(data.readableBytesView)) else { return }
-        state.withLockedValue { state in
-            state.joined[id]?.figures.packetsLost = report.packetsLost
-            state.joined[id]?.figures.fractionLost = report.fractionLost
         }
     }
 
     // MARK: Readers
 
-    /// [network loop] A session begins to play on this loop; nil where its stream has just ended.
-    func start(_ order: PlayOrder, on loop: any EventLoop) -> (fan: LoopFan, entry: StreamHub.Entry)? {
+    /// What came of a session that was told to play.
+    enum Start {
+        case plays(LoopFan, StreamHub.Entry)
+        /// Another connection was quicker; what to say instead.
+        case refused(RTSPStatus)
+    }
+
+    /// [network loop] A session begins to play on this loop. Whatever takes it away from now on does so on this loop, after this.
+    func start(_ order: PlayOrder, on loop: any EventLoop) -> Start {
+        guard let fan = fan(of: order.path, on: loop), let entry = fan.hub.join(fan) else { return .refused(.notFound) }
+        let beginning = locked { $0.readership.begin(order, on: fan, now: StreamHub.monotonic()) }
+        switch beginning {
+        case .joined: fan.report(.joined(order))
+        case .resumed: break
+        case .ended, .overtaken:
+            fan.leaveWhereNobodyIs()
+            return .refused(beginning == .ended ? .sessionNotFound : .notValidInThisState)
+        }
+        return .plays(fan, entry)
+    }
+
+    private func fan(of path: String, on loop: any EventLoop) -> LoopFan? {
         let sender = datagrams.withLockedValue { $0 }
-        let found = state.withLockedValue { state -> (LoopFan, Stream)? in
-            guard let stream = state.streams[order.path] else { return nil }
+        return locked { state in
+            guard let stream = state.streams[path] else { return nil }
             let key = ObjectIdentifier(loop)
-            let fan =
-                state.fans[order.path]?[key]
-                ?? LoopFan(hub: stream.hub, loop: loop, sender: sender) { [weak self] in self?.fail($0, .stuck) }
-            state.fans[order.path, default: [:]][key] = fan
-            return (fan, stream)
+            if let fan = state.fans[path]?[key] { return fan }
+            let fan = LoopFan(hub: stream.hub, loop: loop, sender: sender, report: stream.report) { [weak self] in self?.fail($0, .stuck) }
+            state.fans[path, default: [:]][key] = fan
+            return fan
         }
-        guard let (fan, stream) = found, let entry = stream.hub.join(fan) else { return nil }
-        let isNew = state.withLockedValue { state -> Bool in
-            if let old = state.joined[order.sessionID] {
-                state.joined[order.sessionID] = Joined(order: order, fan: fan, since: old.since, figures: old.figures, isPlaying: true)
-                return false
-            }
-            let figures = ReaderFigures(sessionID: order.sessionID, peer: order.peer, transport: order.transport.name, user: order.user)
-            state.joined[order.sessionID] = Joined(order: order, fan: fan, since: StreamHub.monotonic(), figures: figures, isPlaying: true)
-            return true
-        }
-        if isNew { stream.report(.joined(order)) }
-        return (fan, entry)
     }
 
     /// [network loop] The reader of a session over UDP; nil where the server has no such ports.
@@ -276,44 +319,38 @@ final class RTSPServer: Sendable {
             control: SocketAddressStorage(address, port: ports.rtcp, isIPv6: sender.isIPv6))
     }
 
-    /// [network loop] No packet follows once this returns where the reader is on `loop`, else very soon.
-    func pause(_ sessionID: String, from loop: any EventLoop) {
-        let fan = state.withLockedValue { state -> LoopFan? in
-            state.joined[sessionID]?.isPlaying = false
-            return state.joined[sessionID]?.fan
+    /// Stops the packets of readers that have lost their sessions: at once of those on `loop`, of others on their own loops, behind their beginning.
+    /// [any thread]
+    private func dismiss(_ farewells: [Readership<LoopFan>.Farewell], from loop: (any EventLoop)?) {
+        for farewell in farewells {
+            let fan = farewell.reader.fan
+            let leave: @Sendable () -> Void = { [weak self] in self?.leave(farewell) }
+            if let loop, loop === fan.loop { leave() } else { fan.loop.execute(leave) }
         }
-        if let fan { Self.remove(sessionID, fan, from: loop) }
     }
 
-    /// A session has ended. [any thread]
-    func end(_ sessionID: String, _ departure: Departure, from loop: (any EventLoop)?) {
-        let found = state.withLockedValue { state -> (Joined, Stream?)? in
-            guard let joined = state.joined.removeValue(forKey: sessionID) else { return nil }
-            return (joined, state.streams[joined.order.path])
+    /// [network loop] On the reader's own.
+    private func leave(_ farewell: Readership<LoopFan>.Farewell) {
+        let (reader, fan) = (farewell.reader, farewell.reader.fan)
+        let seen = fan.remove(reader.order.number)
+        var figures = seen ?? reader.figures
+        figures.packetsLost = max(figures.packetsLost, reader.figures.packetsLost)
+        // Before a pause it may have lost some, too.
+        if seen != nil { figures.droppedUnits += reader.figures.droppedUnits }
+        guard let departure = farewell.departure else {
+            return locked { $0.readership.note(reader.order.sessionID) { $0.droppedUnits = figures.droppedUnits } }
         }
-        guard let (joined, stream) = found else { return }
-        let fan = joined.fan
-        let leave: @Sendable () -> Void = {
-            var figures = fan.figures.first { $0.sessionID == sessionID } ?? joined.figures
-            figures.packetsLost = max(figures.packetsLost, joined.figures.packetsLost)
-            fan.remove(sessionID)
-            stream?.report(.left(figures, departure, nanoseconds: StreamHub.monotonic() - joined.since))
-        }
-        if let loop, loop === fan.loop { leave() } else { fan.loop.execute(leave) }
+        fan.report(.left(figures, departure, nanoseconds: StreamHub.monotonic() - reader.since))
     }
 
-    private static func remove(_ sessionID: String, _ fan: LoopFan, from loop: any EventLoop) {
-        if loop === fan.loop { fan.remove(sessionID) } else { fan.loop.execute { fan.remove(sessionID) } }
-    }
-
-    private func fail(_ sessionID: String, _ departure: Departure) {
-        perform(state.withLockedValue { $0.signalling.readerFailed(sessionID, departure) })
+    private func fail(_ order: PlayOrder, _ departure: Departure) {
+        perform(locked { state in state.readership.change { $0.readerFailed(order.sessionID, order.number, departure) } })
     }
 
     /// [any thread but a loop's] The readers of a stream.
     func readers(of path: String) -> [ReaderFigures] {
-        let (fans, known) = state.withLockedValue { state in
-            (Array((state.fans[path] ?? [:]).values), state.joined.mapValues(\.figures))
+        let (fans, known) = locked { state in
+            (Array((state.fans[path] ?? [:]).values), state.readership.readers.mapValues(\.figures))
         }
         return fans.flatMap { fan in (try? fan.loop.submit { fan.figures }.wait()) ?? [] }.map { figures in
             var figures = figures
@@ -330,6 +367,7 @@ enum ReaderEvent: Sendable {
     case joined(PlayOrder)
     case left(ReaderFigures, Departure, nanoseconds: Int64)
     case refused(Refusals.News)
+    case failedLogins(FailedLogins.News)
 }
 
 extension RTSPServer {

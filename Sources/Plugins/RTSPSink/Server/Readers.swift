@@ -2,21 +2,6 @@ import CDatagram
 import FrameNetwork
 import Glibc
 
-/// What is known of a reader: for the event `readers` and for `client-left`.
-struct ReaderFigures: Sendable {
-    var sessionID: String
-    var peer: IPAddress
-    var transport: String
-    var user: String?
-    /// How long the oldest unit waits in its queue, milliseconds.
-    var queueMs = 0
-    /// Units that were dropped because it was too slow.
-    var droppedUnits = 0
-    /// From its last receiver report.
-    var packetsLost: Int32 = 0
-    var fractionLost: UInt8 = 0
-}
-
 /// A reader whose packets flow on its RTSP connection. [network loop]
 final class TCPReader {
     let order: PlayOrder

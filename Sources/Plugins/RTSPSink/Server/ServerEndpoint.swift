@@ -22,7 +22,7 @@ struct ServerEndpoint: Sendable, Equatable {
             var configuration = TLSConfiguration.makeServerConfiguration(certificateChain: chain, privateKey: .privateKey(key))
             configuration.minimumTLSVersion = .tlsv12
             // A client that does not answer our goodbye holds nobody up.
-            configuration.shutdownTimeout = .seconds(1)
+            configuration.shutdownTimeout = .milliseconds(250)
             return try NIOSSLContext(configuration: configuration)
         } catch {
             throw FrameHostError(

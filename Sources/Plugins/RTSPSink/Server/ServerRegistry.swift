@@ -1,5 +1,6 @@
 import FrameCore
 import FrameNetwork
+import Glibc
 
 /// The servers of this process by port: stages of one port share one server.
 final class ServerRegistry: Sendable {
@@ -11,50 +12,83 @@ final class ServerRegistry: Sendable {
         var expiry: RepeatedTask
     }
 
-    private let servers = NIOLockedValueBox<[Int: Entry]>([:])
+    private struct Book {
+        var servers: [Int: Entry] = [:]
+        /// Ports whose server closes: they are free in a moment.
+        var closing: Set<Int> = []
+    }
+
+    private let book = NIOLockedValueBox(Book())
+    /// Longest wait for a port that this process is just letting go of, in steps of 5 ms.
+    private static let mostSteps = 400
 
     /// [control thread] Puts a stream on the server of its port, which is opened for the first one.
     ///
     /// - Throws: ``FrameHostError`` where the port cannot be had, serves otherwise, or has the path already.
     func attach(_ stream: RTSPServer.Stream, _ served: ServedPath, _ endpoint: ServerEndpoint, policy: SessionPolicy) throws -> RTSPServer {
-        try servers.withLockedValue { servers in
-            let path = stream.hub.path
-            if let entry = servers[endpoint.port] {
-                guard entry.server.endpoint == endpoint else {
-                    throw FrameHostError(
-                        .invalidConfiguration, what: "port \(endpoint.port) is served already, with another address or certificate",
-                        remedy: "Give both stages the same 'address', 'certificate' and 'key', or another 'port'.")
-                }
-                guard entry.policy.timeoutSeconds == policy.timeoutSeconds,
-                    entry.policy.mostConnectionsPerAddress == policy.mostConnectionsPerAddress
-                else {
-                    throw FrameHostError(
-                        .invalidConfiguration,
-                        what: "port \(endpoint.port) is served already, with another 'sessionSeconds' or 'maxConnectionsPerAddress'",
-                        remedy: "Give both stages \"sessionSeconds\": \(entry.policy.timeoutSeconds) and "
-                            + "\"maxConnectionsPerAddress\": \(entry.policy.mostConnectionsPerAddress), or another 'port'.")
-                }
-                guard entry.server.add(stream, served) else {
-                    throw FrameHostError(
-                        .invalidConfiguration, what: "port \(endpoint.port) has a stream '\(path)' already",
-                        remedy: "Give each stage a 'path' of its own.")
-                }
-                return entry.server
+        for _ in 0..<Self.mostSteps {
+            let server = try book.withLockedValue { book in
+                book.closing.contains(endpoint.port) ? nil : try Self.attach(stream, served, endpoint, policy, &book.servers)
             }
-            let server = try RTSPServer.open(endpoint, policy: policy, usesUDP: true)
-            _ = server.add(stream, served)
-            let expiry = server.repeatEachSecond { [weak server] in server?.expire() }
-            servers[endpoint.port] = Entry(server: server, policy: policy, expiry: expiry)
-            return server
+            if let server { return server }
+            usleep(5000)
         }
+        throw FrameHostError(
+            .unavailable, what: "port \(endpoint.port) is still being closed by the stream that had it", remedy: "Start the chain again.")
     }
 
-    /// [stage thread] Takes a stream off; the last one closes its server.
-    func detach(_ path: String, from server: RTSPServer) {
-        servers.withLockedValue { servers in
-            guard server.remove(path), let entry = servers.removeValue(forKey: server.endpoint.port) else { return }
-            entry.expiry.cancel()
-            server.shutDown()
+    private static func attach(
+        _ stream: RTSPServer.Stream, _ served: ServedPath, _ endpoint: ServerEndpoint, _ policy: SessionPolicy, _ servers: inout [Int: Entry]
+    ) throws -> RTSPServer {
+        let path = stream.hub.path
+        if let entry = servers[endpoint.port] {
+            guard entry.server.endpoint == endpoint else {
+                throw FrameHostError(
+                    .invalidConfiguration, what: "port \(endpoint.port) is served already, with another address or certificate",
+                    remedy: "Give both stages the same 'address', 'certificate' and 'key', or another 'port'.")
+            }
+            guard entry.policy.timeoutSeconds == policy.timeoutSeconds,
+                entry.policy.mostConnectionsPerAddress == policy.mostConnectionsPerAddress
+            else {
+                throw FrameHostError(
+                    .invalidConfiguration,
+                    what: "port \(endpoint.port) is served already, with another 'sessionSeconds' or 'maxConnectionsPerAddress'",
+                    remedy: "Give both stages \"sessionSeconds\": \(entry.policy.timeoutSeconds) and "
+                        + "\"maxConnectionsPerAddress\": \(entry.policy.mostConnectionsPerAddress), or another 'port'.")
+            }
+            guard entry.server.add(stream, served) else {
+                throw FrameHostError(
+                    .invalidConfiguration, what: "port \(endpoint.port) has a stream '\(path)' already",
+                    remedy: "Give each stage a 'path' of its own.")
+            }
+            return entry.server
         }
+        let server = try RTSPServer.open(endpoint, policy: policy, usesUDP: true)
+        _ = server.add(stream, served)
+        let expiry = server.repeatEachSecond { [weak server] in server?.expire() }
+        servers[endpoint.port] = Entry(server: server, policy: policy, expiry: expiry)
+        return server
+    }
+
+    /// The server of a port, for tests.
+    func server(port: Int) -> RTSPServer? { book.withLockedValue { $0.servers[port]?.server } }
+
+    /// [stage thread] Sends a stream's readers away and takes it off; the last one closes its server. No lock is held while readers have their time, or
+    /// connections close.
+    ///
+    /// - Parameter isHurried: True once the run is asked to stop at once.
+    func detach(_ path: String, from server: RTSPServer, isHurried: () -> Bool) {
+        server.sendAway(path, isHurried: isHurried)
+        let port = server.endpoint.port
+        let last = book.withLockedValue { book -> Entry? in
+            guard server.remove(path), let entry = book.servers[port], entry.server === server else { return nil }
+            book.servers[port] = nil
+            book.closing.insert(port)
+            return entry
+        }
+        guard let last else { return }
+        last.expiry.cancel()
+        server.shutDown()
+        _ = book.withLockedValue { $0.closing.remove(port) }
     }
 }

@@ -14,6 +14,13 @@ struct ServedPath: Sendable {
     func allows(_ address: IPAddress) -> Bool { allowed.isEmpty || allowed.contains { $0.contains(address) } }
 }
 
+/// A path of ``Signalling`` with what belongs to it.
+struct PathEntry: Sendable {
+    var served: ServedPath
+    /// Rises whenever a path is set: what was proved for one edition does not hold for the next.
+    var edition: UInt64
+}
+
 /// What holds for all paths of a port. Times are nanoseconds.
 struct SessionPolicy: Sendable {
     /// Said in `Session`. Shorter than what is enforced: Media Foundation pings exactly at the timeout.
@@ -45,6 +52,8 @@ enum SessionTransport: Sendable, Equatable {
 /// A session that plays, as the fan-out must know it.
 struct PlayOrder: Sendable, Equatable {
     var sessionID: String
+    /// Of this PLAY, never used twice: a session that pauses and plays again has another reader.
+    var number: UInt64
     var path: String
     var transport: SessionTransport
     var peer: IPAddress
@@ -69,9 +78,14 @@ enum SignallingAction: Sendable, Equatable {
     case respond(RTSPResponse)
     /// Complete `RTP-Info`, say this, then let packets flow: none may come before the response.
     case play(PlayOrder, RTSPResponse)
-    /// Stop the packets, then say this.
+    /// Say this; the packets have stopped.
     case pause(sessionID: String, RTSPResponse)
-    case end(sessionID: String, Departure)
+    /// - Parameter reader: The number of its last PLAY; 0 where there was none. A session that is set up anew under the same id has readers of higher numbers.
+    case end(sessionID: String, Departure, reader: UInt64 = 0)
+    /// Say this; what comes on this connection from now on means nothing.
+    case openTunnel(RTSPResponse)
+    /// What comes on this connection from now on is Base64 of what the client of that one says. No answer.
+    case joinTunnel(ConnectionID)
     /// Close this connection after what was said.
     case close(ConnectionID, String)
 }

@@ -14,7 +14,10 @@ extension Signalling {
         var base = inquiry.url
         base.track = nil
         let headers = [("Content-Base", base.text + (base.text.hasSuffix("/") ? "" : "/")), ("Content-Type", "application/sdp")]
-        return [.respond(inquiry.response(.ok, headers, body: Array(description.text.utf8)))]
+        var response = inquiry.response(.ok, headers)
+        // Its text is made where it is sent, without the lock.
+        response.description = description
+        return [.respond(response)]
     }
 
     /// An empty body is a ping (RFC 2326, 10.8); there is no parameter to read or set.
@@ -24,7 +27,7 @@ extension Signalling {
             updateSession(id) { $0.lastHeard = inquiry.now }
         }
         let session = inquiry.sessionID.map { [("Session", $0)] } ?? []
-        return inquiry.refuse(inquiry.request.body.isEmpty ? .ok : .parameterNotUnderstood, session)
+        return inquiry.refuse(inquiry.question.hasBody ? .parameterNotUnderstood : .ok, session)
     }
 
     // MARK: SETUP
@@ -38,16 +41,14 @@ extension Signalling {
             guard session.path == inquiry.url.path else { return inquiry.refuse(.aggregateNotAllowed) }
             guard !session.isPlaying else { return inquiry.refuse(.notValidInThisState) }
         }
-        let offered = TransportHeader.parse(inquiry.request.headers["Transport"] ?? "")
-        guard let spec = offered.first(where: { isUsable($0, path, inquiry) }) else { return inquiry.refuse(.unsupportedTransport) }
+        visits += inquiry.question.transports.count
+        guard let spec = inquiry.question.transports.first(where: { isUsable($0, path, inquiry) }) else { return inquiry.refuse(.unsupportedTransport) }
         guard let transport = transport(spec, inquiry) else { return inquiry.refuse(.unsupportedTransport) }
-        // The session's old transport, or FFmpeg's after it found UDP silent: it pauses, forgets the session and sets up anew.
-        let old = sessions.filter { isSuperseded($0.key, $0.value, by: transport, inquiry) }.keys
-        let others = sessions.filter { !old.contains($0.key) }.values
-        guard others.count(where: { $0.path == inquiry.url.path }) < path.mostReaders,
-            others.count(where: { $0.owner == inquiry.connectionID }) < Self.mostSessionsPerConnection,
+        let old = superseded(by: transport, inquiry)
+        guard readerCount(of: inquiry.url.path) - old.count(where: { sessions[$0]?.path == inquiry.url.path }) < path.mostReaders,
+            inquiry.connection.sessions.subtracting(old).count < Self.mostSessionsPerConnection,
             inquiry.connection.peer.isLoopback
-                || others.count(where: { $0.peer == inquiry.connection.peer }) < policy.mostConnectionsPerAddress
+                || (addresses[inquiry.connection.peer]?.sessions ?? 0) - old.count < policy.mostConnectionsPerAddress
         else { return inquiry.refuse(.notEnoughBandwidth) }
         for id in old { actions += end(id, .replaced) }
         let id = inquiry.sessionID ?? newSessionID()
@@ -73,17 +74,18 @@ extension Signalling {
     }
 
     /// Nil where another client behind the same address has the port.
-    private func transport(_ spec: TransportSpec, _ inquiry: Inquiry) -> SessionTransport? {
+    private mutating func transport(_ spec: TransportSpec, _ inquiry: Inquiry) -> SessionTransport? {
         if let ports = spec.clientPort, spec.lower == .udp {
             let owners = holders(of: inquiry.connection.peer, ports).compactMap { sessions[$0]?.owner }
             guard owners.allSatisfy({ $0 == inquiry.connectionID }) else { return nil }
             return .udp(inquiry.connection.peer, ports: ports)
         }
         // QuickTime names no channels; some ask for those of another track.
-        let taken = sessions.filter { $0.key != inquiry.sessionID }.compactMap { _, session -> [UInt8]? in
-            guard case .tcp(inquiry.connectionID, let channels) = session.transport else { return nil }
+        visits += inquiry.connection.sessions.count
+        let taken = inquiry.connection.sessions.filter { $0 != inquiry.sessionID }.flatMap { id -> [UInt8] in
+            guard case .tcp(inquiry.connectionID, let channels) = sessions[id]?.transport else { return [] }
             return [channels.rtp, channels.rtcp]
-        }.flatMap { $0 }
+        }
         if let asked = spec.interleaved, !taken.contains(asked.rtp), !taken.contains(asked.rtcp) {
             return .tcp(inquiry.connectionID, channels: asked)
         }
@@ -93,12 +95,14 @@ extension Signalling {
         return .tcp(inquiry.connectionID, channels: TransportSpec.Pair(free, free + 1))
     }
 
-    private func isSuperseded(_ id: String, _ session: Session, by transport: SessionTransport, _ inquiry: Inquiry) -> Bool {
-        if id == inquiry.sessionID { return true }
-        if session.path == inquiry.url.path, session.owner == inquiry.connectionID, !session.isPlaying { return true }
-        // Its client's port has a new user, so the old one is gone; see `transport(_:_:)`.
-        if case .udp(let address, let ports) = transport { return holders(of: address, ports).contains(id) }
-        return false
+    /// Sessions that end with this SETUP, all of the same client: the session's old transport, or FFmpeg's after it found UDP silent (it pauses, forgets the
+    /// session and sets up anew), or one whose port has a new user, so that its own is gone; see `transport(_:_:)`.
+    private mutating func superseded(by transport: SessionTransport, _ inquiry: Inquiry) -> Set<String> {
+        visits += inquiry.connection.sessions.count + 2
+        var old = inquiry.connection.sessions.filter { sessions[$0].map { $0.path == inquiry.url.path && !$0.isPlaying } ?? false }
+        if let id = inquiry.sessionID { old.insert(id) }
+        if case .udp(let address, let ports) = transport { old.formUnion(holders(of: address, ports)) }
+        return old
     }
 
     private func answer(_ asked: TransportSpec, _ transport: SessionTransport, _ path: ServedPath) -> TransportSpec {
@@ -134,24 +138,28 @@ extension Signalling {
 
     mutating func play(_ id: String, _ inquiry: Inquiry) -> [SignallingAction] {
         guard let session = sessions[id] else { return inquiry.refuse(.sessionNotFound) }
-        if let text = inquiry.request.headers["Range"] {
-            guard let range = PlayRange(text), range.isLive else { return inquiry.refuse(.invalidRange, [("Session", id)]) }
-        }
-        if let scale = inquiry.request.headers["Scale"], Double(scale) != 1 { return inquiry.refuse(.invalidRange, [("Session", id)]) }
+        // A live stream plays from now on, at its own pace, whatever range and scale a client wishes: the answer says so. So do gst-rtsp-server and VLC's server.
+        guard inquiry.question.range != .unreadable else { return inquiry.refuse(.invalidRange, [("Session", id)]) }
         var control = inquiry.url
         control.track = 0
-        let response = inquiry.response(.ok, [("Session", SessionHeader(id: id, timeoutSeconds: timeout).text), ("Range", "npt=now-")])
+        let pace = (inquiry.question.hasScale ? [("Scale", "1.0")] : []) + (inquiry.question.hasSpeed ? [("Speed", "1.0")] : [])
+        let response = inquiry.response(
+            .ok, [("Session", SessionHeader(id: id, timeoutSeconds: timeout).text), ("Range", "npt=now-")] + pace)
         guard !session.isPlaying else { return [.respond(response)] }
-        updateSession(id) { $0.isPlaying = true }
+        let number = nextReader()
+        updateSession(id) {
+            $0.reader = number
+            $0.lastReader = number
+        }
         let order = PlayOrder(
-            sessionID: id, path: session.path, transport: session.transport, peer: session.peer, user: session.user,
+            sessionID: id, number: number, path: session.path, transport: session.transport, peer: session.peer, user: session.user,
             controlURL: control.text)
         return [.play(order, response)]
     }
 
     mutating func pause(_ id: String, _ inquiry: Inquiry) -> [SignallingAction] {
         guard sessions[id]?.isPlaying == true else { return inquiry.refuse(.notValidInThisState, [("Session", id)]) }
-        updateSession(id) { $0.isPlaying = false }
+        updateSession(id) { $0.reader = nil }
         return [.pause(sessionID: id, inquiry.response(.ok, [("Session", SessionHeader(id: id, timeoutSeconds: timeout).text)]))]
     }
 

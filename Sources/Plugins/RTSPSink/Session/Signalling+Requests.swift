@@ -2,7 +2,7 @@
 extension Signalling {
     /// A request and what was found out about it on the way.
     struct Inquiry {
-        var request: RTSPRequest
+        var question: Question
         var connectionID: ConnectionID
         var connection: Connection
         var sequence: String
@@ -10,7 +10,7 @@ extension Signalling {
         var url = RTSPURL(path: "/")
         var user: String?
         /// From `Session`.
-        var sessionID: String?
+        var sessionID: String? { question.sessionID }
 
         func response(_ status: RTSPStatus, _ headers: [(String, String)] = [], body: [UInt8] = []) -> RTSPResponse {
             RTSPResponse(status, headers: HeaderFields([("CSeq", sequence), ("Server", "framehost")] + headers), body: body)
@@ -21,53 +21,51 @@ extension Signalling {
         }
     }
 
-    /// Answers one request.
+    /// Answers one request: what ``Question/prove(_:)`` does between is done here at once. For tests; the server parses and proves without its lock.
     mutating func handle(_ request: RTSPRequest, from id: ConnectionID, now: Int64) -> [SignallingAction] {
+        var question = Question(request)
+        if let path = question.path, let demand = demand(of: path, on: id) { question.prove(demand) }
+        return handle(question, from: id, now: now)
+    }
+
+    /// Answers what a request asks.
+    mutating func handle(_ question: Question, from id: ConnectionID, now: Int64) -> [SignallingAction] {
         guard let connection = connections[id] else { return [] }
         update(id) { $0.lastRequest = now }
-        for sessionID in sessions.filter({ $0.value.owner == id }).keys { updateSession(sessionID) { $0.lastHeard = now } }
-        // CSeq is at most a number of 10 digits; without a usable one the answer has none.
-        let sequence = request.headers["CSeq"].flatMap { ASCII.number($0, atMost: 9_999_999_999) }
+        for sessionID in connection.sessions {
+            visits += 1
+            updateSession(sessionID) { $0.lastHeard = now }
+        }
         var inquiry = Inquiry(
-            request: request, connectionID: id, connection: connection, sequence: sequence.map(String.init) ?? "0", now: now)
+            question: question, connectionID: id, connection: connection, sequence: question.sequence ?? "0", now: now)
         guard admitsRequest(from: connection.peer, now: now) else {
             return inquiry.refuse(.serviceUnavailable) + [.close(id, "\(connection.peer) asks too often")]
         }
-        guard request.version == "RTSP/1.0" else { return refuseVersion(inquiry) }
-        guard sequence != nil, request.headers.all("CSeq").count == 1 else {
+        guard question.version != .http else { return tunnel(inquiry) }
+        guard question.version == .rtsp1 else { return inquiry.refuse(.versionNotSupported) }
+        guard question.sequence != nil else {
             return [.respond(RTSPResponse(.badRequest, headers: HeaderFields([("Server", "framehost")])))]
         }
-        guard let method = RTSPMethod(rawValue: request.method) else {
-            return inquiry.refuse(.notImplemented, [("Public", RTSPMethod.offered)])
-        }
+        guard !question.isExcessive else { return inquiry.refuse(.badRequest) }
+        guard let method = question.method else { return inquiry.refuse(.notImplemented, [("Public", RTSPMethod.offered)]) }
         guard method.isOffered else { return inquiry.refuse(.methodNotAllowed, [("Allow", RTSPMethod.offered)]) }
-        let required = request.headers.all("Require") + request.headers.all("Proxy-Require")
-        guard required.isEmpty else { return inquiry.refuse(.optionNotSupported, [("Unsupported", required.joined(separator: ", "))]) }
-        inquiry.sessionID = request.headers["Session"].flatMap { SessionHeader($0)?.id }
+        if let required = question.required { return inquiry.refuse(.optionNotSupported, [("Unsupported", required)]) }
         // Everybody asks OPTIONS before it has credentials, some with `*` or without a URL of use.
         if method == .options { return options(inquiry) }
-        guard let url = RTSPURL(request.target) else { return inquiry.refuse(.badRequest) }
+        guard let url = question.url else { return inquiry.refuse(.badRequest) }
         inquiry.url = url
         return dispatch(method, inquiry)
     }
 
-    private func refuseVersion(_ inquiry: Inquiry) -> [SignallingAction] {
-        let version = inquiry.request.version
-        guard version.hasPrefix("HTTP/") else { return inquiry.refuse(.versionNotSupported) }
-        // RTSP over HTTP (QuickTime's tunnel), or somebody with a browser.
-        var response = RTSPResponse(.methodNotAllowed, headers: HeaderFields([("Server", "framehost"), ("Connection", "close")]))
-        response.version = "HTTP/1.1"
-        return [.respond(response), .close(inquiry.connectionID, "it speaks HTTP")]
-    }
-
     private mutating func dispatch(_ method: RTSPMethod, _ asked: Inquiry) -> [SignallingAction] {
         var inquiry = asked
-        guard let path = paths[inquiry.url.path] else { return inquiry.refuse(.notFound) }
+        guard let entry = paths[inquiry.url.path] else { return inquiry.refuse(.notFound) }
+        let path = entry.served
         guard path.allows(inquiry.connection.peer) else { return inquiry.refuse(.forbidden) }
         if let challenge = path.challenge {
-            let verdict = challenge.judge(
-                inquiry.request.headers["Authorization"], method: method.rawValue, url: inquiry.url, nonce: inquiry.connection.nonce)
-            guard case .granted(let user) = verdict else { return demandCredentials(challenge, verdict, inquiry) }
+            // A proof of another edition of the path proves nothing: the client is asked again.
+            let proof = inquiry.question.proof.flatMap { $0.edition == entry.edition ? $0 : nil }
+            guard case .granted(let user) = proof?.verdict else { return demandCredentials(challenge, proof?.verdict ?? .missing, inquiry) }
             inquiry.user = user
         }
         switch method {
@@ -86,6 +84,7 @@ extension Signalling {
         let header = challenge.header(nonce: inquiry.connection.nonce, isStale: verdict == .stale)
         let refusal = inquiry.refuse(.unauthorized, [("WWW-Authenticate", header)])
         guard verdict == .wrong else { return refusal }
+        failedLogins.add(inquiry.connection.peer, inquiry.url.path)
         update(inquiry.connectionID) { $0.failures += 1 }
         guard inquiry.connection.failures + 1 >= policy.mostFailures else { return refusal }
         return refusal + [.close(inquiry.connectionID, "\(policy.mostFailures) wrong passwords came from \(inquiry.connection.peer)")]

@@ -1,7 +1,10 @@
 /// All RTSP sessions of a port: requests in, what to do out.
 ///
 /// A value without sockets, threads or clock. It answers by RFC 2326 and tolerates what real clients do, each tolerance where it is made.
-/// Its size is bounded by the number of connections: a connection has one session for each path at most.
+/// Its size is bounded by the number of connections and of sessions of each (``mostSessionsPerConnection``) and each address.
+///
+/// Answering costs the same however many clients there are: a request is parsed before (``Question``), and what it looks at is its own connection's, found by
+/// key (``visits`` counts it).
 struct Signalling: Sendable {
     struct Connection: Sendable {
         var peer: IPAddress
@@ -12,6 +15,9 @@ struct Signalling: Sendable {
         var nonce: String
         var failures = 0
         var lastRequest: Int64
+        /// Those it has set up and that have not ended.
+        var sessions: Set<String> = []
+        var tunnel: Tunnel?
     }
 
     struct Session: Sendable {
@@ -19,24 +25,39 @@ struct Signalling: Sendable {
         var transport: SessionTransport
         var peer: IPAddress
         var user: String?
-        var isPlaying = false
+        /// The number of the PLAY by which it plays; nil while it does not.
+        var reader: UInt64?
+        /// Of its last PLAY.
+        var lastReader: UInt64 = 0
         /// The connection that set it up, while that is open.
         var owner: ConnectionID?
         var lastHeard: Int64
+
+        var isPlaying: Bool { reader != nil }
     }
 
     struct AddressUse: Sendable {
         var connections = 0
+        var sessions = 0
         var bucket: RateBucket
     }
 
     var policy: SessionPolicy
-    private(set) var paths: [String: ServedPath] = [:]
+    private(set) var paths: [String: PathEntry] = [:]
+    /// The sessions of each path.
+    private(set) var sessionsOfPath: [String: Set<String>] = [:]
     private(set) var connections: [ConnectionID: Connection] = [:]
     private(set) var sessions: [String: Session] = [:]
     private(set) var addresses: [IPAddress: AddressUse] = [:]
     /// UDP ports of clients, RTP and RTCP, to their sessions.
     private(set) var endpoints: [Endpoint: String] = [:]
+    /// Tunnels by their cookies: the connections of their GETs.
+    var tunnels: [String: ConnectionID] = [:]
+    var failedLogins = FailedLogins()
+    /// Sessions, transports and ports that were looked at to answer requests: a measure of how long the lock is held that no machine's speed changes.
+    var visits = 0
+    private var lastReader: UInt64 = 0
+    private var lastEdition: UInt64 = 0
     /// Random numbers for session ids and nonces; replaced in tests.
     let random: @Sendable () -> UInt64
 
@@ -52,19 +73,38 @@ struct Signalling: Sendable {
 
     // MARK: Paths
 
-    mutating func setPath(_ path: String, _ served: ServedPath) { paths[path] = served }
+    mutating func setPath(_ path: String, _ served: ServedPath) {
+        lastEdition += 1
+        paths[path] = PathEntry(served: served, edition: lastEdition)
+    }
+
+    /// What a path demands of who asks on a connection.
+    struct Demand: Sendable {
+        var challenge: Challenge
+        var edition: UInt64
+        var nonce: String
+    }
+
+    /// Nil where everybody may ask, or there is no such path.
+    func demand(of path: String, on id: ConnectionID) -> Demand? {
+        guard let entry = paths[path], let challenge = entry.served.challenge, let connection = connections[id] else { return nil }
+        return Demand(challenge: challenge, edition: entry.edition, nonce: connection.nonce)
+    }
 
     /// The path is no more; its sessions end, and connections whose packets flow on them are closed.
-    mutating func removePath(_ path: String) -> [SignallingAction] {
+    ///
+    /// - Parameter most: So many sessions at once; to be called again until nothing is to be done.
+    mutating func removePath(_ path: String, atMost most: Int = .max) -> [SignallingAction] {
         paths[path] = nil
-        return sessions.filter { $0.value.path == path }.flatMap { id, session in
+        return (sessionsOfPath[path] ?? []).prefix(most).flatMap { id -> [SignallingAction] in
+            guard let session = sessions[id] else { return [] }
             var actions = end(id, .streamEnded)
             if case .tcp(let connection, _) = session.transport { actions.append(.close(connection, "the stream has ended")) }
             return actions
         }
     }
 
-    func readerCount(of path: String) -> Int { sessions.values.count { $0.path == path } }
+    func readerCount(of path: String) -> Int { sessionsOfPath[path]?.count ?? 0 }
 
     // MARK: Connections
 
@@ -89,15 +129,20 @@ struct Signalling: Sendable {
     /// A client's connection is closed: sessions whose packets flowed on it end at once, those over UDP live on by their own signs of life.
     mutating func closed(_ id: ConnectionID, now: Int64) -> [SignallingAction] {
         guard let connection = connections.removeValue(forKey: id) else { return [] }
-        if var use = addresses[connection.peer] {
-            use.connections -= 1
-            addresses[connection.peer] = use.connections > 0 || !use.bucket.isRested(now: now) ? use : nil
-        }
-        var actions: [SignallingAction] = []
-        for (sessionID, session) in sessions where session.owner == id {
+        addresses[connection.peer]?.connections -= 1
+        var actions = closeTunnel(connection.tunnel, of: id)
+        for sessionID in connection.sessions {
+            guard let session = sessions[sessionID] else { continue }
             if case .tcp = session.transport { actions += end(sessionID, .closed) } else { sessions[sessionID]?.owner = nil }
         }
+        forgetAddress(connection.peer, now: now)
         return actions
+    }
+
+    /// Of an address that has nothing here, only a flood is remembered.
+    private mutating func forgetAddress(_ address: IPAddress, now: Int64) {
+        guard let use = addresses[address], use.connections == 0, use.sessions == 0, use.bucket.isRested(now: now) else { return }
+        addresses[address] = nil
     }
 
     // MARK: Signs of life
@@ -111,24 +156,42 @@ struct Signalling: Sendable {
         return id
     }
 
-    /// To be called about once a second: what has given no sign of life ends. A session that plays over TCP lives as long as its connection.
+    /// To be called about once a second: what has given no sign of life ends.
     mutating func expire(now: Int64) -> [SignallingAction] {
+        let actions = expireSessions(now: now) + expireConnections(now: now)
+        expireAddresses(now: now)
+        return actions
+    }
+
+    /// A session that plays over TCP lives as long as its connection.
+    mutating func expireSessions(now: Int64) -> [SignallingAction] {
         var actions: [SignallingAction] = []
         for (id, session) in sessions where now - session.lastHeard > policy.patience {
             if case .tcp = session.transport, session.isPlaying { continue }
             actions += end(id, .timeout)
         }
-        let busy = Set(sessions.values.compactMap(\.owner))
-        for (id, connection) in connections where now - connection.lastRequest > policy.patience && !busy.contains(id) {
-            actions.append(.close(id, "no request came for \(policy.patience / 1_000_000_000) s"))
-        }
-        for (address, use) in addresses where use.connections == 0 && use.bucket.isRested(now: now) { addresses[address] = nil }
         return actions
     }
 
-    /// The fan-out has given a reader up.
-    mutating func readerFailed(_ sessionID: String, _ departure: Departure) -> [SignallingAction] {
-        guard let session = sessions[sessionID] else { return [] }
+    func expireConnections(now: Int64) -> [SignallingAction] {
+        var actions: [SignallingAction] = []
+        for (id, connection) in connections where now - connection.lastRequest > policy.patience && connection.sessions.isEmpty {
+            // A tunnel's way in lives with its way out.
+            if case .input = connection.tunnel { continue }
+            actions.append(.close(id, "no request came for \(policy.patience / 1_000_000_000) s"))
+        }
+        return actions
+    }
+
+    mutating func expireAddresses(now: Int64) {
+        for (address, use) in addresses where use.connections == 0 && use.sessions == 0 && use.bucket.isRested(now: now) {
+            addresses[address] = nil
+        }
+    }
+
+    /// The fan-out has given a reader up. Nothing happens where its session has another reader by now.
+    mutating func readerFailed(_ sessionID: String, _ number: UInt64, _ departure: Departure) -> [SignallingAction] {
+        guard let session = sessions[sessionID], session.reader == number else { return [] }
         var actions = end(sessionID, departure)
         if case .tcp(let connection, _) = session.transport { actions.append(.close(connection, departure.rawValue)) }
         return actions
@@ -136,29 +199,40 @@ struct Signalling: Sendable {
 
     mutating func end(_ id: String, _ departure: Departure) -> [SignallingAction] {
         guard let session = sessions.removeValue(forKey: id) else { return [] }
+        if let owner = session.owner { connections[owner]?.sessions.remove(id) }
+        sessionsOfPath[session.path]?.remove(id)
+        if sessionsOfPath[session.path]?.isEmpty == true { sessionsOfPath[session.path] = nil }
+        addresses[session.peer]?.sessions -= 1
         if case .udp(let address, let ports) = session.transport {
             endpoints[Endpoint(address: address, port: ports.rtp)] = nil
             endpoints[Endpoint(address: address, port: ports.rtcp)] = nil
         }
-        return [.end(sessionID: id, departure)]
+        return [.end(sessionID: id, departure, reader: session.lastReader)]
     }
 
     // MARK: For the methods
 
     mutating func update(_ id: ConnectionID, _ body: (inout Connection) -> Void) {
-        guard var connection = connections[id] else { return }
-        body(&connection)
-        connections[id] = connection
+        guard let place = connections.index(forKey: id) else { return }
+        body(&connections.values[place])
     }
 
     mutating func updateSession(_ id: String, _ body: (inout Session) -> Void) {
-        guard var session = sessions[id] else { return }
-        body(&session)
-        sessions[id] = session
+        guard let place = sessions.index(forKey: id) else { return }
+        body(&sessions.values[place])
+    }
+
+    /// The number of the next PLAY.
+    mutating func nextReader() -> UInt64 {
+        lastReader += 1
+        return lastReader
     }
 
     mutating func insert(_ id: String, _ session: Session) {
         sessions[id] = session
+        if let owner = session.owner { connections[owner]?.sessions.insert(id) }
+        sessionsOfPath[session.path, default: []].insert(id)
+        addresses[session.peer]?.sessions += 1
         if case .udp(let address, let ports) = session.transport {
             endpoints[Endpoint(address: address, port: ports.rtp)] = id
             endpoints[Endpoint(address: address, port: ports.rtcp)] = id
@@ -179,5 +253,5 @@ struct Signalling: Sendable {
 
 extension Signalling {
     /// True when nothing is left of any client.
-    var isEmpty: Bool { connections.isEmpty && sessions.isEmpty && addresses.isEmpty && endpoints.isEmpty }
+    var isEmpty: Bool { connections.isEmpty && sessions.isEmpty && addresses.isEmpty && endpoints.isEmpty && tunnels.isEmpty && sessionsOfPath.isEmpty }
 }

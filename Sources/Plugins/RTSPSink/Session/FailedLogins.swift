@@ -1,0 +1,92 @@
+/// Wrong passwords, counted by address and path, and told of at intervals: a brute force shows and cannot flood.
+///
+/// A value without clock; times are nanoseconds. Its size is bounded by ``mostEntries``; what does not fit is counted in the totals, and told of together.
+struct FailedLogins: Sendable {
+    /// Between two news of the same address and path.
+    static let interval: Int64 = 10_000_000_000
+    /// Told of at once; the others wait for their turn.
+    static let mostNews = 4
+    static let mostEntries = 1024
+
+    /// Failures of one address at one path since the last news of it.
+    struct News: Sendable, Equatable {
+        /// Nil for all those that could not be told apart for their number.
+        var address: IPAddress?
+        var path: String
+        var count: Int
+        /// Since the address was first seen here.
+        var total: Int
+    }
+
+    private struct Key: Hashable {
+        var address: IPAddress?
+        var path: String
+    }
+
+    private struct Entry {
+        var count = 0
+        var total = 0
+        var toldAt: Int64?
+        /// Nil once all of it was told.
+        var place: UInt64?
+    }
+
+    private var entries: [Key: Entry] = [:]
+    /// By the time of the first failure that was not told, oldest first: who waits longest is told of first.
+    private var waiting: [(place: UInt64, key: Key)] = []
+    private var nextPlace: UInt64 = 0
+    private(set) var totals: [String: Int] = [:]
+
+    mutating func add(_ address: IPAddress, _ path: String) {
+        totals[path, default: 0] += 1
+        var key = Key(address: address, path: path)
+        if entries[key] == nil, entries.count >= Self.mostEntries { key.address = nil }
+        var entry = entries[key] ?? Entry()
+        entry.count += 1
+        entry.total += 1
+        if entry.place == nil {
+            entry.place = nextPlace
+            waiting.append((nextPlace, key))
+            nextPlace += 1
+        }
+        entries[key] = entry
+    }
+
+    /// What is to be told now, at most ``mostNews``; entries of which nothing was heard for an interval are forgotten.
+    ///
+    /// - Parameter path: All news of this path whatever their age: it ends.
+    mutating func takeNews(now: Int64, endOf path: String? = nil) -> [News] {
+        var news: [News] = []
+        var left: [(place: UInt64, key: Key)] = []
+        for (place, key) in waiting {
+            guard var entry = entries[key] else { continue }
+            let isDue = path.map { $0 == key.path } ?? (entry.toldAt.map { now - $0 >= Self.interval } ?? true)
+            guard isDue, news.count < Self.mostNews else {
+                left.append((place, key))
+                continue
+            }
+            news.append(News(address: key.address, path: key.path, count: entry.count, total: entry.total))
+            entry.count = 0
+            entry.place = nil
+            entry.toldAt = now
+            entries[key] = entry
+        }
+        waiting = left
+        if let path, news.count == Self.mostNews { news += rest(of: path) }
+        if path == nil { forget(now: now) }
+        return news
+    }
+
+    /// What is left of a path that ends, in one piece.
+    private mutating func rest(of path: String) -> [News] {
+        let open = waiting.filter { $0.key.path == path }
+        waiting.removeAll { $0.key.path == path }
+        let count = open.reduce(0) { $0 + (entries[$1.key]?.count ?? 0) }
+        for (_, key) in open { entries[key] = nil }
+        return count == 0 ? [] : [News(address: nil, path: path, count: count, total: count)]
+    }
+
+    private mutating func forget(now: Int64) {
+        for (key, entry) in entries where entry.place == nil && entry.toldAt.map({ now - $0 >= 6 * Self.interval }) ?? true { entries[key] = nil }
+    }
+}

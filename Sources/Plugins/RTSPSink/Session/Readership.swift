@@ -1,0 +1,106 @@
+/// What is known of a reader: for the event `readers` and for `client-left`.
+struct ReaderFigures: Sendable {
+    var sessionID: String
+    var peer: IPAddress
+    var transport: String
+    var user: String?
+    /// How long the oldest unit waits in its queue, milliseconds.
+    var queueMs = 0
+    /// Units that were dropped because it was too slow.
+    var droppedUnits = 0
+    /// From its last receiver report.
+    var packetsLost: Int32 = 0
+    var fractionLost: UInt8 = 0
+}
+
+/// The sessions of a port and the readers that belong to them: one value, each of whose changes is one step under the server's lock.
+///
+/// The rule: **no reader without a session.** A reader is added only where its session still plays by the very PLAY that asks for it, and goes in the step in
+/// which its session ends or pauses. Two connections of one client may ask for opposite things at once, and what one was told is done when the lock is free
+/// again; so whoever acts on what was decided before comes back here, and is refused where it no longer holds.
+///
+/// - Parameter Fan: Where readers are fed: one for each stream and event loop.
+struct Readership<Fan: Sendable>: Sendable {
+    struct Reader: Sendable {
+        var order: PlayOrder
+        var fan: Fan
+        var since: Int64
+        var figures: ReaderFigures
+        /// False between PAUSE and PLAY.
+        var isPlaying: Bool
+    }
+
+    /// To be done by who has taken the lock, after it: feed this reader no more.
+    struct Farewell: Sendable {
+        var reader: Reader
+        /// Nil for a pause.
+        var departure: Departure?
+    }
+
+    /// What to do outside the lock.
+    struct Outcome: Sendable {
+        var actions: [SignallingAction]
+        var farewells: [Farewell] = []
+    }
+
+    enum Beginning: Sendable, Equatable {
+        /// New here.
+        case joined
+        /// After a pause.
+        case resumed
+        /// Not any more: another connection has paused the session, or set it up anew, meanwhile.
+        case overtaken
+        /// Its session has ended meanwhile.
+        case ended
+    }
+
+    var signalling: Signalling
+    private(set) var readers: [String: Reader] = [:]
+
+    init(_ signalling: Signalling) { self.signalling = signalling }
+
+    /// Changes the sessions, and takes out the readers that have lost theirs.
+    mutating func change(_ body: (inout Signalling) -> [SignallingAction]) -> Outcome {
+        var outcome = Outcome(actions: body(&signalling))
+        for action in outcome.actions {
+            switch action {
+            case .end(let sessionID, let departure, let number):
+                guard let reader = readers[sessionID], reader.order.number <= number else { continue }
+                readers[sessionID] = nil
+                outcome.farewells.append(Farewell(reader: reader, departure: departure))
+            case .pause(let sessionID, _):
+                guard let reader = readers[sessionID], reader.isPlaying else { continue }
+                readers[sessionID]?.isPlaying = false
+                outcome.farewells.append(Farewell(reader: reader))
+            default: continue
+            }
+        }
+        return outcome
+    }
+
+    /// A session that was told to play begins; to be called before its first packet.
+    mutating func begin(_ order: PlayOrder, on fan: Fan, now: Int64) -> Beginning {
+        guard let session = signalling.sessions[order.sessionID] else { return .ended }
+        guard session.reader == order.number else { return .overtaken }
+        let old = readers[order.sessionID]
+        let figures = ReaderFigures(sessionID: order.sessionID, peer: order.peer, transport: order.transport.name, user: order.user)
+        readers[order.sessionID] = Reader(
+            order: order, fan: fan, since: old?.since ?? now, figures: old?.figures ?? figures, isPlaying: true)
+        return old == nil ? .joined : .resumed
+    }
+
+    /// What was counted for a reader, by its last report or before its pause.
+    mutating func note(_ sessionID: String, _ body: (inout ReaderFigures) -> Void) {
+        guard var figures = readers[sessionID]?.figures else { return }
+        body(&figures)
+        readers[sessionID]?.figures = figures
+    }
+
+    /// A reader without a session, or one that plays where its session does not; nil where the rule holds, which is always.
+    var orphan: String? {
+        readers.first { id, reader in
+            guard let session = signalling.sessions[id] else { return true }
+            return reader.isPlaying && session.reader != reader.order.number
+        }?.key
+    }
+}

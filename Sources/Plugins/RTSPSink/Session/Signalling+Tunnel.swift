@@ -1,0 +1,64 @@
+/// RTSP through HTTP, for networks that let nothing else out (Apple, "Tunnelling RTSP and RTP over HTTP").
+///
+/// A client has two connections with the same `x-sessioncookie`: what the server says, packets included, goes out on that of its GET; what the client says
+/// comes in on that of its POST, in Base64. To all else here the GET's connection is the client's: its requests, sessions, limits and timeouts.
+extension Signalling {
+    /// What a connection is to a tunnel.
+    enum Tunnel: Sendable, Equatable {
+        case output(cookie: String, input: ConnectionID?)
+        case input(of: ConnectionID)
+    }
+
+    private static let mediaType = "application/x-rtsp-tunnelled"
+
+    mutating func tunnel(_ inquiry: Inquiry) -> [SignallingAction] {
+        let id = inquiry.connectionID
+        guard let asked = inquiry.question.tunnel, inquiry.connection.tunnel == nil else {
+            // Somebody with a browser, or a tunnel in a tunnel.
+            return refuseHTTP(.methodNotAllowed, id, "it speaks HTTP")
+        }
+        guard asked.isInput else {
+            guard tunnels[asked.cookie] == nil else { return refuseHTTP(.badRequest, id, "its tunnel's cookie is another's") }
+            tunnels[asked.cookie] = id
+            update(id) { $0.tunnel = .output(cookie: asked.cookie, input: nil) }
+            var response = RTSPResponse(
+                .ok,
+                headers: HeaderFields([
+                    ("Server", "framehost"), ("Connection", "close"), ("Cache-Control", "no-store"), ("Pragma", "no-cache"),
+                    ("Content-Type", Self.mediaType),
+                ]))
+            response.version = "HTTP/1.0"
+            return [.openTunnel(response)]
+        }
+        // The cookie alone is no proof: whoever has read it along the way sits elsewhere.
+        guard let output = tunnels[asked.cookie], let other = connections[output], other.peer == inquiry.connection.peer,
+            case .output(let cookie, let old) = other.tunnel
+        else { return refuseHTTP(.badRequest, id, "its tunnel has no other end") }
+        update(output) {
+            $0.tunnel = .output(cookie: cookie, input: id)
+            $0.lastRequest = inquiry.now
+        }
+        update(id) { $0.tunnel = .input(of: output) }
+        // QuickTime ends its POST and begins another whenever it likes.
+        return [.joinTunnel(output)] + (old.map { [.close($0, "its tunnel has another way in")] } ?? [])
+    }
+
+    private func refuseHTTP(_ status: RTSPStatus, _ id: ConnectionID, _ reason: String) -> [SignallingAction] {
+        var response = RTSPResponse(status, headers: HeaderFields([("Server", "framehost"), ("Connection", "close")]))
+        response.version = "HTTP/1.1"
+        return [.respond(response), .close(id, reason)]
+    }
+
+    /// A connection is closed: the other end of its tunnel with it. Where the way in is closed, the client may come with another; its session lives as any.
+    mutating func closeTunnel(_ tunnel: Tunnel?, of id: ConnectionID) -> [SignallingAction] {
+        switch tunnel {
+        case .output(let cookie, let input):
+            tunnels[cookie] = nil
+            return input.map { [.close($0, "its tunnel is closed")] } ?? []
+        case .input(let output):
+            if case .output(let cookie, id) = connections[output]?.tunnel { update(output) { $0.tunnel = .output(cookie: cookie, input: nil) } }
+            return []
+        case nil: return []
+        }
+    }
+}
