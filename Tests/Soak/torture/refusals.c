@@ -83,6 +83,11 @@ __attribute__((constructor)) static void begin(void) {
     const char *limits = getenv("LIMITS"), *text = getenv("REFUSALS"), *path = getenv("REFUSALS_LOG");
     under = getenv("REFUSALS_UNDER");
     if (path) log_file = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    // Away from the numbers of standard output and error, which may be closed.
+    if (log_file >= 0) {
+        int far = fcntl(log_file, F_DUPFD_CLOEXEC, 200);
+        if (far >= 0) syscall(SYS_close, log_file), log_file = far;
+    }
     if (limits) {
         unsigned long files = 0, bytes = 0;
         sscanf(limits, "%lu:%lu", &files, &bytes);
