@@ -38,7 +38,10 @@ struct FrameQueueState: Sendable {
         if depth >= settings.capacity { return true }
         guard depth > 0 else { return false }
         if let most = settings.mostBytes, bytes + more > most { return true }
-        if let most = settings.mostTime, let oldestTime, time - oldestTime > most.nanoseconds { return true }
+        if let most = settings.mostTime, let oldestTime, time > oldestTime {
+            // As unsigned numbers any two times have a distance.
+            return UInt64(bitPattern: time &- oldestTime) > UInt64(max(most.nanoseconds, 0))
+        }
         return false
     }
 

@@ -35,10 +35,10 @@ public struct AccessUnit: ~Copyable, @unchecked Sendable {
         nonmutating set { record.pointee.duration = newValue }
     }
 
-    /// When the picture was captured, in nanoseconds of the chain clock.
+    /// When the picture was captured, in nanoseconds of the chain clock; kept within ``MediaTime/range``.
     public var capturedAt: Int64 {
         get { record.pointee.capturedAt }
-        nonmutating set { record.pointee.capturedAt = newValue }
+        nonmutating set { record.pointee.capturedAt = MediaTime(nanoseconds: newValue).nanoseconds }
     }
 
     /// The frame's sequence number.

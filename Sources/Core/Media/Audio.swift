@@ -51,20 +51,21 @@ public struct AudioTrackFormat: Sendable, Hashable, CustomStringConvertible {
     public var description: String { "\(codec) \(sampleRate) Hz, \(channelCount == 1 ? "1 channel" : "\(channelCount) channels")" }
 }
 
-/// One packet of encoded sound.
+/// One packet of encoded sound. Its times lie within ±``TimeBase/mostTicks``; what is beyond is cut to that.
 public struct AudioPacket: Sendable, Equatable {
     public var bytes: [UInt8]
     /// Ticks of the track on the chain's time line; below 0 for samples before its begin, which a decoder needs and nobody hears.
-    public var pts: Int64
-    public var dts: Int64
-    /// Ticks.
-    public var duration: Int64
+    public let pts: Int64
+    public let dts: Int64
+    /// Ticks; not below 0.
+    public let duration: Int64
 
     public init(bytes: [UInt8], pts: Int64, dts: Int64, duration: Int64) {
+        func bounded(_ ticks: Int64, from least: Int64 = -TimeBase.mostTicks) -> Int64 { min(max(ticks, least), TimeBase.mostTicks) }
         self.bytes = bytes
-        self.pts = pts
-        self.dts = dts
-        self.duration = duration
+        self.pts = bounded(pts)
+        self.dts = bounded(dts)
+        self.duration = bounded(duration, from: 0)
     }
 }
 

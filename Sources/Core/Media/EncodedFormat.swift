@@ -65,3 +65,24 @@ public enum MediaFormat: Sendable, Hashable, CustomStringConvertible {
     /// The encoded format, nil for raw pictures.
     public var encoded: EncodedFormat? { if case .encoded(let format) = self { format } else { nil } }
 }
+
+extension MediaFormat {
+    /// As ``VideoFormat/impossibility``, of either kind.
+    var impossibility: String? {
+        switch self {
+        case .video(let format): format.impossibility
+        case .encoded(let format): format.impossibility
+        }
+    }
+}
+
+extension EncodedFormat {
+    /// As ``VideoFormat/impossibility``. H.264 reorders 16 pictures at most (A.3.1, MaxDpbFrames).
+    var impossibility: String? {
+        if !(0...16).contains(reorderDepth) { return "a reorder depth of \(reorderDepth), which must be 0...16" }
+        if let bitrateKbps, !(1...100_000_000).contains(bitrateKbps) {
+            return "a bitrate of \(bitrateKbps) kbit/s, which must be 1...100000000"
+        }
+        return video.impossibility
+    }
+}

@@ -36,10 +36,10 @@ public struct Frame: ~Copyable, @unchecked Sendable {
         nonmutating set { record.pointee.duration = newValue }
     }
 
-    /// When it was captured (live) or read, in nanoseconds of the chain clock.
+    /// When it was captured (live) or read, in nanoseconds of the chain clock; kept within ``MediaTime/range``.
     public var capturedAt: Int64 {
         get { record.pointee.capturedAt }
-        nonmutating set { record.pointee.capturedAt = newValue }
+        nonmutating set { record.pointee.capturedAt = MediaTime(nanoseconds: newValue).nanoseconds }
     }
 
     /// Counts the source's frames from 0; kept through every stage.

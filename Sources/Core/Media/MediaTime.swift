@@ -1,13 +1,31 @@
-/// A moment or a span on the chain's timeline, in nanoseconds.
+/// A moment or a span on the chain's timeline, in nanoseconds, within ±2^61 of them (73 years).
 ///
 /// Live: the monotonic time of capture. Files: the file's own time, rounded to the nearest nanosecond; ``TimeBase`` restores its ticks.
+///
+/// Every way to make one keeps to ``range`` and takes the nearest end for what lies beyond: sums and differences of three times never
+/// overflow an Int64. Whoever reads a time from outside and wants to know whether it can be meant asks ``TimeBase/possibleTime(ofTicks:)``.
 public struct MediaTime: Sendable, Hashable, Comparable, Codable {
-    public var nanoseconds: Int64
+    public let nanoseconds: Int64
 
-    @inlinable public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
-    @inlinable public init(seconds: Double) { nanoseconds = Int64((seconds * 1e9).rounded()) }
+    /// What ``nanoseconds`` lies within.
+    public static let range: ClosedRange<Int64> = -(1 << 61)...1 << 61
+
+    @inlinable public init(nanoseconds: Int64) { self.nanoseconds = Swift.min(Swift.max(nanoseconds, -(1 << 61)), 1 << 61) }
+
+    /// - Parameter seconds: What is no number counts as 0.
+    @inlinable public init(seconds: Double) {
+        let nanoseconds = (seconds * 1e9).rounded()
+        self.init(nanoseconds: nanoseconds.isNaN ? 0 : Int64(Swift.min(Swift.max(nanoseconds, -0x1p61), 0x1p61)))
+    }
+
+    public init(from decoder: any Decoder) throws {
+        self.init(nanoseconds: try decoder.container(keyedBy: CodingKeys.self).decode(Int64.self, forKey: .nanoseconds))
+    }
 
     public static let zero = MediaTime(nanoseconds: 0)
+    /// The earliest and the latest there is.
+    public static let min = MediaTime(nanoseconds: .min)
+    public static let max = MediaTime(nanoseconds: .max)
 
     /// For display only.
     public var seconds: Double { Double(nanoseconds) / 1e9 }
@@ -53,14 +71,29 @@ public struct TimeBase: Sendable, Hashable, Codable, CustomStringConvertible {
     public static let nanoseconds = TimeBase(1, 1_000_000_000)
     public var description: String { "\(numerator)/\(denominator)" }
 
-    /// The time of `ticks`, rounded to the nearest nanosecond.
-    public func time(ofTicks ticks: Int64) -> MediaTime {
-        MediaTime(nanoseconds: Self.scale(ticks, Int64(numerator) * 1_000_000_000, Int64(denominator)))
+    /// The time of `ticks`, rounded to the nearest nanosecond; the nearest end of ``MediaTime/range`` where it lies beyond.
+    public func time(ofTicks ticks: Int64) -> MediaTime { MediaTime(nanoseconds: nanoseconds(ofTicks: ticks)) }
+
+    /// As ``time(ofTicks:)``; nil for ticks that lie beyond ±``mostTicks`` or whose time lies beyond ``MediaTime/range``: no file or peer
+    /// can mean them.
+    public func possibleTime(ofTicks ticks: Int64) -> MediaTime? {
+        guard ticks.magnitude <= UInt64(Self.mostTicks) else { return nil }
+        let nanoseconds = nanoseconds(ofTicks: ticks)
+        return MediaTime.range.contains(nanoseconds) ? MediaTime(nanoseconds: nanoseconds) : nil
     }
 
-    /// The ticks of `time`, rounded to the nearest; exact for a time that `time(ofTicks:)` gave in a base no finer than 1 ns.
+    private func nanoseconds(ofTicks ticks: Int64) -> Int64 {
+        Self.scale(ticks, Int64(numerator) * 1_000_000_000, Int64(denominator))
+    }
+
+    /// ``ticks(of:)`` gives no more than this to either side of 0: sums and differences of three do not overflow.
+    public static let mostTicks: Int64 = 1 << 61
+
+    /// The ticks of `time`, rounded to the nearest, within ±``mostTicks``; exact for a time that `time(ofTicks:)` gave in a base no finer
+    /// than 1 ns.
     public func ticks(of time: MediaTime) -> Int64 {
-        Self.scale(time.nanoseconds, Int64(denominator), Int64(numerator) * 1_000_000_000)
+        let ticks = Self.scale(time.nanoseconds, Int64(denominator), Int64(numerator) * 1_000_000_000)
+        return min(max(ticks, -Self.mostTicks), Self.mostTicks)
     }
 
     /// `value × multiplier ÷ divisor`, rounded half away from zero, in 128 bits between; clamped to Int64.

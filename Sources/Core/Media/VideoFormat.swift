@@ -55,6 +55,27 @@ public struct VideoFormat: Sendable, Hashable, CustomStringConvertible {
         self.orientation = orientation
     }
 
+    /// Pixels that either side may have.
+    public static let sides = 1...65_536
+    /// Frames per second that a ``frameRate`` other than zero may have: from one in eleven days.
+    public static let frameRates = 1e-6...1e6
+    /// Width over height that a ``sampleAspectRatio`` other than zero may have.
+    public static let aspectRatios = 1e-4...1e4
+
+    /// Which of its numbers no picture can have, as a sentence's end: `a width of 0`; nil when all can be meant. The host asks it of what
+    /// every stage gives, so that no stage need fear the numbers of its neighbour.
+    public var impossibility: String? {
+        if !Self.sides.contains(width) { return "a width of \(width) pixels, which must be 1...65536" }
+        if !Self.sides.contains(height) { return "a height of \(height) pixels, which must be 1...65536" }
+        if !frameRate.isZero, !Self.frameRates.contains(frameRate.value) {
+            return "\(frameRate) frames per second, which must be from 1/1000000 to 1000000, or 0 when unknown"
+        }
+        if !sampleAspectRatio.isZero, !Self.aspectRatios.contains(sampleAspectRatio.value) {
+            return "a sample aspect ratio of \(sampleAspectRatio), which must be from 1/10000 to 10000, or 0 when unknown"
+        }
+        return nil
+    }
+
     /// `i420 1280x720 30 fps`, the way `framehost check` shows it.
     public var description: String {
         let rate = frameRate.isZero ? "variable rate" : "\(frameRate) fps"

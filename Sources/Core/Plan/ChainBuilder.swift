@@ -278,6 +278,10 @@ struct ChainBuilder {
                 output = nil
             default: throw FrameHostError(.broken, what: "the stage adopts none of the five protocols")
             }
+            if let impossible = output?.impossibility {
+                throw FrameHostError(
+                    .broken, what: "\(stage.type.info.id) says that it gives \(impossible)", remedy: "Report this to whoever wrote the plugin.")
+            }
             checkDemand(index)
             outputs.append(output)
         } catch {

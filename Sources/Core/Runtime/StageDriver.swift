@@ -27,10 +27,11 @@ public final class StageDriver<S: Stage> {
     ///   - options: A JSON object, comments allowed.
     ///   - input: The format of what will be sent; nil for a source.
     ///   - audio: What the stage finds as ``StageContext/audio``.
+    ///   - slabBytes: Memory for the access units that wait in the driver, before the stage and after it each.
     /// - Throws: ``FrameHostErrors`` for options, whatever the stage throws.
     public init(
         _ type: S.Type, options: String = "{}", input: MediaFormat? = nil, folder: String = ".", chainName: String = "chain",
-        isLive: Bool = false, audio: (any AudioOrigin)? = nil, clock: ChainClock = ManualClock(at: 1_000_000_000)
+        isLive: Bool = false, audio: (any AudioOrigin)? = nil, slabBytes: Int = 32 << 20, clock: ChainClock = ManualClock(at: 1_000_000_000)
     ) throws {
         let members = try JSONReader.read(Array(options.utf8), file: "options").asObject ?? []
         let stop = StopSignal()
@@ -51,7 +52,7 @@ public final class StageDriver<S: Stage> {
             ? try FramePool(
                 name: "input", format: input!.video!, bufferCount: 32, leasesPerBuffer: 8, metadata: layout, stop: stop, clock: clock)
             : nil
-        inputSlab = input?.encoded != nil ? try Slab(name: "input", byteCount: 32 << 20, unitCount: 256, stop: stop) : nil
+        inputSlab = input?.encoded != nil ? try Slab(name: "input", byteCount: slabBytes, unitCount: 256, stop: stop) : nil
         outputFormat =
             switch instance.stage {
             case let source as any Source: try source.negotiate()
@@ -82,7 +83,7 @@ public final class StageDriver<S: Stage> {
         }
         output.lender = output.pool.map { BufferLender(pool: $0, count: demand.floor, holderCode: 0) }
         if outputFormat?.encoded != nil {
-            output.slab = try Slab(name: "output", byteCount: 64 << 20, unitCount: 1024, metadata: layout, stop: stop)
+            output.slab = try Slab(name: "output", byteCount: 2 * slabBytes, unitCount: 1024, metadata: layout, stop: stop)
         }
         runner.output = stageType.kind == .sink ? nil : output
         runner.copyPool =

@@ -91,7 +91,7 @@ final class RunSession: @unchecked Sendable {
         self.chain.withLock { $0 = chain }
         if let replies { CommandReader.start(chain, replies) }
         let start = chain.clock.now()
-        let limit = seconds.map { start + Int64($0 * 1e9) }
+        let limit = seconds.map { start + MediaTime(seconds: $0).nanoseconds }
         let result = chain.run { [self] in
             if let limit, chain.currentState == .streaming, chain.clock.now() >= limit { chain.drain() }
             display.update(chain)

@@ -207,4 +207,17 @@ import Testing
             }
         #expect(seen == expected, "the dice did not come to everything")
     }
+
+    /// Decode times come from files and other people's stages.
+    @Test func comparesTimesFromEndToEndOfTheirRange() {
+        let ends: [Int64] = [.min, .min + 1, -1, 0, 1, .max - 1, .max]
+        for first in ends {
+            for second in ends {
+                var state = FrameQueueState(settings: LinkSettings(capacity: 8, policy: .dropNewest, mostTime: MediaTime(seconds: 8)))
+                #expect(state.offer(time: first) == .accept)
+                let isFar = Int128(second) - Int128(first) > 8_000_000_000
+                #expect(state.offer(time: second) == (isFar ? .reject(.queueFull) : .accept), "\(first), \(second)")
+            }
+        }
+    }
 }

@@ -11,8 +11,8 @@ import Testing
     @Test(arguments: bases)
     func restoresTicksExactly(base: TimeBase) {
         var dice = SplitMix(state: 11)
-        // All ticks whose time fits into 64 bits of nanoseconds.
-        let most = Int64.max / 1_000_000_000 / Int64(base.numerator) * Int64(base.denominator) - 1
+        // All ticks whose time lies on the timeline.
+        let most = MediaTime.range.upperBound / 1_000_000_000 / Int64(base.numerator) * Int64(base.denominator) - 1
         for _ in 0..<2000 {
             let magnitude = Int64(dice.next() >> 1) >> Int64(dice.next(in: 0...62))
             for ticks in [magnitude % most, -(magnitude % most)] {
@@ -34,10 +34,15 @@ import Testing
             let divisor = Int128(base.denominator)
             let half = exact < 0 ? -(divisor / 2) : divisor / 2
             let rounded = (exact + half) / divisor
-            let clamped = Int64(clamping: rounded)
+            let clamped = Int64(min(max(rounded, -(1 << 61)), 1 << 61))
             let time = base.time(ofTicks: ticks).nanoseconds
             if time != clamped {
                 Issue.record("\(ticks) ticks of \(base) are \(time) ns, not \(clamped)")
+                return
+            }
+            let isPossible = rounded.magnitude <= 1 << 61 && ticks.magnitude <= 1 << 61
+            if base.possibleTime(ofTicks: ticks)?.nanoseconds != (isPossible ? clamped : nil) {
+                Issue.record("\(ticks) ticks of \(base) can be meant: \(isPossible)")
                 return
             }
         }
@@ -52,11 +57,12 @@ import Testing
     }
 
     @Test func clampsWhatDoesNotFit() {
-        #expect(TimeBase(1, 1).time(ofTicks: .max).nanoseconds == .max)
-        #expect(TimeBase(1, 1).time(ofTicks: .min).nanoseconds == .min)
-        #expect(TimeBase(Int32.max, 1).time(ofTicks: .min).nanoseconds == .min)
-        #expect(TimeBase(1, Int32.max).ticks(of: MediaTime(nanoseconds: .max)) == .max)
-        #expect(TimeBase.nanoseconds.time(ofTicks: .max).nanoseconds == .max)
+        let most: Int64 = 1 << 61
+        #expect(TimeBase(1, 1).time(ofTicks: .max).nanoseconds == most)
+        #expect(TimeBase(1, 1).time(ofTicks: .min).nanoseconds == -most)
+        #expect(TimeBase(Int32.max, 1).time(ofTicks: .min).nanoseconds == -most)
+        #expect(TimeBase(1, Int32.max).ticks(of: .max) == most)
+        #expect(TimeBase.nanoseconds.time(ofTicks: .max).nanoseconds == most)
     }
 
     @Test func knowsTheTimesThatFilesUse() {
@@ -74,6 +80,20 @@ import Testing
         #expect(MediaTime(nanoseconds: 1_500_000_000).seconds == 1.5)
         #expect(MediaTime(nanoseconds: 3) + MediaTime(nanoseconds: 4) - MediaTime(nanoseconds: 2) == MediaTime(nanoseconds: 5))
         #expect(MediaTime(nanoseconds: 3) < MediaTime(nanoseconds: 4))
+    }
+
+    /// Whatever it is made from: no sum of three overflows.
+    @Test func liesWithinSeventyThreeYears() throws {
+        let most: Int64 = 1 << 61
+        for given in [Int64.max, .min, most, -most, most + 1, -most - 1, 0] {
+            let time = MediaTime(nanoseconds: given)
+            #expect(time.nanoseconds == min(max(given, -most), most))
+            for other in [MediaTime.min, .zero, .max] {
+                #expect(MediaTime.range.contains((time + other).nanoseconds) && MediaTime.range.contains((time - other).nanoseconds))
+            }
+        }
+        #expect([1e300, -1e300, .infinity, -.infinity, .nan].map { MediaTime(seconds: $0).nanoseconds } == [most, -most, most, -most, 0])
+        #expect(MediaTime.max + .max == .max && MediaTime.min - .max == .min && MediaTime.max - .max == .zero)
     }
 
     @Test func writesSecondsWithThreePlaces() {

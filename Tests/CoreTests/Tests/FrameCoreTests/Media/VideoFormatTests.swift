@@ -46,4 +46,26 @@ import Testing
         #expect(FormatCost.best(from: .gray8, among: []) == nil)
         #expect(FormatCost.best(from: .gray8, among: [.i420, .gray8]) == .gray8)
     }
+
+    @Test func saysWhichOfItsNumbersNoPictureHas() {
+        let good = VideoFormat(.i420, width: 640, height: 480, frameRate: Rational(30_000, 1001), sampleAspectRatio: Rational(16, 11))
+        #expect(good.impossibility == nil)
+        func changed(_ change: (inout VideoFormat) -> Void) -> String? {
+            var format = good
+            change(&format)
+            #expect(MediaFormat.video(format).impossibility == MediaFormat.encoded(EncodedFormat(codec: .h264, video: format)).impossibility)
+            return format.impossibility
+        }
+        #expect(changed { $0.width = 0 } == "a width of 0 pixels, which must be 1...65536")
+        #expect(changed { $0.height = .max } == "a height of \(Int.max) pixels, which must be 1...65536")
+        #expect(changed { $0.frameRate = Rational(-1) } == "-1 frames per second, which must be from 1/1000000 to 1000000, or 0 when unknown")
+        #expect(changed { $0.frameRate = Rational(.max) } != nil && changed { $0.frameRate = Rational(1, .max) } != nil)
+        #expect(changed { $0.sampleAspectRatio = Rational(.min) } != nil)
+        #expect(
+            changed { $0.sampleAspectRatio = Rational(1, .max) }
+                == "a sample aspect ratio of 1/2147483647, which must be from 1/10000 to 10000, or 0 when unknown")
+        #expect(changed { ($0.frameRate, $0.sampleAspectRatio) = (Rational(0), Rational(0)) } == nil)
+        #expect(EncodedFormat(codec: .h264, video: good, reorderDepth: -1).impossibility != nil)
+        #expect(EncodedFormat(codec: .h264, video: good, bitrateKbps: .max).impossibility != nil)
+    }
 }
