@@ -5,14 +5,9 @@ import FrameCore
 struct DecodedPicture {
     let frame: UnsafeMutablePointer<AVFrame>
 
-    /// Ticks of the track at which it is to be shown, nil where the file does not say.
-    var tick: Int64? {
-        let tick = frame.pointee.best_effort_timestamp
-        return tick == fh_av_no_pts ? nil : tick
-    }
-
-    /// Ticks for which it is to be shown, 0 when unknown.
-    var durationTicks: Int64 { fh_av_picture_duration(frame) }
+    /// What the file says of when and how long it is to be shown, in any number: for ``TrackTimes``.
+    var givenTick: Int64 { frame.pointee.best_effort_timestamp }
+    var givenDuration: Int64 { fh_av_picture_duration(frame) }
 
     var width: Int { Int(frame.pointee.width) }
     var height: Int { Int(frame.pointee.height) }

@@ -92,7 +92,7 @@ struct DecoderDemand {
     ]
 
     private static func h264Pictures(_ parameters: AVCodecParameters) -> Int {
-        let macroblocks = Int((parameters.width + 15) / 16 * ((parameters.height + 15) / 16))
+        let macroblocks = (Int(parameters.width) + 15) / 16 * ((Int(parameters.height) + 15) / 16)
         guard let room = macroblocksByLevel[parameters.level], macroblocks > 0 else { return 16 }
         return min(max(room / macroblocks, 1), 16)
     }

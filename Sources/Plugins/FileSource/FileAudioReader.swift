@@ -16,6 +16,7 @@ final class FileAudioReader: AudioReader {
     private let shift: Int64
     private var entry: FileEntry?
     private var following: Int64 = 0
+    private var times: TrackTimes
     private var isOver = false
 
     /// [control thread]
@@ -23,6 +24,7 @@ final class FileAudioReader: AudioReader {
     /// - Parameter track: From 0 among all tracks.
     init(path: String, track: Int, format: AudioTrackFormat, range: FileTimeRange, context: StageContext) throws {
         self.track = track
+        times = TrackTimes(timeBase: format.timeBase)
         self.context = context
         file = try MediaFile(path: path)
         guard track < file.trackCount, let packet = av_packet_alloc() else { throw FileFault.changed(path) }
@@ -54,6 +56,7 @@ final class FileAudioReader: AudioReader {
                     continue
                 }
                 isOver = true
+                reportTimes()
                 if result != fh_averror_eof { reportFault(result) }
                 return nil
             }
@@ -66,22 +69,24 @@ final class FileAudioReader: AudioReader {
 
     private func take(_ packet: AVPacket) throws -> AudioPacket? {
         guard packet.stream_index == track else { return nil }
-        let pts = packet.pts != fh_av_no_pts ? packet.pts : packet.dts != fh_av_no_pts ? packet.dts : following
-        let dts = packet.dts != fh_av_no_pts ? packet.dts : pts
+        let known = (pts: times.tick(packet.pts), dts: times.tick(packet.dts))
+        let (pts, duration) = (known.pts ?? known.dts ?? following, times.duration(packet.duration))
+        let dts = known.dts ?? pts
         if entry?.isTooLate(pts) == true {
             try goBack()
             return nil
         }
         entry = nil
-        following = pts + packet.duration
+        following = min(pts.plus(duration), TimeBase.mostTicks)
         if let lower, following <= lower { return nil }
         if let upper, pts >= upper {
             isOver = true
+            reportTimes()
             return nil
         }
         return AudioPacket(
-            bytes: Array(UnsafeBufferPointer(start: packet.data, count: Int(packet.size))), pts: pts - shift, dts: dts - shift,
-            duration: packet.duration)
+            bytes: Array(UnsafeBufferPointer(start: packet.data, count: Int(packet.size))), pts: pts.minus(shift),
+            dts: dts.minus(shift), duration: duration)
     }
 
     private func goBack() throws {
@@ -93,6 +98,15 @@ final class FileAudioReader: AudioReader {
         guard entry?.place.map({ file.seek(to: $0, track: track) }) != true else { return }
         entry?.goToBegin()
         try file.reopen()
+    }
+
+    private func reportTimes() {
+        guard times.impossible > 0, let first = times.firstImpossible else { return }
+        context.post(
+            "times-impossible", level: .warning,
+            text: "\(times.impossible) of the time stamps of the sound of '\(file.path)' were impossible, the first \(first) in ticks of"
+                + " \(times.timeBase) s; such packets follow the one before them",
+            details: ["ticks": .number(first), "timeStamps": .number(times.impossible)])
     }
 
     private func reportFault(_ code: Int32) {

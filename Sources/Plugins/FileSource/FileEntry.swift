@@ -21,7 +21,7 @@ struct FileEntry: Equatable {
     ///   - origin: Where the track begins.
     init(_ tick: Int64?, isFirst: Bool, origin: Int64, timeBase: TimeBase) {
         let second = max(timeBase.ticks(of: MediaTime(seconds: 1)), 1)
-        latest = tick.map { isFirst ? $0 : $0 - second }
+        latest = tick.map { isFirst ? $0 : $0.minus(second) }
         self.origin = origin
         step = second
         place = latest.map { max($0, min(origin, tick ?? origin)) }
@@ -36,9 +36,10 @@ struct FileEntry: Equatable {
     }
 
     mutating func goBack() {
-        guard let place, let latest, place > origin else { return goToBegin() }
-        self.place = max(latest - step, origin)
-        step = step.multipliedReportingOverflow(by: 4).partialValue
+        guard let place, let latest, place > origin, step < TimeBase.mostTicks else { return goToBegin() }
+        self.place = max(latest.minus(step), origin)
+        let (next, isTooMuch) = step.multipliedReportingOverflow(by: 4)
+        step = isTooMuch ? TimeBase.mostTicks : next
     }
 
     mutating func goToBegin() { place = nil }

@@ -42,6 +42,12 @@ enum FileFault {
             remedy: "If it is a recording, it may not have been finished: look at it with 'ffprobe'.", cause: cause)
     }
 
+    static func tooLarge(_ path: String, width: Int, height: Int) -> FrameHostError {
+        FrameHostError(
+            .invalidMedia, what: "the pictures in '\(path)' are \(width)x\(height), and a side may have 65536 pixels at most",
+            remedy: "Scale them down first, with ffmpeg for example.")
+    }
+
     /// - Parameter tracks: What there is instead: `audio aac`.
     static func noVideo(_ path: String, tracks: [String]) -> FrameHostError {
         FrameHostError(

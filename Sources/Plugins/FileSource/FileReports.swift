@@ -10,6 +10,7 @@ final class FileReports {
     private var hasReportedInterlacing = false
     private var hasReportedDamage = false
     private var hasReportedGap = false
+    private var hasReportedTimes = false
     private var shape: PictureShape
     private var orientation: Orientation
 
@@ -109,6 +110,24 @@ final class FileReports {
             details: ["packets": .number(count)])
     }
 
+    func impossibleTimes(_ times: TrackTimes) {
+        guard let first = times.firstImpossible, !hasReportedTimes else { return }
+        hasReportedTimes = true
+        context.post(
+            "times-impossible", level: .warning,
+            text: "'\(path)' gives a picture the time \(first), in ticks of \(times.timeBase) s, and a time must lie within 73 years of 0:"
+                + " such pictures are shown right after the one before them",
+            details: ["ticks": .number(first)])
+    }
+
+    /// In real time, that nothing comes for long.
+    func waiting(_ time: MediaTime, at end: MediaTime) {
+        context.post(
+            "gap", level: .warning,
+            text: "'\(path)' has no picture for \(Int64(time.seconds.rounded())) s from \(end.seconds) s on; in real time that is waited for",
+            details: ["seconds": .number(time.seconds), "atSeconds": .number(end.seconds)])
+    }
+
     func damage() {
         guard !hasReportedDamage else { return }
         hasReportedDamage = true
@@ -124,6 +143,21 @@ final class FileReports {
             text: "\(Self.count(count, "packet or picture", "packets or pictures")) of '\(path)' \(count == 1 ? "was" : "were") damaged;"
                 + " the rest was played",
             details: ["damaged": .number(count)])
+    }
+
+    func impossibleTimesAltogether(_ times: TrackTimes) {
+        guard times.impossible > 0, let first = times.firstImpossible else { return }
+        context.post(
+            "times-impossible", level: .warning,
+            text: "\(Self.count(times.impossible, "time stamp")) of '\(path)' \(times.impossible == 1 ? "was" : "were") impossible, the first"
+                + " \(first) in ticks of \(times.timeBase) s; such pictures were shown right after the one before them",
+            details: ["ticks": .number(first), "pictures": .number(times.impossible)])
+    }
+
+    func timelineIsFull() {
+        context.post(
+            "timeline-full", level: .warning,
+            text: "'\(path)' ends here: its time stamps lead beyond 73 years, where the chain's timeline ends")
     }
 
     /// - Parameters:

@@ -123,17 +123,20 @@ final class FileSource: Source {
     }
 
     private func show(_ reader: VideoReader, _ output: Output) throws -> SourceProgress {
-        let picture = reader.picture
-        let duration = picture.durationTicks
-        switch timeline.place(picture.tick, duration: duration) {
+        let duration = reader.durationTicks
+        switch timeline.place(reader.tick, duration: duration) {
         case .skip: return .more
         case .end: return try endPass(reader)
+        case .beyond:
+            reports?.timelineIsFull()
+            reportEnd(reader)
+            return .ended
         case .show(let tick, let isDiscontinuity):
             let pts = timeline.timeBase.time(ofTicks: tick)
             guard waits(for: pts) else { return .ended }
             guard let frame = try makeFrame(reader, output) else { return .more }
             report(reader)
-            if shown == 0 { firstTick = picture.tick }
+            if shown == 0 { firstTick = reader.tick }
             frame.pts = pts
             frame.duration = timeline.timeBase.time(ofTicks: duration)
             frame.orientation = orientation
@@ -162,11 +165,18 @@ final class FileSource: Source {
         return frame
     }
 
+    /// Nanoseconds without a picture that are worth a word.
+    private static let longWait: Int64 = 10_000_000_000
+
     /// In real time, waits until `pts` is due; false when the source is to end.
     private func waits(for pts: MediaTime) -> Bool {
         guard options.pace == .realtime else { return true }
-        if zeroTime == nil { zeroTime = context.clock.now() - pts.nanoseconds }
-        return context.sleep(until: zeroTime! + pts.nanoseconds)
+        // Chain clock and timeline lie within MediaTime.range, so neither overflows.
+        let now = MediaTime(nanoseconds: context.clock.now())
+        if zeroTime == nil { zeroTime = (now - pts).nanoseconds }
+        let due = zeroTime! + pts.nanoseconds
+        if due - now.nanoseconds > Self.longWait { reports?.waiting(MediaTime(nanoseconds: due - now.nanoseconds), at: end) }
+        return context.sleep(until: due)
     }
 
     /// The file, or the part of it that is asked for, is through: the end, or the next pass.
@@ -196,11 +206,13 @@ final class FileSource: Source {
         if reader.hasSeenInterlacing { reports.interlacing(isUndone: options.deinterlace) }
         if reader.damaged > 0 { reports.damage() }
         reports.packetsBeforeKeyframe(reader.packetsBeforeKeyframe)
+        reports.impossibleTimes(reader.times)
     }
 
     private func reportEnd(_ reader: VideoReader) {
         guard let reports, let file, let track else { return }
         reports.damageAltogether(reader.damaged)
+        reports.impossibleTimesAltogether(reader.times)
         let indexed = file.indexedPictures(track.index) ?? 0
         let missing = isWhole ? max(indexed - reader.packetsRead, 0) : 0
         if missing > 0 || !reader.readFault.isEmpty {

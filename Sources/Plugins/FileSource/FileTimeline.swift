@@ -2,7 +2,8 @@ import FrameCore
 
 /// Puts a file's time stamps on the chain's time line: cut to a range, joined from pass to pass, always rising.
 ///
-/// All in ticks of the video track. Gaps forward are the file's own and stay.
+/// All in ticks of the video track, which come in by ``TrackTimes`` and go out within ±``TimeBase/mostTicks``; sums in between end at the
+/// ends of Int64. Gaps forward are the file's own and stay.
 struct FileTimeline {
     enum Placement: Equatable {
         /// To be shown at this tick.
@@ -11,6 +12,8 @@ struct FileTimeline {
         case skip
         /// Behind the range: nothing further is of interest.
         case end
+        /// Beyond the chain's timeline (``MediaTime/range``), and so is all that follows.
+        case beyond
     }
 
     let timeBase: TimeBase
@@ -41,7 +44,7 @@ struct FileTimeline {
         func first(at seconds: Double) -> Int64 {
             let time = MediaTime(seconds: seconds)
             let nearest = timeBase.ticks(of: time)
-            return origin + (timeBase.time(ofTicks: nearest) < time ? nearest + 1 : nearest)
+            return origin.plus(timeBase.time(ofTicks: nearest) < time ? nearest + 1 : nearest)
         }
         lower = start > 0 ? first(at: start) : nil
         upper = duration.map { first(at: start + $0) }
@@ -56,7 +59,7 @@ struct FileTimeline {
 
     /// A further pass begins: its first picture follows the last one without a gap.
     mutating func beginPass() {
-        joint = lastShown.map { $0 + max(lastDuration, 1) }
+        joint = lastShown.map { $0.plus(max(lastDuration, 1)) }
         lastRaw = nil
     }
 
@@ -66,30 +69,31 @@ struct FileTimeline {
     ///   - tick: The file's time stamp; nil where it has none, then the picture follows the one before.
     ///   - duration: Ticks until the next picture, as far as known, else 0.
     mutating func place(_ tick: Int64?, duration: Int64) -> Placement {
-        let raw = tick ?? lastRaw.map { $0 + max(lastDuration, 1) } ?? origin
+        let raw = tick ?? lastRaw.map { $0.plus(max(lastDuration, 1)) } ?? origin
         let previousDuration = lastDuration
         lastRaw = raw
         lastDuration = duration
         if let lower, raw < lower { return .skip }
         if let upper, raw >= upper { return .end }
         if let joint {
-            offset = joint - (raw - cut)
+            offset = joint.minus(raw.minus(cut))
             self.joint = nil
         }
-        var shown = raw - cut + offset
+        var shown = raw.minus(cut).plus(offset)
         var isDiscontinuity = false
         if let lastShown, shown <= lastShown {
             repairs += 1
             // A small step back is one wrong time stamp; a large one is a new time line (joined recordings), which all that follow share.
-            if timeBase.time(ofTicks: lastShown - shown) > MediaTime(seconds: 1) {
-                let next = lastShown + max(previousDuration, 1)
-                offset += next - shown
+            if timeBase.time(ofTicks: lastShown.minus(shown)) > MediaTime(seconds: 1) {
+                let next = lastShown.plus(max(previousDuration, 1))
+                offset = offset.plus(next.minus(shown))
                 shown = next
                 isDiscontinuity = true
             } else {
                 shown = lastShown + 1
             }
         }
+        guard TrackTimes.isPossible(shown, timeBase) else { return .beyond }
         lastShown = shown
         return .show(shown, isDiscontinuity: isDiscontinuity)
     }

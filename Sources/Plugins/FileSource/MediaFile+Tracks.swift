@@ -71,7 +71,7 @@ extension MediaFile {
     /// Where a track begins, in its ticks.
     func origin(_ index: Int) -> Int64 {
         let start = stream(index).pointee.start_time
-        return start == fh_av_no_pts ? 0 : start
+        return start != fh_av_no_pts && TrackTimes.isPossible(start, timeBase(index)) ? start : 0
     }
 
     /// Of the track, or else of the file; nil when unknown.
@@ -89,7 +89,8 @@ extension MediaFile {
     /// Pictures by the file's index; nil where it has none. Other formats count what is no picture as well.
     func indexedPictures(_ index: Int) -> Int? {
         let count = stream(index).pointee.nb_frames
-        return isIndexExact && count > 0 ? Int(count) : nil
+        // More than a trillion is no count of pictures.
+        return isIndexExact && count > 0 && count < 1 << 40 ? Int(count) : nil
     }
 
     private var isIndexExact: Bool { formatName.hasPrefix("mov") }

@@ -88,9 +88,12 @@ final class MediaFile {
 
     func parameters(_ index: Int) -> AVCodecParameters { stream(index).pointee.codecpar.pointee }
 
+    /// 0 when unknown, or one that no picture has.
     func sampleAspectRatio(_ index: Int, of picture: UnsafeMutablePointer<AVFrame>? = nil) -> Rational {
         let aspect = av_guess_sample_aspect_ratio(container, stream(index), picture)
-        return aspect.num > 0 && aspect.den > 0 ? Rational(aspect.num, aspect.den) : Rational(0)
+        guard aspect.num > 0, aspect.den > 0 else { return Rational(0) }
+        let ratio = Rational(aspect.num, aspect.den)
+        return VideoFormat.aspectRatios.contains(ratio.value) ? ratio : Rational(0)
     }
 
     /// Of the file as its header says it; nil when it does not.

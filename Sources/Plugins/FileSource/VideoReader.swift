@@ -21,6 +21,12 @@ final class VideoReader {
     private(set) var readFault = ""
     private(set) var hasSeenInterlacing = false
 
+    /// Ticks at which the picture is to be shown; nil where the file does not say.
+    private(set) var tick: Int64?
+    /// Ticks for which it is to be shown; 0 when unknown.
+    var durationTicks: Int64 { times.duration(picture.givenDuration) }
+    private(set) var times: TrackTimes
+
     private let file: MediaFile
     private let decoder: PictureDecoder
     private let deinterlacer: Deinterlacer?
@@ -38,6 +44,7 @@ final class VideoReader {
         self.track = track
         self.loans = loans
         self.deinterlacer = deinterlacer
+        times = TrackTimes(timeBase: file.timeBase(track))
         decoder = try PictureDecoder(file, track: track, threads: threads, loans: loans)
         guard let frame = av_frame_alloc(), let packet = av_packet_alloc() else {
             throw FrameHostError(.exhausted, what: "no memory for a decoder")
@@ -60,7 +67,10 @@ final class VideoReader {
 
     /// [stage thread] Takes the next picture, or brings it one step nearer. Damage is counted and passed over.
     func step() throws -> Step {
-        if let deinterlacer, try deinterlacer.receive(into: picture.frame) { return .picture }
+        if let deinterlacer, try deinterlacer.receive(into: picture.frame) {
+            tick = times.tick(picture.givenTick)
+            return .picture
+        }
         if hasEnded { return .ended }
         switch decoder.receive(into: picture.frame) {
         case .picture: return try take()
@@ -79,7 +89,7 @@ final class VideoReader {
 
     private func take() throws -> Step {
         if picture.isDamaged { countDamage() }
-        if entry?.isTooLate(picture.tick) == true {
+        if let entry, entry.isTooLate(TrackTimes.isPossible(picture.givenTick, times.timeBase) ? picture.givenTick : nil) {
             try goBack()
             return .again
         }
@@ -88,7 +98,10 @@ final class VideoReader {
         if !hasDecoded, !picture.isKey { packetsBeforeKeyframe = 0 }
         hasDecoded = true
         if picture.isInterlaced { hasSeenInterlacing = true }
-        guard let deinterlacer else { return .picture }
+        guard let deinterlacer else {
+            tick = times.tick(picture.givenTick)
+            return .picture
+        }
         try deinterlacer.send(picture)
         return .again
     }

@@ -26,6 +26,9 @@ struct VideoTrack {
         shape = try (mayDiffer ? PictureShape.ofFirstPicture(in: file, track: index) : nil) ?? known
         conversion = PixelConversion(shape.pixels)
         guard shape.width > 0, shape.height > 0, shape.pixels != AV_PIX_FMT_NONE else { throw FileFault.noPicture(file.path) }
+        guard VideoFormat.sides.contains(shape.width), VideoFormat.sides.contains(shape.height) else {
+            throw FileFault.tooLarge(file.path, width: shape.width, height: shape.height)
+        }
         guard !conversion.isConverted || PictureConverter.canConvert(conversion.source) else {
             throw FileFault.unconvertible(conversion.name, width: shape.width, height: shape.height)
         }
@@ -49,7 +52,8 @@ struct VideoTrack {
         let (average, base) = (stream.pointee.avg_frame_rate, stream.pointee.r_frame_rate)
         guard average.num > 0, average.den > 0, base.num > 0, base.den > 0 else { return Rational(0) }
         let difference = (av_q2d(average) / av_q2d(base) - 1).magnitude
-        return difference < 0.005 ? Rational(base.num, base.den) : Rational(0)
+        let rate = Rational(base.num, base.den)
+        return difference < 0.005 && VideoFormat.frameRates.contains(rate.value) ? rate : Rational(0)
     }
 
     private static func orientation(_ stream: UnsafeMutablePointer<AVStream>) -> (Orientation, isExact: Bool) {

@@ -27,7 +27,7 @@ final class RTSPSink: Sink {
     private var mostBytes = 0
     /// Chain clock; nil before the first unit.
     private var nextReport: Int64?
-    private var anchor: Int64?
+    private var hasAnchor = false
 
     /// [control thread] Opens nothing.
     init(options: RTSPSinkOptions, context: StageContext) {
@@ -180,10 +180,10 @@ final class RTSPSink: Sink {
 
     /// Where the stream's times lie on the chain clock: found from the first unit, and anew after a gap.
     private func setAnchor(_ unit: borrowing AccessUnit, _ hub: StreamHub) {
-        guard anchor == nil || unit.isDiscontinuity else { return }
-        let captured = unit.capturedAt == 0 ? context.clock.now() : unit.capturedAt
-        anchor = captured - unit.pts.nanoseconds
-        hub.setAnchor(captured - unit.pts.nanoseconds)
+        guard !hasAnchor || unit.isDiscontinuity else { return }
+        hasAnchor = true
+        hub.setAnchor(
+            captured: MediaTime(nanoseconds: unit.capturedAt == 0 ? context.clock.now() : unit.capturedAt), pts: unit.pts)
     }
 
     /// [stage thread]

@@ -26,6 +26,9 @@ final class Rate: Transform {
     private var isFollowingGap = false
     private var hasStopped = false
 
+    /// Seconds of a gap that are filled without being asked for: one wrong time stamp of a file would fill the disk with repeats.
+    static let longestGap = 3600.0
+
     /// [control thread] Opens nothing.
     init(options: RateOptions, context: StageContext) {
         self.options = options
@@ -130,7 +133,7 @@ final class Rate: Transform {
     /// Whether the places from `start` up to `end` are to be filled by repeats.
     private func fills(_ start: Int64, _ end: Int64, on grid: FrameGrid) -> Bool {
         guard options.repeats else { return false }
-        guard let most = options.maxGapSeconds ?? (isLive ? 2 : nil) else { return true }
+        let most = options.maxGapSeconds ?? (isLive ? 2 : Self.longestGap)
         return (grid.time(of: end) - grid.time(of: start)).seconds <= most
     }
 

@@ -6,7 +6,7 @@ struct RateOptions: StageOptions {
     @Option(help: "Fills places without a frame of their own with the frame before; false only drops what is too much.")
     var repeats = true
     @Option(
-        help: "Longest gap to fill; a longer one stays, and is said. Without it 2 in live chains, any in others.",
+        help: "Longest gap to fill; a longer one stays, and is said. Without it 2 in live chains, 3600 in others.",
         range: 0.001...1_000_000, unit: "s") var maxGapSeconds: Double? = nil
 
     func validate() throws(OptionFault) {

@@ -67,7 +67,7 @@ final class MuxerHandle {
         tracks = streams.enumerated().map { index, stream in
             MuxerTrack(
                 stream: Int32(index), timeBase: TimeBase(stream.pointee.time_base), origin: moved,
-                source: index == 0 ? nil : descriptions.audio[index - 1])
+                source: index == 0 ? nil : descriptions.audio[index - 1], mostGap: container.mostGap)
         }
     }
 
@@ -98,8 +98,16 @@ final class MuxerHandle {
 
     // MARK: Writing
 
+    /// Whether the container can say when this comes after what was written before.
+    func reaches(_ unit: RecordedUnit) -> Bool { tracks[0].reaches(pts: unit.pts, dts: unit.dts) }
+    func reaches(_ sound: AudioPacket, track index: Int) -> Bool { tracks[index + 1].reaches(sound) }
+
+    /// The longest time from one picture to the next.
+    var longestGap: MediaTime { tracks[0].longestGap }
+
     /// Writes one access unit with start codes.
     ///
+    /// - Precondition: `reaches(unit)`.
     /// - Throws: ``FrameHostError`` naming the path; the file is closed then, cut to what plays.
     func write(_ unit: RecordedUnit, _ bytes: UnsafeRawBufferPointer) throws {
         guard let context, let packet else { return }
@@ -138,7 +146,7 @@ final class MuxerHandle {
             isKey: packet.pointee.flags & AV_PKT_FLAG_KEY != 0)
         // Without a buffer to count references of, libavformat copies what it wants to keep.
         packet.pointee.data = UnsafeMutablePointer(mutating: bytes.baseAddress?.assumingMemoryBound(to: UInt8.self))
-        packet.pointee.size = Int32(bytes.count)
+        packet.pointee.size = Int32(clamping: bytes.count)
         let result = av_write_frame(context, packet)
         packet.pointee.data = nil
         packet.pointee.size = 0

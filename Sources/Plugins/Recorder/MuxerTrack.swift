@@ -1,11 +1,10 @@
 import CAVFormat
 import FrameCore
 
-/// How a track ends, in its ticks.
+/// How a track ends, in its ticks, which lie within ±``TimeBase/mostTicks`` and rise in the order of decoding.
 ///
 /// A container says how long a track is by the durations of its packets in the order of decoding, and its writer looks at the one shown
-/// last
-/// too. With B-frames these are two packets: both together make the track as long as its pictures are shown.
+/// last too. With B-frames these are two packets: both together make the track as long as its pictures are shown.
 struct TrackEnd: Sendable, Equatable {
     private var firstPTS = Int64.max
     private var firstDTS: Int64?
@@ -30,6 +29,9 @@ struct TrackEnd: Sendable, Equatable {
 }
 
 /// The time stamps of one track of a file.
+///
+/// Times come in as ``MediaTime`` or as an ``AudioPacket``'s ticks, and so lie within ±``TimeBase/mostTicks``; the one tick by which a decode
+/// time is put behind the one before does not lead out of Int64.
 struct MuxerTrack {
     let stream: Int32
     private let timeBase: TimeBase
@@ -42,12 +44,28 @@ struct MuxerTrack {
     private var lastDTS = Int64.min
     /// Duration for a picture that has none: that of the one before.
     private var lastDuration: Int64 = 0
+    /// Most ticks from one packet to the next, from decoding to showing, and of a packet: what the container can write.
+    private let mostGap: Int64
 
-    init(stream: Int32, timeBase: TimeBase, origin: MediaTime, source: AudioTrackFormat?) {
+    init(stream: Int32, timeBase: TimeBase, origin: MediaTime, source: AudioTrackFormat?, mostGap: Int64) {
         self.stream = stream
+        self.mostGap = mostGap
         self.timeBase = timeBase
         self.origin = origin
         sourceBase = source?.timeBase ?? .nanoseconds
+    }
+
+    /// The longest time from one packet to the next.
+    var longestGap: MediaTime { timeBase.time(ofTicks: mostGap) }
+
+    /// Whether the container can say when a packet of these times comes after the one before it.
+    func reaches(pts: MediaTime, dts: MediaTime) -> Bool {
+        let (pts, dts) = (timeBase.ticks(of: pts - origin), timeBase.ticks(of: dts - origin))
+        return pts - dts <= mostGap && (!hasBegun || dts <= lastDTS + mostGap)
+    }
+
+    func reaches(_ sound: AudioPacket) -> Bool {
+        reaches(pts: sourceBase.time(ofTicks: sound.pts), dts: sourceBase.time(ofTicks: sound.dts))
     }
 
     mutating func setTimes(_ packet: UnsafeMutablePointer<AVPacket>, pts: MediaTime, dts: MediaTime, duration: MediaTime) {
@@ -70,7 +88,7 @@ struct MuxerTrack {
         packet.pointee.stream_index = stream
         packet.pointee.dts = dts
         packet.pointee.pts = max(pts, dts)
-        packet.pointee.duration = duration ?? lastDuration
+        packet.pointee.duration = min(duration ?? lastDuration, mostGap)
         end.add(pts: packet.pointee.pts, dts: dts, duration: packet.pointee.duration)
     }
 }

@@ -92,7 +92,8 @@ final class Recorder: Sink {
         let seconds = options.preEventSeconds + 4
         let fromRate = format.bitrateKbps.map { Double($0) * 1000 / 8 * seconds * 1.5 }
         let bytes = options.preEventMegabytes.map { $0 * 1_000_000 } ?? fromRate ?? 64_000_000
-        let rate = format.video.frameRate.isZero ? 120 : max(30, format.video.frameRate.value)
+        // Of more than a thousand pictures a second the ring holds fewer seconds, and says so.
+        let rate = format.video.frameRate.isZero ? 120 : min(max(30, format.video.frameRate.value), 1000)
         return PreEventRing(
             seconds: options.preEventSeconds, byteCapacity: max(10_000, Int(bytes)), unitCapacity: 1024 + Int(rate * seconds * 2))
     }

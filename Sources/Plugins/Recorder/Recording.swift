@@ -77,6 +77,7 @@ final class Recording {
             try finishFile(endsRecording: false)
             try beginFile(unit, at: unit.pts)
         }
+        try checkGap(before: unit)
         if unit.orientation != orientation, !hasReportedOrientation { reportOrientation(unit) }
         try sound?.take(decodedBefore: unit.dts, write)
         let before = muxer!.savedBytes
@@ -86,14 +87,36 @@ final class Recording {
         if setup.isLive, muxer!.savedBytes > before { try syncNowAndThen() }
     }
 
+    /// What no file of this kind can say ends the recording, whose file is complete; where there may be more files, the next begins here.
+    private func checkGap(before unit: RecordedUnit) throws {
+        guard let muxer, !muxer.reaches(unit) else { return }
+        let gap = unit.pts - end
+        try sound?.take(shownBefore: end, write)
+        if policy.isOn, unit.isKeyframe {
+            try finishFile(endsRecording: false)
+            sound?.skip(before: unit.pts)
+            return try beginFile(unit, at: unit.pts)
+        }
+        try finishFile(endsRecording: true)
+        throw RecordingFault.gap(path, setup.container, gap: gap, longest: muxer.longestGap)
+    }
+
     private func write(_ track: Int, _ packet: AudioPacket) throws {
         guard let index = soundTracks.firstIndex(of: track), let muxer else { return }
+        guard muxer.reaches(packet, track: index) else { return endSound(at: index) }
         let format = sound!.format(of: track)
         // Matroska has no times below 0, but for what its decoder's delay makes up for.
         let padding = MediaTime(seconds: Double(format.initialPadding) / Double(max(format.sampleRate, 1)))
         if setup.container == .mkv, format.timeBase.time(ofTicks: packet.pts) - origin + padding < .zero { return }
         try muxer.write(packet, track: index)
         policy.add(bytes: packet.bytes.count)
+    }
+
+    private func endSound(at index: Int) {
+        context.post(
+            "sound-ended", level: .warning,
+            text: "audio track \(soundTracks[index] + 1) ends here in '\(path)': its next packet lies too far off for \(setup.container.name)")
+        soundTracks[index] = -1
     }
 
     /// A power cut costs two seconds at most: the last fragment, and the time between two such calls.

@@ -57,6 +57,15 @@ enum RecordingFault {
         return FrameHostError(.unavailable, what: "'\(path)' cannot be written: \(String(cString: strerror(code)))", remedy: remedy)
     }
 
+    /// - Parameter longest: What a file of this kind can say.
+    static func gap(_ path: String, _ container: Container, gap: MediaTime, longest: MediaTime) -> FrameHostError {
+        FrameHostError(
+            .invalidMedia,
+            what: "'\(path)' ends here, complete: the next picture comes \(shortSeconds(gap.seconds)) s later, and \(container.name) counts at most"
+                + " \(shortSeconds(longest.seconds)) s from one picture to the next",
+            remedy: container == .mkv ? "Look at the times of what is recorded." : "Record to .mkv.")
+    }
+
     /// - Parameter saved: Frames and seconds in the file that play.
     static func writing(_ path: String, reason: String, isFull: Bool, saved: (frames: Int, seconds: Double)) -> FrameHostError {
         let rest =

@@ -67,7 +67,9 @@ struct TrackDescriptions {
         try Self.setExtradata(parameters, video.parameterSets)
         guard orientation != .up, carriesOrientation else { return }
         let aspect = picture.sampleAspectRatio.isZero ? 1 : picture.sampleAspectRatio.value
-        let matrix = orientation.displayMatrix(width: Int((Double(picture.width) * aspect).rounded()), height: picture.height)
+        // What the picture is moved by is 16.16; a longer side is none that a player shows.
+        let width = min((Double(picture.width) * aspect).rounded(), 32767)
+        let matrix = orientation.displayMatrix(width: Int(width), height: min(picture.height, 32767))
         guard let data = av_stream_new_side_data(stream, AV_PKT_DATA_DISPLAYMATRIX, 4 * matrix.count) else { throw Self.noMemory }
         matrix.withUnsafeBytes { UnsafeMutableRawPointer(data).copyMemory(from: $0.baseAddress!, byteCount: $0.count) }
     }
@@ -79,6 +81,9 @@ struct TrackDescriptions {
 
     /// Why files of this kind cannot hold the packets of a track as they are; nil when they can.
     static func obstacle(to format: AudioTrackFormat, in container: Container) -> String? {
+        guard (1...Int(Int32.max)).contains(format.sampleRate), format.channelCount > 0 else {
+            return "the sound says that it has \(format.sampleRate) samples a second and \(format.channelCount) channels"
+        }
         let unfit = "\(container.name) cannot hold sound of the codec '\(format.codec)'"
         guard let id = codecID(format.codec), let kind = av_guess_format(container.rawValue, nil, nil) else { return unfit }
         guard avformat_query_codec(kind, id, compliance) == 1 else { return unfit }
@@ -97,21 +102,21 @@ struct TrackDescriptions {
         let parameters = stream.pointee.codecpar!
         parameters.pointee.codec_type = AVMEDIA_TYPE_AUDIO
         parameters.pointee.codec_id = codecID(format.codec) ?? AV_CODEC_ID_NONE
-        parameters.pointee.sample_rate = Int32(format.sampleRate)
+        parameters.pointee.sample_rate = Int32(clamping: format.sampleRate)
         if format.channelMask != 0 {
             av_channel_layout_from_mask(&parameters.pointee.ch_layout, format.channelMask)
         } else {
-            av_channel_layout_default(&parameters.pointee.ch_layout, Int32(format.channelCount))
+            av_channel_layout_default(&parameters.pointee.ch_layout, Int32(clamping: format.channelCount))
         }
-        parameters.pointee.frame_size = Int32(format.samplesPerPacket)
+        parameters.pointee.frame_size = Int32(clamping: format.samplesPerPacket)
         parameters.pointee.bit_rate = Int64(format.bitRate)
-        parameters.pointee.block_align = Int32(format.blockAlign)
-        parameters.pointee.bits_per_coded_sample = Int32(format.bitsPerSample)
-        parameters.pointee.profile = Int32(format.profile ?? Int(FF_PROFILE_UNKNOWN))
-        parameters.pointee.initial_padding = Int32(format.initialPadding)
-        parameters.pointee.seek_preroll = Int32(format.seekPreroll)
+        parameters.pointee.block_align = Int32(clamping: format.blockAlign)
+        parameters.pointee.bits_per_coded_sample = Int32(clamping: format.bitsPerSample)
+        parameters.pointee.profile = Int32(clamping: format.profile ?? Int(FF_PROFILE_UNKNOWN))
+        parameters.pointee.initial_padding = Int32(clamping: format.initialPadding)
+        parameters.pointee.seek_preroll = Int32(clamping: format.seekPreroll)
         try setExtradata(parameters, format.extradata)
-        stream.pointee.time_base = AVRational(num: 1, den: Int32(format.sampleRate))
+        stream.pointee.time_base = AVRational(num: 1, den: Int32(clamping: format.sampleRate))
         if !format.language.isEmpty { av_dict_set(&stream.pointee.metadata, "language", format.language, 0) }
     }
 }

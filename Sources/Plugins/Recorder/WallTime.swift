@@ -4,8 +4,9 @@ import Glibc
 enum WallTime {
     /// `2026-11-21T13:43:55.250000Z` (ISO 8601, UTC).
     ///
-    /// - Parameter unixTime: Nanoseconds since 1970.
+    /// - Parameter unixTime: Nanoseconds since 1970; what is before counts as 1970.
     static func text(_ unixTime: Int64) -> String {
+        let unixTime = max(unixTime, 0)
         var seconds = time_t(unixTime / 1_000_000_000)
         var parts = tm()
         gmtime_r(&seconds, &parts)

@@ -69,6 +69,13 @@ final class X264Encoder: Transform {
         }
         format.width &= ~1
         format.height &= ~1
+        guard H264Level.fits(width: format.width, height: format.height) else {
+            throw FrameHostError(
+                .invalidConfiguration,
+                what: "no H.264 decoder takes pictures of \(format.width)x\(format.height): level 6.2, the highest, ends at"
+                    + " \(H264Level.mostMacroblocks) macroblocks of 16x16 (8704x4096, for example) and \(H264Level.mostSide) pixels a side",
+                remedy: "Put a 'crop-orient' with a smaller \"size\" before it.")
+        }
         return format
     }
 

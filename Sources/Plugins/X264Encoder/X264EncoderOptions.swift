@@ -38,6 +38,16 @@ struct H264Level: OptionValue, Hashable {
         }
         return H264Level(name: name)
     }
+    /// Of a picture at level 6.2 (table A-1, MaxFS).
+    static let mostMacroblocks = 139_264
+    /// Of either side at level 6.2: the square root of 8 MaxFS, in macroblocks, times 16 (A.3.1, f and g).
+    static let mostSide = 1055 * 16
+
+    /// Whether there is a level for pictures of this size.
+    static func fits(width: Int, height: Int) -> Bool {
+        (width + 15) / 16 * ((height + 15) / 16) <= mostMacroblocks && max(width, height) <= mostSide
+    }
+
     var optionJSON: JSONNode { .string(name) }
     static var optionTypeName: String { "H.264 level" }
     static var optionSchema: JSONNode {

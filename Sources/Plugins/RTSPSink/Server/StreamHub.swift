@@ -1,3 +1,4 @@
+import FrameCore
 import FrameNetwork
 
 /// One stream's way from its stage thread to the event loops of its readers.
@@ -52,8 +53,13 @@ final class StreamHub: Sendable {
 
     // MARK: Stage thread
 
-    /// [stage thread] Where the times of this stream lie on the chain clock.
-    func setAnchor(_ anchor: Int64) { shared.withLockedValue { $0.anchor = anchor } }
+    /// [stage thread] Where the times of this stream lie on the chain clock: what was captured at `moment` is shown at `pts`.
+    ///
+    /// Both lie within ±2^61 ns (``MediaTime``), and so does the present: their differences do not overflow.
+    func setAnchor(captured moment: MediaTime, pts: MediaTime) {
+        let anchor = moment.nanoseconds - pts.nanoseconds
+        shared.withLockedValue { $0.anchor = anchor }
+    }
 
     /// [stage thread] Hands a block to all loops with readers. Never waits for one.
     func publish(_ block: MediaBlock) {
@@ -106,7 +112,7 @@ final class StreamHub: Sendable {
 
     /// [any thread] A compound packet with a sender report of this moment (RFC 3550, 6.4.1): its two times are the same tick.
     func senderReport() -> [UInt8] {
-        let moment = now()
+        let moment = MediaTime(nanoseconds: now()).nanoseconds
         let (anchor, packets, bytes) = shared.withLockedValue { ($0.anchor, $0.packetCount, $0.payloadByteCount) }
         let ticks = RTPClock.ticks(ofNanoseconds: moment - anchor)
         let pts = RTPClock.nanoseconds(ofTicks: ticks)
