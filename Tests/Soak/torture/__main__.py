@@ -57,6 +57,7 @@ class Torture:
         self.statuses, self.faults, self.first = collections.Counter(), collections.Counter(), {}
         self.runs = self.recordings = self.failed = self.refusals = 0
         self.reasons = collections.Counter()
+        self.stops = {}
         self.lock = threading.Lock()
         self.begin = time.monotonic()
         self.children = []
@@ -137,6 +138,8 @@ class Torture:
             self.statuses[str(told["status"])] += 1
             self.recordings += told["recordings"]
             self.refusals += told["refusals"]
+            if told["stop"]:
+                self.stops.setdefault(told["stop"][0], []).append(told["stop"][1])
             if told["reason"]:
                 self.reasons[re.sub(r"'[^']*'|[\w-]+\.json[:\d]*|stages\[\d+\]|\d+", "#", told["reason"])[:170]] += 1
             if told["faults"]:
@@ -158,6 +161,9 @@ class Torture:
         seconds = time.monotonic() - self.begin
         lines = [f"{self.runs} runs in {seconds:.0f} s ({self.runs / seconds:.1f} a second), seeds from {self.options.seed}; {self.recordings} recordings opened; {self.refusals} system calls refused; {self.failed} runs failed",
                  "ended with " + ", ".join(f"{status}: {count}" for status, count in sorted(self.statuses.items()))]
+        for state, times in sorted(self.stops.items()):
+            times = sorted(times)
+            lines.append(f"asked to end when {state} time(s): {len(times)} runs, beyond the drain stated: median {times[len(times) // 2]:.3f} s, worst {times[-1]:.3f} s")
         lines += [f"{count:>6} {signature}  (first: seed {self.first.get(signature)})" for signature, count in self.faults.most_common()]
         return "\n".join(lines)
 

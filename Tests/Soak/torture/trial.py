@@ -15,6 +15,7 @@ import chains
 import clients
 import folders
 
+STATES = ["starting", "streaming", "streaming", "draining", "finishing"]
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 CALLS = ["open", "write", "short", "read", "rename", "mmap", "socket", "bind", "listen", "accept", "send", "recv", "ftruncate", "sync", "unlink", "mkdir", "flock", "stat",
          "fstat", "statvfs", "opendir", "readdir", "close", "seek", "times", "chmod", "thread", "loop"]
@@ -43,7 +44,7 @@ class Trial:
         if dice.random() < (0.5 if chain.servers else 0.85):
             self.arguments += ["--frames", str(dice.choice([1, 2, 5, 10, 20, 40]))]
         if dice.random() < 0.15:
-            self.arguments += ["--for", dice.choice(["0.05", "0.2", "0.01", "1e300", "1e10"])]
+            self.arguments += ["--for", dice.choice(["0.05", "0.2", "0.01", "0.5"] * 6 + ["1e300", "1e10"])]
         self.stats = None
         if dice.random() < 0.4:
             self.stats = dice.choices(["stats.json", "existing.txt", "full/stats.json", "link.txt", "fifo", "ro/x", "missing/x", "sub", "dangling.mp4", "/dev/full", "/dev/null"],
@@ -104,6 +105,21 @@ class Trial:
                 self.actions.append((self.moment(dice), "line", self.line(dice)))
             if dice.random() < 0.2:
                 self.actions.append((self.moment(dice), "eof", None))
+        # Some are asked to end at the moment when they say that they have come to a state, once or twice.
+        self.stop_at = dice.choice(STATES) if dice.random() < 0.2 else None
+        if self.stop_at:
+            self.actions = [action for action in self.actions if action[1] != "signal"]
+            self.output = "file"
+            self.has_events = True
+            self.arguments = [argument for argument in self.arguments if argument != "--events"] + ["--events"]
+            self.stop_times = dice.choice([1, 2])
+            # Long enough to come to it; draining and finishing come by themselves at the end of a short one.
+            if self.stop_at in ("starting", "streaming") and "--frames" in self.arguments:
+                at = self.arguments.index("--frames")
+                del self.arguments[at:at + 2]
+            if self.stop_at in ("draining", "finishing") and "--for" not in self.arguments:
+                self.arguments += ["--for", "0.1"]
+            self.limit = 2
         self.actions.sort(key=lambda action: action[0])
         self.crowd = clients.draw(dice, chain.servers) if chain.servers else []
         self.checks = dice.random() < 0.06
@@ -222,9 +238,19 @@ class Trial:
         poller.register(handle, select.POLLIN)
         asked, count, pauses = None, 0, 0.0
         drain = self.chain.drain_seconds if not (self.chain.wild or self.chain.is_garbled) else max(self.chain.drain_seconds, 10)
-        self.sent = []
+        self.sent, self.stopped = [], None
+        awaited = self.stop_at
         while True:
             now = time.monotonic() - self.start
+            if awaited and self.has_come_to(awaited):
+                awaited = None
+                for number in range(self.stop_times):
+                    if number > 0:
+                        time.sleep(0.02)
+                    self.send(signal.SIGTERM)
+                    count += 1
+                asked = now = time.monotonic() - self.start
+                self.stopped = (self.stop_at, self.stop_times, time.monotonic())
             next_action = actions[0][0] if actions else 1e9
             if asked is None and now >= self.limit and next_action > now:
                 self.send(signal.SIGTERM)
@@ -238,8 +264,10 @@ class Trial:
                 if wait <= 0:
                     self.stuck(now, asked, count)
                     break
-            if poller.poll(max(0, wait) * 1000 + 1):
+            if poller.poll(1 if awaited else max(0, wait) * 1000 + 1):
                 break
+            if awaited and wait > 0.001:
+                continue
             now = time.monotonic() - self.start
             if not actions or actions[0][0] > now:
                 continue
@@ -262,6 +290,12 @@ class Trial:
         os.close(handle)
         process.wait()
         self.seconds = time.monotonic() - self.start
+        # How long it took beyond what the chain states.
+        self.stop = None
+        if self.stopped and self.process.returncode >= 0:
+            state, times, moment = self.stopped
+            spare = 0 if times > 1 else drain
+            self.stop = (f"{state}, {times}", round(max(0, time.monotonic() - moment - spare), 3))
         self.signals_asked = count
         if process.stdin and not process.stdin.closed:
             try:
@@ -271,6 +305,10 @@ class Trial:
         for end in (self.out_end, self.err_end):
             if end is not None:
                 os.close(end)
+
+    def has_come_to(self, state):
+        with open(os.path.join(self.root, "out"), "rb") as file:
+            return f'"state":"{state}"'.encode() in file.read()
 
     def send(self, number):
         try:

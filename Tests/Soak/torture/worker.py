@@ -146,7 +146,7 @@ def run(options):
             print(one.err.decode(errors="replace"))
             print(one.out.decode(errors="replace")[:6000])
         print("@" + json.dumps({"seed": seed, "status": one.process.returncode, "seconds": one.seconds, "faults": one.faults, "recordings": len(one.notes),
-                          "reason": one.reason(), "refusals": one.refused.count("\n")}), flush=True)
+                          "reason": one.reason(), "stop": one.stop, "refusals": one.refused.count("\n")}), flush=True)
     print('@{"done": true}', flush=True)
 
 
