@@ -183,6 +183,9 @@ class Trial:
                 self.fault("check-hang", "check did not end within 30 s")
             if place.snapshot() != before:
                 self.fault("check-writes", "check changed the folder: " + self.difference(before, place.snapshot()))
+        # Before anything can have changed what names lead to.
+        self.allowed = self.rules()
+        self.told = {path for written in self.chain.written + ([self.stats] if self.stats else []) for path in place.resolve(written)}
         self.before = place.snapshot()
         self.launch()
         self.watch()
@@ -414,18 +417,23 @@ class Trial:
         if told and not self.events:
             self.fault("ledger", told[0])
         status = self.process.returncode
-        if self.stats == "stats.json" and status == 0:
-            try:
-                with open(self.place.path("stats.json")) as file:
-                    figures = json.load(file)
-            except (OSError, ValueError) as error:
-                self.fault("figures", f"status 0, and stats.json: {error}")
-                return
-            ledger = figures["ledger"]
-            left = ledger["captured"] + ledger["made"] + ledger["copies"]
-            right = sum(ledger[name] for name in ("delivered", "merged", "idle", "dropped", "inFlight"))
-            if left != right or ledger["inFlight"] != 0:
-                self.fault("ledger", f"figures do not balance: {ledger}")
+        if status != 0 or not self.stats:
+            return
+        if self.stats in ("/dev/full", "ro/x", "missing/x", "sub"):
+            self.fault("loss-without-status", f"status 0 with --stats {self.stats}")
+        path = os.path.realpath(self.place.path(self.stats))
+        if not os.path.isfile(path) or self.stats in self.chain.written or len({self.stats, *self.chain.written} & {"link.txt", "existing.txt"}) > 1:
+            return
+        try:
+            with open(path) as file:
+                ledger = json.load(file)["ledger"]
+        except (OSError, ValueError, KeyError) as error:
+            self.fault("figures", f"status 0, and {self.stats}: {error}")
+            return
+        left = ledger["captured"] + ledger["made"] + ledger["copies"]
+        right = sum(ledger[name] for name in ("delivered", "merged", "idle", "dropped", "inFlight"))
+        if left != right or ledger["inFlight"] != 0:
+            self.fault("ledger", f"figures do not balance: {ledger}")
 
     def rules(self):
         """Paths that may have been changed or removed, that may be new: as regular expressions."""
@@ -469,11 +477,11 @@ class Trial:
         return "; ".join(f"{path}: {before.get(path)} → {after.get(path)}" for path in sorted(set(before) | set(after), key=str) if before.get(path) != after.get(path))[:900]
 
     def judge_files(self):
-        changed, removed, new = self.rules()
+        changed, removed, new = self.allowed
         locked = {os.path.realpath(path) for _, path in self.place.locks}
         sources = {os.path.realpath(self.place.path(clip)) for clip in self.chain.clips}
         is_unclean = bool(self.refused) or self.process.returncode < 0 or self.signals_asked >= 2 or any(kind in ("hang", "late") for kind, _ in self.faults)
-        told = {path for written in self.chain.written + ([self.stats] if self.stats else []) for path in self.place.resolve(written)}
+        told = self.told
         for path, was in self.before.items():
             now = self.after.get(path)
             if now == was or was[0] == "folder" and now and now[0] == "folder":
@@ -530,10 +538,9 @@ class Trial:
                 self.fault("recording", f"'{path}', finished with {frames} frames: {wrong}")
             elif frames is not None and packets != frames and not shared:
                 self.fault("recording", f"'{path}' has {packets} pictures, told were {frames}")
-        _, _, new = self.rules()
+        _, _, new = self.allowed
         for path, now in self.after.items():
-            if path in self.before or path in told or now[0] != "file" or not path.endswith((".mp4", ".mov", ".mkv")) or not new.match(path) or path in {
-                    one for written in self.chain.written + [self.stats or ""] for one in self.place.resolve(written)}:
+            if path in self.before or path in told or now[0] != "file" or not path.endswith((".mp4", ".mov", ".mkv")) or not new.match(path) or path in self.told:
                 continue
             if now[1] > 4096 and (status == 0 or self.process.returncode == -signal.SIGKILL):
                 self.notes.append("recording, killed" if status else "recording")
