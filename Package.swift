@@ -32,6 +32,8 @@ let network = Target.Dependency.product(name: "FrameNetwork", package: "Network"
 let package = Package(
     name: "framehost",
     products: [.executable(name: "framehost", targets: ["framehost"])]
+        // What the host loads when a model is fetched, and at no other time: nothing depends on it.
+        + [.library(name: "CFetch", type: .dynamic, targets: ["CFetch"])]
         + plugins.map { .library(name: $0.name, type: .dynamic, targets: [$0.name]) },
     dependencies: [
         .package(path: "Sources/Core"),
@@ -61,6 +63,8 @@ let package = Package(
             name: "COpenCV", path: "Sources/Plugins/Shims/COpenCV",
             cxxSettings: [.unsafeFlags(["-isystem", "/usr/include/opencv4"])],
             linkerSettings: ["opencv_objdetect", "opencv_imgproc", "opencv_core"].map { .linkedLibrary($0) }),
+        .target(
+            name: "CFetch", path: "Sources/Plugins/Shims/CFetch", linkerSettings: [.linkedLibrary("curl"), .linkedLibrary("nettle")]),
         .target(name: "CPNG", path: "Sources/Plugins/Shims/CPNG", linkerSettings: [.linkedLibrary("png16")]),
     ]
         + plugins.map { plugin in

@@ -1,17 +1,16 @@
-import FrameCore
 import Glibc
 
-/// Where models and cascades are looked for: the first folder that has the file wins.
+/// Where models and other data files are looked for: the first folder that has the file wins.
 ///
 /// `$FRAMEHOST_DATA`, then `framehost` in the user's data folder, `/usr/local/share` and `/usr/share` (XDG Base Directory Specification),
 /// then `share/framehost` beside the program's own folder.
-struct DataFolders: Sendable {
-    var folders: [String]
+public struct DataFolders: Sendable {
+    public var folders: [String]
 
-    init(folders: [String]) { self.folders = folders }
+    public init(folders: [String]) { self.folders = folders }
 
     /// As this process's environment has it.
-    static func ofProcess() -> DataFolders {
+    public static func ofProcess() -> DataFolders {
         func variable(_ name: String) -> String? { getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 } }
         var folders: [String] = []
         if let named = variable("FRAMEHOST_DATA") { folders.append(named) }
@@ -24,19 +23,19 @@ struct DataFolders: Sendable {
     }
 
     /// The first of `names` that is there, in the first folder that has one. One that cannot be read counts: whoever opens it says so.
-    func find(_ names: [String]) -> String? {
+    public func find(_ names: [String]) -> String? {
         for folder in folders { for name in names where Self.isThere("\(folder)/\(name)") { return "\(folder)/\(name)" } }
         return nil
     }
 
     /// A readable file.
-    static func exists(_ path: String) -> Bool {
+    public static func exists(_ path: String) -> Bool {
         var status = stat()
         return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG && access(path, R_OK) == 0
     }
 
     /// Anything of this name, a link to nothing too.
-    private static func isThere(_ path: String) -> Bool {
+    public static func isThere(_ path: String) -> Bool {
         var status = stat()
         return lstat(path, &status) == 0
     }

@@ -13,8 +13,8 @@ final class PluginRegistry {
     private(set) var skipped: [FrameHostError] = []
     /// Of these, by the id of each stage that their manifest names.
     private var refused: [String: FrameHostError] = [:]
-    /// Of ours, beside the plugins: what they share.
-    private static let sharedLibraries: Set<String> = ["libFrameCore.so", "libFrameNetwork.so"]
+    /// Of ours, beside the plugins: what they share, and what fetches models.
+    private static let sharedLibraries: Set<String> = ["libFrameCore.so", "libFrameNetwork.so", "libCFetch.so"]
     /// Folders that were searched, in order.
     let folders: [String]
     private var loaded: [String: StageType] = [:]

@@ -1,0 +1,155 @@
+import ArgumentParser
+import FrameCore
+import Glibc
+
+struct ModelsCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "models", abstract: "Lists the models that stages use and framehost does not carry, and fetches them.",
+        subcommands: [List.self, Fetch.self], defaultSubcommand: List.self)
+
+    struct List: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "list", abstract: "Lists known models: what for, whose, their hash, and whether they are there.",
+            discussion: "Exit status 1 when a file has a model's name and is another file, or cannot be read.")
+
+        @Flag(help: "Print JSON.")
+        var json = false
+
+        func run() throws {
+            do {
+                let shelf = ModelShelf(folders: .ofProcess(), library: try FetchLibrary())
+                let found = KnownModel.all.map { ($0, shelf.state(of: $0)) }
+                Terminal.say(json ? ModelsText(found, shelf.folders).json.text(pretty: true) : ModelsText(found, shelf.folders).text)
+                let isAllWell = found.allSatisfy { state in
+                    switch state.1 {
+                    case .missing, .right: true
+                    case .wrong, .unreadable: false
+                    }
+                }
+                if !isAllWell { throw ExitCode(1) }
+            } catch let status as ExitCode {
+                throw status
+            } catch {
+                throw report(error)
+            }
+        }
+    }
+
+    struct Fetch: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "fetch", abstract: "Fetches a model into a data folder, from its publisher or from a folder, and checks its hash.",
+            discussion: """
+                By HTTPS alone; a transfer that was cut goes on where it ended when the command is given again. No file is replaced. \
+                SSL_CERT_FILE names other certificates, https_proxy a proxy.
+                """)
+
+        @Argument(help: "The model's name, as `framehost models` has it.")
+        var name: String?
+
+        @ArgumentParser.Option(help: ArgumentHelp("Take it from there instead.", valueName: "folder or https://…"))
+        var from: String?
+
+        @ArgumentParser.Option(
+            help: ArgumentHelp("Put it into this folder; without it into $FRAMEHOST_DATA, else the user's data folder.", valueName: "folder"))
+        var to: String?
+
+        func run() throws {
+            do {
+                let model = try Self.model(name)
+                let fetch = ModelFetch(
+                    model: model, origin: try ModelFetch.origin(from, of: model), folder: try Self.folder(to), library: try FetchLibrary(),
+                    authorities: Self.authorities)
+                let (path, isNew) = try fetch.run()
+                Terminal.say("\(isNew ? "Fetched" : "There already"): \(path) (SHA-256 right).")
+            } catch {
+                throw report(error)
+            }
+        }
+
+        private static func model(_ name: String?) throws -> KnownModel {
+            let names = KnownModel.all.map(\.name)
+            guard let name else {
+                throw FrameHostError(
+                    .invalidConfiguration, place: "fetch", what: "the model's name is missing", remedy: "Name \(names.joined(separator: " or ")).")
+            }
+            if let model = KnownModel.all.first(where: { $0.name == name || $0.fileName == name }) { return model }
+            throw FrameHostError(
+                .invalidConfiguration, place: name, what: "no such model",
+                remedy: Suggestion.nearest(to: name, in: names).map { "Did you mean '\($0)'?" } ?? "Known are \(names.joined(separator: ", ")).")
+        }
+
+        /// The first data folder, which is the user's own unless $FRAMEHOST_DATA names another.
+        private static func folder(_ to: String?) throws -> String {
+            if let to { return to.count > 1 && to.hasSuffix("/") ? String(to.dropLast()) : to }
+            guard getenv("FRAMEHOST_DATA") != nil || getenv("XDG_DATA_HOME") != nil || getenv("HOME") != nil,
+                let folder = DataFolders.ofProcess().folders.first
+            else {
+                throw FrameHostError(
+                    .invalidConfiguration, place: "fetch", what: "there is no data folder of yours: HOME is not set",
+                    remedy: "Name one with --to.")
+            }
+            return folder
+        }
+
+        /// As curl has it.
+        private static var authorities: String? {
+            for name in ["CURL_CA_BUNDLE", "SSL_CERT_FILE"] { if let value = getenv(name), value.pointee != 0 { return String(cString: value) } }
+            return nil
+        }
+    }
+}
+
+/// Known models as people and programs read them.
+struct ModelsText {
+    private let models: [(model: KnownModel, state: ModelShelf.State)]
+    private let folders: DataFolders
+
+    init(_ models: [(KnownModel, ModelShelf.State)], _ folders: DataFolders) {
+        self.models = models.map { (model: $0.0, state: $0.1) }
+        self.folders = folders
+    }
+
+    var text: String {
+        models.map { entry in
+            let model = entry.model
+            return """
+                \(model.name)  \(Self.words(entry.state))
+                  \(model.purpose). \(model.licence).
+                  \(model.fileName), \(Terminal.bytes(model.byteCount)), SHA-256 \(model.sha256)
+                  \(model.url)
+
+                """
+        }.joined(separator: "\n") + "\nLooked in: \(folders.folders.joined(separator: ", "))"
+            + (models.contains { $0.state == .missing } ? "\n`framehost models fetch NAME` fetches one." : "")
+    }
+
+    private static func words(_ state: ModelShelf.State) -> String {
+        switch state {
+        case .missing: "is not there"
+        case .right(let path): "is there: \(path), hash right"
+        case .wrong(let path, let sha256): "has the WRONG HASH: \(path) has \(sha256); move it away and fetch the model"
+        case .unreadable(let path, let why): "cannot be read: \(path): \(why)"
+        }
+    }
+
+    var json: JSONNode {
+        .object([
+            ("models", .array(models.map { json($0.model, $0.state) })), ("folders", .array(folders.folders.map { .string($0) })),
+        ])
+    }
+
+    private func json(_ model: KnownModel, _ state: ModelShelf.State) -> JSONNode {
+        let word =
+            switch state {
+            case .missing: "missing"
+            case .right: "right"
+            case .wrong: "wrong hash"
+            case .unreadable: "unreadable"
+            }
+        return .object([
+            ("name", .string(model.name)), ("purpose", .string(model.purpose)), ("licence", .string(model.licence)), ("file", .string(model.fileName)),
+            ("bytes", .number(model.byteCount)), ("sha256", .string(model.sha256)), ("url", .string(model.url)),
+            ("found", state.path.map { .string($0) } ?? .null), ("state", .string(word)),
+        ])
+    }
+}

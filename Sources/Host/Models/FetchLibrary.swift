@@ -1,0 +1,96 @@
+import FrameCore
+import Glibc
+
+/// libcurl and Nettle behind `libCFetch.so`, loaded when first needed: a chain that runs never pays for them.
+struct FetchLibrary {
+    struct Result {
+        /// CURLcode.
+        var code: Int32
+        /// HTTP's, of the last answer.
+        var status: Int32
+        /// errno of a write that failed.
+        var writeError: Int32
+        var isTooLong: Bool
+        var words: String
+
+        /// The server does not go on in mid-file: CURLE_RANGE_ERROR, or Range Not Satisfiable.
+        var refusesRange: Bool { code == 33 || status == 416 }
+    }
+
+    // As in CFetch.h.
+    private typealias Progress = @convention(c) (UnsafeMutableRawPointer?, Int64) -> Void
+    private typealias Fetch = @convention(c) (
+        UnsafePointer<CChar>, UnsafePointer<CChar>?, Int64, Int64, Int32, Progress?, UnsafeMutableRawPointer?, UnsafeMutablePointer<Int32>,
+        UnsafeMutablePointer<CChar>, Int
+    ) -> Void
+    private typealias Digest = @convention(c) (Int32, UnsafeMutablePointer<UInt8>) -> Int32
+
+    private typealias Rename = @convention(c) (UnsafePointer<CChar>, UnsafePointer<CChar>) -> Int32
+
+    private let fetch: Fetch
+    private let rename: Rename
+    private let digest: Digest
+
+    /// - Throws: ``FrameHostError`` `.unavailable` with what to install.
+    init() throws {
+        let path = "\(PluginRegistry.executableFolder)/libCFetch.so"
+        guard let handle = dlopen(path, RTLD_NOW | RTLD_LOCAL), let fetch = dlsym(handle, "fh_fetch"),
+            let digest = dlsym(handle, "fh_fetch_sha256"), let rename = dlsym(handle, "fh_fetch_rename_new")
+        else {
+            throw FrameHostError(
+                .unavailable, place: path, what: "the library that fetches and checks models cannot be loaded",
+                remedy: "Install the packages libcurl4 and libnettle8, or build framehost again.", cause: String(cString: dlerror()))
+        }
+        self.fetch = unsafeBitCast(fetch, to: Fetch.self)
+        self.rename = unsafeBitCast(rename, to: Rename.self)
+        self.digest = unsafeBitCast(digest, to: Digest.self)
+    }
+
+    /// One GET, written to `file` from the byte `start` on and no further than `most`.
+    func get(_ url: String, authorities: String?, from start: Int, most: Int, to file: Int32, progress: FetchProgress) -> Result {
+        var values = [Int32](repeating: 0, count: 4)
+        var words = [CChar](repeating: 0, count: 512)
+        func call(_ authorities: UnsafePointer<CChar>?) {
+            fetch(
+                url, authorities, Int64(start), Int64(most), file,
+                { context, bytes in Unmanaged<FetchProgress>.fromOpaque(context!).takeUnretainedValue().show(Int(clamping: bytes)) },
+                Unmanaged.passUnretained(progress).toOpaque(), &values, &words, words.count)
+        }
+        if let authorities { authorities.withCString(call) } else { call(nil) }
+        return Result(
+            code: values[0], status: values[1], writeError: values[2], isTooLong: values[3] != 0,
+            words: String(decoding: words.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self))
+    }
+
+    /// Renames a file unless `to` is taken; an errno, 0 when it has the name.
+    func renameToNew(_ from: String, _ to: String) -> Int32 { rename(from, to) }
+
+    /// SHA-256 of an open file in lower-case hexadecimal; nil with `errno` when it cannot be read.
+    func sha256(of file: Int32) -> String? {
+        var bytes = [UInt8](repeating: 0, count: 32)
+        guard digest(file, &bytes) == 0 else { return nil }
+        return bytes.map { byte in String(byte >> 4, radix: 16) + String(byte & 15, radix: 16) }.joined()
+    }
+}
+
+/// How far a transfer is, on a terminal.
+final class FetchProgress {
+    private let title: String
+    private let total: Int
+    private var shown = -1
+
+    init(_ title: String, total: Int) {
+        self.title = title
+        self.total = total
+    }
+
+    func show(_ bytes: Int) {
+        guard Terminal.isInteractive, total > 0 else { return }
+        let percent = min(bytes, total) * 100 / total
+        guard percent != shown else { return }
+        shown = percent
+        Terminal.write("\r\(title)  \(percent) %\u{1b}[K", to: STDERR_FILENO)
+    }
+
+    func end() { if shown >= 0 { Terminal.write("\r\u{1b}[K", to: STDERR_FILENO) } }
+}

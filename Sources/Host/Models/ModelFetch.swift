@@ -1,0 +1,248 @@
+import FrameCore
+import Glibc
+
+/// Brings one model into a data folder: from its publisher, another server or a folder.
+///
+/// The bytes go into a hidden file beside the final name, which is locked while it is written and kept when a transfer is cut, so that the next
+/// one goes on from there. Once its hash is right it gets the final name by link(2): a file of that name that is there stays as it is.
+struct ModelFetch {
+    enum Origin {
+        case url(String)
+        case file(String)
+    }
+
+    let model: KnownModel
+    let origin: Origin
+    let folder: String
+    let library: FetchLibrary
+    /// Certificates that servers are checked by; nil for the system's.
+    let authorities: String?
+
+    /// Transfers that bring something before it is given up; one that brings nothing counts for three.
+    private static let mostAttempts = 12
+
+    private var finalPath: String { "\(folder)/\(model.fileName)" }
+    private var partPath: String { "\(folder)/.\(model.fileName).part" }
+
+    /// Where `--from` points.
+    ///
+    /// - Throws: ``FrameHostError`` `.invalidConfiguration`.
+    static func origin(_ from: String?, of model: KnownModel) throws -> Origin {
+        guard let from else { return .url(model.url) }
+        if let colon = from.firstIndex(of: ":"), from[colon...].hasPrefix("://") {
+            guard from[..<colon].lowercased() == "https" else {
+                throw FrameHostError(
+                    .invalidConfiguration, place: "--from", what: "\(from[..<colon]):// is not HTTPS",
+                    remedy: "Use an address that begins with https://, or name a folder.")
+            }
+            return .url(from.hasSuffix(".onnx") ? from : from.hasSuffix("/") ? from + model.fileName : "\(from)/\(model.fileName)")
+        }
+        var status = stat()
+        guard stat(from, &status) == 0 else {
+            throw FrameHostError(
+                .invalidConfiguration, place: "--from", what: "\(from) cannot be read: \(String(cString: strerror(errno)))",
+                remedy: "Name a folder with \(model.fileName), or an address that begins with https://.")
+        }
+        return .file(status.st_mode & S_IFMT == S_IFDIR ? "\(from)/\(model.fileName)" : from)
+    }
+
+    /// The path of the model's file.
+    ///
+    /// - Returns: The path, and false when it was there already.
+    /// - Throws: ``FrameHostError`` `.unavailable`, `.invalidMedia`.
+    func run() throws -> (path: String, isNew: Bool) {
+        let shelf = ModelShelf(folders: DataFolders(folders: [folder]), library: library)
+        if DataFolders.isThere(finalPath) {
+            if case .right = shelf.state(of: finalPath, model) { return (finalPath, false) }
+            throw isOccupied()
+        }
+        try makeFolder()
+        let part = try openPart()
+        defer { close(part) }
+        switch origin {
+        case .url(let url): try download(url, to: part)
+        case .file(let path): try copy(path, to: part)
+        }
+        try checkHash(part)
+        try publish(part)
+        return (finalPath, true)
+    }
+
+    private func isOccupied() -> FrameHostError {
+        FrameHostError(
+            .unavailable, place: finalPath, what: "another file has this name, and nothing is replaced",
+            remedy: "Move it away, or name another folder with --to.")
+    }
+
+    private func cannotWrite(_ path: String, _ error: Int32) -> FrameHostError {
+        FrameHostError(
+            .unavailable, place: path, what: "cannot be written: \(String(cString: strerror(error)))",
+            remedy: error == ENOSPC || error == EFBIG || error == EDQUOT
+                ? "Make room for \(Terminal.bytes(model.byteCount)), or name another folder with --to; what is there is used by the next try."
+                : "Name a folder that you may write to with --to.")
+    }
+
+    /// Each folder of the way that is missing.
+    private func makeFolder() throws {
+        var path = ""
+        for (index, part) in folder.split(separator: "/", omittingEmptySubsequences: false).enumerated() {
+            path += index == 0 ? part : "/\(part)"
+            guard !path.isEmpty else { continue }
+            if mkdir(path, 0o755) != 0, errno != EEXIST, errno != EISDIR, errno != EROFS { throw cannotWrite(path, errno) }
+        }
+    }
+
+    // MARK: The part that is there
+
+    /// Opened, locked, a regular file that has no other name.
+    private func openPart() throws -> Int32 {
+        let file = open(partPath, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0o644)
+        guard file >= 0 else { throw cannotWrite(partPath, errno) }
+        var status = stat()
+        let isOurs = fstat(file, &status) == 0 && status.st_mode & S_IFMT == S_IFREG && status.st_nlink == 1
+        guard isOurs else {
+            close(file)
+            throw FrameHostError(
+                .unavailable, place: partPath, what: "is no file that an earlier fetch left", remedy: "Move it away, or name another folder with --to.")
+        }
+        guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
+            close(file)
+            throw FrameHostError(
+                .unavailable, place: partPath, what: "another framehost fetches \(model.name) into this folder", remedy: "Wait for it.")
+        }
+        return file
+    }
+
+    private func size(_ file: Int32) -> Int {
+        var status = stat()
+        return fstat(file, &status) == 0 ? Int(status.st_size) : 0
+    }
+
+    /// Takes the part's name away, where it still is the part's.
+    private func removePart(_ file: Int32) {
+        var ours = stat()
+        var there = stat()
+        guard fstat(file, &ours) == 0, lstat(partPath, &there) == 0, ours.st_dev == there.st_dev, ours.st_ino == there.st_ino else { return }
+        unlink(partPath)
+    }
+
+    private func empty(_ file: Int32) throws { if ftruncate(file, 0) != 0 { throw cannotWrite(partPath, errno) } }
+
+    // MARK: From a server
+
+    private func download(_ url: String, to part: Int32) throws {
+        // More than the model has, or as much and wrong, is of no use.
+        if size(part) > model.byteCount || (size(part) == model.byteCount && library.sha256(of: part) != model.sha256) { try empty(part) }
+        let progress = FetchProgress("fetching \(model.name)", total: model.byteCount)
+        defer { progress.end() }
+        var attempts = 0
+        while size(part) < model.byteCount {
+            let before = size(part)
+            let result = library.get(url, authorities: authorities, from: before, most: model.byteCount, to: part, progress: progress)
+            if result.isTooLong {
+                try empty(part)
+                throw FrameHostError(
+                    .invalidMedia, place: url, what: "gives more than the \(model.byteCount) bytes that \(model.name) has",
+                    remedy: "Name the right address or a folder with --from.")
+            }
+            if result.writeError != 0 { throw cannotWrite(partPath, result.writeError) }
+            if result.code == 0 { break }
+            if before > 0, result.refusesRange {
+                try empty(part)
+                attempts += 1
+                if attempts < Self.mostAttempts { continue }
+            }
+            let brought = size(part) > before
+            attempts += brought ? 1 : 4
+            guard isWorthAnother(result), attempts < Self.mostAttempts else { throw failed(url, result, got: size(part)) }
+            usleep(brought ? 100_000 : 1_000_000)
+        }
+    }
+
+    /// A transfer that was cut is; one that was refused is not.
+    private func isWorthAnother(_ result: FetchLibrary.Result) -> Bool {
+        // CURLE_PARTIAL_FILE, _OPERATION_TIMEDOUT, _GOT_NOTHING, _SEND_ERROR, _RECV_ERROR, _HTTP2_STREAM, _SSL_CONNECT_ERROR in mid-stream: 56.
+        [18, 28, 52, 55, 56, 92].contains(result.code)
+    }
+
+    private func failed(_ url: String, _ result: FetchLibrary.Result, got: Int) -> FrameHostError {
+        FrameHostError(
+            .unavailable, place: url,
+            what: result.status >= 400 ? "the server answers \(result.status)" : "cannot be fetched: \(result.words)",
+            remedy: got > 0
+                ? "\(got) of \(model.byteCount) bytes are there: the same command goes on from them."
+                : "Check the connection, or get \(model.fileName) another way and name its folder with --from.")
+    }
+
+    // MARK: From a folder
+
+    private func copy(_ path: String, to part: Int32) throws {
+        func cannotRead(_ error: Int32) -> FrameHostError {
+            FrameHostError(
+                .unavailable, place: path, what: "cannot be read: \(String(cString: strerror(error)))",
+                remedy: "Name a folder with \(model.fileName) with --from.")
+        }
+        let source = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard source >= 0 else { throw cannotRead(errno) }
+        defer { close(source) }
+        guard size(source) == model.byteCount else {
+            throw FrameHostError(
+                .invalidMedia, place: path, what: "has \(size(source)) bytes, and \(model.name) has \(model.byteCount)",
+                remedy: "Name a folder with the right file with --from.")
+        }
+        try empty(part)
+        var bytes = [UInt8](repeating: 0, count: 1 << 16)
+        var offset = 0
+        while offset < model.byteCount {
+            let count = read(source, &bytes, min(bytes.count, model.byteCount - offset))
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw cannotRead(errno) }
+            if count == 0 { break }
+            var written = 0
+            while written < count {
+                let step = bytes.withUnsafeBytes { pwrite(part, $0.baseAddress! + written, count - written, off_t(offset + written)) }
+                if step < 0, errno == EINTR { continue }
+                guard step > 0 else { throw cannotWrite(partPath, step < 0 ? errno : ENOSPC) }
+                written += step
+            }
+            offset += count
+        }
+    }
+
+    // MARK: The end
+
+    private func checkHash(_ part: Int32) throws {
+        let sha256 = library.sha256(of: part)
+        guard sha256 != model.sha256 else { return }
+        let source: String
+        switch origin {
+        case .url(let url): source = url
+        case .file(let path): source = path
+        }
+        removePart(part)
+        throw FrameHostError(
+            .invalidMedia, place: source,
+            what: "is not \(model.name): its SHA-256 is \(sha256 ?? "unknown") and \(model.sha256) was expected; nothing was kept",
+            remedy: "Name the publisher's file, or leave --from out.")
+    }
+
+    /// The part gets its name, unless somebody else took it meanwhile.
+    private func publish(_ part: Int32) throws {
+        guard fsync(part) == 0 else { throw cannotWrite(partPath, errno) }
+        // By descriptor: what has the part's name by now does not matter.
+        if linkat(AT_FDCWD, "/proc/self/fd/\(part)", AT_FDCWD, finalPath, AT_SYMLINK_FOLLOW) == 0 {
+            removePart(part)
+        } else if errno == EEXIST {
+            throw isOccupied()
+        } else {
+            // A file system without hard links.
+            let error = library.renameToNew(partPath, finalPath)
+            if error != 0 { throw error == EEXIST ? isOccupied() : cannotWrite(finalPath, error) }
+        }
+        let directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        if directory >= 0 {
+            fsync(directory)
+            close(directory)
+        }
+    }
+}

@@ -1,0 +1,97 @@
+#define _GNU_SOURCE
+#include "CFetch.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <nettle/sha2.h>
+#include <stdio.h>
+#include <unistd.h>
+
+struct target {
+    int file;
+    int64_t offset, most;
+    int32_t *result;
+    void (*progress)(void *, int64_t);
+    void *context;
+};
+
+static size_t take(char *bytes, size_t size, size_t count, void *user) {
+    struct target *target = user;
+    size_t length = size * count, written = 0;
+    if ((uint64_t)length > (uint64_t)(target->most - target->offset)) {
+        target->result[FH_FETCH_TOO_LONG] = 1;
+        return CURL_WRITEFUNC_ERROR;
+    }
+    while (written < length) {
+        ssize_t n = pwrite(target->file, bytes + written, length - written, target->offset);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) {
+            target->result[FH_FETCH_WRITE_ERROR] = n < 0 ? errno : ENOSPC;
+            return CURL_WRITEFUNC_ERROR;
+        }
+        written += (size_t)n;
+        target->offset += n;
+    }
+    if (target->progress) target->progress(target->context, target->offset);
+    return length;
+}
+
+void fh_fetch(
+    const char *url, const char *authorities, int64_t from, int64_t most, int file, void (*progress)(void *, int64_t), void *context,
+    int32_t result[FH_FETCH_RESULTS], char *message, size_t capacity) {
+    struct target target = {file, from, most, result, progress, context};
+    for (int index = 0; index < FH_FETCH_RESULTS; ++index) result[index] = 0;
+    char words[CURL_ERROR_SIZE] = "";
+    if (capacity > 0) message[0] = 0;
+    CURL *curl = curl_easy_init();
+    if (!curl) {
+        result[FH_FETCH_CODE] = CURLE_FAILED_INIT;
+        return;
+    }
+    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, words);
+    curl_easy_setopt(curl, CURLOPT_URL, url);
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "https");
+    curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "https");
+    curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
+    curl_easy_setopt(curl, CURLOPT_MAXREDIRS, 5L);
+    curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_USERAGENT, "framehost");
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, 30L);
+    // A peer that sends nothing for half a minute has gone.
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, 30L);
+    if (authorities) curl_easy_setopt(curl, CURLOPT_CAINFO, authorities);
+    if (from > 0) curl_easy_setopt(curl, CURLOPT_RESUME_FROM_LARGE, (curl_off_t)from);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, &target);
+    CURLcode code = curl_easy_perform(curl);
+    long status = 0;
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_cleanup(curl);
+    result[FH_FETCH_CODE] = (int32_t)code;
+    result[FH_FETCH_STATUS] = (int32_t)status;
+    if (code != CURLE_OK) snprintf(message, capacity, "%s", words[0] ? words : curl_easy_strerror(code));
+}
+
+int fh_fetch_sha256(int file, uint8_t digest[32]) {
+    struct sha256_ctx state;
+    uint8_t bytes[1 << 14];
+    off_t offset = 0;
+    sha256_init(&state);
+    for (;;) {
+        ssize_t n = pread(file, bytes, sizeof bytes, offset);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return -1;
+        if (n == 0) break;
+        sha256_update(&state, (size_t)n, bytes);
+        offset += n;
+    }
+    sha256_digest(&state, SHA256_DIGEST_SIZE, digest);
+    return 0;
+}
+
+int fh_fetch_rename_new(const char *from, const char *to) {
+    return renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0 ? 0 : errno;
+}
