@@ -5,7 +5,7 @@ compile_chain() {
   shift
   [[ -e $built/libFrameCore.so && -e $built/libFrameNetwork.so ]] || swift build -c release --product framehost
   mkdir -p "$work"
-  flags=(-O -swift-version 6 -use-ld=lld -parse-as-library -enable-testing -I "$built/Modules" -I "$work" "$@")
+  flags=(-O -swift-version 6 -use-ld=lld -parse-as-library -enable-testing -I "$work" -I "$built/Modules" "$@")
   for module in CAVFormat CX264 CDatagram; do flags+=(-I "Sources/Plugins/Shims/$module/include"); done
   flags+=(-I Sources/Plugins/Shims/CNettle)
   for module in "$built"/*.build/module.modulemap; do flags+=(-Xcc "-fmodule-map-file=$module"); done
