@@ -50,7 +50,9 @@ import Testing
         let auto = try check(#", "privacy": true"#, in: workspace)
         #expect(auto.status == 2)
         #expect(
-            auto.error.contains("stages[1] 'face': privacy: no YuNet model was found, and haar, which would search instead, misses small, turned and tilted faces: privacy would let them out uncovered. Fetch the model with 'framehost models fetch yunet-20"),
+            auto.error.contains(
+                "stages[1] 'face': privacy: no YuNet model was found, and haar, which would search instead, misses small, turned and tilted faces: privacy would let them out uncovered. Fetch the model with 'framehost models fetch yunet-20"
+            ),
             "\(auto.error)")
         #expect(auto.error.contains(#"name it with "model", or write "acceptMissedFaces": true."#), "\(auto.error)")
         #expect(auto.error.contains("reads face_detection_yunet_20"), "\(auto.error)")
@@ -59,7 +61,8 @@ import Testing
             let named = try check(#", "privacy": true, "detector": "\#(name)""#, in: workspace)
             #expect(named.status == 2)
             #expect(named.error.contains("privacy: \(name) (/usr/share/opencv4/"), "\(named.error)")
-            #expect(named.error.contains(#"Use "detector": "yunet" (its model comes with 'framehost models fetch yunet-20"#), "\(named.error)")
+            #expect(
+                named.error.contains(#"Use "detector": "yunet" (its model comes with 'framehost models fetch yunet-20"#), "\(named.error)")
         }
         let file = try check(#", "privacy": true, "model": "\#(Self.cascade)""#, in: workspace)
         #expect(file.status == 2, "\(file.output)")
@@ -81,7 +84,10 @@ import Testing
         let workspace = try Workspace()
         let plan = try check("", in: workspace)
         #expect(plan.status == 0, "\(plan.error)")
-        #expect(plan.output.contains("Warnings\n  face: no YuNet model was found, so haar searches, which misses small, turned and tilted faces; 'framehost models fetch yunet-20"), "\(plan.output)")
+        #expect(
+            plan.output.contains(
+                "Warnings\n  face: no YuNet model was found, so haar searches, which misses small, turned and tilted faces; 'framehost models fetch yunet-20"
+            ), "\(plan.output)")
         #expect(plan.output.contains("  face: searches for faces with haar: \(Self.cascade), OpenCV 4."), "\(plan.output)")
         let run = try Program.framehost.run([workspace.path("chain.json")], environment: Self.environment(workspace))
         #expect(run.status == 0, "\(run.error)")
@@ -102,17 +108,23 @@ import Testing
         let plan = try check(#", "privacy": true"#, in: workspace)
         #expect(plan.status == 0, "\(plan.error)")
         #expect(!plan.output.contains("Warnings"), "\(plan.output)")
-        #expect(plan.output.contains("  face: searches for faces with yunet: \(workspace.path("data"))/face_detection_yunet_20"), "\(plan.output)")
+        #expect(
+            plan.output.contains("  face: searches for faces with yunet: \(workspace.path("data"))/face_detection_yunet_20"),
+            "\(plan.output)")
         let run = try Program.framehost.run([workspace.path("chain.json")], environment: Self.environment(workspace))
         #expect(run.status == 0, "\(run.error)")
         #expect(run.error.hasPrefix("face: searches for faces with yunet: "), "\(run.error)")
         #expect(
-            run.error.contains("face: 2 frames: 2 searched in time, 0 with a face covered that the search did not see, 0 covered wholly (starting 0, late 0, failed 0); 2 went out as they came: no face was found in them."),
+            run.error.contains(
+                "face: 2 frames: 2 searched in time, 0 with a face covered that the search did not see, 0 covered wholly (starting 0, late 0, failed 0); 2 went out as they came: no face was found in them."
+            ),
             "\(run.error)")
     }
 
     /// A file that is there and cannot be read is no reason to take something poorer.
-    @Test(.enabled(if: hasCascades || Tool.isCI, "opencv-data is not installed: make test-packages"), arguments: ["face_detection_yunet_2022mar.onnx", "face_detection_yunet_2023mar.onnx"])
+    @Test(
+        .enabled(if: hasCascades || Tool.isCI, "opencv-data is not installed: make test-packages"),
+        arguments: ["face_detection_yunet_2022mar.onnx", "face_detection_yunet_2023mar.onnx"])
     func saysThatAModelInADataFolderCannotBeUsed(name: String) throws {
         let workspace = try Workspace()
         try FileManager.default.createDirectory(atPath: workspace.path("data"), withIntermediateDirectories: true)
@@ -185,6 +197,42 @@ import Testing
         let ids = lines.dropFirst(2).map { ($0["faces"] as? [[String: Any]])?.compactMap { $0["id"] as? Int } ?? [] }
         #expect(ids.allSatisfy { $0.contains(1) }, "the portrait's face keeps its number")
         #expect(lines.count { $0["searched"] as? Bool == true } <= 20, "at most a third of the frames are searched")
+    }
+
+    /// A portrait made so small that its face is 12 pixels wide, in a picture of 640x360: the search of 320 pixels that was the default saw six of them.
+    @Test(.enabled(if: models != nil || Tool.isCI, noModels))
+    func coversAFaceOf12PixelsFromAFile() throws {
+        let models = try #require(Self.models, Self.noModels)
+        let workshop = try ClipWorkshop()
+        let portrait = Repository.root.appending(path: "examples/media/astronaut_portrait.png").path
+        // The face is 91 pixels wide in a portrait of 512, so 12.1 in one of 68; its middle is then at (30, 16).
+        try workshop.ffmpeg([
+            "-f", "lavfi", "-i", "color=0x707880:size=640x360:rate=30,trim=end_frame=12", "-loop", "1", "-t", "0.4", "-r", "30", "-i",
+            portrait,
+            "-filter_complex", "[1]scale=68:68:flags=area[p];[0][p]overlay=x=300:y=120:shortest=1,format=yuv420p", "-c:v", "libx264",
+            "-crf", "10",
+            "small.mp4",
+        ])
+        let data = workshop.workspace.path("data")
+        try FileManager.default.copyItem(at: models, to: URL(fileURLWithPath: data))
+        let chain = try workshop.workspace.write(
+            "chain.json",
+            #"{ "stages": [ { "id": "in", "use": "file-source", "path": "small.mp4" }, { "id": "face", "use": "face-effect", "privacy": true, "facesFile": "faces.jsonl" }, { "id": "out", "use": "null-sink" } ] }"#
+        )
+        let plan = try Program.framehost.run(["check", chain], environment: Self.environment(workshop.workspace))
+        #expect(plan.output.contains("which finds 95 % of the faces that are 12 pixels wide"), "\(plan.output)")
+        let run = try Program.framehost.run([chain], environment: Self.environment(workshop.workspace), timeout: 120)
+        #expect(run.status == 0, "\(run.error)")
+        let lines = try String(decoding: workshop.workspace.data("faces.jsonl"), as: UTF8.self).split(separator: "\n").map {
+            try JSON(parsing: String($0))
+        }
+        #expect(lines.count == 12)
+        for line in lines {
+            let regions = line["covered"].list.map { $0.list.compactMap(\.double) }
+            // The middle of the face.
+            let isCovered = regions.contains { $0.count == 4 && $0[0] < 330 && $0[0] + $0[2] > 330 && $0[1] < 136 && $0[1] + $0[3] > 136 }
+            #expect(isCovered, "\(regions)")
+        }
     }
 
     /// A plugin that links all of OpenCV loads 375 libraries, some 0.4 s.

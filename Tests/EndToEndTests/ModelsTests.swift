@@ -38,7 +38,10 @@ import Testing
     @Test func listsWhatIsKnownAndWhereItWasLookedFor() throws {
         let outcome = try framehost()
         #expect(outcome.status == 0, "\(outcome.error)")
-        #expect(outcome.output.contains("yunet-2022mar  is not there\n  YuNet finds faces for face-effect with OpenCV 4.5.4 to 4.7 (Debian 12). MIT, Copyright (c) 2020 Shiqi Yu.\n"))
+        #expect(
+            outcome.output.contains(
+                "yunet-2022mar  is not there\n  YuNet finds faces for face-effect with OpenCV 4.5.4 to 4.7 (Debian 12). MIT, Copyright (c) 2020 Shiqi Yu.\n"
+            ))
         #expect(outcome.output.contains("SHA-256 \(Self.sha256)"))
         #expect(outcome.output.contains("SHA-256 8f2383e4dd3cfbb4553ea8718107fc0423210dc964f9f4280604804ed2552fa4"))
         #expect(outcome.output.contains("Looked in: \(workspace.path("data")), "))
@@ -58,7 +61,8 @@ import Testing
         try workspace.write("data/face_detection_yunet_2023mar.onnx", "something else")
         let wrong = try framehost()
         #expect(wrong.status == 1)
-        #expect(wrong.output.contains("yunet-2023mar  has the WRONG HASH: \(workspace.path("data"))/face_detection_yunet_2023mar.onnx has "))
+        #expect(
+            wrong.output.contains("yunet-2023mar  has the WRONG HASH: \(workspace.path("data"))/face_detection_yunet_2023mar.onnx has "))
     }
 
     /// A FIFO would hold up whoever opens it to read.
@@ -85,7 +89,10 @@ import Testing
         try workspace.write(fetched, "mine")
         let other = try framehost("fetch", Self.name, "--from", source.path)
         #expect(other.status == 1)
-        #expect(other.error == "\(workspace.path(fetched)): another file has this name, and nothing is replaced. Move it away, or name another folder with --to.\n")
+        #expect(
+            other.error
+                == "\(workspace.path(fetched)): another file has this name, and nothing is replaced. Move it away, or name another folder with --to.\n"
+        )
         #expect(try workspace.data(fetched) == Data("mine".utf8))
     }
 
@@ -123,14 +130,19 @@ import Testing
         try disk.empty(room: 131_072)
         let outcome = try disk.run(["models", "fetch", Self.name, "--from", source.path, "--to", workspace.path("small")], in: workspace)
         #expect(outcome.status == 1)
-        #expect(outcome.error.contains("cannot be written: \(disk.reason). Make room for 345.5 kB, or name another folder with --to"), "\(outcome.error)")
+        #expect(
+            outcome.error.contains("cannot be written: \(disk.reason). Make room for 345.5 kB, or name another folder with --to"),
+            "\(outcome.error)")
         #expect(!workspace.exists("small/\(Self.file)"))
     }
 
     @Test(arguments: [
         (["fetch"], "fetch: the model's name is missing. Name yunet-2022mar or yunet-2023mar.\n"),
         (["fetch", "yunet-2022"], "yunet-2022: no such model. Did you mean 'yunet-2022mar'?\n"),
-        (["fetch", "yunet-2022mar", "--from", "http://localhost/"], "--from: http:// is not HTTPS. Use an address that begins with https://, or name a folder.\n"),
+        (
+            ["fetch", "yunet-2022mar", "--from", "http://localhost/"],
+            "--from: http:// is not HTTPS. Use an address that begins with https://, or name a folder.\n"
+        ),
         (
             ["fetch", "yunet-2022mar", "--from", "/nowhere"],
             "--from: /nowhere cannot be read: No such file or directory. Name a folder with face_detection_yunet_2022mar.onnx, or an address that begins with https://.\n"
@@ -156,7 +168,10 @@ import Testing
         let made = try Program(URL(fileURLWithPath: "/bin/sh")).run(["-c", line], folder: workspace.folder.path)
         try #require(made.status == 0, "\(made.error)")
         let server = try Tool.python.start(
-            [Repository.root.appending(path: "Tests/Tools/models-server.py").path, source.path, workspace.path("server.pem"), workspace.path("server.key")])
+            [
+                Repository.root.appending(path: "Tests/Tools/models-server.py").path, source.path, workspace.path("server.pem"),
+                workspace.path("server.key"),
+            ])
         try server.waitForOutput("\n")
         let port = server.output.split(separator: "\n")[0]
         try body("https://localhost:\(port)", workspace.path("ca.pem"), server)

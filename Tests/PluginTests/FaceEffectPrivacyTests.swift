@@ -92,14 +92,15 @@ import Testing
     private func rawShares(
         _ count: Int, _ options: String, _ detector: FakeDetector
     ) throws -> (
-        shares: [Double], events: [Event], stop: Double
+        shares: [Double], events: [Event], stop: Double, fault: FrameHostError?
     ) {
         let driver = try HarnessedFaceEffect.driver(options, Self.format, detector)
         var noise = Noise(7)
         let shares = try (0..<count).map { _ in try Self.rawShare(driver, &noise) }
         let begin = Date()
-        try driver.stop()
-        return (shares, driver.takeEvents(), Date().timeIntervalSince(begin))
+        var fault: FrameHostError?
+        do { try driver.stop() } catch { fault = FrameHostError.wrap(error) }
+        return (shares, driver.takeEvents(), Date().timeIntervalSince(begin), fault)
     }
 
     private static func rawShare(_ driver: StageDriver<HarnessedFaceEffect>, _ noise: inout Noise) throws -> Double {
@@ -132,6 +133,21 @@ import Testing
             result.events.last { $0.name == "privacy" }?.text
                 == "8 frames: 0 searched in time, 0 with a face covered that the search did not see, 8 covered wholly (starting 0, late 0, failed 8); 0 went out as they came: no face was found in them."
         )
+    }
+
+    /// The picture was safe, and yet nobody asked for 8 frames of nothing.
+    @Test func aDetectorThatFailsMoreOftenThanNotFailsTheRun() throws {
+        for (options, consequence) in [(#"{ "privacy": true }"#, "frames were covered wholly instead"), (#"{ "every": 1 }"#, "faces were not found")] {
+            let broken = FakeDetector { _, _, _ in throw FrameHostError(.callFailed, what: "out of luck") }
+            let result = try rawShares(8, options, broken)
+            #expect(
+                result.fault?.what.hasSuffix("the detector failed in 8 of 8 searches: \(consequence)") == true, "\(String(describing: result.fault))")
+            let hiccup = FakeDetector { call, _, _ in
+                if call == 3 { throw FrameHostError(.callFailed, what: "out of luck") }
+                return []
+            }
+            #expect(try rawShares(8, options, hiccup).fault == nil)
+        }
     }
 
     @Test func aDetectorThatNeverComesBackCoversAllAndDoesNotHoldUpTheEnd() throws {

@@ -50,7 +50,8 @@ struct ModelsCommand: ParsableCommand {
         var from: String?
 
         @ArgumentParser.Option(
-            help: ArgumentHelp("Put it into this folder; without it into $FRAMEHOST_DATA, else the user's data folder.", valueName: "folder"))
+            help: ArgumentHelp(
+                "Put it into this folder; without it into $FRAMEHOST_DATA, else the user's data folder.", valueName: "folder"))
         var to: String?
 
         func run() throws {
@@ -70,12 +71,14 @@ struct ModelsCommand: ParsableCommand {
             let names = KnownModel.all.map(\.name)
             guard let name else {
                 throw FrameHostError(
-                    .invalidConfiguration, place: "fetch", what: "the model's name is missing", remedy: "Name \(names.joined(separator: " or ")).")
+                    .invalidConfiguration, place: "fetch", what: "the model's name is missing",
+                    remedy: "Name \(names.joined(separator: " or ")).")
             }
             if let model = KnownModel.all.first(where: { $0.name == name || $0.fileName == name }) { return model }
             throw FrameHostError(
                 .invalidConfiguration, place: name, what: "no such model",
-                remedy: Suggestion.nearest(to: name, in: names).map { "Did you mean '\($0)'?" } ?? "Known are \(names.joined(separator: ", ")).")
+                remedy: Suggestion.nearest(to: name, in: names).map { "Did you mean '\($0)'?" }
+                    ?? "Known are \(names.joined(separator: ", ")).")
         }
 
         /// The first data folder, which is the user's own unless $FRAMEHOST_DATA names another.
@@ -93,7 +96,9 @@ struct ModelsCommand: ParsableCommand {
 
         /// As curl has it.
         private static var authorities: String? {
-            for name in ["CURL_CA_BUNDLE", "SSL_CERT_FILE"] { if let value = getenv(name), value.pointee != 0 { return String(cString: value) } }
+            for name in ["CURL_CA_BUNDLE", "SSL_CERT_FILE"] {
+                if let value = getenv(name), value.pointee != 0 { return String(cString: value) }
+            }
             return nil
         }
     }
@@ -147,7 +152,8 @@ struct ModelsText {
             case .unreadable: "unreadable"
             }
         return .object([
-            ("name", .string(model.name)), ("purpose", .string(model.purpose)), ("licence", .string(model.licence)), ("file", .string(model.fileName)),
+            ("name", .string(model.name)), ("purpose", .string(model.purpose)), ("licence", .string(model.licence)),
+            ("file", .string(model.fileName)),
             ("bytes", .number(model.byteCount)), ("sha256", .string(model.sha256)), ("url", .string(model.url)),
             ("found", state.path.map { .string($0) } ?? .null), ("state", .string(word)),
         ])

@@ -19,10 +19,12 @@ struct FetchLibrary {
 
     // As in CFetch.h.
     private typealias Progress = @convention(c) (UnsafeMutableRawPointer?, Int64) -> Void
-    private typealias Fetch = @convention(c) (
-        UnsafePointer<CChar>, UnsafePointer<CChar>?, Int64, Int64, Int32, Progress?, UnsafeMutableRawPointer?, UnsafeMutablePointer<Int32>,
-        UnsafeMutablePointer<CChar>, Int
-    ) -> Void
+    private typealias Fetch =
+        @convention(c) (
+            UnsafePointer<CChar>, UnsafePointer<CChar>?, Int64, Int64, Int32, Progress?, UnsafeMutableRawPointer?,
+            UnsafeMutablePointer<Int32>,
+            UnsafeMutablePointer<CChar>, Int
+        ) -> Void
     private typealias Digest = @convention(c) (Int32, UnsafeMutablePointer<UInt8>) -> Int32
 
     private typealias Rename = @convention(c) (UnsafePointer<CChar>, UnsafePointer<CChar>) -> Int32

@@ -25,7 +25,8 @@ struct KnownModel {
     private static func yunet(_ date: String, _ library: String, _ byteCount: Int, _ sha256: String, commit: String) -> KnownModel {
         let file = "face_detection_yunet_\(date).onnx"
         return KnownModel(
-            name: "yunet-\(date)", purpose: "YuNet finds faces for face-effect with \(library)", licence: "MIT, Copyright (c) 2020 Shiqi Yu",
+            name: "yunet-\(date)", purpose: "YuNet finds faces for face-effect with \(library)",
+            licence: "MIT, Copyright (c) 2020 Shiqi Yu",
             fileName: file, otherNames: ["yunet.onnx"], byteCount: byteCount, sha256: sha256,
             url: "https://media.githubusercontent.com/media/opencv/opencv_zoo/\(commit)/models/face_detection_yunet/\(file)")
     }

@@ -58,7 +58,11 @@ struct ModelFetch {
         }
         try makeFolder()
         let part = try openPart()
-        defer { close(part) }
+        defer {
+            // What is empty is of no use to the next try.
+            if size(part) == 0 { removePart(part) }
+            close(part)
+        }
         switch origin {
         case .url(let url): try download(url, to: part)
         case .file(let path): try copy(path, to: part)
@@ -103,7 +107,8 @@ struct ModelFetch {
         guard isOurs else {
             close(file)
             throw FrameHostError(
-                .unavailable, place: partPath, what: "is no file that an earlier fetch left", remedy: "Move it away, or name another folder with --to.")
+                .unavailable, place: partPath, what: "is no file that an earlier fetch left",
+                remedy: "Move it away, or name another folder with --to.")
         }
         guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
             close(file)
@@ -122,7 +127,9 @@ struct ModelFetch {
     private func removePart(_ file: Int32) {
         var ours = stat()
         var there = stat()
-        guard fstat(file, &ours) == 0, lstat(partPath, &there) == 0, ours.st_dev == there.st_dev, ours.st_ino == there.st_ino else { return }
+        guard fstat(file, &ours) == 0, lstat(partPath, &there) == 0, ours.st_dev == there.st_dev, ours.st_ino == there.st_ino else {
+            return
+        }
         unlink(partPath)
     }
 

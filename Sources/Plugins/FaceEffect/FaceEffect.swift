@@ -16,7 +16,7 @@ final class FaceEffect: Filter {
     private let givenDetector: (any FaceDetecting)?
     private var format: VideoFormat?
     private var detector: (any FaceDetecting)?
-    private var longSide = 320
+    private var sizes = SearchSizes(side: 320)
     private var image: PNGFile?
 
     private var finder: FaceFinder?
@@ -55,22 +55,15 @@ final class FaceEffect: Filter {
         self.format = format
         if let givenDetector {
             detector = givenDetector
-            longSide = options.detectionSize ?? 320
+            sizes = SearchSizes(side: options.detectionSize ?? 320)
         } else {
             let choice = try DetectorChoice(options.detector, model: options.model.map(context.resolve), folders: folders)
             try choice.checkPrivacy(options)
-            longSide = options.detectionSize ?? Self.longSide(choice.kind, options)
-            let small = SmallPicture.size(format, longSide: longSide)
-            let swaps = format.orientation.swapsSides
-            detector = try choice.open(options, width: swaps ? small.height : small.width, height: swaps ? small.width : small.height)
-            choice.note(options, to: context)
+            sizes = try choice.sizes(options, format, isLive: context.isLiveChain)
+            detector = try choice.open(options, format, sizes)
+            choice.note(options, format, sizes, to: context)
         }
         image = try options.image.map { try PNGFile(context.resolve($0)) }
-    }
-
-    /// Of the picture that is searched. With privacy every frame is, and a tight box matters less than an answer in time.
-    private static func longSide(_ kind: DetectorChoice.Kind, _ options: FaceEffectOptions) -> Int {
-        kind == .yunet ? options.privacy ? 320 : 480 : 640
     }
 
     /// [control thread] Takes all memory, starts the detector's thread, opens the file.
@@ -83,7 +76,7 @@ final class FaceEffect: Filter {
         lines = try options.facesFile.map { try FaceLines(path: context.resolve($0)) }
         privacy = options.privacy ? PrivacyGuard(holdTime: Int64(options.hold * 1e9)) : nil
         knownFaces.reserveCapacity(FaceTracks.mostTracks)
-        let finder = FaceFinder(format, options, detector, longSide: longSide, patience: patience(format))
+        let finder = FaceFinder(format, options, detector, sizes: sizes, patience: patience(format))
         try finder.start()
         self.finder = finder
         self.detector = nil
@@ -162,13 +155,20 @@ final class FaceEffect: Filter {
     }
 
     /// [stage thread]
+    ///
+    /// - Throws: ``FrameHostError`` when the lines could not be written, or the detector failed so often that the run was not what was asked for.
     func stop() throws {
         finder?.stop()
-        if let finder { notices.finish(finder, privacy, to: context) }
+        var fault: FrameHostError?
+        if let finder {
+            notices.finish(finder, privacy, to: context)
+            fault = notices.fault(finder, isPrivate: privacy != nil)
+        }
         finder = nil
         painter = nil
+        defer { lines = nil }
         try lines?.close()
-        lines = nil
+        if let fault { throw fault }
     }
 }
 

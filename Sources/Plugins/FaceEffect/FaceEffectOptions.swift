@@ -34,8 +34,9 @@ struct FaceEffectOptions: StageOptions {
     @Option(help: "YuNet model (.onnx) or cascade (.xml); without it what is found in the data folders and of opencv-data.")
     var model: String? = nil
     @Option(
-        help: "Long side of the small copy that is searched; without it 480 for yunet (320 with privacy), 640 for haar and lbp.",
-        range: 96...1920, unit: "px")
+        help:
+            "Long side of what is searched; without it 480 for yunet, 640 for haar and lbp. With privacy as fine as finds faces of 12 px, live as fine as the core allows; check says the smallest face.",
+        range: 96...2560, unit: "px")
     var detectionSize: Int? = nil
     @Option(
         help: "Frames from one search to the next; without it 4 of yunet, 6 of haar and lbp. With privacy each frame is searched.",

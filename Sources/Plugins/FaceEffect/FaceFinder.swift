@@ -18,7 +18,10 @@ final class FaceFinder {
         var isCut: Bool
     }
 
+    /// What flow works on.
     private let small: SmallPicture
+    /// What is searched: the same, or a finer copy.
+    private let searched: SmallPicture
     private let thread: DetectorThread
     private let flow = MedianFlow()
     private var cuts = CutWatch()
@@ -34,12 +37,15 @@ final class FaceFinder {
     private(set) var fault: FrameHostError?
 
     /// - Parameters:
-    ///   - detector: For pictures of the size ``SmallPicture`` makes of `format`.
-    ///   - longSide: Of the small picture, pixels.
+    ///   - detector: For pictures of the size ``SmallPicture`` makes of `format` with `sizes.copySide`.
+    ///   - sizes: Of the copies.
     ///   - patience: Nanoseconds.
-    init(_ format: VideoFormat, _ options: FaceEffectOptions, _ detector: any FaceDetecting, longSide: Int, patience: Int64) {
-        small = SmallPicture(format, longSide: longSide)
-        thread = DetectorThread(detector, width: small.width, height: small.height)
+    init(_ format: VideoFormat, _ options: FaceEffectOptions, _ detector: any FaceDetecting, sizes: SearchSizes, patience: Int64) {
+        small = SmallPicture(format, longSide: sizes.trackingSide)
+        let isShared = detector.input == .gray || sizes.copySide == sizes.trackingSide
+        searched = isShared ? small : SmallPicture(format, longSide: sizes.copySide)
+        thread = DetectorThread(
+            detector, width: searched.width, height: searched.height, tracking: PictureSize(small.width, small.height))
         schedule = DetectionSchedule(every: options.every(detector))
         isPrivate = options.privacy
         self.patience = patience
@@ -105,7 +111,8 @@ final class FaceFinder {
         searchCount += 1
         thread.gray.copy(from: small.current)
         if thread.detector.input == .bgr {
-            small.writeBGR(picture, to: thread.pixels)
+            if searched !== small { searched.take(picture) }
+            searched.writeBGR(picture, to: thread.pixels)
         } else {
             thread.pixels.update(from: small.current.full.base, count: small.width * small.height)
         }
@@ -126,7 +133,7 @@ final class FaceFinder {
             let then = thread.frame
             let (scaleX, scaleY) = (small.scaleX, small.scaleY)
             thread.take { faces in
-                for index in faces.indices { faces[index] = Self.enlarged(faces[index], scaleX, scaleY) }
+                for index in faces.indices { faces[index] = Self.enlarged(faces[index], searched.scaleX, searched.scaleY) }
                 tracks.take(
                     faces, frame: then, now: frame, time: thread.time,
                     carry: { [small, thread, flow] box in

@@ -39,6 +39,9 @@ final class TextOverlay: Filter {
     func negotiate(_ format: VideoFormat) throws {
         self.format = format
         let face = try FontFace(path: FontFile.path(options.font.map(context.resolve)))
+        if options.font == nil, !face.path.hasSuffix("/DejaVuSans.ttf") {
+            context.note("writes with \(face.path), since the default font DejaVu Sans is not there: install fonts-dejavu-core, or name a font with font", isWarning: true)
+        }
         layout = TextLayout(face) { [context] character in
             let code = String(character, radix: 16, uppercase: true)
             let name = Unicode.Scalar(character).map { "'\($0)' (U+\(code))" } ?? "U+\(code)"

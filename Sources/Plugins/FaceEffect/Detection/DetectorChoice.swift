@@ -51,14 +51,44 @@ struct DetectorChoice {
         }
     }
 
+    /// How finely it searches.
+    func sizes(_ options: FaceEffectOptions, _ format: VideoFormat, isLive: Bool) throws -> SearchSizes {
+        guard kind == .yunet else { return SearchSizes(side: options.detectionSize ?? 640) }
+        if let side = options.detectionSize { return SearchSizes(yunet: side, tracking: min(side, options.privacy ? 320 : 480), format) }
+        return try SearchSizes.yunet(format, isPrivate: options.privacy, isLive: isLive) { try nanosecondsPerPixel(options) }
+    }
+
+    /// What a search takes on this machine as it is now: the best of five on an empty picture.
+    private func nanosecondsPerPixel(_ options: FaceEffectOptions) throws -> Double {
+        let size = PictureSize(320, 192)
+        OpenCV.useOneThread()
+        let detector = try openYuNet([size], threshold: options.keepThreshold)
+        return try withUnsafeTemporaryAllocation(of: UInt8.self, capacity: size.width * size.height * 3) { pixels in
+            pixels.initialize(repeating: 128)
+            return try withUnsafeTemporaryAllocation(of: Detection.self, capacity: 1) { room in
+                let picture = DetectorPicture(pixels: pixels.baseAddress!, width: size.width, height: size.height)
+                var best = Int64.max
+                for _ in 0..<6 {
+                    let start = DetectorThread.now()
+                    do { _ = try detector.detect(picture, into: room) } catch { throw unusable(FrameHostError.wrap(error)) }
+                    best = min(best, DetectorThread.now() - start)
+                }
+                return Double(best) / Double(size.width * size.height)
+            }
+        }
+    }
+
     /// [control thread] Opens it and looks once at an empty picture, so that what does not work is told before the chain starts.
     ///
     /// - Throws: ``FrameHostError`` `.unavailable`.
-    func open(_ options: FaceEffectOptions, width: Int, height: Int) throws -> any FaceDetecting {
+    func open(_ options: FaceEffectOptions, _ format: VideoFormat, _ sizes: SearchSizes) throws -> any FaceDetecting {
+        let copy = SmallPicture.size(format, longSide: sizes.copySide)
+        let swaps = format.orientation.swapsSides
+        let (width, height) = swaps ? (copy.height, copy.width) : (copy.width, copy.height)
         OpenCV.useOneThread()
         let detector: any FaceDetecting =
             switch kind {
-            case .yunet: try openYuNet(width: width, height: height, threshold: options.keepThreshold)
+            case .yunet: try openYuNet(sizes.searched(copyWidth: width, copyHeight: height), threshold: options.keepThreshold)
             case .haar, .lbp: try openCascade(options)
             }
         let count = width * height * (detector.input == .bgr ? 3 : 1)
@@ -72,7 +102,7 @@ struct DetectorChoice {
         return detector
     }
 
-    private func openYuNet(width: Int, height: Int, threshold: Double) throws -> any FaceDetecting {
+    private func openYuNet(_ sizes: [PictureSize], threshold: Double) throws -> any FaceDetecting {
         let wanted = YuNetModel.wanted
         switch try YuNetModel.kind(of: path) {
         case wanted: break
@@ -88,7 +118,7 @@ struct DetectorChoice {
                 remedy: "Name \(wanted.rawValue), which '\(wanted.fetchCommand)' fetches.")
         }
         do {
-            return try YuNetDetector(path: path, width: width, height: height, threshold: threshold)
+            return try YuNetDetector(path: path, sizes: sizes, threshold: threshold)
         } catch {
             throw unusable(FrameHostError.wrap(error))
         }
@@ -153,7 +183,7 @@ struct DetectorChoice {
     }
 
     /// What `check` and the first lines of a run say of it.
-    func note(_ options: FaceEffectOptions, to context: StageContext) {
+    func note(_ options: FaceEffectOptions, _ format: VideoFormat, _ sizes: SearchSizes, to context: StageContext) {
         if let missing {
             context.note(
                 "no YuNet model was found, so \(kind.rawValue) searches, which misses small, turned and tilted faces; '\(YuNetModel.wanted.fetchCommand)' fetches the model. \(missing.dropLast())",
@@ -162,7 +192,23 @@ struct DetectorChoice {
             context.note(
                 "\(kind.rawValue) misses small, turned and tilted faces: acceptMissedFaces lets them out uncovered", isWarning: true)
         }
-        context.note("searches for faces with \(kind.rawValue): \(path), OpenCV \(OpenCV.version)")
+        context.note("searches for faces with \(kind.rawValue): \(path), OpenCV \(OpenCV.version); \(reach(options, format, sizes))")
+    }
+
+    /// How finely, and how small a face that finds.
+    private func reach(_ options: FaceEffectOptions, _ format: VideoFormat, _ sizes: SearchSizes) -> String {
+        let copy = SmallPicture.size(format, longSide: sizes.copySide)
+        if kind == .yunet {
+            let searched = sizes.searched(copyWidth: copy.width, copyHeight: copy.height).map { "\($0.width)x\($0.height)" }
+            let smallest = sizes.smallestYuNetFace(format)
+            return
+                "on \(searched.joined(separator: " and ")) pixels, which finds 95 % of the faces that are \(smallest) pixels wide, and fewer of smaller ones"
+        }
+        let upright = format.orientation.swapsSides ? copy.width : copy.height
+        let full = format.orientation.swapsSides ? format.width : format.height
+        let smallest = max(Double(upright) * options.smallestFace, 20) * Double(full) / Double(max(upright, 1))
+        return
+            "on \(copy.width)x\(copy.height) pixels, which finds upright faces seen from the front, \(Int(smallest.rounded(.up))) pixels wide and more"
     }
 
     private static func lookedFor(_ folders: DataFolders) -> String {

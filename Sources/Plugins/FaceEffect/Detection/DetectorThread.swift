@@ -40,11 +40,14 @@ final class DetectorThread: @unchecked Sendable {
     private var isEnding = false
     private var busySince: Int64 = 0
 
-    init(_ detector: any FaceDetecting, width: Int, height: Int) {
+    /// - Parameters:
+    ///   - width: Of the picture the detector is handed, as `height`.
+    ///   - tracking: Sides of the copy that flow works on.
+    init(_ detector: any FaceDetecting, width: Int, height: Int, tracking: PictureSize) {
         self.detector = detector
         self.width = width
         self.height = height
-        gray = GrayPyramid(width: width, height: height)
+        gray = GrayPyramid(width: tracking.width, height: tracking.height)
         pixels = .allocate(capacity: width * height * 3)
         pixels.initialize(repeating: 0, count: width * height * 3)
         faces = .allocate(capacity: OpenCV.mostFaces)

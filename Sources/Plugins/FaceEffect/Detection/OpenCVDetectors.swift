@@ -100,44 +100,70 @@ final class CascadeDetector: FaceDetecting {
 }
 
 /// `cv::FaceDetectorYN`: five landmarks, heads turned and tilted. Its boxes are made tight by ``YuNetFit``.
+///
+/// The network knows faces of 10 to some 300 pixels. A picture that is searched finely is searched coarsely first, so that a face which fills it
+/// is found too; what the fine search sees inside such a face is a part of it.
 final class YuNetDetector: FaceDetecting {
     let input = DetectorInput.bgr
     let isDependable = true
-    private let handle: OpaquePointer
+    /// One for each size, the coarsest first.
+    private let handles: [OpaquePointer]
     private let found = UnsafeMutablePointer<fh_cv_face>.allocate(capacity: OpenCV.mostFaces)
 
-    /// [control thread] Reads the model for pictures of one size.
-    init(path: String, width: Int, height: Int, threshold: Double) throws {
-        var handle: OpaquePointer?
-        try OpenCV.call("\(path) cannot be used as a YuNet model") {
-            fh_cv_yunet_open(path, Int32(width), Int32(height), Float(threshold), &handle, $0, $1)
+    /// [control thread] Reads the model for each size in which pictures are searched.
+    init(path: String, sizes: [PictureSize], threshold: Double) throws {
+        var handles: [OpaquePointer] = []
+        do {
+            for size in sizes {
+                var handle: OpaquePointer?
+                try OpenCV.call("\(path) cannot be used as a YuNet model") {
+                    fh_cv_yunet_open(path, Int32(size.width), Int32(size.height), Float(threshold), &handle, $0, $1)
+                }
+                handles.append(handle!)
+            }
+        } catch {
+            for handle in handles { fh_cv_yunet_close(handle) }
+            throw error
         }
-        self.handle = handle!
+        self.handles = handles
     }
 
     deinit {
-        fh_cv_yunet_close(handle)
+        for handle in handles { fh_cv_yunet_close(handle) }
         found.deallocate()
     }
 
     func detect(_ picture: DetectorPicture, into buffer: UnsafeMutableBufferPointer<Detection>) throws -> Int {
-        var count: Int32 = 0
-        try OpenCV.call("YuNet failed") {
-            fh_cv_yunet_detect(
-                handle, picture.pixels, Int32(picture.width), Int32(picture.height), picture.width * 3, found,
-                Int32(min(buffer.count, OpenCV.mostFaces)), &count, $0, $1)
+        var total = 0
+        for handle in handles {
+            var count: Int32 = 0
+            try OpenCV.call("YuNet failed") {
+                fh_cv_yunet_detect(
+                    handle, picture.pixels, Int32(picture.width), Int32(picture.height), picture.width * 3, found,
+                    Int32(min(buffer.count, OpenCV.mostFaces)), &count, $0, $1)
+            }
+            let coarser = total
+            for index in 0..<Int(count) where total < buffer.count {
+                let face = Self.detection(found[index])
+                let isKnown = buffer[..<coarser].contains { Self.isSame($0.box, face.box) }
+                if isKnown { continue }
+                buffer[total] = face
+                total += 1
+            }
         }
-        for index in 0..<Int(count) {
-            let face = found[index]
-            let p = face.landmarks
-            func point(_ x: Float, _ y: Float) -> FacePoint { FacePoint(x: Double(x), y: Double(y)) }
-            let landmarks = Landmarks(
-                rightEye: point(p.0, p.1), leftEye: point(p.2, p.3), nose: point(p.4, p.5), rightMouth: point(p.6, p.7),
-                leftMouth: point(p.8, p.9))
-            let box = FaceRect(x: Double(face.x), y: Double(face.y), width: Double(face.width), height: Double(face.height))
-            buffer[index] = Detection(
-                box: YuNetFit.tight(box, landmarks), confidence: Double(face.score), landmarks: landmarks)
-        }
-        return Int(count)
+        return total
+    }
+
+    /// Overlap enough for one face, or one lies within the other.
+    private static func isSame(_ a: FaceRect, _ b: FaceRect) -> Bool { a.overlap(b) > 0.3 || a.containment(b) > 0.75 }
+
+    private static func detection(_ face: fh_cv_face) -> Detection {
+        let p = face.landmarks
+        func point(_ x: Float, _ y: Float) -> FacePoint { FacePoint(x: Double(x), y: Double(y)) }
+        let landmarks = Landmarks(
+            rightEye: point(p.0, p.1), leftEye: point(p.2, p.3), nose: point(p.4, p.5), rightMouth: point(p.6, p.7),
+            leftMouth: point(p.8, p.9))
+        let box = FaceRect(x: Double(face.x), y: Double(face.y), width: Double(face.width), height: Double(face.height))
+        return Detection(box: YuNetFit.tight(box, landmarks), confidence: Double(face.score), landmarks: landmarks)
     }
 }

@@ -50,6 +50,20 @@ struct FaceNotices {
         if let privacy { tellPrivacy(privacy, to: context) }
     }
 
+    /// A run without its detector is no good run: nil unless half of the searches failed, or the detector is stuck at the end.
+    func fault(_ finder: FaceFinder, isPrivate: Bool) -> FrameHostError? {
+        let consequence = isPrivate ? "frames were covered wholly instead" : "faces were not found"
+        if finder.busyFor > Self.stuckAfter {
+            return FrameHostError(
+                .callFailed, what: "the detector has not answered for \(finder.busyFor / 1_000_000_000) s: \(consequence)",
+                remedy: "Choose another detector or model, or a smaller detectionSize.")
+        }
+        guard failures > 0, failures >= (finder.searchCount + 1) / 2 else { return nil }
+        return FrameHostError(
+            .callFailed, what: "the detector failed in \(failures) of \(finder.searchCount) searches: \(consequence)",
+            remedy: "Fetch its model again ('framehost models' checks it), or choose another detector.")
+    }
+
     private mutating func tellFaces(_ finder: FaceFinder, to context: StageContext) {
         let count = finder.tracks.tracks.count(where: \.isConfirmed)
         guard count != faceCount else { return }
@@ -67,7 +81,8 @@ extension PrivacyGuard {
     var summary: String {
         func count(_ mode: Mode) -> Int { counts[mode.rawValue] }
         let whole = Mode.allCases.filter(\.coversAll)
-        return "\(counts.reduce(0, +)) frames: \(count(.searched)) searched in time, \(count(.held)) with a face covered that the search did not see, "
+        return
+            "\(counts.reduce(0, +)) frames: \(count(.searched)) searched in time, \(count(.held)) with a face covered that the search did not see, "
             + "\(whole.reduce(0) { $0 + count($1) }) covered wholly (\(whole.map { "\($0.name) \(count($0))" }.joined(separator: ", "))); "
             + "\(uncoveredCount) went out as they came: no face was found in them."
     }

@@ -25,6 +25,9 @@ struct fh_cv_cascade {
 
 struct fh_cv_yunet {
     cv::Ptr<cv::FaceDetectorYN> detector;
+    cv::Size size;
+    // Kept from call to call: its memory is used again.
+    cv::Mat resized;
     cv::Mat rows;
 };
 
@@ -110,6 +113,7 @@ int fh_cv_yunet_open(
         auto made = std::make_unique<fh_cv_yunet>();
         // Boxes that overlap by more than 0.3 are one face; 200 candidates go into that comparison.
         made->detector = cv::FaceDetectorYN::create(path, "", cv::Size(width, height), threshold, 0.3f, 200);
+        made->size = cv::Size(width, height);
         if (!made->detector) CV_Error(cv::Error::StsError, "no detector was made");
         *yunet = made.release();
     });
@@ -122,14 +126,20 @@ int fh_cv_yunet_detect(
     size_t capacity) {
     *count = 0;
     return guarded(message, capacity, [&] {
-        yunet->detector->detect(view(bgr, CV_8UC3, width, height, stride), yunet->rows);
+        cv::Mat picture = view(bgr, CV_8UC3, width, height, stride);
+        if (picture.size() != yunet->size) {
+            cv::resize(picture, yunet->resized, yunet->size, 0, 0, yunet->size.width < width ? cv::INTER_AREA : cv::INTER_LINEAR);
+            picture = yunet->resized;
+        }
+        yunet->detector->detect(picture, yunet->rows);
+        const float scale_x = float(width) / yunet->size.width, scale_y = float(height) / yunet->size.height;
         *count = std::min(most, yunet->rows.rows);
         for (int index = 0; index < *count; ++index) {
             // x, y, width, height, ten coordinates, score.
             const float *row = yunet->rows.ptr<float>(index);
             fh_cv_face &face = faces[index];
-            face = fh_cv_face{row[0], row[1], row[2], row[3], row[14], {}};
-            std::memcpy(face.landmarks, row + 4, sizeof face.landmarks);
+            face = fh_cv_face{row[0] * scale_x, row[1] * scale_y, row[2] * scale_x, row[3] * scale_y, row[14], {}};
+            for (int place = 0; place < 10; ++place) face.landmarks[place] = row[4 + place] * (place % 2 == 0 ? scale_x : scale_y);
         }
     });
 }

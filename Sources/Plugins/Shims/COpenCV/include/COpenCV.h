@@ -38,11 +38,12 @@ int fh_cv_cascade_detect(
     fh_cv_cascade *cascade, const uint8_t *gray, int width, int height, size_t stride, double scale_step, int neighbours, int smallest,
     int equalizes, fh_cv_face *faces, int most, int *count, char *message, size_t capacity);
 
-// cv::FaceDetectorYN for pictures of one size.
+// cv::FaceDetectorYN that looks at pictures in one size.
 int fh_cv_yunet_open(
     const char *path, int width, int height, float threshold, fh_cv_yunet **yunet, char *message, size_t capacity);
 void fh_cv_yunet_close(fh_cv_yunet *yunet);
-// FaceDetectorYN::detect on packed BGR. Writes at most `most` faces, best first, and their number to `count`.
+// FaceDetectorYN::detect on packed BGR. A picture of another size is brought to the detector's first (cv::resize: means where it becomes smaller,
+// linear where larger), and what is found back to the picture's. Writes at most `most` faces, best first, and their number to `count`.
 int fh_cv_yunet_detect(
     fh_cv_yunet *yunet, const uint8_t *bgr, int width, int height, size_t stride, fh_cv_face *faces, int most, int *count, char *message,
     size_t capacity);
