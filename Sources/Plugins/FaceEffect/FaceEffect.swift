@@ -18,6 +18,8 @@ final class FaceEffect: Filter {
     private var detector: (any FaceDetecting)?
     private var sizes = SearchSizes(side: 320)
     private var image: PNGFile?
+    /// What the detector takes, known from `negotiate` on.
+    private var searchBytes = 0
 
     private var finder: FaceFinder?
     private var painter: EffectPainter?
@@ -45,6 +47,7 @@ final class FaceEffect: Filter {
     var demand: StageDemand {
         var demand = Self.declaredDemand
         demand.access = options.draw ? .modify : .read
+        demand.ownBytes = searchBytes
         return demand
     }
 
@@ -61,6 +64,7 @@ final class FaceEffect: Filter {
             try choice.checkPrivacy(options)
             sizes = try choice.sizes(options, format, isLive: context.isLiveChain)
             detector = try choice.open(options, format, sizes)
+            searchBytes = choice.kind == .yunet ? sizes.yunetBytes(format) : 0
             choice.note(options, format, sizes, to: context)
         }
         image = try options.image.map { try PNGFile(context.resolve($0)) }
