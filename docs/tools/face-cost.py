@@ -12,10 +12,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 HOST = os.environ.get('FRAMEHOST', str(ROOT / '.build/release/framehost'))
 CASES = {
     'none': None, 'yunet, pixelate': {'detector': 'yunet'}, 'yunet, blur': {'detector': 'yunet', 'effect': 'blur'},
-    'yunet, smooth': {'detector': 'yunet', 'effect': 'smooth'}, 'yunet, privacy': {'detector': 'yunet', 'privacy': True}, 'lbp': {'detector': 'lbp'},
+    'yunet, smooth': {'detector': 'yunet', 'effect': 'smooth'}, 'yunet, privacy, detectionSize 320': {'detector': 'yunet', 'privacy': True, 'detectionSize': 320}, 'lbp': {'detector': 'lbp'},
     'haar': {'detector': 'haar', 'equalize': True}}
 SLOW = {'detector': 'haar', 'equalize': True, 'detectionSize': 640, 'scaleStep': 1.02, 'smallestFace': 0.03}
-LIVE = {name: CASES[name] for name in ('none', 'yunet, pixelate', 'yunet, privacy', 'lbp', 'haar')} | {
+LIVE = {name: CASES[name] for name in ('none', 'yunet, pixelate', 'yunet, privacy, detectionSize 320', 'lbp', 'haar')} | {
     'slow detector': SLOW, 'slow detector, privacy': {**SLOW, 'privacy': True, 'acceptMissedFaces': True}}
 
 
