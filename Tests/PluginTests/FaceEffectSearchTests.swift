@@ -4,7 +4,7 @@ import Testing
 @testable import FaceEffect
 
 @Suite struct SearchSizesTests {
-    private func format(_ width: Int, _ height: Int, rate: Int = 30) -> VideoFormat {
+    private func format(_ width: Int, _ height: Int, rate: Int32 = 30) -> VideoFormat {
         VideoFormat(.i420, width: width, height: height, frameRate: Rational(rate))
     }
 
