@@ -72,6 +72,6 @@ import Testing
     /// RTSP through HTTP: a GET and a POST.
     @Test(.needs(.gstreamer)) func playsThroughHTTP() throws {
         let stream = try RTSPStream()
-        try Self.check(try Self.play(stream.url.replacingOccurrences(of: "rtsp://", with: "rtsph://"), "http"), stream)
+        try Self.check(try Self.play(stream.url.replacingOccurrences(of: "rtsp://", with: "rtsph://"), "tcp"), stream)
     }
 }

@@ -7,7 +7,9 @@ import Testing
     private static let crowd = Repository.root.appending(path: "Tests/Conformance/crowd.py").path
 
     /// A chain of so many streams on one port; each at `/sN`.
-    private static func start(streams count: Int, rate: Int, _ workspace: Workspace, port: Int, drainSeconds: Double = 10) throws -> RunningProgram {
+    private static func start(streams count: Int, rate: Int, _ workspace: Workspace, port: Int, drainSeconds: Double = 10) throws
+        -> RunningProgram
+    {
         let stages = (0..<count).map { number in
             """
             { "id": "camera\(number)", "use": "test-source", "size": "160x120", "rate": \(rate), "live": true },

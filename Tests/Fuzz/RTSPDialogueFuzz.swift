@@ -80,7 +80,10 @@ private struct Dialogue {
         case 2: if let id = pick(open.keys.sorted()) { close(id) }
         case 3: hear()
         case 4: pass(seconds: byte())
-        case 5: if let id = pick(signalling.sessions.keys.sorted()) { perform(signalling.readerFailed(id, signalling.sessions[id]?.reader ?? 0, .stuck)) }
+        case 5:
+            if let id = pick(signalling.sessions.keys.sorted()) {
+                perform(signalling.readerFailed(id, signalling.sessions[id]?.reader ?? 0, .stuck))
+            }
         case 6: perform(signalling.removePath(["/live", "/closed", "/narrow"][byte() % 3]))
         case 7: serve()
         case 8: if let id = pick(open.keys.sorted()) { tunnel(id) }
@@ -134,7 +137,8 @@ private struct Dialogue {
         let kind = byte()
         let headers = HeaderFields([("x-sessioncookie", "c\(kind % 3)")])
         perform(
-            signalling.handle(RTSPRequest(kind & 4 == 0 ? "GET" : "POST", "/live", version: "HTTP/1.0", headers: headers), from: id, now: now))
+            signalling.handle(
+                RTSPRequest(kind & 4 == 0 ? "GET" : "POST", "/live", version: "HTTP/1.0", headers: headers), from: id, now: now))
     }
 
     mutating func authorization(_ id: ConnectionID, _ method: String, _ uri: String) -> String {

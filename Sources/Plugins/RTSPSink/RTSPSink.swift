@@ -63,9 +63,12 @@ final class RTSPSink: Sink {
                 terms: "\(endpoint.address)|\(endpoint.certificatePath ?? "")|\(endpoint.keyPath ?? "")|\(options.sessionSeconds)|"
                     + "\(options.maxConnectionsPerAddress)",
                 option: "port", what: "serves port \(options.port) with other settings than",
-                remedy: "Give both stages the same 'address', 'certificate', 'key', 'sessionSeconds' and 'maxConnectionsPerAddress', or another 'port'."),
+                remedy:
+                    "Give both stages the same 'address', 'certificate', 'key', 'sessionSeconds' and 'maxConnectionsPerAddress', or another 'port'."
+            ),
             StageDemand.Claim(
-                "rtsp-path \(options.port) \(options.path)", option: "path", what: "serves port \(options.port), path '\(options.path)', as does",
+                "rtsp-path \(options.port) \(options.path)", option: "path",
+                what: "serves port \(options.port), path '\(options.path)', as does",
                 remedy: "Give each stage a 'path' or 'port' of its own."),
         ]
         return demand

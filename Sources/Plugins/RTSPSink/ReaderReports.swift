@@ -45,8 +45,13 @@ struct ReaderReports: Sendable {
         let times = news.count == 1 ? "once" : "\(news.count) times"
         let total = news.total > news.count ? ", \(news.total) times in all" : ""
         let who = news.address?.description ?? "other addresses"
+        let what =
+            switch news.kind {
+            case .password: "gave a wrong name or password for \(path)"
+            case .address: "asked for \(path), which 'allow' keeps from it,"
+            }
         context.post(
-            "login-failed", level: .warning, text: "\(who) gave a wrong name or password for \(path) \(times)\(total)",
+            news.kind == .password ? "login-failed" : "address-refused", level: .warning, text: "\(who) \(what) \(times)\(total)",
             details: JSONNode.object(
                 [("path", .string(path)), ("failures", .number(news.count)), ("failuresInAll", .number(news.total))]
                     + (news.address.map { [("address", JSONNode.string($0.description))] } ?? [])))
@@ -58,7 +63,8 @@ struct ReaderReports: Sendable {
             [
                 ("address", .string(figures.peer.description)), ("transport", .string(figures.transport)),
                 ("queueMs", .number(figures.queueMs)),
-                ("droppedUnits", .number(figures.droppedUnits)), ("packetsLost", .number(figures.packetsLost)),
+                ("droppedUnits", .number(figures.droppedUnits)), ("refusedPackets", .number(figures.refusedPackets)),
+                ("packetsLost", .number(figures.packetsLost)),
                 ("lossPercent", .number(Double(figures.fractionLost) / 2.56)),
             ] + (figures.user.map { [("user", JSONNode.string($0))] } ?? []))
     }

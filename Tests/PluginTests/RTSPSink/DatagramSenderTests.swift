@@ -32,7 +32,8 @@ import Testing
     private static func reader(_ port: Int) -> UDPReader {
         let ports = TransportSpec.Pair(UInt16(port), UInt16(port + 1))
         let local = IPAddress("127.0.0.1")!
-        let order = PlayOrder(sessionID: "\(port)", number: 1, path: "/live", transport: .udp(local, ports: ports), peer: local, user: nil, controlURL: "")
+        let order = PlayOrder(
+            sessionID: "\(port)", number: 1, path: "/live", transport: .udp(local, ports: ports), peer: local, user: nil, controlURL: "")
         return UDPReader(
             order: order, media: SocketAddressStorage(local, port: ports.rtp, isIPv6: false),
             control: SocketAddressStorage(local, port: ports.rtcp, isIPv6: false))
@@ -94,6 +95,7 @@ import Testing
         sender.send(block, to: [reader], DatagramScratch())
         #expect(reader.takesRuns)
         #expect(reader.refusedCount == block.packets.count)
+        #expect(reader.figures.refusedPackets == block.packets.count)
     }
 
     @Test(arguments: [EAGAIN, ENOBUFS]) func losesAndCountsWhatTheSocketHasNoRoomForAndNeverWaits(code: Int32) throws {

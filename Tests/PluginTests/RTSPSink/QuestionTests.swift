@@ -9,7 +9,8 @@ import Testing
 
     /// Values as real clients send them, and the largest that are taken.
     @Test(arguments: [
-        ("Transport", "RTP/AVP;unicast;client_port=5000-5001"), ("Transport", Array(repeating: "RTP/AVP/TCP", count: 16).joined(separator: ",")),
+        ("Transport", "RTP/AVP;unicast;client_port=5000-5001"),
+        ("Transport", Array(repeating: "RTP/AVP/TCP", count: 16).joined(separator: ",")),
         ("Session", "abc;timeout=60"), ("Range", "npt=0.000-"), ("Require", "www.onvif.org/ver20/backchannel"),
         ("Authorization", "Digest username=\"" + String(repeating: "x", count: 4000) + "\""),
     ]) func takesWhatIsWithinBounds(name: String, value: String) { #expect(!question([(name, value)]).isExcessive) }
@@ -47,7 +48,8 @@ import Testing
                 headers: HeaderFields([("CSeq", "1"), ("Authorization", Authorization.basic(name: "anna", password: "old").text)])))
         asked.prove(signalling.demand(of: "/live", on: 1)!)
         signalling.setPath(
-            "/live", ServedPath(description: description, ssrc: 1, challenge: Challenge(scheme: .basic, credentials: Credentials(["anna": "new"]))))
+            "/live",
+            ServedPath(description: description, ssrc: 1, challenge: Challenge(scheme: .basic, credentials: Credentials(["anna": "new"]))))
         guard case .respond(let response)? = signalling.handle(asked, from: 1, now: 0).first else {
             Issue.record("no answer")
             return
@@ -63,7 +65,8 @@ import Testing
             var policy = SessionPolicy(serverPorts: .init(8000, 8001))
             policy.mostConnectionsPerAddress = 100_000
             var signalling = Signalling(policy: policy)
-            let description = SessionDescription(sessionID: 1, address: "", name: "live", sps: RTSPHeaderTests.sps, pps: RTSPHeaderTests.pps)
+            let description = SessionDescription(
+                sessionID: 1, address: "", name: "live", sps: RTSPHeaderTests.sps, pps: RTSPHeaderTests.pps)
             var path = ServedPath(description: description, ssrc: 1)
             path.mostReaders = 100_000
             signalling.setPath("/live", path)

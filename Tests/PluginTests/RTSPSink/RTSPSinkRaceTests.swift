@@ -139,7 +139,8 @@ import Testing
             let many = Array(repeating: "RTP/AVP/TCP;interleaved=300-301", count: 16).joined(separator: ",")
             #expect(try client.say("SETUP", url, [("Transport", many)]).status == 461)
         }
-        print("longest hold of the lock: \(before / 1000) µs with 500 connections, \(server.longestHold / 1000) µs after 400 large requests")
+        print(
+            "longest hold of the lock: \(before / 1000) µs with 500 connections, \(server.longestHold / 1000) µs after 400 large requests")
         #expect(server.longestHold > 0)
         try driver.stop()
     }

@@ -57,7 +57,13 @@ private struct TwoConnections {
         let headers = HeaderFields(
             [("CSeq", "1")] + (session.map { [("Session", $0)] } ?? [])
                 + (say == .setUp || say == .setUpAnew ? [("Transport", "RTP/AVP;unicast;client_port=5000-5001")] : []))
-        let method = switch say { case .setUp, .setUpAnew: "SETUP"; case .play: "PLAY"; case .pause: "PAUSE"; default: "TEARDOWN" }
+        let method =
+            switch say {
+            case .setUp, .setUpAnew: "SETUP";
+            case .play: "PLAY";
+            case .pause: "PAUSE";
+            default: "TEARDOWN"
+            }
         return RTSPRequest(method, "rtsp://h/live", headers: headers)
     }
 
@@ -130,6 +136,7 @@ private struct TwoConnections {
 
     /// What is wrong in this state.
     var fault: String? {
+        if (readership.counts["/live"]?.all ?? 0) != readership.readers.count { return "the count of readers is wrong" }
         if let orphan = readership.orphan { return "the books have a reader of \(orphan), which does not play" }
         for loop in fed.indices {
             let leaving = (current[loop] + waiting[loop]).compactMap { if case .remove(let number) = $0 { number } else { nil } }
@@ -158,7 +165,9 @@ private struct TwoConnections {
         let sessions = readership.signalling.sessions.sorted { $0.key < $1.key }.map { id, session in
             "\(id.prefix(4)) \(rank(session.reader)) \(rank(session.lastReader)) \(session.owner ?? 0)"
         }
-        let readers = readership.readers.sorted { $0.key < $1.key }.map { "\($0.key.prefix(4)) \(rank($0.value.order.number)) \($0.value.fan) \($0.value.isPlaying)" }
+        let readers = readership.readers.sorted { $0.key < $1.key }.map {
+            "\($0.key.prefix(4)) \(rank($0.value.order.number)) \($0.value.fan) \($0.value.isPlaying)"
+        }
         func text(_ step: Step) -> String {
             switch step {
             case .say: "s"

@@ -256,6 +256,11 @@ private final class Dialogue {
     @Test func letsInOnlyListedAddresses() {
         let client = Dialogue(path: Dialogue.path { $0.allowed = [AddressRange("10.0.0.0/8")!] })
         #expect(client.say("DESCRIBE")?.status == .forbidden)
+        #expect(
+            client.signalling.failedLogins.takeNews(now: 0) == [
+                .init(address: Dialogue.client, path: "/live", count: 1, total: 1, kind: .address)
+            ])
+        #expect(client.signalling.failedLogins.totals.isEmpty)
         client.connect(2, from: IPAddress("10.1.1.1")!)
         #expect(client.say("DESCRIBE", on: 2)?.status == .ok)
     }
@@ -479,7 +484,9 @@ private final class Dialogue {
         #expect(client.say("PLAY", "rtsp://h/live", ["Session": client.setUp(), "Speed": scale])?.headers["Speed"] == "1.0")
     }
 
-    @Test(arguments: ["rtsp://h//live", "rtsp://h///live//", "rtsp://h//live/trackID=0", "//live"]) func doublesOfSlashesAreOne(target: String) {
+    @Test(arguments: ["rtsp://h//live", "rtsp://h///live//", "rtsp://h//live/trackID=0", "//live"]) func doublesOfSlashesAreOne(
+        target: String
+    ) {
         #expect(Dialogue().say("DESCRIBE", target)?.status == .ok)
     }
 

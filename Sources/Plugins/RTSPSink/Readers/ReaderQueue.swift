@@ -85,8 +85,9 @@ struct ReaderQueue<Unit: QueuedUnit> {
         return entry.unit
     }
 
-    /// Something was lost before it came here: nothing until the next keyframe.
-    mutating func missed() {
+    /// So many units were lost before they came here: nothing until the next keyframe.
+    mutating func missed(_ count: Int = 0) {
+        if hasBegun { droppedCount += count }
         drop(before: entries.count)
         awaitsKeyframe = true
     }

@@ -10,7 +10,7 @@ final class LoopFan: @unchecked Sendable {
     private struct Mailbox {
         var blocks: [MediaBlock] = []
         var isScheduled = false
-        var hasLost = false
+        var lostCount = 0
     }
 
     let hub: StreamHub
@@ -46,8 +46,8 @@ final class LoopFan: @unchecked Sendable {
     func post(_ block: MediaBlock) {
         let mustSchedule = mailbox.withLockedValue { mailbox -> Bool in
             if mailbox.blocks.count >= Self.mostPending {
+                mailbox.lostCount += mailbox.blocks.count
                 mailbox.blocks.removeAll(keepingCapacity: true)
-                mailbox.hasLost = true
             }
             mailbox.blocks.append(block)
             defer { mailbox.isScheduled = true }
@@ -69,15 +69,15 @@ final class LoopFan: @unchecked Sendable {
     }
 
     private func swap() {
-        let hasLost = mailbox.withLockedValue { mailbox -> Bool in
+        let lostCount = mailbox.withLockedValue { mailbox -> Int in
             Swift.swap(&mailbox.blocks, &spare)
             mailbox.isScheduled = false
-            defer { mailbox.hasLost = false }
-            return mailbox.hasLost
+            defer { mailbox.lostCount = 0 }
+            return mailbox.lostCount
         }
-        guard hasLost else { return }
-        for reader in tcpReaders { reader.missed() }
-        for reader in udpReaders { reader.awaitsKeyframe = true }
+        guard lostCount > 0 else { return }
+        for reader in tcpReaders { reader.missed(lostCount) }
+        for reader in udpReaders { reader.missed(lostCount) }
     }
 
     // MARK: Readers

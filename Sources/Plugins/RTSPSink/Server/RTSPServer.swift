@@ -156,7 +156,7 @@ final class RTSPServer: Sendable {
     ///
     /// - Parameter isHurried: True once the run is asked to stop at once; asked again and again.
     func sendAway(_ path: String, isHurried: () -> Bool) {
-        wait(Grace.packetMilliseconds, isHurried) { hasReaders(path, over: "udp") }
+        wait(Grace.packetMilliseconds, isHurried) { hasReaders(path, overUDP: true) }
         let fans = locked { Array(($0.fans[path] ?? [:]).values) }
         for fan in fans { fan.loop.execute { fan.sayFarewell() } }
         wait(Grace.leaveMilliseconds, isHurried) { hasReaders(path) }
@@ -188,10 +188,9 @@ final class RTSPServer: Sendable {
         while condition(), !isHurried(), StreamHub.monotonic() < end { usleep(Grace.stepMicroseconds) }
     }
 
-    private func hasReaders(_ path: String, over transport: String? = nil) -> Bool {
-        locked { state in
-            state.readership.readers.values.contains { $0.order.path == path && (transport == nil || $0.order.transport.name == transport) }
-        }
+    private func hasReaders(_ path: String, overUDP: Bool = false) -> Bool {
+        let count = locked { $0.readership.counts[path] }
+        return (overUDP ? count?.udp : count?.all) ?? 0 > 0
     }
 
     // MARK: Connections
@@ -336,9 +335,17 @@ final class RTSPServer: Sendable {
         var figures = seen ?? reader.figures
         figures.packetsLost = max(figures.packetsLost, reader.figures.packetsLost)
         // Before a pause it may have lost some, too.
-        if seen != nil { figures.droppedUnits += reader.figures.droppedUnits }
+        if seen != nil {
+            figures.droppedUnits += reader.figures.droppedUnits
+            figures.refusedPackets += reader.figures.refusedPackets
+        }
         guard let departure = farewell.departure else {
-            return locked { $0.readership.note(reader.order.sessionID) { $0.droppedUnits = figures.droppedUnits } }
+            return locked { state in
+                state.readership.note(reader.order.sessionID) {
+                    $0.droppedUnits = figures.droppedUnits
+                    $0.refusedPackets = figures.refusedPackets
+                }
+            }
         }
         fan.report(.left(figures, departure, nanoseconds: StreamHub.monotonic() - reader.since))
     }
@@ -349,12 +356,11 @@ final class RTSPServer: Sendable {
 
     /// [any thread but a loop's] The readers of a stream.
     func readers(of path: String) -> [ReaderFigures] {
-        let (fans, known) = locked { state in
-            (Array((state.fans[path] ?? [:]).values), state.readership.readers.mapValues(\.figures))
-        }
+        // A reference to what is there at the moment, no copy of it: a thousand readers take no time under the lock.
+        let (fans, known) = locked { state in (Array((state.fans[path] ?? [:]).values), state.readership.readers) }
         return fans.flatMap { fan in (try? fan.loop.submit { fan.figures }.wait()) ?? [] }.map { figures in
             var figures = figures
-            if let known = known[figures.sessionID], figures.transport == "udp" {
+            if let known = known[figures.sessionID]?.figures, figures.transport == "udp" {
                 (figures.packetsLost, figures.fractionLost) = (known.packetsLost, known.fractionLost)
             }
             return figures

@@ -31,7 +31,8 @@ final class TCPReader {
         _ = queue.add(block, now: now)
     }
 
-    func missed() { queue.missed() }
+    /// - Parameter count: Of units that were lost before they came here.
+    func missed(_ count: Int) { queue.missed(count) }
 
     /// Hands to the socket what it takes; the rest waits in the queue, where it can still be dropped.
     func pump(now: Int64) {
@@ -85,17 +86,31 @@ final class UDPReader {
         self.control = control
     }
 
+    /// Units that it did not get though it had begun.
+    private var droppedUnits = 0
+    private var hasBegun = false
+
     /// Whether it gets this block.
     func admits(_ block: MediaBlock) -> Bool {
         guard block.index >= nextIndex else { return false }
         nextIndex = block.index + 1
-        if block.isKeyframe { awaitsKeyframe = false }
+        if block.isKeyframe {
+            awaitsKeyframe = false
+            hasBegun = true
+        }
+        if awaitsKeyframe, hasBegun { droppedUnits += 1 }
         return !awaitsKeyframe
+    }
+
+    /// Units were lost before they came here: nothing until the next keyframe.
+    func missed(_ count: Int) {
+        awaitsKeyframe = true
+        if hasBegun { droppedUnits += count }
     }
 
     var figures: ReaderFigures {
         ReaderFigures(
-            sessionID: order.sessionID, peer: order.peer, transport: order.transport.name, user: order.user,
-            packetsLost: lastReport?.packetsLost ?? 0, fractionLost: lastReport?.fractionLost ?? 0)
+            sessionID: order.sessionID, peer: order.peer, transport: order.transport.name, user: order.user, droppedUnits: droppedUnits,
+            refusedPackets: refusedCount, packetsLost: lastReport?.packetsLost ?? 0, fractionLost: lastReport?.fractionLost ?? 0)
     }
 }

@@ -38,7 +38,8 @@ final class ServerRegistry: Sendable {
     }
 
     private static func attach(
-        _ stream: RTSPServer.Stream, _ served: ServedPath, _ endpoint: ServerEndpoint, _ policy: SessionPolicy, _ servers: inout [Int: Entry]
+        _ stream: RTSPServer.Stream, _ served: ServedPath, _ endpoint: ServerEndpoint, _ policy: SessionPolicy,
+        _ servers: inout [Int: Entry]
     ) throws -> RTSPServer {
         let path = stream.hub.path
         if let entry = servers[endpoint.port] {

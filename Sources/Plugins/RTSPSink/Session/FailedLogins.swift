@@ -1,4 +1,4 @@
-/// Wrong passwords, counted by address and path, and told of at intervals: a brute force shows and cannot flood.
+/// Wrong passwords, and addresses that may not ask, counted by address and path, and told of at intervals: a brute force shows and cannot flood.
 ///
 /// A value without clock; times are nanoseconds. Its size is bounded by ``mostEntries``; what does not fit is counted in the totals, and told of together.
 struct FailedLogins: Sendable {
@@ -8,6 +8,12 @@ struct FailedLogins: Sendable {
     static let mostNews = 4
     static let mostEntries = 1024
 
+    enum Kind: Sendable {
+        case password
+        /// Not among those that the path allows.
+        case address
+    }
+
     /// Failures of one address at one path since the last news of it.
     struct News: Sendable, Equatable {
         /// Nil for all those that could not be told apart for their number.
@@ -16,9 +22,11 @@ struct FailedLogins: Sendable {
         var count: Int
         /// Since the address was first seen here.
         var total: Int
+        var kind = Kind.password
     }
 
     private struct Key: Hashable {
+        var kind: Kind
         var address: IPAddress?
         var path: String
     }
@@ -35,11 +43,12 @@ struct FailedLogins: Sendable {
     /// By the time of the first failure that was not told, oldest first: who waits longest is told of first.
     private var waiting: [(place: UInt64, key: Key)] = []
     private var nextPlace: UInt64 = 0
+    /// Wrong passwords of each path.
     private(set) var totals: [String: Int] = [:]
 
-    mutating func add(_ address: IPAddress, _ path: String) {
-        totals[path, default: 0] += 1
-        var key = Key(address: address, path: path)
+    mutating func add(_ address: IPAddress, _ path: String, _ kind: Kind = .password) {
+        if kind == .password { totals[path, default: 0] += 1 }
+        var key = Key(kind: kind, address: address, path: path)
         if entries[key] == nil, entries.count >= Self.mostEntries { key.address = nil }
         var entry = entries[key] ?? Entry()
         entry.count += 1
@@ -65,7 +74,7 @@ struct FailedLogins: Sendable {
                 left.append((place, key))
                 continue
             }
-            news.append(News(address: key.address, path: key.path, count: entry.count, total: entry.total))
+            news.append(News(address: key.address, path: key.path, count: entry.count, total: entry.total, kind: key.kind))
             entry.count = 0
             entry.place = nil
             entry.toldAt = now
@@ -81,12 +90,14 @@ struct FailedLogins: Sendable {
     private mutating func rest(of path: String) -> [News] {
         let open = waiting.filter { $0.key.path == path }
         waiting.removeAll { $0.key.path == path }
-        let count = open.reduce(0) { $0 + (entries[$1.key]?.count ?? 0) }
-        for (_, key) in open { entries[key] = nil }
-        return count == 0 ? [] : [News(address: nil, path: path, count: count, total: count)]
+        var counts: [Kind: Int] = [:]
+        for (_, key) in open { counts[key.kind, default: 0] += entries.removeValue(forKey: key)?.count ?? 0 }
+        return counts.map { News(address: nil, path: path, count: $1, total: $1, kind: $0) }
     }
 
     private mutating func forget(now: Int64) {
-        for (key, entry) in entries where entry.place == nil && entry.toldAt.map({ now - $0 >= 6 * Self.interval }) ?? true { entries[key] = nil }
+        for (key, entry) in entries where entry.place == nil && entry.toldAt.map({ now - $0 >= 6 * Self.interval }) ?? true {
+            entries[key] = nil
+        }
     }
 }

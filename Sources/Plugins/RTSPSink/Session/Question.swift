@@ -67,7 +67,8 @@ struct Question: Sendable {
         hasBody = !request.body.isEmpty
         readHeaders(request.headers)
         if version == .http, request.method == "GET" || request.method == "POST",
-            let cookie = bounded(request.headers["x-sessioncookie"], Limit.cookieBytes), !cookie.isEmpty, cookie.utf8.allSatisfy({ $0 < 127 })
+            let cookie = bounded(request.headers["x-sessioncookie"], Limit.cookieBytes), !cookie.isEmpty,
+            cookie.utf8.allSatisfy({ $0 < 127 })
         {
             tunnel = Tunnel(cookie: cookie, isInput: request.method == "POST")
         }
@@ -76,7 +77,11 @@ struct Question: Sendable {
     private mutating func readHeaders(_ headers: HeaderFields) {
         sessionID = bounded(headers["Session"], Limit.sessionBytes).flatMap { SessionHeader($0)?.id }
         if let text = bounded(headers["Transport"], Limit.transportBytes) {
-            if text.utf8.count(where: { $0 == 44 }) >= Limit.transports { isExcessive = true } else { transports = TransportHeader.parse(text) }
+            if text.utf8.count(where: { $0 == 44 }) >= Limit.transports {
+                isExcessive = true
+            } else {
+                transports = TransportHeader.parse(text)
+            }
         }
         if let text = bounded(headers["Range"], Limit.rangeBytes) { range = PlayRange(text).map { .asked($0) } ?? .unreadable }
         hasScale = headers["Scale"] != nil
@@ -97,7 +102,9 @@ struct Question: Sendable {
 
     /// Whether it is asked of a path, which may demand credentials.
     var path: String? {
-        guard version == .rtsp1, sequence != nil, !isExcessive, let method, method.isOffered, method != .options, required == nil else { return nil }
+        guard version == .rtsp1, sequence != nil, !isExcessive, let method, method.isOffered, method != .options, required == nil else {
+            return nil
+        }
         return url?.path
     }
 

@@ -6,8 +6,10 @@ struct ReaderFigures: Sendable {
     var user: String?
     /// How long the oldest unit waits in its queue, milliseconds.
     var queueMs = 0
-    /// Units that were dropped because it was too slow.
+    /// Units that were dropped because it, or its loop, was too slow.
     var droppedUnits = 0
+    /// Packets that the socket had no room for, or no way.
+    var refusedPackets = 0
     /// From its last receiver report.
     var packetsLost: Int32 = 0
     var fractionLost: UInt8 = 0
@@ -56,6 +58,8 @@ struct Readership<Fan: Sendable>: Sendable {
 
     var signalling: Signalling
     private(set) var readers: [String: Reader] = [:]
+    /// How many each path has, and how many of them over UDP.
+    private(set) var counts: [String: (all: Int, udp: Int)] = [:]
 
     init(_ signalling: Signalling) { self.signalling = signalling }
 
@@ -67,6 +71,7 @@ struct Readership<Fan: Sendable>: Sendable {
             case .end(let sessionID, let departure, let number):
                 guard let reader = readers[sessionID], reader.order.number <= number else { continue }
                 readers[sessionID] = nil
+                count(reader.order, by: -1)
                 outcome.farewells.append(Farewell(reader: reader, departure: departure))
             case .pause(let sessionID, _):
                 guard let reader = readers[sessionID], reader.isPlaying else { continue }
@@ -86,7 +91,16 @@ struct Readership<Fan: Sendable>: Sendable {
         let figures = ReaderFigures(sessionID: order.sessionID, peer: order.peer, transport: order.transport.name, user: order.user)
         readers[order.sessionID] = Reader(
             order: order, fan: fan, since: old?.since ?? now, figures: old?.figures ?? figures, isPlaying: true)
+        // A session keeps its path and transport: one that is set up anew has lost its reader.
+        if old == nil { count(order, by: 1) }
         return old == nil ? .joined : .resumed
+    }
+
+    private mutating func count(_ order: PlayOrder, by change: Int) {
+        var count = counts[order.path] ?? (0, 0)
+        count.all += change
+        if case .udp = order.transport { count.udp += change }
+        counts[order.path] = count.all == 0 ? nil : count
     }
 
     /// What was counted for a reader, by its last report or before its pause.

@@ -42,7 +42,9 @@ extension Signalling {
             guard !session.isPlaying else { return inquiry.refuse(.notValidInThisState) }
         }
         visits += inquiry.question.transports.count
-        guard let spec = inquiry.question.transports.first(where: { isUsable($0, path, inquiry) }) else { return inquiry.refuse(.unsupportedTransport) }
+        guard let spec = inquiry.question.transports.first(where: { isUsable($0, path, inquiry) }) else {
+            return inquiry.refuse(.unsupportedTransport)
+        }
         guard let transport = transport(spec, inquiry) else { return inquiry.refuse(.unsupportedTransport) }
         let old = superseded(by: transport, inquiry)
         guard readerCount(of: inquiry.url.path) - old.count(where: { sessions[$0]?.path == inquiry.url.path }) < path.mostReaders,

@@ -61,7 +61,10 @@ extension Signalling {
         var inquiry = asked
         guard let entry = paths[inquiry.url.path] else { return inquiry.refuse(.notFound) }
         let path = entry.served
-        guard path.allows(inquiry.connection.peer) else { return inquiry.refuse(.forbidden) }
+        guard path.allows(inquiry.connection.peer) else {
+            failedLogins.add(inquiry.connection.peer, inquiry.url.path, .address)
+            return inquiry.refuse(.forbidden)
+        }
         if let challenge = path.challenge {
             // A proof of another edition of the path proves nothing: the client is asked again.
             let proof = inquiry.question.proof.flatMap { $0.edition == entry.edition ? $0 : nil }

@@ -56,7 +56,9 @@ extension Signalling {
             tunnels[cookie] = nil
             return input.map { [.close($0, "its tunnel is closed")] } ?? []
         case .input(let output):
-            if case .output(let cookie, id) = connections[output]?.tunnel { update(output) { $0.tunnel = .output(cookie: cookie, input: nil) } }
+            if case .output(let cookie, id) = connections[output]?.tunnel {
+                update(output) { $0.tunnel = .output(cookie: cookie, input: nil) }
+            }
             return []
         case nil: return []
         }

@@ -253,5 +253,7 @@ struct Signalling: Sendable {
 
 extension Signalling {
     /// True when nothing is left of any client.
-    var isEmpty: Bool { connections.isEmpty && sessions.isEmpty && addresses.isEmpty && endpoints.isEmpty && tunnels.isEmpty && sessionsOfPath.isEmpty }
+    var isEmpty: Bool {
+        connections.isEmpty && sessions.isEmpty && addresses.isEmpty && endpoints.isEmpty && tunnels.isEmpty && sessionsOfPath.isEmpty
+    }
 }
