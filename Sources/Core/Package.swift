@@ -14,7 +14,7 @@ let package = Package(
             path: ".",
             exclude: ["Tools", "Plugins"],
             sources: [
-                "JSON", "Options", "Errors", "Media", "Pool", "Link", "Stage", "Plan", "Runtime", "Support",
+                "JSON", "Options", "Errors", "Files", "Media", "Pool", "Link", "Stage", "Plan", "Runtime", "Support",
             ],
             plugins: ["FramehostManifest"]),
         .executableTarget(name: "manifest-tool", path: "Tools/ManifestTool"),

@@ -78,14 +78,57 @@ import Testing
         #expect(stats["ledger"]["dropped"].int == 9)
     }
 
+    /// Seen before anything runs: an hour's figures are not lost for a folder's name.
     @Test func saysWhyTheFiguresCannotBeWritten() throws {
         try workspace.write("chain.json", Chains.short)
-        let outcome = try framehost.run(["chain.json", "--stats", "no/such/stats.json"], folder: workspace.folder.path)
-        #expect(outcome.status == 1)
-        #expect(
-            outcome.errorLines.last
-                == "no/such/stats.json: the figures could not be written: No such file or directory. Name a file in a folder you may write to with --stats."
-        )
-        #expect(workspace.names == ["chain.json"])
+        for (path, reason) in [
+            ("no/such/stats.json", "'no/such/stats.json' cannot be written: No such file or directory. Make the folder, or correct the name."),
+            (".", "'.' is a folder. Name a file in it."), ("chain.json", "'chain.json' is the chain file. Name another file."),
+            ("./link", "'./link' is the chain file. Name another file."),
+        ] {
+            if path == "./link" { symlink("chain.json", workspace.path("link")) }
+            let outcome = try framehost.run(["chain.json", "--stats", path], folder: workspace.folder.path)
+            #expect(outcome.status == 2)
+            #expect(outcome.errorLines == ["--stats: \(reason)"])
+        }
+        #expect(workspace.names == ["chain.json", "link"])
+    }
+
+    /// Rename would put a file in the place of the device, the pipe or the link.
+    @Test func writesTheFiguresIntoWhatIsThere() throws {
+        try workspace.write("chain.json", Chains.short)
+        func run(_ path: String) throws -> Outcome {
+            try framehost.run(["chain.json", "--quiet", "--stats", path], folder: workspace.folder.path)
+        }
+        func kind(_ name: String) -> mode_t {
+            var status = stat()
+            return lstat(workspace.path(name), &status) == 0 ? status.st_mode & S_IFMT : 0
+        }
+        // A link to a file whose rights stay.
+        try workspace.write("real.json", "old")
+        chmod(workspace.path("real.json"), 0o600)
+        symlink("real.json", workspace.path("link.json"))
+        #expect(try run("link.json").status == 0)
+        #expect(kind("link.json") == S_IFLNK)
+        #expect(try JSON(file: workspace.path("real.json"))["ledger"]["inFlight"].int == 0)
+        var status = stat()
+        #expect(stat(workspace.path("real.json"), &status) == 0 && status.st_mode & 0o777 == 0o600)
+        // A pipe with a reader, and one without.
+        mkfifo(workspace.path("pipe"), 0o600)
+        let deaf = try run("pipe")
+        #expect(deaf.status == 1 && deaf.errorLines == ["--stats: nobody reads the pipe 'pipe'. Start its reader first."])
+        let reader = open(workspace.path("pipe"), O_RDONLY | O_NONBLOCK)
+        #expect(try run("pipe").status == 0)
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        let count = read(reader, &buffer, buffer.count)
+        close(reader)
+        #expect(count > 0 && buffer.first == UInt8(ascii: "{") && kind("pipe") == S_IFIFO)
+        // A full device of the test's own, which only root can make.
+        guard geteuid() == 0, mknod(workspace.path("full"), S_IFCHR | 0o666, 1 << 8 | 7) == 0 else { return }
+        let full = try run("full")
+        #expect(full.status == 1)
+        #expect(full.errorLines == ["--stats: 'full' cannot be written: No space left on device. Make room, or name a file on another disk."])
+        #expect(kind("full") == S_IFCHR)
+        #expect(workspace.names == ["chain.json", "full", "link.json", "pipe", "real.json"])
     }
 }

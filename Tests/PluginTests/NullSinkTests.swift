@@ -35,8 +35,7 @@ import Testing
         }
         #expect(
             error?.description
-                == "/nowhere/x.raw: cannot be opened for writing: No such file or directory."
-                + " Name a file in a folder that is there and may be written.")
+                == "'/nowhere/x.raw' cannot be written: No such file or directory. Make the folder, or correct the name.")
     }
 
     @Test func refusesTwoUsesOfStandardOutput() {

@@ -66,7 +66,7 @@ import Testing
         for name in ["a-002.mp4", "a-009.mp4", "b-100.mp4", "a-12.mp4"] {
             FileManager.default.createFile(atPath: folder.file(name), contents: nil)
         }
-        let files = try RecordingFiles(path: "a-{nnn}.mp4", folder: folder.path, overwrite: false, makesMoreFiles: true)
+        let files = try RecordingFiles(path: "a-{nnn}.mp4", folder: folder.path, overwrite: false, makesMoreFiles: true, files: RunFiles())
         #expect(try files.make(at: 0).path == folder.file("a-010.mp4"))
         FileManager.default.createFile(atPath: folder.file("a-011.mp4"), contents: nil)
         #expect(try files.make(at: 0).path == folder.file("a-012.mp4"))
@@ -74,13 +74,13 @@ import Testing
 
     @Test func neverReplacesUnlessTold() throws {
         let folder = try ScratchFolder()
-        let times = try RecordingFiles(path: "%Y.mp4", folder: folder.path, overwrite: false, makesMoreFiles: true)
+        let times = try RecordingFiles(path: "%Y.mp4", folder: folder.path, overwrite: false, makesMoreFiles: true, files: RunFiles())
         let paths = try (0..<3).map { _ in try times.make(at: Self.moment).path }
         #expect(paths == ["2026.mp4", "2026~2.mp4", "2026~3.mp4"].map(folder.file))
 
         // Told so, it replaces what was there, but not what it has just written.
         try Data("old".utf8).write(to: URL(fileURLWithPath: folder.file("2026.mp4")))
-        let replacing = try RecordingFiles(path: "%Y.mp4", folder: folder.path, overwrite: true, makesMoreFiles: true)
+        let replacing = try RecordingFiles(path: "%Y.mp4", folder: folder.path, overwrite: true, makesMoreFiles: true, files: RunFiles())
         #expect(try replacing.make(at: Self.moment).path == folder.file("2026.mp4"))
         #expect(try Data(contentsOf: URL(fileURLWithPath: folder.file("2026.mp4"))).isEmpty)
         #expect(try replacing.make(at: Self.moment).path == folder.file("2026~2.mp4"))
@@ -88,18 +88,18 @@ import Testing
 
     @Test func putsANumberIntoAPlainName() throws {
         let folder = try ScratchFolder()
-        let segments = try RecordingFiles(path: "a.mp4", folder: folder.path, overwrite: false, makesMoreFiles: true)
+        let segments = try RecordingFiles(path: "a.mp4", folder: folder.path, overwrite: false, makesMoreFiles: true, files: RunFiles())
         #expect(try (0..<2).map { _ in try segments.make(at: 0).path } == ["a-0001.mp4", "a-0002.mp4"].map(folder.file))
-        let single = try RecordingFiles(path: "b.mp4", folder: folder.path, overwrite: false, makesMoreFiles: false)
+        let single = try RecordingFiles(path: "b.mp4", folder: folder.path, overwrite: false, makesMoreFiles: false, files: RunFiles())
         #expect(try (0..<3).map { _ in try single.make(at: 0).path } == ["b.mp4", "b-0002.mp4", "b-0003.mp4"].map(folder.file))
     }
 
     @Test func makesTheFoldersOfItsPattern() throws {
         let folder = try ScratchFolder()
-        let files = try RecordingFiles(path: "%Y/day %d/%H.mp4", folder: folder.path, overwrite: false, makesMoreFiles: true)
+        let files = try RecordingFiles(path: "%Y/day %d/%H.mp4", folder: folder.path, overwrite: false, makesMoreFiles: true, files: RunFiles())
         #expect(files.fault == nil)
         #expect(try files.make(at: Self.moment).path == folder.file("2026/day 21/13.mp4"))
-        let missing = try RecordingFiles(path: "no/%Y/%H.mp4", folder: folder.path, overwrite: false, makesMoreFiles: true)
+        let missing = try RecordingFiles(path: "no/%Y/%H.mp4", folder: folder.path, overwrite: false, makesMoreFiles: true, files: RunFiles())
         let text = "the folder '\(folder.file("no"))' does not exist. Make it, or correct 'path'."
         #expect(missing.fault?.description == text)
         #expect(throws: FrameHostError.self) { try missing.make(at: Self.moment) }
@@ -109,8 +109,8 @@ import Testing
     /// Two recorders of one path: a lock tells them of each other, in one process as between two.
     @Test func doesNotReplaceWhatIsBeingWritten() throws {
         let folder = try ScratchFolder()
-        let first = try RecordingFiles(path: "a.mp4", folder: folder.path, overwrite: true, makesMoreFiles: false).make(at: 0)
-        let second = try RecordingFiles(path: "a.mp4", folder: folder.path, overwrite: true, makesMoreFiles: false)
+        let first = try RecordingFiles(path: "a.mp4", folder: folder.path, overwrite: true, makesMoreFiles: false, files: RunFiles()).make(at: 0)
+        let second = try RecordingFiles(path: "a.mp4", folder: folder.path, overwrite: true, makesMoreFiles: false, files: RunFiles())
         let error = #expect(throws: FrameHostError.self) { try second.make(at: 0) }
         #expect(error?.description == "'\(first.path)' is being written by another recorder. Give each its own 'path'.")
         try first.finish()
@@ -150,7 +150,7 @@ import Testing
         let found = PatternFolder.files(of: pattern)
         #expect(Set(found.map(\.path)) == Set(["2026-01/a-1.mp4", "2026-01/a-2.mp4"].map(folder.file)))
 
-        for file in found { #expect(PatternFolder.removeFile(file, of: pattern)) }
+        for file in found { #expect(PatternFolder.removeFile(file, of: pattern, RunFiles()) == nil) }
         // The folder has other things in it and stays.
         #expect(manager.fileExists(atPath: folder.file("2026-01/notes.txt")))
         #expect(manager.fileExists(atPath: folder.file("else/a-1.mp4")))
@@ -158,14 +158,14 @@ import Testing
 
     @Test func removesFoldersThatAreEmpty() throws {
         let folder = try ScratchFolder()
-        let files = try RecordingFiles(path: "%Y/%m/a.mp4", folder: folder.path, overwrite: false, makesMoreFiles: true)
+        let files = try RecordingFiles(path: "%Y/%m/a.mp4", folder: folder.path, overwrite: false, makesMoreFiles: true, files: RunFiles())
         let made = try files.make(at: RecorderNamingTests.moment)
         let found = PatternFolder.files(of: files.pattern)
         #expect(found.map(\.path) == [made.path])
         // Not while it is written.
-        #expect(!PatternFolder.removeFile(found[0], of: files.pattern))
+        #expect(PatternFolder.removeFile(found[0], of: files.pattern, RunFiles()) == .writtenHere("recorder"))
         try made.finish()
-        #expect(PatternFolder.removeFile(found[0], of: files.pattern))
+        #expect(PatternFolder.removeFile(found[0], of: files.pattern, RunFiles()) == nil)
         #expect(FolderListing.names(in: folder.path) == [])
     }
 }

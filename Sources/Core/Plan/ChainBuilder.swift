@@ -7,6 +7,7 @@ struct ChainBuilder {
     let stop = StopSignal()
     let events = EventHub()
     let jobs: JobQueue
+    let files = RunFiles()
     private var faults: [FrameHostError] = []
 
     private(set) var contexts: [StageContext] = []
@@ -216,7 +217,8 @@ struct ChainBuilder {
 
     private func context(of stage: StageRequest) -> StageContext {
         StageContext(
-            stageID: stage.id, folder: request.folder, chainName: request.name, clock: clock, stop: stop, events: events, jobs: jobs)
+            stageID: stage.id, folder: request.folder, chainName: request.name, clock: clock, stop: stop, events: events, jobs: jobs,
+            files: files)
     }
 
     /// Nil, with the faults listed, when the stage cannot be made.
@@ -468,7 +470,7 @@ struct ChainBuilder {
     private mutating func report(_ clash: FileClashes.Clash) {
         let (writer, other) = (request.stages[clash.writer], request.stages[clash.other].id)
         fault(
-            writer, "path", at: writer.place,
+            writer, writer.key(ofFile: clash.path), at: writer.place,
             "'\(writer.id)' would write '\(clash.path)', which '\(other)' \(clash.isRead ? "reads" : "writes")", "Name another file.")
     }
 

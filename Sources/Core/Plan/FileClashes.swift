@@ -1,6 +1,9 @@
 import Glibc
 
-/// Stages that would be in each other's way at one file: one writes what another reads or writes. Names are followed to the file itself.
+/// Stages that would be in each other's way at one file: one writes what another reads or writes.
+///
+/// Names are followed to the file itself: `x`, `./x`, links to it and its further names are one file; of one that does not exist yet, its name in its
+/// folder counts.
 struct FileClashes {
     struct Clash: Equatable {
         /// The one that writes.
@@ -13,33 +16,42 @@ struct FileClashes {
     private(set) var clashes: [Clash] = []
 
     init(_ demands: [StageDemand]) {
-        var writers: [String: Int] = [:]
+        var writers: [Key: Int] = [:]
         for (stage, demand) in demands.enumerated() {
             for path in demand.writesFiles {
-                if let other = writers.updateValue(stage, forKey: Self.file(path)) {
+                guard let key = Key(path) else { continue }
+                if let other = writers.updateValue(stage, forKey: key) {
                     clashes.append(Clash(writer: stage, other: other, path: path, isRead: false))
                 }
             }
         }
         for (stage, demand) in demands.enumerated() {
             for path in demand.readsFiles {
-                guard let writer = writers[Self.file(path)] else { continue }
+                guard let key = Key(path), let writer = writers[key] else { continue }
                 clashes.append(Clash(writer: writer, other: stage, path: path, isRead: true))
             }
         }
     }
 
-    /// The file behind a name, links followed (realpath(3)); of one that does not exist yet, its name in the folder behind it.
-    private static func file(_ path: String) -> String {
-        if let real = real(path) { return real }
-        let parts = path.split(separator: "/", omittingEmptySubsequences: false)
-        let folder = parts.dropLast().joined(separator: "/")
-        return "\(real(folder.isEmpty ? (path.hasPrefix("/") ? "/" : ".") : folder) ?? folder)/\(parts.last ?? "")"
-    }
+    /// What two names of one file have in common.
+    private enum Key: Hashable {
+        case file(FileIdentity)
+        /// Of a file to come.
+        case name(FileIdentity, String)
+        /// In a folder that is not there.
+        case path(String)
 
-    private static func real(_ path: String) -> String? {
-        guard let resolved = realpath(path, nil) else { return nil }
-        defer { free(resolved) }
-        return String(cString: resolved)
+        /// Nil for devices and pipes, which several may use.
+        init?(_ path: String) {
+            var status = stat()
+            if stat(path, &status) == 0 {
+                guard status.st_mode & S_IFMT == S_IFREG else { return nil }
+                self = .file(FileIdentity(status))
+                return
+            }
+            let target = FileNames.followed(path)
+            let name = target.split(separator: "/").last.map(String.init) ?? ""
+            self = FileIdentity(path: FileNames.folder(of: target)).map { .name($0, name) } ?? .path(target)
+        }
     }
 }

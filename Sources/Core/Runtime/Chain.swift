@@ -22,6 +22,10 @@ public final class Chain: @unchecked Sendable {
     private let drainNs: Int64
     private let contexts: [StageContext]
     private let jobs: JobQueue
+    /// The way to create and replace files in this run.
+    public let files: RunFiles
+    /// As the request names it.
+    private let chainFile: String
     private let running = RunningThreads()
     /// The control thread's: what was seen of calls that took too long.
     private(set) var callWatch = CallWatch()
@@ -67,6 +71,8 @@ public final class Chain: @unchecked Sendable {
         hub = builder.events
         contexts = builder.contexts
         jobs = builder.jobs
+        files = builder.files
+        chainFile = request.file
         drainNs = Int64(request.drainSeconds * 1e9)
         let assembly = try ChainAssembly(plan: plan, builder: builder, clock: clock, timed: timed, frameLimit: request.frameLimit)
         runners = assembly.runners
@@ -76,6 +82,24 @@ public final class Chain: @unchecked Sendable {
         threads = assembly.threads
         bodies = assembly.bodies
         for runner in runners { runner.onFailure = { [unowned self] in self.stageFailed($0, $1) } }
+    }
+
+    /// Why a file should not be written beside the run, such as its figures: it is the chain file or a stage's, or it cannot be written. Writes nothing.
+    ///
+    /// - Parameter option: What names the file: `--stats`.
+    public func fault(ofWriting path: String, as option: String) -> FrameHostError? {
+        var own = StageDemand()
+        own.writesFiles = [path]
+        var chain = StageDemand()
+        chain.readsFiles = [chainFile]
+        let clash = FileClashes(plan.stages.map(\.demand) + [chain, own]).clashes.first { $0.writer == plan.stages.count + 1 }
+        if let clash {
+            let who = clash.other == plan.stages.count ? "is the chain file" : "belongs to '\(plan.stages[clash.other].id)'"
+            return FrameHostError(.invalidConfiguration, place: option, what: "'\(path)' \(who)", remedy: "Name another file.")
+        }
+        guard var fault = files.refusalOfWriting(path)?.fault(path) else { return nil }
+        (fault.code, fault.place) = (.invalidConfiguration, option)
+        return fault
     }
 
     /// The plan alone: as `init`, without making pools or queues.

@@ -101,6 +101,14 @@ extension StageRequest {
         try type.check(options) { optionPlace(file: file, $0, $1) }
     }
 
+    /// The option that names a file; `path` where none of them reads like it.
+    func key(ofFile path: String) -> String {
+        options.first { member in
+            guard let name = member.value.asString, !name.isEmpty else { return false }
+            return path == name || path.hasSuffix("/\(name)")
+        }?.key ?? "path"
+    }
+
     /// `camera.json:7:5: stages[2].rate`; without a place in the file (a value from the command line) no line.
     func optionPlace(file: String, _ key: String, _ text: TextPlace) -> String {
         let shown = key.isEmpty ? place : text

@@ -11,6 +11,8 @@ public final class StageContext: @unchecked Sendable {
     /// What people call the chain: its file's name without folder and `.json`.
     public let chainName: String
     public let clock: ChainClock
+    /// The way to create, replace, remove and empty files; one for all stages of a run.
+    public let files: RunFiles
     /// True when the chain has a live source; encoders and sinks choose their defaults by it. Known before `negotiate`.
     public internal(set) var isLiveChain = false
 
@@ -39,12 +41,14 @@ public final class StageContext: @unchecked Sendable {
     var layout = MetadataLayout.none
 
     init(
-        stageID: String, folder: String, chainName: String, clock: ChainClock, stop: StopSignal, events: EventHub, jobs: JobQueue
+        stageID: String, folder: String, chainName: String, clock: ChainClock, stop: StopSignal, events: EventHub, jobs: JobQueue,
+        files: RunFiles = RunFiles()
     ) {
         self.stageID = stageID
         self.folder = folder
         self.chainName = chainName
         self.clock = clock
+        self.files = files
         self.stop = stop
         self.events = events
         self.jobs = jobs

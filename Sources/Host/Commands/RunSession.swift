@@ -85,6 +85,7 @@ final class RunSession: @unchecked Sendable {
         let chain: Chain
         do {
             chain = try plan()
+            if let statsPath, let fault = chain.fault(ofWriting: statsPath, as: "--stats") { throw fault }
         } catch {
             exit(report(error).rawValue)
         }
@@ -98,8 +99,8 @@ final class RunSession: @unchecked Sendable {
         }
         display.finish(chain, result, elapsed: Double(chain.clock.now() - start) / 1e9)
         var failed = !result.isSuccess
-        if let statsPath, let why = Terminal.writeFile(statsPath, chain.statistics.text(pretty: true) + "\n") {
-            Terminal.complain("\(statsPath): the figures could not be written: \(why). Name a file in a folder you may write to with --stats.")
+        if let statsPath, let refusal = chain.files.write(statsPath, chain.statistics.text(pretty: true) + "\n", as: "--stats") {
+            Terminal.complain("--stats: \(refusal.fault(statsPath))")
             failed = true
         }
         // A stage may still be inside native code, so no destructors run.

@@ -1,3 +1,4 @@
+import FrameCore
 import Glibc
 
 /// Standard output and standard error, whole lines at a time.
@@ -22,25 +23,15 @@ enum Terminal {
         }
     }
 
-    /// Writes a file whole, through a neighbour that is renamed, so that no reader sees half of it.
+    /// Writes a file whole, as ``RunFiles/write(_:_:as:)`` does.
     ///
     /// - Returns: what went wrong, nil when all is well.
     static func writeFile(_ path: String, _ text: String) -> String? {
-        let temporary = path + ".tmp"
-        let file = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
-        guard file >= 0 else { return String(cString: strerror(errno)) }
-        defer { close(file) }
-        var bytes = Array(text.utf8)[...]
-        while !bytes.isEmpty {
-            let count = bytes.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else {
-                defer { unlink(temporary) }
-                return String(cString: strerror(errno))
-            }
-            bytes = bytes.dropFirst(count)
+        switch RunFiles().write(path, text, as: "framehost") {
+        case nil: nil
+        case .failed(let code): String(cString: strerror(code))
+        case let refusal?: refusal.fault(path).what
         }
-        return rename(temporary, path) == 0 ? nil : String(cString: strerror(errno))
     }
 
     /// Rows in columns, the first row a heading.

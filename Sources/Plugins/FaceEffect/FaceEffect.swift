@@ -48,6 +48,8 @@ final class FaceEffect: Filter {
         var demand = Self.declaredDemand
         demand.access = options.draw ? .modify : .read
         demand.ownBytes = searchBytes
+        demand.writesFiles = options.facesFile.map { [context.resolve($0)] } ?? []
+        demand.readsFiles = [options.image, options.model].compactMap { $0.map(context.resolve) }
         return demand
     }
 
@@ -77,7 +79,7 @@ final class FaceEffect: Filter {
         painter = options.draw ? EffectPainter(format, image: image) : nil
         image = nil
         slot = context.slot(for: Faces.self)
-        lines = try options.facesFile.map { try FaceLines(path: context.resolve($0)) }
+        lines = try options.facesFile.map { try FaceLines(path: context.resolve($0), context.files, as: context.stageID) }
         privacy = options.privacy ? PrivacyGuard(holdTime: Int64(options.hold * 1e9)) : nil
         knownFaces.reserveCapacity(FaceTracks.mostTracks)
         let finder = FaceFinder(format, options, detector, sizes: sizes, patience: patience(format))

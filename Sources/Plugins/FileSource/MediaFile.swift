@@ -9,6 +9,8 @@ final class MediaFile {
     let path: String
     private var container: UnsafeMutablePointer<AVFormatContext>?
     private var io: UnsafeMutablePointer<AVIOContext>?
+    /// Keeps recorders from removing or replacing the file while it is played.
+    private var held: HeldFile?
     /// The only track whose packets are given; nil: all.
     private var onlyTrack: Int?
 
@@ -44,8 +46,11 @@ final class MediaFile {
 
     private func open() -> Opened {
         let url = "file:" + path
+        held = RunFiles.read(path, as: "file-source")
         let connected = avio_open2(&io, url, AVIO_FLAG_READ, nil, nil)
         guard connected >= 0, let io else { return .failed(connected) }
+        // Exchanged between the two calls; the file that is read is the one to hold.
+        if let held, !held.hasItsFile { self.held = RunFiles.read(path, as: "file-source") }
         var format: UnsafePointer<AVInputFormat>?
         let found = av_probe_input_buffer2(io, &format, url, nil, 0, 0)
         guard found >= 0, let format else { return .failed(found) }
@@ -76,6 +81,7 @@ final class MediaFile {
     private func close() {
         avformat_close_input(&container)
         avio_closep(&io)
+        held = nil
     }
 
     // MARK: Tracks

@@ -38,6 +38,12 @@ final class NullSink: Sink {
         self.context = context
     }
 
+    var demand: StageDemand {
+        var demand = Self.declaredDemand
+        demand.writesFiles = options.dump.flatMap { $0 == "-" ? nil : [context.resolve($0)] } ?? []
+        return demand
+    }
+
     /// [control thread]
     func negotiate(_ input: MediaFormat) { parameterSets = input.encoded?.parameterSets ?? [] }
 
@@ -45,7 +51,7 @@ final class NullSink: Sink {
     func start() throws {
         if options.report == .latency { latencies = LatencySamples(capacity: 1_000_000) }
         guard let path = options.dump else { return }
-        dump = try RawDump(path: path == "-" ? path : context.resolve(path))
+        dump = try RawDump(path: path == "-" ? path : context.resolve(path), context.files, as: context.stageID)
         try parameterSets.withUnsafeBytes { try dump?.write($0) }
     }
 

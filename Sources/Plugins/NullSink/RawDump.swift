@@ -5,22 +5,20 @@ import Glibc
 /// the parameter sets.
 struct RawDump: ~Copyable {
     private let path: String
-    private var descriptor: Int32
+    /// Nil for standard output.
+    private let file: HeldFile?
 
     /// [control thread] A file that is there is replaced; `-` is standard output.
     ///
     /// - Throws: ``FrameHostError`` `.unavailable`.
-    init(path: String) throws {
+    init(path: String, _ files: RunFiles, as stage: String) throws {
         self.path = path
-        descriptor = path == "-" ? STDOUT_FILENO : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
-        guard descriptor >= 0 else {
-            throw FrameHostError(
-                .unavailable, place: path, what: "cannot be opened for writing: \(String(cString: strerror(errno)))",
-                remedy: "Name a file in a folder that is there and may be written.")
-        }
+        do throws(FileRefusal) {
+            file = path == "-" ? nil : try files.rewrite(path, as: stage, patience: 3_000_000_000)
+        } catch { throw error.fault(path) }
     }
 
-    deinit { if descriptor > STDERR_FILENO { _ = Glibc.close(descriptor) } }
+    private var descriptor: Int32 { file?.descriptor ?? STDOUT_FILENO }
 
     func write(_ frame: borrowing Frame) throws {
         for index in 0..<frame.planeCount {
@@ -53,10 +51,8 @@ struct RawDump: ~Copyable {
 
     /// Finishes the file; once.
     mutating func close() throws {
-        guard descriptor > STDERR_FILENO else { return }
-        let result = Glibc.close(descriptor)
-        descriptor = -1
-        guard result == 0 else { throw fault("cannot be finished") }
+        let code = file?.close() ?? 0
+        guard code == 0 else { throw FileRefusal.failed(code).fault(path) }
     }
 
     private func fault(_ what: String) -> FrameHostError {

@@ -95,6 +95,7 @@ extension FileNamePattern {
     /// The value of at least `least` digits, without leading zeros where there are more.
     private static func digits(_ text: ArraySlice<UInt8>, least: Int) -> Int? {
         guard text.count >= least, areDigits(text), text.count == least || text.first != UInt8(ascii: "0") else { return nil }
-        return Int(String(decoding: text, as: UTF8.self))
+        // A number of more than 18 digits is nobody's, whatever type holds it.
+        return text.count <= 18 ? Int(String(decoding: text, as: UTF8.self)) : nil
     }
 }

@@ -18,8 +18,17 @@ struct Finaliser: Sendable {
     /// Bytes that the index will need.
     let indexBytes: Int
     let ends: [TrackEnd]
+    /// The file that was recorded; nil for whatever has the name.
+    let identity: FileIdentity?
+    /// Where it is known whether a lack of room was told already.
+    let room: RoomReport
 
-    init(path: String, container: Container, when: FinalizeWhen, indexBytes: Int, ends: [TrackEnd]) {
+    init(
+        path: String, container: Container, when: FinalizeWhen, indexBytes: Int, ends: [TrackEnd], identity: FileIdentity? = nil,
+        room: RoomReport = RoomReport()
+    ) {
+        self.identity = identity
+        self.room = room
         self.path = path
         self.container = container
         self.when = when
@@ -28,9 +37,11 @@ struct Finaliser: Sendable {
     }
 
     /// For a file that was just finished; nil where there is nothing to do.
-    init?(path: String, container: Container, when: FinalizeWhen, like muxer: MuxerHandle) {
+    init?(path: String, container: Container, when: FinalizeWhen, like muxer: MuxerHandle, room: RoomReport) {
         guard container != .mkv, when != .never else { return nil }
-        self.init(path: path, container: container, when: when, indexBytes: muxer.index.reserved, ends: muxer.ends)
+        self.init(
+            path: path, container: container, when: when, indexBytes: muxer.index.reserved, ends: muxer.ends,
+            identity: muxer.file.held.identity, room: room)
     }
 
     /// `.out.mp4.finalising`, in the same folder.
@@ -68,19 +79,32 @@ struct Finaliser: Sendable {
 
     /// [job thread]
     func run(_ context: StageContext, _ watch: Watch) throws {
-        // Retention may have removed it meanwhile.
-        guard let original = try OutputFile.lockExisting(path) else { return }
+        // Retention may have removed it meanwhile, or somebody has put another file there.
+        guard let original = try hold(context.files, watch) else { return }
         if when == .auto, original.size >= Self.autoLimit {
             return context.post(
                 "recording-not-finalised",
                 text: "'\(path)' stays in fragments: it is larger than 2 GB; \"finalize\": \"always\" rewrites it too",
                 details: ["path": .string(path), "bytes": .number(original.size)])
         }
-        if let fault = faultOfRoom(original.size) { throw fault }
-        let bytes = try replace(original, watch)
+        let lack = faultOfRoom(original.size)
+        let isFirst = room.isFirst(lacks: lack != nil)
+        if let lack {
+            if isFirst { throw lack }
+            return context.post(
+                "recording-not-finalised", level: .debug, text: "'\(path)' stays in fragments: \(lack.what)",
+                details: ["path": .string(path), "bytes": .number(original.size)])
+        }
+        let bytes = try replace(original, context.files, watch)
         context.post(
             "recording-finalised", text: "'\(path)' has its index in front now (\(bytes) bytes)",
             details: ["path": .string(path), "bytes": .number(bytes)])
+    }
+
+    private func hold(_ files: RunFiles, _ watch: Watch) throws -> OutputFile? {
+        do { return try OutputFile.hold(path, meant: identity, files, watch.goOn) } catch let refusal as FileRefusal {
+            throw Self.fault(refusal.fault(path).what)
+        }
     }
 
     private func faultOfRoom(_ size: Int64) -> FrameHostError? {
@@ -91,32 +115,50 @@ struct Finaliser: Sendable {
         return FrameHostError(
             .unavailable,
             what: "there is no room for a copy of \(size) bytes (\(free) bytes free, of which \(Self.reserve) are left alone)",
-            remedy: "It stays in fragments, and plays. Make room, or set \"finalize\": \"never\".")
+            remedy: "It stays in fragments, and plays, as do those that follow until there is room. Make room, or set \"finalize\": \"never\".")
     }
 
     /// Makes the copy and puts it in the original's place; its size.
-    private func replace(_ original: OutputFile, _ watch: Watch) throws -> Int64 {
-        let temporary = Self.temporary(for: path)
+    private func replace(_ original: OutputFile, _ files: RunFiles, _ watch: Watch) throws -> Int64 {
+        var file = try makeCopy(files)
         var isReplaced = false
-        defer { if !isReplaced { unlink(temporary) } }
-        let summary = try copy(to: temporary, indexBytes: indexBytes, watch) ?? copy(to: temporary, indexBytes: nil, watch)
+        defer { if !isReplaced { files.discard(file.held) } }
+        var summary = try copy(to: file, indexBytes: indexBytes, watch)
+        if summary == nil {
+            files.discard(file.held)
+            file = try makeCopy(files)
+            summary = try copy(to: file, indexBytes: nil, watch)
+        }
         guard let summary else { throw Self.fault("the index could not be written") }
-        let copied = try FragmentedFile.summary(of: temporary) { fraction in
+        let copied = try FragmentedFile.summary(of: file.path) { fraction in
             try watch.goOn()
             watch.report(0.6 + 0.4 * fraction)
         }
         guard copied == summary else {
             throw Self.fault("the copy differs from the recording (\(copied.difference(from: summary)))")
         }
-        guard let file = try OutputFile.lockExisting(temporary) else { throw Self.fault("somebody has removed the copy") }
         do {
             try file.takeOver(from: original)
             try file.sync()
-        } catch { throw Self.fault(String(cString: strerror(error.code))) }
-        guard rename(temporary, path) == 0 else { throw Self.fault(String(cString: strerror(errno))) }
+        } catch { throw Self.fault(String(cString: strerror(abs(error.code)))) }
+        if let refusal = files.exchange(file.held, over: path, meant: original.held.identity, own: original.held) {
+            throw Self.fault(refusal.fault(path).what)
+        }
         isReplaced = true
         OutputFile.syncFolder(of: path)
         return file.size
+    }
+
+    /// The empty copy beside the original; one that a killed run left goes.
+    private func makeCopy(_ files: RunFiles) throws -> OutputFile {
+        let temporary = Self.temporary(for: path)
+        do throws(FileRefusal) {
+            if let refusal = files.remove(temporary, as: OutputFile.holder), refusal != .absent { throw refusal }
+            return try OutputFile.create(temporary, overwrite: false, isNamed: false, files)
+        } catch {
+            let isOther = [.exists, .writtenElsewhere, .writtenHere(OutputFile.holder)].contains(error)
+            throw Self.fault(isOther ? "somebody makes the same copy" : error.fault(temporary).what)
+        }
     }
 
     static func fault(_ reason: String) -> FrameHostError {
@@ -127,9 +169,7 @@ struct Finaliser: Sendable {
     ///
     /// - Parameter indexBytes: Room to leave in front; nil to write the index behind and move everything back for it.
     /// - Returns: What the original has in it; nil when the room was too small.
-    private func copy(to temporary: String, indexBytes: Int?, _ watch: Watch) throws -> FileSummary? {
-        unlink(temporary)
-        guard let file = try OutputFile.create(temporary, overwrite: false) else { throw Self.fault("somebody makes the same copy") }
+    private func copy(to file: OutputFile, indexBytes: Int?, _ watch: Watch) throws -> FileSummary? {
         let reader = try FragmentedFile(path)
         let writer = try IndexedWriter(file: file, container: container, like: reader, ends: ends, indexBytes: indexBytes)
         let digests = PacketDigests(of: reader)
@@ -141,5 +181,18 @@ struct Finaliser: Sendable {
         }
         guard try writer.finish() else { return nil }
         return reader.summary(digests)
+    }
+}
+
+/// Whether a lack of room was told already: one warning, not one for each segment, until there was room again.
+final class RoomReport: Sendable {
+    private let isLacking = Locked(false)
+
+    /// [job thread] Whether this lack is the first since there was room.
+    func isFirst(lacks: Bool) -> Bool {
+        isLacking.withLock { before in
+            defer { before = lacks }
+            return lacks && !before
+        }
     }
 }

@@ -4,91 +4,61 @@ import Glibc
 
 /// A file being written, over a descriptor of our own: exact reasons when a write fails, and a say in when it reaches the disk.
 ///
-/// The descriptor has a lock (flock(2)) while the file is written: another recorder, of this process or any other, neither replaces nor
-/// removes it. Used by one thread at a time.
+/// ``RunFiles`` makes and holds it: another recorder, of this process or any other, neither replaces nor removes it meanwhile. Used by one thread
+/// at a time.
 final class OutputFile {
-    let path: String
+    let held: HeldFile
     /// errno of the first call that failed; 0 while none has.
     private(set) var failure: Int32 = 0
     /// Bytes from the file's begin to the furthest one written.
     private(set) var size: Int64 = 0
-    private var file: Int32
+    private let files: RunFiles
     private var offset: Int64 = 0
-    private let isRegular: Bool
 
-    private init(path: String, file: Int32, isRegular: Bool) {
-        self.path = path
-        self.file = file
-        self.isRegular = isRegular
+    init(_ held: HeldFile, _ files: RunFiles, size: Int64 = 0) {
+        self.held = held
+        self.files = files
+        self.size = size
     }
 
-    deinit { close() }
+    var path: String { held.path }
+    private var file: Int32 { held.descriptor }
+    private var isRegular: Bool { held.isRegular }
 
-    /// Makes the empty file. A file that is replaced is unlinked, not emptied: whoever reads it (this chain's source, perhaps) keeps it.
+    /// The files of recorders are held under this name.
+    static let holder = "recorder"
+
+    /// Makes the empty file. A file that is replaced loses its name and is not emptied: what reads it keeps it.
     ///
-    /// - Returns: nil when there is such a file and it is not to be replaced.
-    /// - Throws: ``FrameHostError`` naming the path.
-    static func create(_ path: String, overwrite: Bool) throws -> OutputFile? {
+    /// - Parameters:
+    ///   - overwrite: Replaces a regular file that has the name.
+    ///   - isNamed: The user wrote this very name, and no pattern made it: links are followed then, and a device is written into.
+    /// - Throws: ``FileRefusal``.
+    static func create(_ path: String, overwrite: Bool, isNamed: Bool, _ files: RunFiles) throws(FileRefusal) -> OutputFile {
+        guard overwrite else { return OutputFile(try files.create(path, as: holder), files) }
+        guard isNamed else { return OutputFile(try files.replace(path, as: holder), files) }
         var status = stat()
-        if overwrite, lstat(path, &status) == 0 {
-            // A device or pipe is written to as it is; a link's file is emptied.
-            guard status.st_mode & S_IFMT == S_IFREG else { return try openExisting(path) }
-            guard !isLocked(path) else {
-                throw FrameHostError(
-                    .invalidConfiguration, what: "'\(path)' is being written by another recorder", remedy: "Give each its own 'path'.")
-            }
-            guard unlink(path) == 0 else { throw RecordingFault.unwritable(path, errno) }
-        }
-        let file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
-        guard file >= 0 else {
-            if errno == EEXIST { return nil }
-            throw RecordingFault.unwritable(path, errno)
-        }
-        // Refused by some network file systems; then nobody else can lock it either.
-        _ = flock(file, LOCK_EX | LOCK_NB)
-        return OutputFile(path: path, file: file, isRegular: true)
+        if stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFCHR { return OutputFile(try files.rewrite(path, as: holder), files) }
+        return OutputFile(try files.replace(FileNames.followed(path), as: holder), files)
     }
 
-    private static func openExisting(_ path: String) throws -> OutputFile {
-        let file = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC)
-        guard file >= 0 else { throw RecordingFault.unwritable(path, errno) }
-        var status = stat()
-        fstat(file, &status)
-        return OutputFile(path: path, file: file, isRegular: status.st_mode & S_IFMT == S_IFREG)
-    }
-
-    /// [any thread, may wait for 0.1 s] A finished file, locked: to be replaced, or to be brought to the disk; nil when it is not there any more.
+    /// [job thread, may wait for two seconds] A finished file, held: to be exchanged; nil when it is not there any more, or is another one by now.
     ///
-    /// - Throws: ``FrameHostError`` when somebody else is writing it.
-    static func lockExisting(_ path: String) throws -> OutputFile? {
-        let file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
-        guard file >= 0 else {
-            if errno == ENOENT { return nil }
-            throw FrameHostError(.unavailable, what: "'\(path)' cannot be opened: \(String(cString: strerror(errno)))")
-        }
-        let found = OutputFile(path: path, file: file, isRegular: true)
-        // Somebody who only looks whether it is locked has it for a moment.
+    /// - Parameter goOn: Throws to give up waiting.
+    /// - Throws: ``FileRefusal`` when somebody else uses it.
+    static func hold(_ path: String, meant: FileIdentity?, _ files: RunFiles, _ goOn: () throws -> Void = {}) throws -> OutputFile? {
         var tries = 0
-        while flock(file, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK {
-            tries += 1
-            guard tries < 50 else { throw FrameHostError(.unavailable, what: "'\(path)' is being written by another recorder") }
-            usleep(2000)
-        }
-        var status = stat()
-        fstat(file, &status)
-        found.size = Int64(status.st_size)
-        return found
-    }
-
-    /// Whether somebody is writing this file.
-    static func isLocked(_ path: String) -> Bool {
-        let file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
-        guard file >= 0 else { return false }
-        defer {
-            _ = flock(file, LOCK_UN)
-            Glibc.close(file)
-        }
-        return flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK
+        do {
+            let held = try files.hold(path, meant: meant, as: holder) {
+                try goOn()
+                tries += 1
+                return tries >= 1000
+            }
+            guard let held else { return nil }
+            var status = stat()
+            fstat(held.descriptor, &status)
+            return OutputFile(held, files, size: Int64(status.st_size))
+        } catch FileRefusal.changed { return nil }
     }
 
     // MARK: Writing
@@ -138,7 +108,7 @@ final class OutputFile {
 
     /// Brings the names in a file's folder to the disk (fsync(2)); without it a power cut can undo a creation or renaming.
     static func syncFolder(of path: String) {
-        let folder = open(RecordingFault.folder(of: path), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        let folder = open(FileNames.folder(of: path), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard folder >= 0 else { return }
         fsync(folder)
         Glibc.close(folder)
@@ -150,30 +120,17 @@ final class OutputFile {
         return !isRegular || fstat(file, &status) != 0 || status.st_nlink > 0
     }
 
-    /// Shortens the file to what plays, or removes it when that is nothing.
+    /// Shortens the file to what plays, or removes it when that is nothing: only under a name that still leads to it.
     func cut(to length: Int64) {
-        guard isRegular else { return }
-        if length == 0 { unlink(path) } else { ftruncate(file, Int(length)) }
+        guard isRegular, file >= 0 else { return }
+        if length == 0 { files.discard(held) } else { ftruncate(file, Int(length)) }
     }
 
     /// - Throws: ``RecordingErrno``: some network file systems say only here that they had no room.
     func finish() throws(RecordingErrno) {
-        guard file >= 0 else { return }
-        unlock()
-        let result = Glibc.close(file)
-        file = -1
-        guard result == 0 else { throw RecordingErrno(code: -fail(errno)) }
+        let code = held.close()
+        guard code == 0 else { throw RecordingErrno(code: -fail(code)) }
     }
-
-    private func close() {
-        guard file >= 0 else { return }
-        unlock()
-        Glibc.close(file)
-        file = -1
-    }
-
-    /// Closing alone leaves the lock to a child process that was forked a moment ago and has not begun its own program yet.
-    private func unlock() { _ = flock(file, LOCK_UN) }
 
     // MARK: As libavformat wants it
 

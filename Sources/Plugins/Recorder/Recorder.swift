@@ -25,6 +25,8 @@ final class Recorder: Sink {
     private var recording: Recording?
     /// The file being written.
     private var current: OutputFile?
+    private let room = RoomReport()
+    private var hasReportedLocks = false
     /// The recording was asked for by a command; else it is the run's own from its begin.
     private var isCommanded: Bool
     private var hasBegun = false
@@ -39,7 +41,8 @@ final class Recorder: Sink {
         self.context = context
         container = Container(path: options.path) ?? .mp4
         files = try RecordingFiles(
-            path: options.path, folder: context.folder, overwrite: options.overwrite, makesMoreFiles: options.makesMoreFiles)
+            path: options.path, folder: context.folder, overwrite: options.overwrite, makesMoreFiles: options.makesMoreFiles,
+            files: context.files)
         retention = RetentionPolicy(seconds: options.keepSeconds, megabytes: options.keepMegabytes)
         state = RecordingState(startsAtOnce: options.record == .atStart)
         isCommanded = options.record == .onCommand
@@ -78,7 +81,7 @@ final class Recorder: Sink {
 
     /// [control thread] Takes the ring's memory, opens the sound, clears what a killed run left.
     func start() throws {
-        PatternFolder.removeLeftOvers(of: files.pattern, single: files.single)
+        PatternFolder.removeLeftOvers(of: files.pattern, single: files.single, context.files)
         if options.preEventSeconds > 0, let format { ring = makeRing(format) }
         guard options.audio == .copy else { return }
         guard let origin = context.audio, !origin.tracks.isEmpty else {
@@ -155,7 +158,7 @@ final class Recorder: Sink {
         let setup = RecordingSetup(
             format: format, container: container,
             policy: SegmentPolicy(seconds: options.segmentSeconds, megabytes: options.segmentMegabytes), finalize: options.finalize,
-            isLive: context.isLiveChain)
+            isLive: context.isLiveChain, room: room)
         let recording = Recording(
             setup, files: files, sound: sound, context: context, keepsTimes: !isCommanded && !context.isLiveChain
         ) { [unowned self] in fileChanged($0) }
@@ -200,8 +203,9 @@ final class Recorder: Sink {
         recording = nil
         current = nil
         state.end()
+        // For programs; people read the fault of the stage, which says the same.
         context.post(
-            "recording-did-fail", level: .error, text: "\(FrameHostError.wrap(error))",
+            "recording-did-fail", level: .debug, text: "\(FrameHostError.wrap(error))",
             details: [
                 "path": .string(path), "savedFrames": .number(saved.frames), "savedBytes": .number(saved.bytes),
                 "savedFiles": .number(saved.files),
@@ -258,13 +262,25 @@ final class Recorder: Sink {
 
     private func removeOldFiles() {
         lastRetention = context.clock.now()
-        let all = PatternFolder.files(of: files.pattern).filter { $0.path != current?.path }
+        let all = PatternFolder.files(of: files.pattern, except: current?.held.identity)
         for file in retention.excess(all, writing: current?.size ?? 0, now: context.clock.unixTime(at: lastRetention)) {
-            guard PatternFolder.removeFile(file, of: files.pattern) else { continue }
+            // What is in use, or protected, stays and counts as gone: nothing newer goes in its place.
+            if let refusal = PatternFolder.removeFile(file, of: files.pattern, context.files) {
+                reportLocks(refusal, file.path)
+                continue
+            }
             context.post(
                 "recording-removed",
                 text: "'\(file.path)' was removed: it was the oldest, and 'keepSeconds' or 'keepMegabytes' was reached",
                 details: ["path": .string(file.path), "bytes": .number(file.bytes)])
         }
+    }
+
+    private func reportLocks(_ refusal: FileRefusal, _ path: String) {
+        guard refusal == .noLocks, !hasReportedLocks else { return }
+        hasReportedLocks = true
+        context.post(
+            "recording-not-removed", level: .warning, text: "\(refusal.fault(path)) Files of earlier runs stay there.",
+            details: ["path": .string(path)])
     }
 }

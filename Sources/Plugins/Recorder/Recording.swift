@@ -9,6 +9,8 @@ struct RecordingSetup {
     /// Live: times are the clock's, so that files begin at 0 and say when they were taken; and what is written is brought to the disk every
     /// second.
     var isLive: Bool
+    /// One for all files of a recorder.
+    var room = RoomReport()
 }
 
 /// One recording, from its first picture to its last, in one file or several.
@@ -168,7 +170,7 @@ final class Recording {
             context.post("segment-did-stop", text: text(muxer), details: details(muxer))
         }
         if endsRecording { postEnd(muxer) }
-        if let finaliser = Finaliser(path: path, container: setup.container, when: setup.finalize, like: muxer) {
+        if let finaliser = Finaliser(path: path, container: setup.container, when: setup.finalize, like: muxer, room: setup.room) {
             finaliser.addJob(context)
         }
         filesChanged(nil)

@@ -17,9 +17,12 @@ enum RecordingFault {
                     remedy: "Name a file.")
             }
             if !overwrite { return exists(path) }
-            return access(path, W_OK) == 0 ? nil : unwritable(path, errno)
+            if access(path, W_OK) != 0 { return unwritable(path, errno) }
+            guard status.st_mode & S_IFMT == S_IFREG else { return nil }
+            if status.st_mode & 0o222 == 0 { return FileRefusal.isProtected.fault(path) }
         }
-        return ofFolder(folder(of: path))
+        // A file is replaced by a new one, so its folder is written too.
+        return ofFolder(FileNames.folder(of: overwrite ? FileNames.followed(path) : path))
     }
 
     /// What is wrong with a folder in which files are to be made; nil when they can.
@@ -32,11 +35,6 @@ enum RecordingFault {
         return access(folder, W_OK | X_OK) == 0 ? nil : unwritable(folder, errno)
     }
 
-    static func folder(of path: String) -> String {
-        guard let slash = path.lastIndex(of: "/") else { return "." }
-        return slash == path.startIndex ? "/" : String(path[..<slash])
-    }
-
     static func missing(_ folder: String) -> FrameHostError {
         FrameHostError(.unavailable, what: "the folder '\(folder)' does not exist", remedy: "Make it, or correct 'path'.")
     }
@@ -44,6 +42,21 @@ enum RecordingFault {
     static func exists(_ path: String) -> FrameHostError {
         FrameHostError(
             .invalidConfiguration, what: "'\(path)' exists already", remedy: "Name another file, or set \"overwrite\": true to replace it.")
+    }
+
+    /// What keeps a file of this name from being made.
+    static func refused(_ path: String, _ refusal: FileRefusal) -> FrameHostError {
+        switch refusal {
+        case .exists: return exists(path)
+        case .failed(let code): return unwritable(path, code)
+        case .writtenHere(OutputFile.holder), .writtenElsewhere:
+            return FrameHostError(
+                .invalidConfiguration, what: "'\(path)' is being written by another recorder", remedy: "Give each its own 'path'.")
+        default:
+            var fault = refusal.fault(path)
+            fault.code = .invalidConfiguration
+            return fault
+        }
     }
 
     static func unwritable(_ path: String, _ code: Int32) -> FrameHostError {

@@ -10,15 +10,18 @@ final class RecordingFiles {
     /// The one name of the first file, where `path` is one and a single file is expected.
     let single: String?
     private let overwrite: Bool
+    private let files: RunFiles
     private var made = 0
     /// The last number given; nil before the first.
     private var number: Int?
-    private var last = ""
+    /// The last name of a pattern without number, and how often it was given.
+    private var repeated = (name: "", count: 0)
 
     /// - Parameters:
     ///   - path: With its patterns, as in the options, which have checked it.
     ///   - folder: From which a relative path is meant.
-    init(path: String, folder: String, overwrite: Bool, makesMoreFiles: Bool) throws(OptionFault) {
+    init(path: String, folder: String, overwrite: Bool, makesMoreFiles: Bool, files: RunFiles) throws(OptionFault) {
+        self.files = files
         let given = try FileNamePattern(path).placed(in: folder)
         single = given.isFixed && !makesMoreFiles ? given.path(at: 0, number: 0) : nil
         pattern = given.isFixed ? given.numbered() : given
@@ -38,23 +41,40 @@ final class RecordingFiles {
 
     /// Makes the next file, and the folders its pattern asks for.
     ///
+    /// With `overwrite` a name of the pattern is passed over where something lies there that is no finished recording of an earlier run: what this run
+    /// has made, what somebody reads or writes, links, devices, write-protected files, and whatever cannot be looked at.
+    ///
     /// - Parameter unixTime: When its first picture was taken, nanoseconds since 1970.
     /// - Throws: ``FrameHostError`` naming the path.
     func make(at unixTime: Int64) throws -> OutputFile {
         if made == 0, let single {
-            guard let file = try OutputFile.create(single, overwrite: overwrite) else { throw RecordingFault.exists(single) }
-            return note(file)
+            do throws(FileRefusal) {
+                return note(try OutputFile.create(single, overwrite: overwrite, isNamed: true, files))
+            } catch { throw RecordingFault.refused(single, error) }
         }
         var next = (number ?? highestNumber(at: unixTime)) + 1
-        var again = 1
+        let plain = pattern.path(at: unixTime, number: next)
+        // The names before this one are this recorder's.
+        var again = !pattern.hasNumber && plain == repeated.name ? repeated.count + 1 : 1
+        var missing = 0
         // Names that are taken are passed over; somebody may be making files of the same names at the same time.
         for _ in 0..<10_000 {
             let path = pattern.path(at: unixTime, number: next, again: again)
             try makeFolders(of: path)
-            // The file just written is never replaced, whatever the pattern makes of two moments.
-            if let file = try OutputFile.create(path, overwrite: overwrite && path != last) {
+            do throws(FileRefusal) {
+                let file = try OutputFile.create(path, overwrite: overwrite, isNamed: false, files)
                 number = next
+                if !pattern.hasNumber { repeated = (plain, again) }
                 return note(file)
+            } catch {
+                switch error {
+                // Another recorder's retention has removed the folder, since it was empty.
+                case .failed(ENOENT) where missing < 3 && pattern.components.count > 1:
+                    missing += 1
+                    continue
+                case .failed, .unknown(EMFILE), .unknown(ENFILE): throw RecordingFault.refused(path, error)
+                default: break
+                }
             }
             if pattern.hasNumber { next += 1 } else { again += 1 }
         }
@@ -63,7 +83,6 @@ final class RecordingFiles {
 
     private func note(_ file: OutputFile) -> OutputFile {
         made += 1
-        last = file.path
         return file
     }
 
@@ -73,16 +92,20 @@ final class RecordingFiles {
         // The single file counts as the first.
         let least = single == nil ? 0 : 1
         guard !overwrite else { return least }
-        let folder = RecordingFault.folder(of: pattern.path(at: unixTime, number: 0))
-        return FolderListing.names(in: folder).compactMap { pattern.number(ofName: $0) }.max().map { max($0, least) } ?? least
+        let folder = FileNames.folder(of: pattern.path(at: unixTime, number: 0))
+        let numbers = FolderListing.names(in: folder).compactMap { pattern.number(ofName: $0) }
+        return numbers.filter { $0 <= Self.highestCount }.max().map { max($0, least) } ?? least
     }
+
+    /// Numbers above it are nobody's count: a recorder that makes a file every 10 ms comes there after 317 years. They are not counted on from.
+    static let highestCount = 1_000_000_000_000
 
     /// Folders from the pattern's first one on are made; those before must be there, lest a slip of the pen makes a tree.
     private func makeFolders(of path: String) throws {
         guard pattern.components.count > 1 else { return }
         guard RecordingFault.ofFolder(pattern.folder) == nil else { throw RecordingFault.ofFolder(pattern.folder)! }
         var folder = pattern.folder
-        let below = RecordingFault.folder(of: path).split(separator: "/").suffix(pattern.components.count - 1)
+        let below = FileNames.folder(of: path).split(separator: "/").suffix(pattern.components.count - 1)
         for name in below {
             folder += "/" + name
             guard mkdir(folder, 0o777) == 0 || errno == EEXIST else { throw RecordingFault.unwritable(folder, errno) }

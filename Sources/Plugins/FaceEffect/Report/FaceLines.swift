@@ -4,7 +4,7 @@ import Glibc
 /// Writes a line of JSON for each frame: its faces in pixels of the upright picture. Allocates nothing once open.
 final class FaceLines {
     private let path: String
-    private var file: Int32
+    private let file: HeldFile
     private let buffer: UnsafeMutablePointer<UInt8>
     private var count = 0
     private static let capacity = 1 << 16
@@ -13,16 +13,18 @@ final class FaceLines {
 
     /// [control thread] Creates or empties the file.
     ///
+    /// - Parameter stage: Its id, for messages of others about this file.
     /// - Throws: ``FrameHostError`` `.unavailable`.
-    init(path: String) throws {
+    init(path: String, _ files: RunFiles, as stage: String) throws {
         self.path = path
-        file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
-        guard file >= 0 else { throw FileFault.cannotWrite(path, errno) }
+        do throws(FileRefusal) {
+            file = try files.rewrite(path, as: stage, patience: 3_000_000_000)
+        } catch { throw error.fault(path) }
         buffer = .allocate(capacity: Self.capacity)
     }
 
     deinit {
-        if file >= 0 { Glibc.close(file) }
+        file.close()
         buffer.deallocate()
     }
 
@@ -87,22 +89,17 @@ final class FaceLines {
 
     /// [stage thread] Writes what is buffered and closes the file.
     func close() throws {
-        defer {
-            if file >= 0 { Glibc.close(file) }
-            file = -1
-        }
+        guard file.descriptor >= 0 else { return }
+        defer { file.close() }
         try flush()
+        let code = file.close()
+        guard code == 0 else { throw FileRefusal.failed(code).fault(path) }
     }
 
     private func flush() throws {
-        var start = 0
-        while start < count {
-            let written = Glibc.write(file, buffer + start, count - start)
-            if written < 0, errno == EINTR { continue }
-            guard written > 0 else { throw FileFault.cannotWrite(path, errno) }
-            start += written
-        }
+        let code = file.write(UnsafeRawBufferPointer(start: buffer, count: count))
         count = 0
+        guard code == 0 else { throw FileFault.cannotWrite(path, code) }
     }
 
     private func put(_ text: StaticString) {

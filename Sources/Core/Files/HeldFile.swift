@@ -1,0 +1,77 @@
+import Glibc
+
+/// An open file that others leave alone: it stands in ``HeldFiles``, and is locked where the file system has locks.
+///
+/// A reader's lock is shared, a writer's its own. Used by one thread at a time; ``RunFiles`` makes it.
+public final class HeldFile {
+    /// The name it has; another one after ``RunFiles/exchange(_:over:meant:own:)``.
+    public internal(set) var path: String
+    public let identity: FileIdentity
+    /// Else it is written into from here on as it is, and neither emptied, cut nor removed.
+    public let isRegular: Bool
+    /// False where the file system has no locks, and where a reader's file is being written.
+    public private(set) var isLocked: Bool
+    /// −1 once closed.
+    public private(set) var descriptor: Int32
+    let hold: UInt64
+
+    init(path: String, descriptor: Int32, identity: FileIdentity, isRegular: Bool, hold: UInt64, isLocked: Bool) {
+        self.path = path
+        self.descriptor = descriptor
+        self.identity = identity
+        self.isRegular = isRegular
+        self.hold = hold
+        self.isLocked = isLocked
+    }
+
+    deinit { close() }
+
+    /// Ends the hold and closes the file; once.
+    ///
+    /// - Returns: errno: some network file systems say only here that they had no room; 0 when all is well.
+    @discardableResult
+    public func close() -> Int32 {
+        guard descriptor >= 0 else { return 0 }
+        // Closing alone leaves the lock to a child process that was forked a moment ago and has not begun its own program yet.
+        if isLocked { _ = flock(descriptor, LOCK_UN) }
+        let result = Glibc.close(descriptor) == 0 ? 0 : errno
+        descriptor = -1
+        // After the close: an inode in the list belongs to an open descriptor, or to one that is just being closed and not used again here.
+        HeldFiles.shared.remove(identity, hold)
+        return result
+    }
+
+    /// Whether the name leads to this file still.
+    public var hasItsName: Bool {
+        var status = stat()
+        return lstat(path, &status) == 0 && FileIdentity(status) == identity
+    }
+
+    /// Whether the name leads to this file, links followed.
+    public var hasItsFile: Bool { FileIdentity(path: path) == identity }
+
+    /// Writes all of `bytes` where the last write ended.
+    ///
+    /// - Parameter patience: For a pipe: nanoseconds that its reader may take nothing; nil waits for ever.
+    /// - Returns: errno, 0 when all is well.
+    public func write(_ bytes: UnsafeRawBufferPointer, patience: Int64? = nil) -> Int32 {
+        Self.write(bytes, to: descriptor, patience: patience)
+    }
+
+    static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32, patience: Int64?) -> Int32 {
+        var done = 0
+        while done < bytes.count {
+            let count = Glibc.write(descriptor, bytes.baseAddress! + done, bytes.count - done)
+            if count > 0 {
+                done += count
+                continue
+            }
+            let code = count == 0 ? EIO : errno
+            if code == EINTR { continue }
+            guard code == EAGAIN else { return code }
+            var waiting = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+            if poll(&waiting, 1, patience.map { Int32($0 / 1_000_000) } ?? -1) == 0 { return ETIMEDOUT }
+        }
+        return 0
+    }
+}

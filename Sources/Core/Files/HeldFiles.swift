@@ -1,0 +1,57 @@
+/// The files that this process reads and writes at this moment, by device and inode.
+///
+/// Locks (flock(2)) say the same to other programs; this list says it where a file system has no locks, and says by whom. Each entry
+/// belongs to an open descriptor, so that an inode is not used again while it stands here. Safe from every thread; no system call is made
+/// under its lock.
+final class HeldFiles: Sendable {
+    static let shared = HeldFiles()
+
+    private struct Hold {
+        var number: UInt64
+        var name: String
+        var isWriter: Bool
+    }
+
+    private struct State {
+        var holds: [FileIdentity: [Hold]] = [:]
+        var next: UInt64 = 0
+    }
+
+    private let state = Locked(State())
+
+    /// Someone uses the file from now on. Does not ask whether somebody else does.
+    ///
+    /// - Returns: For `remove`.
+    func add(_ identity: FileIdentity, name: String, isWriter: Bool) -> UInt64 {
+        state.withLock { state in
+            state.next &+= 1
+            state.holds[identity, default: []].append(Hold(number: state.next, name: name, isWriter: isWriter))
+            return state.next
+        }
+    }
+
+    /// Writes the file alone from now on, unless somebody uses it: that and the look are one.
+    ///
+    /// - Parameter own: A hold that does not count.
+    func claim(_ identity: FileIdentity, name: String, except own: UInt64?) -> (use: FileFacts.Use, hold: UInt64?) {
+        state.withLock { state in
+            let others = (state.holds[identity] ?? []).filter { $0.number != own }
+            if let writer = others.first(where: \.isWriter) { return (.writes(writer.name), nil) }
+            if let reader = others.first { return (.reads(reader.name), nil) }
+            state.next &+= 1
+            state.holds[identity, default: []].append(Hold(number: state.next, name: name, isWriter: true))
+            return (.nobody, state.next)
+        }
+    }
+
+    func remove(_ identity: FileIdentity, _ number: UInt64) {
+        state.withLock { state in
+            guard var holds = state.holds.removeValue(forKey: identity) else { return }
+            holds.removeAll { $0.number == number }
+            if !holds.isEmpty { state.holds[identity] = holds }
+        }
+    }
+
+    /// For tests: how many files are held.
+    var count: Int { state.withLock { $0.holds.count } }
+}

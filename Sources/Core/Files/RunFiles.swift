@@ -1,0 +1,306 @@
+import Glibc
+
+/// The one way of a run to create, replace, remove and empty files. ``FileRule`` decides; this looks, locks and acts.
+///
+/// From the look to the end of the act a file is held and locked, so that no other recorder, source or remover of this process or another one comes
+/// between. Names are followed only where a person gave the name of one file. Safe from every thread; waits for disks, and for at most
+/// a tenth of a second for somebody who has a lock for a moment.
+public final class RunFiles: Sendable {
+    private let made = Locked(Set<FileIdentity>())
+
+    public init() {}
+
+    /// Whether this run has made the file.
+    func hasMade(_ identity: FileIdentity) -> Bool { made.withLock { $0.contains(identity) } }
+
+    // MARK: Reading
+
+    /// Holds a file that is read, so that nobody removes or empties it.
+    ///
+    /// The lock is shared with other readers. A file that is being written is held without a lock, since its writer has it.
+    ///
+    /// - Parameter name: Whose, for messages: a stage's id or kind.
+    /// - Returns: nil when it is not a regular file or cannot be opened; to be told by whoever reads it.
+    public static func read(_ path: String, as name: String) -> HeldFile? {
+        for _ in 0..<3 {
+            let file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+            guard file >= 0 else { return nil }
+            var status = stat()
+            guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+                Glibc.close(file)
+                return nil
+            }
+            let identity = FileIdentity(status)
+            let hold = HeldFiles.shared.add(identity, name: name, isWriter: false)
+            let lock = lock(file, LOCK_SH, tries: 10)
+            let held = HeldFile(
+                path: path, descriptor: file, identity: identity, isRegular: true, hold: hold, isLocked: lock == .free)
+            // A remover that was faster has taken the name away; somebody may have put another file there.
+            if FileIdentity(path: path) == identity { return held }
+        }
+        return nil
+    }
+
+    // MARK: Creating
+
+    /// Makes an empty file under a name that is free, held and locked.
+    ///
+    /// - Throws: ``FileRefusal``: `.exists`, `.failed`.
+    public func create(_ path: String, as name: String, mode: mode_t = 0o666) throws(FileRefusal) -> HeldFile {
+        let file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode)
+        guard file >= 0 else { throw errno == EEXIST ? .exists : .failed(errno) }
+        var status = stat()
+        guard fstat(file, &status) == 0 else {
+            let code = errno
+            Glibc.close(file)
+            throw .failed(code)
+        }
+        let identity = FileIdentity(status)
+        made.withLock { _ = $0.insert(identity) }
+        let hold = HeldFiles.shared.add(identity, name: name, isWriter: true)
+        let lock = Self.lock(file, LOCK_EX, tries: 50)
+        let held = HeldFile(path: path, descriptor: file, identity: identity, isRegular: true, hold: hold, isLocked: lock == .free)
+        // Somebody who saw it before it was locked keeps a lock on it: without one of ours nobody would know that it is written.
+        if lock == .read || lock == .written {
+            discard(held)
+            throw lock == .read ? .readElsewhere : .writtenElsewhere
+        }
+        return held
+    }
+
+    /// Makes an empty file in the place of a regular one, which keeps its rights and, where it can, its owner. What reads the old file keeps it.
+    ///
+    /// - Throws: ``FileRefusal``; the old file is untouched then.
+    public func replace(_ path: String, as name: String) throws(FileRefusal) -> HeldFile {
+        let old = examine(path, as: name)
+        if let refusal = FileRule.refusal(of: .replace, old.facts) { throw refusal }
+        guard let status = old.status else { return try create(path, as: name) }
+        let new = try create(FileNames.temporary(for: path), as: name)
+        Self.takeOver(status, new.descriptor)
+        if let refusal = rename(new, over: path, old) {
+            discard(new)
+            throw refusal
+        }
+        return new
+    }
+
+    /// Rights without those to become somebody else, and the owner where that is allowed.
+    private static func takeOver(_ status: stat, _ file: Int32) {
+        var own = stat()
+        if fstat(file, &own) == 0, own.st_uid != status.st_uid || own.st_gid != status.st_gid { _ = fchown(file, status.st_uid, status.st_gid) }
+        _ = fchmod(file, status.st_mode & 0o777)
+    }
+
+    // MARK: Removing
+
+    /// Removes a regular file that nobody uses.
+    ///
+    /// - Parameter meant: The file to remove; nil for whatever has the name.
+    /// - Returns: Why it is still there; nil when it has gone.
+    public func remove(_ path: String, meant: FileIdentity? = nil, as name: String) -> FileRefusal? {
+        let found = examine(path, meant: meant, as: name)
+        if let refusal = FileRule.refusal(of: .remove, found.facts) { return refusal }
+        return unlink(found)
+    }
+
+    /// Closes a file that was being written and removes it, if its name still leads to it and nobody else uses it.
+    public func discard(_ file: HeldFile) {
+        defer { file.close() }
+        guard file.isRegular, file.descriptor >= 0 else { return }
+        let found = examine(file.path, meant: file.identity, own: file, as: "")
+        if FileRule.refusal(of: .remove, found.facts) == nil { _ = unlink(found) }
+    }
+
+    private func unlink(_ found: Examination) -> FileRefusal? {
+        guard Glibc.unlink(found.path) == 0 else { return .failed(errno) }
+        // Its other names keep the file, and it may be this run's under those.
+        if let identity = found.identity, found.status?.st_nlink == 1 { made.withLock { _ = $0.remove(identity) } }
+        return nil
+    }
+
+    // MARK: Exchanging
+
+    /// A finished file, held and locked alone, to be exchanged; waits while somebody else has it for a moment.
+    ///
+    /// - Parameter isOver: Asked between tries, every 2 ms; true gives up.
+    /// - Returns: nil when it is not there any more.
+    public func hold(
+        _ path: String, meant: FileIdentity? = nil, as name: String, until isOver: () throws -> Bool
+    ) throws -> HeldFile? {
+        while true {
+            let found = examine(path, meant: meant, as: name)
+            let refusal = FileRule.refusal(of: .exchange, found.facts)
+            switch refusal {
+            case nil: return found.take()
+            case .absent: return nil
+            case .readHere, .writtenHere, .readElsewhere, .writtenElsewhere: if try isOver() { throw refusal! }
+            default: throw refusal!
+            }
+            found.close()
+            usleep(2000)
+        }
+    }
+
+    /// Renames `file`, just written, to `path`.
+    ///
+    /// - Parameters:
+    ///   - meant: The file that has the name; nil when none has it.
+    ///   - own: That file, where it is held already.
+    public func exchange(_ file: HeldFile, over path: String, meant: FileIdentity?, own: HeldFile?) -> FileRefusal? {
+        let old = examine(path, meant: meant, own: own, as: "")
+        if meant == nil, old.identity != nil { return .exists }
+        if let refusal = FileRule.refusal(of: .exchange, old.facts) { return refusal }
+        return rename(file, over: path, old)
+    }
+
+    private func rename(_ file: HeldFile, over path: String, _ old: Examination) -> FileRefusal? {
+        guard file.hasItsName, old.isStillThere else { return .changed }
+        // link(2) replaces nothing; file systems without further names were asked a moment before.
+        var result = old.identity == nil ? link(file.path, path) : -1
+        if result == 0 {
+            _ = Glibc.unlink(file.path)
+        } else if old.identity != nil || [EPERM, EOPNOTSUPP, ENOSYS, EMLINK].contains(errno) {
+            result = Glibc.rename(file.path, path)
+        }
+        guard result == 0 else { return errno == EEXIST ? .changed : .failed(errno) }
+        file.path = path
+        if let identity = old.identity, old.status?.st_nlink == 1 { made.withLock { _ = $0.remove(identity) } }
+        return nil
+    }
+
+    // MARK: Writing what a person named
+
+    /// Opens a name for writing from its begin: a new file, an old one emptied, a device or pipe as it is. Links are followed.
+    ///
+    /// - Parameter patience: Nanoseconds to wait for a pipe's reader.
+    /// - Throws: ``FileRefusal``.
+    public func rewrite(_ path: String, as name: String, patience: Int64 = 0) throws(FileRefusal) -> HeldFile {
+        let place = Place(path)
+        if case .append(let own) = place.way { return try Self.again(own, path) }
+        if place.facts.kind == .absent {
+            return try create(place.target, as: name)
+        }
+        if let refusal = FileRule.refusal(of: .rewrite, place.facts) { throw refusal }
+        let file = try Self.openForWriting(path, isPipe: place.isPipe, patience: patience)
+        var status = stat()
+        guard fstat(file, &status) == 0, FileIdentity(status) == place.identity else {
+            Glibc.close(file)
+            throw .changed
+        }
+        let identity = FileIdentity(status)
+        guard place.facts.kind == .regular else {
+            // Bytes go in as they come; only the opening must not wait.
+            _ = fcntl(file, F_SETFL, fcntl(file, F_GETFL) & ~O_NONBLOCK)
+            let hold = HeldFiles.shared.add(identity, name: name, isWriter: true)
+            return HeldFile(path: path, descriptor: file, identity: identity, isRegular: false, hold: hold, isLocked: false)
+        }
+        var facts = place.facts
+        let claim = HeldFiles.shared.claim(identity, name: name, except: nil)
+        facts.use = claim.use
+        facts.isOwn = hasMade(identity)
+        if claim.hold != nil { facts.lock = Self.lock(file, LOCK_EX, tries: 10) }
+        var refusal = FileRule.refusal(of: .rewrite, facts)
+        // Nobody's from here on, and only now is its content let go.
+        if refusal == nil, ftruncate(file, 0) != 0 { refusal = .failed(errno) }
+        let held = claim.hold.map {
+            HeldFile(path: path, descriptor: file, identity: identity, isRegular: true, hold: $0, isLocked: facts.lock == .free)
+        }
+        if held == nil { Glibc.close(file) }
+        if let refusal { throw refusal }
+        guard let held else { throw .changed }
+        return held
+    }
+
+    private static func openForWriting(_ path: String, isPipe: Bool, patience: Int64) throws(FileRefusal) -> Int32 {
+        var waited: Int64 = 0
+        while true {
+            let file = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+            if file >= 0 { return file }
+            let code = errno
+            guard code == ENXIO, isPipe else { throw .failed(code) }
+            guard waited < patience else { throw .noReader }
+            usleep(20_000)
+            waited += 20_000_000
+        }
+    }
+
+    private static func again(_ own: Int32, _ path: String) throws(FileRefusal) -> HeldFile {
+        let file = fcntl(own, F_DUPFD_CLOEXEC, 3)
+        guard file >= 0 else { throw .failed(errno) }
+        var status = stat()
+        fstat(file, &status)
+        let identity = FileIdentity(status)
+        let hold = HeldFiles.shared.add(identity, name: "standard output", isWriter: true)
+        return HeldFile(path: path, descriptor: file, identity: identity, isRegular: false, hold: hold, isLocked: false)
+    }
+
+    /// Writes a whole file, so that no reader sees half of it where that can be: a new file takes the name when it is complete. Owner, rights and
+    /// further names stay; a link is followed; a device or pipe is written into.
+    ///
+    /// - Returns: What went wrong; nil when all of it is written.
+    public func write(_ path: String, _ text: String, as name: String) -> FileRefusal? {
+        var text = text
+        return text.withUTF8 { bytes in
+            do throws(FileRefusal) {
+                try write(path, UnsafeRawBufferPointer(bytes), as: name)
+                return nil
+            } catch { return error }
+        }
+    }
+
+    /// What would keep `write` from writing there, as far as can be seen without writing; nil when nothing would.
+    public func refusalOfWriting(_ path: String) -> FileRefusal? {
+        let place = Place(path)
+        if case .append = place.way { return nil }
+        if place.facts.kind == .absent {
+            let folder = FileNames.folder(of: place.target)
+            var status = stat()
+            guard stat(folder, &status) == 0 else { return .failed(errno) }
+            guard status.st_mode & S_IFMT == S_IFDIR else { return .failed(ENOTDIR) }
+            return access(folder, W_OK | X_OK) == 0 ? nil : .failed(errno)
+        }
+        if place.facts.kind == .regular {
+            let found = examine(place.target, as: "")
+            if let refusal = FileRule.refusal(of: .exchange, found.facts) { return refusal }
+        } else if let refusal = FileRule.refusal(of: .rewrite, place.facts) {
+            return refusal
+        }
+        return access(path, W_OK) == 0 ? nil : .failed(errno)
+    }
+
+    private func write(_ path: String, _ bytes: UnsafeRawBufferPointer, as name: String) throws(FileRefusal) {
+        let place = Place(path)
+        // A recording of this run, or what one of its stages has written.
+        if let identity = place.identity, hasMade(identity) { throw .isOwn }
+        guard place.way == .exchange else { return try writeInPlace(path, bytes, as: name) }
+        let new: HeldFile
+        do throws(FileRefusal) {
+            new = try create(FileNames.temporary(for: place.target), as: name)
+        } catch {
+            // A file that may be written in a folder that may not.
+            guard place.facts.kind == .regular, error != .failed(ENOSPC) else { throw error }
+            return try writeInPlace(path, bytes, as: name)
+        }
+        if let status = place.status { Self.takeOver(status, new.descriptor) }
+        let code = new.write(bytes)
+        var refusal: FileRefusal? = code == 0 ? nil : .failed(code)
+        refusal = refusal ?? exchange(new, over: place.target, meant: place.identity, own: nil)
+        guard let refusal else {
+            // Not a stage's: the next figures may take its place.
+            made.withLock { _ = $0.remove(new.identity) }
+            let closed = new.close()
+            if closed != 0 { throw .failed(closed) }
+            return
+        }
+        discard(new)
+        throw refusal
+    }
+
+    private func writeInPlace(_ path: String, _ bytes: UnsafeRawBufferPointer, as name: String) throws(FileRefusal) {
+        let file = try rewrite(path, as: name)
+        if !file.isRegular { _ = fcntl(file.descriptor, F_SETFL, fcntl(file.descriptor, F_GETFL) | O_NONBLOCK) }
+        let code = file.write(bytes, patience: 10_000_000_000)
+        let closed = file.close()
+        if code != 0 || closed != 0 { throw .failed(code != 0 ? code : closed) }
+    }
+}

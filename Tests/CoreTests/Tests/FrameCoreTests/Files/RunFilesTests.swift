@@ -1,0 +1,223 @@
+import Foundation
+import Testing
+
+@testable import FrameCore
+
+/// A folder of a test's own.
+private final class Folder {
+    let path: String
+
+    init() throws {
+        path = FileManager.default.temporaryDirectory.appending(path: "files-\(UInt64.random(in: 0 ... .max))").path
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+
+    subscript(_ name: String) -> String { "\(path)/\(name)" }
+    func write(_ name: String, _ text: String = "old") throws { try Data(text.utf8).write(to: URL(filePath: self[name])) }
+    func text(_ name: String) -> String? { FileManager.default.contents(atPath: self[name]).map { String(decoding: $0, as: UTF8.self) } }
+    var names: [String] { (try? FileManager.default.contentsOfDirectory(atPath: path).sorted()) ?? [] }
+    func status(_ name: String) -> stat {
+        var status = stat()
+        lstat(self[name], &status)
+        return status
+    }
+}
+
+@Suite struct RunFilesTests {
+    private let folder = try! Folder()
+    private let files = RunFiles()
+
+    // MARK: Whole files
+
+    @Test func replacesARegularFileAndKeepsItsRights() throws {
+        try folder.write("a")
+        chmod(folder["a"], 0o640)
+        let before = folder.status("a").st_ino
+        #expect(files.write(folder["a"], "new", as: "t") == nil)
+        #expect(folder.text("a") == "new" && folder.status("a").st_mode & 0o777 == 0o640)
+        // A reader of the old one has it still.
+        #expect(folder.status("a").st_ino != before)
+        #expect(files.write(folder["a"], "again", as: "t") == nil)
+        #expect(folder.text("a") == "again" && folder.names == ["a"])
+        #expect(files.write(folder["b"], "first", as: "t") == nil && folder.text("b") == "first")
+    }
+
+    @Test(arguments: [true, false]) func followsALink(exists: Bool) throws {
+        if exists { try folder.write("real") }
+        symlink("real", folder["link"])
+        symlink("link", folder["link2"])
+        #expect(files.write(folder["link2"], "new", as: "t") == nil)
+        #expect(folder.text("real") == "new" && folder.names == ["link", "link2", "real"])
+        #expect(folder.status("link").st_mode & S_IFMT == S_IFLNK)
+    }
+
+    @Test func keepsFurtherNames() throws {
+        try folder.write("a")
+        link(folder["a"], folder["b"])
+        #expect(files.write(folder["a"], "new", as: "t") == nil)
+        #expect(folder.text("b") == "new" && folder.status("a").st_nlink == 2)
+    }
+
+    @Test func writesIntoAPipe() throws {
+        mkfifo(folder["pipe"], 0o600)
+        #expect(files.write(folder["pipe"], "x", as: "t") == .noReader)
+        let reader = open(folder["pipe"], O_RDONLY | O_NONBLOCK)
+        defer { close(reader) }
+        #expect(files.write(folder["pipe"], "figures", as: "t") == nil)
+        var buffer = [UInt8](repeating: 0, count: 100)
+        let count = read(reader, &buffer, 100)
+        #expect(String(decoding: buffer.prefix(max(count, 0)), as: UTF8.self) == "figures")
+        #expect(folder.status("pipe").st_mode & S_IFMT == S_IFIFO && folder.names == ["pipe"])
+    }
+
+    /// Devices of the test's own (as root): the full one says so, and both are there afterwards.
+    @Test func writesIntoADevice() throws {
+        guard geteuid() == 0, mknod(folder["full"], S_IFCHR | 0o666, 1 << 8 | 7) == 0, mknod(folder["null"], S_IFCHR | 0o666, 1 << 8 | 3) == 0
+        else { return print("RunFilesTests.writesIntoADevice: not run, this user makes no devices") }
+        let probe = open(folder["null"], O_WRONLY)
+        if probe < 0 { return print("RunFilesTests.writesIntoADevice: not run, this file system has no devices") }
+        close(probe)
+        symlink("full", folder["link"])
+        #expect(files.write(folder["null"], "x", as: "t") == nil)
+        #expect(files.write(folder["full"], "x", as: "t") == .failed(ENOSPC))
+        #expect(files.write(folder["link"], "x", as: "t") == .failed(ENOSPC))
+        #expect(["full", "null"].allSatisfy { folder.status($0).st_mode & S_IFMT == S_IFCHR })
+        #expect(folder.names == ["full", "link", "null"])
+    }
+
+    @Test func leavesNothingWhereItFails() throws {
+        #expect(files.write(folder["no/a"], "x", as: "t") == .failed(ENOENT))
+        #expect(files.write(folder.path, "x", as: "t") == .isFolder)
+        try folder.write("held")
+        let reader = RunFiles.read(folder["held"], as: "clip")
+        #expect(files.write(folder["held"], "x", as: "t") == .readHere("clip"))
+        #expect(files.refusalOfWriting(folder["held"]) == .readHere("clip"))
+        _ = reader
+        #expect(folder.text("held") == "old" && folder.names == ["held"])
+    }
+
+    // MARK: Names that belong to somebody
+
+    @Test func neverReplacesWhatTheRunHasMade() throws {
+        let first = try files.create(folder["a"], as: "r")
+        #expect(throws: FileRefusal.writtenHere("r")) { _ = try files.replace(folder["a"], as: "r") }
+        first.close()
+        #expect(throws: FileRefusal.isOwn) { _ = try files.replace(folder["a"], as: "r") }
+        // Another run may.
+        let other = try RunFiles().replace(folder["a"], as: "r")
+        #expect(other.path == folder["a"] && folder.names == ["a"])
+    }
+
+    @Test func leavesWhatIsReadUnderWhateverName() throws {
+        try folder.write("a")
+        link(folder["a"], folder["hard"])
+        symlink("a", folder["soft"])
+        let reader = RunFiles.read(folder["soft"], as: "clip")
+        for name in ["a", "hard"] {
+            #expect(files.remove(folder[name], as: "r") == .readHere("clip"))
+            #expect(throws: FileRefusal.readHere("clip")) { _ = try files.replace(folder[name], as: "r") }
+        }
+        #expect(files.remove(folder["soft"], as: "r") == .notRegular)
+        reader?.close()
+        #expect(files.remove(folder["a"], as: "r") == nil && folder.text("hard") == "old")
+    }
+
+    /// As another program's: locks of descriptors that this list knows nothing of.
+    @Test func leavesWhatOthersLock() throws {
+        try folder.write("a")
+        let other = open(folder["a"], O_RDONLY)
+        defer { close(other) }
+        flock(other, LOCK_SH)
+        #expect(files.remove(folder["a"], as: "r") == .readElsewhere)
+        flock(other, LOCK_EX)
+        #expect(files.remove(folder["a"], as: "r") == .writtenElsewhere)
+        #expect(throws: FileRefusal.writtenElsewhere) { _ = try files.rewrite(folder["a"], as: "t") }
+        #expect(folder.text("a") == "old")
+        flock(other, LOCK_UN)
+        #expect(files.remove(folder["a"], as: "r") == nil)
+    }
+
+    /// A reader tells the locks of other programs; what they remove asks for them.
+    @Test func locksWhatItReads() throws {
+        try folder.write("a")
+        let reader = RunFiles.read(folder["a"], as: "clip")
+        let other = open(folder["a"], O_RDONLY)
+        defer { close(other) }
+        #expect(flock(other, LOCK_EX | LOCK_NB) != 0 && flock(other, LOCK_SH | LOCK_NB) == 0)
+        flock(other, LOCK_UN)
+        reader?.close()
+        #expect(flock(other, LOCK_EX | LOCK_NB) == 0)
+    }
+
+    /// With all descriptors in use nothing can be found out, so nothing is removed.
+    @Test func removesNothingWithoutADescriptor() async {
+        await #expect(processExitsWith: .success) {
+            let path = "\(NSTemporaryDirectory())/emfile-\(getpid())"
+            try Data("old".utf8).write(to: URL(filePath: path))
+            defer { unlink(path) }
+            var limit = rlimit(rlim_cur: 64, rlim_max: 64)
+            setrlimit(__rlimit_resource_t(7), &limit)
+            var taken: [Int32] = []
+            while case let file = dup(2), file >= 0 { taken.append(file) }
+            let refusal = RunFiles().remove(path, as: "r")
+            for file in taken { close(file) }
+            #expect(!taken.isEmpty && refusal == .unknown(EMFILE) && access(path, F_OK) == 0)
+        }
+    }
+
+    @Test func discardsOnlyItsOwn() throws {
+        let mine = try files.create(folder["a"], as: "r")
+        rename(folder["a"], folder["moved"])
+        try folder.write("a", "somebody's")
+        files.discard(mine)
+        #expect(folder.text("a") == "somebody's" && folder.names == ["a", "moved"])
+        let second = try files.create(folder["b"], as: "r")
+        files.discard(second)
+        #expect(folder.names == ["a", "moved"])
+    }
+
+    @Test func exchangesOnlyTheFileThatWasMeant() throws {
+        let recording = try files.create(folder["a"], as: "r")
+        recording.close()
+        let copy = try files.create(folder["copy"], as: "r")
+        rename(folder["a"], folder["moved"])
+        try folder.write("a", "somebody's")
+        #expect(files.exchange(copy, over: folder["a"], meant: recording.identity, own: nil) == .changed)
+        #expect(files.exchange(copy, over: folder["a"], meant: nil, own: nil) == .exists)
+        #expect(folder.text("a") == "somebody's")
+        #expect(files.exchange(copy, over: folder["moved"], meant: recording.identity, own: nil) == nil)
+        #expect(copy.path == folder["moved"] && folder.names == ["a", "moved"])
+        #expect(files.exchange(copy, over: folder["b"], meant: nil, own: nil) == nil && folder.names == ["a", "b"])
+    }
+
+    @Test func emptiesOnlyWhatNobodyUses() throws {
+        try folder.write("a", "long before")
+        let lines = try files.rewrite(folder["a"], as: "face")
+        #expect(folder.text("a") == "")
+        #expect(throws: FileRefusal.writtenHere("face")) { _ = try files.rewrite(folder["a"], as: "other") }
+        lines.close()
+        chmod(folder["a"], 0o444)
+        #expect(throws: FileRefusal.isProtected) { _ = try files.rewrite(folder["a"], as: "other") }
+    }
+
+    @Test func letsGoOfEverything() throws {
+        try folder.write("a")
+        let before = HeldFiles.shared.count
+        do {
+            let held = [RunFiles.read(folder["a"], as: "x"), RunFiles.read(folder["a"], as: "y")]
+            #expect(held.count == 2)
+            _ = files.remove(folder["a"], as: "r")
+        }
+        #expect(files.remove(folder["a"], as: "r") == nil && folder.names == [])
+        #expect(HeldFiles.shared.count <= before + 20)
+    }
+
+    @Test func namesItsTemporaryFiles() {
+        let name = FileNames.temporary(for: "/x/a.mp4")
+        #expect(name == "/x/.a.mp4.\(getpid()).new" && FileNames.temporary(for: "/a") == "/.a.\(getpid()).new")
+        #expect(FileNames.original(ofTemporary: ".a.mp4.12.new") == "a.mp4")
+        for odd in ["a.mp4.12.new", ".a.mp4.new", ".12.new", ".new", "..new", ".a.mp4.1x.new"] { #expect(FileNames.original(ofTemporary: odd) == nil) }
+    }
+}
