@@ -36,7 +36,14 @@ struct ManifestTool {
             let stages = try SourceScan(files: arguments[(dash + 1)...].map { URL(fileURLWithPath: $0) }).stages()
             text = pluginFile(fingerprint: fingerprint, stages: stages)
         }
-        try Data(text.utf8).write(to: URL(fileURLWithPath: arguments[2]))
+        try write(text, to: URL(fileURLWithPath: arguments[2]))
+    }
+
+    /// Leaves a file alone that says the same already: SwiftPM links this tool anew for every build and so runs it again, and a file that is
+    /// new, though equal, would compile all of Core and every plugin once more.
+    private static func write(_ text: String, to file: URL) throws {
+        let data = Data(text.utf8)
+        if (try? Data(contentsOf: file)) != data { try data.write(to: file) }
     }
 
     struct Fault: Error, CustomStringConvertible {
