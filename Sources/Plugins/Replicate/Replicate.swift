@@ -14,7 +14,7 @@ final class Replicate: Transform {
     private var output: VideoFormat?
     private var copies: [CopyPlan] = []
     private var background: Paint?
-    private var history = FrameHistory(capacity: 0)
+    private var history = FrameRing(capacity: 0)
     private var levels: PictureLevels?
     private var painter: CopyPainter?
     /// Frames that are held; what a live change may use.
@@ -49,7 +49,7 @@ final class Replicate: Transform {
     /// [control thread] Makes room for what is kept.
     func start() {
         guard let input, let output else { return }
-        history = FrameHistory(capacity: mostDelay)
+        history = FrameRing(capacity: mostDelay)
         painter = CopyPainter(from: input, to: output)
         plan()
     }
@@ -61,7 +61,7 @@ final class Replicate: Transform {
         let used = Set(copies.map(\.level))
         if levels == nil || !used.isSubset(of: 0...levels!.depth) {
             let levels = PictureLevels(input, depth: used.max() ?? 0, capacity: mostDelay + 1)
-            for age in (0..<history.count).reversed() { history.withPicture(age: age, levels.add) }
+            for age in (0..<history.count).reversed() { history.withFrame(age: age) { $0.withPicture(levels.add) } }
             self.levels = levels
         }
     }
@@ -85,14 +85,14 @@ final class Replicate: Transform {
                         painter.add(copy, newest)
                     } else {
                         // The history holds the frame until this one is added to it, after the painting.
-                        history.withPicture(age: age - 1) { painter.add(copy, $0) }
+                        history.withFrame(age: age - 1) { $0.withPicture { painter.add(copy, $0) } }
                     }
                 }
                 painter.paint(into: target)
             }
         }
         result.copyProperties(from: frame)
-        history.add(frame)
+        history.append(frame)
         try output.emit(result)
     }
 

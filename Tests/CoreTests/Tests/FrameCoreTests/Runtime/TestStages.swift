@@ -87,38 +87,14 @@ final class ProbeFilter: Filter {
     }
 }
 
-/// A few frames in the order they came; the oldest go.
-struct FrameRing: ~Copyable {
-    private var slots: UnsafeMutablePointer<Frame?>
-    private let capacity: Int
-    private var first = 0
-    private(set) var count = 0
-
-    init(capacity: Int) {
-        self.capacity = capacity
-        slots = .allocate(capacity: capacity)
-        for index in 0..<capacity { (slots + index).initialize(to: nil) }
-    }
-
+extension FrameRing {
+    /// As a queue that keeps `most` at a time.
     mutating func push(_ frame: consuming Frame, keeping most: Int) {
-        while count >= most { _ = pop() }
-        slots[(first + count) % capacity] = consume frame
-        count += 1
+        while count >= most { _ = takeOldest() }
+        append(frame)
     }
 
-    mutating func pop() -> Frame? {
-        guard count > 0 else { return nil }
-        let frame = slots[first].take()
-        first = (first + 1) % capacity
-        count -= 1
-        return frame
-    }
-
-    deinit {
-        for index in 0..<capacity { slots[index] = nil }
-        slots.deinitialize(count: capacity)
-        slots.deallocate()
-    }
+    mutating func pop() -> Frame? { takeOldest() }
 }
 
 /// Adds one to every pixel, in place.
