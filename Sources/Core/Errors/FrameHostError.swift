@@ -9,9 +9,9 @@ public struct FrameHostError: Error, Sendable, Equatable {
         case invalidConfiguration = "invalid-configuration"
         /// A file is no plugin, or one for another Core. Exit status 2.
         case unusablePlugin = "unusable-plugin"
-        /// A file, device or address cannot be opened or has gone. Exit status 1.
+        /// A file, device or address cannot be opened or has gone. Exit status 1; 2 when it is found before anything runs.
         case unavailable
-        /// Bytes from outside do not follow their format. Exit status 1.
+        /// Bytes from outside do not follow their format. Exit status 1; 2 when it is found before anything runs.
         case invalidMedia = "invalid-media"
         /// A library or the kernel refused a call. Exit status 1.
         case callFailed = "call-failed"
@@ -49,10 +49,16 @@ public struct FrameHostError: Error, Sendable, Equatable {
         return wrapped
     }
 
-    /// Any error as one of ours; a foreign one keeps its own words.
+    /// Any error as one of ours; a foreign one keeps its own words, with its type before them.
     public static func wrap(_ error: any Error, place: String = "") -> FrameHostError {
         if let known = error as? FrameHostError { return place.isEmpty ? known : known.within(place) }
-        return FrameHostError(.callFailed, place: place, what: String(describing: error))
+        if let several = error as? FrameHostErrors, var first = several.errors.first {
+            first.cause = ([first.cause] + several.errors.dropFirst().map(\.description)).filter { !$0.isEmpty }.joined(separator: "\n")
+            return wrap(first, place: place)
+        }
+        return FrameHostError(
+            .callFailed, place: place, what: "an error of type '\(String(reflecting: type(of: error)))' was thrown: \(error)",
+            remedy: "If that says too little, ask the author: a FrameHostError says what to do.")
     }
 }
 

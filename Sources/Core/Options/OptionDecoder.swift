@@ -42,9 +42,12 @@ struct OptionDecoder {
         do {
             try options.validate()
         } catch {
+            let named = StageRequest.optionNamed(in: error.what, members).flatMap { name in members.last { $0.key == name } }
             faults.append(
                 FrameHostError(
-                    .invalidConfiguration, place: place("", TextPlace(line: 0, column: 0)), what: error.what, remedy: error.remedy))
+                    .invalidConfiguration, place: place(named?.key ?? "", named?.keyPlace ?? TextPlace(line: 0, column: 0)),
+                    what: error.what,
+                    remedy: error.remedy))
         }
         guard faults.isEmpty else { throw FrameHostErrors(faults) }
         return options

@@ -224,11 +224,13 @@ struct ChainBuilder {
     /// Nil, with the faults listed, when the stage cannot be made.
     private mutating func makeInstance(_ stage: StageRequest, _ context: StageContext) -> StageInstance? {
         do {
-            return try stage.type.make(stage.options, { place(stage, $0, $1) }, context)
+            return try CrashReport.during("\(stage.id) (\(stage.type.info.id)) was being made") {
+                try stage.type.make(stage.options, { place(stage, $0, $1) }, context)
+            }
         } catch let found as FrameHostErrors {
             faults += found.errors
         } catch {
-            faults.append(.wrap(error, place: place(stage, "", stage.place)))
+            faults.append(stage.placed(error, file: request.file))
         }
         return nil
     }
@@ -264,21 +266,8 @@ struct ChainBuilder {
         contexts[index].audio = audio
         contexts[index].keyframeRequest = stage.from.first.flatMap { keyframeRequest(of: $0) }
         do {
-            let output: MediaFormat?
-            switch instances[index].stage {
-            case let source as any Source: output = try source.negotiate()
-            case let filter as any Filter:
-                guard let format = inputs[0].video else {
-                    throw FrameHostError(.invalidConfiguration, what: "filters take video, not \(inputs[0])")
-                }
-                try filter.negotiate(format)
-                output = inputs[0]
-            case let join as any Join: output = try join.negotiate(inputs)
-            case let transform as any Transform: output = try transform.negotiate(inputs[0])
-            case let sink as any Sink:
-                try sink.negotiate(inputs[0])
-                output = nil
-            default: throw FrameHostError(.broken, what: "the stage adopts none of the five protocols")
+            let output = try CrashReport.during("\(stage.id) (\(stage.type.info.id)) was negotiating") {
+                try negotiate(instances[index].stage, inputs)
             }
             if let impossible = output?.impossibility {
                 throw FrameHostError(
@@ -287,8 +276,26 @@ struct ChainBuilder {
             checkDemand(index)
             outputs.append(output)
         } catch {
-            faults.append(.wrap(error, place: "\(place(stage, "", stage.place)) '\(stage.id)'"))
+            faults.append(stage.placed(error, file: request.file))
             outputs.append(nil)
+        }
+    }
+
+    private func negotiate(_ stage: any Stage, _ inputs: [MediaFormat]) throws -> MediaFormat? {
+        switch stage {
+        case let source as any Source: return try source.negotiate()
+        case let filter as any Filter:
+            guard let format = inputs[0].video else {
+                throw FrameHostError(.invalidConfiguration, what: "filters take video, not \(inputs[0])")
+            }
+            try filter.negotiate(format)
+            return inputs[0]
+        case let join as any Join: return try join.negotiate(inputs)
+        case let transform as any Transform: return try transform.negotiate(inputs[0])
+        case let sink as any Sink:
+            try sink.negotiate(inputs[0])
+            return nil
+        default: throw FrameHostError(.broken, what: "the stage adopts none of the five protocols")
         }
     }
 
@@ -421,7 +428,8 @@ struct ChainBuilder {
                         && request.stages[index].type.info.isConverter,
                     demand: demands[index])
             },
-            links: raised, budget: budget, slabs: slabs, worstLatency: worstLatency(raised, demands),
+            links: raised, budget: budget, slabs: slabs, usualLatency: latency(raised, demands, withQueues: false),
+            worstLatency: latency(raised, demands, withQueues: true),
             warnings: stageNotes { $0.isWarning }, notes: notes(budget, raised, demands) + stageNotes { !$0.isWarning },
             poolFormats: formats, poolBufferBytes: poolBufferBytes)
     }
@@ -594,9 +602,9 @@ struct ChainBuilder {
         }
     }
 
-    /// The longest way's queues and delays in seconds at the frame rates on it; nil for a chain without a live source, which has no
+    /// The longest way's delays, and its queues where asked for, in seconds at the frame rates on it; nil for a chain without a live source, which has no
     /// moment of capture to be late against.
-    private func worstLatency(_ links: [ChainPlan.Link], _ demands: [StageDemand]) -> Double? {
+    private func latency(_ links: [ChainPlan.Link], _ demands: [StageDemand], withQueues: Bool) -> Double? {
         guard contexts[0].isLiveChain else { return nil }
         func frameSeconds(_ format: MediaFormat) -> Double? {
             let rate = format.video?.frameRate ?? format.encoded?.video.frameRate ?? Rational(0)
@@ -611,7 +619,7 @@ struct ChainBuilder {
             let items =
                 link.settings.mostTime.map { min(Double(link.settings.capacity) * seconds, $0.seconds) }
                 ?? Double(link.settings.capacity) * seconds
-            worst[link.to] = max(known, before + items + Double(demands[link.to].delay) * seconds)
+            worst[link.to] = max(known, before + (withQueues ? items : 0) + Double(demands[link.to].delay) * seconds)
         }
         let all = worst.compactMap { $0 }
         return all.count == worst.count ? all.max() : nil

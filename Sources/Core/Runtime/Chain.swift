@@ -1,3 +1,4 @@
+import Glibc
 import Synchronization
 
 /// A chain that is planned and can be run once.
@@ -15,7 +16,7 @@ public final class Chain: @unchecked Sendable {
     let queues: [(link: ChainPlan.Link, queue: FrameQueue)]
     let pools: [FramePool]
     let slabs: [Slab]
-    private let threads: [ThreadState]
+    let threads: [ThreadState]
     private let bodies: [() -> Void]
     private let stop: StopSignal
     private let hub: EventHub
@@ -236,7 +237,9 @@ public final class Chain: @unchecked Sendable {
             do {
                 try setup.call(.start, stage: runner.index) { try runner.instance.stage.start() }
             } catch {
-                failures.withLock { $0.append(.wrap(error, place: runner.title)) }
+                let fault = FrameHostError.wrap(error, place: runner.title)
+                failures.withLock { $0.append(fault) }
+                postFailure(of: runner, fault)
                 break
             }
         }
@@ -259,6 +262,7 @@ public final class Chain: @unchecked Sendable {
         for (index, thread) in threads.enumerated().reversed() {
             do {
                 try StageThread.start(name: thread.name, isBatch: isBatch) {
+                    CrashReport.enter(thread)
                     body(index)
                     thread.inside.store(ThreadState.Place.chainWait, ordering: .relaxed)
                     thread.finished.store(true, ordering: .releasing)
@@ -394,11 +398,16 @@ public final class Chain: @unchecked Sendable {
 
     private func stageFailed(_ runner: StageRunner, _ error: FrameHostError) {
         failures.withLock { $0.append(error) }
+        postFailure(of: runner, error)
+        if endsRun(runner) { drain() }
+    }
+
+    private func postFailure(of runner: StageRunner, _ error: FrameHostError) {
         hub.post(
             Event(
                 name: "stage-failed", stage: runner.id, level: .error, text: error.description,
-                details: ["code": JSONNode(.string(error.code.rawValue))], time: clock.now()))
-        if endsRun(runner) { drain() }
+                details: ["code": JSONNode(.string(error.code.rawValue))], time: clock.now(), frame: runner.context.item.frame,
+                pts: runner.context.item.pts))
     }
 
     /// What the failure of `runner` does where the chain file does not say: a full disk is no reason to end the stream beside it.

@@ -57,6 +57,8 @@ public struct StageRequest: Sendable {
     public var place: TextPlace
     /// Where `from` (or the stage) stands.
     public var fromPlace: TextPlace
+    /// Options that the command line set, as it did: `rate` → `--set camera.rate=3`.
+    public var settings: [String: String] = [:]
 
     public init(
         id: String, type: StageType, options: [JSONNode.Member] = [], from: [Int] = [], link: LinkRequest = LinkRequest(),
@@ -109,10 +111,53 @@ extension StageRequest {
         }?.key ?? "path"
     }
 
-    /// `camera.json:7:5: stages[2].rate`; without a place in the file (a value from the command line) no line.
+    /// `camera.json:7:5: stages[2].rate`; of a value from the command line, that.
     func optionPlace(file: String, _ key: String, _ text: TextPlace) -> String {
+        if let setting = settings[Self.option(in: key)] { return setting }
         let shown = key.isEmpty ? place : text
         let position = shown.line > 0 ? ":\(shown.line):\(shown.column)" : ""
         return "\(file)\(position): stages[\(fileIndex)]" + (key.isEmpty ? "" : ".\(key)")
+    }
+
+    /// What the stage threw before the run, at its place in the file.
+    ///
+    /// An error whose place is an option (`path`, `parameters.blur`) stands there; so does one whose sentence names an option that is written
+    /// in the file, or what is written there; any other at the stage.
+    func placed(_ error: any Error, file: String) -> FrameHostError {
+        var fault = FrameHostError.wrap(error)
+        let isOption = type.options.contains { $0.name == Self.option(in: fault.place) }
+        let key = isOption ? fault.place : fault.place.isEmpty ? Self.optionNamed(in: fault.what, or: fault.remedy, options) ?? "" : ""
+        guard !key.isEmpty else { return fault.within(optionPlace(file: file, "", place) + " '\(id)'") }
+        fault.place = optionPlace(file: file, key, textPlace(of: key))
+        return fault
+    }
+
+    /// The option of `members` that a sentence is about: quoted in it ("'track' is 3"), its first word ("stamp needs …"), by the text it was
+    /// given ("'/clips/no.mp4' does not exist"), or else quoted in the remedy.
+    static func optionNamed(in what: String, or remedy: String = "", _ members: [JSONNode.Member]) -> String? {
+        func quoted(_ text: String) -> String? {
+            members.compactMap { member in text.firstRange(of: "'\(member.key)'").map { (at: $0.lowerBound, key: member.key) } }
+                .min { $0.at < $1.at }?.key
+        }
+        if let found = quoted(what) { return found }
+        let first = what.prefix { $0 != " " && $0 != ":" }
+        if let member = members.first(where: { $0.key == first }) { return member.key }
+        func isQuoted(_ value: String?) -> Bool { value.map { $0.utf8.count >= 3 && what.firstRange(of: $0) != nil } ?? false }
+        return members.first { isQuoted($0.value.asString) }?.key ?? quoted(remedy)
+    }
+
+    /// `parameters` of `parameters.blur`, `each` of `each[2].tint`.
+    private static func option(in key: String) -> String { String(key.prefix { $0 != "." && $0 != "[" }) }
+
+    /// Where the key stands, as far into it as there is something; the stage for an option that is not written.
+    private func textPlace(of key: String) -> TextPlace {
+        var found = place
+        var members = options
+        for part in key.split(separator: ".") {
+            guard let member = members.first(where: { $0.key == part }) else { break }
+            found = member.keyPlace
+            members = member.value.asObject ?? []
+        }
+        return found
     }
 }

@@ -25,10 +25,14 @@ public struct Event: Sendable {
     public var details: JSONNode
     /// Chain clock, nanoseconds.
     public var time: Int64
+    /// Sequence number of the item the stage had in hand or had last; nil before the first, and for the chain's own events.
+    public var frame: UInt64?
+    /// When that item is to be shown; nil for a source, whose item has no time yet.
+    public var pts: MediaTime?
 
     public init(
         name: String, stage: String? = nil, level: Level = .info, text: String,
-        details: JSONNode = JSONNode(.object([])), time: Int64
+        details: JSONNode = JSONNode(.object([])), time: Int64, frame: UInt64? = nil, pts: MediaTime? = nil
     ) {
         self.name = name
         self.stage = stage
@@ -36,6 +40,8 @@ public struct Event: Sendable {
         self.text = text
         self.details = details
         self.time = time
+        self.frame = frame
+        self.pts = pts
     }
 }
 

@@ -5,6 +5,8 @@ public final class JoinInputs {
     private let records: UnsafeMutablePointer<UnsafeMutablePointer<LeaseRecord>?>
     /// PTS of these items, nanoseconds.
     private(set) var pts = Int64.min
+    /// Sequence number of one of them.
+    private(set) var sequenceNumber: UInt64 = 0
     /// Items that are there.
     private(set) var present = 0
 
@@ -30,6 +32,7 @@ public final class JoinInputs {
     func put(_ lease: consuming Lease, at index: Int) {
         let record = lease.release()
         pts = record.pointee.pts.nanoseconds
+        sequenceNumber = record.pointee.sequenceNumber
         records[index] = record
         present += 1
     }

@@ -14,23 +14,28 @@ public final class StageDriver<S: Stage> {
     private let runner: StageRunner
     private let run: InlineRun?
     private let queue: FrameQueue
-    private let inputPool: FramePool?
+    /// One for each input of a join; else one, or none for a source and for access units.
+    private let inputPools: [FramePool]
+    private let joined: JoinInputs?
     private let inputSlab: Slab?
     private let events: EventHub
     private let jobs: JobQueue
     private var failure: FrameHostError?
-    private var nextSequence: UInt64 = 0
+    /// By input.
+    private var nextSequences: [UInt64]
 
     /// Makes the stage, negotiates and starts it.
     ///
     /// - Parameters:
     ///   - options: A JSON object, comments allowed.
-    ///   - input: The format of what will be sent; nil for a source.
+    ///   - input: The format of what will be sent; nil for a source, and for a join.
+    ///   - inputs: Of a join instead: the format of each of its inputs.
     ///   - audio: What the stage finds as ``StageContext/audio``.
     ///   - slabBytes: Memory for the access units that wait in the driver, before the stage and after it each.
     /// - Throws: ``FrameHostErrors`` for options, whatever the stage throws.
     public init(
-        _ type: S.Type, options: String = "{}", input: MediaFormat? = nil, folder: String = ".", chainName: String = "chain",
+        _ type: S.Type, options: String = "{}", input: MediaFormat? = nil, inputs: [MediaFormat] = [], folder: String = ".",
+        chainName: String = "chain",
         isLive: Bool = false, audio: (any AudioOrigin)? = nil, slabBytes: Int = 32 << 20, clock: ChainClock = ManualClock(at: 1_000_000_000)
     ) throws {
         let members = try JSONReader.read(Array(options.utf8), file: "options").asObject ?? []
@@ -47,11 +52,10 @@ public final class StageDriver<S: Stage> {
         let instance = try stageType.make(members, { key, text in "options:\(text.line):\(text.column): \(key)" }, context)
         stage = instance.stage as! S
         let isRaw = input?.video != nil
-        inputPool =
-            isRaw
-            ? try FramePool(
-                name: "input", format: input!.video!, bufferCount: 32, leasesPerBuffer: 8, metadata: layout, stop: stop, clock: clock)
-            : nil
+        inputPools = try (input.map { [$0] } ?? inputs).compactMap(\.video).map {
+            try FramePool(name: "input", format: $0, bufferCount: 32, leasesPerBuffer: 8, metadata: layout, stop: stop, clock: clock)
+        }
+        nextSequences = [UInt64](repeating: 0, count: max(inputs.count, 1))
         inputSlab = input?.encoded != nil ? try Slab(name: "input", byteCount: slabBytes, unitCount: 256, stop: stop) : nil
         outputFormat =
             switch instance.stage {
@@ -67,7 +71,8 @@ public final class StageDriver<S: Stage> {
                     try sink.negotiate(input!)
                     return nil
                 }()
-            default: throw FrameHostError(.broken, what: "StageDriver drives sources, filters, transforms and sinks")
+            case let join as any Join: try join.negotiate(inputs)
+            default: throw FrameHostError(.broken, what: "the stage adopts none of the five protocols")
             }
         runner = StageRunner(
             index: 0, id: S.info.id, info: S.info, kind: stageType.kind, instance: instance, context: context, onError: nil,
@@ -95,20 +100,26 @@ public final class StageDriver<S: Stage> {
         run =
             stageType.kind == .source
             ? nil : InlineRun(filters: isFilter ? [runner] : [], last: isFilter ? nil : runner, clock: clock, isTimed: false)
+        joined = stageType.kind == .join ? JoinInputs(count: inputs.count) : nil
+        runner.inputs = joined
         runner.onFailure = { [unowned self] in self.failure = $1 }
         try instance.stage.start()
     }
 
     /// A frame of the input format, PTS counted up by its frame rate (30 where it has none), to be filled by `fill`.
-    public func makeFrame(pts: MediaTime? = nil, _ fill: (inout Frame) throws -> Void = { _ in }) throws -> Frame {
-        guard let inputPool, var frame = inputPool.tryLease() else {
+    ///
+    /// - Parameter input: Which input of a join it is meant for.
+    public func makeFrame(input: Int = 0, pts: MediaTime? = nil, _ fill: (inout Frame) throws -> Void = { _ in }) throws -> Frame {
+        guard inputPools.indices.contains(input) else { throw FrameHostError(.broken, what: "the stage has no input \(input) for frames") }
+        let inputPool = inputPools[input]
+        guard var frame = inputPool.tryLease() else {
             throw FrameHostError(.exhausted, what: "no input frame left: the stage or the test keeps all 32")
         }
         let rate = inputPool.format.frameRate.isZero ? Rational(30) : inputPool.format.frameRate
-        frame.sequenceNumber = nextSequence
-        frame.pts = pts ?? MediaTime(seconds: Double(nextSequence) / rate.value)
+        frame.sequenceNumber = nextSequences[input]
+        frame.pts = pts ?? MediaTime(seconds: Double(nextSequences[input]) / rate.value)
         frame.capturedAt = context.clock.now()
-        nextSequence += 1
+        nextSequences[input] += 1
         try fill(&frame)
         return frame
     }
@@ -121,8 +132,8 @@ public final class StageDriver<S: Stage> {
         unit.pts = pts
         unit.dts = dts ?? pts
         unit.isKeyframe = isKeyframe
-        unit.sequenceNumber = nextSequence
-        nextSequence += 1
+        unit.sequenceNumber = nextSequences[0]
+        nextSequences[0] += 1
         return unit
     }
 
@@ -136,6 +147,17 @@ public final class StageDriver<S: Stage> {
 
     private func send(_ lease: consuming Lease) throws {
         _ = run!.receive(lease)
+        try throwFailure()
+    }
+
+    /// Lays a frame at an input of a join, to be taken with the next ``merge()``.
+    public func put(_ frame: consuming Frame, at input: Int) { joined!.put(frame.release(), at: input) }
+
+    /// Hands a join what lies at its inputs: the items of one time. An input without one counts as dropped on its way.
+    ///
+    /// - Throws: what the stage threw.
+    public func merge() throws {
+        _ = runner.merge(joined!)
         try throwFailure()
     }
 

@@ -54,8 +54,6 @@ final class StageRunner: @unchecked Sendable {
     let histogram: Histogram?
     /// Calls of `produce`: a source may give nothing for long and still not hang.
     let productions = Counter()
-    /// Sequence number of the item in hand, or of the last one.
-    private let sequence = Atomic<UInt64>(0)
     /// Items of an output of its own whose time did not rise; see ``TimeCheck``.
     var times = TimeCheck()
     private var hasReportedHold = false
@@ -106,8 +104,8 @@ final class StageRunner: @unchecked Sendable {
 
     /// Written by the stage thread, read by the control thread.
     var lastSequence: UInt64 {
-        @inline(__always) get { sequence.load(ordering: .relaxed) }
-        @inline(__always) set { sequence.store(newValue, ordering: .relaxed) }
+        @inline(__always) get { context.item.frame ?? 0 }
+        @inline(__always) set { context.item.set(newValue) }
     }
 
     /// Changes whenever the stage gets on: calls and items.
@@ -140,7 +138,7 @@ final class StageRunner: @unchecked Sendable {
         do {
             if modifies, !frame.isUnique { try makeWritable(&frame) }
             thread.inside.store(Int32(index), ordering: .relaxed)
-            lastSequence = frame.sequenceNumber
+            context.item.set(frame.sequenceNumber, pts: frame.pts)
             let verdict = try asFilter.unsafelyUnwrapped.process(&frame)
             if demand.hold > 0 || keptNow > 0 { checkHold() }
             frame.record.pointee.unkeep()
@@ -193,7 +191,7 @@ final class StageRunner: @unchecked Sendable {
         record.pointee.keep()
         record.pointee.since.store(time != 0 ? time : clock.now(), ordering: .relaxed)
         thread.inside.store(Int32(index), ordering: .relaxed)
-        lastSequence = sequence
+        context.item.set(sequence, pts: pts)
         do {
             let isFrame = !(record.pointee.owner is Slab)
             if asTransform != nil { times.came(isFrame ? pts : decodeTime) }
@@ -215,7 +213,6 @@ final class StageRunner: @unchecked Sendable {
                     output.announceNothing(upTo: pts.nanoseconds)
                 }
             }
-            lastSequence = sequence
             checkHold()
             return true
         } catch {
@@ -247,6 +244,7 @@ final class StageRunner: @unchecked Sendable {
         times.came(MediaTime(nanoseconds: pts))
         inputs.mark(keeper: keeper, holder: holderCode, now: clock.now())
         thread.inside.store(Int32(index), ordering: .relaxed)
+        context.item.set(inputs.sequenceNumber, pts: MediaTime(nanoseconds: pts))
         let before = histogram == nil ? 0 : clock.now()
         defer {
             if histogram != nil {
@@ -280,6 +278,7 @@ final class StageRunner: @unchecked Sendable {
         guard let asSource, let output else { return .ended }
         productions.add()
         thread.inside.store(Int32(index), ordering: .relaxed)
+        context.item.set(UInt64(made.value), pts: nil)
         let before = histogram == nil ? 0 : clock.now()
         if context.ownKeyframeRequest.take() { asSource.keyframeRequested() }
         do {

@@ -17,6 +17,8 @@ final class ThreadState: @unchecked Sendable {
     let inside = Atomic<Int32>(Place.notBegun)
     /// Which of its calls the stage at `inside` is in.
     private let callCode = Atomic<UInt8>(StageCall.item.rawValue)
+    /// `pthread_self()` of the thread once it runs: how a signal handler finds out whose it interrupts.
+    let identity = Atomic<UInt>(0)
     let finished = Atomic<Bool>(false)
     private let hasMail = Atomic<Bool>(false)
     private let mail = Condition()

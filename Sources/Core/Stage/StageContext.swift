@@ -24,6 +24,8 @@ public final class StageContext: @unchecked Sendable {
 
     /// What stages behind this one raise.
     let ownKeyframeRequest = KeyframeRequest()
+    /// What the stage has in hand; set by the runner.
+    let item = CurrentItem()
     let stop: StopSignal
     let events: EventHub
     private let jobs: JobQueue
@@ -97,11 +99,14 @@ public final class StageContext: @unchecked Sendable {
         }
     }
 
-    /// Tells programs and people of something that happened: an event with this stage's id. Never blocks.
+    /// Tells programs and people of something that happened: an event with this stage's id, and with frame and PTS of the item in hand. Never
+    /// blocks.
     ///
-    /// - Parameter details: A JSON object; its members become the event's.
+    /// - Parameter details: A JSON object; its members become the event's: `["path": .string(path), "frames": .number(count)]`.
     public func post(_ event: String, level: Event.Level = .info, text: String, details: JSONNode = JSONNode(.object([]))) {
-        events.post(Event(name: event, stage: stageID, level: level, text: text, details: details, time: clock.now()))
+        events.post(
+            Event(
+                name: event, stage: stageID, level: level, text: text, details: details, time: clock.now(), frame: item.frame, pts: item.pts))
     }
 
     /// A sentence that a person should read before the run begins: which file, model or device was chosen, and what that means here.

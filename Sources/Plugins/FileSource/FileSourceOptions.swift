@@ -33,6 +33,15 @@ struct FileSourceOptions: StageOptions {
 
     func validate() throws(OptionFault) {
         if path.isEmpty { throw OptionFault("'path' is missing", remedy: "Name the file to play: \"path\": \"clip.mp4\".") }
+        if path == "-" {
+            throw OptionFault("'path' is -, and file-source plays files that it can go back in", remedy: "Name a file; no stage reads standard input yet.")
+        }
+        if let mark = path.firstRange(of: "://"), mark.lowerBound != path.startIndex, path[..<mark.lowerBound].allSatisfy(\.isLetter) {
+            throw OptionFault(
+                "'path' is the address \(path), and file-source plays files",
+                remedy: path.hasPrefix("file://")
+                    ? "Write the path alone, without file://." : "Name a file; no stage reads from the network yet.")
+        }
         if path.utf8.contains(0) { throw OptionFault("'path' has a zero character in it", remedy: "Leave it out.") }
     }
 }

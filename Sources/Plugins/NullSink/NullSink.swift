@@ -1,4 +1,5 @@
 import FrameCore
+import Glibc
 
 /// What the sink prints at its end.
 enum NullReport: String, OptionChoice {
@@ -75,7 +76,10 @@ final class NullSink: Sink {
             latencies = nil
             dump = nil
         }
-        if let line = latencies?.report() { print(line) }
+        if let line = latencies?.report() {
+            let bytes = Array("\(line)\n".utf8)
+            _ = write(StandardOutput.descriptor, bytes, bytes.count)
+        }
         try dump?.close()
     }
 }

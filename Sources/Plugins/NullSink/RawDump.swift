@@ -18,7 +18,7 @@ struct RawDump: ~Copyable {
         } catch { throw error.fault(path) }
     }
 
-    private var descriptor: Int32 { file?.descriptor ?? STDOUT_FILENO }
+    private var descriptor: Int32 { file?.descriptor ?? StandardOutput.descriptor }
 
     func write(_ frame: borrowing Frame) throws {
         for index in 0..<frame.planeCount {

@@ -43,6 +43,17 @@ struct RecorderOptions: StageOptions {
 
     func validate() throws(OptionFault) {
         if path.isEmpty { throw OptionFault("'path' is missing", remedy: "Name the file to write: \"path\": \"out.mp4\".") }
+        if path == "-" {
+            throw OptionFault(
+                "'path' is -, and a recording needs a file to go back in",
+                remedy: "Name a file. 'null-sink' writes to standard output: \"dump\": \"-\".")
+        }
+        if let mark = path.firstRange(of: "://"), mark.lowerBound != path.startIndex, path[..<mark.lowerBound].allSatisfy(\.isLetter) {
+            throw OptionFault(
+                "'path' is the address \(path), and the recorder writes files",
+                remedy: path.hasPrefix("file://")
+                    ? "Write the path alone, without file://." : "Name a file. 'rtsp-sink' serves a stream; no stage sends to an address yet.")
+        }
         if path.utf8.contains(0) { throw OptionFault("'path' has a zero character in it", remedy: "Leave it out.") }
         if Container(path: path) == nil {
             throw OptionFault("'\(path)' does not end in a container's name", remedy: "End it in \".mp4\", \".mov\" or \".mkv\".")

@@ -209,7 +209,7 @@ final class NameConverter: Transform {
             try chain.add(CountingSource.self, "a")
             try chain.add(Refusing.self, "face", options: #"{ "early": true }"#)
         }
-        #expect(text == "test.json: stages[1]: has no model file. Name one.")
+        #expect(text == "test.json: stages[1] 'face': has no model file. Name one.")
     }
 
     @Test func aStageThatDoesNotTakeTheFormatSaysWhyAndTheOnesBehindAreNotAsked() throws {
@@ -374,7 +374,9 @@ final class NameConverter: Transform {
         #expect(FrameHostError(.callFailed, place: "cam", what: "really?", remedy: "Look.").description == "cam: really? Look.")
         #expect(bare.within("cam").within("chain").description == "chain: cam: it broke.")
         struct Foreign: Error, CustomStringConvertible { var description: String { "foreign words" } }
-        #expect(FrameHostError.wrap(Foreign(), place: "cam").description == "cam: foreign words.")
+        #expect(
+            FrameHostError.wrap(Foreign(), place: "cam").description.replacing(/'[^']*\.Foreign'/, with: "'Foreign'")
+                == "cam: an error of type 'Foreign' was thrown: foreign words. If that says too little, ask the author: a FrameHostError says what to do.")
         #expect(FrameHostError.wrap(bare) == bare)
         #expect(FrameHostErrors([bare, bare.within("b")]).description == "it broke.\nb: it broke.")
     }

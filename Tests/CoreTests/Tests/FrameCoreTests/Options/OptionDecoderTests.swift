@@ -110,7 +110,7 @@ private struct AllOptions: StageOptions, Equatable {
             "o:1:3: preset: no such option. It has 'bitrateKbps', 'color', 'crf', 'format', 'gain', 'isOn', 'keyframeSeconds', 'label', "
                 + "'mood', 'otherMood', 'ports', 'rate' or 'size'."
         ),
-        (#"{ "label": "both", "crf": 3 }"#, "o: 'crf' and 'label' exclude each other. Leave one of them out."),
+        (#"{ "label": "both", "crf": 3 }"#, "o:1:20: crf: 'crf' and 'label' exclude each other. Leave one of them out."),
     ])
     func saysWhatIsWrongAndWhatToDo(text: String, message: String) { #expect(faults(text) == message) }
 
@@ -204,7 +204,7 @@ private final class Knobs: Filter {
         ),
         (#"{ "label": "x", "bitrateKbps": 3 }"#, "bitrateKbps: 3 is outside 64...100000. Use 64...100000, or leave the key out for 4000."),
         (#"{ "label": "x", "bitrate": 3 }"#, "bitrate: no such option. Did you mean 'bitrateKbps'?"),
-        (#"{ "isOn": false, "label": "both" }"#, "'crf' and 'label' exclude each other. Leave one of them out."),
+        (#"{ "isOn": false, "label": "both" }"#, "label: 'crf' and 'label' exclude each other. Leave one of them out."),
     ])
     func changesAllOrNothing(text: String, message: String) throws {
         let driver = try make()

@@ -97,7 +97,7 @@ import Testing
         _ = ChainTests.run(chain) { chain in
             if chain.progress.captured > 5 { chain.cancel() }
         }.events.first { $0.name == "command-answered" }.map { answer = $0.details["error"]?.asString }
-        #expect(answer == "picky: 'low' is above 'high'. Lower it.")
+        #expect(answer == "picky.low: 'low' is above 'high'. Lower it.")
     }
 }
 

@@ -1,0 +1,205 @@
+import Glibc
+import Synchronization
+
+/// One sentence of ours when code crashes, before the runtime's own report of many lines: whose code it was, at which frame, what to do.
+///
+/// A signal handler that writes prepared text: it takes no lock and no memory (signal-safety(7)). Then it hands on to whatever handled the signal
+/// before (Swift's backtrace, or the default), so that the process still ends by that signal.
+public enum CrashReport {
+    /// What the handler reads. Made once, never freed.
+    private struct State: ~Copyable {
+        let isWriting = Atomic<Bool>(false)
+        /// What was there before, by signal.
+        let earlier: UnsafeMutablePointer<sigaction>
+        let line: UnsafeMutablePointer<UInt8>
+        var length = 0
+        /// Threads that have entered, in any order; those that have ended stay.
+        let threads: UnsafeMutablePointer<Unmanaged<ThreadState>?>
+        let threadCount = Atomic<Int>(0)
+        var stages: UnsafeMutablePointer<StageEntry>?
+        var stageCount = 0
+        /// What the control thread is doing: `odd (misbehave) was starting`.
+        var setup: UnsafeMutablePointer<CChar>?
+    }
+
+    private struct StageEntry {
+        var title: UnsafeMutablePointer<CChar>
+        var kind: StageKind
+        var context: Unmanaged<StageContext>
+    }
+
+    private static let signals = [SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE, SIGABRT]
+    private static let lineBytes = 2048
+    /// More than a chain of a thousand stages has.
+    private static let mostThreads = 2048
+    /// Written on the control thread, before any thread that the handler could run on needs it.
+    nonisolated(unsafe) private static var state: UnsafeMutablePointer<State>?
+
+    // MARK: Getting ready
+
+    /// [main thread, before any plugin is loaded] Installs the handler; a second call does nothing.
+    public static func install() {
+        guard state == nil else { return }
+        let made = UnsafeMutablePointer<State>.allocate(capacity: 1)
+        let earlier = UnsafeMutablePointer<sigaction>.allocate(capacity: 65)
+        earlier.initialize(repeating: sigaction(), count: 65)
+        let threads = UnsafeMutablePointer<Unmanaged<ThreadState>?>.allocate(capacity: mostThreads)
+        threads.initialize(repeating: nil, count: mostThreads)
+        made.initialize(to: State(earlier: earlier, line: .allocate(capacity: lineBytes), threads: threads))
+        state = made
+        useOwnStack()
+        var action = sigaction()
+        action.__sigaction_handler.sa_sigaction = { signal, info, _ in CrashReport.handle(signal, info) }
+        action.sa_flags = SA_SIGINFO | Int32(bitPattern: UInt32(SA_ONSTACK))
+        for signal in signals { sigaction(signal, &action, earlier + Int(signal)) }
+    }
+
+    /// [any thread, at its start] A stack of its own for the handler, so that it can speak of an endless recursion too. Kept for good: one
+    /// for each thread of a run.
+    public static func useOwnStack() {
+        guard state != nil else { return }
+        let size = 64 << 10
+        guard let memory = mmap(nil, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), memory != MAP_FAILED else { return }
+        var stack = stack_t(ss_sp: memory, ss_flags: 0, ss_size: size)
+        sigaltstack(&stack, nil)
+    }
+
+    /// [stage thread, at its start] A crash on this thread names the stage it is in.
+    static func enter(_ thread: ThreadState) {
+        guard let state else { return }
+        useOwnStack()
+        thread.identity.store(UInt(pthread_self()), ordering: .relaxed)
+        let place = state.pointee.threadCount.add(1, ordering: .relaxed).oldValue
+        if place < mostThreads { state.pointee.threads[place] = .passRetained(thread) }
+    }
+
+    /// [control thread] From here on crashes on the threads of `chain` name its stages.
+    ///
+    /// - Parameter plugin: The file of a kind of stage, where it is known.
+    public static func watch(_ chain: Chain, plugin: (_ use: String) -> String?) {
+        guard let state else { return }
+        _ = Unmanaged.passRetained(chain)
+        let stages = UnsafeMutablePointer<StageEntry>.allocate(capacity: chain.runners.count)
+        for (index, runner) in chain.runners.enumerated() {
+            let file = plugin(runner.info.id).map { ", \($0)" } ?? ""
+            (stages + index).initialize(
+                to: StageEntry(
+                    title: strdup("\(runner.id) (\(runner.info.id)\(file))"), kind: runner.kind, context: .passUnretained(runner.context)))
+        }
+        (state.pointee.stages, state.pointee.stageCount) = (stages, chain.runners.count)
+    }
+
+    /// [control thread] A crash inside `body` is told with `what`: "odd (misbehave) was starting".
+    public static func during<Result>(_ what: @autoclosure () -> String, _ body: () throws -> Result) rethrows -> Result {
+        guard let state else { return try body() }
+        let outer = state.pointee.setup
+        state.pointee.setup = strdup(what())
+        defer {
+            free(state.pointee.setup)
+            state.pointee.setup = outer
+        }
+        return try body()
+    }
+
+    // MARK: The handler
+
+    /// [any thread, inside a signal handler]
+    private static func handle(_ signal: Int32, _ info: UnsafeMutablePointer<siginfo_t>?) {
+        guard let state else { return }
+        let code = errno
+        // Several threads may fall at once: one sentence.
+        if !state.pointee.isWriting.exchange(true, ordering: .acquiring) { write(state, signal) }
+        sigaction(signal, state.pointee.earlier + Int(signal), nil)
+        errno = code
+        // A fault of the processor comes again when the instruction is tried again; what was sent (abort, kill) is sent again. Either way
+        // whoever was there before sees the registers as they were.
+        if (info?.pointee.si_code ?? 0) <= 0 { raise(signal) }
+    }
+
+    private static func write(_ state: UnsafeMutablePointer<State>, _ signal: Int32) {
+        state.pointee.length = 0
+        if let (stage, call, frame) = stage(state) {
+            add(state, "\nerror: ")
+            add(state, state.pointee.stages![stage].title)
+            add(state, " crashed in ")
+            for byte in call.name(of: state.pointee.stages![stage].kind).utf8 { add(state, byte: byte) }
+            if let frame {
+                add(state, ", at frame ")
+                add(state, frame)
+            }
+        } else if let setup = state.pointee.setup {
+            add(state, "\nerror: the program crashed while ")
+            add(state, setup)
+        } else {
+            add(state, "\nerror: the program crashed outside the calls of its stages, in the thread '")
+            addThreadName(state)
+            add(state, "'")
+        }
+        add(state, ": ")
+        switch signal {
+        case SIGSEGV: add(state, "SIGSEGV, it used memory that is not there (or its calls went too deep)")
+        case SIGBUS: add(state, "SIGBUS, it used memory that its file or device does not have")
+        case SIGILL, SIGTRAP: add(state, "a check in it failed (in Swift: an index, an overflow, a nil)")
+        case SIGFPE: add(state, "SIGFPE, it divided a whole number by 0")
+        default: add(state, "it gave up (abort)")
+        }
+        add(state, ". Send this and the lines that follow to its author; take the stage out of the chain to go on without it.\n")
+        _ = Glibc.write(STDERR_FILENO, state.pointee.line, state.pointee.length)
+    }
+
+    /// The stage whose code this thread is in, and its frame.
+    private static func stage(_ state: UnsafeMutablePointer<State>) -> (index: Int, call: StageCall, frame: UInt64?)? {
+        guard let stages = state.pointee.stages else { return nil }
+        let own = UInt(pthread_self())
+        // The newest first: the system gives a thread that has ended's name to another.
+        for index in (0..<min(state.pointee.threadCount.load(ordering: .relaxed), mostThreads)).reversed() {
+            guard let thread = state.pointee.threads[index] else { continue }
+            let (inside, call) = thread._withUnsafeGuaranteedRef { thread in
+                (thread.identity.load(ordering: .relaxed) == own ? Int(thread.inside.load(ordering: .relaxed)) : -1, thread.currentCall)
+            }
+            guard inside >= 0, inside < state.pointee.stageCount else { continue }
+            return (inside, call, stages[inside].context._withUnsafeGuaranteedRef { $0.item.frame })
+        }
+        return nil
+    }
+
+    private static func add(_ state: UnsafeMutablePointer<State>, _ text: StaticString) {
+        for index in 0..<text.utf8CodeUnitCount { add(state, byte: text.utf8Start[index]) }
+    }
+
+    private static func add(_ state: UnsafeMutablePointer<State>, _ text: UnsafeMutablePointer<CChar>) {
+        var index = 0
+        while text[index] != 0 {
+            add(state, byte: UInt8(bitPattern: text[index]))
+            index += 1
+        }
+    }
+
+    private static func add(_ state: UnsafeMutablePointer<State>, _ number: UInt64) {
+        var scale: UInt64 = 1
+        while number / scale >= 10 { scale *= 10 }
+        while scale > 0 {
+            add(state, byte: UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number / scale % 10))
+            scale /= 10
+        }
+    }
+
+    /// Room is left for the end of the sentence.
+    private static func add(_ state: UnsafeMutablePointer<State>, byte: UInt8) {
+        guard state.pointee.length < lineBytes else { return }
+        state.pointee.line[state.pointee.length] = byte
+        state.pointee.length += 1
+    }
+
+    /// proc(5), comm: at most 15 bytes and a line feed.
+    private static func addThreadName(_ state: UnsafeMutablePointer<State>) {
+        let file = open("/proc/thread-self/comm", O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return }
+        defer { close(file) }
+        for _ in 0..<15 {
+            var byte: UInt8 = 0
+            guard read(file, &byte, 1) == 1, byte != 10 else { return }
+            add(state, byte: byte)
+        }
+    }
+}

@@ -1,0 +1,30 @@
+import Synchronization
+
+/// The item a stage has in hand or had last, for whoever speaks of the stage: its events, the report of a crash.
+struct CurrentItem: ~Copyable, Sendable {
+    private let sequence = Atomic<UInt64>(.max)
+    private let time = Atomic<Int64>(.min)
+
+    /// [stage thread] `pts` is nil in a source, whose next item has no time yet.
+    @inline(__always)
+    func set(_ number: UInt64, pts: MediaTime?) {
+        sequence.store(number, ordering: .relaxed)
+        time.store(pts?.nanoseconds ?? .min, ordering: .relaxed)
+    }
+
+    /// [stage thread] The time stays.
+    @inline(__always)
+    func set(_ number: UInt64) { sequence.store(number, ordering: .relaxed) }
+
+    /// [any thread] Its sequence number; nil before the first.
+    var frame: UInt64? {
+        let number = sequence.load(ordering: .relaxed)
+        return number == .max ? nil : number
+    }
+
+    /// [any thread]
+    var pts: MediaTime? {
+        let nanoseconds = time.load(ordering: .relaxed)
+        return nanoseconds == .min ? nil : MediaTime(nanoseconds: nanoseconds)
+    }
+}
