@@ -1,4 +1,5 @@
 import ArgumentParser
+import FrameCore
 import Glibc
 
 /// The command line `framehost`.
@@ -18,16 +19,29 @@ struct FrameHost: ParsableCommand {
 struct Main {
     /// Exit status: 0 ended normally, 1 failed while running, 2 command line or chain file wrong.
     static func main() {
+        StandardOutput.fillGaps()
+        StandardOutput.keepForProgram()
+        CrashReport.install()
         signal(SIGPIPE, SIG_IGN)
+        // A limit of file sizes (ulimit -f) is an error of the write then, which recorders know how to end with.
+        signal(SIGXFSZ, SIG_IGN)
+        let arguments = Array(CommandLine.arguments.dropFirst())
+        if arguments == ["-v"] {
+            Terminal.say(FrameHost.configuration.version)
+            exit(0)
+        }
+        if let fault = CommandWord(arguments).fault { exit(report(fault).rawValue) }
         do {
             var command = try FrameHost.parseAsRoot()
             try command.run()
         } catch let error as ExitCode {
             exit(error.rawValue)
+        } catch let errors as FrameHostErrors {
+            exit(report(errors).rawValue)
         } catch {
             let text = FrameHost.fullMessage(for: error)
             if FrameHost.exitCode(for: error) == .success {
-                print(text)
+                Terminal.say(text)
                 exit(0)
             }
             Terminal.complain(text)

@@ -63,7 +63,7 @@ import Testing
         #expect(pools[0][1...3] == ["1", "7", "7"])
         #expect(pools[0].last == "threads 3, queue before h264 2, queue before fps 2")
         #expect(outcome.output.contains("4 threads for frames; pools "))
-        #expect(outcome.output.contains("Worst added latency: "))
+        #expect(outcome.output.contains("Usual added latency: the stages' own time; none holds frames back."))
         #expect(outcome.output.contains("up to 1 copy per frame at fps: its input is shared with h264."))
         #expect(workspace.names == ["chain.json"])
     }
@@ -76,6 +76,7 @@ import Testing
         #expect(plan["copies"][0].string == "fps")
         #expect(plan["conversions"].list.isEmpty)
         #expect(plan["worstLatencyMs"].double! > 0)
+        #expect(plan["usualLatencyMs"].double == 0)
         #expect(plan["stages"].first("id", "camera")["live"].bool == true)
         #expect(plan["stages"].first("id", "file")["output"].isNull)
         let pool = plan["pools"].first("stage", "camera")

@@ -119,6 +119,23 @@ import Testing
             ])
     }
 
+    @Test func answersInTheOrderOfTheLines() throws {
+        var lines: [String] = []
+        for tag in stride(from: 0, to: 40, by: 4) {
+            lines += [
+                #"{ "stage": "odd", "set": { "level": \#(tag) }, "tag": \#(tag) }"#, #"{ "command": "quit", "tag": \#(tag + 1) }"#,
+                #"{ "stage": "h264", "command": "keyframe", "tag": \#(tag + 2) }"#, #"{ "command": "figures", "tag": \#(tag + 3) }"#,
+            ]
+        }
+        let (outcome, answers) = try answers(lines)
+        let tags = try outcome.lines.map { try JSON(parsing: $0) }.filter { $0["event"].string == "command-answered" }
+            .compactMap { $0["tag"].int }
+        #expect(tags == Array(0..<40))
+        #expect(
+            answers[1]?["error"].string
+                == #"the chain has no command 'quit'. It has 'drain' and 'figures'; name a stage in "stage" for one of its own."#)
+    }
+
     @Test func drainsOnCommandAndSaysSo() throws {
         try workspace.write("chain.json", Chains.live)
         let program = try framehost.start(["chain.json", "--commands"], folder: workspace.folder.path)

@@ -80,6 +80,100 @@ import Testing
                 "strength  number  0.5      0...1  live"))
     }
 
+    /// One package for all kinds, so that Core is compiled once.
+    @Test func aNewStageOfEachKindPassesItsTestsBuildsAndRuns() throws {
+        let kinds = ["source": "Source", "filter": "Filter", "transform": "Transform", "join": "Join", "sink": "Sink"]
+        var targets = ""
+        for (kind, type) in kinds.sorted(by: { $0.key < $1.key }) {
+            let made = try framehost.run(["new", kind, "my-\(kind)"], folder: workspace.folder.path)
+            #expect(made.status == 0, "\(made.error)")
+            let module = "My\(type)Plugin"
+            for folder in ["Sources/\(module)", "Tests/\(module)Tests"] {
+                let target = workspace.folder.appending(path: "all/\(folder)")
+                try FileManager.default.createDirectory(at: target.deletingLastPathComponent(), withIntermediateDirectories: true)
+                try FileManager.default.moveItem(at: workspace.folder.appending(path: "my-\(kind)/\(folder)"), to: target)
+            }
+            targets += """
+                .target(
+                    name: "\(module)", dependencies: [.product(name: "FrameCore", package: "Core")],
+                    plugins: [.plugin(name: "FramehostManifest", package: "Core")]),
+                .testTarget(
+                    name: "\(module)Tests", dependencies: ["\(module)", .product(name: "FrameCore", package: "Core")],
+                    linkerSettings: [.unsafeFlags(["-Xlinker", "--allow-multiple-definition"])]),
+
+                """
+        }
+        try writeGuidesBlocks(to: "all/Sources/Guide")
+        targets += #".target(name: "Guide", dependencies: [.product(name: "FrameCore", package: "Core")]),"#
+        let products = kinds.values.sorted().map { #".library(name: "My\#($0)Plugin", type: .dynamic, targets: ["My\#($0)Plugin"])"# }
+        try workspace.write(
+            "all/Package.swift",
+            """
+            // swift-tools-version: 6.2
+            import PackageDescription
+
+            let package = Package(
+                name: "all", products: [\(products.joined(separator: ", "))],
+                dependencies: [.package(path: "\(Repository.core.path)")],
+                targets: [
+            \(targets)
+                ],
+                swiftLanguageModes: [.v6])
+            """)
+        let package = workspace.folder.appending(path: "all")
+        let tests = try PluginBuild.swift("test", package: package, scratch: "new-kinds")
+        #expect(tests.status == 0, "\(tests.output)\n\(tests.error)")
+        #expect((tests.output + tests.error).contains("Test run with 10 tests"), "\(tests.output)")
+        let folder = try PluginBuild.build(package, scratch: "new-kinds")
+        for kind in kinds.keys.sorted() {
+            let outcome = try framehost.run(
+                ["chain.json", "--plugin-path", folder.path], folder: workspace.folder.appending(path: "my-\(kind)").path)
+            #expect(outcome.status == 0, "\(kind): \(outcome.error)")
+            #expect(outcome.errorLines.last?.hasPrefix("Done: ") == true, "\(kind): \(outcome.error)")
+        }
+    }
+
+    /// Blocks of docs/writing-a-plugin.md that begin with "// in a KIND", each in a class of that kind: they compile.
+    private func writeGuidesBlocks(to folder: String) throws {
+        let guide = try String(contentsOf: Repository.root.appending(path: "docs/writing-a-plugin.md"), encoding: .utf8)
+        let blocks = guide.components(separatedBy: "```swift\n").dropFirst().compactMap { $0.components(separatedBy: "\n```").first }
+        var number = 0
+        for block in blocks {
+            guard let start = block.firstRange(of: "// in a ") else { continue }
+            number += 1
+            let kind = block[start.upperBound...].prefix { $0.isLetter }
+            let before = block[..<start.lowerBound]
+            let needed =
+                switch kind {
+                case "Transform": "func negotiate(_ input: MediaFormat) throws -> MediaFormat { input }"
+                case "Join": "func negotiate(_ inputs: [MediaFormat]) throws -> MediaFormat { inputs[0] }"
+                default: ""
+                }
+            try workspace.write(
+                "\(folder)/Guide\(number).swift",
+                """
+                import FrameCore
+                enum Block\(number) {
+                \(before)
+                final class Stage: \(kind) {
+                    static let info = StageInfo(id: "guide", summary: "Of the guide.", input: .video(.gray8))
+                    struct Options: StageOptions { @Option(help: "Count.", range: 1...30) var frames = 1 }
+                    var options: Options
+                    let context: StageContext
+                    var total = 0
+                    init(options: Options, context: StageContext) {
+                        self.options = options
+                        self.context = context
+                    }
+                    \(needed)
+                \(block[start.lowerBound...])
+                }
+                }
+                """)
+        }
+        #expect(number >= 4)
+    }
+
     @Test(arguments: [
         "Night", "night_mode", "-night", "night-", "night--mode", "9lives", "nächte", "", String(repeating: "a", count: 41), "../x", "a/b",
     ])

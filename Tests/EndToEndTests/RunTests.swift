@@ -64,16 +64,18 @@ import Testing
                 "--set pictures: is not of the form stage.option=value. Write for example --set h264.bitrateKbps=2500.",
                 "--set picture.frames=3: no stage 'picture'. Did you mean 'pictures'?",
                 "--set sink.use=recorder: 'use' is no option. Change it in the chain file.",
-                "chain.json: stages[0].framez: no such option. Did you mean 'frames'?",
-                "chain.json: stages[0].frames: expected a whole number, found a string. Write a whole number.",
+                "--set pictures.framez=3: no such option. Did you mean 'frames'?",
+                "--set pictures.frames=many: expected a whole number, found a string. Write a whole number.",
             ])
     }
 
     @Test func refusesTimesAndCountsOfNothing() throws {
         for (arguments, sentence) in [
-            (["--for", "0"], "Error: --for 0.0: a time above 0 is meant. Write for example --for 10."),
-            (["--for", "nan"], "Error: --for nan: a time above 0 is meant. Write for example --for 10."),
-            (["--frames", "0"], "Error: --frames 0: a count of 1 or more is meant."),
+            (["--for", "0"], "Error: --for 0.0: must be a time from 0.001 to 1000000000 s. Write for example --for 10."),
+            (["--for", "nan"], "Error: --for nan: must be a time from 0.001 to 1000000000 s. Write for example --for 10."),
+            (["--for", "1e300"], "Error: --for 1e+300: must be a time from 0.001 to 1000000000 s. Write for example --for 10."),
+            (["--for", "1e10"], "Error: --for 10000000000.0: must be a time from 0.001 to 1000000000 s. Write for example --for 10."),
+            (["--frames", "0"], "Error: --frames 0: must be a count of 1 or more."),
         ] {
             let outcome = try framehost.run([try workspace.write("chain.json", Chains.short)] + arguments)
             #expect(outcome.status == 2)
@@ -94,6 +96,17 @@ import Testing
         let near = try framehost.run("chek")
         #expect(near.status == 2)
         #expect(near.errorLines == ["chek: no such command and no such file. Did you mean 'framehost check'?"])
+        let withFile = try framehost.run("chekc", "g.json")
+        #expect(withFile.status == 2)
+        #expect(withFile.errorLines == ["chekc: no such command and no such file. Did you mean 'framehost check'?"])
+        let unknown = try framehost.run("qqq", "g.json")
+        #expect(unknown.status == 2)
+        #expect(unknown.error.hasPrefix("qqq: no such command. There are run, check, "))
+    }
+
+    @Test func saysItsVersionForShort() throws {
+        #expect(try framehost.run("-v").output == framehost.run("--version").output)
+        #expect(try framehost.run("-v").output.hasPrefix("framehost "))
     }
 
     // MARK: Lines and progress
@@ -162,6 +175,24 @@ import Testing
         #expect(try run(Chains.short, "--commands", input: "\n\n").status == 0)
     }
 
+    /// Else the next file that is opened becomes standard output.
+    @Test(arguments: [">&-", "2>&-", "<&-", "<&- >&- 2>&-"]) func writesNoLineIntoAFileWhereADescriptorIsClosed(closed: String) throws {
+        try workspace.write(
+            "chain.json",
+            """
+            { "stages": [
+                { "use": "test-source", "size": "64x64", "rate": 25, "frames": 50 },
+                { "use": "x264-encoder", "preset": "ultrafast", "keyframeSeconds": 0.2 },
+                { "use": "recorder", "path": "out-{nn}.mkv", "segmentSeconds": 0.2 } ] }
+            """)
+        let outcome = try Program(URL(fileURLWithPath: "/bin/sh")).run(
+            ["-c", "exec \"$0\" chain.json --events \(closed)", try Repository.executable.path], folder: workspace.folder.path)
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let files = workspace.names.filter { $0.hasSuffix(".mkv") }
+        #expect(files.count >= 9)
+        for file in files { #expect(try workspace.data(file).firstRange(of: Data("wallTime".utf8)) == nil, "\(file)") }
+    }
+
     // MARK: Events
 
     private func states(_ outcome: Outcome) throws -> [String] {
@@ -174,6 +205,7 @@ import Testing
         var time = 0.0
         for line in outcome.lines {
             let event = try JSON(parsing: line)
+            #expect(try /20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/.wholeMatch(in: event["wallTime"].string ?? "") != nil, "\(line)")
             for key in ["time", "event", "level", "text"] { #expect(event.keys.contains(key), "\(line)") }
             #expect(event["time"].double! >= time)
             time = event["time"].double!

@@ -15,6 +15,8 @@ struct ChainFile {
     private var faults: [FrameHostError] = []
     /// A stage's input is not known, so that no more can be said of the links.
     private var hasBrokenFrom = false
+    /// Options whose text names a variable that the environment lacks, by index of the stage: they are not judged as well.
+    private var unknownValues: [Int: Set<String>] = [:]
 
     init(name: String, registry: PluginRegistry) {
         self.name = name
@@ -26,6 +28,13 @@ struct ChainFile {
     /// - Parameter settings: `stage.option=value` each.
     /// - Throws: ``FrameHostErrors``.
     static func load(_ path: String, registry: PluginRegistry, settings: [String]) throws -> ChainRequest {
+        if path == "-" || path.firstRange(of: "://") != nil {
+            throw FrameHostErrors([
+                FrameHostError(
+                    .invalidConfiguration, place: path, what: path == "-" ? "is no file" : "is an address, and a chain is read from a file",
+                    remedy: path == "-" ? "Name the chain file; /dev/stdin is standard input." : "Fetch it first, and name the file.")
+            ])
+        }
         let root: JSONNode
         do {
             root = try JSONReader.read(path: path)
@@ -93,8 +102,6 @@ struct ChainFile {
     /// Faults of keys and links stand beside those that the plan finds, so that one look shows all.
     private mutating func throwFaults(complete: Bool, _ request: ChainRequest) throws {
         guard !faults.isEmpty else { return }
-        // A value that lacks its environment is not judged as well.
-        let places = Set(faults.map(\.place))
         var found: [FrameHostError] = []
         func collect(_ body: () throws -> Void) {
             do { try body() } catch { found += (error as? FrameHostErrors)?.errors ?? [.wrap(error)] }
@@ -104,12 +111,25 @@ struct ChainFile {
         } else {
             for stage in request.stages { collect { try stage.checkOptions(file: name) } }
         }
-        throw FrameHostErrors(Self.sorted(faults + found.filter { !places.contains($0.place) }))
+        throw FrameHostErrors(Self.sorted(faults + found.filter { !comesFromAnUnknownValue($0) }))
+    }
+
+    /// A value that lacks its environment says nothing of the option, nor of what the stage makes of all of them. Faults of its other options
+    /// stay.
+    private func comesFromAnUnknownValue(_ fault: FrameHostError) -> Bool {
+        unknownValues.contains { index, keys in
+            guard let path = fault.place.firstRange(of: "stages[\(index)]") else { return false }
+            let rest = fault.place[path.upperBound...]
+            guard rest.hasPrefix(".") else { return true }
+            return keys.contains { rest == ".\($0)" || rest.hasPrefix(".\($0).") || rest.hasPrefix(".\($0)[") }
+        }
     }
 
     /// In the order of the file.
     static func sorted(_ faults: [FrameHostError]) -> [FrameHostError] {
         func key(_ index: Int) -> (Int, Int, Int) {
+            // What the command line says has no line.
+            if faults[index].place.hasPrefix("--") { return (0, 0, index) }
             let parts = faults[index].place.split(separator: ":")
             return (parts.count > 1 ? Int(parts[1]) ?? 0 : 0, parts.count > 2 ? Int(parts[2]) ?? 0 : 0, index)
         }
@@ -190,7 +210,7 @@ struct ChainFile {
 
     // MARK: One stage
 
-    private mutating func readStage(_ node: JSONNode, _ index: Int, ids: [String: Int], changes: [JSONNode.Member]) -> StageRequest? {
+    private mutating func readStage(_ node: JSONNode, _ index: Int, ids: [String: Int], changes: [Setting]) -> StageRequest? {
         let path = "stages[\(index)]"
         guard let members = node.asObject else {
             fault(node.place, path, "expected an object, found \(node.kindName)", "Write { \"use\": \"…\" }.")
@@ -209,12 +229,17 @@ struct ChainFile {
         var options = members.filter { !PluginLoader.reservedKeys.contains($0.key) }
         options = options.map { member in
             var member = member
+            // Nor is a variable missed in what --set replaces.
+            guard !changes.contains(where: { $0.member.key == member.key }) else { return member }
+            let count = faults.count
             member.value = expanded(member.value, "\(path).\(member.key)")
+            if faults.count > count { unknownValues[index, default: []].insert(member.key) }
             return member
         }
-        for change in changes {
-            options.removeAll { $0.key == change.key }
-            options.append(change)
+        for (member, setting) in changes {
+            options.removeAll { $0.key == member.key }
+            options.append(member)
+            stage.settings[member.key] = "--set \(setting)"
         }
         stage.options = options
         return stage
@@ -372,9 +397,12 @@ struct ChainFile {
         return result + rest
     }
 
+    /// An option from the command line, and how it stood there.
+    private typealias Setting = (member: JSONNode.Member, text: String)
+
     /// `--set stage.option=value`: a JSON value, or else a string. By index of the stage.
-    private mutating func readSettings(_ settings: [String], ids: [String: Int]) -> [Int: [JSONNode.Member]] {
-        var changes: [Int: [JSONNode.Member]] = [:]
+    private mutating func readSettings(_ settings: [String], ids: [String: Int]) -> [Int: [Setting]] {
+        var changes: [Int: [Setting]] = [:]
         for setting in settings {
             let place = "--set \(setting)"
             func refuse(_ what: String, _ remedy: String) {
@@ -398,7 +426,7 @@ struct ChainFile {
             }
             var node = (try? JSONReader.read(Array(value.utf8), file: "--set")) ?? .string(value)
             node.place = TextPlace(line: 0, column: 0)
-            changes[index, default: []].append(JSONNode.Member(key: option, value: node))
+            changes[index, default: []].append((JSONNode.Member(key: option, value: node), setting))
         }
         return changes
     }

@@ -4,7 +4,10 @@ import FrameCore
 struct CheckCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "check", abstract: "Checks a chain file and prints its plan.",
-        discussion: "Opens no device and creates no file. All faults are printed at once, each with its place; exit status 2 if there are any.")
+        discussion: """
+            Opens no device and creates no file. All faults are printed at once, each with its place. Exit status: 0 the chain can run, 2 there \
+            are faults; a file, folder or font that the chain names and that is missing is one.
+            """)
 
     @Argument(help: "The chain file (JSON with comments).", completion: .file(extensions: ["json"]))
     var chain: String
@@ -20,7 +23,7 @@ struct CheckCommand: ParsableCommand {
 
     func run() throws {
         do {
-            let request = try ChainFile.load(chain, registry: plugins.registry, settings: settings)
+            let request = try ChainFile.load(chain, registry: plugins.registry(), settings: settings)
             let plan = try Chain.plan(request)
             Terminal.say(json ? PlanText(plan).json.text(pretty: true) : PlanText(plan).text)
         } catch {
@@ -30,7 +33,8 @@ struct CheckCommand: ParsableCommand {
                 Terminal.say(JSONNode.object([("faults", .array(errors.map(\.json)))]).text(pretty: true))
                 throw ExitCode(2)
             }
-            throw report(sorted ?? error)
+            _ = report(sorted ?? error)
+            throw ExitCode(2)
         }
     }
 }

@@ -28,8 +28,12 @@ enum CommandReader {
         if result != 0 { Terminal.complain("--commands: no thread could be started: \(String(cString: strerror(result))).") }
     }
 
+    /// Commands without a stage.
+    private static let chainCommands = ["drain", "figures"]
+
     private static func read(_ context: Context) {
         var line: [UInt8] = []
+        var number = 0
         var buffer = [UInt8](repeating: 0, count: 4096)
         var isTooLong = false
         while true {
@@ -42,28 +46,32 @@ enum CommandReader {
                     continue
                 }
                 if isTooLong {
-                    context.replies.refuse("the line is longer than 65536 bytes", "Send one command a line.")
+                    number += 1
+                    context.replies.refuse(
+                        "the line is longer than 65536 bytes", "Send one command a line.", AnswerOrder.tag(number, nil))
                 } else if line.contains(where: { $0 != 32 && $0 != 9 && $0 != 13 }) {
-                    perform(line, context.chain, context.replies)
+                    number += 1
+                    perform(line, number, context.chain, context.replies)
                 }
                 line.removeAll(keepingCapacity: true)
                 isTooLong = false
             }
         }
-        if !line.isEmpty, !isTooLong { perform(line, context.chain, context.replies) }
+        if !line.isEmpty, !isTooLong { perform(line, number + 1, context.chain, context.replies) }
     }
 
-    private static func perform(_ line: [UInt8], _ chain: Chain, _ replies: CommandReplies) {
+    private static func perform(_ line: [UInt8], _ number: Int, _ chain: Chain, _ replies: CommandReplies) {
         let node: JSONNode
+        let plain = AnswerOrder.tag(number, nil)
         do {
             node = try JSONReader.read(line, file: "command")
         } catch {
-            return replies.refuse(String(describing: error), "")
+            return replies.refuse(String(describing: error), "", plain)
         }
         guard let members = node.asObject else {
-            return replies.refuse("expected an object, found \(node.kindName)", "Write {\"stage\":\"…\",\"command\":\"…\"}.")
+            return replies.refuse("expected an object, found \(node.kindName)", "Write {\"stage\":\"…\",\"command\":\"…\"}.", plain)
         }
-        let tag = node["tag"]
+        let tag = AnswerOrder.tag(number, node["tag"])
         let known: Set<String> = ["stage", "command", "set", "tag", "arguments"]
         if let odd = members.first(where: { !known.contains($0.key) }) {
             return replies.refuse("'\(odd.key)' is no key of a command", "Use \"stage\", \"command\" or \"set\", \"arguments\", \"tag\".", tag)
@@ -73,6 +81,11 @@ enum CommandReader {
             return chain.drain()
         }
         if node["command"]?.asString == "figures", node["stage"] == nil { return replies.askFigures(tag) }
+        if let command = node["command"]?.asString, node["stage"] == nil {
+            let near = Suggestion.nearest(to: command, in: chainCommands).map { "Did you mean '\($0)'?" }
+            return replies.refuse(
+                "the chain has no command '\(command)'", near ?? "It has 'drain' and 'figures'; name a stage in \"stage\" for one of its own.", tag)
+        }
         guard let stage = node["stage"]?.asString else {
             return replies.refuse("'stage' is missing", "Write {\"stage\":\"…\",\"command\":\"…\"}.", tag)
         }

@@ -17,7 +17,7 @@ final class CommandReplies: Sendable {
     private let replies = Mutex<[Waiting]>([])
 
     /// [command thread] Says what is wrong with a line.
-    func refuse(_ what: String, _ remedy: String, _ tag: JSONNode? = nil) {
+    func refuse(_ what: String, _ remedy: String, _ tag: JSONNode) {
         add(.refused(remedy.isEmpty ? what : "\(what). \(remedy)"), tag)
     }
 

@@ -17,7 +17,7 @@ struct DescribeCommand: ParsableCommand {
     @OptionGroup var plugins: PluginOptions
 
     func run() throws {
-        let registry = plugins.registry
+        let registry = try plugins.registry()
         do {
             guard let stage = try registry.stage(id) else {
                 throw FrameHostError(

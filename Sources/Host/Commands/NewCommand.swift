@@ -4,15 +4,16 @@ import Glibc
 
 struct NewCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "new", abstract: "Writes a new plugin package.", subcommands: [NewFilterCommand.self])
-}
+        commandName: "new", abstract: "Writes a package with a stage of one kind that builds, passes its own test and runs, as written.",
+        discussion: """
+            The package is a folder NAME in the current folder, beside or far from framehost's own tree. docs/writing-a-plugin.md says what its \
+            parts mean.
+            """)
 
-struct NewFilterCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "filter", abstract: "Writes a package with a filter that builds, passes its own test and runs, as written.",
-        discussion: "The package is a folder NAME in the current folder, beside or far from framehost's own tree.")
+    @Argument(help: "source, filter, transform, join or sink.")
+    var kind: StageKind
 
-    @Argument(help: "The filter's id in kebab-case, such as night-mode.")
+    @Argument(help: "The stage's id in kebab-case, such as night-mode.")
     var name: String
 
     @ArgumentParser.Option(help: ArgumentHelp("framehost's folder Sources/Core; found from the executable when left out.", valueName: "dir"))
@@ -20,7 +21,7 @@ struct NewFilterCommand: ParsableCommand {
 
     func run() throws {
         do {
-            let template = try PluginTemplate(id: name, core: try corePath())
+            let template = try PluginTemplate(kind, id: name, core: try corePath())
             guard mkdir(name, 0o755) == 0 else {
                 throw FrameHostError(
                     .invalidConfiguration, place: name, what: "the folder cannot be made: \(String(cString: strerror(errno)))",
@@ -65,6 +66,8 @@ struct NewFilterCommand: ParsableCommand {
         }
         throw FrameHostError(
             .invalidConfiguration, what: "framehost's sources were not found above the executable",
-            remedy: "Name them: framehost new filter \(name) --core DIR/Sources/Core.")
+            remedy: "Name them: framehost new \(kind.rawValue) \(name) --core DIR/Sources/Core.")
     }
 }
+
+extension StageKind: @retroactive ExpressibleByArgument {}

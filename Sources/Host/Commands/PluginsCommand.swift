@@ -11,7 +11,7 @@ struct PluginsCommand: ParsableCommand {
     @OptionGroup var plugins: PluginOptions
 
     func run() throws {
-        let registry = plugins.registry
+        let registry = try plugins.registry()
         var rows: [[String]] = []
         var nodes: [JSONNode] = []
         var refused = registry.skipped + registry.conflicts

@@ -7,7 +7,8 @@ struct RunCommand: ParsableCommand {
         commandName: "run", abstract: "Runs a chain until its sources end.",
         discussion: """
             SIGINT (ctrl-C) or SIGTERM lets the chain finish what is under way; a second one stops it at once, files are still closed; a \
-            third one ends the process. Exit status: 0 ended normally, 1 failed while running, 2 command line or chain file wrong.
+            third one ends the process. Exit status: 0 ended normally, 1 failed while running, 2 command line or chain file wrong, or a file, folder \
+            or font that it names is missing: nothing was run. A crash ends the process by its signal.
             """)
 
     @Argument(help: "The chain file (JSON with comments).", completion: .file(extensions: ["json"]))
@@ -29,6 +30,9 @@ struct RunCommand: ParsableCommand {
     @Flag(help: "Say nothing but warnings and errors.")
     var quiet = false
 
+    @Flag(name: .shortAndLong, help: "Say more: what stages note for whoever looks for a fault.")
+    var verbose = false
+
     @Flag(help: "Write events to standard output, a JSON object a line.")
     var events = false
 
@@ -38,36 +42,31 @@ struct RunCommand: ParsableCommand {
     @OptionGroup var plugins: PluginOptions
 
     func validate() throws {
-        if let seconds, !(seconds > 0 && seconds.isFinite) {
-            throw ValidationError("--for \(seconds): a time above 0 is meant. Write for example --for 10.")
+        if let seconds, !(0.001...1e9).contains(seconds) {
+            throw ValidationError("--for \(seconds): must be a time from 0.001 to 1000000000 s. Write for example --for 10.")
         }
-        if let frames, frames < 1 { throw ValidationError("--frames \(frames): a count of 1 or more is meant.") }
+        if verbose, quiet { throw ValidationError("--verbose and --quiet contradict each other. Leave one of them out.") }
+        if let frames, frames < 1 { throw ValidationError("--frames \(frames): must be a count of 1 or more.") }
     }
 
     func run() throws {
         let replies = commands ? CommandReplies() : nil
-        let display = RunDisplay(quiet: quiet, jsonEvents: events || commands, onlyAnswers: commands && !events, replies: replies)
+        let display = RunDisplay(
+            quiet: quiet, verbose: verbose, jsonEvents: events || commands, onlyAnswers: commands && !events, replies: replies)
         RunSession(display: display, replies: replies, seconds: seconds, statsPath: stats, plan: plan).run()
     }
 
     /// [control thread] Everything is checked, nothing is opened.
     private func plan() throws -> Chain {
         do {
-            try checkFile()
-            var request = try ChainFile.load(chain, registry: plugins.registry, settings: settings)
+            let registry = try plugins.registry()
+            var request = try ChainFile.load(chain, registry: registry, settings: settings)
             request.frameLimit = frames
-            return try Chain(request, timed: stats != nil)
+            let chain = try Chain(request, timed: stats != nil)
+            CrashReport.watch(chain, plugin: registry.path)
+            return chain
         } catch let error as FrameHostErrors {
             throw FrameHostErrors(ChainFile.sorted(error.errors))
         }
-    }
-
-    /// `framehost chek x.json` reads as a chain file named `chek`: say what was probably meant.
-    private func checkFile() throws {
-        guard access(chain, F_OK) != 0, !chain.contains("/"), !chain.contains(".") else { return }
-        let names = FrameHost.configuration.subcommands.compactMap { $0.configuration.commandName }
-        guard let near = Suggestion.nearest(to: chain, in: names) else { return }
-        throw FrameHostError(
-            .invalidConfiguration, place: chain, what: "no such command and no such file", remedy: "Did you mean 'framehost \(near)'?")
     }
 }

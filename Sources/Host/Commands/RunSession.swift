@@ -70,7 +70,10 @@ final class RunSession: @unchecked Sendable {
                 chain.cancel()
                 continue
             }
-            guard count < 3, !isGivingUp else { _exit(1) }
+            guard count < 3, !isGivingUp else {
+                Terminal.complain("error: ended by the third signal; what was being written may be incomplete.")
+                _exit(1)
+            }
             if count == 1 {
                 chain.drain()
             } else {
@@ -82,12 +85,13 @@ final class RunSession: @unchecked Sendable {
     // MARK: Control thread
 
     private func control() -> Never {
+        CrashReport.useOwnStack()
         let chain: Chain
         do {
             chain = try plan()
             if let statsPath, let fault = chain.fault(ofWriting: statsPath, as: "--stats") { throw fault }
         } catch {
-            exit(report(error).rawValue)
+            exit(reportBeforeRun(error).rawValue)
         }
         self.chain.withLock { $0 = chain }
         if let replies { CommandReader.start(chain, replies) }

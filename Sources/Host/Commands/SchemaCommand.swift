@@ -9,7 +9,7 @@ struct SchemaCommand: ParsableCommand {
     @OptionGroup var plugins: PluginOptions
 
     func run() throws {
-        let registry = plugins.registry
+        let registry = try plugins.registry()
         var stages: [StageType] = []
         for id in registry.ids {
             do { if let stage = try registry.stage(id) { stages.append(stage) } } catch { Terminal.complain("\(error)") }

@@ -62,12 +62,21 @@ struct PlanText {
     private var poolBytes: Int { zip(plan.budget.pools, plan.poolBufferBytes).reduce(0) { $0 + $1.0.size * $1.1 } }
 
     private var latency: String {
-        if let worst = plan.worstLatency { return "Worst added latency: \(Terminal.decimal(worst * 1000)) ms." }
+        if let usual = plan.usualLatency {
+            return usual > 0
+                ? "Usual added latency: \(Terminal.decimal(usual * 1000)) ms, which stages hold frames back, and their own time."
+                : "Usual added latency: the stages' own time; none holds frames back."
+        }
         return plan.stages.contains { $0.demand.isLive }
-            ? "Worst added latency: not known, a rate on the way is variable." : "No latency to speak of: no source is live."
+            ? "Usual added latency: not known, a rate on the way is variable." : "No latency to speak of: no source is live."
     }
 
     // MARK: For programs
+
+    private func milliseconds(_ seconds: Double?) -> JSONNode {
+        guard let seconds else { return .null }
+        return .number(seconds * 1000)
+    }
 
     var json: JSONNode {
         .object([
@@ -86,7 +95,7 @@ struct PlanText {
                         .object([("stage", .string(name($0.stage))), ("bytes", .number($0.byteCount)), ("units", .number($0.unitCount))])
                     })
             ),
-            ("worstLatencyMs", plan.worstLatency.map { .number($0 * 1000) } ?? .null),
+            ("usualLatencyMs", milliseconds(plan.usualLatency)), ("worstLatencyMs", milliseconds(plan.worstLatency)),
             ("warnings", .array(plan.warnings.map { .string($0) })), ("notes", .array(plan.notes.map { .string($0) })),
         ])
     }

@@ -6,6 +6,7 @@ import Glibc
 /// Control thread only.
 final class RunDisplay {
     private let quiet: Bool
+    private let verbose: Bool
     private let jsonEvents: Bool
     private let onlyAnswers: Bool
     private let replies: CommandReplies?
@@ -14,15 +15,18 @@ final class RunDisplay {
     private var lastShown: Int64 = 0
     private var lastCaptured = 0
     private var isLineOpen = false
+    private var answers = AnswerOrder()
     /// Failures that were shown as an event `stage-failed` already.
     private var shownFailures: Set<String> = []
 
     /// - Parameters:
+    ///   - verbose: Events of the level debug are lines too.
     ///   - onlyAnswers: Of the events only the answers to commands go to standard output.
     ///   - replies: Answers to commands that never reach the chain.
-    init(quiet: Bool, jsonEvents: Bool, onlyAnswers: Bool, replies: CommandReplies?) {
+    init(quiet: Bool, verbose: Bool = false, jsonEvents: Bool, onlyAnswers: Bool, replies: CommandReplies?) {
         self.replies = replies
         self.quiet = quiet
+        self.verbose = verbose
         self.jsonEvents = jsonEvents
         self.onlyAnswers = onlyAnswers
     }
@@ -30,10 +34,16 @@ final class RunDisplay {
     /// Shows new events and, from time to time, the progress.
     func update(_ chain: Chain) {
         let (events, lost) = chain.takeEvents()
-        for event in events + (replies?.take(chain) ?? []) { show(event) }
+        let now = chain.clock.now()
+        for event in events + (replies?.take(chain) ?? []) {
+            // Answers keep the order of the lines they answer.
+            if event.name == "command-answered" { answers.add(event, now: now) } else { show(event, chain) }
+        }
+        for event in answers.take(now: now) { show(event, chain) }
+        let unread = Terminal.takeUnread()
+        if unread > 0 { complain("warning: \(unread) lines were left out: whoever reads them does not.") }
         if lost > 0 { complain("\(lost) events were lost: more came than could be written.") }
         let state = chain.currentState
-        let now = chain.clock.now()
         if state == .finishing { return showJob(chain, now: now) }
         guard state == .streaming || state == .draining else { return }
         if start == nil {
@@ -55,24 +65,38 @@ final class RunDisplay {
         showLine("\(job.title)  \(Int(job.fraction * 100)) %\(following)  (ctrl-C leaves it as it is)")
     }
 
-    private func show(_ event: Event) {
+    private func show(_ event: Event, _ chain: Chain) {
         if event.name == "stage-failed" { shownFailures.insert(event.text) }
         if jsonEvents, !onlyAnswers || event.name == "command-answered" {
             var members: [(key: String, value: JSONNode)] = [
-                ("time", .number(Double(event.time) / 1e9)), ("event", .string(event.name)),
+                ("time", .number(Double(event.time) / 1e9)), ("wallTime", .string(WallTime.text(chain.clock.unixTime(at: event.time)))),
+                ("event", .string(event.name)),
             ]
             if let stage = event.stage { members.append(("stage", .string(stage))) }
             members.append(("level", .string(event.level.rawValue)))
             members.append(("text", .string(event.text)))
             let taken = Set(members.map(\.key))
             members += (event.details.asObject ?? []).filter { !taken.contains($0.key) }.map { ($0.key, $0.value) }
+            // Of the item in hand, unless the stage says which frame it means.
+            if !members.contains(where: { $0.key == "frame" || $0.key == "pts" }) {
+                if let frame = event.frame { members.append(("frame", .number(frame))) }
+                if let pts = event.pts { members.append(("pts", .number(pts.seconds))) }
+            }
             Terminal.say(JSONNode.object(members).text())
         }
-        let isWorthALine = event.level >= .warning || (!quiet && event.level == .info && event.name != "state" && event.name != "fps")
+        let isWorthALine =
+            event.level >= .warning || (verbose && event.level == .debug)
+            || (!quiet && event.level == .info && event.name != "state" && event.name != "fps")
         if isWorthALine, !(jsonEvents && event.name == "command-answered") {
-            let stage = event.stage.map { event.text.hasPrefix($0) || event.name == "out-of-buffers" ? "" : "\($0): " } ?? ""
-            complain("\(event.level >= .warning ? "\(event.level.rawValue): " : "")\(stage)\(event.text)")
+            complain("\(event.level == .info ? "" : "\(event.level.rawValue): ")\(Self.text(event))")
         }
+    }
+
+    /// `rec: recording to 'out.mp4'`. Some texts name the stage themselves, by its id or as `rec (recorder): …`.
+    static func text(_ event: Event) -> String {
+        guard let stage = event.stage, event.name != "out-of-buffers" else { return event.text }
+        let isNamed = event.text.hasPrefix("\(stage): ") || event.text.hasPrefix("\(stage) (")
+        return isNamed ? event.text : "\(stage): \(event.text)"
     }
 
     private func complain(_ text: String) {
@@ -116,6 +140,7 @@ final class RunDisplay {
     /// The last events and one line on how it ended.
     func finish(_ chain: Chain, _ result: Chain.Result, elapsed: Double) {
         update(chain)
+        for event in answers.takeAll() { show(event, chain) }
         closeLine()
         for failure in result.failures where !shownFailures.contains(failure.description) { Terminal.complain("error: \(failure)") }
         guard !quiet else { return }

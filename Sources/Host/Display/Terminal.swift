@@ -1,10 +1,11 @@
 import FrameCore
 import Glibc
+import Synchronization
 
 /// Standard output and standard error, whole lines at a time.
 enum Terminal {
-    /// Writes `text` and a line feed to standard output.
-    static func say(_ text: String) { write(text + "\n", to: STDOUT_FILENO) }
+    /// Writes `text` and a line feed to the program's standard output, which is descriptor 1 no longer: see ``StandardOutput``.
+    static func say(_ text: String) { write(text + "\n", to: StandardOutput.descriptor) }
 
     /// Writes `text` and a line feed to standard error.
     static func complain(_ text: String) { write(text + "\n", to: STDERR_FILENO) }
@@ -12,15 +13,43 @@ enum Terminal {
     /// True when people look at standard error.
     static var isInteractive: Bool { isatty(STDERR_FILENO) == 1 }
 
-    /// Writes all of `text`; a reader that has gone is no fault.
+    /// Milliseconds that a line waits for a reader who does not read. The run is watched by the thread that writes, so this also bounds how
+    /// long a signal can wait.
+    private static let patience: Int32 = 1000
+    private static let unread = Atomic<Int>(0)
+    /// A reader who let one line wait in vain gets no time for the next: by descriptor, a bit each.
+    private static let slowReaders = Atomic<UInt64>(0)
+    /// Where only the beginning of the last line was written.
+    private static let tornLines = Atomic<UInt64>(0)
+
+    /// Lines that were left out because nobody read them, since the last call.
+    static func takeUnread() -> Int { unread.exchange(0, ordering: .relaxed) }
+
+    /// Writes all of `text`; a reader that has gone is no fault, and one that does not read is left out, counted.
     static func write(_ text: String, to file: Int32) {
-        var bytes = Array(text.utf8)[...]
+        let bit = UInt64(1) << UInt64(max(file, 0) % 64)
+        // What was left of a line before is ended first.
+        var bytes = Array(((tornLines.load(ordering: .relaxed) & bit != 0 ? "\n" : "") + text).utf8)[...]
+        let whole = bytes.count
         while !bytes.isEmpty {
-            let count = bytes.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
+            // Of a pipe, poll(2) promises room for PIPE_BUF bytes; more could block.
+            var waiting = pollfd(fd: file, events: Int16(POLLOUT), revents: 0)
+            let isSlow = slowReaders.load(ordering: .relaxed) & bit != 0
+            let ready = poll(&waiting, 1, isSlow ? 0 : patience)
+            if ready < 0, errno == EINTR { continue }
+            guard ready != 0 else {
+                slowReaders.bitwiseOr(bit, ordering: .relaxed)
+                unread.add(1, ordering: .relaxed)
+                if bytes.count < whole { tornLines.bitwiseOr(bit, ordering: .relaxed) }
+                return
+            }
+            let count = bytes.withUnsafeBytes { Glibc.write(file, $0.baseAddress, min($0.count, 4096)) }
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { return }
+            if isSlow { slowReaders.bitwiseAnd(~bit, ordering: .relaxed) }
             bytes = bytes.dropFirst(count)
         }
+        tornLines.bitwiseAnd(~bit, ordering: .relaxed)
     }
 
     /// Writes a file whole, as ``RunFiles/write(_:_:as:)`` does.

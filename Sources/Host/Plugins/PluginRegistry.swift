@@ -86,9 +86,13 @@ final class PluginRegistry {
             return nil
         }
         guard claims.count == 1 else { throw Self.conflict(id, claims.map(\.path)) }
-        for stage in try PluginLoader.load(plugin) { loaded[stage.info.id] = stage }
+        let stages = try CrashReport.during("the plugin \(plugin.path) was being loaded") { try PluginLoader.load(plugin) }
+        for stage in stages { loaded[stage.info.id] = stage }
         return loaded[id]
     }
+
+    /// The file that has the stage with this id.
+    func path(of id: String) -> String? { plugins.first { $0.manifest.stages.contains { $0.id == id } }?.path }
 
     /// A sentence for an id that nobody has: the nearest name, or what there is.
     func remedy(forUnknown id: String, nearest: (String, [String]) -> String?) -> String {

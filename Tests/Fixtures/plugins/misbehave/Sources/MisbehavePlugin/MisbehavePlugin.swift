@@ -1,4 +1,4 @@
 import FrameCore
 
 @c(framehost_plugin_v1)
-public func pluginEntry() -> OpaquePointer { PluginEntry.export(Misbehave.self, Swallow.self) }
+public func pluginEntry() -> OpaquePointer { PluginEntry.export(Misbehave.self, Swallow.self, Fall.self) }
