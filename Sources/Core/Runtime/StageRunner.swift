@@ -331,10 +331,10 @@ final class StageRunner: @unchecked Sendable {
 
     /// Items a stopped or failed stage will never answer are counted as dropped, so that the ledger closes.
     private func settleAfterStop() {
+        guard hasFailed || context.stop.isRaised else { return }
         let unanswered = taken.value + made.value - answered
-        let reason: DropReason = hasFailed ? .failed : .stopped
-        guard unanswered > 0, hasFailed || context.stop.isRaised else { return }
-        for _ in 0..<unanswered { countDrop(reason) }
+        for _ in 0..<max(0, unanswered) { countDrop(hasFailed ? .failed : .stopped) }
+        // Also where nothing is unanswered: what the stage held before a drain that was stopped may be on its way.
         held.store(0, ordering: .releasing)
     }
 

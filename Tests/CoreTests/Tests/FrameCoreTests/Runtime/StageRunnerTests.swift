@@ -13,6 +13,18 @@ import Testing
         #expect(result.ledgerFaults == [])
     }
 
+    @Test func balancesWhenADrainIsStoppedThatHasGivenTheHeldFrame() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 1}"#)
+        try sketch.add(EndlessFiller.self, "fill")
+        try sketch.add(CountSink.self, "sink", link: LinkRequest(queue: 2))
+        let chain = try Chain(sketch.request)
+        let (result, _) = ChainTests.run(chain) { if $0.ledger.delivered > 0 { $0.cancel() } }
+        #expect(result.ledgerFaults == [])
+        #expect(chain.ledger.isBalanced, "\(chain.ledger)")
+        #expect(chain.ledger.inFlight == 0)
+    }
+
     /// A filter on a live source's thread hands on through a queue that is full: the thread must not wait there either.
     @Test func neverWaitsOnALiveSourcesThreadWhicheverStageHandsOn() throws {
         var sketch = ChainSketch()
@@ -127,4 +139,31 @@ private final class PickyFilter: Filter {
     var options: Options
     init(options: Options, context: StageContext) { self.options = options }
     func process(_ frame: inout Frame) throws -> Verdict { .forward }
+}
+
+/// Keeps the newest frame, and at its end gives it for ever, as a filler of gaps does for a long one.
+private final class EndlessFiller: Transform {
+    static let info = StageInfo(
+        id: "filler", summary: "Fills.", input: .anyVideo, output: .sameAsInput, hold: 1, delay: 1)
+
+    var options: NoOptions
+    private var kept: Frame?
+    var held: Int { kept == nil ? 0 : 1 }
+
+    init(options: NoOptions, context: StageContext) { self.options = options }
+
+    func negotiate(_ input: MediaFormat) throws -> MediaFormat { input }
+
+    func process(_ input: consuming Sample, _ output: Output) throws {
+        guard case .frame(let frame) = consume input else { return }
+        kept = consume frame
+    }
+
+    func drain(_ output: Output) throws {
+        guard let frame = kept.take() else { return }
+        try output.emit(frame.share())
+        while true { try output.emit(frame.share(), as: .made) }
+    }
+
+    func stop() { kept = nil }
 }
