@@ -341,7 +341,7 @@ private struct SlowCopy {
             #""9x9" is not a grid. Write columns and rows as "4x4", at most 64 cells, or leave the key out for "2x2"."#
         ),
         (#"{ "step": { "delay": 300 } }"#, "", "the last copy is 900 frames late. Delay by at most 600."),
-        (#"{ "copies": 1, "each": [{}, {}] }"#, "", "each has 2 entries for 1 copies. Take some out, or raise copies."),
+        (#"{ "copies": 1, "each": [{}, {}] }"#, "each", "each has 2 entries for 1 copies. Take some out, or raise copies."),
     ])
     func saysWhatIsWrong(options: String, key: String, text: String) {
         let errors = #expect(throws: FrameHostErrors.self) {
