@@ -69,10 +69,10 @@ import Testing
             return (outcome.status, outcome.error)
         }
         let missing = try check(#""font": "no.ttf""#)
-        #expect(missing.status == 1 && missing.error.contains("font: no.ttf cannot be read: No such file or directory. Check the path"))
+        #expect(missing.status == 2 && missing.error.contains("font: no.ttf cannot be read: No such file or directory. Check the path"))
         for font in ["broken.ttf", "cut.ttf"] {
             let broken = try check(#""font": "\#(font)""#)
-            #expect(broken.status == 1 && broken.error.contains("font: \(font) is no font that FreeType reads"), "\(broken.error)")
+            #expect(broken.status == 2 && broken.error.contains("font: \(font) is no font that FreeType reads"), "\(broken.error)")
         }
         let field = try check(#""text": "{chian}""#)
         #expect(field.status == 2 && field.error.hasSuffix("stages[1].text: '{chian}' is not a field. Did you mean '{chain}'?\n"))

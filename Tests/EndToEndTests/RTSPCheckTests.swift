@@ -17,7 +17,7 @@ import Testing
 
     @Test func findsTwoStreamsOfOnePortAndPath() throws {
         let outcome = try check(#""port": 8554, "path": "/a""#, #""port": 8554, "path": "/a""#)
-        #expect(outcome.status == 1)
+        #expect(outcome.status == 2)
         #expect(
             outcome.error.contains("'live1' serves port 8554, path '/a', as does 'live0'. Give each stage a 'path' or 'port' of its own."),
             "\(outcome.error)")
@@ -27,19 +27,19 @@ import Testing
 
     @Test func findsOnePortWithTwoSettings() throws {
         let outcome = try check(#""port": 8554, "path": "/a""#, #""port": 8554, "path": "/b", "sessionSeconds": 30"#)
-        #expect(outcome.status == 1)
+        #expect(outcome.status == 2)
         #expect(outcome.error.contains("'live1' serves port 8554 with other settings than 'live0'. Give both"), "\(outcome.error)")
     }
 
     @Test func findsFilesThatAreMissing() throws {
         let users = try check(#""users": "nobody.txt""#)
-        #expect(users.status == 1)
+        #expect(users.status == 2)
         #expect(users.error.contains("nobody.txt' cannot be read: No such file or directory. Correct 'users'"), "\(users.error)")
         let variable = try check(#""users": "env:RTSP_NOBODY""#)
-        #expect(variable.status == 1)
+        #expect(variable.status == 2)
         #expect(variable.error.contains("the environment variable 'RTSP_NOBODY' is not set"), "\(variable.error)")
         let certificate = try check(#""certificate": "cert.pem", "key": "key.pem""#)
-        #expect(certificate.status == 1)
+        #expect(certificate.status == 2)
         #expect(certificate.error.contains("cert.pem' with the key"), "\(certificate.error)")
     }
 }

@@ -406,7 +406,7 @@ extension StageTemplate {
                     id: "STAGEID", summary: "Measures how bright the pictures are.", input: .video(.gray8, .i420, .nv12))
 
                 public struct Options: StageOptions {
-                    @Option(help: "Posts an event for each picture darker than this.", range: 0...255, live: true) public var darkerThan: Int?
+                    @Option(help: "Posts an event for each picture darker than this.", range: 0...255, live: true) public var darkerThan = 0
 
                     public init() {}
                 }
@@ -432,7 +432,7 @@ extension StageTemplate {
                     }
                     frames += 1
                     sum += mean
-                    if let limit = options.darkerThan, mean < Double(limit) {
+                    if mean < Double(options.darkerThan) {
                         context.post("dark", text: "a dark picture", details: ["mean": .number(mean)])
                     }
                     return .delivered
@@ -473,6 +473,6 @@ extension StageTemplate {
                 { "use": "STAGEID", "darkerThan": 16 }
             """##,
         options: ##"""
-            | `darkerThan` | integer | | 0...255 | yes | Posts an event for each picture darker than this. |
+            | `darkerThan` | integer | 0 | 0...255 | yes | Posts an event for each picture darker than this. |
             """##)
 }

@@ -59,7 +59,7 @@ final class Fall: Filter {
         case .plain: throw Plain(code: 5)
         case .print:
             Swift.print("printed by a plugin")
-            fflush(stdout)
+            fflush(nil)
             let text = Array("written by a plugin\n".utf8)
             _ = write(STDOUT_FILENO, text, text.count)
         case .event: context.post("fell", text: "recording begins", details: ["deep": .number(3), "why": "on purpose"])
