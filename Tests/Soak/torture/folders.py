@@ -205,5 +205,5 @@ def pattern(path, makes_more):
         out += "%" if text == "%%" else r"\d+" if text[0] == "{" else ANY
         at = found.end()
     rest = path[at:]
-    stem, ending = os.path.splitext(rest)
-    return out + re.escape(stem) + r"(~\d+)?" + re.escape(ending)
+    stem, dot, ending = rest.rpartition(".")
+    return out + re.escape(stem) + r"(~\d+)?" + re.escape(dot + ending)

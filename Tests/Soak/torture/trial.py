@@ -362,7 +362,8 @@ class Trial:
                 try:
                     self.events.append(json.loads(line))
                 except ValueError:
-                    if dumps or self.process.returncode < 0 and index >= len(lines) - 2:
+                    # Of a line that could not be written to its end the next one is another.
+                    if dumps or self.process.returncode < 0 and index >= len(lines) - 2 or "write" in self.refused or self.limits:
                         continue
                     self.fault("event-not-json", line[:300].decode(errors="replace"))
                     break
@@ -410,7 +411,7 @@ class Trial:
         bad = [event for event in self.events if event.get("level") == "error"]
         if status == 0 and bad:
             self.fault("loss-without-status", f"status 0 with {bad[0].get('event')}: {bad[0].get('text')}")
-        if self.check_status == 0 and status == 2 and not self.has_shim and not self.limits and not any(argument == "--set" for argument in self.arguments):
+        if self.check_status == 0 and status == 2 and "--stats" not in errors and not self.has_shim and not self.limits and not any(argument == "--set" for argument in self.arguments):
             self.fault("check-missed", errors[-600:])
 
     def judge_figures(self):
@@ -510,7 +511,7 @@ class Trial:
         for path, now in self.after.items():
             if path in self.before or new.match(path):
                 continue
-            if path.endswith((".finalising", ".tmp")) and is_unclean:
+            if path.endswith((".finalising", ".tmp", ".new")) and is_unclean:
                 continue
             self.fault("file-new", f"{path} is new: {now}")
 
