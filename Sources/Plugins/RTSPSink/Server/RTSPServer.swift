@@ -35,9 +35,11 @@ final class RTSPServer: Sendable {
     /// Set once in ``open(_:policy:)`` before a client can come.
     private let datagrams: NIOLockedValueBox<DatagramSender?>
 
+    private static var loopCount: Int { max(min(System.coreCount, 4), 1) }
+
     private init(endpoint: ServerEndpoint, policy: SessionPolicy) {
         self.endpoint = endpoint
-        group = MultiThreadedEventLoopGroup(numberOfThreads: max(min(System.coreCount, 4), 1))
+        group = MultiThreadedEventLoopGroup(numberOfThreads: Self.loopCount)
         state = NIOLockedValueBox(State(readership: Readership(Signalling(policy: policy))))
         datagrams = NIOLockedValueBox(nil)
     }
@@ -60,6 +62,8 @@ final class RTSPServer: Sendable {
     ///
     /// - Throws: ``FrameHostError`` where the port is taken or the certificate is of no use.
     static func open(_ endpoint: ServerEndpoint, policy: SessionPolicy, usesUDP: Bool) throws -> RTSPServer {
+        DescriptorLimit.raise()
+        try LoopRoom.check(loops: loopCount)
         let server = RTSPServer(endpoint: endpoint, policy: policy)
         do {
             try server.listen(usesUDP: usesUDP && !endpoint.isSecure)

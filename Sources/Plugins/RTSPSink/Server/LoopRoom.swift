@@ -1,0 +1,40 @@
+import FrameCore
+import Glibc
+
+/// What NIO takes for its loops, tried and given back before it is asked: where it cannot have a descriptor or a thread, it ends the process.
+enum LoopRoom {
+    /// epoll, eventfd and timerfd.
+    private static let descriptorsPerLoop = 3
+    /// The listeners, and what Dispatch opens when it first runs.
+    private static let others = 6
+
+    /// [control thread]
+    ///
+    /// - Throws: ``FrameHostError`` `.unavailable`.
+    static func check(loops: Int) throws {
+        let count = loops * descriptorsPerLoop + others
+        var files: [Int32] = []
+        defer { for file in files { close(file) } }
+        for _ in 0..<count {
+            let file = open("/dev/null", O_RDONLY | O_CLOEXEC)
+            guard file >= 0 else {
+                throw FrameHostError(
+                    .unavailable, what: "the server needs \(count) descriptors for its \(loops) threads: \(String(cString: strerror(errno)))",
+                    remedy: "Raise the limit of open files (ulimit -n).")
+            }
+            files.append(file)
+        }
+        var threads: [pthread_t] = []
+        defer { for thread in threads { pthread_join(thread, nil) } }
+        for _ in 0..<loops {
+            var thread = pthread_t()
+            let result = pthread_create(&thread, nil, { _ in nil }, nil)
+            guard result == 0 else {
+                throw FrameHostError(
+                    .unavailable, what: "the server cannot have its \(loops) threads: \(String(cString: strerror(result)))",
+                    remedy: "Raise the limit of threads (ulimit -u), or end other programs.")
+            }
+            threads.append(thread)
+        }
+    }
+}
