@@ -45,7 +45,11 @@ enum Terminal {
             }
             let count = bytes.withUnsafeBytes { Glibc.write(file, $0.baseAddress, min($0.count, 4096)) }
             if count < 0, errno == EINTR { continue }
-            guard count > 0 else { return }
+            guard count > 0 else {
+                // A full disk, perhaps: what comes next begins a line of its own.
+                if bytes.count < whole { tornLines.bitwiseOr(bit, ordering: .relaxed) }
+                return
+            }
             if isSlow { slowReaders.bitwiseAnd(~bit, ordering: .relaxed) }
             bytes = bytes.dropFirst(count)
         }
