@@ -316,7 +316,7 @@ import Testing
         try file.write(contentsOf: Data(repeating: UInt8(ascii: " "), count: 100_000_000))
         try file.close()
         for command in ["check", "run"] {
-            let outcome = try framehost.run([command, path], timeout: 10)
+            let outcome = try framehost.run([command, path])
             #expect(outcome.status == 2)
             #expect(
                 outcome.errorLines == ["\(path): 100000000 bytes are above the limit of 16777216. Check that this is the file you mean."])
@@ -333,7 +333,7 @@ import Testing
             ("/dev/zero", "/dev/zero: is neither a file nor a pipe. Name a JSON file."),
         ] {
             for command in ["check", "run"] {
-                let outcome = try framehost.run([command, path], folder: workspace.folder.path, timeout: 5)
+                let outcome = try framehost.run([command, path], folder: workspace.folder.path)
                 #expect(outcome.status == 2)
                 #expect(outcome.errorLines == [sentence])
             }

@@ -29,15 +29,16 @@ import Testing
             ["chain.json", "--commands", "--events", "--plugin-path", try PluginBuild.misbehave().path] + arguments,
             folder: workspace.folder.path)
         try program.waitForOutput(#""state":"streaming""#)
-        program.listen(seconds: 0.3)
+        try program.waitForFrames(1)
         for line in lines { try program.write(line + "\n") }
-        program.listen(seconds: 0.5)
+        // Answered in turn by each stage, so this one's answer alone does not mean that all have come.
+        try program.waitForAnswers(lines.count)
         program.send(SIGINT)
         let outcome = try program.finish()
         var byTag: [Int: JSON] = [:]
         for line in outcome.lines {
             let event = try JSON(parsing: line)
-            guard event["event"].string == "command-answered" else { continue }
+            guard event["event"].string == "command-answered", event["figures"].value == nil else { continue }
             #expect(event.keys.isSuperset(of: ["time", "event", "level", "text", "ok"]), "\(line)")
             if let tag = event["tag"].int { byTag[tag] = event }
         }
@@ -108,7 +109,7 @@ import Testing
         ])
         #expect(outcome.status == 0)
         let errors = try outcome.lines.map { try JSON(parsing: $0) }.filter { $0["event"].string == "command-answered" }
-            .map { $0["error"].string ?? "" }
+            .compactMap { $0["error"].string }
         #expect(
             errors == [
                 "command:1:1: expected a value, found 'hello'. Put text in double quotes.",
@@ -151,9 +152,11 @@ import Testing
 
     @Test func writesAnswersAloneWithoutEvents() throws {
         try workspace.write("chain.json", Chains.live)
-        let program = try framehost.start(["chain.json", "--commands", "--for", "0.6"], folder: workspace.folder.path)
+        let program = try framehost.start(["chain.json", "--commands"], folder: workspace.folder.path)
         try program.write(#"{ "stage": "camera", "set": { "rate": 3 } }"# + "\n")
-        let outcome = try program.finish(timeout: 10)
+        try program.waitForOutput("command-answered")
+        program.send(SIGINT)
+        let outcome = try program.finish()
         #expect(outcome.status == 0)
         #expect(outcome.lines.count == 1)
         #expect(

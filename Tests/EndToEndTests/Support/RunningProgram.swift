@@ -125,6 +125,43 @@ final class RunningProgram {
 
     func waitForError(_ text: String, timeout: Double = 20) throws { try wait(for: text, in: 1, timeout) }
 
+    /// Asks a program with `--commands` for its figures until its sources have given so many frames: time that is counted in frames.
+    func waitForFrames(_ count: Int, timeout: Double = 60) throws {
+        let deadline = Date() + timeout
+        var asked = 0
+        while Date() < deadline {
+            asked += 1
+            try write(#"{ "command": "figures", "tag": "frames \#(asked)" }"# + "\n")
+            try waitForOutput(#""tag":"frames \#(asked)""#, timeout: max(1, deadline.timeIntervalSinceNow))
+            let line = output.split(separator: "\n").last { $0.contains(#""tag":"frames \#(asked)""#) }
+            if let line, let frame = try JSON(parsing: String(line))["frame"].int, frame >= count { return }
+            listen(seconds: 0.05)
+        }
+        throw TestFault("\(name) did not come to frame \(count) within \(timeout) s.\n\(said)")
+    }
+
+    /// Waits until so many commands have been answered, those that ask for figures not counted.
+    func waitForAnswers(_ count: Int, timeout: Double = 30) throws {
+        let isThere = { [self] in
+            output.split(separator: "\n").count { $0.contains(#""event":"command-answered""#) && !$0.contains(#""figures":"#) } >= count
+        }
+        pump(until: Date() + timeout, isThere)
+        guard isThere() else { throw TestFault("\(name) did not answer \(count) commands within \(timeout) s.\n\(said)") }
+    }
+
+    /// Waits until the program takes signals itself: before that one ends it as it ends any process.
+    func waitUntilItTakesSignals(timeout: Double = 20) throws {
+        let deadline = Date() + timeout
+        while Date() < deadline {
+            // proc(5): the mask of the main thread, in which the program blocks what it waits for.
+            let status = (try? String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8)) ?? ""
+            let line = status.split(separator: "\n").first { $0.hasPrefix("SigBlk:") }
+            if let mask = line.flatMap({ UInt64($0.dropFirst(7).trimmingCharacters(in: .whitespaces), radix: 16) }), mask >> (SIGINT - 1) & 1 == 1 { return }
+            usleep(2000)
+        }
+        throw TestFault("\(name) did not block SIGINT within \(timeout) s.\n\(said)")
+    }
+
     private func wait(for text: String, in index: Int, _ timeout: Double) throws {
         let wanted = Array(text.utf8)
         let isThere = { [self] in texts[index].contains(wanted) }
@@ -133,6 +170,17 @@ final class RunningProgram {
     }
 
     private var said: String { "Standard output: \(output.suffix(4000))\nStandard error: \(error.suffix(4000))" }
+
+    /// Waits for its end, doing something ten times a second until then.
+    func finish(timeout: Double = 30, _ repeatedly: () -> Void) throws -> Outcome {
+        let deadline = Date() + timeout
+        while status == nil, Date() < deadline {
+            pump(until: Date() + 0.1) { false }
+            reap()
+            if status == nil { repeatedly() }
+        }
+        return try finish(timeout: max(0.1, deadline.timeIntervalSinceNow))
+    }
 
     /// Waits for its end.
     func finish(timeout: Double = 30) throws -> Outcome {
