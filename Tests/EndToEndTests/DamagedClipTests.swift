@@ -90,7 +90,7 @@ import Testing
         ]
         for (name, text) in said {
             let (outcome, result) = try workshop.play(workshop.workspace.path(name))
-            #expect(outcome.status == 1, "\(name): \(outcome.error)")
+            #expect(outcome.status == 2, "\(name): \(outcome.error)")
             #expect(outcome.error.contains(text), "\(name): \(outcome.error)")
             #expect(!FileManager.default.fileExists(atPath: result), "\(name)")
         }
@@ -105,7 +105,7 @@ import Testing
             bytes.replaceSubrange(data.upperBound..<bytes.count, with: Data(count: bytes.count - data.upperBound))
         }
         let (outcome, _) = try workshop.play(path)
-        #expect(outcome.status == 1, "\(outcome.error)")
+        #expect(outcome.status == 2, "\(outcome.error)")
         #expect(outcome.error.contains("zeros.mp4'"), "\(outcome.error)")
     }
 

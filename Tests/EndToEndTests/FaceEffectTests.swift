@@ -51,7 +51,7 @@ import Testing
         #expect(auto.status == 2)
         #expect(
             auto.error.contains(
-                "stages[1] 'face': privacy: no YuNet model was found, and haar, which would search instead, misses small, turned and tilted faces: privacy would let them out uncovered. Fetch the model with 'framehost models fetch yunet-20"
+                "stages[1].privacy: no YuNet model was found, and haar, which would search instead, misses small, turned and tilted faces: privacy would let them out uncovered. Fetch the model with 'framehost models fetch yunet-20"
             ),
             "\(auto.error)")
         #expect(auto.error.contains(#"name it with "model", or write "acceptMissedFaces": true."#), "\(auto.error)")
