@@ -60,16 +60,21 @@ import Testing
         ip link set lo up gso_max_segs 1
         "$2" chain.json > framehost.txt 2>&1 &
         host=$!
-        tshark -q -i lo -w wire.pcapng > tshark.txt 2>&1 &
-        shark=$!
+        capture() {
+          tshark -q -i lo -w wire.pcapng > tshark.txt 2>&1 &
+          shark=$!
+        }
+        capture
         for second in 1 2 3 4 5 6 7 8 9 10; do
           sleep 1
+          # It may fail to begin while another one does.
+          kill -0 $shark 2> /dev/null || { cat tshark.txt >&2; capture; }
           if grep -q Capturing tshark.txt && grep -q serving framehost.txt; then break; fi
         done
         sleep 1
         ffmpeg -nostdin -v error -rtsp_transport "$3" -i rtsp://127.0.0.1:8554/live -frames:v 100 -f null -
         sleep 1
-        kill -INT $shark
+        kill -INT $shark || cat tshark.txt >&2
         wait $shark || true
         kill -INT $host
         wait $host

@@ -153,10 +153,15 @@ final class RunningProgram {
     func waitUntilItTakesSignals(timeout: Double = 20) throws {
         let deadline = Date() + timeout
         while Date() < deadline {
-            // proc(5): the mask of the main thread, in which the program blocks what it waits for.
-            let status = (try? String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8)) ?? ""
-            let line = status.split(separator: "\n").first { $0.hasPrefix("SigBlk:") }
-            if let mask = line.flatMap({ UInt64($0.dropFirst(7).trimmingCharacters(in: .whitespaces), radix: 16) }), mask >> (SIGINT - 1) & 1 == 1 { return }
+            // proc(5): the mask of any thread but the one in sigwait, for which the kernel shows what it waits for as open.
+            let threads = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/task")) ?? []
+            let isBlocked = threads.contains { thread in
+                let status = (try? String(contentsOfFile: "/proc/\(pid)/task/\(thread)/status", encoding: .utf8)) ?? ""
+                let line = status.split(separator: "\n").first { $0.hasPrefix("SigBlk:") }
+                guard let mask = line.flatMap({ UInt64($0.dropFirst(7).trimmingCharacters(in: .whitespaces), radix: 16) }) else { return false }
+                return mask >> (SIGINT - 1) & 1 == 1
+            }
+            if isBlocked { return }
             usleep(2000)
         }
         throw TestFault("\(name) did not block SIGINT within \(timeout) s.\n\(said)")
