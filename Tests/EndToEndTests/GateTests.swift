@@ -299,15 +299,14 @@ import Testing
         #expect(outcome.status == 2)
         #expect(
             outcome.errorLines == [
-                "\(path): says it has misbehave (filter), swallow (filter) and exports misbehave (filter), swallow (transform). \(rebuild)"
+                "\(path): says it has misbehave (filter), swallow (filter), fall (filter) and exports misbehave (filter), swallow (transform), fall (filter). \(rebuild)"
             ])
     }
 
     @Test func namesAFolderThatCannotBeRead() throws {
         let list = try framehost.run("plugins", "--plugin-path", "/nonexistent")
-        #expect(list.status == 0)
-        #expect(
-            list.lines.contains("  /nonexistent: the plugin folder cannot be read: No such file or directory. Name an existing folder."))
+        #expect(list.status == 2)
+        #expect(list.errorLines == ["--plugin-path /nonexistent: cannot be read: No such file or directory. Name a folder with plugins."])
     }
 
     // MARK: A real other Core
