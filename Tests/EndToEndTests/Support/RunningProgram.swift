@@ -140,10 +140,10 @@ final class RunningProgram {
         throw TestFault("\(name) did not come to frame \(count) within \(timeout) s.\n\(said)")
     }
 
-    /// Waits until so many commands have been answered, those that ask for figures not counted.
+    /// Waits until so many commands have been answered, those of `waitForFrames` not counted.
     func waitForAnswers(_ count: Int, timeout: Double = 30) throws {
         let isThere = { [self] in
-            output.split(separator: "\n").count { $0.contains(#""event":"command-answered""#) && !$0.contains(#""figures":"#) } >= count
+            output.split(separator: "\n").count { $0.contains(#""event":"command-answered""#) && !$0.contains(#""tag":"frames "#) } >= count
         }
         pump(until: Date() + timeout, isThere)
         guard isThere() else { throw TestFault("\(name) did not answer \(count) commands within \(timeout) s.\n\(said)") }
