@@ -17,7 +17,8 @@ public struct FrameRing: ~Copyable {
     public let capacity: Int
     /// Frames that are kept now.
     public private(set) var count = 0
-    private let slots: UnsafeMutablePointer<Frame?>
+    /// Initialised where a frame is kept.
+    private let slots: UnsafeMutablePointer<Frame>
     /// Index of the oldest.
     private var first = 0
 
@@ -25,12 +26,11 @@ public struct FrameRing: ~Copyable {
     public init(capacity: Int) {
         precondition(capacity >= 0, "a ring of \(capacity) frames")
         self.capacity = capacity
-        slots = .allocate(capacity: capacity)
-        for index in 0..<capacity { (slots + index).initialize(to: nil) }
+        slots = .allocate(capacity: max(capacity, 1))
     }
 
     deinit {
-        slots.deinitialize(count: capacity)
+        for offset in 0..<count { _ = (slots + index(of: offset)).move() }
         slots.deallocate()
     }
 
@@ -41,14 +41,14 @@ public struct FrameRing: ~Copyable {
     public mutating func append(_ frame: consuming Frame) {
         guard capacity > 0 else { return }
         if isFull { _ = takeOldest() }
-        slots[index(of: count)] = consume frame
+        (slots + index(of: count)).initialize(to: frame)
         count += 1
     }
 
     /// Takes out the frame that came first; nil when there is none.
     public mutating func takeOldest() -> Frame? {
         guard count > 0 else { return nil }
-        let frame = slots[first].take()
+        let frame = (slots + first).move()
         first = index(of: 1)
         count -= 1
         return frame
@@ -60,10 +60,7 @@ public struct FrameRing: ~Copyable {
     /// - Returns: what `body` returned; nil, without calling it, when no frame of this age is kept.
     public func withFrame<Result>(age: Int, _ body: (borrowing Frame) throws -> Result) rethrows -> Result? {
         guard age >= 0, age < count else { return nil }
-        switch slots[index(of: count - 1 - age)] {
-        case .some(let frame): return try body(frame)
-        case .none: return nil
-        }
+        return try body(slots[index(of: count - 1 - age)])
     }
 
     /// Lets go of all frames, as a stage does in `stop` and `releaseCaches`.

@@ -16,6 +16,8 @@ final class ServerRegistry: Sendable {
         var servers: [Int: Entry] = [:]
         /// Ports whose server closes: they are free in a moment.
         var closing: Set<Int> = []
+        /// Ports that were closed here. Where a program was started in that moment, its copy of the socket keeps the port for a little longer.
+        var released: Set<Int> = []
     }
 
     private let book = NIOLockedValueBox(Book())
@@ -26,9 +28,14 @@ final class ServerRegistry: Sendable {
     ///
     /// - Throws: ``FrameHostError`` where the port cannot be had, serves otherwise, or has the path already.
     func attach(_ stream: RTSPServer.Stream, _ served: ServedPath, _ endpoint: ServerEndpoint, policy: SessionPolicy) throws -> RTSPServer {
-        for _ in 0..<Self.mostSteps {
-            let server = try book.withLockedValue { book in
-                book.closing.contains(endpoint.port) ? nil : try Self.attach(stream, served, endpoint, policy, &book.servers)
+        for step in 1...Self.mostSteps {
+            let server = try book.withLockedValue { book -> RTSPServer? in
+                if book.closing.contains(endpoint.port) { return nil }
+                do {
+                    return try Self.attach(stream, served, endpoint, policy, &book.servers)
+                } catch let error as FrameHostError where error.code == .unavailable && book.released.contains(endpoint.port) && step < Self.mostSteps {
+                    return nil
+                }
             }
             if let server { return server }
             usleep(5000)
@@ -90,6 +97,9 @@ final class ServerRegistry: Sendable {
         guard let last else { return }
         last.expiry.cancel()
         server.shutDown()
-        _ = book.withLockedValue { $0.closing.remove(port) }
+        book.withLockedValue {
+            $0.closing.remove(port)
+            $0.released.insert(port)
+        }
     }
 }
