@@ -52,6 +52,7 @@ final class Recorder: Sink {
     var demand: StageDemand {
         var demand = Self.declaredDemand
         demand.writesFiles = files.single.map { [$0] } ?? []
+        if options.preEventSeconds > 0, let format { demand.ownBytes = ringBytes(format) }
         return demand
     }
 
@@ -90,15 +91,20 @@ final class Recorder: Sink {
         sound = try SoundFeed(origin) { [context] in context.post("sound-ended", level: .warning, text: $0) }
     }
 
+    /// Seconds the ring has room for. A group of pictures more than asked for is kept at times.
+    private var ringSeconds: Double { options.preEventSeconds + 4 }
+
+    /// Bytes of the ring's payloads; encoders overshoot.
+    private func ringBytes(_ format: EncodedFormat) -> Int {
+        let fromRate = format.bitrateKbps.map { Double($0) * 1000 / 8 * ringSeconds * 1.5 }
+        return max(10_000, Int(options.preEventMegabytes.map { $0 * 1_000_000 } ?? fromRate ?? 64_000_000))
+    }
+
     private func makeRing(_ format: EncodedFormat) -> PreEventRing {
-        // A group of pictures more than asked for is kept at times; encoders overshoot.
-        let seconds = options.preEventSeconds + 4
-        let fromRate = format.bitrateKbps.map { Double($0) * 1000 / 8 * seconds * 1.5 }
-        let bytes = options.preEventMegabytes.map { $0 * 1_000_000 } ?? fromRate ?? 64_000_000
         // Of more than a thousand pictures a second the ring holds fewer seconds, and says so.
         let rate = format.video.frameRate.isZero ? 120 : min(max(30, format.video.frameRate.value), 1000)
         return PreEventRing(
-            seconds: options.preEventSeconds, byteCapacity: max(10_000, Int(bytes)), unitCapacity: 1024 + Int(rate * seconds * 2))
+            seconds: options.preEventSeconds, byteCapacity: ringBytes(format), unitCapacity: 1024 + Int(rate * ringSeconds * 2))
     }
 
     // MARK: Access units
