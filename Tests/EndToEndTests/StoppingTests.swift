@@ -40,7 +40,8 @@ import Testing
     /// Frames that ffprobe finds in the recording.
     private func recordedFrames() throws -> Int {
         let outcome = try Tool.ffprobe.run(
-            "-v", "error", "-count_frames", "-select_streams", "v:0", "-show_entries", "stream=nb_read_frames", "-of", "csv=p=0",
+            "-v", "error", "-count_frames", "-select_streams", "v:0", "-show_entries", "stream=nb_read_frames", "-of",
+            "csv=p=0",
             workspace.path("out.mp4"))
         #expect(outcome.error == "")
         return Int(outcome.output.trimmingCharacters(in: .whitespacesAndNewlines)) ?? -1
@@ -57,7 +58,8 @@ import Testing
         #expect(outcome.status == 1)
         #expect(
             outcome.error.contains(
-                "error: odd (misbehave) did not come back within 800 ms of stop: abandoned, its buffers are quarantined.\n"))
+                "error: odd (misbehave) did not come back within 800 ms of stop: abandoned, its buffers are quarantined.\n"
+            ))
         #expect(outcome.output.contains(#""event":"stage-abandoned""#))
         #expect(try recordedFrames() >= 50)
     }
@@ -81,7 +83,8 @@ import Testing
         try program.waitForOutput(#""event":"stage-hangs""#)
         program.send(SIGINT)
         try program.waitForOutput(#""state":"draining""#)
-        // Two of one number that come before the first is taken are one: sent until it has ended, the drain's ten seconds far from over.
+        // Two of one number that come before the first is taken are one: sent until it has ended, the drain's ten
+        // seconds far from over.
         let outcome = try program.finish { program.send(SIGINT) }
         #expect(outcome.status == 1)
         #expect(!outcome.error.contains("the drain did not finish"))
@@ -89,23 +92,26 @@ import Testing
 
     @Test func abandonsAStageThatSleepsInItsStart() throws {
         let program = try start(fork(#""inStart": true"#), "--events")
-        try program.waitForOutput(#""state":"starting""#)
+        try program.waitForOutput(#""event":"stage-hangs""#)
         program.send(SIGINT)
         // Long enough for the two to be two signals.
         program.listen(seconds: 0.5)
         program.send(SIGINT)
         let outcome = try program.finish()
         #expect(outcome.status == 1)
-        #expect(outcome.error.contains("error: odd (misbehave) did not come back within 800 ms of stop: abandoned"), "\(outcome.error)")
+        #expect(
+            outcome.error.contains("error: odd (misbehave) did not come back within 800 ms of stop: abandoned"),
+            "\(outcome.error)")
     }
 
     @Test(.needs(.ffprobe)) func drainsWhenAStageThrows() throws {
         let outcome = try start(fork(#""fault": "throw", "at": 20"#)).finish()
         #expect(outcome.status == 1)
         #expect(
-            outcome.errorLines.filter { $0.hasPrefix("error:") }.map { $0.replacing(/PTS [0-9.]+ s/, with: "PTS … s") } == [
-                "error: odd (misbehave): frame 20, PTS … s: the picture is not to be borne. Look away."
-            ])
+            outcome.errorLines.filter { $0.hasPrefix("error:") }.map { $0.replacing(/PTS [0-9.]+ s/, with: "PTS … s") }
+                == [
+                    "error: odd (misbehave): frame 20, PTS … s: the picture is not to be borne. Look away."
+                ])
         #expect(outcome.errorLines.last?.hasPrefix("Failed: ") == true)
         #expect(try recordedFrames() >= 15)
     }

@@ -11,14 +11,16 @@ enum Listener {
     ///   - ranShort: Told when a connection cannot be accepted for want of descriptors or memory. [network loop]
     /// - Throws: ``FrameHostError`` where the port is taken.
     static func open(
-        _ endpoint: ServerEndpoint, group: any EventLoopGroup, initialize: @escaping @Sendable (any Channel) throws -> Void,
+        _ endpoint: ServerEndpoint, group: any EventLoopGroup,
+        initialize: @escaping @Sendable (any Channel) throws -> Void,
         ranShort: @escaping @Sendable (IOError) -> Void
     ) throws -> any Channel {
         let bootstrap = ServerBootstrap(group: group)
             .serverChannelOption(.backlog, value: 1024)
-            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .serverChannelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(AcceptPause(ranShort: ranShort)) }
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(AcceptPause(ranShort: ranShort))
+                }
             }
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
             .childChannelOption(.socketOption(.so_sndbuf), value: 512 << 10)
@@ -29,13 +31,8 @@ enum Listener {
 
     private static func bind(_ bootstrap: ServerBootstrap, _ endpoint: ServerEndpoint) throws -> any Channel {
         do {
-            guard endpoint.address.isEmpty else { return try bootstrap.bind(host: endpoint.address, port: endpoint.port).wait() }
-            // `::` takes IPv4 as well (ipv6(7)); where the kernel has no IPv6, the latter alone.
-            do {
-                return try bootstrap.bind(host: "::", port: endpoint.port).wait()
-            } catch let error as IOError where error.errnoCode == EAFNOSUPPORT || error.errnoCode == EADDRNOTAVAIL {
-                return try bootstrap.bind(host: "0.0.0.0", port: endpoint.port).wait()
-            }
+            let socket = try bound(endpoint)
+            return try bootstrap.withBoundSocket(NIOBSDSocket.Handle(socket)).wait()
         } catch {
             let shown = endpoint.address.isEmpty ? "port \(endpoint.port)" : "\(endpoint.address) port \(endpoint.port)"
             let isTaken = (error as? IOError)?.errnoCode == EADDRINUSE
@@ -45,12 +42,43 @@ enum Listener {
                 cause: isTaken ? "" : String(describing: error))
         }
     }
+
+    /// A bound socket that no program which this one starts keeps open (`SOCK_CLOEXEC`, socket(2)): NIO's own would
+    /// hold the port until that program ends.
+    private static func bound(_ endpoint: ServerEndpoint) throws -> Int32 {
+        guard endpoint.address.isEmpty else {
+            return try bound(SocketAddress.makeAddressResolvingHost(endpoint.address, port: endpoint.port))
+        }
+        // `::` takes IPv4 as well (ipv6(7)); where the kernel has no IPv6, the latter alone.
+        do {
+            return try bound(SocketAddress(ipAddress: "::", port: endpoint.port))
+        } catch let error as IOError where error.errnoCode == EAFNOSUPPORT || error.errnoCode == EADDRNOTAVAIL {
+            return try bound(SocketAddress(ipAddress: "0.0.0.0", port: endpoint.port))
+        }
+    }
+
+    private static func bound(_ address: SocketAddress) throws -> Int32 {
+        let family = address.protocol == .inet6 ? AF_INET6 : AF_INET
+        let socket = socket(
+            family, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue), 0)
+        guard socket >= 0 else { throw IOError(errnoCode: errno, reason: "socket") }
+        var on: Int32 = 1
+        setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
+        let result = address.withSockAddr { Glibc.bind(socket, $0, socklen_t($1)) }
+        guard result == 0 else {
+            let reason = errno
+            close(socket)
+            throw IOError(errnoCode: reason, reason: "bind")
+        }
+        return socket
+    }
 }
 
-/// Stops accepting for a while when that fails for want of descriptors or memory: a connection that waits keeps the socket readable, and the loop would
-/// spin. [network loop]
+/// Stops accepting for a while when that fails for want of descriptors or memory: a connection that waits keeps the
+/// socket readable, and the loop would spin. [network loop]
 ///
-/// NIO's `AcceptBackoffHandler` defers the next `read`, but after a failed one NIO 2.101 takes a read as still pending and asks for none.
+/// NIO's `AcceptBackoffHandler` defers the next `read`, but after a failed one NIO 2.101 takes a read as still pending
+/// and asks for none.
 private final class AcceptPause: ChannelInboundHandler {
     typealias InboundIn = any Channel
     private static let pause = TimeAmount.milliseconds(100)
