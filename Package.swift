@@ -53,18 +53,22 @@ let package = Package(
             name: "CAVFormat", path: "Sources/Plugins/Shims/CAVFormat",
             linkerSettings: [.linkedLibrary("avformat"), .linkedLibrary("avcodec"), .linkedLibrary("avutil")]),
         .systemLibrary(
-            name: "CNettle", path: "Sources/Plugins/Shims/CNettle", pkgConfig: "nettle", providers: [.apt(["nettle-dev"])]),
+            name: "CNettle", path: "Sources/Plugins/Shims/CNettle", pkgConfig: "nettle",
+            providers: [.apt(["nettle-dev"])]),
         .systemLibrary(
-            name: "CFreeType", path: "Sources/Plugins/Shims/CFreeType", pkgConfig: "freetype2", providers: [.apt(["libfreetype-dev"])]),
+            name: "CFreeType", path: "Sources/Plugins/Shims/CFreeType", pkgConfig: "freetype2",
+            providers: [.apt(["libfreetype-dev"])]),
         .systemLibrary(
-            name: "CFrei0r", path: "Sources/Plugins/Shims/CFrei0r", pkgConfig: "frei0r", providers: [.apt(["frei0r-plugins-dev"])]),
+            name: "CFrei0r", path: "Sources/Plugins/Shims/CFrei0r", pkgConfig: "frei0r",
+            providers: [.apt(["frei0r-plugins-dev"])]),
         // No pkgConfig: opencv4.pc names every module, and a program that links them all loads 375 libraries.
         .target(
             name: "COpenCV", path: "Sources/Plugins/Shims/COpenCV",
             cxxSettings: [.unsafeFlags(["-isystem", "/usr/include/opencv4"])],
             linkerSettings: ["opencv_objdetect", "opencv_imgproc", "opencv_core"].map { .linkedLibrary($0) }),
         .target(
-            name: "CFetch", path: "Sources/Plugins/Shims/CFetch", linkerSettings: [.linkedLibrary("curl"), .linkedLibrary("nettle")]),
+            name: "CFetch", path: "Sources/Plugins/Shims/CFetch",
+            linkerSettings: [.linkedLibrary("curl"), .linkedLibrary("nettle")]),
         .target(name: "CPNG", path: "Sources/Plugins/Shims/CPNG", linkerSettings: [.linkedLibrary("png16")]),
     ]
         + plugins.map { plugin in

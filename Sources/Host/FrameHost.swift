@@ -10,7 +10,8 @@ struct FrameHost: ParsableCommand {
         discussion: "`framehost chain.json` is short for `framehost run chain.json`.",
         version: "framehost 0.1.0 (Core \(hostIdentity))",
         subcommands: [
-            RunCommand.self, CheckCommand.self, PluginsCommand.self, DescribeCommand.self, SchemaCommand.self, NewCommand.self, ModelsCommand.self,
+            RunCommand.self, CheckCommand.self, PluginsCommand.self, DescribeCommand.self, SchemaCommand.self,
+            NewCommand.self, ModelsCommand.self,
         ],
         defaultSubcommand: RunCommand.self)
 }

@@ -8,7 +8,8 @@ let package = Package(
     targets: [
         // Counts heap allocations: the tests' own malloc before the C library's.
         .target(name: "CMallocCount"),
-        .testTarget(name: "FrameCoreTests", dependencies: ["CMallocCount", .product(name: "FrameCore", package: "Core")]),
+        .testTarget(
+            name: "FrameCoreTests", dependencies: ["CMallocCount", .product(name: "FrameCore", package: "Core")]),
     ],
     swiftLanguageModes: [.v6]
 )

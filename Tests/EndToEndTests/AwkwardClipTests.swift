@@ -1,7 +1,8 @@
 import Foundation
 import Testing
 
-/// Clips that are hard to play right, through the file chain: every frame, every PTS, colour, aspect and orientation are the clip's.
+/// Clips that are hard to play right, through the file chain: every frame, every PTS, colour, aspect and orientation
+/// are the clip's.
 @Suite struct AwkwardClipTests {
     /// A clip and how ffmpeg makes it.
     struct Clip: CustomTestStringConvertible, Sendable {
@@ -15,20 +16,28 @@ import Testing
 
     static let clips = [
         Clip(
-            name: "gap.mp4", source: ClipWorkshop.moving(count: 50) + ",setpts=PTS+if(gte(N\\,20)\\,2/TB\\,0)+mod(N\\,3)*0.011/TB",
+            name: "gap.mp4",
+            source: ClipWorkshop.moving(count: 50) + ",setpts=PTS+if(gte(N\\,20)\\,2/TB\\,0)+mod(N\\,3)*0.011/TB",
             options: "-vsync vfr -enc_time_base 1:90000 -video_track_timescale 90000"),
-        Clip(name: "gap.mkv", source: ClipWorkshop.moving(count: 50) + ",setpts=PTS+if(gte(N\\,20)\\,2/TB\\,0)", options: "-vsync vfr"),
+        Clip(
+            name: "gap.mkv", source: ClipWorkshop.moving(count: 50) + ",setpts=PTS+if(gte(N\\,20)\\,2/TB\\,0)",
+            options: "-vsync vfr"),
         Clip(name: "10-bit.mp4", options: "-pix_fmt yuv420p10le"),
         Clip(name: "4-4-4.mp4", options: "-pix_fmt yuv444p"),
         Clip(name: "4-2-2 10-bit.mkv", options: "-pix_fmt yuv422p10le"),
         Clip(name: "grey.mkv", options: "-c:v ffv1 -pix_fmt gray"),
-        Clip(name: "full-range.mp4", source: ClipWorkshop.moving() + ",scale=out_range=full", options: "-color_range pc " + bt709),
+        Clip(
+            name: "full-range.mp4", source: ClipWorkshop.moving() + ",scale=out_range=full",
+            options: "-color_range pc " + bt709),
         Clip(name: "bt2020.mkv", options: "-color_primaries bt2020 -color_trc smpte2084 -colorspace bt2020nc"),
         // The bitstream alone says it.
-        Clip(name: "tags-in-stream.ts", options: "-x264-params colorprim=smpte170m:transfer=smpte170m:colormatrix=smpte170m:fullrange=on"),
+        Clip(
+            name: "tags-in-stream.ts",
+            options: "-x264-params colorprim=smpte170m:transfer=smpte170m:colormatrix=smpte170m:fullrange=on"),
         Clip(name: "tags-in-stream.mp4", options: "-movflags -write_colr " + bt709),
         Clip(
-            name: "interlaced.mp4", source: ClipWorkshop.moving(rate: 50, count: 50) + ",tinterlace=interleave_top,setfield=tff",
+            name: "interlaced.mp4",
+            source: ClipWorkshop.moving(rate: 50, count: 50) + ",tinterlace=interleave_top,setfield=tff",
             options: "-flags +ildct+ilme -x264-params tff=1"),
         Clip(name: "16x16.mp4", source: ClipWorkshop.moving("16x16")),
         Clip(name: "uhd.mp4", source: ClipWorkshop.moving("3840x2160", count: 4), options: "-preset ultrafast"),
@@ -40,7 +49,9 @@ import Testing
         Clip(name: "begins at 5 s.mkv", options: "-output_ts_offset 5"),
         Clip(name: "begins at 5 s.ts", options: "-output_ts_offset 5"),
         Clip(name: "b-frames.mp4", source: ClipWorkshop.moving(count: 50), options: "-bf 4 -g 12"),
-        Clip(name: "open gop.mkv", source: ClipWorkshop.moving(count: 50), options: "-bf 3 -x264-params open-gop=1:keyint=12"),
+        Clip(
+            name: "open gop.mkv", source: ClipWorkshop.moving(count: 50),
+            options: "-bf 3 -x264-params open-gop=1:keyint=12"),
         Clip(name: "fragmented.mp4", options: "-bf 3 -g 5 -movflags frag_keyframe+empty_moov+default_base_moof"),
         Clip(name: "annex b.h264", options: "-bf 3"),
         Clip(name: "stream.ts", options: "-bf 3"),
@@ -94,10 +105,13 @@ import Testing
     }
 
     /// H.264 with 4:2:0 colour has even sides: the last column and row go.
-    @Test(.needs(.ffmpeg), .needs(.ffprobe), arguments: [("321x241", "320x240"), ("320x241", "320x240"), ("17x240", "16x240")])
+    @Test(
+        .needs(.ffmpeg), .needs(.ffprobe),
+        arguments: [("321x241", "320x240"), ("320x241", "320x240"), ("17x240", "16x240")])
     func playsOddSizes(size: String, expected: String) throws {
         let workshop = try ClipWorkshop()
-        let path = try workshop.make("odd.webm", ClipWorkshop.moving(size), "-c:v libvpx-vp9 -deadline realtime -cpu-used 8")
+        let path = try workshop.make(
+            "odd.webm", ClipWorkshop.moving(size), "-c:v libvpx-vp9 -deadline realtime -cpu-used 8")
         let (outcome, result) = try workshop.play(path)
         #expect(outcome.status == 0, "\(outcome.error)")
         let after = try ClipProbe(result)
@@ -106,12 +120,14 @@ import Testing
     }
 
     /// RGB has no tags that would suit what it is turned into.
-    @Test(.needs(.ffmpeg), .needs(.ffprobe), arguments: ["animation.gif", "picture.png", "planar.mkv", "a picture.mp4"])
+    @Test(
+        .needs(.ffmpeg), .needs(.ffprobe), arguments: ["animation.gif", "picture.png", "planar.mkv", "a picture.mp4"])
     func playsColoursThatAreRGB(name: String) throws {
         let workshop = try ClipWorkshop()
         let options = [
             "animation.gif": "-c:v gif -pix_fmt bgr8", "picture.png": "-c:v png -pix_fmt rgb24 -frames:v 1",
-            "planar.mkv": "-c:v libx264rgb -pix_fmt bgr24", "a picture.mp4": "-c:v png -pix_fmt rgb24 -frames:v 1 -f image2",
+            "planar.mkv": "-c:v libx264rgb -pix_fmt bgr24",
+            "a picture.mp4": "-c:v png -pix_fmt rgb24 -frames:v 1 -f image2",
         ]
         let path = try workshop.make(name, ClipWorkshop.moving(), options[name]!)
         let (outcome, result) = try workshop.play(path)
@@ -125,7 +141,8 @@ import Testing
     @Test(
         .needs(.ffmpeg), .needs(.ffprobe),
         arguments: [
-            [1, 0, 0, 1], [-1, 0, 0, 1], [-1, 0, 0, -1], [1, 0, 0, -1], [0, 1, 1, 0], [0, 1, -1, 0], [0, -1, -1, 0], [0, -1, 1, 0],
+            [1, 0, 0, 1], [-1, 0, 0, 1], [-1, 0, 0, -1], [1, 0, 0, -1], [0, 1, 1, 0], [0, 1, -1, 0], [0, -1, -1, 0],
+            [0, -1, 1, 0],
         ])
     func keepsTheOrientation(matrix: [Int]) throws {
         let workshop = try ClipWorkshop()

@@ -17,7 +17,8 @@ import Testing
         let before = workspace.names
         var results: [[String]] = []
         for command in ["check", "run"] {
-            let outcome = try framehost.run([command, "chain.json"], environment: environment, folder: workspace.folder.path)
+            let outcome = try framehost.run(
+                [command, "chain.json"], environment: environment, folder: workspace.folder.path)
             #expect(outcome.status == 2, "\(command): \(outcome.error)")
             #expect(outcome.output == "")
             results.append(outcome.errorLines)
@@ -38,7 +39,8 @@ import Testing
               ]
             }
             """
-        #expect(try faults(chain) == ["3:28: expected ',' or '}' after a value, found '\"'. Put a comma between members."])
+        #expect(
+            try faults(chain) == ["3:28: expected ',' or '}' after a value, found '\"'. Put a comma between members."])
         #expect(
             try faults(#"{ "stages": [ { "use": "test-source" } "#) == [
                 "1:40: expected ',' or ']' after a value, found the end of the file. Close the list that began at 1:13 with ']'."
@@ -47,7 +49,10 @@ import Testing
             try faults("{ 'stages': [] }") == [
                 "1:3: expected a key or '}', found \"'\". Use double quotes (\")."
             ])
-        #expect(try faults(#"{ "stages": [] } x"#) == ["1:18: expected nothing more, found 'x'. A file holds one value: remove the rest."])
+        #expect(
+            try faults(#"{ "stages": [] } x"#) == [
+                "1:18: expected nothing more, found 'x'. A file holds one value: remove the rest."
+            ])
     }
 
     @Test func findsEveryDuplicateKey() throws {
@@ -67,7 +72,8 @@ import Testing
     }
 
     @Test func saysWhatAFileHolds() throws {
-        let nothing = "expected a value, found the end of the file. Write a string, a number, a list, an object, true, false or null."
+        let nothing =
+            "expected a value, found the end of the file. Write a string, a number, a list, an object, true, false or null."
         #expect(try faults("") == ["1:1: \(nothing)"])
         #expect(try faults("  // only a comment\n") == ["2:1: \(nothing)"])
         #expect(try faults("[]") == [#"1:1: expected an object, found a list. Begin with { "stages": [ … ] }."#])
@@ -92,7 +98,9 @@ import Testing
     @Test func refusesDeepNestingWithoutFalling() throws {
         let deep = String(repeating: "[", count: 1_000_000)
         #expect(
-            try faults(#"{"stages": "# + deep) == ["1:75: more than 64 lists and objects within each other. Nest less deeply."])
+            try faults(#"{"stages": "# + deep) == [
+                "1:75: more than 64 lists and objects within each other. Nest less deeply."
+            ])
         #expect(try faults(String(repeating: #"{"a":"#, count: 100_000)).count == 1)
     }
 
@@ -241,7 +249,8 @@ import Testing
         let found = try faults(chain)
         #expect(
             found.map { $0.components(separatedBy: ": ")[...1].joined(separator: ": ") } == [
-                "3:40: stages[0].framez", "4:53: stages[1].link.que", "5:5: stages[2].from", "6:46: stages[3].from", "7:59: stages[4].draw",
+                "3:40: stages[0].framez", "4:53: stages[1].link.que", "5:5: stages[2].from", "6:46: stages[3].from",
+                "7:59: stages[4].draw",
             ], "\(found)")
     }
 
@@ -260,7 +269,8 @@ import Testing
         #expect(found.count == 2)
         #expect(found.first?.hasPrefix("5:5: stages[2].from: 'crop' takes video (") == true)
         #expect(found.first?.hasSuffix("), but 'enc' gives H.264. Name a stage before 'enc'.") == true)
-        #expect(found.last == "6:47: stages[3].from: 'rec' takes H.264, but 's' gives video. Put an encoder between them.")
+        #expect(
+            found.last == "6:47: stages[3].from: 'rec' takes H.264, but 's' gives video. Put an encoder between them.")
     }
 
     @Test func refusesSourcesWithInputsAndSinksWithout() throws {
@@ -269,15 +279,20 @@ import Testing
                 "1:12: stages[0]: 'null-sink' (null-sink) has no input. Put a source before it, or name one with 'from'."
             ])
         #expect(
-            try faults(#"{"stages":[{"id":"a","use":"test-source"},{"use":"test-source","from":"a"},{"use":"null-sink"}]}"#) == [
-                "1:71: stages[1].from: 'test-source' is a source (test-source) and takes no input. Put it first, or take 'from' out."
-            ])
+            try faults(
+                #"{"stages":[{"id":"a","use":"test-source"},{"use":"test-source","from":"a"},{"use":"null-sink"}]}"#)
+                == [
+                    "1:71: stages[1].from: 'test-source' is a source (test-source) and takes no input. Put it first, or take 'from' out."
+                ])
         #expect(
-            try faults(#"{"stages":[{"use":"test-source"},{"id":"n","use":"null-sink"},{"id":"m","use":"null-sink"}]}"#) == [
-                "1:63: stages[2].from: 'n' (null-sink) gives nothing on. Name the stage before 'n'."
-            ])
+            try faults(#"{"stages":[{"use":"test-source"},{"id":"n","use":"null-sink"},{"id":"m","use":"null-sink"}]}"#)
+                == [
+                    "1:63: stages[2].from: 'n' (null-sink) gives nothing on. Name the stage before 'n'."
+                ])
         #expect(
-            try faults(#"{"stages":[{"id":"a","use":"test-source"},{"id":"b","use":"test-source"},{"use":"null-sink","from":["a","b"]}]}"#)
+            try faults(
+                #"{"stages":[{"id":"a","use":"test-source"},{"id":"b","use":"test-source"},{"use":"null-sink","from":["a","b"]}]}"#
+            )
                 == ["1:100: stages[2].from: 'null-sink' (null-sink) takes one input, 2 are named. Name one stage."])
         #expect(
             try faults(#"{"stages":[{"id":"a","use":"test-source"},{"use":"null-sink","from":"a.audio"}]}"#) == [
@@ -289,7 +304,10 @@ import Testing
 
     private func manyStages(_ count: Int) -> String {
         let filters = (0..<count - 2).map { #"{ "id": "f\#($0)", "use": "fps-meter" }"# }
-        let all = [#"{ "id": "s", "use": "test-source", "size": "16x16", "frames": 2 }"#] + filters + [#"{ "use": "null-sink" }"#]
+        let all =
+            [#"{ "id": "s", "use": "test-source", "size": "16x16", "frames": 2 }"#] + filters + [
+                #"{ "use": "null-sink" }"#
+            ]
         return "{ \"stages\": [\n" + all.joined(separator: ",\n") + "\n] }"
     }
 
@@ -319,7 +337,9 @@ import Testing
             let outcome = try framehost.run([command, path])
             #expect(outcome.status == 2)
             #expect(
-                outcome.errorLines == ["\(path): 100000000 bytes are above the limit of 16777216. Check that this is the file you mean."])
+                outcome.errorLines == [
+                    "\(path): 100000000 bytes are above the limit of 16777216. Check that this is the file you mean."
+                ])
         }
     }
 
@@ -341,12 +361,16 @@ import Testing
     }
 
     @Test func givesTheFaultsAsJSON() throws {
-        try workspace.write("chain.json", #"{ "stages": [ { "use": "test-source", "framez": 1 }, { "use": "nul-sink" } ] }"#)
+        try workspace.write(
+            "chain.json", #"{ "stages": [ { "use": "test-source", "framez": 1 }, { "use": "nul-sink" } ] }"#)
         let outcome = try framehost.run(["check", "--json", "chain.json"], folder: workspace.folder.path)
         #expect(outcome.status == 2)
         #expect(outcome.error == "")
         let faults = try JSON(parsing: outcome.output)["faults"]
-        #expect(faults.list.map { $0["place"].string } == ["chain.json:1:39: stages[0].framez", "chain.json:1:63: stages[1].use"])
+        #expect(
+            faults.list.map { $0["place"].string } == [
+                "chain.json:1:39: stages[0].framez", "chain.json:1:63: stages[1].use",
+            ])
         #expect(faults[0]["what"].string == "no such option")
         #expect(faults[0]["remedy"].string == "Did you mean 'frames'?")
         #expect(faults[0]["code"].string == "invalid-configuration")

@@ -101,7 +101,8 @@ import Testing
     }
 
     @Test func appliesSettingsAndEnvironment() throws {
-        let chain = #"{ "stages": [ { "id": "s", "use": "test-source", "size": "${FH_SIZE:-640x480}" }, { "use": "null-sink" } ] }"#
+        let chain =
+            #"{ "stages": [ { "id": "s", "use": "test-source", "size": "${FH_SIZE:-640x480}" }, { "use": "null-sink" } ] }"#
         #expect(try check(chain).output.contains("i420 640x480 30 fps"))
         #expect(try check(chain, "--set", "s.size=64x48").output.contains("i420 64x48 30 fps"))
         let outcome = try framehost.run(

@@ -17,10 +17,12 @@ import Testing
 
     @Test(
         .needs(.ffprobe),
-        .enabled(if: folder != nil || Tool.isCI, "no clips: set FRAMEHOST_MEDIA, or put shared/media beside the project"),
+        .enabled(
+            if: folder != nil || Tool.isCI, "no clips: set FRAMEHOST_MEDIA, or put shared/media beside the project"),
         arguments: clips)
     func keepsEveryFrameAndItsTime(clip: String) throws {
-        let folder = try #require(Self.folder, "the clips are missing: set FRAMEHOST_MEDIA, or put shared/media beside the project")
+        let folder = try #require(
+            Self.folder, "the clips are missing: set FRAMEHOST_MEDIA, or put shared/media beside the project")
         let workspace = try Workspace()
         let chain = try workspace.write(
             "chain.json",
@@ -49,7 +51,8 @@ import Testing
     /// PTS of every decoded frame, in whole microseconds.
     private static func times(_ path: String) throws -> [Int] {
         let outcome = try Tool.ffprobe.run(
-            "-v", "error", "-select_streams", "v:0", "-show_entries", "frame=best_effort_timestamp_time", "-of", "csv=p=0", path,
+            "-v", "error", "-select_streams", "v:0", "-show_entries", "frame=best_effort_timestamp_time", "-of",
+            "csv=p=0", path,
             timeout: 120)
         #expect(outcome.status == 0, "\(outcome.error)")
         return outcome.lines.compactMap { line in

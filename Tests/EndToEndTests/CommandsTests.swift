@@ -105,7 +105,8 @@ import Testing
 
     @Test func answersLinesThatAreNoJSON() throws {
         let (outcome, _) = try answers([
-            "hello", "[1, 2", "[1]", "\u{0}", "{ \"stage\": \"odd\", \"note\": \"" + String(repeating: "x", count: 70000) + "\" }",
+            "hello", "[1, 2", "[1]", "\u{0}",
+            "{ \"stage\": \"odd\", \"note\": \"" + String(repeating: "x", count: 70000) + "\" }",
         ])
         #expect(outcome.status == 0)
         let errors = try outcome.lines.map { try JSON(parsing: $0) }.filter { $0["event"].string == "command-answered" }
@@ -124,8 +125,10 @@ import Testing
         var lines: [String] = []
         for tag in stride(from: 0, to: 40, by: 4) {
             lines += [
-                #"{ "stage": "odd", "set": { "level": \#(tag) }, "tag": \#(tag) }"#, #"{ "command": "quit", "tag": \#(tag + 1) }"#,
-                #"{ "stage": "h264", "command": "keyframe", "tag": \#(tag + 2) }"#, #"{ "command": "figures", "tag": \#(tag + 3) }"#,
+                #"{ "stage": "odd", "set": { "level": \#(tag) }, "tag": \#(tag) }"#,
+                #"{ "command": "quit", "tag": \#(tag + 1) }"#,
+                #"{ "stage": "h264", "command": "keyframe", "tag": \#(tag + 2) }"#,
+                #"{ "command": "figures", "tag": \#(tag + 3) }"#,
             ]
         }
         let (outcome, answers) = try answers(lines)
@@ -134,7 +137,8 @@ import Testing
         #expect(tags == Array(0..<40))
         #expect(
             answers[1]?["error"].string
-                == #"the chain has no command 'quit'. It has 'drain' and 'figures'; name a stage in "stage" for one of its own."#)
+                == #"the chain has no command 'quit'. It has 'drain' and 'figures'; name a stage in "stage" for one of its own."#
+        )
     }
 
     @Test func drainsOnCommandAndSaysSo() throws {

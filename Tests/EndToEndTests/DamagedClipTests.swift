@@ -1,7 +1,8 @@
 import Foundation
 import Testing
 
-/// Files that are damaged, cut off, or no video at all: what can be played is played, what cannot is said, and nothing hangs or crashes.
+/// Files that are damaged, cut off, or no video at all: what can be played is played, what cannot is said, and nothing
+/// hangs or crashes.
 @Suite struct DamagedClipTests {
     /// Every picture that ffprobe finds is there, and the run says that some are not.
     private func expectPart(
@@ -18,14 +19,16 @@ import Testing
     @Test(.needs(.ffmpeg), .needs(.ffprobe), arguments: ["a.mp4", "a.mkv", "a.avi"])
     func playsWhatIsLeftOfATruncatedFile(name: String) throws {
         let workshop = try ClipWorkshop()
-        try workshop.make(name, ClipWorkshop.moving(count: 50), name == "a.avi" ? "-c:v mpeg4" : "-bf 3 -g 12 -movflags faststart")
+        try workshop.make(
+            name, ClipWorkshop.moving(count: 50), name == "a.avi" ? "-c:v mpeg4" : "-bf 3 -g 12 -movflags faststart")
         let path = try workshop.change(name, to: "cut-" + name) { $0 = $0.prefix($0.count * 2 / 3) }
         let count = try expectPart(workshop, path, says: "cut-\(name)' ends early")
         #expect(count > 10 && count < 45)
     }
 
-    @Test(.needs(.ffmpeg), .needs(.ffprobe), arguments: ["a.mp4", "a.mkv", "a.ts"]) func playsWhatIsLeftOfADamagedFile(name: String) throws
-    {
+    @Test(.needs(.ffmpeg), .needs(.ffprobe), arguments: ["a.mp4", "a.mkv", "a.ts"]) func playsWhatIsLeftOfADamagedFile(
+        name: String
+    ) throws {
         let workshop = try ClipWorkshop()
         try workshop.make(name, ClipWorkshop.moving(count: 50), "-bf 3 -g 12 -movflags faststart")
         let path = try workshop.change(name, to: "bad-" + name) { bytes in
@@ -48,7 +51,9 @@ import Testing
         #expect(try ClipProbe(result).times.count == 50)
     }
 
-    @Test(.needs(.ffmpeg), .needs(.ffprobe), arguments: ["a.ts", "a.h264"]) func playsFromTheFirstKeyframeOn(name: String) throws {
+    @Test(.needs(.ffmpeg), .needs(.ffprobe), arguments: ["a.ts", "a.h264"]) func playsFromTheFirstKeyframeOn(
+        name: String
+    ) throws {
         let workshop = try ClipWorkshop()
         try workshop.make(name, ClipWorkshop.moving(count: 50), "-bf 3 -g 20")
         let path = try workshop.change(name, to: "mid-" + name) { $0 = $0.dropFirst($0.count / 4 / 188 * 188) }
@@ -56,10 +61,13 @@ import Testing
         #expect(count == 30)
     }
 
-    @Test(.needs(.ffmpeg), .needs(.ffprobe), arguments: ["ts", "h264"]) func scalesPicturesThatChangeTheirSize(kind: String) throws {
+    @Test(.needs(.ffmpeg), .needs(.ffprobe), arguments: ["ts", "h264"]) func scalesPicturesThatChangeTheirSize(
+        kind: String
+    ) throws {
         let workshop = try ClipWorkshop()
         for (name, size, begin) in [("1", "320x240", "0"), ("2", "640x480", "2"), ("3", "320x180", "4")] {
-            try workshop.make("\(name).\(kind)", ClipWorkshop.moving(size), kind == "ts" ? "-output_ts_offset \(begin)" : "")
+            try workshop.make(
+                "\(name).\(kind)", ClipWorkshop.moving(size), kind == "ts" ? "-output_ts_offset \(begin)" : "")
         }
         let path = try workshop.change("1.\(kind)", to: "joined.\(kind)") {
             try $0.append(workshop.workspace.data("2.\(kind)") + workshop.workspace.data("3.\(kind)"))
@@ -79,12 +87,15 @@ import Testing
         _ = try workshop.change("a.mp4", to: "no index.mp4") { $0 = $0.prefix($0.count / 2) }
         try workshop.workspace.write("empty.mp4", Data())
         try workshop.workspace.write("text.mp4", "only words\n")
-        try workshop.workspace.write("noise.mp4", Data((0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* $0 >> 5 ^ $0) }))
+        try workshop.workspace.write(
+            "noise.mp4", Data((0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* $0 >> 5 ^ $0) }))
         try workshop.workspace.write("list.m3u8", "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\na.mp4\n")
         let said = [
             "sound.mp4": "has no video track, only audio (aac). Name a file with video.",
-            "no index.mp4": "is no media file that libavformat can read.", "empty.mp4": "is empty. Copy or record it again.",
-            "text.mp4": "is no media file that libavformat can read.", "noise.mp4": "is no media file that libavformat can read.",
+            "no index.mp4": "is no media file that libavformat can read.",
+            "empty.mp4": "is empty. Copy or record it again.",
+            "text.mp4": "is no media file that libavformat can read.",
+            "noise.mp4": "is no media file that libavformat can read.",
             "list.m3u8": "has no pictures of its own: it is a list of other files (hls). Name one of the files in it.",
             "none.mp4": "does not exist. Correct 'path'.", ".": "is a folder. Name a file in it.",
         ]

@@ -26,7 +26,8 @@ import Testing
     /// No data folder but `data` of the workspace.
     private static func environment(_ workspace: Workspace) -> [String: String] {
         [
-            "FRAMEHOST_DATA": workspace.path("data"), "XDG_DATA_HOME": workspace.path("none"), "XDG_DATA_DIRS": workspace.path("none"),
+            "FRAMEHOST_DATA": workspace.path("data"), "XDG_DATA_HOME": workspace.path("none"),
+            "XDG_DATA_DIRS": workspace.path("none"),
         ]
     }
 
@@ -35,7 +36,9 @@ import Testing
         let named = try check(#", "model": "no.onnx""#, in: workspace)
         #expect(named.status != 0)
         #expect(
-            named.error.contains("no.onnx is not there or cannot be read. Name a YuNet model (.onnx) or a cascade (.xml)"), "\(named.error)"
+            named.error.contains(
+                "no.onnx is not there or cannot be read. Name a YuNet model (.onnx) or a cascade (.xml)"),
+            "\(named.error)"
         )
         let wanted = try check(#", "detector": "yunet""#, in: workspace)
         #expect(wanted.status != 0)
@@ -62,21 +65,28 @@ import Testing
             #expect(named.status == 2)
             #expect(named.error.contains("privacy: \(name) (/usr/share/opencv4/"), "\(named.error)")
             #expect(
-                named.error.contains(#"Use "detector": "yunet" (its model comes with 'framehost models fetch yunet-20"#), "\(named.error)")
+                named.error.contains(
+                    #"Use "detector": "yunet" (its model comes with 'framehost models fetch yunet-20"#),
+                "\(named.error)")
         }
         let file = try check(#", "privacy": true, "model": "\#(Self.cascade)""#, in: workspace)
         #expect(file.status == 2, "\(file.output)")
         let accepted = try check(#", "privacy": true, "acceptMissedFaces": true"#, in: workspace)
         #expect(accepted.status == 0, "\(accepted.error)")
-        #expect(accepted.output.contains("Warnings\n  face: no YuNet model was found, so haar searches"), "\(accepted.output)")
+        #expect(
+            accepted.output.contains("Warnings\n  face: no YuNet model was found, so haar searches"),
+            "\(accepted.output)")
         let asked = try check(#", "privacy": true, "detector": "lbp", "acceptMissedFaces": true"#, in: workspace)
         #expect(asked.status == 0, "\(asked.error)")
         #expect(
-            asked.output.contains("  face: lbp misses small, turned and tilted faces: acceptMissedFaces lets them out uncovered."),
+            asked.output.contains(
+                "  face: lbp misses small, turned and tilted faces: acceptMissedFaces lets them out uncovered."),
             "\(asked.output)")
         let useless = try check(#", "acceptMissedFaces": true"#, in: workspace)
         #expect(useless.status == 2)
-        #expect(useless.error.contains("acceptMissedFaces is only used with privacy. Leave it out, or set privacy."), "\(useless.error)")
+        #expect(
+            useless.error.contains("acceptMissedFaces is only used with privacy. Leave it out, or set privacy."),
+            "\(useless.error)")
     }
 
     @Test(.enabled(if: hasCascades || Tool.isCI, "opencv-data is not installed: make test-packages"))
@@ -88,13 +98,18 @@ import Testing
             plan.output.contains(
                 "Warnings\n  face: no YuNet model was found, so haar searches, which misses small, turned and tilted faces; 'framehost models fetch yunet-20"
             ), "\(plan.output)")
-        #expect(plan.output.contains("  face: searches for faces with haar: \(Self.cascade), OpenCV 4."), "\(plan.output)")
+        #expect(
+            plan.output.contains("  face: searches for faces with haar: \(Self.cascade), OpenCV 4."), "\(plan.output)")
         let run = try Program.framehost.run([workspace.path("chain.json")], environment: Self.environment(workspace))
         #expect(run.status == 0, "\(run.error)")
         let lines = run.error.split(separator: "\n")
-        #expect(lines.first?.hasPrefix("warning: face: no YuNet model was found, so haar searches") == true, "\(run.error)")
-        #expect(lines.dropFirst().first?.hasPrefix("face: searches for faces with haar: \(Self.cascade)") == true, "\(run.error)")
-        let quiet = try Program.framehost.run([workspace.path("chain.json"), "--quiet"], environment: Self.environment(workspace))
+        #expect(
+            lines.first?.hasPrefix("warning: face: no YuNet model was found, so haar searches") == true, "\(run.error)")
+        #expect(
+            lines.dropFirst().first?.hasPrefix("face: searches for faces with haar: \(Self.cascade)") == true,
+            "\(run.error)")
+        let quiet = try Program.framehost.run(
+            [workspace.path("chain.json"), "--quiet"], environment: Self.environment(workspace))
         #expect(quiet.error.hasPrefix("warning: face: no YuNet model was found"), "\(quiet.error)")
         let chosen = try check(#", "detector": "haar""#, in: workspace)
         #expect(!chosen.output.contains("Warnings"), "what was asked for is no poorer one: \(chosen.output)")
@@ -109,7 +124,8 @@ import Testing
         #expect(plan.status == 0, "\(plan.error)")
         #expect(!plan.output.contains("Warnings"), "\(plan.output)")
         #expect(
-            plan.output.contains("  face: searches for faces with yunet: \(workspace.path("data"))/face_detection_yunet_20"),
+            plan.output.contains(
+                "  face: searches for faces with yunet: \(workspace.path("data"))/face_detection_yunet_20"),
             "\(plan.output)")
         let run = try Program.framehost.run([workspace.path("chain.json")], environment: Self.environment(workspace))
         #expect(run.status == 0, "\(run.error)")
@@ -132,7 +148,10 @@ import Testing
         let other = try check("", in: workspace)
         // The one that this OpenCV does not look for is as if it were not there.
         let isWanted = !other.output.contains("no YuNet model was found")
-        #expect(isWanted ? other.error.contains("\(name) cannot be read: No such file or directory") : other.output.contains("Warnings"))
+        #expect(
+            isWanted
+                ? other.error.contains("\(name) cannot be read: No such file or directory")
+                : other.output.contains("Warnings"))
         #expect(isWanted ? other.status != 0 : other.status == 0, "\(other.error)")
     }
 
@@ -168,7 +187,8 @@ import Testing
                 let other = year == 2022 ? 2023 : 2022
                 #expect(
                     outcome.error.contains("is YuNet's model of \(year), which OpenCV ")
-                        && outcome.error.contains("cannot use: it reads the one of \(other). Name face_detection_yunet_\(other)mar.onnx"),
+                        && outcome.error.contains(
+                            "cannot use: it reads the one of \(other). Name face_detection_yunet_\(other)mar.onnx"),
                     "\(outcome.error)")
             }
         }
@@ -199,7 +219,8 @@ import Testing
         #expect(lines.count { $0["searched"] as? Bool == true } <= 20, "at most a third of the frames are searched")
     }
 
-    /// A portrait made so small that its face is 12 pixels wide, in a picture of 640x360: the search of 320 pixels that was the default saw six of them.
+    /// A portrait made so small that its face is 12 pixels wide, in a picture of 640x360: the search of 320 pixels that
+    /// was the default saw six of them.
     @Test(.enabled(if: models != nil || Tool.isCI, noModels))
     func coversAFaceOf12PixelsFromAFile() throws {
         let models = try #require(Self.models, Self.noModels)
@@ -207,9 +228,11 @@ import Testing
         let portrait = Repository.root.appending(path: "examples/media/astronaut_portrait.png").path
         // The face is 91 pixels wide in a portrait of 512, so 12.1 in one of 68; its middle is then at (30, 16).
         try workshop.ffmpeg([
-            "-f", "lavfi", "-i", "color=0x707880:size=640x360:rate=30,trim=end_frame=12", "-loop", "1", "-t", "0.4", "-r", "30", "-i",
+            "-f", "lavfi", "-i", "color=0x707880:size=640x360:rate=30,trim=end_frame=12", "-loop", "1", "-t", "0.4",
+            "-r", "30", "-i",
             portrait,
-            "-filter_complex", "[1]scale=68:68:flags=area[p];[0][p]overlay=x=300:y=120:shortest=1,format=yuv420p", "-c:v", "libx264",
+            "-filter_complex", "[1]scale=68:68:flags=area[p];[0][p]overlay=x=300:y=120:shortest=1,format=yuv420p",
+            "-c:v", "libx264",
             "-crf", "10",
             "small.mp4",
         ])
@@ -223,14 +246,17 @@ import Testing
         #expect(plan.output.contains("which finds 95 % of the faces that are 12 pixels wide"), "\(plan.output)")
         let run = try Program.framehost.run([chain], environment: Self.environment(workshop.workspace), timeout: 120)
         #expect(run.status == 0, "\(run.error)")
-        let lines = try String(decoding: workshop.workspace.data("faces.jsonl"), as: UTF8.self).split(separator: "\n").map {
-            try JSON(parsing: String($0))
-        }
+        let lines = try String(decoding: workshop.workspace.data("faces.jsonl"), as: UTF8.self).split(separator: "\n")
+            .map {
+                try JSON(parsing: String($0))
+            }
         #expect(lines.count == 12)
         for line in lines {
             let regions = line["covered"].list.map { $0.list.compactMap(\.double) }
             // The middle of the face.
-            let isCovered = regions.contains { $0.count == 4 && $0[0] < 330 && $0[0] + $0[2] > 330 && $0[1] < 136 && $0[1] + $0[3] > 136 }
+            let isCovered = regions.contains {
+                $0.count == 4 && $0[0] < 330 && $0[0] + $0[2] > 330 && $0[1] < 136 && $0[1] + $0[3] > 136
+            }
             #expect(isCovered, "\(regions)")
         }
     }
@@ -241,6 +267,8 @@ import Testing
         let outcome = try Tool(name: "ldd").run(library.path)
         #expect(outcome.lines.count < 60, "\(outcome.output)")
         #expect(outcome.output.contains("libopencv_objdetect"))
-        for other in ["highgui", "imgcodecs", "videoio", "ml."] { #expect(!outcome.output.contains("libopencv_\(other)")) }
+        for other in ["highgui", "imgcodecs", "videoio", "ml."] {
+            #expect(!outcome.output.contains("libopencv_\(other)"))
+        }
     }
 }

@@ -30,28 +30,34 @@ import Testing
             try faults("{ \"use\": \"file-source\", \"path\": \"no.mp4\" },\n\(Self.rest)") == [
                 "c.json:2:25: stages[0].path: 'no.mp4' does not exist. Correct 'path'; it is meant from the chain file's folder."
             ])
-        let font = try faults("{ \"use\": \"test-source\" }, { \"use\": \"text\", \"font\": \"no.ttf\" },\n\(Self.rest)")
+        let font = try faults(
+            "{ \"use\": \"test-source\" }, { \"use\": \"text\", \"font\": \"no.ttf\" },\n\(Self.rest)")
         #expect(font.count == 1 && font[0].hasPrefix("c.json:2:44: stages[1].font: no.ttf cannot be read"), "\(font)")
     }
 
     @Test func aMisspeltParameterStandsAtItsKey() throws {
         let found = try faults(
-            "{ \"use\": \"test-source\" },\n{ \"use\": \"frei0r\", \"effect\": \"glow\", \"parameters\": {\n  \"blurr\": 1 } },\n\(Self.rest)")
+            "{ \"use\": \"test-source\" },\n{ \"use\": \"frei0r\", \"effect\": \"glow\", \"parameters\": {\n  \"blurr\": 1 } },\n\(Self.rest)"
+        )
         #expect(found == ["c.json:4:3: stages[1].parameters.blurr: glow has no such parameter. Did you mean 'Blur'?"])
     }
 
     @Test func aRuleOfSeveralOptionsStandsAtTheOneItNames() throws {
         #expect(
-            try faults("{ \"use\": \"test-source\" },\n{ \"use\": \"x264-encoder\", \"bitrateKbps\": 300, \"crf\": 20 },\n{ \"use\": \"null-sink\" }").map {
+            try faults(
+                "{ \"use\": \"test-source\" },\n{ \"use\": \"x264-encoder\", \"bitrateKbps\": 300, \"crf\": 20 },\n{ \"use\": \"null-sink\" }"
+            ).map {
                 String($0.prefix { $0 != "'" })
             } == ["c.json:3:46: stages[1].crf: "])
     }
 
     @Test func aFaultOfASettingIsTheSettings() throws {
         #expect(
-            try faults("{ \"id\": \"f\", \"use\": \"file-source\", \"path\": \"a.mp4\" },\n\(Self.rest)", "--set", "f.path=12:30.mp4") == [
-                "--set f.path=12:30.mp4: '12:30.mp4' does not exist. Correct 'path'; it is meant from the chain file's folder."
-            ])
+            try faults(
+                "{ \"id\": \"f\", \"use\": \"file-source\", \"path\": \"a.mp4\" },\n\(Self.rest)", "--set",
+                "f.path=12:30.mp4") == [
+                    "--set f.path=12:30.mp4: '12:30.mp4' does not exist. Correct 'path'; it is meant from the chain file's folder."
+                ])
     }
 
     @Test func aMissingVariableIsOneFault() throws {
@@ -64,9 +70,18 @@ import Testing
     @Test func saysWhichStageTakesWhatIsNoFile() throws {
         let encoder = #"{ "use": "x264-encoder" }"#
         for (path, part) in [
-            ("rtsp://camera/1", "'path' is the address rtsp://camera/1, and file-source plays files. Name a file; no stage reads from the network yet."),
-            ("file:///a.mp4", "'path' is the address file:///a.mp4, and file-source plays files. Write the path alone, without file://."),
-            ("-", "'path' is -, and file-source plays files that it can go back in. Name a file; no stage reads standard input yet."),
+            (
+                "rtsp://camera/1",
+                "'path' is the address rtsp://camera/1, and file-source plays files. Name a file; no stage reads from the network yet."
+            ),
+            (
+                "file:///a.mp4",
+                "'path' is the address file:///a.mp4, and file-source plays files. Write the path alone, without file://."
+            ),
+            (
+                "-",
+                "'path' is -, and file-source plays files that it can go back in. Name a file; no stage reads standard input yet."
+            ),
         ] {
             let found = try faults("{ \"use\": \"file-source\", \"path\": \"\(path)\" },\n\(Self.rest)")
             #expect(found == ["c.json:2:25: stages[0].path: \(part)"])
@@ -75,17 +90,25 @@ import Testing
             ("rtsp://:8554/live", "Name a file. 'rtsp-sink' serves a stream; no stage sends to an address yet."),
             ("-", "Name a file. 'null-sink' writes to standard output: \"dump\": \"-\"."),
         ] {
-            let found = try faults("{ \"use\": \"test-source\" }, \(encoder),\n{ \"use\": \"recorder\", \"path\": \"\(path)\" }")
-            #expect(found.count == 1 && found[0].hasPrefix("c.json:3:22: stages[2].path: ") && found[0].hasSuffix(part), "\(found)")
+            let found = try faults(
+                "{ \"use\": \"test-source\" }, \(encoder),\n{ \"use\": \"recorder\", \"path\": \"\(path)\" }")
+            #expect(
+                found.count == 1 && found[0].hasPrefix("c.json:3:22: stages[2].path: ") && found[0].hasSuffix(part),
+                "\(found)")
         }
     }
 
     @Test func aPluginFolderThatIsNotThereIsAFault() throws {
         try workspace.write("c.json", Chains.short)
-        for arguments in [["check", "c.json"], ["run", "c.json"], ["plugins"], ["describe", "null-sink"], ["schema"]] {
+        for arguments in [
+            ["check", "c.json"], ["run", "c.json"], ["plugins"], ["describe", "null-sink"], ["schema"],
+        ] {
             let outcome = try framehost.run(arguments + ["--plugin-path", "/nope"], folder: workspace.folder.path)
             #expect(outcome.status == 2)
-            #expect(outcome.errorLines == ["--plugin-path /nope: cannot be read: No such file or directory. Name a folder with plugins."])
+            #expect(
+                outcome.errorLines == [
+                    "--plugin-path /nope: cannot be read: No such file or directory. Name a folder with plugins."
+                ])
         }
     }
 

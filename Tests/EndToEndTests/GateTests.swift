@@ -31,7 +31,8 @@ import Testing
         var data = good
         let start = try #require(data.firstRange(of: Data("FRAMEHOST-PLUGIN\n".utf8))?.lowerBound)
         let range = try #require(data[start...].firstRange(of: Data(old.utf8)))
-        data.replaceSubrange(range, with: Data((new + String(repeating: "\n", count: old.utf8.count - new.utf8.count)).utf8))
+        data.replaceSubrange(
+            range, with: Data((new + String(repeating: "\n", count: old.utf8.count - new.utf8.count)).utf8))
         return data
     }
 
@@ -48,19 +49,22 @@ import Testing
     private func refusal() throws -> String {
         let marker = workspace.path("marker")
         let environment = ["MISBEHAVE_MARKER": marker]
-        let list = try framehost.run(["plugins", "--json", "--plugin-path", workspace.path("plugins")], environment: environment)
+        let list = try framehost.run(
+            ["plugins", "--json", "--plugin-path", workspace.path("plugins")], environment: environment)
         #expect(list.status == 0)
         let skipped = try JSON(parsing: list.output)["skipped"]
         #expect(skipped.list.count == 1, "\(list.output)")
         #expect(skipped[0]["code"].string == "unusable-plugin")
         #expect(skipped[0]["place"].string == path)
-        let people = try framehost.run(["plugins", "--plugin-path", workspace.path("plugins")], environment: environment)
+        let people = try framehost.run(
+            ["plugins", "--plugin-path", workspace.path("plugins")], environment: environment)
         let sentence = "\(skipped[0]["what"].string ?? ""). \(skipped[0]["remedy"].string ?? "")"
         #expect(people.lines.contains("  \(path): \(sentence)"))
         try workspace.write("chain.json", Self.chain)
         for command in ["run", "check"] {
             let outcome = try framehost.run(
-                [command, workspace.path("chain.json"), "--plugin-path", workspace.path("plugins")], environment: environment)
+                [command, workspace.path("chain.json"), "--plugin-path", workspace.path("plugins")],
+                environment: environment)
             #expect(outcome.status == 2)
         }
         #expect(!workspace.exists("marker"), "it was loaded")
@@ -72,7 +76,8 @@ import Testing
         try workspace.write("chain.json", Self.chain)
         let environment = ["MISBEHAVE_MARKER": workspace.path("marker")]
         let plain = try framehost.run(
-            ["run", try workspace.write("short.json", Chains.short), "--plugin-path", workspace.path("plugins")], environment: environment)
+            ["run", try workspace.write("short.json", Chains.short), "--plugin-path", workspace.path("plugins")],
+            environment: environment)
         #expect(plain.status == 0)
         #expect(!workspace.exists("marker"), "a plugin that no chain names was loaded")
         let outcome = try framehost.run(
@@ -85,7 +90,8 @@ import Testing
         try workspace.write("plugins/\(name)", good)
         try workspace.write("chain.json", Self.chain)
         let outcome = try framehost.run(
-            ["run", workspace.path("chain.json")], environment: ["FRAMEHOST_PLUGIN_PATH": "/nonexistent:\(workspace.path("plugins"))"])
+            ["run", workspace.path("chain.json")],
+            environment: ["FRAMEHOST_PLUGIN_PATH": "/nonexistent:\(workspace.path("plugins"))"])
         #expect(outcome.status == 0, "\(outcome.error)")
     }
 
@@ -135,12 +141,16 @@ import Testing
         try FileManager.default.setAttributes([.modificationDate: old], ofItemAtPath: path)
         #expect(
             try refusal()
-                == "was built against another Core (000000000000, this framehost has \(core.prefix(12))): the plugin is older. \(rebuild)")
+                == "was built against another Core (000000000000, this framehost has \(core.prefix(12))): the plugin is older. \(rebuild)"
+        )
     }
 
     @Test func refusesADamagedManifest() throws {
-        #expect(try refusal(patched("interface=1", "interface:1")) == "its manifest is damaged at 'interface:1'. \(rebuild)")
-        #expect(try refusal(patched("interface=1", "interface=x")) == "its manifest is damaged at 'interface'. \(rebuild)")
+        #expect(
+            try refusal(patched("interface=1", "interface:1")) == "its manifest is damaged at 'interface:1'. \(rebuild)"
+        )
+        #expect(
+            try refusal(patched("interface=1", "interface=x")) == "its manifest is damaged at 'interface'. \(rebuild)")
         #expect(
             try refusal(patched("stage=misbehave filter", "stage=misbehave"))
                 == "its manifest is damaged at 'stage=misbehave'. \(rebuild)")
@@ -164,7 +174,9 @@ import Testing
         let folder = "night-mode/.build/release"
         try workspace.write("\(folder)/libNightMode.so", patched("interface=1", "interface=0"))
         let list = try framehost.run("plugins", "--plugin-path", workspace.path(folder))
-        #expect(list.output.contains("Build it again: swift build -c release --package-path \(workspace.path("night-mode")).\n"))
+        #expect(
+            list.output.contains(
+                "Build it again: swift build -c release --package-path \(workspace.path("night-mode")).\n"))
     }
 
     // MARK: Files
@@ -172,10 +184,12 @@ import Testing
     @Test func refusesATruncatedFileOfAnyLength() throws {
         let lengths = Array(0...70) + (1...60).map { good.count * $0 / 61 } + [good.count - 64, good.count - 1]
         for length in lengths {
-            try workspace.write("plugins/\(String(repeating: "0", count: 8 - "\(length)".count))\(length).so", good.prefix(length))
+            try workspace.write(
+                "plugins/\(String(repeating: "0", count: 8 - "\(length)".count))\(length).so", good.prefix(length))
         }
         let environment = ["MISBEHAVE_MARKER": workspace.path("marker")]
-        let list = try framehost.run(["plugins", "--json", "--plugin-path", workspace.path("plugins")], environment: environment)
+        let list = try framehost.run(
+            ["plugins", "--json", "--plugin-path", workspace.path("plugins")], environment: environment)
         #expect(list.status == 0)
         #expect(!workspace.exists("marker"))
         let skipped = try JSON(parsing: list.output)["skipped"].list
@@ -183,7 +197,8 @@ import Testing
         for (fault, length) in zip(skipped, lengths.sorted()) {
             let whole =
                 length < 4
-                ? "is no shared library (it does not begin with the ELF magic)" : "is cut short: its section table points past its end"
+                ? "is no shared library (it does not begin with the ELF magic)"
+                : "is cut short: its section table points past its end"
             #expect(fault["what"].string == whole, "\(length) bytes")
             #expect(fault["remedy"].string?.isEmpty == false)
         }
@@ -199,7 +214,8 @@ import Testing
                 try workspace.write("plugins/\(place)-\(value).so", data)
             }
         }
-        let list = try framehost.run(["describe", "no-such-id", "--plugin-path", workspace.path("plugins")], timeout: 60)
+        let list = try framehost.run(
+            ["describe", "no-such-id", "--plugin-path", workspace.path("plugins")], timeout: 60)
         #expect(list.status == 2)
         #expect(list.errorLines.first?.hasPrefix("no-such-id: no such plugin.") == true)
     }
@@ -245,12 +261,17 @@ import Testing
     }
 
     /// Root may read everything, so the program runs as nobody there.
-    @Test(.enabled(if: geteuid() != 0 || Tool(name: "setpriv").path != nil || Tool.isCI, "as root this needs setpriv (util-linux)"))
+    @Test(
+        .enabled(
+            if: geteuid() != 0 || Tool(name: "setpriv").path != nil || Tool.isCI,
+            "as root this needs setpriv (util-linux)"))
     func refusesAFileItMayNotRead() throws {
         try workspace.write("plugins/\(name)", good)
         for file in [try Repository.executable.lastPathComponent, "libFrameCore.so"] {
-            // Not by this process: a program another test starts meanwhile would inherit the open file, which then is busy.
-            let copy = try Tool(name: "cp").run(Repository.programFolder.appending(path: file).path, workspace.path(file))
+            // Not by this process: a program another test starts meanwhile would inherit the open file, which then is
+            // busy.
+            let copy = try Tool(name: "cp").run(
+                Repository.programFolder.appending(path: file).path, workspace.path(file))
             #expect(copy.status == 0, "\(copy.error)")
         }
         try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: workspace.folder.path)
@@ -259,10 +280,12 @@ import Testing
         let asNobody = ["--reuid=65534", "--regid=65534", "--clear-groups"]
         let outcome =
             geteuid() == 0
-            ? try Tool(name: "setpriv").run(asNobody + command) : try Program(URL(fileURLWithPath: command[0])).run(Array(command[1...]))
+            ? try Tool(name: "setpriv").run(asNobody + command)
+            : try Program(URL(fileURLWithPath: command[0])).run(Array(command[1...]))
         #expect(outcome.status == 0, "\(outcome.error)")
         #expect(
-            outcome.lines.contains("  \(path): the file cannot be read: Permission denied. Make it readable: chmod a+r \(path)."),
+            outcome.lines.contains(
+                "  \(path): the file cannot be read: Permission denied. Make it readable: chmod a+r \(path)."),
             "\(outcome.output)")
     }
 
@@ -274,7 +297,8 @@ import Testing
         try workspace.write("chain.json", Self.chain)
         let sentence =
             "plugins/a.so: has the id 'misbehave', and so has plugins/b.so. Keep one of them, or give one another id."
-        let outcome = try framehost.run(["check", "chain.json", "--plugin-path", "plugins"], folder: workspace.folder.path)
+        let outcome = try framehost.run(
+            ["check", "chain.json", "--plugin-path", "plugins"], folder: workspace.folder.path)
         #expect(outcome.status == 2)
         #expect(outcome.errorLines == ["chain.json:1:80: stages[1].use: \(sentence)"])
         let list = try framehost.run(["plugins", "--plugin-path", "plugins"], folder: workspace.folder.path)
@@ -306,7 +330,10 @@ import Testing
     @Test func namesAFolderThatCannotBeRead() throws {
         let list = try framehost.run("plugins", "--plugin-path", "/nonexistent")
         #expect(list.status == 2)
-        #expect(list.errorLines == ["--plugin-path /nonexistent: cannot be read: No such file or directory. Name a folder with plugins."])
+        #expect(
+            list.errorLines == [
+                "--plugin-path /nonexistent: cannot be read: No such file or directory. Name a folder with plugins."
+            ])
     }
 
     // MARK: A real other Core
@@ -318,14 +345,17 @@ import Testing
         try FileManager.default.createDirectory(at: tree.deletingLastPathComponent(), withIntermediateDirectories: true)
         try copyWithoutBuilds(Repository.core, to: tree)
         let mirror = copy.appending(path: "examples/plugins/mirror")
-        try FileManager.default.createDirectory(at: mirror.deletingLastPathComponent(), withIntermediateDirectories: true)
+        try FileManager.default.createDirectory(
+            at: mirror.deletingLastPathComponent(), withIntermediateDirectories: true)
         try copyWithoutBuilds(Repository.mirror, to: mirror)
         let file = tree.appending(path: "Media/Frame.swift")
         let text = try String(contentsOf: file, encoding: .utf8)
-        try (text + "\nextension Frame { private func oneMore() -> Int { 1 } }\n").write(to: file, atomically: true, encoding: .utf8)
+        try (text + "\nextension Frame { private func oneMore() -> Int { 1 } }\n").write(
+            to: file, atomically: true, encoding: .utf8)
         let folder = try PluginBuild.build(mirror, scratch: "other-core")
         try workspace.write(
-            "chain.json", #"{ "stages": [ { "use": "test-source", "frames": 3 }, { "use": "mirror" }, { "use": "null-sink" } ] }"#)
+            "chain.json",
+            #"{ "stages": [ { "use": "test-source", "frames": 3 }, { "use": "mirror" }, { "use": "null-sink" } ] }"#)
         let outcome = try framehost.run(
             [workspace.path("chain.json"), "--plugin-path", folder.path], environment: ["LD_DEBUG": "files"])
         #expect(outcome.status == 2)

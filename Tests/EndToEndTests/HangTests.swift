@@ -1,7 +1,8 @@
 import Foundation
 import Testing
 
-/// Stages that hang while a real program runs: who is named on standard error, in the events and in the figures, and that a signal ends it.
+/// Stages that hang while a real program runs: who is named on standard error, in the events and in the figures, and
+/// that a signal ends it.
 @Suite struct HangTests {
     let workspace: Workspace
     let framehost: Program
@@ -25,7 +26,8 @@ import Testing
               ]
             }
             """)
-        let program = try framehost.start(["chain.json", "--events", "--plugin-path", plugins] + arguments, folder: workspace.folder.path)
+        let program = try framehost.start(
+            ["chain.json", "--events", "--plugin-path", plugins] + arguments, folder: workspace.folder.path)
         program.closeInput()
         return program
     }
@@ -37,15 +39,18 @@ import Testing
         program.send(SIGTERM)
         let outcome = try program.finish(timeout: 30)
         #expect(outcome.status == 1)
-        let pattern = /warning: odd \(misbehave\): process of frame \d+ has not returned for \d+\.\d s\. The chain waits for it\./
+        let pattern =
+            /warning: odd \(misbehave\): process of frame \d+ has not returned for \d+\.\d s\. The chain waits for it\./
         #expect(outcome.errorLines.contains { (try? pattern.wholeMatch(in: $0)) != nil }, "\(outcome.error)")
         #expect(outcome.error.contains("error: the drain did not finish in 0.500 s: odd (misbehave) still at work."))
         #expect(outcome.error.contains("error: odd (misbehave) did not come back within 800 ms of stop: abandoned"))
-        let event = try #require(try outcome.lines.map { try JSON(parsing: $0) }.first { $0["event"].string == "stage-hangs" })
+        let event = try #require(
+            try outcome.lines.map { try JSON(parsing: $0) }.first { $0["event"].string == "stage-hangs" })
         #expect(event["stage"].string == "odd")
         #expect(event["call"].string == "process")
         #expect((event["ms"].int ?? 0) >= 1000)
-        let figures = try JSON(parsing: String(contentsOfFile: workspace.path("stats.json"), encoding: .utf8))["stages"].first("id", "odd")
+        let figures = try JSON(parsing: String(contentsOfFile: workspace.path("stats.json"), encoding: .utf8))["stages"]
+            .first("id", "odd")
         #expect(figures["slowCalls"].int == 1)
         #expect((figures["longestCallMs"].int ?? 0) >= 1000)
     }

@@ -9,28 +9,33 @@ import Testing
     /// Two seconds in Matroska whose second cluster has another time.
     private static func clip(_ workshop: ClipWorkshop, at milliseconds: Int64 = impossible) throws -> String {
         try workshop.ffmpeg([
-            "-f", "lavfi", "-i", ClipWorkshop.moving("160x120", count: 50), "-f", "lavfi", "-i", "sine=duration=2", "-c:v", "libx264", "-bf",
+            "-f", "lavfi", "-i", ClipWorkshop.moving("160x120", count: 50), "-f", "lavfi", "-i", "sine=duration=2",
+            "-c:v", "libx264", "-bf",
             "2", "-g", "10", "-pix_fmt", "yuv420p", "-c:a", "aac", "-shortest", "-cluster_time_limit", "400", "a.mkv",
         ])
         return try workshop.change("a.mkv", to: "far.mkv") { bytes in
-            // Cluster (1F43B675), in it CRC-32 (BF, 4 bytes) and the time (E7, 2 bytes): both make room for a time of 8 bytes.
+            // Cluster (1F43B675), in it CRC-32 (BF, 4 bytes) and the time (E7, 2 bytes): both make room for a time of 8
+            // bytes.
             let mark = Data([0x1f, 0x43, 0xb6, 0x75])
             let first = try #require(bytes.range(of: mark))
             let second = try #require(bytes.range(of: mark, in: first.upperBound..<bytes.count))
-            let check = try #require(bytes.range(of: Data([0xbf, 0x84]), in: second.upperBound..<second.upperBound + 12))
+            let check = try #require(
+                bytes.range(of: Data([0xbf, 0x84]), in: second.upperBound..<second.upperBound + 12))
             #expect(bytes[check.lowerBound + 6..<check.lowerBound + 8] == Data([0xe7, 0x82]))
             let time = withUnsafeBytes(of: milliseconds.bigEndian) { Data($0) }
             bytes.replaceSubrange(check.lowerBound..<check.lowerBound + 10, with: [0xe7, 0x88] + time)
         }
     }
 
-
     @Test(.needs(.ffmpeg), .needs(.ffprobe), arguments: [false, true]) func recordsThemInARow(inRealTime: Bool) throws {
         let workshop = try ClipWorkshop()
-        let (outcome, result) = try workshop.play(try Self.clip(workshop), source: inRealTime ? ["pace": "realtime"] : [:])
+        let (outcome, result) = try workshop.play(
+            try Self.clip(workshop), source: inRealTime ? ["pace": "realtime"] : [:])
         #expect(outcome.status == 0, "\(outcome.error)")
         let said = try #require(outcome.error.split(separator: "\n").last { $0.contains("impossible") })
-        #expect(said.contains("far.mkv' were impossible, the first 92233720368600") && said.contains("shown right after"), "\(said)")
+        #expect(
+            said.contains("far.mkv' were impossible, the first 92233720368600") && said.contains("shown right after"),
+            "\(said)")
         let times = try ClipProbe(result).times.compactMap { $0 }
         #expect(times.count == 50)
         #expect(zip(times, times.dropFirst()).allSatisfy { ($1 - $0 - 0.04).magnitude < 0.002 }, "\(times)")
@@ -94,7 +99,8 @@ import Testing
     @Test func takesTimesOfYearsAndRefusesThoseBeyond() throws {
         let workshop = try ClipWorkshop()
         let chain = try workshop.workspace.write(
-            "short.json", #"{ "stages": [{ "use": "test-source", "frames": 3, "size": "16x16" }, { "use": "null-sink" }] }"#)
+            "short.json",
+            #"{ "stages": [{ "use": "test-source", "frames": 3, "size": "16x16" }, { "use": "null-sink" }] }"#)
         #expect(try Program.framehost.run([chain, "--quiet", "--for", "1e9"]).status == 0)
         for seconds in ["1e300", "1e10", "9223372037", "nan", "-1"] {
             let outcome = try Program.framehost.run([chain, "--quiet", "--for=\(seconds)"])
@@ -113,6 +119,8 @@ import Testing
             """#)
         let outcome = try Program.framehost.run(["check", chain])
         #expect(outcome.status == 2)
-        #expect(outcome.error.contains("stages[1] 'h264': no H.264 decoder takes pictures of 16384x16384: level 6.2"), "\(outcome.error)")
+        #expect(
+            outcome.error.contains("stages[1] 'h264': no H.264 decoder takes pictures of 16384x16384: level 6.2"),
+            "\(outcome.error)")
     }
 }

@@ -2,7 +2,8 @@ import Foundation
 import Glibc
 import Testing
 
-/// `framehost models`: what is there, and fetching over HTTPS from a server that is ours, with certificates that are ours.
+/// `framehost models`: what is there, and fetching over HTTPS from a server that is ours, with certificates that are
+/// ours.
 @Suite(.serialized) struct ModelsTests {
     private static let name = "yunet-2022mar"
     private static let file = "face_detection_yunet_2022mar.onnx"
@@ -11,7 +12,9 @@ import Testing
     private static let models: URL? = {
         let beside = Repository.root.deletingLastPathComponent().appending(path: "shared/models")
         let named = ProcessInfo.processInfo.environment["FRAMEHOST_DATA"].map { URL(fileURLWithPath: $0) }
-        return [named, beside].compactMap { $0 }.first { FileManager.default.fileExists(atPath: $0.appending(path: file).path) }
+        return [named, beside].compactMap { $0 }.first {
+            FileManager.default.fileExists(atPath: $0.appending(path: file).path)
+        }
     }()
     private static let noModels: Comment = "no models: set FRAMEHOST_DATA to a folder with both YuNet models"
 
@@ -25,7 +28,8 @@ import Testing
         try Program.framehost.run(
             ["models"] + arguments,
             environment: [
-                "FRAMEHOST_DATA": workspace.path("data"), "XDG_DATA_HOME": workspace.path("none"), "XDG_DATA_DIRS": workspace.path("none"),
+                "FRAMEHOST_DATA": workspace.path("data"), "XDG_DATA_HOME": workspace.path("none"),
+                "XDG_DATA_DIRS": workspace.path("none"),
                 "SSL_CERT_FILE": authority ?? "", "CURL_CA_BUNDLE": "", "no_proxy": "*",
             ])
     }
@@ -51,7 +55,8 @@ import Testing
     @Test(.enabled(if: models != nil || Tool.isCI, noModels))
     func knowsTheRightFileFromAnotherOfItsName() throws {
         try FileManager.default.createDirectory(atPath: workspace.path("data"), withIntermediateDirectories: true)
-        try FileManager.default.copyItem(atPath: source.appending(path: Self.file).path, toPath: workspace.path(fetched))
+        try FileManager.default.copyItem(
+            atPath: source.appending(path: Self.file).path, toPath: workspace.path(fetched))
         let right = try framehost("list", "--json")
         #expect(right.status == 0)
         let models = try JSON(parsing: right.output)["models"]
@@ -62,7 +67,8 @@ import Testing
         let wrong = try framehost()
         #expect(wrong.status == 1)
         #expect(
-            wrong.output.contains("yunet-2023mar  has the WRONG HASH: \(workspace.path("data"))/face_detection_yunet_2023mar.onnx has "))
+            wrong.output.contains(
+                "yunet-2023mar  has the WRONG HASH: \(workspace.path("data"))/face_detection_yunet_2023mar.onnx has "))
     }
 
     /// A FIFO would hold up whoever opens it to read.
@@ -71,7 +77,8 @@ import Testing
         try #require(mkfifo(workspace.path(fetched), 0o600) == 0)
         let outcome = try framehost()
         #expect(outcome.status == 1)
-        #expect(outcome.output.contains("yunet-2022mar  cannot be read: \(workspace.path(fetched)): it is no regular file"))
+        #expect(
+            outcome.output.contains("yunet-2022mar  cannot be read: \(workspace.path(fetched)): it is no regular file"))
     }
 
     // MARK: From a folder
@@ -100,7 +107,9 @@ import Testing
         try workspace.write("from/\(Self.file)", Data(count: Self.byteCount))
         let same = try framehost("fetch", Self.name, "--from", workspace.path("from"))
         #expect(same.status == 1)
-        #expect(same.error.contains("\(workspace.path("from"))/\(Self.file): is not yunet-2022mar: its SHA-256 is "), "\(same.error)")
+        #expect(
+            same.error.contains("\(workspace.path("from"))/\(Self.file): is not yunet-2022mar: its SHA-256 is "),
+            "\(same.error)")
         #expect(same.error.contains(" and \(Self.sha256) was expected; nothing was kept."), "\(same.error)")
         try workspace.write("from/\(Self.file)", "short")
         let short = try framehost("fetch", Self.name, "--from", workspace.path("from"))
@@ -112,7 +121,8 @@ import Testing
         try workspace.write("from/\(Self.file)", Data(count: Self.byteCount))
         try workspace.write("mine", "mine")
         try FileManager.default.createDirectory(atPath: workspace.path("data"), withIntermediateDirectories: true)
-        try FileManager.default.createSymbolicLink(atPath: workspace.path(part), withDestinationPath: workspace.path("mine"))
+        try FileManager.default.createSymbolicLink(
+            atPath: workspace.path(part), withDestinationPath: workspace.path("mine"))
         let link = try framehost("fetch", Self.name, "--from", workspace.path("from"))
         #expect(link.status == 1)
         try FileManager.default.removeItem(atPath: workspace.path(part))
@@ -128,10 +138,12 @@ import Testing
         try FileManager.default.createDirectory(atPath: workspace.path("small"), withIntermediateDirectories: true)
         let disk = try SmallDisk(at: workspace.path("small"))
         try disk.empty(room: 131_072)
-        let outcome = try disk.run(["models", "fetch", Self.name, "--from", source.path, "--to", workspace.path("small")], in: workspace)
+        let outcome = try disk.run(
+            ["models", "fetch", Self.name, "--from", source.path, "--to", workspace.path("small")], in: workspace)
         #expect(outcome.status == 1)
         #expect(
-            outcome.error.contains("cannot be written: \(disk.reason). Make room for 345.5 kB, or name another folder with --to"),
+            outcome.error.contains(
+                "cannot be written: \(disk.reason). Make room for 345.5 kB, or name another folder with --to"),
             "\(outcome.error)")
         #expect(!workspace.exists("small/\(Self.file)"))
     }
@@ -157,7 +169,9 @@ import Testing
     // MARK: From a server
 
     /// The server of Tests/Tools/models-server.py, and the certificate its own is signed by.
-    private func withServer(_ body: (_ address: String, _ authority: String, _ server: RunningProgram) throws -> Void) throws {
+    private func withServer(_ body: (_ address: String, _ authority: String, _ server: RunningProgram) throws -> Void)
+        throws
+    {
         let line = """
             openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=framehost-test-authority -keyout ca.key -out ca.pem \
             -addext basicConstraints=critical,CA:TRUE &&
@@ -169,7 +183,8 @@ import Testing
         try #require(made.status == 0, "\(made.error)")
         let server = try Tool.python.start(
             [
-                Repository.root.appending(path: "Tests/Tools/models-server.py").path, source.path, workspace.path("server.pem"),
+                Repository.root.appending(path: "Tests/Tools/models-server.py").path, source.path,
+                workspace.path("server.pem"),
                 workspace.path("server.key"),
             ])
         try server.waitForOutput("\n")
@@ -192,7 +207,9 @@ import Testing
         try withServer { address, _, server in
             let outcome = try framehost("fetch", Self.name, "--from", "\(address)/plain")
             #expect(outcome.status == 1)
-            #expect(outcome.error.contains("\(address)/plain/\(Self.file): cannot be fetched: SSL certificate problem"), "\(outcome.error)")
+            #expect(
+                outcome.error.contains("\(address)/plain/\(Self.file): cannot be fetched: SSL certificate problem"),
+                "\(outcome.error)")
             #expect(!workspace.exists(fetched))
             server.listen(seconds: 0.3)
             #expect(!server.output.contains("/plain/"), "not even the request goes out")
@@ -243,7 +260,8 @@ import Testing
     func keepsNothingOfAWrongFile() throws {
         try withServer { address, authority, _ in
             for (way, words) in [
-                ("wrong", "is not yunet-2022mar: its SHA-256 is "), ("long", "gives more than the 345478 bytes that yunet-2022mar has."),
+                ("wrong", "is not yunet-2022mar: its SHA-256 is "),
+                ("long", "gives more than the 345478 bytes that yunet-2022mar has."),
                 ("gone", "the server answers 404."),
             ] {
                 let outcome = try framehost("fetch", Self.name, "--from", "\(address)/\(way)", authority: authority)

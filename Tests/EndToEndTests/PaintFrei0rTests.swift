@@ -31,12 +31,17 @@ import Testing
             let options = "\"effect\": \"\(effect)\"\(Self.special[effect] ?? "")"
             let first = try run(size, stages: "{ \"id\": \"f\", \"use\": \"frei0r\", \(options) }")
             if first.status == 0 { continue }
-            #expect(first.status == 2 && first.error.contains("Use the stage 'frei0r-mixer'"), "\(effect): \(first.error)")
+            #expect(
+                first.status == 2 && first.error.contains("Use the stage 'frei0r-mixer'"), "\(effect): \(first.error)")
             let names = first.error.contains("three") ? ["balls", "gradient"] : ["balls"]
-            let others = names.map { #"{ "id": "\#($0)", "use": "test-source", "size": "\#(size)", "frames": 3, "pattern": "\#($0)" },"# }
+            let others = names.map {
+                #"{ "id": "\#($0)", "use": "test-source", "size": "\#(size)", "frames": 3, "pattern": "\#($0)" },"#
+            }
             let from = (["pictures"] + names).map { "\"\($0)\"" }.joined(separator: ", ")
             let mixed = try run(
-                size, stages: others.joined() + "{ \"id\": \"f\", \"use\": \"frei0r-mixer\", \"from\": [\(from)], \(options) }")
+                size,
+                stages: others.joined()
+                    + "{ \"id\": \"f\", \"use\": \"frei0r-mixer\", \"from\": [\(from)], \(options) }")
             #expect(mixed.status == 0, "\(effect): \(mixed.error)")
         }
     }
@@ -64,10 +69,14 @@ import Testing
         #expect(values[0]["minimum"].int == 0 && values[0]["maximum"].int == 1 && values[0]["live"].bool == true)
         let text = try Program.framehost.run("describe", "frei0r", "cartoon")
         #expect(text.output.contains("\nValues of \"parameters\"\n") && text.output.contains("  triplevel  number  "))
-        #expect(try Program.framehost.run("describe", "frei0r").output.contains("\nTopics: `framehost describe frei0r NAME` tells"))
+        #expect(
+            try Program.framehost.run("describe", "frei0r").output.contains(
+                "\nTopics: `framehost describe frei0r NAME` tells"))
         let wrong = try Program.framehost.run("describe", "frei0r", "cartoom")
         #expect(wrong.status == 2)
-        #expect(wrong.error.hasPrefix("frei0r: 'cartoom' is not among its ") && wrong.error.hasSuffix("Did you mean 'cartoon'?\n"))
+        #expect(
+            wrong.error.hasPrefix("frei0r: 'cartoom' is not among its ")
+                && wrong.error.hasSuffix("Did you mean 'cartoon'?\n"))
     }
 
     @Test(isInstalled) func changesAParameterWhileRunning() throws {

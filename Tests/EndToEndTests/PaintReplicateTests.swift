@@ -5,7 +5,8 @@ import Testing
 @Suite struct PaintReplicateTests {
     private static let wall = #""grid": "4x4", "step": { "delay": 2, "hue": 22.5 }"#
     /// Whole pictures over each other, each a little further to the right.
-    private static let stack = #""grid": "1x1", "copies": 16, "first": { "scale": 0.9 }, "step": { "delay": 1, "x": 8 }"#
+    private static let stack =
+        #""grid": "1x1", "copies": 16, "first": { "scale": 0.9 }, "step": { "delay": 1, "x": 8 }"#
 
     private func chain(frames: Int, _ options: String = wall) -> String {
         """
@@ -16,10 +17,13 @@ import Testing
         """
     }
 
-    @Test(arguments: [(wall, 30), (stack, 15), (#""grid": "1x1""#, 0)]) func holdsWhatCheckShows(options: String, held: Int) throws {
+    @Test(arguments: [(wall, 30), (stack, 15), (#""grid": "1x1""#, 0)]) func holdsWhatCheckShows(
+        options: String, held: Int
+    ) throws {
         let workspace = try Workspace()
         try workspace.write("chain.json", chain(frames: 60, options))
-        let check = try JSON(parsing: Program.framehost.run(["check", "chain.json", "--json"], folder: workspace.folder.path).output)
+        let check = try JSON(
+            parsing: Program.framehost.run(["check", "chain.json", "--json"], folder: workspace.folder.path).output)
         let outcome = try Program.framehost.run(["chain.json", "--stats", "stats.json"], folder: workspace.folder.path)
         #expect(outcome.status == 0, "\(outcome.error)")
         let stats = try JSON(file: workspace.path("stats.json"))

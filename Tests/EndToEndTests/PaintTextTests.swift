@@ -16,7 +16,9 @@ import Testing
             let luma = Array(data.prefix(width * height))
             let columns = (0..<width).filter { x in (0..<height).contains { luma[$0 * width + x] > 24 } }
             let rows = (0..<height).filter { y in luma[y * width..<(y + 1) * width].contains { $0 > 24 } }
-            guard let left = columns.first, let top = rows.first, luma.count == width * height else { throw TestFault("an empty picture") }
+            guard let left = columns.first, let top = rows.first, luma.count == width * height else {
+                throw TestFault("an empty picture")
+            }
             (self.luma, self.width, self.columns, self.rows) = (luma, width, left...columns.last!, top...rows.last!)
         }
 
@@ -41,14 +43,16 @@ import Testing
         #expect(outcome.status == 0, "\(outcome.error)")
         try workspace.write("text.txt", text)
         let peer = try Tool(name: "ffmpeg").run(
-            "-nostdin", "-v", "error", "-f", "lavfi", "-i", "color=black:s=1280x240,format=yuv420p", "-frames:v", "1", "-vf",
+            "-nostdin", "-v", "error", "-f", "lavfi", "-i", "color=black:s=1280x240,format=yuv420p", "-frames:v", "1",
+            "-vf",
             "drawtext=fontfile=\(Self.font):textfile=\(workspace.path("text.txt")):fontsize=\(size):fontcolor=white:x=20:y=80",
             "-f", "rawvideo", workspace.path("peer.yuv"))
         #expect(peer.status == 0, "\(peer.error)")
         let ours = try Drawn(workspace.data("ours.yuv"), width: 1280, height: 240)
         let theirs = try Drawn(workspace.data("peer.yuv"), width: 1280, height: 240)
-        // The same library at the same size with the same hints: coverage is the same. Each rounds it to the 219 steps of luma in its own
-        // way, by one step in all three of these texts; two are allowed, for another version of either.
+        // The same library at the same size with the same hints: coverage is the same. Each rounds it to the 219 steps
+        // of luma in its own way, by one step in all three of these texts; two are allowed, for another version of
+        // either.
         #expect(ours.columns.count == theirs.columns.count && ours.rows.count == theirs.rows.count)
         var most = 0
         for y in 0..<theirs.rows.count {
@@ -69,13 +73,19 @@ import Testing
             return (outcome.status, outcome.error)
         }
         let missing = try check(#""font": "no.ttf""#)
-        #expect(missing.status == 2 && missing.error.contains("font: no.ttf cannot be read: No such file or directory. Check the path"))
+        #expect(
+            missing.status == 2
+                && missing.error.contains("font: no.ttf cannot be read: No such file or directory. Check the path"))
         for font in ["broken.ttf", "cut.ttf"] {
             let broken = try check(#""font": "\#(font)""#)
-            #expect(broken.status == 2 && broken.error.contains("font: \(font) is no font that FreeType reads"), "\(broken.error)")
+            #expect(
+                broken.status == 2 && broken.error.contains("font: \(font) is no font that FreeType reads"),
+                "\(broken.error)")
         }
         let field = try check(#""text": "{chian}""#)
-        #expect(field.status == 2 && field.error.hasSuffix("stages[1].text: '{chian}' is not a field. Did you mean '{chain}'?\n"))
+        #expect(
+            field.status == 2
+                && field.error.hasSuffix("stages[1].text: '{chian}' is not a field. Did you mean '{chain}'?\n"))
     }
 
     @Test func takesAnotherTextWhileRunning() throws {
@@ -96,6 +106,7 @@ import Testing
         let answers = try outcome.lines.map { try JSON(parsing: $0) }
         #expect(answers.first { $0["tag"].int == 1 }?["ok"].bool == true)
         #expect(
-            answers.first { $0["tag"].int == 2 }?["error"].string == "text.text: '{fraem}' is not a field. Did you mean '{frame}'?")
+            answers.first { $0["tag"].int == 2 }?["error"].string
+                == "text.text: '{fraem}' is not a field. Did you mean '{frame}'?")
     }
 }

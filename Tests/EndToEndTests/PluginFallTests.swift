@@ -28,12 +28,15 @@ import Testing
     }
 
     /// The line of ours.
-    private func sentence(_ outcome: Outcome) -> String { outcome.errorLines.first { $0.contains("crashed") } ?? "\(outcome.error)" }
+    private func sentence(_ outcome: Outcome) -> String {
+        outcome.errorLines.first { $0.contains("crashed") } ?? "\(outcome.error)"
+    }
 
     @Test(arguments: [
         ("segv", SIGSEGV, "SIGSEGV, it used memory that is not there (or its calls went too deep)"),
         ("recurse", SIGSEGV, "SIGSEGV, it used memory that is not there (or its calls went too deep)"),
-        ("trap", SIGILL, "a check in it failed (in Swift: an index, an overflow, a nil)"), ("abort", SIGABRT, "it gave up (abort)"),
+        ("trap", SIGILL, "a check in it failed (in Swift: an index, an overflow, a nil)"),
+        ("abort", SIGABRT, "it gave up (abort)"),
     ])
     func aCrashNamesStagePluginCallAndFrameAndEndsByItsSignal(way: String, signal: Int32, what: String) throws {
         let outcome = try run(#""way": "\#(way)", "at": 3"#)
@@ -47,7 +50,8 @@ import Testing
     @Test func aCrashBeforeTheFirstFrameNamesTheStageToo() throws {
         let inStart = try run(#""way": "segv", "inStart": true"#)
         #expect(inStart.status == 128 + Int(SIGSEGV))
-        #expect(sentence(inStart).contains("odd (fall, \(plugins.path)/libMisbehavePlugin.so) crashed in start: SIGSEGV"))
+        #expect(
+            sentence(inStart).contains("odd (fall, \(plugins.path)/libMisbehavePlugin.so) crashed in start: SIGSEGV"))
         let early = try run(#""way": "segv", "early": true"#)
         #expect(early.status == 128 + Int(SIGSEGV))
         #expect(sentence(early).hasPrefix("error: the program crashed while odd (fall) was being made: SIGSEGV"))

@@ -39,7 +39,8 @@ import Testing
                     { "use": "null-sink", "dump": "out.yuv" } ] }
                 """
             try workspace.write("chain.json", chain)
-            let outcome = try framehost.run(["chain.json", "--plugin-path", folder.path], folder: workspace.folder.path)
+            let outcome = try framehost.run(
+                ["chain.json", "--plugin-path", folder.path], folder: workspace.folder.path)
             #expect(outcome.status == 0, "\(outcome.error)")
             return try workspace.data("out.yuv")
         }
@@ -90,8 +91,10 @@ import Testing
             let module = "My\(type)Plugin"
             for folder in ["Sources/\(module)", "Tests/\(module)Tests"] {
                 let target = workspace.folder.appending(path: "all/\(folder)")
-                try FileManager.default.createDirectory(at: target.deletingLastPathComponent(), withIntermediateDirectories: true)
-                try FileManager.default.moveItem(at: workspace.folder.appending(path: "my-\(kind)/\(folder)"), to: target)
+                try FileManager.default.createDirectory(
+                    at: target.deletingLastPathComponent(), withIntermediateDirectories: true)
+                try FileManager.default.moveItem(
+                    at: workspace.folder.appending(path: "my-\(kind)/\(folder)"), to: target)
             }
             targets += """
                 .target(
@@ -105,7 +108,9 @@ import Testing
         }
         try writeGuidesBlocks(to: "all/Sources/Guide")
         targets += #".target(name: "Guide", dependencies: [.product(name: "FrameCore", package: "Core")]),"#
-        let products = kinds.values.sorted().map { #".library(name: "My\#($0)Plugin", type: .dynamic, targets: ["My\#($0)Plugin"])"# }
+        let products = kinds.values.sorted().map {
+            #".library(name: "My\#($0)Plugin", type: .dynamic, targets: ["My\#($0)Plugin"])"#
+        }
         try workspace.write(
             "all/Package.swift",
             """
@@ -127,7 +132,8 @@ import Testing
         let folder = try PluginBuild.build(package, scratch: "new-kinds")
         for kind in kinds.keys.sorted() {
             let outcome = try framehost.run(
-                ["chain.json", "--plugin-path", folder.path], folder: workspace.folder.appending(path: "my-\(kind)").path)
+                ["chain.json", "--plugin-path", folder.path],
+                folder: workspace.folder.appending(path: "my-\(kind)").path)
             #expect(outcome.status == 0, "\(kind): \(outcome.error)")
             #expect(outcome.errorLines.last?.hasPrefix("Done: ") == true, "\(kind): \(outcome.error)")
         }
@@ -136,7 +142,9 @@ import Testing
     /// Blocks of docs/writing-a-plugin.md that begin with "// in a KIND", each in a class of that kind: they compile.
     private func writeGuidesBlocks(to folder: String) throws {
         let guide = try String(contentsOf: Repository.root.appending(path: "docs/writing-a-plugin.md"), encoding: .utf8)
-        let blocks = guide.components(separatedBy: "```swift\n").dropFirst().compactMap { $0.components(separatedBy: "\n```").first }
+        let blocks = guide.components(separatedBy: "```swift\n").dropFirst().compactMap {
+            $0.components(separatedBy: "\n```").first
+        }
         var number = 0
         for block in blocks {
             guard let start = block.firstRange(of: "// in a ") else { continue }
@@ -175,12 +183,14 @@ import Testing
     }
 
     @Test(arguments: [
-        "Night", "night_mode", "-night", "night-", "night--mode", "9lives", "nächte", "", String(repeating: "a", count: 41), "../x", "a/b",
+        "Night", "night_mode", "-night", "night-", "night--mode", "9lives", "nächte", "",
+        String(repeating: "a", count: 41), "../x", "a/b",
     ])
     func refusesNamesThatAreNoIDs(name: String) throws {
         let outcome = try framehost.run(["new", "filter", "--", name], folder: workspace.folder.path)
         #expect(outcome.status == 2)
-        #expect(outcome.errorLines == ["'\(name)': is no id in kebab-case. Use small letters, digits and '-': night-mode."])
+        #expect(
+            outcome.errorLines == ["'\(name)': is no id in kebab-case. Use small letters, digits and '-': night-mode."])
         #expect(workspace.names.isEmpty)
     }
 
@@ -188,14 +198,19 @@ import Testing
         try workspace.write("night-mode/mine.txt", "mine")
         let outcome = try framehost.run(["new", "filter", "night-mode"], folder: workspace.folder.path)
         #expect(outcome.status == 2)
-        #expect(outcome.errorLines == ["night-mode: the folder cannot be made: File exists. Choose another name, or remove the folder."])
+        #expect(
+            outcome.errorLines == [
+                "night-mode: the folder cannot be made: File exists. Choose another name, or remove the folder."
+            ])
         #expect(workspace.names(below: "night-mode") == ["mine.txt"])
     }
 
     @Test func saysWhereCoreIsMissing() throws {
-        let outcome = try framehost.run(["new", "filter", "night-mode", "--core", "nowhere"], folder: workspace.folder.path)
+        let outcome = try framehost.run(
+            ["new", "filter", "night-mode", "--core", "nowhere"], folder: workspace.folder.path)
         #expect(outcome.status == 2)
-        #expect(outcome.errorLines == ["--core nowhere: there is no Package.swift. Name framehost's folder Sources/Core."])
+        #expect(
+            outcome.errorLines == ["--core nowhere: there is no Package.swift. Name framehost's folder Sources/Core."])
         #expect(workspace.names.isEmpty)
     }
 }
@@ -215,12 +230,17 @@ import Testing
         program.closeInput()
         try program.waitForOutput(#""state":"streaming""#)
         let files = try mappedFiles(program.pid)
-        #expect(files.filter { $0.hasSuffix("/libFrameCore.so") } == [try Repository.programFolder.path + "/libFrameCore.so"])
+        #expect(
+            files.filter { $0.hasSuffix("/libFrameCore.so") } == [
+                try Repository.programFolder.path + "/libFrameCore.so"
+            ])
         #expect(files.contains { $0.hasSuffix("/libMirrorPlugin.so") })
         let programFolder = try Repository.programFolder.path
         // Nor is there any of SwiftNIO: the host links no network code.
         for file in files where file.hasPrefix(Repository.root.path) || file.hasPrefix(programFolder) {
-            #expect(try Data(contentsOf: URL(fileURLWithPath: file)).firstRange(of: Data("7NIOCore".utf8)) == nil, "\(file)")
+            #expect(
+                try Data(contentsOf: URL(fileURLWithPath: file)).firstRange(of: Data("7NIOCore".utf8)) == nil, "\(file)"
+            )
         }
         program.send(SIGINT)
         #expect(try program.finish(timeout: 10).status == 0)

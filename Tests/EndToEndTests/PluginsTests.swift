@@ -27,7 +27,9 @@ import Testing
             #expect(plugin["summary"].string?.hasSuffix(".") == true)
             #expect(["source", "filter", "transform", "join", "sink"].contains(plugin["kind"].string))
             let row = outcome.lines.first { $0.hasPrefix("  \(plugin["id"].string!) ") } ?? ""
-            #expect(row.contains(" \(plugin["path"].string!) ") && row.hasSuffix("  \(plugin["summary"].string!)"), "\(row)")
+            #expect(
+                row.contains(" \(plugin["path"].string!) ") && row.hasSuffix("  \(plugin["summary"].string!)"), "\(row)"
+            )
         }
     }
 
@@ -61,10 +63,12 @@ import Testing
         #expect(stage["id"].string == id)
         #expect(
             stage.keys.isSuperset(of: [
-                "id", "summary", "kind", "input", "output", "access", "hold", "delay", "workers", "service", "options", "commands",
+                "id", "summary", "kind", "input", "output", "access", "hold", "delay", "workers", "service", "options",
+                "commands",
             ]))
         for option in stage["options"].list {
-            #expect(option.keys.isSuperset(of: ["name", "type", "default", "minimum", "maximum", "unit", "live", "help"]))
+            #expect(
+                option.keys.isSuperset(of: ["name", "type", "default", "minimum", "maximum", "unit", "live", "help"]))
             #expect(option["help"].string?.hasSuffix(".") == true, "\(option)")
         }
         #expect(try framehost.run("describe", id).status == 0)
@@ -100,7 +104,8 @@ import Testing
         schema = try workspace.write("schema.json", outcome.output)
     }
 
-    /// Faults that the validator finds in each of these chain files (comments and trailing commas taken out), in their order.
+    /// Faults that the validator finds in each of these chain files (comments and trailing commas taken out), in their
+    /// order.
     private func faults(_ chains: [String]) throws -> [Int] {
         let script = """
             import json, re, sys
@@ -151,7 +156,8 @@ import Testing
     @Test(arguments: [
         #"{ "use": "test-sourc" }"#, #"{ "id": "x" }"#, #"{ "use": "test-source", "framez": 3 }"#,
         #"{ "use": "test-source", "frames": 0 }"#,
-        #"{ "use": "test-source", "frames": "3" }"#, #"{ "use": "test-source", "size": "big" }"#, #"{ "use": "test-source", "id": "a b" }"#,
+        #"{ "use": "test-source", "frames": "3" }"#, #"{ "use": "test-source", "size": "big" }"#,
+        #"{ "use": "test-source", "id": "a b" }"#,
         #"{ "use": "test-source", "pattern": "brs" }"#, #"{ "use": "x264-encoder", "bitrateKbps": 20 }"#, #"7"#,
         #"{ "use": "null-sink", "link": { "que": 1 } }"#, #"{ "use": "null-sink", "onError": "explode" }"#,
     ]) func refusesWhatTheProgramRefuses(stage: String) throws {

@@ -19,7 +19,8 @@ import Testing
         let outcome = try check(#""port": 8554, "path": "/a""#, #""port": 8554, "path": "/a""#)
         #expect(outcome.status == 2)
         #expect(
-            outcome.error.contains("'live1' serves port 8554, path '/a', as does 'live0'. Give each stage a 'path' or 'port' of its own."),
+            outcome.error.contains(
+                "'live1' serves port 8554, path '/a', as does 'live0'. Give each stage a 'path' or 'port' of its own."),
             "\(outcome.error)")
         #expect(try check(#""port": 8554, "path": "/a""#, #""port": 8554, "path": "/b""#).status == 0)
         #expect(try check(#""port": 8554, "path": "/a""#, #""port": 8555, "path": "/a""#).status == 0)
@@ -28,13 +29,17 @@ import Testing
     @Test func findsOnePortWithTwoSettings() throws {
         let outcome = try check(#""port": 8554, "path": "/a""#, #""port": 8554, "path": "/b", "sessionSeconds": 30"#)
         #expect(outcome.status == 2)
-        #expect(outcome.error.contains("'live1' serves port 8554 with other settings than 'live0'. Give both"), "\(outcome.error)")
+        #expect(
+            outcome.error.contains("'live1' serves port 8554 with other settings than 'live0'. Give both"),
+            "\(outcome.error)")
     }
 
     @Test func findsFilesThatAreMissing() throws {
         let users = try check(#""users": "nobody.txt""#)
         #expect(users.status == 2)
-        #expect(users.error.contains("nobody.txt' cannot be read: No such file or directory. Correct 'users'"), "\(users.error)")
+        #expect(
+            users.error.contains("nobody.txt' cannot be read: No such file or directory. Correct 'users'"),
+            "\(users.error)")
         let variable = try check(#""users": "env:RTSP_NOBODY""#)
         #expect(variable.status == 2)
         #expect(variable.error.contains("the environment variable 'RTSP_NOBODY' is not set"), "\(variable.error)")

@@ -2,10 +2,12 @@ import Foundation
 import Glibc
 import Testing
 
-/// What clients do besides playing from end to end: other addresses, TLS, pauses, two streams, a stream that ends and comes again.
+/// What clients do besides playing from end to end: other addresses, TLS, pauses, two streams, a stream that ends and
+/// comes again.
 @Suite(.serialized) struct RTSPClientTests {
     private static func ffmpeg(_ url: String, _ transport: String, count: Int? = 40) throws -> [String] {
-        try RTSPStream.pictures(["-rtsp_transport", transport, "-i", url] + (count.map { ["-frames:v", "\($0)"] } ?? []))
+        try RTSPStream.pictures(
+            ["-rtsp_transport", transport, "-i", url] + (count.map { ["-frames:v", "\($0)"] } ?? []))
     }
 
     @Test(.needs(.ffmpeg), .needsIPv6, arguments: ["tcp", "udp"]) func ffmpegPlaysOverIPv6(transport: String) throws {
@@ -60,7 +62,9 @@ import Testing
     }
 
     /// Two stages of a chain serve on one port; each player gets its own picture.
-    @Test(.needs(.ffmpeg), .needs(.ffprobe), arguments: ["tcp", "udp"]) func servesTwoPathsOnOnePort(transport: String) throws {
+    @Test(.needs(.ffmpeg), .needs(.ffprobe), arguments: ["tcp", "udp"]) func servesTwoPathsOnOnePort(transport: String)
+        throws
+    {
         let workspace = try Workspace()
         let port = try RTSPStream.freePort()
         let stages = ["320x240", "160x120"].enumerated().map { number, size in
@@ -77,7 +81,10 @@ import Testing
         let players = try ["320x240", "160x120"].map { size in
             let url = "rtsp://127.0.0.1:\(port)/\(size)"
             return try Tool.ffmpeg.start(
-                ["-nostdin", "-v", "error", "-rtsp_transport", transport, "-i", url, "-frames:v", "30", "-f", "framehash", "-"])
+                [
+                    "-nostdin", "-v", "error", "-rtsp_transport", transport, "-i", url, "-frames:v", "30", "-f",
+                    "framehash", "-",
+                ])
         }
         for (player, bytes) in zip(players, [320 * 240 * 3 / 2, 160 * 120 * 3 / 2]) {
             let outcome = try player.finish()
@@ -109,7 +116,8 @@ import Testing
             let text = String(decoding: try stream.workspace.data("\(part).txt"), as: UTF8.self)
             let times = text.split(separator: "\n").compactMap { UInt32($0) }
             #expect(times.count == 40)
-            #expect(RTSPStream.isRun(zip(times, times.dropFirst()).map { Int($1 &- $0) }, of: steps, within: 2), "\(times)")
+            #expect(
+                RTSPStream.isRun(zip(times, times.dropFirst()).map { Int($1 &- $0) }, of: steps, within: 2), "\(times)")
         }
     }
 }

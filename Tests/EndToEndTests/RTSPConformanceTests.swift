@@ -11,7 +11,8 @@ import Testing
 
     private static let suite = Repository.root.appending(path: "Tests/Conformance/rtsp").path
 
-    /// Runs all rules; groups with rules that say nothing about this server must be those in `silent`. How many are kept.
+    /// Runs all rules; groups with rules that say nothing about this server must be those in `silent`. How many are
+    /// kept.
     private static func conforms(_ url: String, silent: Set<String>) throws -> Int {
         let outcome = try Tool.python.run([suite, "--long", "--strict", "--json", "--jobs", "8", url], timeout: 120)
         let verdicts = try outcome.lines.map { try JSONDecoder().decode(Verdict.self, from: Data($0.utf8)) }
@@ -33,7 +34,8 @@ import Testing
 
     @Test(.needs(.python), .needs(.openssl)) func keepsEveryRuleWithPasswordsOverTLS() throws {
         let stream = try RTSPStream(
-            sink: #""sessionSeconds": 5, "users": "env:RTSP_USERS""#, isSecure: true, environment: ["RTSP_USERS": "anna:secret"])
+            sink: #""sessionSeconds": 5, "users": "env:RTSP_USERS""#, isSecure: true,
+            environment: ["RTSP_USERS": "anna:secret"])
         let named = stream.url.replacingOccurrences(of: "rtsps://", with: "rtsps://anna:secret@")
         // Rules of UDP say nothing here, and thousands of connections are asked in the clear.
         #expect(try Self.conforms(named, silent: ["hostile", "media", "message", "persona", "play", "setup"]) >= 107)

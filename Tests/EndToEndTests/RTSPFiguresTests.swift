@@ -25,7 +25,8 @@ import Testing
             }
             """)
         let program = try Program.framehost.start(
-            ["chain.json", "--events", "--commands", "--stats", "stats.json"], environment: environment, folder: workspace.folder.path)
+            ["chain.json", "--events", "--commands", "--stats", "stats.json"], environment: environment,
+            folder: workspace.folder.path)
         try program.waitForOutput(#""state":"streaming""#)
         return program
     }
@@ -33,7 +34,10 @@ import Testing
     private func play(_ transport: String, seconds: Double) throws -> RunningProgram {
         guard let path = Tool.ffmpeg.path else { throw TestFault("ffmpeg is not installed") }
         return try Program(URL(fileURLWithPath: path)).start(
-            ["-nostdin", "-v", "error", "-rtsp_transport", transport, "-i", "rtsp://127.0.0.1:\(port)/live", "-t", "\(seconds)", "-f", "null", "-"])
+            [
+                "-nostdin", "-v", "error", "-rtsp_transport", transport, "-i", "rtsp://127.0.0.1:\(port)/live", "-t",
+                "\(seconds)", "-f", "null", "-",
+            ])
     }
 
     /// The answer to the command `figures`: the frame, and the entry of a stage.
@@ -74,8 +78,11 @@ import Testing
         #expect(after["readers"].list.isEmpty)
     }
 
-    /// Source, encoder and sink allocate nothing for a frame once warm; event loops are NIO's, and allocate a task or two for a frame.
-    @Test(.needs(.ffmpeg), .needs(.clang), arguments: ["tcp", "udp"]) func allocatesNothingForAFrame(transport: String) throws {
+    /// Source, encoder and sink allocate nothing for a frame once warm; event loops are NIO's, and allocate a task or
+    /// two for a frame.
+    @Test(.needs(.ffmpeg), .needs(.clang), arguments: ["tcp", "udp"]) func allocatesNothingForAFrame(transport: String)
+        throws
+    {
         let counts = try MallocCounts(workspace)
         let program = try start(counts.environment)
         let player = try play(transport, seconds: 60)
@@ -95,7 +102,8 @@ import Testing
             return Double(names.reduce(0) { $0 + after.1[$1]! - before.1[$1, default: 0] }) / Double(frames)
         }
         #expect(after.1.keys.contains("stg:live"))
-        // What is not for a frame: an event where the machine was too slow, a sender report every 5 s, a block that grows.
+        // What is not for a frame: an event where the machine was too slow, a sender report every 5 s, a block that
+        // grows.
         #expect(perFrame { $0 == "src:camera" } < 0.1)
         #expect(perFrame { $0 == "stg:h264" } < 0.1)
         #expect(perFrame { $0 == "stg:live" } < 0.2)

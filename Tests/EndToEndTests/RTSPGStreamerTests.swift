@@ -12,14 +12,19 @@ import Testing
     /// - Parameters:
     ///   - count: Ends after so many pictures; nil for the stream's own end.
     ///   - more: Further properties of `rtspsrc`.
-    private static func play(_ url: String, _ transport: String, count: Int? = 50, _ more: [String] = []) throws -> Seen {
+    private static func play(_ url: String, _ transport: String, count: Int? = 50, _ more: [String] = []) throws -> Seen
+    {
         let workspace = try Workspace()
         let file = workspace.path("frames.i420")
         // buffer-mode=none: times are those of RTP, not smoothed.
         let arguments =
             ["-v", "rtspsrc", "location=\(url)", "protocols=\(transport)", "latency=100", "buffer-mode=none"] + more
-            + ["!", "rtph264depay", "!", "h264parse", "!", "video/x-h264,alignment=au", "!", "identity", "name=probe", "silent=false", "!"]
-            + ["avdec_h264", "!", "video/x-raw,format=I420", "!", "identity"] + (count.map { ["eos-after=\($0)"] } ?? [])
+            + [
+                "!", "rtph264depay", "!", "h264parse", "!", "video/x-h264,alignment=au", "!", "identity", "name=probe",
+                "silent=false", "!",
+            ]
+            + ["avdec_h264", "!", "video/x-raw,format=I420", "!", "identity"]
+            + (count.map { ["eos-after=\($0)"] } ?? [])
             + ["!", "filesink", "location=\(file)"]
         let outcome = try Tool.gstreamer.run(arguments, timeout: 30)
         #expect(outcome.status == 0, "\(outcome.error)")

@@ -28,7 +28,8 @@ import Testing
         return socket
     }
 
-    /// More connections than there are descriptors: a loop that tried to accept again and again would take a whole core.
+    /// More connections than there are descriptors: a loop that tried to accept again and again would take a whole
+    /// core.
     @Test(.needs(.ffmpeg), .needs(.curl)) func staysCalmWithoutDescriptors() throws {
         let stream = try RTSPStream(descriptors: 50)
         let player = try Program(URL(fileURLWithPath: Tool.ffmpeg.path ?? "")).start([
@@ -51,7 +52,9 @@ import Testing
     /// At the end everybody is sent away and the port is free: the same chain starts again at once.
     @Test(.needs(.python)) func endsWhileClientsComeAndGoAndStartsAgainAtOnce() throws {
         let port = try RTSPStream.freePort()
-        let clients = try Program(URL(fileURLWithPath: Tool.python.path ?? "")).start([Self.joins, "--at", "\(port)", "--seconds", "9"])
+        let clients = try Program(URL(fileURLWithPath: Tool.python.path ?? "")).start([
+            Self.joins, "--at", "\(port)", "--seconds", "9",
+        ])
         for _ in 0..<4 {
             let stream = try RTSPStream(port: port)
             try stream.program.waitForOutput(#""event":"client-left""#)

@@ -3,10 +3,13 @@ import Testing
 
 /// Players whose pictures are compared with those of the recording, which the same player shows of the file.
 @Suite(.serialized) struct RTSPPlayerTests {
-    @Test(.needs(.mpv), .needs(.ffmpeg), arguments: ["tcp", "udp"]) func mpvShowsEveryPicture(transport: String) throws {
+    @Test(.needs(.mpv), .needs(.ffmpeg), arguments: ["tcp", "udp"]) func mpvShowsEveryPicture(transport: String) throws
+    {
         let stream = try RTSPStream()
         let record = stream.workspace.path("mpv.mkv")
-        let seen = try Self.mpv(["--rtsp-transport=\(transport)", "--frames=40", "--stream-record=\(record)", stream.url])
+        let seen = try Self.mpv([
+            "--rtsp-transport=\(transport)", "--frames=40", "--stream-record=\(record)", stream.url,
+        ])
         #expect(seen.count == 40)
         _ = try stream.finish()
         #expect(RTSPStream.isRun(seen, of: try Self.mpv([stream.workspace.path("out.mp4")])))
@@ -21,7 +24,8 @@ import Testing
         let workspace = try Workspace()
         let outcome = try Tool.mpv.run(
             [
-                "--no-config", "--msg-level=all=error", "--vo=image", "--vo-image-format=png", "--vo-image-png-compression=1",
+                "--no-config", "--msg-level=all=error", "--vo=image", "--vo-image-format=png",
+                "--vo-image-png-compression=1",
                 "--vo-image-outdir=\(workspace.folder.path)", "--untimed", "--framedrop=no", "--hwdec=no", "--no-audio",
             ] + arguments)
         #expect(outcome.status == 0, "\(outcome.output)\(outcome.error)")
@@ -39,10 +43,14 @@ import Testing
         func steps(_ pictures: [(digest: String, milliseconds: Double)]) -> [Int] {
             RTSPStream.steps(pictures.map { Int(($0.milliseconds * 90).rounded()) })
         }
-        #expect(RTSPStream.isRun(Array(steps(seen).dropFirst(2)), of: steps(recorded), within: 3), "\(seen.map(\.milliseconds))")
+        #expect(
+            RTSPStream.isRun(Array(steps(seen).dropFirst(2)), of: steps(recorded), within: 3),
+            "\(seen.map(\.milliseconds))")
     }
 
-    private static func openCV(_ source: String, count: Int, _ transport: String) throws -> [(digest: String, milliseconds: Double)] {
+    private static func openCV(_ source: String, count: Int, _ transport: String) throws -> [(
+        digest: String, milliseconds: Double
+    )] {
         let workspace = try Workspace()
         let script = try workspace.write(
             "read.py",
@@ -56,7 +64,8 @@ import Testing
                 print(hashlib.md5(picture).hexdigest(), capture.get(cv2.CAP_PROP_POS_MSEC))
             """)
         let outcome = try Program(OpenCV.python).run(
-            [script, source, String(count)], environment: ["OPENCV_FFMPEG_CAPTURE_OPTIONS": "rtsp_transport;\(transport)"], timeout: 60)
+            [script, source, String(count)],
+            environment: ["OPENCV_FFMPEG_CAPTURE_OPTIONS": "rtsp_transport;\(transport)"], timeout: 60)
         #expect(outcome.status == 0, "\(outcome.error)")
         return outcome.lines.compactMap { line in
             let words = line.split(separator: " ")
@@ -65,7 +74,8 @@ import Testing
     }
 }
 
-/// OpenCV for the system's Python, of the package python3-opencv; another Python that comes first in PATH does not see it.
+/// OpenCV for the system's Python, of the package python3-opencv; another Python that comes first in PATH does not see
+/// it.
 private enum OpenCV {
     static let python = URL(fileURLWithPath: "/usr/bin/python3")
     static let isThere = (try? Program(python).run(["-c", "import cv2"]))?.status == 0

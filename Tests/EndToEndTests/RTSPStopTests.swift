@@ -7,7 +7,9 @@ import Testing
     private static let crowd = Repository.root.appending(path: "Tests/Conformance/crowd.py").path
 
     /// A chain of so many streams on one port; each at `/sN`.
-    private static func start(streams count: Int, rate: Int, _ workspace: Workspace, port: Int, drainSeconds: Double = 10) throws
+    private static func start(
+        streams count: Int, rate: Int, _ workspace: Workspace, port: Int, drainSeconds: Double = 10
+    ) throws
         -> RunningProgram
     {
         let stages = (0..<count).map { number in
@@ -17,7 +19,8 @@ import Testing
             { "id": "live\(number)", "use": "rtsp-sink", "port": \(port), "path": "/s\(number)" }
             """
         }
-        try workspace.write("chain.json", #"{ "drainSeconds": \#(drainSeconds), "stages": [ \#(stages.joined(separator: ",\n")) ] }"#)
+        try workspace.write(
+            "chain.json", #"{ "drainSeconds": \#(drainSeconds), "stages": [ \#(stages.joined(separator: ",\n")) ] }"#)
         let program = try Program.framehost.start(["chain.json", "--events"], folder: workspace.folder.path)
         program.closeInput()
         try program.waitForOutput(#""state":"streaming""#)
@@ -25,7 +28,9 @@ import Testing
     }
 
     private static func readers(_ urls: [String], count: Int, _ transport: String) throws -> [RunningProgram] {
-        let clients = try urls.map { try Tool.python.start([crowd, $0, "--count", "\(count)", "--transport", transport]) }
+        let clients = try urls.map {
+            try Tool.python.start([crowd, $0, "--count", "\(count)", "--transport", transport])
+        }
         for client in clients { try client.waitForOutput("ready", timeout: 60) }
         return clients
     }
@@ -37,8 +42,8 @@ import Testing
         #expect(!outcome.error.contains("EventLoop"), "\(outcome.error)")
     }
 
-    /// Three streams were too many: their readers' grace was spent one after the other under a lock, a second stop had to wait for all of it, and the
-    /// stages were abandoned.
+    /// Three streams were too many: their readers' grace was spent one after the other under a lock, a second stop had
+    /// to wait for all of it, and the stages were abandoned.
     @Test(.needs(.python)) func threeStreamsWithUDPReadersEndWhenStoppedTwice() throws {
         let (workspace, port) = (try Workspace(), try RTSPStream.freePort())
         let program = try Self.start(streams: 3, rate: 25, workspace, port: port)
@@ -48,7 +53,9 @@ import Testing
         let begin = Date()
         program.send(SIGINT)
         let outcome = try program.finish(timeout: 10)
-        print("3 streams with UDP readers: \(Int(Date().timeIntervalSince(begin) * 1000)) ms from the second signal to the end")
+        print(
+            "3 streams with UDP readers: \(Int(Date().timeIntervalSince(begin) * 1000)) ms from the second signal to the end"
+        )
         Self.check(outcome)
         for client in clients { #expect(try client.finish(timeout: 10).status == 0) }
     }
@@ -61,12 +68,15 @@ import Testing
         let begin = Date()
         program.send(SIGTERM)
         let outcome = try program.finish(timeout: 20)
-        print("30 streams with UDP readers: \(Int(Date().timeIntervalSince(begin) * 1000)) ms from the signal to the end")
+        print(
+            "30 streams with UDP readers: \(Int(Date().timeIntervalSince(begin) * 1000)) ms from the signal to the end")
         Self.check(outcome)
         for client in clients { _ = try client.finish(timeout: 10) }
     }
 
-    @Test(.needs(.python), .timeLimit(.minutes(3)), arguments: [1, 2]) func fiveHundredReadersHoldNothingUp(signals: Int) throws {
+    @Test(.needs(.python), .timeLimit(.minutes(3)), arguments: [1, 2]) func fiveHundredReadersHoldNothingUp(
+        signals: Int
+    ) throws {
         let (workspace, port) = (try Workspace(), try RTSPStream.freePort())
         let program = try Self.start(streams: 1, rate: 25, workspace, port: port)
         let clients = try Self.readers(["rtsp://127.0.0.1:\(port)/s0"], count: 500, "mixed")

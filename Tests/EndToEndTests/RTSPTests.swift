@@ -12,11 +12,13 @@ import Testing
         #expect(RTSPStream.isRun(seen, of: recorded))
     }
 
-    @Test(.needs(.ffprobe), arguments: ["tcp", "udp"]) func ffprobeSeesTheTimesOfTheRecording(transport: String) throws {
+    @Test(.needs(.ffprobe), arguments: ["tcp", "udp"]) func ffprobeSeesTheTimesOfTheRecording(transport: String) throws
+    {
         let stream = try RTSPStream()
         let seen = try RTSPStream.times(["-rtsp_transport", transport, "-read_intervals", "%+#60", stream.url])
         _ = try stream.finish()
-        // FFmpeg has no time for the first picture, of any server (docs/rtsp-conformance.md), and counts the wait for it as a step.
+        // FFmpeg has no time for the first picture, of any server (docs/rtsp-conformance.md), and counts the wait for
+        // it as a step.
         let steps = RTSPStream.steps(seen).dropFirst(2).prefix(50)
         #expect(steps.count == 50)
         #expect(RTSPStream.isRun(Array(steps), of: try stream.recordedSteps(), within: 2), "\(steps)")
@@ -48,7 +50,8 @@ import Testing
         #expect(open.error.contains("401"))
         let named = stream.url.replacingOccurrences(of: "rtsp://", with: "rtsp://anna:secret@")
         for transport in ["tcp", "udp"] {
-            #expect(try RTSPStream.pictures(["-rtsp_transport", transport, "-i", named, "-frames:v", "10"]).count == 10)
+            #expect(
+                try RTSPStream.pictures(["-rtsp_transport", transport, "-i", named, "-frames:v", "10"]).count == 10)
         }
         _ = try stream.finish()
         #expect(!(stream.program.output + stream.program.error).contains("secret"))
@@ -66,7 +69,8 @@ import Testing
     @Test(.needs(.nm)) func hasNIOInOneImage() throws {
         let folder = try Repository.programFolder
         var images: [String] = []
-        for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) where name.hasSuffix(".so") || name == "framehost" {
+        for name in try FileManager.default.contentsOfDirectory(atPath: folder.path)
+        where name.hasSuffix(".so") || name == "framehost" {
             let symbols = try Tool.nm.run("--defined-only", folder.appending(path: name).path).lines
             // The one descriptor of a type lies in the image that defines it.
             if symbols.contains(where: { $0.hasSuffix(" $s7NIOCore10ByteBufferVMn") }) {

@@ -33,7 +33,8 @@ import Testing
         #expect(Set(packets.map(\.time)).count >= 75)
     }
 
-    /// A frame of the capture: over TCP it may have several packets. Without the one by which FFmpeg opens a firewall, whose source is 0.
+    /// A frame of the capture: over TCP it may have several packets. Without the one by which FFmpeg opens a firewall,
+    /// whose source is 0.
     private static func packets(_ line: Substring) -> [Packet] {
         let columns = line.split(separator: " ").map { $0.split(separator: ",") }
         guard columns.count == 4, columns[0].first != "0x00000000" else { return [] }
@@ -89,11 +90,14 @@ extension Tool {
     static let tshark = Tool(name: "tshark")
     static let unshare = Tool(name: "unshare")
     /// Whether this user may have a network of its own (network_namespaces(7)); some containers forbid it.
-    fileprivate static let hasOwnNetwork = (try? unshare.run("-rn", "ip", "link", "set", "lo", "up", "gso_max_segs", "1"))?.status == 0
+    fileprivate static let hasOwnNetwork =
+        (try? unshare.run("-rn", "ip", "link", "set", "lo", "up", "gso_max_segs", "1"))?.status == 0
 }
 
 extension Trait where Self == ConditionTrait {
     fileprivate static var needsOwnNetwork: Self {
-        .enabled(if: Tool.hasOwnNetwork || Tool.isCI, "this machine allows no network namespace (unshare -rn), or has no iproute2")
+        .enabled(
+            if: Tool.hasOwnNetwork || Tool.isCI,
+            "this machine allows no network namespace (unshare -rn), or has no iproute2")
     }
 }

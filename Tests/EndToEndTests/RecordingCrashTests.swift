@@ -23,8 +23,8 @@ import Testing
 
     // MARK: Every write
 
-    /// The file as it was after every write, and after half of each: it opens, begins as the whole one, and nothing is missing but the last
-    /// second.
+    /// The file as it was after every write, and after half of each: it opens, begins as the whole one, and nothing is
+    /// missing but the last second.
     @Test(
         .needs(.compiler), .needs(.ffmpeg),
         arguments: [
@@ -64,7 +64,9 @@ import Testing
         for (number, write) in writes.enumerated() {
             for part in [write.data.prefix(write.data.count / 2), write.data] {
                 var file = content
-                if file.count < write.offset + part.count { file.append(Data(count: write.offset + part.count - file.count)) }
+                if file.count < write.offset + part.count {
+                    file.append(Data(count: write.offset + part.count - file.count))
+                }
                 file.replaceSubrange(write.offset..<(write.offset + part.count), with: part)
                 let isWhole = part.count == write.data.count
                 if isWhole { content = file }
@@ -77,7 +79,8 @@ import Testing
                 if before == nil, cut.packets.isEmpty { continue }
                 // Half a write leaves half a picture, which a reader shows for what it is.
                 #expect(
-                    cut.isBegin(of: whole, butLast: !isWhole), "\(path): after write \(number), \(part.count) of \(write.data.count) bytes")
+                    cut.isBegin(of: whole, butLast: !isWhole),
+                    "\(path): after write \(number), \(part.count) of \(write.data.count) bytes")
                 #expect(cut.packets.count >= before?.packets.count ?? 0, "\(path): write \(number) loses pictures")
                 guard isWhole else { continue }
                 // What this write added had been waiting for at most a second.
@@ -106,7 +109,8 @@ import Testing
                     var frames = 0
                     for round in 0..<50 {
                         let workspace = try Workspace()
-                        try FileManager.default.createDirectory(atPath: workspace.path("out"), withIntermediateDirectories: true)
+                        try FileManager.default.createDirectory(
+                            atPath: workspace.path("out"), withIntermediateDirectories: true)
                         try workspace.write("chain.json", chain)
                         let program = try Program.framehost.start(["chain.json"], folder: workspace.folder.path)
                         usleep(.random(in: 50_000...450_000))
@@ -139,14 +143,16 @@ import Testing
             frames += file.packets.count
             if file.packets.isEmpty, number == names.count { break }
             #expect(file.packets.first?.pts == 0 && file.packets.first?.isKeyframe == true, "\(what): file \(number)")
-            #expect(zip(file.packets, file.packets.dropFirst()).allSatisfy { $0.dts < $1.dts }, "\(what): file \(number)")
+            #expect(
+                zip(file.packets, file.packets.dropFirst()).allSatisfy { $0.dts < $1.dts }, "\(what): file \(number)")
         }
         return frames
     }
 
     // MARK: No room
 
-    /// Room for so many bytes and no more, at fifty random sizes: the recorder fails with a sentence, and what it says is saved plays.
+    /// Room for so many bytes and no more, at fifty random sizes: the recorder fails with a sentence, and what it says
+    /// is saved plays.
     @Test func savesWhatFitsOnTheDisk() throws {
         let disk = try SmallDisk(at: workspace.path("out"))
         for round in 0..<50 {
@@ -154,8 +160,10 @@ import Testing
             try disk.empty(room: bytes)
             try workspace.write(
                 "chain.json",
-                Self.chain(#""rate": 30, "frames": 3000"#, #""preset": "ultrafast", "crf": 10"#, #""path": "out/a.mp4""#)
-                    .replacingOccurrences(of: #""bitrateKbps": 100, "#, with: ""))
+                Self.chain(
+                    #""rate": 30, "frames": 3000"#, #""preset": "ultrafast", "crf": 10"#, #""path": "out/a.mp4""#
+                )
+                .replacingOccurrences(of: #""bitrateKbps": 100, "#, with: ""))
             let outcome = try disk.run(["chain.json", "--events", "--quiet"], in: workspace)
             #expect(outcome.status == 1, "\(outcome.error)")
             let events = try outcome.lines.map { try JSON(parsing: $0) }
@@ -165,12 +173,15 @@ import Testing
             }
             let saved = failed["savedFrames"].int ?? -1
             let text = failed["text"].string ?? ""
-            #expect(text.contains("out/a.mp4' failed: \(disk.reason). Make room, or record to another disk."), "\(text)")
+            #expect(
+                text.contains("out/a.mp4' failed: \(disk.reason). Make room, or record to another disk."), "\(text)")
             if saved == 0 {
                 #expect(text.hasSuffix("Nothing was saved."))
                 #expect(!workspace.exists("out/a.mp4"))
             } else {
-                #expect(try RecordedFile(workspace.path("out/a.mp4")).packets.count == saved, "round \(round), \(bytes) bytes")
+                #expect(
+                    try RecordedFile(workspace.path("out/a.mp4")).packets.count == saved,
+                    "round \(round), \(bytes) bytes")
                 #expect(text.contains("The first \(saved) frame"))
             }
         }
@@ -178,11 +189,14 @@ import Testing
 
     // MARK: Killed while it finalises
 
-    /// The finalising step killed at twenty random moments: the file under the name plays and is whole; the next run clears up.
+    /// The finalising step killed at twenty random moments: the file under the name plays and is whole; the next run
+    /// clears up.
     @Test func neverLosesTheOriginal() throws {
-        let chain = Self.chain(#""rate": 30, "frames": 400"#, #""preset": "ultrafast", "crf": 1"#, #""path": "out/a-{n}.mp4""#)
-            .replacingOccurrences(of: #""finalize": "never""#, with: #""finalize": "always""#)
-            .replacingOccurrences(of: #""bitrateKbps": 100, "#, with: "").replacingOccurrences(of: "64x48", with: "320x240")
+        let chain = Self.chain(
+            #""rate": 30, "frames": 400"#, #""preset": "ultrafast", "crf": 1"#, #""path": "out/a-{n}.mp4""#
+        )
+        .replacingOccurrences(of: #""finalize": "never""#, with: #""finalize": "always""#)
+        .replacingOccurrences(of: #""bitrateKbps": 100, "#, with: "").replacingOccurrences(of: "64x48", with: "320x240")
         try workspace.write("chain.json", chain)
         var leftOver = 0
         var finished = 0

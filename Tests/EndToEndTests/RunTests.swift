@@ -56,7 +56,8 @@ import Testing
 
     @Test func saysWhatIsWrongWithASetting() throws {
         let outcome = try run(
-            Chains.short, "--set", "pictures", "--set", "picture.frames=3", "--set", "pictures.framez=3", "--set", "pictures.frames=many",
+            Chains.short, "--set", "pictures", "--set", "picture.frames=3", "--set", "pictures.framez=3", "--set",
+            "pictures.frames=many",
             "--set", "sink.use=recorder")
         #expect(outcome.status == 2)
         #expect(
@@ -71,10 +72,22 @@ import Testing
 
     @Test func refusesTimesAndCountsOfNothing() throws {
         for (arguments, sentence) in [
-            (["--for", "0"], "Error: --for 0.0: must be a time from 0.001 to 1000000000 s. Write for example --for 10."),
-            (["--for", "nan"], "Error: --for nan: must be a time from 0.001 to 1000000000 s. Write for example --for 10."),
-            (["--for", "1e300"], "Error: --for 1e+300: must be a time from 0.001 to 1000000000 s. Write for example --for 10."),
-            (["--for", "1e10"], "Error: --for 10000000000.0: must be a time from 0.001 to 1000000000 s. Write for example --for 10."),
+            (
+                ["--for", "0"],
+                "Error: --for 0.0: must be a time from 0.001 to 1000000000 s. Write for example --for 10."
+            ),
+            (
+                ["--for", "nan"],
+                "Error: --for nan: must be a time from 0.001 to 1000000000 s. Write for example --for 10."
+            ),
+            (
+                ["--for", "1e300"],
+                "Error: --for 1e+300: must be a time from 0.001 to 1000000000 s. Write for example --for 10."
+            ),
+            (
+                ["--for", "1e10"],
+                "Error: --for 10000000000.0: must be a time from 0.001 to 1000000000 s. Write for example --for 10."
+            ),
             (["--frames", "0"], "Error: --frames 0: must be a count of 1 or more."),
         ] {
             let outcome = try framehost.run([try workspace.write("chain.json", Chains.short)] + arguments)
@@ -177,7 +190,9 @@ import Testing
     }
 
     /// Else the next file that is opened becomes standard output.
-    @Test(arguments: [">&-", "2>&-", "<&-", "<&- >&- 2>&-"]) func writesNoLineIntoAFileWhereADescriptorIsClosed(closed: String) throws {
+    @Test(arguments: [">&-", "2>&-", "<&-", "<&- >&- 2>&-"]) func writesNoLineIntoAFileWhereADescriptorIsClosed(
+        closed: String
+    ) throws {
         try workspace.write(
             "chain.json",
             """
@@ -187,7 +202,8 @@ import Testing
                 { "use": "recorder", "path": "out-{nn}.mkv", "segmentSeconds": 0.2 } ] }
             """)
         let outcome = try Program(URL(fileURLWithPath: "/bin/sh")).run(
-            ["-c", "exec \"$0\" chain.json --events \(closed)", try Repository.executable.path], folder: workspace.folder.path)
+            ["-c", "exec \"$0\" chain.json --events \(closed)", try Repository.executable.path],
+            folder: workspace.folder.path)
         #expect(outcome.status == 0, "\(outcome.error)")
         let files = workspace.names.filter { $0.hasSuffix(".mkv") }
         #expect(files.count >= 9)
@@ -197,7 +213,9 @@ import Testing
     // MARK: Events
 
     private func states(_ outcome: Outcome) throws -> [String] {
-        try outcome.lines.map { try JSON(parsing: $0) }.filter { $0["event"].string == "state" }.compactMap { $0["state"].string }
+        try outcome.lines.map { try JSON(parsing: $0) }.filter { $0["event"].string == "state" }.compactMap {
+            $0["state"].string
+        }
     }
 
     @Test func writesEventsAsJSONLines() throws {
@@ -206,7 +224,9 @@ import Testing
         var time = 0.0
         for line in outcome.lines {
             let event = try JSON(parsing: line)
-            #expect(try /20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/.wholeMatch(in: event["wallTime"].string ?? "") != nil, "\(line)")
+            #expect(
+                try /20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/.wholeMatch(in: event["wallTime"].string ?? "") != nil,
+                "\(line)")
             for key in ["time", "event", "level", "text"] { #expect(event.keys.contains(key), "\(line)") }
             #expect(event["time"].double! >= time)
             time = event["time"].double!
@@ -223,6 +243,9 @@ import Testing
         let rates = try outcome.lines.map { try JSON(parsing: $0) }.filter { $0["event"].string == "fps" }
         // 2.6 s of frames; on a machine that stood still for a while they take longer.
         #expect(rates.count >= 2)
-        #expect(rates.allSatisfy { $0["stage"].string == "fps" && $0["fpsByPTS"].double != nil && $0["latencyMs"].double != nil })
+        #expect(
+            rates.allSatisfy {
+                $0["stage"].string == "fps" && $0["fpsByPTS"].double != nil && $0["latencyMs"].double != nil
+            })
     }
 }

@@ -23,7 +23,8 @@ import Testing
 
     private func stats(_ chain: String, _ arguments: String...) throws -> JSON {
         try workspace.write("chain.json", chain)
-        let outcome = try framehost.run(["chain.json", "--stats", "stats.json"] + arguments, folder: workspace.folder.path)
+        let outcome = try framehost.run(
+            ["chain.json", "--stats", "stats.json"] + arguments, folder: workspace.folder.path)
         #expect(outcome.status == 0, "\(outcome.error)")
         return try JSON(file: workspace.path("stats.json"))
     }
@@ -43,7 +44,8 @@ import Testing
         #expect(stats["links"].list.count == 3)
         for link in stats["links"].list {
             #expect(
-                Set(["from", "to", "capacity", "whenFull", "depth", "depthMax", "offered", "dropped"]).isSubset(of: link.keys), "\(link)")
+                Set(["from", "to", "capacity", "whenFull", "depth", "depthMax", "offered", "dropped"]).isSubset(
+                    of: link.keys), "\(link)")
         }
         #expect(stats["pools"].list.count == 1)
         let pool = stats["pools"][0]
@@ -82,8 +84,12 @@ import Testing
     @Test func saysWhyTheFiguresCannotBeWritten() throws {
         try workspace.write("chain.json", Chains.short)
         for (path, reason) in [
-            ("no/such/stats.json", "'no/such/stats.json' cannot be written: No such file or directory. Make the folder, or correct the name."),
-            (".", "'.' is a folder. Name a file in it."), ("chain.json", "'chain.json' is the chain file. Name another file."),
+            (
+                "no/such/stats.json",
+                "'no/such/stats.json' cannot be written: No such file or directory. Make the folder, or correct the name."
+            ),
+            (".", "'.' is a folder. Name a file in it."),
+            ("chain.json", "'chain.json' is the chain file. Name another file."),
             ("./link", "'./link' is the chain file. Name another file."),
         ] {
             if path == "./link" { symlink("chain.json", workspace.path("link")) }
@@ -116,7 +122,8 @@ import Testing
         // A pipe with a reader, and one without.
         mkfifo(workspace.path("pipe"), 0o600)
         let deaf = try run("pipe")
-        #expect(deaf.status == 1 && deaf.errorLines == ["--stats: nobody reads the pipe 'pipe'. Start its reader first."])
+        #expect(
+            deaf.status == 1 && deaf.errorLines == ["--stats: nobody reads the pipe 'pipe'. Start its reader first."])
         let reader = open(workspace.path("pipe"), O_RDONLY | O_NONBLOCK)
         #expect(try run("pipe").status == 0)
         var buffer = [UInt8](repeating: 0, count: 65_536)
@@ -127,7 +134,10 @@ import Testing
         guard geteuid() == 0, mknod(workspace.path("full"), S_IFCHR | 0o666, 1 << 8 | 7) == 0 else { return }
         let full = try run("full")
         #expect(full.status == 1)
-        #expect(full.errorLines == ["--stats: 'full' cannot be written: No space left on device. Make room, or name a file on another disk."])
+        #expect(
+            full.errorLines == [
+                "--stats: 'full' cannot be written: No space left on device. Make room, or name a file on another disk."
+            ])
         #expect(kind("full") == S_IFCHR)
         #expect(workspace.names == ["chain.json", "full", "link.json", "pipe", "real.json"])
     }

@@ -7,10 +7,12 @@ import Glibc
 @testable import Recorder
 @testable import X264Encoder
 
-/// A file, as the bytes say, through file-source and x264-encoder into recorder and rtsp-sink, in this process and on simulated time.
+/// A file, as the bytes say, through file-source and x264-encoder into recorder and rtsp-sink, in this process and on
+/// simulated time.
 ///
-/// The first byte chooses options. Below 128 the file is a Matroska file made here from the numbers that follow (``NumberedMatroska``): any
-/// times, durations, sizes, rates and shapes on pictures that decode. From 128 on the rest is the file, as it is.
+/// The first byte chooses options. Below 128 the file is a Matroska file made here from the numbers that follow
+/// (``NumberedMatroska``): any times, durations, sizes, rates and shapes on pictures that decode. From 128 on the rest
+/// is the file, as it is.
 @c(LLVMFuzzerTestOneInput)
 public func fuzzMediaChain(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     guard count > 2, let bytes else { return 0 }
@@ -66,10 +68,14 @@ private struct ChainUnderTest {
         if has(2) { options += #", "start": 0.1, "duration": 1000"# }
         let source = try StageDriver(FileSource.self, options: "{ \(options) }", clock: clock)
         guard let video = source.outputFormat?.video, video.width * video.height <= Self.mostPixels else { return }
-        let rate = try has(3) ? StageDriver(Rate.self, options: #"{ "rate": 25, "maxGapSeconds": 1 }"#, input: .video(video), clock: clock) : nil
+        let rate =
+            try has(3)
+            ? StageDriver(
+                Rate.self, options: #"{ "rate": 25, "maxGapSeconds": 1 }"#, input: .video(video), clock: clock) : nil
         guard video.pixelFormat == .i420 || video.pixelFormat == .nv12 else { return }
         let encoder = try StageDriver(
-            X264Encoder.self, options: #"{ "preset": "\#(has(4) ? "veryfast" : "ultrafast")", "threads": 1, "keyframeSeconds": 0.2 }"#,
+            X264Encoder.self,
+            options: #"{ "preset": "\#(has(4) ? "veryfast" : "ultrafast")", "threads": 1, "keyframeSeconds": 0.2 }"#,
             input: rate?.outputFormat ?? .video(video), isLive: has(5), slabBytes: 1 << 20, clock: clock)
         let ending = ["mp4", "mkv", "mov", "mp4"][choice >> 8 & 3]
         let recorder = try StageDriver(
@@ -127,17 +133,22 @@ private final class Stream {
     private var index: UInt64 = 0
 
     init(_ format: EncodedFormat, clock: ManualClock) throws {
-        guard let sets = NALUnits.parameterSets(in: format.parameterSets) else { preconditionFailure("no parameter sets") }
+        guard let sets = NALUnits.parameterSets(in: format.parameterSets) else {
+            preconditionFailure("no parameter sets")
+        }
         hub = StreamHub(
             path: "/a", ssrc: 1, clock: RTPClock(start: .max), canonicalName: "fuzz",
-            queueLimits: .init(mostAge: 1 << 30, mostBytes: 1 << 20, mostStillness: 1 << 40), requestKeyframe: {}, now: { clock.now() },
+            queueLimits: .init(mostAge: 1 << 30, mostBytes: 1 << 20, mostStillness: 1 << 40), requestKeyframe: {},
+            now: { clock.now() },
             unixTime: { clock.unixTime(at: $0) })
         packetizer = H264Packetizer(
             sps: sets.sps, pps: sets.pps, mostPacketBytes: 256, payloadType: 96, ssrc: 1, firstSequenceNumber: .max)
     }
 
     func publish(_ unit: borrowing AccessUnit) {
-        if index == 0 || unit.isDiscontinuity { hub.setAnchor(captured: MediaTime(nanoseconds: unit.capturedAt), pts: unit.pts) }
+        if index == 0 || unit.isDiscontinuity {
+            hub.setAnchor(captured: MediaTime(nanoseconds: unit.capturedAt), pts: unit.pts)
+        }
         let isKeyframe = unit.isKeyframe
         let timestamp = hub.clock.timestamp(ofPTS: unit.pts.nanoseconds)
         unit.withBytes { bytes in
@@ -145,7 +156,8 @@ private final class Stream {
             guard plan.packetCount > 0 else { return }
             let block = ring.next()
             block.fill(
-                index: index, isKeyframe: isKeyframe, unit: bytes, plannedBytes: plan.byteCount, reservedBytes: plan.byteCount,
+                index: index, isKeyframe: isKeyframe, unit: bytes, plannedBytes: plan.byteCount,
+                reservedBytes: plan.byteCount,
                 timestamp: timestamp, report: hub.senderReport(), packetizer: &packetizer)
             hub.publish(block)
         }
@@ -159,8 +171,10 @@ private struct NumberedMatroska {
     private var last: UInt64 = 0
 
     private static let extremes: [UInt64] = [
-        0, 1, 2, 40, 255, 1000, 65_535, 1_000_000, 1 << 31 - 1, 1 << 31, 1 << 32 - 1, 1 << 32, 9_223_372_036_854, 9_223_372_036_855,
-        1 << 53, 9_223_372_036_860_000, 1 << 60, 1 << 61, 1 << 62, 1 << 63 - 1, 1 << 63, .max, 1_261_440_000_000, 2_147_483_648_000,
+        0, 1, 2, 40, 255, 1000, 65_535, 1_000_000, 1 << 31 - 1, 1 << 31, 1 << 32 - 1, 1 << 32, 9_223_372_036_854,
+        9_223_372_036_855,
+        1 << 53, 9_223_372_036_860_000, 1 << 60, 1 << 61, 1 << 62, 1 << 63 - 1, 1 << 63, .max, 1_261_440_000_000,
+        2_147_483_648_000,
     ]
 
     static func make(from bytes: Slice<UnsafeBufferPointer<UInt8>>) -> [UInt8] {
@@ -191,11 +205,16 @@ private struct NumberedMatroska {
     }
 
     private mutating func file() -> [UInt8] {
-        let header = Self.element(0x1a45_dfa3, Self.element(0x4282, Array("matroska".utf8)) + Self.element(0x4287, 4) + Self.element(0x4285, 2))
+        let header = Self.element(
+            0x1a45_dfa3,
+            Self.element(0x4282, Array("matroska".utf8)) + Self.element(0x4287, 4) + Self.element(0x4285, 2))
         let info = Self.element(
             0x1549_a966,
             Self.element(0x2a_d7b1, number(orOneOf: [1_000_000, 1, 1_000_000_000]))
-                + Self.element(0x4489, Self.bigEndian(number(orOneOf: [Double(2000).bitPattern, Double.infinity.bitPattern, Double.nan.bitPattern]))))
+                + Self.element(
+                    0x4489,
+                    Self.bigEndian(
+                        number(orOneOf: [Double(2000).bitPattern, Double.infinity.bitPattern, Double.nan.bitPattern]))))
         let (width, height) = (number(orOneOf: [16, 32]), number(orOneOf: [16, 32]))
         let shape = Self.element(
             0xe0,
@@ -204,15 +223,21 @@ private struct NumberedMatroska {
                 + Self.element(0x2e_b524, Array("I420".utf8)))
         let picture = Self.element(
             0xae,
-            Self.element(0xd7, 1) + Self.element(0x73c5, 1) + Self.element(0x83, 1) + Self.element(0x86, Array("V_UNCOMPRESSED".utf8))
+            Self.element(0xd7, 1) + Self.element(0x73c5, 1) + Self.element(0x83, 1)
+                + Self.element(0x86, Array("V_UNCOMPRESSED".utf8))
                 + Self.element(0x23_e383, number(orOneOf: [40_000_000, 33_366_667])) + shape)
         let sound = Self.element(
             0xae,
-            Self.element(0xd7, 2) + Self.element(0x73c5, 2) + Self.element(0x83, 2) + Self.element(0x86, Array("A_PCM/INT/LIT".utf8))
+            Self.element(0xd7, 2) + Self.element(0x73c5, 2) + Self.element(0x83, 2)
+                + Self.element(0x86, Array("A_PCM/INT/LIT".utf8))
                 + Self.element(0x56aa, number(orOneOf: [0])) + Self.element(0x56bb, number(orOneOf: [0]))
                 + Self.element(
                     0xe1,
-                    Self.element(0xb5, Self.bigEndian(number(orOneOf: [Double(8000).bitPattern, Double(1e300).bitPattern, Double(-1).bitPattern])))
+                    Self.element(
+                        0xb5,
+                        Self.bigEndian(
+                            number(orOneOf: [Double(8000).bitPattern, Double(1e300).bitPattern, Double(-1).bitPattern]))
+                    )
                         + Self.element(0x9f, number(orOneOf: [1, 2])) + Self.element(0x6264, number(orOneOf: [16, 8]))))
         var clusters: [UInt8] = []
         var count = 0
@@ -221,7 +246,8 @@ private struct NumberedMatroska {
             clusters += cluster(width, height)
         }
         let tracks = Self.element(0x1654_ae6b, picture + (byte() & 1 == 0 ? sound : []))
-        return header + [0x18, 0x53, 0x80, 0x67, 0x01, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff] + info + tracks + clusters
+        return header + [0x18, 0x53, 0x80, 0x67, 0x01, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff] + info + tracks
+            + clusters
     }
 
     private mutating func cluster(_ width: UInt64, _ height: UInt64) -> [UInt8] {
@@ -231,9 +257,11 @@ private struct NumberedMatroska {
             let kind = byte()
             let isSound = kind & 3 == 3
             let relative = kind & 4 == 0 ? UInt16(index * 40) : UInt16(byte()) << 8 | UInt16(byte())
-            let whole = width < 64 && height < 64 ? Int(width * height + 2 * ((width + 1) / 2) * ((height + 1) / 2)) : 384
+            let whole =
+                width < 64 && height < 64 ? Int(width * height + 2 * ((width + 1) / 2) * ((height + 1) / 2)) : 384
             let size = isSound ? 320 : kind & 8 == 0 ? whole : Int(byte()) * 8
-            let block = [isSound ? 0x82 : 0x81, UInt8(relative >> 8), UInt8(relative & 255), kind & 16 == 0 ? 0x80 : 0]
+            let block =
+                [isSound ? 0x82 : 0x81, UInt8(relative >> 8), UInt8(relative & 255), kind & 16 == 0 ? 0x80 : 0]
                 + [UInt8](repeating: kind, count: size)
             if kind & 32 == 0 {
                 body += Self.element(0xa3, block)
@@ -250,10 +278,13 @@ private struct NumberedMatroska {
 
     private static func element(_ id: UInt32, _ body: [UInt8]) -> [UInt8] {
         let name = bigEndian(UInt64(id)).drop { $0 == 0 }
-        return name + [0x08 | UInt8(truncatingIfNeeded: body.count >> 32 & 7)] + bigEndian(UInt64(body.count)).suffix(4) + body
+        return name + [0x08 | UInt8(truncatingIfNeeded: body.count >> 32 & 7)] + bigEndian(UInt64(body.count)).suffix(4)
+            + body
     }
 
     private static func element(_ id: UInt32, _ number: UInt64) -> [UInt8] { element(id, bigEndian(number)) }
 
-    private static func bigEndian(_ number: UInt64) -> [UInt8] { (0..<8).map { UInt8(truncatingIfNeeded: number >> (56 - 8 * $0)) } }
+    private static func bigEndian(_ number: UInt64) -> [UInt8] {
+        (0..<8).map { UInt8(truncatingIfNeeded: number >> (56 - 8 * $0)) }
+    }
 }

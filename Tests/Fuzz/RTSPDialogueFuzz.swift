@@ -1,6 +1,6 @@
-/// Several clients in one dialogue with ``Signalling``, as the bytes say: they come and go, ask anything in any order with headers that fit or do not, are
-/// heard over UDP, fall silent, are given up by the fan-out; streams end and begin. After every fourth step the books must balance, and at the end
-/// nothing is left.
+/// Several clients in one dialogue with ``Signalling``, as the bytes say: they come and go, ask anything in any order
+/// with headers that fit or do not, are heard over UDP, fall silent, are given up by the fan-out; streams end and
+/// begin. After every fourth step the books must balance, and at the end nothing is left.
 @c(LLVMFuzzerTestOneInput)
 public func fuzzRTSPDialogue(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     var dialogue = Dialogue(input: UnsafeBufferPointer(start: bytes, count: count)[...])
@@ -17,15 +17,20 @@ public func fuzzRTSPDialogue(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CI
 private struct Dialogue {
     static let addresses = ["127.0.0.1", "::1", "10.0.0.1", "10.0.0.2", "fd00::3"].map { IPAddress($0)! }
     static let targets = [
-        "rtsp://h/live", "rtsp://h/live/trackID=0", "rtsp://h/live/", "/live", "rtsp://h/live?x=1/trackID=0", "rtsp://h/live/trackID=1",
-        "rtsp://h/closed", "rtsp://h/closed/trackID=0", "rtsp://h/narrow", "rtsp://h/none", "*", "nonsense", "rtsp://h/",
+        "rtsp://h/live", "rtsp://h/live/trackID=0", "rtsp://h/live/", "/live", "rtsp://h/live?x=1/trackID=0",
+        "rtsp://h/live/trackID=1",
+        "rtsp://h/closed", "rtsp://h/closed/trackID=0", "rtsp://h/narrow", "rtsp://h/none", "*", "nonsense",
+        "rtsp://h/",
         "rtsp://[::1]:554/live",
     ]
     static let methods = RTSPMethod.allCases.map(\.rawValue) + ["SETUP", "PLAY", "SETUP", "NONSENSE"]
     static let transports = [
-        "RTP/AVP/TCP;unicast;interleaved=0-1", "RTP/AVP/TCP", "RTP/AVP/TCP;unicast;interleaved=1-2", "RTP/AVP/TCP;interleaved=255-0",
-        "RTP/AVP;unicast;client_port=5000-5001", "RTP/AVP;unicast;client_port=5001-5002", "RTP/AVP;unicast;client_port=5002-5003",
-        "RTP/AVP/UDP;client_port=5000", "RTP/AVP;multicast", "RTP/AVP;unicast;client_port=0-1", "RTP/SAVP;unicast,RTP/AVP/TCP;unicast",
+        "RTP/AVP/TCP;unicast;interleaved=0-1", "RTP/AVP/TCP", "RTP/AVP/TCP;unicast;interleaved=1-2",
+        "RTP/AVP/TCP;interleaved=255-0",
+        "RTP/AVP;unicast;client_port=5000-5001", "RTP/AVP;unicast;client_port=5001-5002",
+        "RTP/AVP;unicast;client_port=5002-5003",
+        "RTP/AVP/UDP;client_port=5000", "RTP/AVP;multicast", "RTP/AVP;unicast;client_port=0-1",
+        "RTP/SAVP;unicast,RTP/AVP/TCP;unicast",
         "RTP/AVP;unicast;client_port=5004-5005;mode=RECORD", "RTP/AVP;unicast", "",
     ]
     static let ranges = ["npt=0.000-", "npt=now-", "npt=5-", "clock=20260101T000000Z-", "x", "npt=0-10"]
@@ -52,7 +57,8 @@ private struct Dialogue {
     }
 
     mutating func serve() {
-        let description = SessionDescription(sessionID: 1, address: "", name: "live", sps: [0x67, 1, 2, 3], pps: [0x68])
+        let description = SessionDescription(
+            sessionID: 1, address: "", name: "live", sps: [0x67, 1, 2, 3], pps: [0x68])
         var path = ServedPath(description: description, ssrc: 1)
         path.mostReaders = Self.mostReaders
         signalling.setPath("/live", path)
@@ -105,7 +111,8 @@ private struct Dialogue {
     }
 
     mutating func hear() {
-        let endpoint = Signalling.Endpoint(address: Self.addresses[byte() % Self.addresses.count], port: UInt16(5000 + byte() % 6))
+        let endpoint = Signalling.Endpoint(
+            address: Self.addresses[byte() % Self.addresses.count], port: UInt16(5000 + byte() % 6))
         if let id = signalling.heard(from: endpoint, now: now) {
             precondition(signalling.sessions[id]?.lastHeard == now, "heard from a session that is not there")
         }
@@ -128,7 +135,9 @@ private struct Dialogue {
         if has & 192 == 192 { headers.append(byte() & 1 == 0 ? "Require" : "Scale", "2") }
         now += 1_000_000
         let actions = signalling.handle(RTSPRequest(method, target, headers: headers), from: id, now: now)
-        precondition(actions.count { if case .end = $0 { false } else if case .close = $0 { false } else { true } } == 1, "not one answer")
+        precondition(
+            actions.count { if case .end = $0 { false } else if case .close = $0 { false } else { true } } == 1,
+            "not one answer")
         perform(actions)
     }
 
@@ -138,7 +147,8 @@ private struct Dialogue {
         let headers = HeaderFields([("x-sessioncookie", "c\(kind % 3)")])
         perform(
             signalling.handle(
-                RTSPRequest(kind & 4 == 0 ? "GET" : "POST", "/live", version: "HTTP/1.0", headers: headers), from: id, now: now))
+                RTSPRequest(kind & 4 == 0 ? "GET" : "POST", "/live", version: "HTTP/1.0", headers: headers), from: id,
+                now: now))
     }
 
     mutating func authorization(_ id: ConnectionID, _ method: String, _ uri: String) -> String {
@@ -147,7 +157,9 @@ private struct Dialogue {
         if byte() & 3 == 0 { return Authorization.basic(name: "anna", password: password).text }
         let response = Authorization.digestResponse(
             .digest, name: "anna", password: password, realm: Challenge.realm, nonce: nonce, method: method, uri: uri)
-        return Authorization.digest(.init(username: "anna", realm: Challenge.realm, nonce: nonce, uri: uri, response: response)).text
+        return Authorization.digest(
+            .init(username: "anna", realm: Challenge.realm, nonce: nonce, uri: uri, response: response)
+        ).text
     }
 
     // MARK: The server's part
@@ -176,13 +188,16 @@ private struct Dialogue {
         var ports = 0
         var channels: Set<[UInt64]> = []
         for (id, session) in sessions {
-            if let owner = session.owner { precondition(open[owner] == session.peer, "its owner is another's connection") }
+            if let owner = session.owner {
+                precondition(open[owner] == session.peer, "its owner is another's connection")
+            }
             switch session.transport {
             case .udp(let address, let pair):
                 precondition(address == session.peer, "packets for somebody else")
                 ports += 2
                 for port in [pair.rtp, pair.rtcp] {
-                    precondition(signalling.endpoints[.init(address: address, port: port)] == id, "a port of \(id) is another's")
+                    precondition(
+                        signalling.endpoints[.init(address: address, port: port)] == id, "a port of \(id) is another's")
                 }
             case .tcp(let connection, let pair):
                 precondition(open[connection] == session.peer, "packets for a connection that is closed")
@@ -192,14 +207,18 @@ private struct Dialogue {
             }
         }
         for (cookie, id) in signalling.tunnels {
-            guard case .output(cookie, let input) = signalling.connections[id]?.tunnel else { preconditionFailure("a tunnel of nobody") }
+            guard case .output(cookie, let input) = signalling.connections[id]?.tunnel else {
+                preconditionFailure("a tunnel of nobody")
+            }
             guard let input else { continue }
-            precondition(signalling.connections[input]?.tunnel == .input(of: id), "the way in of \(cookie) is another's")
+            precondition(
+                signalling.connections[input]?.tunnel == .input(of: id), "the way in of \(cookie) is another's")
             precondition(open[input] == open[id], "the ways of a tunnel have two clients")
         }
         precondition(signalling.endpoints.count == ports, "ports of sessions that have ended")
         for (address, use) in signalling.addresses {
-            precondition(use.connections == open.values.count { $0 == address }, "\(use.connections) connections of \(address)")
+            precondition(
+                use.connections == open.values.count { $0 == address }, "\(use.connections) connections of \(address)")
         }
     }
 

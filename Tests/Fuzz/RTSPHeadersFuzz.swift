@@ -1,5 +1,5 @@
-/// Feeds any text to the readers of single headers, URLs, session descriptions, addresses and credentials: what one reads comes back from what it
-/// writes.
+/// Feeds any text to the readers of single headers, URLs, session descriptions, addresses and credentials: what one
+/// reads comes back from what it writes.
 @c(LLVMFuzzerTestOneInput)
 public func fuzzRTSPHeaders(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     let text = String(decoding: UnsafeBufferPointer(start: bytes, count: count), as: UTF8.self)
@@ -12,16 +12,20 @@ public func fuzzRTSPHeaders(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CIn
     for spec in TransportHeader.parse(text) {
         guard let again = TransportSpec(spec.text) else { fatalError("its own transport was refused: \(spec.text)") }
         precondition(
-            again.interleaved == spec.interleaved && again.clientPort == spec.clientPort && again.ssrc == spec.ssrc, "\(spec.text)")
+            again.interleaved == spec.interleaved && again.clientPort == spec.clientPort && again.ssrc == spec.ssrc,
+            "\(spec.text)")
     }
     if let session = SessionHeader(text) { precondition(SessionHeader(session.text) == session, "\(session.text)") }
     if let info = RTPInfo(text), info.url.utf8.allSatisfy({ $0 < 128 }) {
         precondition(RTPInfo(info.text)?.sequenceNumber == info.sequenceNumber, "\(info.text)")
     }
-    if let range = PlayRange(text), case .seconds(let from, let to) = range { precondition(from.isFinite && to?.isFinite != false, text) }
+    if let range = PlayRange(text), case .seconds(let from, let to) = range {
+        precondition(from.isFinite && to?.isFinite != false, text)
+    }
     if case .basic(let name, let password) = Authorization(text) {
         precondition(
-            Authorization(Authorization.basic(name: name, password: password).text) == .basic(name: name, password: password), text)
+            Authorization(Authorization.basic(name: name, password: password).text)
+                == .basic(name: name, password: password), text)
     }
     if let address = IPAddress(text) { precondition(IPAddress(address.description) == address, address.description) }
     _ = AddressRange(text)?.contains(.loopback)

@@ -1,5 +1,5 @@
-/// RTSP in Base64, as it comes through HTTP. Any bytes decode alike however they are cut; what was coded piece by piece comes back whole; a tunnel reads
-/// the same requests as a connection of its own.
+/// RTSP in Base64, as it comes through HTTP. Any bytes decode alike however they are cut; what was coded piece by piece
+/// comes back whole; a tunnel reads the same requests as a connection of its own.
 @c(LLVMFuzzerTestOneInput)
 public func fuzzRTSPTunnel(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     let input = Array(UnsafeBufferPointer(start: bytes, count: count))

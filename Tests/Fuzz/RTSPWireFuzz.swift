@@ -1,5 +1,6 @@
-/// Feeds any bytes to ``WireReader``, and what it reads to ``Signalling`` and to the reader of RTCP. However the bytes are cut, the same items must come;
-/// what is kept is bounded; a request that was read comes back from its own bytes; every answer can be read.
+/// Feeds any bytes to ``WireReader``, and what it reads to ``Signalling`` and to the reader of RTCP. However the bytes
+/// are cut, the same items must come; what is kept is bounded; a request that was read comes back from its own bytes;
+/// every answer can be read.
 ///
 /// Built with the pure folders of the RTSP sink in one module, without a package: see `make fuzz`.
 @c(LLVMFuzzerTestOneInput)
@@ -58,7 +59,8 @@ private func converse(_ items: [WireReader.Item]) {
     }
     _ = signalling.closed(1, now: Int64(number))
     precondition(
-        signalling.sessions.values.allSatisfy { if case .udp = $0.transport { true } else { false } }, "a session outlives its connection")
+        signalling.sessions.values.allSatisfy { if case .udp = $0.transport { true } else { false } },
+        "a session outlives its connection")
     _ = signalling.expire(now: 1 << 60)
     precondition(signalling.isEmpty, "something is left")
 }

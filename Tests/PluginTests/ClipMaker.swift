@@ -51,7 +51,8 @@ enum Tool {
 extension Trait where Self == ConditionTrait {
     /// Skips by name where ffmpeg is missing, except in CI: there the test runs, and fails for want of it.
     static var needsFFmpeg: Self {
-        .enabled(if: Tool.ffmpeg != nil || ProcessInfo.processInfo.environment["CI"] == "true", "ffmpeg is not installed")
+        .enabled(
+            if: Tool.ffmpeg != nil || ProcessInfo.processInfo.environment["CI"] == "true", "ffmpeg is not installed")
     }
 }
 
@@ -89,7 +90,8 @@ enum ClipMaker {
             while let frame = source.takeFrame() {
                 pictures.append(
                     PlayedPicture(
-                        pts: frame.pts, orientation: frame.orientation, isDiscontinuity: frame.isDiscontinuity, hash: hash(frame)))
+                        pts: frame.pts, orientation: frame.orientation, isDiscontinuity: frame.isDiscontinuity,
+                        hash: hash(frame)))
             }
         }
         try source.stop()
@@ -101,7 +103,9 @@ enum ClipMaker {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         for index in 0..<frame.planeCount {
             frame.withPlane(index) { plane in
-                for y in 0..<plane.height { for byte in plane.row(y) { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 } }
+                for y in 0..<plane.height {
+                    for byte in plane.row(y) { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+                }
             }
         }
         return hash
@@ -153,13 +157,17 @@ enum ClipMaker {
     }
 
     /// All pictures of a file, by our own source, and what it said of them.
-    static func read(_ path: String, options: String = "") throws -> (format: VideoFormat, pictures: [ClipPicture], events: [Event]) {
+    static func read(_ path: String, options: String = "") throws -> (
+        format: VideoFormat, pictures: [ClipPicture], events: [Event]
+    ) {
         let source = try StageDriver(FileSource.self, options: #"{ "path": "\#(path)"\#(options) }"#)
         var pictures: [ClipPicture] = []
         var isOver = false
         while !isOver {
             isOver = try source.produce() == .ended
-            while let frame = source.takeFrame() { pictures.append(ClipPicture(pts: frame.pts, duration: frame.duration)) }
+            while let frame = source.takeFrame() {
+                pictures.append(ClipPicture(pts: frame.pts, duration: frame.duration))
+            }
         }
         try source.stop()
         return (source.outputFormat!.video!, pictures, source.takeEvents())

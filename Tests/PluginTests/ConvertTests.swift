@@ -10,7 +10,8 @@ import Testing
     @Test(arguments: PixelFormat.allCases, targets)
     func staysWithinTwoOfTheExactValue(from source: PixelFormat, to target: PixelFormat) throws {
         // Two columns for each level of the ramp. From 720 rows on RGB becomes BT.709.
-        let sizes = [(source.bitDepth == 10 ? 2048 : 512, 2), (71, 33), (1, 1), (2, 19)] + (source.isRGB ? [(18, 720)] : [])
+        let sizes =
+            [(source.bitDepth == 10 ? 2048 : 512, 2), (71, 33), (1, 1), (2, 19)] + (source.isRGB ? [(18, 720)] : [])
         for size in sizes.map({ (width: $0.0, height: $0.1) }) {
             for matrix: UInt8 in source.isRGB ? [0] : [1, 6, 9] {
                 for range in source.isRGB ? [ColorRange.full] : [.video, .full] {
@@ -23,7 +24,8 @@ import Testing
     }
 
     private func check(_ format: VideoFormat, _ target: PixelFormat, _ pattern: Pattern) throws {
-        let driver = try StageDriver(Convert.self, options: "{ \"format\": \"\(target.rawValue)\" }", input: .video(format))
+        let driver = try StageDriver(
+            Convert.self, options: "{ \"format\": \"\(target.rawValue)\" }", input: .video(format))
         let output = try #require(driver.outputFormat?.video)
         // What stands in the source, sample by sample, as the reference sees it.
         let colors = (0..<format.width).map { pattern.color(x: $0, width: format.width) }
@@ -37,14 +39,16 @@ import Testing
             frame.planeBytes.enumerated().map { index, bytes in
                 reference.worstError(of: bytes, plane: index, expected: expected)
             }.max() ?? 0
-        #expect(worst <= 2, "\(pattern), \(format.pixelFormat) \(format.color.range) \(format.color.matrix) to \(target)")
+        #expect(
+            worst <= 2, "\(pattern), \(format.pixelFormat) \(format.color.range) \(format.color.matrix) to \(target)")
     }
 
     /// Every code value, in every sample: the nearest eighth bit, never the one below.
     @Test(arguments: [(PixelFormat.i010, PixelFormat.i420), (.i010, .gray8), (.p010, .nv12), (.p010, .gray8)])
     func roundsTenBits(from source: PixelFormat, to target: PixelFormat) throws {
         let driver = try StageDriver(
-            Convert.self, options: "{ \"format\": \"\(target.rawValue)\" }", input: .video(VideoFormat(source, width: 2048, height: 2)))
+            Convert.self, options: "{ \"format\": \"\(target.rawValue)\" }",
+            input: .video(VideoFormat(source, width: 2048, height: 2)))
         try driver.send(
             driver.makeFrame { frame in
                 for plane in 0..<frame.planeCount {
@@ -70,7 +74,8 @@ import Testing
     @Test(arguments: [PixelFormat.yuyv, .bgra, .rgb24], [PixelFormat.i420, .nv12])
     func meansChromaOverItsRows(from source: PixelFormat, to target: PixelFormat) throws {
         let format = VideoFormat(source, width: 34, height: 9)
-        let driver = try StageDriver(Convert.self, options: "{ \"format\": \"\(target.rawValue)\" }", input: .video(format))
+        let driver = try StageDriver(
+            Convert.self, options: "{ \"format\": \"\(target.rawValue)\" }", input: .video(format))
         let output = try #require(driver.outputFormat?.video)
         let reference = SampleReference(format)
         let colors = [(0.75, 0.0, 0.25), (0.125, 0.5, 0.0)]
@@ -81,7 +86,9 @@ import Testing
                 reference.write(Array(repeating: colors[1], count: format.width), to: &other)
                 let rows = other.planeBytes[0]
                 frame.withMutablePlane(0) { memory in
-                    for y in stride(from: 1, to: 9, by: 2) { _ = memory.row(y).update(from: rows.prefix(memory.rowBytes)) }
+                    for y in stride(from: 1, to: 9, by: 2) {
+                        _ = memory.row(y).update(from: rows.prefix(memory.rowBytes))
+                    }
                 }
             })
         let frame = try driver.nextFrame()
@@ -126,17 +133,21 @@ import Testing
         var format = VideoFormat(.nv12, width: 1280, height: 720)
         format.color = ColorDescription(range: .full, matrix: 9, primaries: 9, transfer: 14, chromaSiting: 1)
         #expect(Convert.converted(format, to: .i420).color == format.color)
-        #expect(Convert.converted(format, to: .bgra).color == ColorDescription(range: .full, matrix: 0, primaries: 9, transfer: 14))
+        #expect(
+            Convert.converted(format, to: .bgra).color
+                == ColorDescription(range: .full, matrix: 0, primaries: 9, transfer: 14))
         let rgb = VideoFormat(.rgb24, width: 1280, height: 720)
         #expect(Convert.converted(rgb, to: .i420).color == ColorDescription(range: .video, matrix: 1, chromaSiting: 2))
         #expect(
-            Convert.converted(VideoFormat(.rgb24, width: 640, height: 480), to: .yuyv).color == ColorDescription(range: .video, matrix: 6))
+            Convert.converted(VideoFormat(.rgb24, width: 640, height: 480), to: .yuyv).color
+                == ColorDescription(range: .video, matrix: 6))
     }
 
     @Test(arguments: [PixelFormat.i010, .p010]) func refusesToMakeTenBits(format: PixelFormat) {
         #expect(
             throws: OptionFault(
-                "format \(format.rawValue) can be converted from, not to", remedy: "Use i420, nv12, yuyv, bgra, rgb24 or gray8.")
+                "format \(format.rawValue) can be converted from, not to",
+                remedy: "Use i420, nv12, yuyv, bgra, rgb24 or gray8.")
         ) {
             var options = ConvertOptions()
             options.format = format

@@ -24,7 +24,8 @@ private struct SlowPlane: Equatable {
 
     /// Mirrored left to right if so, then turned clockwise.
     func turned(_ orientation: Orientation) -> SlowPlane {
-        var result = orientation.isMirrored ? SlowPlane(width: width, height: height) { self[width - 1 - $0, $1] } : self
+        var result =
+            orientation.isMirrored ? SlowPlane(width: width, height: height) { self[width - 1 - $0, $1] } : self
         for _ in 0..<orientation.quarterTurns {
             let before = result
             result = SlowPlane(width: before.height, height: before.width) { before[$1, before.height - 1 - $0] }
@@ -57,18 +58,25 @@ private struct SlowPlane: Equatable {
         #"{ "size": "5x4", "fit": "fill" }"#, ##"{ "aspect": "1:1", "fit": "contain", "color": "#ffffff" }"##,
     ]
     private static let moreResults = [
-        #"{ "size": "13x31", "fit": "stretch" }"#, #"{ "size": "97x54", "fit": "fill" }"#, #"{ "aspect": "9:16", "fit": "stretch" }"#,
+        #"{ "size": "13x31", "fit": "stretch" }"#, #"{ "size": "97x54", "fit": "fill" }"#,
+        #"{ "aspect": "9:16", "fit": "stretch" }"#,
         #"{ "aspect": "9:16", "fit": "fill" }"#, ##"{ "size": "97x54", "fit": "contain", "color": "#ffffff" }"##,
     ]
 
     @Test(arguments: [PixelFormat.i420, .nv12, .bgra], Orientation.allCases)
     func isWhatTheDefinitionsSay(pixels: PixelFormat, orientation: Orientation) throws {
-        func format(_ size: (Int, Int)) -> VideoFormat { VideoFormat(pixels, width: size.0, height: size.1, orientation: orientation) }
+        func format(_ size: (Int, Int)) -> VideoFormat {
+            VideoFormat(pixels, width: size.0, height: size.1, orientation: orientation)
+        }
         for (index, size) in Self.smallSizes.enumerated() {
             // All of them over the eight orientations.
-            for result in ["{}", Self.results[(index + Int(orientation.rawValue)) % Self.results.count]] { try check(format(size), result) }
+            for result in ["{}", Self.results[(index + Int(orientation.rawValue)) % Self.results.count]] {
+                try check(format(size), result)
+            }
         }
-        for size in Self.sizes { for result in ["{}"] + Self.results + Self.moreResults { try check(format(size), result) } }
+        for size in Self.sizes {
+            for result in ["{}"] + Self.results + Self.moreResults { try check(format(size), result) }
+        }
     }
 
     private func check(_ format: VideoFormat, _ text: String) throws {
@@ -93,21 +101,25 @@ private struct SlowPlane: Equatable {
         }
     }
 
-    private func samples(_ bytes: [UInt8], _ component: Int, _ unit: Int, _ format: VideoFormat, _ plane: Int) -> SlowPlane {
+    private func samples(_ bytes: [UInt8], _ component: Int, _ unit: Int, _ format: VideoFormat, _ plane: Int)
+        -> SlowPlane
+    {
         let width = format.pixelFormat.rowBytes(plane: plane, width: format.width) / unit
         return SlowPlane(width: width, height: format.pixelFormat.rows(plane: plane, height: format.height)) {
             Double(bytes[($1 * width + $0) * unit + component])
         }
     }
 
-    /// What a component should be, and how far off it may be: weights in steps of 1/128 and two roundings in each step of scaling.
+    /// What a component should be, and how far off it may be: weights in steps of 1/128 and two roundings in each step
+    /// of scaling.
     private func reference(
         _ source: SlowPlane, _ geometry: Geometry, _ output: VideoFormat, _ plane: Int, _ component: Int
     ) -> (SlowPlane, Double) {
         let shift = plane > 0 ? 1 : 0
         func half(_ value: Int) -> Int { (value + shift) >> shift }
         let from = geometry.source
-        var picture = source.part(x: from.x >> shift, y: from.y >> shift, width: half(from.width), height: half(from.height))
+        var picture = source.part(
+            x: from.x >> shift, y: from.y >> shift, width: half(from.width), height: half(from.height))
         let to = geometry.target
         let isSideways = geometry.orientation.quarterTurns % 2 == 1
         let (width, height) = isSideways ? (to.height, to.width) : (to.width, to.height)

@@ -49,7 +49,8 @@ import Testing
         // Stored lying on its side: shown, it is 1080 wide and 1920 high, and its top is the stored left side.
         var format = Self.hd
         format.orientation = .right
-        let plan = try geometry({ $0.crop = CropRectangle(size: PictureSize(100, 200), origin: (x: 0, y: 0)) }, of: format)
+        let plan = try geometry(
+            { $0.crop = CropRectangle(size: PictureSize(100, 200), origin: (x: 0, y: 0)) }, of: format)
         #expect(plan.source == Rectangle(x: 0, y: 980, width: 200, height: 100))
         #expect(plan.orientation == .right)
         #expect(plan.output == PictureSize(100, 200))
@@ -123,7 +124,8 @@ import Testing
     }
 
     @Test(arguments: [
-        ("640x480+10+20", true), ("640x480", true), ("640x480+10", false), ("640x480-1+0", false), ("0x480", false), ("640", false),
+        ("640x480+10+20", true), ("640x480", true), ("640x480+10", false), ("640x480-1+0", false), ("0x480", false),
+        ("640", false),
         ("640x480+10+20+30", false), ("640x480++20", false), ("", false),
     ])
     func readsRectangles(text: String, isGood: Bool) throws {
@@ -154,7 +156,8 @@ import Testing
         var (width, height) = (width, height)
         if orientation.isMirrored { result.x = width - result.x - result.width }
         for _ in 0..<orientation.quarterTurns {
-            result = Rectangle(x: height - result.y - result.height, y: result.x, width: result.height, height: result.width)
+            result = Rectangle(
+                x: height - result.y - result.height, y: result.x, width: result.height, height: result.width)
             swap(&width, &height)
         }
         return result
@@ -205,11 +208,13 @@ import Testing
         #expect(out.withPlane(0) { Int(bitPattern: $0.baseAddress) } == address)
     }
 
-    /// A frame that lies otherwise than its link said comes out as from a link that says so, in the size settled before.
+    /// A frame that lies otherwise than its link said comes out as from a link that says so, in the size settled
+    /// before.
     @Test(arguments: [PixelFormat.i420, .nv12, .bgra], ["fill", "contain", "stretch"])
     func honoursTheOrientationOfEachFrame(pixels: PixelFormat, fit: String) throws {
         let format = VideoFormat(pixels, width: 64, height: 38, orientation: .right)
-        let driver = try StageDriver(CropOrient.self, options: #"{ "mirror": true, "fit": "\#(fit)" }"#, input: .video(format))
+        let driver = try StageDriver(
+            CropOrient.self, options: #"{ "mirror": true, "fit": "\#(fit)" }"#, input: .video(format))
         for orientation in Orientation.allCases + Orientation.allCases {
             try driver.send(
                 driver.makeFrame {
@@ -221,7 +226,8 @@ import Testing
             var other = format
             other.orientation = orientation
             let reference = try StageDriver(
-                CropOrient.self, options: #"{ "mirror": true, "size": "38x64", "fit": "\#(fit)" }"#, input: .video(other))
+                CropOrient.self, options: #"{ "mirror": true, "size": "38x64", "fit": "\#(fit)" }"#,
+                input: .video(other))
             try reference.send(reference.makeFrame { noise(&$0) })
             #expect(try reference.nextFrame().planeBytes == frame.planeBytes, "\(orientation)")
         }
@@ -235,7 +241,8 @@ import Testing
 
     @Test func cutsTheCropToWhatATurnedFrameHas() throws {
         let driver = try StageDriver(
-            CropOrient.self, options: #"{ "crop": "60x20+4+10" }"#, input: .video(VideoFormat(.bgra, width: 64, height: 38)))
+            CropOrient.self, options: #"{ "crop": "60x20+4+10" }"#,
+            input: .video(VideoFormat(.bgra, width: 64, height: 38)))
         try driver.send(driver.makeFrame { $0.orientation = .left })
         let frame = try driver.nextFrame()
         #expect(frame.format.width == 60)
@@ -259,7 +266,9 @@ import Testing
         let format = VideoFormat(.nv12, width: 64, height: 36, orientation: .right)
         let driver = try StageDriver(CropOrient.self, options: #"{ "rotate": 270 }"#, input: .video(format))
         #expect(driver.stage.demand.outputBuffers == .sameAsInput)
-        for orientation in [Orientation.right, .down] { try driver.send(driver.makeFrame { $0.orientation = orientation }) }
+        for orientation in [Orientation.right, .down] {
+            try driver.send(driver.makeFrame { $0.orientation = orientation })
+        }
         #expect(try driver.nextFrame().orientation == .up)
         // Half a turn and three quarters of one.
         #expect(try driver.nextFrame().orientation == .right)
@@ -268,7 +277,8 @@ import Testing
 
     @Test func isNotTheInputWhereABarIsAdded() throws {
         let format = VideoFormat(.i420, width: 3, height: 4)
-        let plan = try StageDriver(CropOrient.self, options: #"{ "aspect": "1:1", "fit": "contain" }"#, input: .video(format))
+        let plan = try StageDriver(
+            CropOrient.self, options: #"{ "aspect": "1:1", "fit": "contain" }"#, input: .video(format))
         #expect(plan.outputFormat?.video?.width == 4)
         #expect(plan.stage.demand.outputBuffers == .own)
     }
@@ -282,11 +292,14 @@ import Testing
     ])
     func carriesColourFromFileToFile(color: ColorDescription) throws {
         let folder = try ScratchFolder()
-        var format = VideoFormat(.i420, width: 64, height: 48, frameRate: Rational(25), timeBase: TimeBase(1, 25), color: color)
+        var format = VideoFormat(
+            .i420, width: 64, height: 48, frameRate: Rational(25), timeBase: TimeBase(1, 25), color: color)
         try ClipMaker.record(to: folder.file("in.mp4"), format, ClipMaker.steady(5, format))
         let source = try ClipMaker.read(folder.file("in.mp4")).format
         #expect(source.color == color)
-        for options in [#"{ "rotate": 90 }"#, #"{ "size": "32x32" }"#, #"{ "crop": "20x30+4+4", "mirror": true }"#, "{}"] {
+        for options in [
+            #"{ "rotate": 90 }"#, #"{ "size": "32x32" }"#, #"{ "crop": "20x30+4+4", "mirror": true }"#, "{}",
+        ] {
             let driver = try StageDriver(CropOrient.self, options: options, input: .video(source))
             format = try #require(driver.outputFormat?.video)
             #expect(format.color == color)
@@ -298,7 +311,8 @@ import Testing
     @Test(arguments: [PixelFormat.i420, .nv12, .bgra]) func paintsBarsAroundThePicture(pixels: PixelFormat) throws {
         let format = VideoFormat(pixels, width: 40, height: 20)
         let driver = try StageDriver(
-            CropOrient.self, options: ##"{ "size": "41x61", "fit": "contain", "color": "#ffffff" }"##, input: .video(format))
+            CropOrient.self, options: ##"{ "size": "41x61", "fit": "contain", "color": "#ffffff" }"##,
+            input: .video(format))
         // Twice, so that a buffer that was used before is seen too.
         for _ in 0..<2 {
             try driver.send(
@@ -343,8 +357,11 @@ import Testing
                         let planes = try driver.nextFrame().planeBytes
                         // Grey of 127 in, bars of the same grey (125 in video range): nothing else may appear.
                         #expect(
-                            planes.allSatisfy { $0.allSatisfy { (125...128).contains($0) || (pixels == .bgra && $0 == 255) } },
-                            "\(width)x\(height) to \(size), \(rotate), \(fit): \(planes.map { "\($0.min()!)...\($0.max()!)" })")
+                            planes.allSatisfy {
+                                $0.allSatisfy { (125...128).contains($0) || (pixels == .bgra && $0 == 255) }
+                            },
+                            "\(width)x\(height) to \(size), \(rotate), \(fit): \(planes.map { "\($0.min()!)...\($0.max()!)" })"
+                        )
                     }
                 }
             }
@@ -353,7 +370,8 @@ import Testing
 }
 
 /// Against ffmpeg's own filters; skipped by name where there is no ffmpeg, except in CI.
-@Suite(.enabled(if: Tool.ffmpeg != nil || ProcessInfo.processInfo.environment["CI"] == "true", "ffmpeg is not installed"))
+@Suite(
+    .enabled(if: Tool.ffmpeg != nil || ProcessInfo.processInfo.environment["CI"] == "true", "ffmpeg is not installed"))
 struct CropOrientAgainstFFmpegTests {
     @Test(arguments: [
         (#"{ "crop": "100x60+20+10" }"#, "crop=100:60:20:10"),
@@ -379,15 +397,22 @@ struct CropOrientAgainstFFmpegTests {
 
     /// A photograph, up, down and both axes differently; nearest neighbour must fail the same test.
     @Test(
-        .enabled(if: photograph != nil || ProcessInfo.processInfo.environment["CI"] == "true", "coffee_no_face.png is not there"),
-        arguments: ["300x200", "400x267", "450x300", "599x399", "800x533", "900x600", "1200x800", "300x600", "900x250", "150x100", "97x55"])
+        .enabled(
+            if: photograph != nil || ProcessInfo.processInfo.environment["CI"] == "true",
+            "coffee_no_face.png is not there"),
+        arguments: [
+            "300x200", "400x267", "450x300", "599x399", "800x533", "900x600", "1200x800", "300x600", "900x250",
+            "150x100", "97x55",
+        ])
     func scalesAsWellAsBilinear(size: String) throws {
         let photograph = try #require(Self.photograph, "CI has no coffee_no_face.png")
         for pixels in [PixelFormat.i420, .nv12, .bgra] {
             let (ours, bilinear) = try run(
-                #"{ "size": "\#(size)", "fit": "stretch" }"#, "scale=\(size):flags=bilinear", pixels, width: 600, height: 400,
+                #"{ "size": "\#(size)", "fit": "stretch" }"#, "scale=\(size):flags=bilinear", pixels, width: 600,
+                height: 400,
                 of: photograph)
-            let (_, nearest) = try run("{}", "scale=\(size):flags=neighbor", pixels, width: 600, height: 400, of: photograph)
+            let (_, nearest) = try run(
+                "{}", "scale=\(size):flags=neighbor", pixels, width: 600, height: 400, of: photograph)
             // Ours has 37 to 57 dB; at little scaling nearest neighbour comes to 36.3.
             #expect(quality(ours, bilinear) >= 36.5, "\(pixels)")
             #expect(quality(nearest, bilinear) < 36.5, "\(pixels)")
@@ -413,7 +438,9 @@ struct CropOrientAgainstFFmpegTests {
         try Tool.run(
             ffmpeg,
             ["-v", "error"]
-                + (path.map { ["-i", $0] } ?? ["-f", "lavfi", "-i", "mandelbrot=size=\(width)x\(height):start_scale=0.2"])
+                + (path.map { ["-i", $0] } ?? [
+                    "-f", "lavfi", "-i", "mandelbrot=size=\(width)x\(height):start_scale=0.2",
+                ])
                 + ["-frames:v", "1", "-vf", "format=\(name)"] + raw + [folder.file("in.raw")])
         try Tool.run(
             ffmpeg,

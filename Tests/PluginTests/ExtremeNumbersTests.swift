@@ -12,10 +12,15 @@ import Testing
 @Suite struct ExtremeNumbersTests {
     /// Both ends, what is near them, near 0 and near the end of the timeline.
     static let ends: [Int64] = [
-        .min, .min + 1, -0x4000_0000_0000_0000, -0x2000_0000_0000_0001, -0x2000_0000_0000_0000, -1, 0, 1, 0x2000_0000_0000_0000,
-        0x2000_0000_0000_0001, 0x4000_0000_0000_0000, .max - 1, .max, 9_223_372_036_860_000, 9_223_372_036_854, -9_223_372_036_855,
+        .min, .min + 1, -0x4000_0000_0000_0000, -0x2000_0000_0000_0001, -0x2000_0000_0000_0000, -1, 0, 1,
+        0x2000_0000_0000_0000,
+        0x2000_0000_0000_0001, 0x4000_0000_0000_0000, .max - 1, .max, 9_223_372_036_860_000, 9_223_372_036_854,
+        -9_223_372_036_855,
     ]
-    static let bases = [TimeBase(1, 1000), TimeBase(1, 90_000), .nanoseconds, TimeBase(1, .max), TimeBase(.max, 1), TimeBase(.max, .max)]
+    static let bases = [
+        TimeBase(1, 1000), TimeBase(1, 90_000), .nanoseconds, TimeBase(1, .max), TimeBase(.max, 1),
+        TimeBase(.max, .max),
+    ]
 
     @Test(arguments: bases) func aTimelineRisesOrEndsWhateverTheFileSays(base: TimeBase) {
         var numbers = SystemRandomNumberGenerator()
@@ -29,7 +34,8 @@ import Testing
             let origin = times.tick(any()) ?? 0
             var timeline =
                 round % 2 == 0
-                ? FileTimeline(timeBase: base, origin: origin) : FileTimeline(timeBase: base, origin: origin, start: 1_000_000, duration: 1_000_000)
+                ? FileTimeline(timeBase: base, origin: origin)
+                : FileTimeline(timeBase: base, origin: origin, start: 1_000_000, duration: 1_000_000)
             var last: Int64?
             placing: for _ in 0..<20 {
                 if Int.random(in: 0..<5, using: &numbers) == 0 { timeline.beginPass() }
@@ -79,8 +85,11 @@ import Testing
     }
 
     @Test(arguments: bases) func aSoundIsSkippedAndTakenWhateverItsTimes(base: TimeBase) throws {
-        let format = AudioTrackFormat(codec: Codec(rawValue: "aac"), timeBase: base, sampleRate: 48_000, channelCount: 2)
-        let packets = Self.ends.flatMap { pts in Self.ends.map { AudioPacket(bytes: [1], pts: pts, dts: $0, duration: $0) } }
+        let format = AudioTrackFormat(
+            codec: Codec(rawValue: "aac"), timeBase: base, sampleRate: 48_000, channelCount: 2)
+        let packets = Self.ends.flatMap { pts in
+            Self.ends.map { AudioPacket(bytes: [1], pts: pts, dts: $0, duration: $0) }
+        }
         let feed = try SoundFeed(MadeUpSound([(format, packets)])) { _ in }
         var taken = 0
         for time in [MediaTime.min, .zero, MediaTime(seconds: 1), .max] {
@@ -116,12 +125,14 @@ import Testing
     @Test func endsAFileCompleteWhereItCannotSayHowLateTheNextPictureIs() throws {
         let folder = try ScratchFolder()
         let path = folder.file("a.mp4")
-        let recorder = try StageDriver(Recorder.self, options: #"{ "path": "\#(path)" }"#, input: .encoded(RecorderStreams.format()))
+        let recorder = try StageDriver(
+            Recorder.self, options: #"{ "path": "\#(path)" }"#, input: .encoded(RecorderStreams.format()))
         for unit in RecorderStreams.steady(50, isKey: { $0 % 10 == 0 }) { try recorder.send(unit) }
         let error = #expect(throws: FrameHostError.self) {
             try recorder.send(
                 recorder.makeAccessUnit(
-                    RecorderStreams.payload(50, bytes: 10, isKeyframe: true), pts: MediaTime(seconds: 1e6), isKeyframe: true))
+                    RecorderStreams.payload(50, bytes: 10, isKeyframe: true), pts: MediaTime(seconds: 1e6),
+                    isKeyframe: true))
         }
         #expect(
             error?.description.contains(
@@ -139,7 +150,8 @@ import Testing
                 for now in Self.ends {
                     let hub = StreamHub(
                         path: "/a", ssrc: 1, clock: RTPClock(start: .max), canonicalName: "a",
-                        queueLimits: .init(mostAge: 1, mostBytes: 1, mostStillness: 1), requestKeyframe: {}, now: { now }, unixTime: { $0 })
+                        queueLimits: .init(mostAge: 1, mostBytes: 1, mostStillness: 1), requestKeyframe: {},
+                        now: { now }, unixTime: { $0 })
                     hub.setAnchor(captured: MediaTime(nanoseconds: captured), pts: MediaTime(nanoseconds: pts))
                     #expect(RTCP.parse(hub.senderReport())?.count == 2)
                 }
@@ -151,7 +163,8 @@ import Testing
         var numbers = SystemRandomNumberGenerator()
         let format = MediaFormat.video(VideoFormat(.gray8, width: 16, height: 16))
         for rate in [#""1/1000""#, "30", "100000"] {
-            let driver = try StageDriver(Rate.self, options: #"{ "rate": \#(rate), "maxGapSeconds": 0.001 }"#, input: format, isLive: isLive)
+            let driver = try StageDriver(
+                Rate.self, options: #"{ "rate": \#(rate), "maxGapSeconds": 0.001 }"#, input: format, isLive: isLive)
             for _ in 0..<50 {
                 try driver.send(
                     driver.makeFrame(pts: MediaTime(nanoseconds: Self.ends.randomElement(using: &numbers)!)) {
@@ -166,7 +179,8 @@ import Testing
 
     /// One wrong time stamp of a file does not fill the disk with repeats.
     @Test func rateLeavesAGapOfYearsUnlessItIsAsked() throws {
-        let driver = try StageDriver(Rate.self, options: #"{ "rate": 25 }"#, input: .video(VideoFormat(.gray8, width: 16, height: 16)))
+        let driver = try StageDriver(
+            Rate.self, options: #"{ "rate": 25 }"#, input: .video(VideoFormat(.gray8, width: 16, height: 16)))
         for seconds in [0, 1, 1e9] { try driver.send(driver.makeFrame(pts: MediaTime(seconds: seconds))) }
         try driver.drain()
         var given = 0
@@ -178,10 +192,13 @@ import Testing
     @Test func theEncoderTakesAnyTime() throws {
         var numbers = SystemRandomNumberGenerator()
         for base in Self.bases.prefix(4) {
-            let format = VideoFormat(.i420, width: 16, height: 16, timeBase: base, sampleAspectRatio: Rational(.max, .max))
-            let driver = try StageDriver(X264Encoder.self, options: #"{ "preset": "ultrafast", "bframes": 2 }"#, input: .video(format))
+            let format = VideoFormat(
+                .i420, width: 16, height: 16, timeBase: base, sampleAspectRatio: Rational(.max, .max))
+            let driver = try StageDriver(
+                X264Encoder.self, options: #"{ "preset": "ultrafast", "bframes": 2 }"#, input: .video(format))
             for _ in 0..<60 {
-                try driver.send(driver.makeFrame(pts: MediaTime(nanoseconds: Self.ends.randomElement(using: &numbers)!)))
+                try driver.send(
+                    driver.makeFrame(pts: MediaTime(nanoseconds: Self.ends.randomElement(using: &numbers)!)))
                 while driver.takeAccessUnit() != nil {}
             }
             try driver.drain()
@@ -191,7 +208,8 @@ import Testing
 
     /// ITU-T H.264, table A-1 and A.3.1: level 6.2 ends at 139,264 macroblocks, 1,055 a side.
     @Test(arguments: [
-        (8192, 4352, true), (8192, 4368, false), (16_880, 2112, true), (16_896, 16, false), (16, 16_896, false), (16_384, 16_384, false),
+        (8192, 4352, true), (8192, 4368, false), (16_880, 2112, true), (16_896, 16, false), (16, 16_896, false),
+        (16_384, 16_384, false),
         (8704, 4096, true),
     ]) func knowsUpToWhichSizeThereIsALevel(width: Int, height: Int, fits: Bool) {
         #expect(H264Level.fits(width: width, height: height) == fits)
@@ -199,11 +217,14 @@ import Testing
 
     @Test func refusesPicturesThatNoDecoderTakes() throws {
         let error = #expect(throws: FrameHostError.self) {
-            try StageDriver(X264Encoder.self, input: .video(VideoFormat(.i420, width: 16_384, height: 16_384))) as StageDriver<X264Encoder>
+            try StageDriver(X264Encoder.self, input: .video(VideoFormat(.i420, width: 16_384, height: 16_384)))
+                as StageDriver<X264Encoder>
         }
         #expect(
-            error?.description == "no H.264 decoder takes pictures of 16384x16384: level 6.2, the highest, ends at 139264 macroblocks of 16x16"
-                + " (8704x4096, for example) and 16880 pixels a side. Put a 'crop-orient' with a smaller \"size\" before it.")
+            error?.description
+                == "no H.264 decoder takes pictures of 16384x16384: level 6.2, the highest, ends at 139264 macroblocks of 16x16"
+                + " (8704x4096, for example) and 16880 pixels a side. Put a 'crop-orient' with a smaller \"size\" before it."
+        )
     }
 
     /// What an encoder's format may say: the track's matrix holds 15 bits of pixels.
@@ -211,8 +232,10 @@ import Testing
         let folder = try ScratchFolder()
         var format = RecorderStreams.format()
         (format.video.sampleAspectRatio, format.video.orientation) = (Rational(.max, 1), .right)
-        let recorder = try StageDriver(Recorder.self, options: #"{ "path": "\#(folder.file("a.mp4"))" }"#, input: .encoded(format))
-        let unit = try recorder.makeAccessUnit(RecorderStreams.payload(0, bytes: 9, isKeyframe: true), pts: .zero, isKeyframe: true)
+        let recorder = try StageDriver(
+            Recorder.self, options: #"{ "path": "\#(folder.file("a.mp4"))" }"#, input: .encoded(format))
+        let unit = try recorder.makeAccessUnit(
+            RecorderStreams.payload(0, bytes: 9, isKeyframe: true), pts: .zero, isKeyframe: true)
         unit.orientation = .right
         try recorder.send(unit)
         try recorder.stop()

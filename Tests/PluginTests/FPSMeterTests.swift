@@ -75,7 +75,8 @@ import Testing
     @Test func tellsPeopleAndPrograms() {
         let figures = Figures(fpsByPTS: 29.97, fpsByArrival: 30.125, jitterMs: 0.35, latencyMs: 12.3456)
         #expect(figures.text == "29.97 fps (30.13 by arrival), jitter 0.35 ms, latency 12.35 ms")
-        #expect(figures.details.text() == #"{"fpsByPTS":29.970,"fpsByArrival":30.125,"jitterMs":0.350,"latencyMs":12.346}"#)
+        #expect(
+            figures.details.text() == #"{"fpsByPTS":29.970,"fpsByArrival":30.125,"jitterMs":0.350,"latencyMs":12.346}"#)
     }
 }
 
@@ -115,7 +116,8 @@ import Testing
     @Test(arguments: PixelFormat.allCases, [(1, 1), (17, 33), (321, 241)])
     func drawsInEveryFormatAndSize(format: PixelFormat, size: (Int, Int)) throws {
         let driver = try StageDriver(
-            FPSMeter.self, options: #"{ "draw": true }"#, input: .video(VideoFormat(format, width: size.0, height: size.1)))
+            FPSMeter.self, options: #"{ "draw": true }"#,
+            input: .video(VideoFormat(format, width: size.0, height: size.1)))
         try driver.send(driver.makeFrame())
         #expect(try driver.nextFrame().planeBytes.contains { $0.contains { $0 != 0 } } == (size.0 > 17))
     }

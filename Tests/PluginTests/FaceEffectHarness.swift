@@ -11,7 +11,9 @@ final class FakeDetector: FaceDetecting, @unchecked Sendable {
     private let answer: @Sendable (_ call: Int, _ width: Int, _ height: Int) throws -> [Detection]
     private(set) var calls = 0
 
-    init(_ answer: @escaping @Sendable (_ call: Int, _ width: Int, _ height: Int) throws -> [Detection]) { self.answer = answer }
+    init(_ answer: @escaping @Sendable (_ call: Int, _ width: Int, _ height: Int) throws -> [Detection]) {
+        self.answer = answer
+    }
 
     func detect(_ picture: DetectorPicture, into buffer: UnsafeMutableBufferPointer<Detection>) throws -> Int {
         defer { calls += 1 }
@@ -33,7 +35,8 @@ final class HarnessedFaceEffect: Filter {
     }
 
     init(options: FaceEffectOptions, context: StageContext) {
-        stage = FaceEffect(options: options, context: context, detector: Self.detector, folders: DataFolders(folders: []))
+        stage = FaceEffect(
+            options: options, context: context, detector: Self.detector, folders: DataFolders(folders: []))
     }
 
     var demand: StageDemand { stage.demand }
@@ -53,7 +56,8 @@ final class HarnessedFaceEffect: Filter {
 }
 
 extension Detection {
-    static func at(_ x: Double, _ y: Double, _ width: Double, _ height: Double, confidence: Double = 0.95) -> Detection {
+    static func at(_ x: Double, _ y: Double, _ width: Double, _ height: Double, confidence: Double = 0.95) -> Detection
+    {
         Detection(box: FaceRect(x: x, y: y, width: width, height: height), confidence: confidence, landmarks: nil)
     }
 }
@@ -87,7 +91,9 @@ struct Noise {
 /// One frame of noise with faces in it through the stage.
 enum EffectRun {
     /// Sends two frames (a face counts from the second on) and gives the second before and after.
-    static func frames(_ options: String, _ format: VideoFormat, faces: [Detection]) throws -> (before: [[UInt8]], after: [[UInt8]]) {
+    static func frames(_ options: String, _ format: VideoFormat, faces: [Detection]) throws -> (
+        before: [[UInt8]], after: [[UInt8]]
+    ) {
         // In pixels of the small copy, which is as large as these pictures.
         let driver = try HarnessedFaceEffect.driver(options, format, FakeDetector { _, _, _ in faces })
         var before: [[UInt8]] = []

@@ -14,7 +14,8 @@ import Testing
     func replaceMixesTheColourByTheMask(pixelFormat: PixelFormat, size: (Int, Int)) throws {
         let format = VideoFormat(pixelFormat, width: size.0, height: size.1)
         let (before, after) = try EffectRun.frames(
-            ##"{ "effect": "replace", "color": "#ff0000", "feather": 0.3, "margin": 0.2 }"##, format, faces: [Self.detection])
+            ##"{ "effect": "replace", "color": "#ff0000", "feather": 0.3, "margin": 0.2 }"##, format,
+            faces: [Self.detection])
         var changed = 0
         for y in 0..<size.1 {
             for x in 0..<size.0 {
@@ -32,7 +33,8 @@ import Testing
             let plane = pixelFormat == .nv12 ? 1 : 1 + component
             for y in 0..<half.1 {
                 for x in 0..<half.0 {
-                    let share = EffectRun.alpha(Double(2 * x + 1), Double(2 * y + 1), Self.box, margin: 0.2, feather: 0.3)
+                    let share = EffectRun.alpha(
+                        Double(2 * x + 1), Double(2 * y + 1), Self.box, margin: 0.2, feather: 0.3)
                     let index = pixelFormat == .nv12 ? (y * half.0 + x) * 2 + component : y * half.0 + x
                     let wanted = Double(before[plane][index]) * (1 - share) + value * share
                     if share == 0 { #expect(after[plane][index] == before[plane][index]) }
@@ -74,7 +76,9 @@ import Testing
                 let (left, top) = (48 - 6 + bx * 6, 44 - 12 + by * 6)
                 var sum = 0.0
                 for y in top..<(top + 6) { for x in left..<(left + 6) { sum += Double(before[0][y * 160 + x]) } }
-                for y in top..<(top + 6) { for x in left..<(left + 6) { #expect(abs(Double(after[0][y * 160 + x]) - sum / 36) <= 1) } }
+                for y in top..<(top + 6) {
+                    for x in left..<(left + 6) { #expect(abs(Double(after[0][y * 160 + x]) - sum / 36) <= 1) }
+                }
             }
         }
     }
@@ -105,11 +109,14 @@ import Testing
 
     @Test func blurOfAFlatPictureIsThePicture() throws {
         let format = VideoFormat(.nv12, width: 96, height: 72)
-        let driver = try HarnessedFaceEffect.driver(#"{ "effect": "blur" }"#, format, FakeDetector { _, _, _ in [Self.detection] })
+        let driver = try HarnessedFaceEffect.driver(
+            #"{ "effect": "blur" }"#, format, FakeDetector { _, _, _ in [Self.detection] })
         for _ in 0..<3 {
             let frame = try driver.makeFrame { frame in
                 for plane in 0..<frame.planeCount {
-                    frame.withMutablePlane(plane) { plane in for y in 0..<plane.height { plane.row(y).update(repeating: 77) } }
+                    frame.withMutablePlane(plane) { plane in
+                        for y in 0..<plane.height { plane.row(y).update(repeating: 77) }
+                    }
                 }
             }
             try driver.send(frame)
@@ -121,22 +128,28 @@ import Testing
 
     @Test(arguments: ["pixelate", "blur", "smooth", "replace", "box"])
     func worksAtEveryBorderAndOnFortyFaces(effect: String) throws {
-        let places = [(-20.0, -25.0), (140, -20), (-15, 100), (150, 110), (60, -30), (60, 115), (-40, 40), (158, 50), (-300, -300)]
+        let places = [
+            (-20.0, -25.0), (140, -20), (-15, 100), (150, 110), (60, -30), (60, 115), (-40, 40), (158, 50),
+            (-300, -300),
+        ]
         for (x, y) in places {
             _ = try EffectRun.frames(
                 #"{ "effect": "\#(effect)" }"#, VideoFormat(.i420, width: 161, height: 121), faces: [.at(x, y, 36, 44)])
         }
         let many = (0..<40).map { Detection.at(Double($0 % 8) * 20, Double($0 / 8) * 24, 15, 18) }
-        let (before, after) = try EffectRun.frames(#"{ "effect": "\#(effect)" }"#, VideoFormat(.nv12, width: 160, height: 120), faces: many)
+        let (before, after) = try EffectRun.frames(
+            #"{ "effect": "\#(effect)" }"#, VideoFormat(.nv12, width: 160, height: 120), faces: many)
         #expect(before[0] != after[0])
-        let (none, same) = try EffectRun.frames(#"{ "effect": "\#(effect)" }"#, VideoFormat(.nv12, width: 160, height: 120), faces: [])
+        let (none, same) = try EffectRun.frames(
+            #"{ "effect": "\#(effect)" }"#, VideoFormat(.nv12, width: 160, height: 120), faces: [])
         #expect(none == same)
     }
 
     @Test func annotatesAloneWithDrawFalse() throws {
         let format = VideoFormat(.i420, width: 160, height: 120, orientation: .right)
         // Upright it is 120 wide and 160 high.
-        let driver = try HarnessedFaceEffect.driver(#"{ "draw": false }"#, format, FakeDetector { _, _, _ in [.at(20, 30, 36, 44)] })
+        let driver = try HarnessedFaceEffect.driver(
+            #"{ "draw": false }"#, format, FakeDetector { _, _, _ in [.at(20, 30, 36, 44)] })
         let slot = try #require(driver.context.slot(for: Faces.self))
         for number in 0..<2 {
             var noise = Noise(11)

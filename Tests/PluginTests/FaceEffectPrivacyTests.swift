@@ -24,7 +24,9 @@ import Testing
         _ = guarded.decide(.answered, isCut: true, faces: [face()], time: 0)
         #expect(guarded.decide(.late, isCut: false, faces: [face(seen: false)], time: 1) == .late)
         #expect(guarded.decide(.failed, isCut: false, faces: [face(seen: false)], time: 2) == .failed)
-        #expect(PrivacyGuard.Mode.late.coversAll && PrivacyGuard.Mode.failed.coversAll && PrivacyGuard.Mode.starting.coversAll)
+        #expect(
+            PrivacyGuard.Mode.late.coversAll && PrivacyGuard.Mode.failed.coversAll
+                && PrivacyGuard.Mode.starting.coversAll)
         #expect(guarded.counts == [1, 0, 0, 1, 1])
     }
 
@@ -71,7 +73,9 @@ import Testing
         half.box = FaceRect(x: 100, y: 100, width: 25, height: 60)
         _ = guarded.decide(.answered, isCut: false, faces: [half], time: Self.second / 30)
         #expect(try #require(guarded.regions.first).right > 145)
-        for frame in 2..<60 { _ = guarded.decide(.answered, isCut: false, faces: [half], time: Self.second * Int64(frame) / 30) }
+        for frame in 2..<60 {
+            _ = guarded.decide(.answered, isCut: false, faces: [half], time: Self.second * Int64(frame) / 30)
+        }
         #expect(try #require(guarded.regions.first).right < 126)
     }
 
@@ -87,8 +91,8 @@ import Testing
 @Suite struct FaceEffectPrivacyTests {
     private static let format = VideoFormat(.i420, width: 160, height: 120, frameRate: Rational(30))
 
-    /// Sends frames of noise; gives, for each, the share of its samples that came through as they were, of the plane where that is largest;
-    /// and how long the end took, in seconds.
+    /// Sends frames of noise; gives, for each, the share of its samples that came through as they were, of the plane
+    /// where that is largest; and how long the end took, in seconds.
     private func rawShares(
         _ count: Int, _ options: String, _ detector: FakeDetector
     ) throws -> (
@@ -108,7 +112,8 @@ import Testing
         let before = frame.planeBytes
         try driver.send(frame)
         let after = try driver.nextFrame().planeBytes
-        return zip(before, after).map { old, new in Double(zip(old, new).count { $0 == $1 }) / Double(old.count) }.max() ?? 1
+        return zip(before, after).map { old, new in Double(zip(old, new).count { $0 == $1 }) / Double(old.count) }.max()
+            ?? 1
     }
 
     /// By chance a sample of noise equals the mean of its block.
@@ -137,11 +142,15 @@ import Testing
 
     /// The picture was safe, and yet nobody asked for 8 frames of nothing.
     @Test func aDetectorThatFailsMoreOftenThanNotFailsTheRun() throws {
-        for (options, consequence) in [(#"{ "privacy": true }"#, "frames were covered wholly instead"), (#"{ "every": 1 }"#, "faces were not found")] {
+        for (options, consequence) in [
+            (#"{ "privacy": true }"#, "frames were covered wholly instead"),
+            (#"{ "every": 1 }"#, "faces were not found"),
+        ] {
             let broken = FakeDetector { _, _, _ in throw FrameHostError(.callFailed, what: "out of luck") }
             let result = try rawShares(8, options, broken)
             #expect(
-                result.fault?.what.hasSuffix("the detector failed in 8 of 8 searches: \(consequence)") == true, "\(String(describing: result.fault))")
+                result.fault?.what.hasSuffix("the detector failed in 8 of 8 searches: \(consequence)") == true,
+                "\(String(describing: result.fault))")
             let hiccup = FakeDetector { call, _, _ in
                 if call == 3 { throw FrameHostError(.callFailed, what: "out of luck") }
                 return []
@@ -191,7 +200,8 @@ import Testing
         try driver.stop()
     }
 
-    /// The detector comes back when thirty frames are through, and not before: were one of them to wait for it, the test would not end.
+    /// The detector comes back when thirty frames are through, and not before: were one of them to wait for it, the
+    /// test would not end.
     @Test(.timeLimit(.minutes(1)), arguments: [#"{ "privacy": true }"#, "{}", #"{ "latency": "none" }"#])
     func aLiveChainIsNotHeldUpByABusyDetector(options: String) throws {
         let gate = DispatchSemaphore(value: 0)
@@ -222,8 +232,14 @@ import Testing
             #"{ "privacy": true, "effect": "box" }"#,
             "privacy needs an effect that covers faces, and box does not. Use pixelate, blur or replace."
         ),
-        (#"{ "privacy": true, "draw": false }"#, "privacy and draw false contradict each other. Leave one of them out."),
-        (#"{ "privacy": true, "blocks": 40 }"#, "40 blocks across a face leave it recognisable. With privacy, use 12 blocks at most."),
+        (
+            #"{ "privacy": true, "draw": false }"#,
+            "privacy and draw false contradict each other. Leave one of them out."
+        ),
+        (
+            #"{ "privacy": true, "blocks": 40 }"#,
+            "40 blocks across a face leave it recognisable. With privacy, use 12 blocks at most."
+        ),
         (
             #"{ "privacy": true, "effect": "blur", "strength": 0.1 }"#,
             "a blur of strength 0.1 leaves a face recognisable. With privacy, use 0.4 at least."
@@ -237,7 +253,8 @@ import Testing
     }
 
     @Test func aLiveChangeCannotSwitchCoveringOff() throws {
-        let driver = try HarnessedFaceEffect.driver(#"{ "privacy": true }"#, Self.format, FakeDetector { _, _, _ in [] })
+        let driver = try HarnessedFaceEffect.driver(
+            #"{ "privacy": true }"#, Self.format, FakeDetector { _, _, _ in [] })
         #expect(throws: FrameHostErrors.self) { try driver.set(#"{ "draw": false }"#) }
         #expect(throws: FrameHostErrors.self) { try driver.set(#"{ "effect": "smooth" }"#) }
         try driver.set(#"{ "effect": "replace" }"#)

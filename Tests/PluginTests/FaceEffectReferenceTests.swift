@@ -60,8 +60,11 @@ import Testing
 
     // MARK: Blur
 
-    /// The documented formula: means of blocks a third of sigma wide, from the region's corner on; three boxes each way; straight lines between.
-    private static func blurred(_ grid: Grid, left: Int, top: Int, columns: Int, rows: Int, side: Int, radius: Int) -> [Double] {
+    /// The documented formula: means of blocks a third of sigma wide, from the region's corner on; three boxes each
+    /// way; straight lines between.
+    private static func blurred(_ grid: Grid, left: Int, top: Int, columns: Int, rows: Int, side: Int, radius: Int)
+        -> [Double]
+    {
         let (wide, high) = ((columns + side - 1) / side, (rows + side - 1) / side)
         var means = (0..<(wide * high)).map { index -> Double in
             var sum = 0.0
@@ -74,7 +77,9 @@ import Testing
             }
             return sum / count
         }
-        func at(_ values: [Double], _ x: Int, _ y: Int) -> Double { values[min(max(y, 0), high - 1) * wide + min(max(x, 0), wide - 1)] }
+        func at(_ values: [Double], _ x: Int, _ y: Int) -> Double {
+            values[min(max(y, 0), high - 1) * wide + min(max(x, 0), wide - 1)]
+        }
         for _ in 0..<3 {
             for (dx, dy) in [(1, 0), (0, 1)] {
                 let old = means
@@ -135,21 +140,27 @@ import Testing
         let p = image.pixel(x, y)
         let (r, g, b, a) = (Double(p.0) / 255, Double(p.1) / 255, Double(p.2) / 255, Double(p.3) / 255)
         let luma = 0.299 * r + 0.587 * g + 0.114 * b
-        let value = component == 0 ? 16 + 219 * luma : 128 + 224 * (component == 1 ? (b - luma) / 1.772 : (r - luma) / 1.402)
+        let value =
+            component == 0 ? 16 + 219 * luma : 128 + 224 * (component == 1 ? (b - luma) / 1.772 : (r - luma) / 1.402)
         return (value * a, a)
     }
 
-    /// The picture at a share of its width and height, between pixels by straight lines, nothing around it. `scale`: 2 from its half-size copy.
-    private static func sample(_ u: Double, _ v: Double, _ component: Int, scale: Int) -> (value: Double, alpha: Double) {
+    /// The picture at a share of its width and height, between pixels by straight lines, nothing around it. `scale`: 2
+    /// from its half-size copy.
+    private static func sample(_ u: Double, _ v: Double, _ component: Int, scale: Int) -> (value: Double, alpha: Double)
+    {
         let (width, height) = (image.width / scale, image.height / scale)
         let (x, y) = (u * Double(width) - 0.5, v * Double(height) - 0.5)
         let (column, row) = (Int(x.rounded(.down)), Int(y.rounded(.down)))
         var result = (value: 0.0, alpha: 0.0)
         for (i, j) in [(0, 0), (1, 0), (0, 1), (1, 1)] {
             guard (0..<width).contains(column + i), (0..<height).contains(row + j) else { continue }
-            let weight = (i == 0 ? 1 - (x - Double(column)) : x - Double(column)) * (j == 0 ? 1 - (y - Double(row)) : y - Double(row))
+            let weight =
+                (i == 0 ? 1 - (x - Double(column)) : x - Double(column))
+                * (j == 0 ? 1 - (y - Double(row)) : y - Double(row))
             for part in 0..<(scale * scale) {
-                let (value, alpha) = texel((column + i) * scale + part % scale, (row + j) * scale + part / scale, component)
+                let (value, alpha) = texel(
+                    (column + i) * scale + part % scale, (row + j) * scale + part / scale, component)
                 result.value += weight * value / Double(scale * scale)
                 result.alpha += weight * alpha / Double(scale * scale)
             }
@@ -163,7 +174,8 @@ import Testing
         defer { try? FileManager.default.removeItem(atPath: file) }
         let format = VideoFormat(pixelFormat, width: size.0, height: size.1)
         let run = try EffectRun.frames(
-            #"{ "effect": "sticker", "image": "\#(file)", "scale": 1, "anchor": "face" }"#, format, faces: [Self.detection])
+            #"{ "effect": "sticker", "image": "\#(file)", "scale": 1, "anchor": "face" }"#, format,
+            faces: [Self.detection])
         // As wide as the face, about the middle between eyes and mouth.
         let (width, height) = (36.0, 36.0 * 30 / 40)
         let (centerX, centerY) = (49.0, 22 + 44 * 0.59)
@@ -181,7 +193,8 @@ import Testing
         defer { try? FileManager.default.removeItem(atPath: file) }
         let format = VideoFormat(pixelFormat, width: 160, height: 120)
         let run = try EffectRun.frames(
-            ##"{ "effect": "replace", "image": "\##(file)", "color": "#ff0000", "margin": 0.2, "feather": 0.4 }"##, format,
+            ##"{ "effect": "replace", "image": "\##(file)", "color": "#ff0000", "margin": 0.2, "feather": 0.4 }"##,
+            format,
             faces: [Self.detection])
         let (width, height) = (36 * 1.2, 44 * 1.2)
         let red = [81.0, 90, 240]
@@ -198,7 +211,8 @@ import Testing
     @Test(arguments: [PixelFormat.i420, .nv12])
     func boxIsAFrameOfTwoPixels(pixelFormat: PixelFormat) throws {
         let format = VideoFormat(pixelFormat, width: 161, height: 121)
-        let run = try EffectRun.frames(##"{ "effect": "box", "color": "#ff0000" }"##, format, faces: [.at(31.2, 21.9, 36, 44)])
+        let run = try EffectRun.frames(
+            ##"{ "effect": "box", "color": "#ff0000" }"##, format, faces: [.at(31.2, 21.9, 36, 44)])
         let red = [81.0, 90, 240]
         compare(run, format, least: 250) { component, x, y, _ in
             let half = component == 0 ? 1 : 2
@@ -211,12 +225,16 @@ import Testing
     @Test func aLiveChangeIsThereInTheNextFrame() throws {
         let format = VideoFormat(.i420, width: 160, height: 120)
         let wanted = try EffectRun.frames(
-            ##"{ "effect": "replace", "color": "#ff0000", "feather": 0.5, "margin": 0.1 }"##, format, faces: [Self.detection]
+            ##"{ "effect": "replace", "color": "#ff0000", "feather": 0.5, "margin": 0.1 }"##, format,
+            faces: [Self.detection]
         ).after
-        let driver = try HarnessedFaceEffect.driver(#"{ "effect": "blur" }"#, format, FakeDetector { _, _, _ in [Self.detection] })
+        let driver = try HarnessedFaceEffect.driver(
+            #"{ "effect": "blur" }"#, format, FakeDetector { _, _, _ in [Self.detection] })
         var outputs: [[[UInt8]]] = []
         for number in 0..<3 {
-            if number == 2 { try driver.set(##"{ "effect": "replace", "color": "#ff0000", "feather": 0.5, "margin": 0.1 }"##) }
+            if number == 2 {
+                try driver.set(##"{ "effect": "replace", "color": "#ff0000", "feather": 0.5, "margin": 0.1 }"##)
+            }
             var noise = Noise(11)
             try driver.send(driver.makeFrame { noise.fill(&$0) })
             outputs.append(try driver.nextFrame().planeBytes)

@@ -51,6 +51,8 @@ import Testing
 
     @Test func aTinyPictureIsEnlargedUntilTheNetworkTakesIt() {
         let format = format(48, 32)
-        for size in sizes(format).searched(copyWidth: 48, copyHeight: 32) { #expect(min(size.width, size.height) >= 64) }
+        for size in sizes(format).searched(copyWidth: 48, copyHeight: 32) {
+            #expect(min(size.width, size.height) >= 64)
+        }
     }
 }

@@ -116,7 +116,8 @@ import Testing
     @Test func aLateAnswerMovesTheFaceByWhatItWasOffThen() throws {
         var run = Run()
         for _ in 0..<4 { run.step([Self.face]) }
-        // Moves 5 pixels a frame for four frames; then the answer for the second of these comes: 4 pixels further right than thought.
+        // Moves 5 pixels a frame for four frames; then the answer for the second of these comes: 4 pixels further right
+        // than thought.
         for _ in 0..<4 { run.step(nil, motion: (5, 0)) }
         let before = try #require(run.tracks.tracks.first).box.centerX
         run.tracks.take([.at(100 + 10 + 4, 100, 40, 50)], frame: 5, now: 7, time: 5 * Self.frameTime) { $0 }
@@ -133,7 +134,9 @@ import Testing
 
 @Suite struct MedianFlowTests {
     /// A smooth texture that can be shifted, grown and turned by any amount.
-    private static func picture(dx: Double = 0, dy: Double = 0, growth: Double = 1, turn: Double = 0, light: Double = 0) -> GrayPyramid {
+    private static func picture(dx: Double = 0, dy: Double = 0, growth: Double = 1, turn: Double = 0, light: Double = 0)
+        -> GrayPyramid
+    {
         let pyramid = GrayPyramid(width: 160, height: 120)
         let (cx, cy) = (79.5, 59.5)
         for y in 0..<120 {
@@ -143,7 +146,9 @@ import Testing
                 let py = (Double(y) - cy - dy) / growth
                 let u = px + turn * py
                 let v = py - turn * px
-                let value = 128 + 40 * sinus(u * 0.23 + v * 0.05) + 30 * sinus(v * 0.27 - u * 0.11) + 15 * sinus(u * 0.61 + v * 0.47)
+                let value =
+                    128 + 40 * sinus(u * 0.23 + v * 0.05) + 30 * sinus(v * 0.27 - u * 0.11) + 15
+                    * sinus(u * 0.61 + v * 0.47)
                 pyramid.full.base[y * 160 + x] = UInt8(min(max(value + light, 0), 255))
             }
         }
@@ -162,7 +167,8 @@ import Testing
 
     @Test(arguments: [(0.0, 0.0), (1.3, -0.6), (5.2, 3.1), (-5.5, 4)])
     func findsAShift(dx: Double, dy: Double) throws {
-        let motion = try #require(MedianFlow().follow(Self.box, from: Self.picture(), to: Self.picture(dx: dx, dy: dy), side: 7))
+        let motion = try #require(
+            MedianFlow().follow(Self.box, from: Self.picture(), to: Self.picture(dx: dx, dy: dy), side: 7))
         #expect(abs(motion.dx - dx) < 0.1 && abs(motion.dy - dy) < 0.1, "\(motion)")
         #expect(abs(motion.growth - 1) < 0.01)
     }
@@ -174,7 +180,8 @@ import Testing
     }
 
     @Test func lightAloneMovesNothing() throws {
-        let motion = try #require(MedianFlow().follow(Self.box, from: Self.picture(), to: Self.picture(light: -25), side: 7))
+        let motion = try #require(
+            MedianFlow().follow(Self.box, from: Self.picture(), to: Self.picture(light: -25), side: 7))
         #expect(abs(motion.dx) < 0.1 && abs(motion.dy) < 0.1, "\(motion)")
     }
 
@@ -224,7 +231,8 @@ import Testing
         for pixelFormat in [PixelFormat.i420, .nv12] {
             let format = VideoFormat(pixelFormat, width: 101, height: 75)
             let scratch = ScratchPicture(pixelFormat, width: 101, height: 75)
-            scratch.picture.fill(x: 0, y: 0, width: 101, height: 75, Paint(RGBColor(red: 255, green: 0, blue: 0), for: format))
+            scratch.picture.fill(
+                x: 0, y: 0, width: 101, height: 75, Paint(RGBColor(red: 255, green: 0, blue: 0), for: format))
             let small = SmallPicture(format, longSide: 40)
             small.take(scratch.picture)
             let bgr = UnsafeMutablePointer<UInt8>.allocate(capacity: small.width * small.height * 3)

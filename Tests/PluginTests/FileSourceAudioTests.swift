@@ -12,7 +12,8 @@ import Testing
             program,
             [
                 "-nostdin", "-v", "error", "-y", "-f", "lavfi", "-i", ClipMaker.moving(), "-f", "lavfi", "-i",
-                "sine=frequency=1000:duration=2", "-pix_fmt", "yuv420p", "-c:v", "libx264", "-g", "20", "-metadata:s:a:0", "language=deu",
+                "sine=frequency=1000:duration=2", "-pix_fmt", "yuv420p", "-c:v", "libx264", "-g", "20",
+                "-metadata:s:a:0", "language=deu",
             ] + arguments + [folder.file(name)])
         return folder.file(name)
     }
@@ -33,7 +34,8 @@ import Testing
         try Tool.run(
             program,
             [
-                "-v", "error", "-select_streams", "a:0", "-show_entries", "packet=pts,dts,duration,size", "-of", "csv=p=0", "-o", list,
+                "-v", "error", "-select_streams", "a:0", "-show_entries", "packet=pts,dts,duration,size", "-of",
+                "csv=p=0", "-o", list,
                 path,
             ])
         return try String(contentsOfFile: list, encoding: .utf8).split(separator: "\n").map { line in
@@ -44,12 +46,14 @@ import Testing
     @Test(
         .needsFFmpeg,
         arguments: [
-            ("a.mp4", ["-c:a", "aac"]), ("a.mkv", ["-c:a", "libopus"]), ("a.ts", ["-c:a", "mp2", "-output_ts_offset", "5"]),
+            ("a.mp4", ["-c:a", "aac"]), ("a.mkv", ["-c:a", "libopus"]),
+            ("a.ts", ["-c:a", "mp2", "-output_ts_offset", "5"]),
             ("a.mov", ["-c:a", "pcm_s16le"]),
         ])
     func givesThePacketsUntouched(name: String, codec: [String]) throws {
         let folder = try ScratchFolder()
-        let path = try Self.clip(name, in: folder, codec[0], codec[1], codec.count > 2 ? codec[2] : "-y", codec.count > 3 ? codec[3] : "-y")
+        let path = try Self.clip(
+            name, in: folder, codec[0], codec[1], codec.count > 2 ? codec[2] : "-y", codec.count > 3 ? codec[3] : "-y")
         let packets = try Self.packets(path)
         #expect(packets.map { [$0.pts, $0.dts, $0.duration, Int64($0.bytes.count)] } == (try Self.listed(path)))
         try ClipMaker.ffmpeg("-i", path, "-map", "0:a:0", "-c", "copy", "-f", "data", folder.file("bytes"))

@@ -14,10 +14,15 @@ import Testing
         for (name, source, begin) in [("1.ts", [first], "0"), ("2.ts", second, "5")] {
             try Tool.run(
                 program,
-                ["-nostdin", "-v", "error", "-y", "-f", "lavfi", "-i", source[0], "-pix_fmt", "yuv420p", "-c:v", "libx264", "-preset"]
+                [
+                    "-nostdin", "-v", "error", "-y", "-f", "lavfi", "-i", source[0], "-pix_fmt", "yuv420p", "-c:v",
+                    "libx264", "-preset",
+                ]
                     + ["ultrafast", "-g", "10", "-output_ts_offset", begin] + source.dropFirst() + [folder.file(name)])
         }
-        let bytes = try ["1.ts", "2.ts"].reduce(into: Data()) { try $0.append(Data(contentsOf: URL(fileURLWithPath: folder.file($1)))) }
+        let bytes = try ["1.ts", "2.ts"].reduce(into: Data()) {
+            try $0.append(Data(contentsOf: URL(fileURLWithPath: folder.file($1))))
+        }
         try bytes.write(to: URL(fileURLWithPath: folder.file("joined.ts")))
         return folder.file("joined.ts")
     }
@@ -25,7 +30,8 @@ import Testing
     @Test(.needsFFmpeg) func scalesPicturesOfAnotherSizeAndSaysSo() throws {
         let folder = try ScratchFolder()
         let path = try Self.joined(
-            ClipMaker.moving("160x120", count: 10), [ClipMaker.moving("320x240", count: 10), "-pix_fmt", "yuv444p"], in: folder)
+            ClipMaker.moving("160x120", count: 10), [ClipMaker.moving("320x240", count: 10), "-pix_fmt", "yuv444p"],
+            in: folder)
         let read = try ClipMaker.play(path)
         #expect(read.pictures.count == 20)
         #expect(read.format.width == 160 && read.format.height == 120)
@@ -53,7 +59,8 @@ import Testing
     @Test(.needsFFmpeg) func saysThatSamplesChangeTheirShape() throws {
         let folder = try ScratchFolder()
         let path = try Self.joined(
-            ClipMaker.moving("160x120", count: 5) + ",setsar=1", [ClipMaker.moving("160x120", count: 5) + ",setsar=4/3"], in: folder)
+            ClipMaker.moving("160x120", count: 5) + ",setsar=1",
+            [ClipMaker.moving("160x120", count: 5) + ",setsar=4/3"], in: folder)
         let read = try ClipMaker.play(path)
         #expect(read.pictures.count == 10)
         #expect(
@@ -65,17 +72,21 @@ import Testing
     @Test(.needsFFmpeg) func playsTheTrackThatIsNamed() throws {
         let folder = try ScratchFolder()
         try ClipMaker.ffmpeg(
-            "-f", "lavfi", "-i", ClipMaker.moving("160x120", count: 5), "-f", "lavfi", "-i", ClipMaker.moving("64x48", count: 8), "-map",
+            "-f", "lavfi", "-i", ClipMaker.moving("160x120", count: 5), "-f", "lavfi", "-i",
+            ClipMaker.moving("64x48", count: 8), "-map",
             "0", "-map", "1", "-c:v", "libx264", folder.file("two.mkv"))
         #expect(try ClipMaker.play(folder.file("two.mkv")).pictures.count == 5)
         let second = try ClipMaker.play(folder.file("two.mkv"), options: #", "track": 2"#)
         #expect(second.pictures.count == 8)
         #expect(second.format.width == 64)
         #expect(second.events.first?.text == "video track 1 (h264) is not carried")
-        let error = #expect(throws: FrameHostError.self) { try ClipMaker.play(folder.file("two.mkv"), options: #", "track": 3"#) }
+        let error = #expect(throws: FrameHostError.self) {
+            try ClipMaker.play(folder.file("two.mkv"), options: #", "track": 3"#)
+        }
         #expect(error?.code == .invalidConfiguration)
         #expect(
-            error?.description == "'track' is 3, and the video tracks of '\(folder.file("two.mkv"))' are 1 (h264 160x120), 2 (h264 64x48)."
+            error?.description
+                == "'track' is 3, and the video tracks of '\(folder.file("two.mkv"))' are 1 (h264 160x120), 2 (h264 64x48)."
                 + " Use one of these, or leave the key out for the first good one.")
     }
 
@@ -86,7 +97,9 @@ import Testing
         try Data(playlist.utf8).write(to: URL(fileURLWithPath: list))
         let error = #expect(throws: FrameHostError.self) { try ClipMaker.play(list) }
         #expect(
-            error?.description == "'\(list)' has no pictures of its own: it is a list of other files (hls). Name one of the files in it.")
+            error?.description
+                == "'\(list)' has no pictures of its own: it is a list of other files (hls). Name one of the files in it."
+        )
     }
 }
 

@@ -11,7 +11,8 @@ import Testing
         try Tool.run(
             program,
             [
-                "-nostdin", "-v", "error", "-y", "-f", "lavfi", "-i", ClipMaker.moving("160x120", rate: 50, count: 40), "-vf",
+                "-nostdin", "-v", "error", "-y", "-f", "lavfi", "-i", ClipMaker.moving("160x120", rate: 50, count: 40),
+                "-vf",
                 "format=yuv420p,tinterlace=interleave_top,setfield=tff",
             ] + codec + [folder.file(name)])
         return folder.file(name)
@@ -19,7 +20,8 @@ import Testing
 
     @Test(.needsFFmpeg) func makesWholePicturesAtTheSameTimes() throws {
         let folder = try ScratchFolder()
-        let path = try Self.interlaced("a.mp4", in: folder, "-c:v", "libx264", "-flags", "+ildct+ilme", "-x264-params", "tff=1")
+        let path = try Self.interlaced(
+            "a.mp4", in: folder, "-c:v", "libx264", "-flags", "+ildct+ilme", "-x264-params", "tff=1")
         let combed = try ClipMaker.play(path)
         let whole = try ClipMaker.play(path, options: #", "deinterlace": true"#)
         #expect(combed.pictures.count == 20)
@@ -31,13 +33,15 @@ import Testing
             ])
         #expect(whole.events.map(\.text) == ["the pictures are interlaced and are made whole"])
         // The same as ffmpeg's own.
-        try ClipMaker.ffmpeg("-i", path, "-vf", "bwdif=mode=send_frame:deint=interlaced", "-c:v", "ffv1", folder.file("b.mkv"))
+        try ClipMaker.ffmpeg(
+            "-i", path, "-vf", "bwdif=mode=send_frame:deint=interlaced", "-c:v", "ffv1", folder.file("b.mkv"))
         #expect(try ClipMaker.play(folder.file("b.mkv")).pictures.map(\.hash) == whole.pictures.map(\.hash))
     }
 
     @Test(.needsFFmpeg) func leavesPicturesAloneThatAreNotInterlaced() throws {
         let folder = try ScratchFolder()
-        try ClipMaker.ffmpeg("-f", "lavfi", "-i", ClipMaker.moving(count: 10), "-pix_fmt", "yuv420p", folder.file("a.mkv"))
+        try ClipMaker.ffmpeg(
+            "-f", "lavfi", "-i", ClipMaker.moving(count: 10), "-pix_fmt", "yuv420p", folder.file("a.mkv"))
         let plain = try ClipMaker.play(folder.file("a.mkv"))
         let asked = try ClipMaker.play(folder.file("a.mkv"), options: #", "deinterlace": true"#)
         #expect(asked.pictures == plain.pictures)

@@ -14,7 +14,8 @@ import Testing
         .needsFFmpeg,
         arguments: [
             ["-c:v", "libx264", "-bf", "3"], ["-c:v", "libx264", "-flags", "+ildct+ilme"],
-            ["-c:v", "libx265", "-x265-params", "log-level=none"], ["-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "8"],
+            ["-c:v", "libx265", "-x265-params", "log-level=none"],
+            ["-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "8"],
             ["-c:v", "libvpx", "-deadline", "realtime", "-cpu-used", "8"],
             ["-c:v", "mjpeg"], ["-c:v", "libx264", "-pix_fmt", "yuv420p10le"],
         ])
@@ -24,7 +25,10 @@ import Testing
         // Sides that are no multiples of a block.
         try Tool.run(
             program,
-            ["-nostdin", "-v", "error", "-y", "-f", "lavfi", "-i", ClipMaker.moving("198x108", count: 30), "-pix_fmt", "yuv420p"] + codec
+            [
+                "-nostdin", "-v", "error", "-y", "-f", "lavfi", "-i", ClipMaker.moving("198x108", count: 30),
+                "-pix_fmt", "yuv420p",
+            ] + codec
                 + [folder.file("a.mkv")])
         let read = try ClipMaker.play(folder.file("a.mkv"))
         #expect(Self.count(read.events, "inPlace") == 30)
@@ -38,7 +42,8 @@ import Testing
     @Test(.needsFFmpeg) func copiesWhatTheDecoderKeepsBeyondThePlan() throws {
         let folder = try ScratchFolder()
         try ClipMaker.ffmpeg(
-            "-f", "lavfi", "-i", ClipMaker.moving("160x120", count: 60), "-pix_fmt", "yuv420p", "-c:v", "libx264", "-x264-params",
+            "-f", "lavfi", "-i", ClipMaker.moving("160x120", count: 60), "-pix_fmt", "yuv420p", "-c:v", "libx264",
+            "-x264-params",
             "ref=16:bframes=8:b-pyramid=normal", folder.file("a.mkv"))
         let read = try ClipMaker.play(folder.file("a.mkv"))
         let (inPlace, copied) = (Self.count(read.events, "inPlace") ?? 0, Self.count(read.events, "copied") ?? 0)
@@ -52,7 +57,8 @@ import Testing
     @Test(.needsFFmpeg) func copiesPicturesThatAreCutAtTheLeft() throws {
         let folder = try ScratchFolder()
         try ClipMaker.ffmpeg(
-            "-f", "lavfi", "-i", ClipMaker.moving("160x120", count: 5), "-pix_fmt", "yuv420p", "-c:v", "libx264", "-crf", "0", "-bsf:v",
+            "-f", "lavfi", "-i", ClipMaker.moving("160x120", count: 5), "-pix_fmt", "yuv420p", "-c:v", "libx264",
+            "-crf", "0", "-bsf:v",
             "h264_metadata=crop_left=6:crop_top=10", folder.file("a.mp4"))
         let read = try ClipMaker.play(folder.file("a.mp4"))
         #expect(read.format.width == 154 && read.format.height == 110)
@@ -60,7 +66,8 @@ import Testing
         #expect(read.events.map(\.name) == ["decoded-in-place"])
         #expect(Self.count(read.events, "inPlace") == 0)
         try ClipMaker.ffmpeg(
-            "-f", "lavfi", "-i", ClipMaker.moving("160x120", count: 5), "-vf", "format=yuv420p,crop=154:110:6:10", "-c:v", "rawvideo",
+            "-f", "lavfi", "-i", ClipMaker.moving("160x120", count: 5), "-vf", "format=yuv420p,crop=154:110:6:10",
+            "-c:v", "rawvideo",
             folder.file("raw.nut"))
         #expect(try ClipMaker.play(folder.file("raw.nut")).pictures.map(\.hash) == read.pictures.map(\.hash))
     }

@@ -6,11 +6,14 @@ import Testing
 
 /// Beginning, ending and beginning again: exact in every container, whatever it can do to be entered in the middle.
 @Suite struct FileSourceRangeTests {
-    /// File names and what ffmpeg makes them of; B-frames and long GOPs, so that a keyframe is rarely where one is wanted.
+    /// File names and what ffmpeg makes them of; B-frames and long GOPs, so that a keyframe is rarely where one is
+    /// wanted.
     static let clips: [(name: String, codec: [String])] = [
         ("a.mp4", ["-c:v", "libx264", "-bf", "3", "-g", "20"]), ("a.mkv", ["-c:v", "libx264", "-bf", "3", "-g", "20"]),
-        ("a.ts", ["-c:v", "libx264", "-bf", "3", "-g", "20"]), ("late.ts", ["-c:v", "libx264", "-g", "20", "-output_ts_offset", "5"]),
-        ("late.mp4", ["-c:v", "libx264", "-g", "20", "-output_ts_offset", "5"]), ("a.avi", ["-c:v", "mpeg4", "-g", "20"]),
+        ("a.ts", ["-c:v", "libx264", "-bf", "3", "-g", "20"]),
+        ("late.ts", ["-c:v", "libx264", "-g", "20", "-output_ts_offset", "5"]),
+        ("late.mp4", ["-c:v", "libx264", "-g", "20", "-output_ts_offset", "5"]),
+        ("a.avi", ["-c:v", "mpeg4", "-g", "20"]),
         ("a.mpg", ["-c:v", "mpeg2video", "-bf", "2", "-g", "15"]),
         ("open.mkv", ["-c:v", "libx264", "-bf", "3", "-x264-params", "open-gop=1:keyint=12"]),
         ("a.h264", ["-c:v", "libx264", "-bf", "3", "-g", "20"]), ("a.gif", []),
@@ -26,7 +29,9 @@ import Testing
         return folder.file(clip.name)
     }
 
-    @Test(.needsFFmpeg, arguments: clips) func playsExactlyTheRangeThatIsAskedFor(clip: (name: String, codec: [String])) throws {
+    @Test(.needsFFmpeg, arguments: clips) func playsExactlyTheRangeThatIsAskedFor(clip: (name: String, codec: [String]))
+        throws
+    {
         let folder = try ScratchFolder()
         let path = try Self.make(clip, in: folder)
         let whole = try ClipMaker.play(path).pictures
@@ -42,13 +47,17 @@ import Testing
             // The begin of the time line falls on a tick.
             let tolerance = part.format.timeBase.time(ofTicks: 1).nanoseconds / 2 + 1
             #expect(
-                zip(part.pictures, expected).allSatisfy { abs($0.pts.nanoseconds - ($1.pts - shift).nanoseconds) <= tolerance },
+                zip(part.pictures, expected).allSatisfy {
+                    abs($0.pts.nanoseconds - ($1.pts - shift).nanoseconds) <= tolerance
+                },
                 "\(clip.name) from \(start) s: \(part.pictures.map(\.pts.seconds))")
             #expect(part.events.filter { $0.level >= .warning }.isEmpty, "\(part.events.map(\.text))")
         }
     }
 
-    @Test(.needsFFmpeg, arguments: clips) func repeatsTheSamePicturesWithoutAGap(clip: (name: String, codec: [String])) throws {
+    @Test(.needsFFmpeg, arguments: clips) func repeatsTheSamePicturesWithoutAGap(clip: (name: String, codec: [String]))
+        throws
+    {
         let folder = try ScratchFolder()
         let path = try Self.make(clip, in: folder)
         let whole = try ClipMaker.play(path).pictures
@@ -84,7 +93,9 @@ import Testing
     @Test func failsWhereThePartHasNoPicture() throws {
         let folder = try ScratchFolder()
         let format = FileSourceTests.format
-        let times = [0, 1, 50].map { ClipPicture(pts: MediaTime(seconds: Double($0) * 0.04), duration: MediaTime(seconds: 0.04)) }
+        let times = [0, 1, 50].map {
+            ClipPicture(pts: MediaTime(seconds: Double($0) * 0.04), duration: MediaTime(seconds: 0.04))
+        }
         try ClipMaker.record(to: folder.file("gap.mp4"), format, times)
         let error = #expect(throws: FrameHostError.self) {
             try ClipMaker.play(folder.file("gap.mp4"), options: #", "start": 0.5, "duration": 0.5"#)

@@ -6,7 +6,8 @@ import Testing
 @testable import X264Encoder
 
 @Suite struct FileSourceTests {
-    static let format = VideoFormat(.i420, width: 160, height: 120, frameRate: Rational(25), timeBase: TimeBase(1, 12_800))
+    static let format = VideoFormat(
+        .i420, width: 160, height: 120, frameRate: Rational(25), timeBase: TimeBase(1, 12_800))
 
     /// A clip of `count` pictures in a folder of its own.
     static func clip(_ count: Int, _ name: String = "clip.mp4", format: VideoFormat = format) throws -> (
@@ -37,7 +38,9 @@ import Testing
         // For frames of the same format to paint the originals into.
         let canvas = try StageDriver(X264Encoder.self, input: .video(format))
         let planes = { (frame: borrowing Frame) -> [[UInt8]] in
-            (0..<3).map { index in frame.withPlane(index) { plane in (0..<plane.height).flatMap { Array(plane.row($0)) } } }
+            (0..<3).map { index in
+                frame.withPlane(index) { plane in (0..<plane.height).flatMap { Array(plane.row($0)) } }
+            }
         }
         var number = 0
         while try source.produce() == .more {
@@ -50,14 +53,16 @@ import Testing
     }
 
     @Test(
-        .enabled(if: Tool.ffmpeg != nil || ProcessInfo.processInfo.environment["CI"] == "true", "ffmpeg is not installed"),
+        .enabled(
+            if: Tool.ffmpeg != nil || ProcessInfo.processInfo.environment["CI"] == "true", "ffmpeg is not installed"),
         arguments: [("yuv444p", "ffv1"), ("yuvj444p", "mjpeg"), ("yuv422p10le", "ffv1")])
     func convertsWhatIsNoneOfOurFormatsAndSaysSo(pixels: String, codec: String) throws {
         let folder = try ScratchFolder()
         try Tool.run(
             #require(Tool.ffmpeg, "ffmpeg is not installed: make test-packages"),
             [
-                "-v", "error", "-f", "lavfi", "-i", "color=gray:size=64x48:rate=25", "-frames:v", "3", "-pix_fmt", pixels, "-c:v", codec,
+                "-v", "error", "-f", "lavfi", "-i", "color=gray:size=64x48:rate=25", "-frames:v", "3", "-pix_fmt",
+                pixels, "-c:v", codec,
                 folder.file("a.mkv"),
             ])
         let read = try ClipMaker.read(folder.file("a.mkv"))
@@ -68,9 +73,11 @@ import Testing
     }
 
     @Test(
-        .enabled(if: Tool.ffmpeg != nil || ProcessInfo.processInfo.environment["CI"] == "true", "ffmpeg is not installed"),
+        .enabled(
+            if: Tool.ffmpeg != nil || ProcessInfo.processInfo.environment["CI"] == "true", "ffmpeg is not installed"),
         arguments: [
-            ("yuv420p", 15, PixelFormat.i420), ("nv12", 15, .nv12), ("yuyv422", 16, .yuyv), ("gray", 15, .gray8), ("bgra", 15, .bgra),
+            ("yuv420p", 15, PixelFormat.i420), ("nv12", 15, .nv12), ("yuyv422", 16, .yuyv), ("gray", 15, .gray8),
+            ("bgra", 15, .bgra),
             ("rgb24", 15, .rgb24), ("yuv420p10le", 15, .i010),
         ])
     func givesTheDecodersOwnFormatWhereItIsOneOfOurs(pixels: String, width: Int, expected: PixelFormat) throws {
@@ -79,7 +86,8 @@ import Testing
         try Tool.run(
             #require(Tool.ffmpeg, "ffmpeg is not installed: make test-packages"),
             [
-                "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=\(width)x9:rate=5", "-frames:v", "2", "-pix_fmt", pixels, "-c:v",
+                "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=\(width)x9:rate=5", "-frames:v", "2", "-pix_fmt",
+                pixels, "-c:v",
                 "rawvideo",
                 folder.file("a.nut"), "-frames:v", "1", "-pix_fmt", pixels, "-f", "rawvideo", folder.file("a.raw"),
             ])
@@ -116,7 +124,8 @@ import Testing
     @Test func waitsForEachPicturesTimeInRealTime() throws {
         let clip = try Self.clip(25)
         let clock = ManualClock(at: 5_000_000_000)
-        let source = try StageDriver(FileSource.self, options: #"{ "path": "\#(clip.path)", "pace": "realtime" }"#, clock: clock)
+        let source = try StageDriver(
+            FileSource.self, options: #"{ "path": "\#(clip.path)", "pace": "realtime" }"#, clock: clock)
         while try source.produce() == .more {
             while let frame = source.takeFrame() { #expect(clock.now() == 5_000_000_000 + frame.pts.nanoseconds) }
         }
@@ -154,7 +163,8 @@ import Testing
 
     @Test func wantsAPath() {
         let error = #expect(throws: FrameHostErrors.self) { try StageDriver(FileSource.self) }
-        #expect(error?.description.hasSuffix("'path' is missing. Name the file to play: \"path\": \"clip.mp4\".") == true)
+        #expect(
+            error?.description.hasSuffix("'path' is missing. Name the file to play: \"path\": \"clip.mp4\".") == true)
     }
 }
 
@@ -184,7 +194,9 @@ import Testing
 
     @Test func countsOnWhereTheFileHasNoTimes() {
         var timeline = FileTimeline(timeBase: Self.base, origin: 0)
-        #expect((0..<3).map { _ in timeline.place(nil, duration: 40) } == [0, 40, 80].map { .show($0, isDiscontinuity: false) })
+        #expect(
+            (0..<3).map { _ in timeline.place(nil, duration: 40) }
+                == [0, 40, 80].map { .show($0, isDiscontinuity: false) })
     }
 
     @Test func cutsToTheRange() {
@@ -199,7 +211,8 @@ import Testing
 @Suite struct DisplayMatrixTests {
     @Test(arguments: [
         ([1, 0, 0, 1], Orientation.up), ([0, 1, -1, 0], .right), ([-1, 0, 0, -1], .down), ([0, -1, 1, 0], .left),
-        ([-1, 0, 0, 1], .upMirrored), ([1, 0, 0, -1], .downMirrored), ([0, 1, 1, 0], .leftMirrored), ([0, -1, -1, 0], .rightMirrored),
+        ([-1, 0, 0, 1], .upMirrored), ([1, 0, 0, -1], .downMirrored), ([0, 1, 1, 0], .leftMirrored),
+        ([0, -1, -1, 0], .rightMirrored),
     ]) func readsAllEightOrientations(matrix: [Int32], expected: Orientation) {
         let (a, b, c, d) = (matrix[0] << 16, matrix[1] << 16, matrix[2] << 16, matrix[3] << 16)
         let read = Orientation.fromDisplayMatrix([a, b, 0, c, d, 0, 0, 0, 1 << 30])

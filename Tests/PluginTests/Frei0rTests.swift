@@ -8,7 +8,9 @@ import Testing
     @Test func findsEffectsWhereTheEnvironmentSays() throws {
         let scratch = try ScratchFolder()
         try FileManager.default.createDirectory(atPath: scratch.file("vendor"), withIntermediateDirectories: true)
-        for name in ["mine.so", "vendor/theirs.so", "readme.txt"] { try Data().write(to: URL(fileURLWithPath: scratch.file(name))) }
+        for name in ["mine.so", "vendor/theirs.so", "readme.txt"] {
+            try Data().write(to: URL(fileURLWithPath: scratch.file(name)))
+        }
         let folders = EffectFolders { ["FREI0R_PATH": "/nowhere:\(scratch.path)", "HOME": "/home/me"][$0] }
         #expect(Array(folders.paths.prefix(3)) == ["/nowhere", scratch.path, "/home/me/.frei0r-1/lib"])
         #expect(try folders.path(of: "MINE", resolve: { $0 }) == scratch.file("mine.so"))
@@ -33,7 +35,8 @@ import Testing
     }
 
     @Test(arguments: [
-        (EffectParameter.Kind.bool, "0.5"), (.number, "true"), (.number, "1.5"), (.color, "1"), (.position, "[0]"), (.string, "1"),
+        (EffectParameter.Kind.bool, "0.5"), (.number, "true"), (.number, "1.5"), (.color, "1"), (.position, "[0]"),
+        (.string, "1"),
     ])
     func refusesWhatIsOfAnotherKind(kind: EffectParameter.Kind, text: String) throws {
         let node = try JSONReader.read(Array(text.utf8), file: "")
@@ -45,7 +48,9 @@ private let isInstalled =
     EffectFolders().effects.contains { $0.name == "invert0r" } || ProcessInfo.processInfo.environment["CI"] == "true"
 
 @Suite(
-    .enabled(if: isInstalled || ProcessInfo.processInfo.environment["CI"] == "true", "frei0r-plugins is not installed: make test-packages"))
+    .enabled(
+        if: isInstalled || ProcessInfo.processInfo.environment["CI"] == "true",
+        "frei0r-plugins is not installed: make test-packages"))
 struct Frei0rTests {
     private func driver(_ options: String, width: Int = 64, height: Int = 48) throws -> StageDriver<Frei0r> {
         try StageDriver(Frei0r.self, options: options, input: .video(VideoFormat(.bgra, width: width, height: height)))
@@ -55,7 +60,9 @@ struct Frei0rTests {
         #expect(throws: FrameHostError.self) { _ = try driver(options) }?.description
     }
 
-    @Test(arguments: [(64, 48), (61, 45), (9, 3), (1, 1)]) func invertsEveryPixelOfAnySize(width: Int, height: Int) throws {
+    @Test(arguments: [(64, 48), (61, 45), (9, 3), (1, 1)]) func invertsEveryPixelOfAnySize(width: Int, height: Int)
+        throws
+    {
         let driver = try driver(#"{ "effect": "Invert0r" }"#, width: width, height: height)
         var before: [UInt8] = []
         try driver.send(
@@ -70,7 +77,9 @@ struct Frei0rTests {
     }
 
     /// `B` shows blue as gray, `R` red: an effect that is handed channels in the wrong order shows the other.
-    @Test(arguments: [("B", 0), ("G", 1), ("R", 2)]) func handsChannelsOverInTheOrderOfTheEffect(effect: String, channel: Int) throws {
+    @Test(arguments: [("B", 0), ("G", 1), ("R", 2)]) func handsChannelsOverInTheOrderOfTheEffect(
+        effect: String, channel: Int
+    ) throws {
         let driver = try driver(#"{ "effect": "\#(effect)" }"#)
         var before: [UInt8] = []
         try driver.send(
@@ -79,7 +88,9 @@ struct Frei0rTests {
                 before = $0.planeBytes[0]
             })
         let after = try driver.nextFrame().planeBytes[0]
-        for pixel in 0..<64 * 48 { for byte in 0..<3 { #expect(after[pixel * 4 + byte] == before[pixel * 4 + channel]) } }
+        for pixel in 0..<64 * 48 {
+            for byte in 0..<3 { #expect(after[pixel * 4 + byte] == before[pixel * 4 + channel]) }
+        }
     }
 
     @Test func changesParametersWhileRunning() throws {
@@ -87,7 +98,8 @@ struct Frei0rTests {
         func mean() throws -> Int {
             try driver.send(driver.makeFrame { TextTests.fill(&$0, value: 100) })
             let bytes = try driver.nextFrame().planeBytes[0]
-            return bytes.enumerated().reduce(0) { $0 + ($1.offset % 4 == 3 ? 0 : Int($1.element)) } / (bytes.count * 3 / 4)
+            return bytes.enumerated().reduce(0) { $0 + ($1.offset % 4 == 3 ? 0 : Int($1.element)) }
+                / (bytes.count * 3 / 4)
         }
         #expect(try mean() == 100)
         try driver.set(#"{ "parameters": { "brightness": 0.9 } }"#)
@@ -97,7 +109,8 @@ struct Frei0rTests {
     }
 
     @Test func putsTheEffectsOwnPictureInPlace() throws {
-        let driver = try driver(##"{ "effect": "onecol0r", "parameters": { "Color": "#2040ff" } }"##, width: 61, height: 45)
+        let driver = try driver(
+            ##"{ "effect": "onecol0r", "parameters": { "Color": "#2040ff" } }"##, width: 61, height: 45)
         try driver.send(driver.makeFrame(pts: MediaTime(seconds: 2)) { TextTests.fill(&$0) })
         let frame = try driver.nextFrame()
         #expect(frame.pts.seconds == 2)
@@ -107,7 +120,8 @@ struct Frei0rTests {
 
     @Test func listsEffectsAndTheirParameters() throws {
         let filters = try Frei0r.topics()
-        #expect(filters.count > 90 && filters.contains { $0.name == "glow" } && !filters.contains { $0.name == "xfade0r" })
+        #expect(
+            filters.count > 90 && filters.contains { $0.name == "glow" } && !filters.contains { $0.name == "xfade0r" })
         let mixers = try Frei0rMixer.topics()
         #expect(mixers.count > 25 && mixers.contains { $0.name == "xfade0r" } && !mixers.contains { $0.name == "glow" })
         guard let topic = try Frei0r.topic("PixeliZ0R") else { throw FrameHostError(.broken, what: "no pixeliz0r") }
@@ -134,12 +148,15 @@ struct Frei0rTests {
                 == "parameters.blurr: glow has no such parameter. Did you mean 'Blur'?")
         // Its default depends on the size of the picture.
         let list = fault(#"{ "effect": "glow", "parameters": { "list": 1 } }"#)
-        #expect(list?.hasPrefix("parameters.list: glow has no such parameter. It has those below.\n  Blur: 0...1, 0") == true)
+        #expect(
+            list?.hasPrefix("parameters.list: glow has no such parameter. It has those below.\n  Blur: 0...1, 0")
+                == true)
         #expect(list?.hasSuffix(" by default. Blur of the glow") == true)
         let scratch = try ScratchFolder()
         try Data("not a library".utf8).write(to: URL(fileURLWithPath: scratch.file("broken.so")))
         #expect(
             fault(#"{ "effect": "\#(scratch.file("broken.so"))" }"#)?.hasPrefix(
-                "effect: \(scratch.file("broken.so")) does not load. Install what it lacks, or use another effect.\n  ") == true)
+                "effect: \(scratch.file("broken.so")) does not load. Install what it lacks, or use another effect.\n  ")
+                == true)
     }
 }

@@ -35,11 +35,15 @@ import Testing
         }
         #expect(
             error?.description
-                == "'/nowhere/x.raw' cannot be written: No such file or directory. Make the folder, or correct the name.")
+                == "'/nowhere/x.raw' cannot be written: No such file or directory. Make the folder, or correct the name."
+        )
     }
 
     @Test func refusesTwoUsesOfStandardOutput() {
-        #expect(throws: OptionFault("dump and report both use standard output", remedy: "Name a file for dump, or leave report out.")) {
+        #expect(
+            throws: OptionFault(
+                "dump and report both use standard output", remedy: "Name a file for dump, or leave report out.")
+        ) {
             var options = NullSinkOptions()
             options.dump = "-"
             options.report = .latency

@@ -14,7 +14,9 @@ private struct Given: Equatable, CustomStringConvertible {
 extension StageDriver {
     fileprivate func takeAll() -> [Given] {
         var all: [Given] = []
-        while let frame = takeFrame() { all.append(Given(nanoseconds: frame.pts.nanoseconds, number: frame.sequenceNumber)) }
+        while let frame = takeFrame() {
+            all.append(Given(nanoseconds: frame.pts.nanoseconds, number: frame.sequenceNumber))
+        }
         return all
     }
 }
@@ -22,7 +24,10 @@ extension StageDriver {
 @Suite struct FrameGridTests {
     @Test func roundsToTheNearestPlace() {
         let grid = FrameGrid(Rational(25))
-        #expect([0, 19, 20, 21, 59, 60].map { grid.place(of: MediaTime(nanoseconds: $0 * 1_000_000)) } == [0, 0, 1, 1, 1, 2])
+        #expect(
+            [0, 19, 20, 21, 59, 60].map { grid.place(of: MediaTime(nanoseconds: $0 * 1_000_000)) } == [
+                0, 0, 1, 1, 1, 2,
+            ])
         #expect(grid.place(of: MediaTime(nanoseconds: -20_000_000)) == -1)
         #expect(grid.time(of: 3).nanoseconds == 120_000_000)
     }
@@ -49,7 +54,8 @@ extension StageDriver {
     }
 
     /// Frames at these milliseconds, each until the next, the last for `last`.
-    private func run(_ milliseconds: [Int64], options: String, last: Int64 = 40) throws -> (StageDriver<Rate>, [Given]) {
+    private func run(_ milliseconds: [Int64], options: String, last: Int64 = 40) throws -> (StageDriver<Rate>, [Given])
+    {
         let driver = try StageDriver(Rate.self, options: options, input: Self.format())
         for (index, time) in milliseconds.enumerated() {
             let end = index + 1 < milliseconds.count ? milliseconds[index + 1] : time + last
@@ -68,7 +74,9 @@ extension StageDriver {
         return (driver, given)
     }
 
-    private func places(_ given: [Given], period: Int64 = 40) -> [Int64] { given.map { $0.nanoseconds / 1_000_000 / period } }
+    private func places(_ given: [Given], period: Int64 = 40) -> [Int64] {
+        given.map { $0.nanoseconds / 1_000_000 / period }
+    }
 
     @Test func passesTheRightRateOn() throws {
         let (driver, given) = try run([0, 40, 80, 120], options: #"{ "rate": 25 }"#)
@@ -132,7 +140,9 @@ extension StageDriver {
 
     @Test func marksTheFrameAfterAGapThatStays() throws {
         let driver = try StageDriver(Rate.self, options: #"{ "rate": 25, "maxGapSeconds": 0.1 }"#, input: Self.format())
-        for time: Int64 in [0, 80, 1000] { try driver.send(driver.makeFrame(pts: MediaTime(nanoseconds: time * 1_000_000))) }
+        for time: Int64 in [0, 80, 1000] {
+            try driver.send(driver.makeFrame(pts: MediaTime(nanoseconds: time * 1_000_000)))
+        }
         try driver.drain()
         var marks: [Bool] = []
         while let frame = driver.takeFrame() { marks.append(frame.isDiscontinuity) }
@@ -161,7 +171,8 @@ extension StageDriver {
     @Test func carriesAGapOverADroppedFrame() throws {
         let driver = try StageDriver(Rate.self, options: #"{ "rate": 25 }"#, input: Self.format())
         for time: Int64 in [0, 38, 42] {
-            try driver.send(driver.makeFrame(pts: MediaTime(nanoseconds: time * 1_000_000)) { $0.isDiscontinuity = time == 38 })
+            try driver.send(
+                driver.makeFrame(pts: MediaTime(nanoseconds: time * 1_000_000)) { $0.isDiscontinuity = time == 38 })
         }
         try driver.drain()
         _ = try driver.nextFrame()
@@ -170,7 +181,8 @@ extension StageDriver {
 
     @Test func asksForTheRate() {
         #expect(
-            throws: OptionFault("'rate' is missing", remedy: "Name the frames per second: \"rate\": 30, or \"30000/1001\".")
+            throws: OptionFault(
+                "'rate' is missing", remedy: "Name the frames per second: \"rate\": 30, or \"30000/1001\".")
         ) { try RateOptions().validate() }
     }
 }
@@ -181,13 +193,16 @@ extension StageDriver {
 
     private func driver(_ options: String, input: Rational = Rational(0)) throws -> StageDriver<Rate> {
         try StageDriver(
-            Rate.self, options: options, input: .video(VideoFormat(.gray8, width: 16, height: 16, frameRate: input)), isLive: true)
+            Rate.self, options: options, input: .video(VideoFormat(.gray8, width: 16, height: 16, frameRate: input)),
+            isLive: true)
     }
 
     /// Sends a frame `nanoseconds` after the start and returns what comes at once.
     private func send(_ driver: StageDriver<Rate>, _ nanoseconds: Int64) throws -> [Given] {
         try driver.send(
-            driver.makeFrame(pts: MediaTime(nanoseconds: Self.start + nanoseconds)) { $0.duration = MediaTime(nanoseconds: 33_333_333) })
+            driver.makeFrame(pts: MediaTime(nanoseconds: Self.start + nanoseconds)) {
+                $0.duration = MediaTime(nanoseconds: 33_333_333)
+            })
         #expect(driver.stage.held == 0)
         return driver.takeAll().map { Given(nanoseconds: $0.nanoseconds - Self.start, number: $0.number) }
     }
@@ -260,7 +275,8 @@ extension StageDriver {
 }
 
 /// Against ffmpeg's own filter; skipped by name where there is no ffmpeg, except in CI.
-@Suite(.enabled(if: Tool.ffmpeg != nil || ProcessInfo.processInfo.environment["CI"] == "true", "ffmpeg is not installed"))
+@Suite(
+    .enabled(if: Tool.ffmpeg != nil || ProcessInfo.processInfo.environment["CI"] == "true", "ffmpeg is not installed"))
 struct RateAgainstFFmpegTests {
     /// Times in milliseconds by `N`, and rates.
     @Test(arguments: [
@@ -281,8 +297,14 @@ struct RateAgainstFFmpegTests {
         // Each picture is its own number.
         try Tool.run(
             ffmpeg,
-            ["-v", "error", "-f", "lavfi", "-i", "color=black:size=16x16:rate=25,format=gray,geq=lum=N", "-frames:v", "60"]
-                + ["-vf", "settb=1/1000,setpts='\(times)'", "-enc_time_base", "1:1000", "-fps_mode", "passthrough", "-c:v", "ffv1", clip])
+            [
+                "-v", "error", "-f", "lavfi", "-i", "color=black:size=16x16:rate=25,format=gray,geq=lum=N", "-frames:v",
+                "60",
+            ]
+                + [
+                    "-vf", "settb=1/1000,setpts='\(times)'", "-enc_time_base", "1:1000", "-fps_mode", "passthrough",
+                    "-c:v", "ffv1", clip,
+                ])
         let pictures = try ClipMaker.read(clip).pictures
         #expect(pictures.count == 60)
         for rate in rates {

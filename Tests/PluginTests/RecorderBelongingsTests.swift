@@ -8,11 +8,14 @@ import Testing
 /// What a recorder does with files that are not its own to remove or replace.
 @Suite struct RecorderBelongingsTests {
     private func frames(in folder: ScratchFolder, _ names: [String]? = nil) throws -> Int {
-        try (names ?? RecorderStreams.names(in: folder)).reduce(0) { try $0 + RecorderStreams.packets(of: folder.file($1)).packets.count }
+        try (names ?? RecorderStreams.names(in: folder)).reduce(0) {
+            try $0 + RecorderStreams.packets(of: folder.file($1)).packets.count
+        }
     }
 
     private func clip(_ path: String, frames: Int = 50) throws {
-        let recorder = try StageDriver(recording: #"{ "path": "\#(path)", "finalize": "never" }"#, RecorderStreams.format())
+        let recorder = try StageDriver(
+            recording: #"{ "path": "\#(path)", "finalize": "never" }"#, RecorderStreams.format())
         for unit in RecorderStreams.steady(frames, isKey: { $0 % 25 == 0 }) { try recorder.send(unit) }
         try recorder.finish()
     }
@@ -25,7 +28,8 @@ import Testing
         let year = try FileNamePattern("%Y.mp4").path(at: 1_000_000_000, number: 0).dropLast(4)
         for name in ["cam-\(year).mp4", "cam-\(year)~3.mp4"] { try clip(folder.file(name), frames: 3) }
         let recorder = try StageDriver(
-            recording: #"{ "path": "\#(folder.file("cam-%Y.mp4"))", "overwrite": true, "segmentSeconds": 1 }"#, RecorderStreams.format())
+            recording: #"{ "path": "\#(folder.file("cam-%Y.mp4"))", "overwrite": true, "segmentSeconds": 1 }"#,
+            RecorderStreams.format())
         for unit in RecorderStreams.steady(150, isKey: { $0 % 25 == 0 }) { try recorder.send(unit) }
         try recorder.finish()
         // Of an earlier run two were replaced; the other year's is as it was.
@@ -43,7 +47,8 @@ import Testing
         var file: MediaFile? = try MediaFile(path: source)
         for options in [#""overwrite": true"#, #""keepMegabytes": 0.001"#, #""overwrite": true, "keepSeconds": 0.1"#] {
             let recorder = try StageDriver(
-                recording: #"{ "path": "\#(folder.file("cam-{nnnn}.mp4"))", "segmentSeconds": 1, "finalize": "never", \#(options) }"#,
+                recording:
+                    #"{ "path": "\#(folder.file("cam-{nnnn}.mp4"))", "segmentSeconds": 1, "finalize": "never", \#(options) }"#,
                 RecorderStreams.format(), isLive: false)
             for unit in RecorderStreams.steady(75, isKey: { $0 % 25 == 0 }) { try recorder.send(unit) }
             try recorder.finish()
@@ -52,7 +57,8 @@ import Testing
         #expect(file != nil)
         file = nil
         let last = try StageDriver(
-            recording: #"{ "path": "\#(folder.file("cam-{nnnn}.mp4"))", "overwrite": true, "finalize": "never" }"#, RecorderStreams.format())
+            recording: #"{ "path": "\#(folder.file("cam-{nnnn}.mp4"))", "overwrite": true, "finalize": "never" }"#,
+            RecorderStreams.format())
         for unit in RecorderStreams.steady(3, isKey: { $0 == 0 }) { try last.send(unit) }
         try last.finish()
         #expect(try frames(in: folder, ["cam-0001.mp4"]) == 3)
@@ -65,9 +71,14 @@ import Testing
         symlink("a.mp4", folder.file("link.mp4"))
         link(folder.file("a.mp4"), folder.file("hard.mp4"))
         let file = try MediaFile(path: folder.file("a.mp4"))
-        let recorder = try StageDriver(recording: #"{ "path": "\#(folder.file(name))", "overwrite": true }"#, RecorderStreams.format())
-        let error = #expect(throws: FrameHostError.self) { try recorder.send(RecorderStreams.steady(1) { _ in true }[0]) }
-        #expect(error?.description.contains("' is being read by 'file-source' of this run. Name another file.") == true, "\(String(describing: error))")
+        let recorder = try StageDriver(
+            recording: #"{ "path": "\#(folder.file(name))", "overwrite": true }"#, RecorderStreams.format())
+        let error = #expect(throws: FrameHostError.self) {
+            try recorder.send(RecorderStreams.steady(1) { _ in true }[0])
+        }
+        #expect(
+            error?.description.contains("' is being read by 'file-source' of this run. Name another file.") == true,
+            "\(String(describing: error))")
         #expect(try frames(in: folder, ["a.mp4"]) == 50 && file.trackCount == 1)
         try recorder.stop()
     }
@@ -79,7 +90,8 @@ import Testing
         symlink("real.mp4", folder.file("link.mp4"))
         symlink("later.mp4", folder.file("empty.mp4"))
         for name in ["link.mp4", "empty.mp4"] {
-            let recorder = try StageDriver(recording: #"{ "path": "\#(folder.file(name))", "overwrite": true }"#, RecorderStreams.format())
+            let recorder = try StageDriver(
+                recording: #"{ "path": "\#(folder.file(name))", "overwrite": true }"#, RecorderStreams.format())
             for unit in RecorderStreams.steady(30, isKey: { $0 == 0 }) { try recorder.send(unit) }
             try recorder.finish()
             #expect(recorder.takeEvents().last?.name == "recording-finalised")
@@ -96,7 +108,9 @@ import Testing
         await #expect(processExitsWith: .success) {
             let folder = try ScratchFolder()
             #expect(chdir(folder.path) == 0)
-            for number in 1...3 { try Data(count: 20_000).write(to: URL(fileURLWithPath: folder.file("cam-000\(number).mp4"))) }
+            for number in 1...3 {
+                try Data(count: 20_000).write(to: URL(fileURLWithPath: folder.file("cam-000\(number).mp4")))
+            }
             let clock = ManualClock(at: 1_000_000_000)
             let recorder = try StageDriver(
                 Recorder.self, options: #"{ "path": "cam-{nnnn}.mp4", "keepMegabytes": 0.1, "finalize": "never" }"#,
@@ -139,7 +153,8 @@ import Testing
 
     /// A time of the year 2286, a number near Int.max, a size of exabytes: neighbours like any other.
     @Test(arguments: [
-        "cam-9223372036854775807.mp4", "cam-999999999999999999.mp4", "cam-1000000000000.mp4", "cam-92233720368547758070.mp4", "cam-0001.mp4",
+        "cam-9223372036854775807.mp4", "cam-999999999999999999.mp4", "cam-1000000000000.mp4",
+        "cam-92233720368547758070.mp4", "cam-0001.mp4",
     ]) func livesBesideOddNeighbours(name: String) throws {
         let folder = try ScratchFolder()
         try Data(count: 10).write(to: URL(fileURLWithPath: folder.file(name)))
@@ -147,11 +162,14 @@ import Testing
         #expect(utimensat(AT_FDCWD, folder.file(name), &times, 0) == 0)
         for options in [#""keepSeconds": 0.1"#, #""keepMegabytes": 100"#, #""overwrite": true"#] {
             let recorder = try StageDriver(
-                recording: #"{ "path": "\#(folder.file("cam-{nnnn}.mp4"))", "segmentSeconds": 1, "finalize": "never", \#(options) }"#,
+                recording:
+                    #"{ "path": "\#(folder.file("cam-{nnnn}.mp4"))", "segmentSeconds": 1, "finalize": "never", \#(options) }"#,
                 RecorderStreams.format(), isLive: true)
             for unit in RecorderStreams.steady(75, isKey: { $0 % 25 == 0 }) { try recorder.send(unit) }
             try recorder.finish()
-            #expect(recorder.takeEvents().last { $0.name == "recording-did-stop" }?.details["files"]?.asInt == 3, "\(options)")
+            #expect(
+                recorder.takeEvents().last { $0.name == "recording-did-stop" }?.details["files"]?.asInt == 3,
+                "\(options)")
         }
     }
 
@@ -170,10 +188,13 @@ import Testing
 
     @Test func keepsWhatIsWriteProtected() throws {
         let folder = try ScratchFolder()
-        for number in 1...3 { try Data(count: 20_000).write(to: URL(fileURLWithPath: folder.file("cam-000\(number).mp4"))) }
+        for number in 1...3 {
+            try Data(count: 20_000).write(to: URL(fileURLWithPath: folder.file("cam-000\(number).mp4")))
+        }
         chmod(folder.file("cam-0002.mp4"), 0o444)
         let recorder = try StageDriver(
-            recording: #"{ "path": "\#(folder.file("cam-{nnnn}.mp4"))", "keepMegabytes": 0.01, "finalize": "never" }"#, RecorderStreams.format())
+            recording: #"{ "path": "\#(folder.file("cam-{nnnn}.mp4"))", "keepMegabytes": 0.01, "finalize": "never" }"#,
+            RecorderStreams.format())
         for unit in RecorderStreams.steady(30, isKey: { $0 == 0 }) { try recorder.send(unit) }
         try recorder.finish()
         #expect(RecorderStreams.names(in: folder) == ["cam-0002.mp4", "cam-0004.mp4"])
@@ -193,6 +214,7 @@ import Testing
 
     @Test func tellsOfALackOfRoomOnce() {
         let report = RoomReport()
-        #expect([true, true, false, true, true].map { report.isFirst(lacks: $0) } == [true, false, false, true, false])
+        #expect(
+            [true, true, false, true, true].map { report.isFirst(lacks: $0) } == [true, false, false, true, false])
     }
 }

@@ -8,9 +8,12 @@ import Testing
     private let folder: ScratchFolder
     init() throws { folder = try ScratchFolder() }
 
-    private func recorder(_ more: String = "", _ format: EncodedFormat = RecorderStreams.format()) throws -> StageDriver<Recorder> {
+    private func recorder(_ more: String = "", _ format: EncodedFormat = RecorderStreams.format()) throws
+        -> StageDriver<Recorder>
+    {
         try StageDriver(
-            recording: #"{ "path": "\#(folder.file("a.mp4"))", "record": "onCommand", "finalize": "never"\#(more) }"#, format)
+            recording: #"{ "path": "\#(folder.file("a.mp4"))", "record": "onCommand", "finalize": "never"\#(more) }"#,
+            format)
     }
 
     private func numbers(_ name: String) throws -> [Int] {
@@ -35,7 +38,8 @@ import Testing
         let names = recorder.takeEvents().map(\.name)
         #expect(
             names == [
-                "recording-did-start", "recording-will-stop", "recording-did-stop", "recording-did-start", "recording-will-stop",
+                "recording-did-start", "recording-will-stop", "recording-did-stop", "recording-did-start",
+                "recording-will-stop",
                 "recording-did-stop",
             ])
         // What was not recorded was not lost.

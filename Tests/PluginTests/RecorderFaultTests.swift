@@ -26,7 +26,8 @@ import Testing
         try recorder.stop()
     }
 
-    /// The folder goes while a segment is written: the next one cannot be made, and those before were somebody's to remove.
+    /// The folder goes while a segment is written: the next one cannot be made, and those before were somebody's to
+    /// remove.
     @Test func saysThatTheFolderIsGone() throws {
         let folder = try ScratchFolder()
         let recorder = try StageDriver(
@@ -36,7 +37,9 @@ import Testing
         for unit in units.prefix(3) { try recorder.send(unit) }
         try FileManager.default.removeItem(atPath: folder.path)
         let error = #expect(throws: FrameHostError.self) { for unit in units.dropFirst(3) { try recorder.send(unit) } }
-        #expect(error?.description.contains("was removed while it was being written") == true, "\(String(describing: error))")
+        #expect(
+            error?.description.contains("was removed while it was being written") == true,
+            "\(String(describing: error))")
         try recorder.stop()
     }
 
@@ -49,7 +52,8 @@ import Testing
         try recorders[0].send(units[0])
         let error = #expect(throws: FrameHostError.self) { try recorders[1].send(units[0]) }
         let reason = overwrite ? "is being written by another recorder" : "exists already"
-        #expect(error?.description.contains("'\(folder.file("a.mp4"))' \(reason).") == true, "\(String(describing: error))")
+        #expect(
+            error?.description.contains("'\(folder.file("a.mp4"))' \(reason).") == true, "\(String(describing: error))")
         for unit in units.dropFirst() { try recorders[0].send(unit) }
         try recorders[0].finish()
         try recorders[1].stop()
@@ -74,6 +78,7 @@ import Testing
         #expect(
             error?.description.hasSuffix(
                 "'keepSeconds' removes older files of a pattern, and 'a.mp4' is one file."
-                    + " Put a time or a number into 'path', such as %Y-%m-%d or {nnnn}.") == true, "\(String(describing: error))")
+                    + " Put a time or a number into 'path', such as %Y-%m-%d or {nnnn}.") == true,
+            "\(String(describing: error))")
     }
 }

@@ -55,17 +55,21 @@ import Testing
         #expect(read.pictures == (try ClipMaker.read(fragmented)).pictures)
     }
 
-    /// Uneven times with B-frames, a long gap, a last picture that is shown long: each frame's time and the whole length stay.
+    /// Uneven times with B-frames, a long gap, a last picture that is shown long: each frame's time and the whole
+    /// length stay.
     @Test func keepsUnevenDurations() throws {
         let folder = try ScratchFolder()
         var format = RecorderStreams.video
         format.frameRate = Rational(0)
         format.timeBase = TimeBase(1, 90_000)
-        let ticks = (0..<60).map { (number: Int64) -> Int64 in number * 3003 + number % 4 * 500 + (number >= 20 ? 200_000 : 0) }
+        let ticks = (0..<60).map { (number: Int64) -> Int64 in
+            number * 3003 + number % 4 * 500 + (number >= 20 ? 200_000 : 0)
+        }
         let pictures = ticks.indices.map { index in
             let end = index + 1 < ticks.count ? ticks[index + 1] : ticks[index] + 77_777
             return ClipPicture(
-                pts: format.timeBase.time(ofTicks: ticks[index]), duration: format.timeBase.time(ofTicks: end - ticks[index]))
+                pts: format.timeBase.time(ofTicks: ticks[index]),
+                duration: format.timeBase.time(ofTicks: end - ticks[index]))
         }
         try ClipMaker.record(to: folder.file("a.mp4"), format, pictures, encoder: #"{ "bframes": 3 }"#)
         #expect(try !Self.boxes(folder.file("a.mp4")).contains("moof"))
@@ -75,7 +79,8 @@ import Testing
     }
 
     private func fragmented(_ path: String, frames: Int = 60) throws {
-        let recorder = try StageDriver(recording: #"{ "path": "\#(path)", "finalize": "never" }"#, RecorderStreams.format())
+        let recorder = try StageDriver(
+            recording: #"{ "path": "\#(path)", "finalize": "never" }"#, RecorderStreams.format())
         for unit in RecorderStreams.steady(frames, isKey: { $0 % 25 == 0 }) { try recorder.send(unit) }
         try recorder.finish()
     }
@@ -105,7 +110,8 @@ import Testing
         let path = folder.file("a.mp4")
         try fragmented(path)
         chmod(path, 0o640)
-        try FileManager.default.setAttributes([.modificationDate: Date(timeIntervalSince1970: 1_000_000)], ofItemAtPath: path)
+        try FileManager.default.setAttributes(
+            [.modificationDate: Date(timeIntervalSince1970: 1_000_000)], ofItemAtPath: path)
         try finaliser(path).run(StageContext(stageID: "rec"), Self.patient)
         let attributes = try FileManager.default.attributesOfItem(atPath: path)
         #expect(attributes[.posixPermissions] as? Int == 0o640)
@@ -138,7 +144,8 @@ import Testing
                             return left <= 0
                         }, report: { _ in }))
             }
-            #expect(error?.description == "given up, since the run was stopped. The file stays in fragments, and plays.")
+            #expect(
+                error?.description == "given up, since the run was stopped. The file stays in fragments, and plays.")
             #expect(RecorderStreams.names(in: folder) == ["a.mp4"])
             #expect(try Data(contentsOf: URL(fileURLWithPath: folder.file("a.mp4"))) == before)
         }
@@ -153,7 +160,8 @@ import Testing
         }
         #expect(
             error?.description
-                == "it cannot be read back: Invalid data found when processing input. The file stays in fragments, and plays.")
+                == "it cannot be read back: Invalid data found when processing input. The file stays in fragments, and plays."
+        )
         #expect(RecorderStreams.names(in: folder) == ["a.mp4"])
         // One that is gone is nobody's concern.
         try finaliser(folder.file("b.mp4")).run(StageContext(stageID: "rec"), Self.patient)
@@ -177,7 +185,9 @@ import Testing
 
     @Test func removesWhatAKilledRunLeft() throws {
         let folder = try ScratchFolder()
-        for name in [".a-0001.mp4.finalising", ".a-x.mp4.finalising", ".b.mp4.finalising", ".a.mp4.finalising", "a-0001.mp4"] {
+        for name in [
+            ".a-0001.mp4.finalising", ".a-x.mp4.finalising", ".b.mp4.finalising", ".a.mp4.finalising", "a-0001.mp4",
+        ] {
             FileManager.default.createFile(atPath: folder.file(name), contents: Data("x".utf8))
         }
         _ = try StageDriver(recording: #"{ "path": "\#(folder.file("a.mp4"))" }"#, RecorderStreams.format())

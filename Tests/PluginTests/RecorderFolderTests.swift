@@ -37,15 +37,18 @@ import Testing
 
     private static let clip: Data = {
         let folder = try! ScratchFolder()
-        let recorder = try! StageDriver(recording: #"{ "path": "\#(folder.file("a.mp4"))", "finalize": "never" }"#, RecorderStreams.format())
+        let recorder = try! StageDriver(
+            recording: #"{ "path": "\#(folder.file("a.mp4"))", "finalize": "never" }"#, RecorderStreams.format())
         for unit in RecorderStreams.steady(20, isKey: { $0 % 10 == 0 }) { try! recorder.send(unit) }
         try! recorder.finish()
         return FileManager.default.contents(atPath: folder.file("a.mp4"))!
     }()
 
     private static let names = [
-        "%-0001.mp4", "%-0002.mp4", "%-0003.mp4", "%-0007.mp4", "%-9223372036854775807.mp4", "%-99999999999999999.mp4", "%-1970.mp4",
-        "%-1970~2.mp4", "%-1970~3.mp4", "%-2300.mp4", "%.mp4", "%-0001.mp4.bak", "%-notes.txt", ".%-0001.mp4.keep", "%-0002.mov", "%--1.mp4",
+        "%-0001.mp4", "%-0002.mp4", "%-0003.mp4", "%-0007.mp4", "%-9223372036854775807.mp4", "%-99999999999999999.mp4",
+        "%-1970.mp4",
+        "%-1970~2.mp4", "%-1970~3.mp4", "%-2300.mp4", "%.mp4", "%-0001.mp4.bak", "%-notes.txt", ".%-0001.mp4.keep",
+        "%-0002.mov", "%--1.mp4",
     ]
 
     @Test func leavesEverybodysFilesAlone() throws {
@@ -70,7 +73,8 @@ import Testing
             }
         }
         let plans = ["a", "b", "c"].map { plan($0, folder, &random) }
-        let before = Dictionary(uniqueKeysWithValues: RecorderStreams.names(in: folder).map { ($0, Entry(folder.file($0))) })
+        let before = Dictionary(
+            uniqueKeysWithValues: RecorderStreams.names(in: folder).map { ($0, Entry(folder.file($0))) })
         let precious = Entry(outside.file("precious.mp4"))
         let sent = try record(plans, seed, &random)
 
@@ -92,12 +96,15 @@ import Testing
             let frames = try made.reduce(0) { try $0 + RecorderStreams.packets(of: folder.file($1)).packets.count }
             #expect(frames == count, "seed \(seed): \(plan.path) has \(frames) of \(count) frames in \(made.sorted())")
         }
-        #expect(!after.contains { $0.hasSuffix(".finalising") || $0.hasSuffix(".new") }, "seed \(seed): left over: \(after)")
+        #expect(
+            !after.contains { $0.hasSuffix(".finalising") || $0.hasSuffix(".new") }, "seed \(seed): left over: \(after)"
+        )
         _ = held
     }
 
     private func neighbour(
-        _ name: String, _ folder: ScratchFolder, _ outside: ScratchFolder, _ held: inout [MediaFile], _ locks: inout [Int32],
+        _ name: String, _ folder: ScratchFolder, _ outside: ScratchFolder, _ held: inout [MediaFile],
+        _ locks: inout [Int32],
         _ untouchable: inout Set<String>, _ random: inout SplitRandom
     ) throws {
         let path = folder.file(name)
@@ -135,7 +142,8 @@ import Testing
         let path = folder.file("\(prefix)-\(name).mp4")
         let pattern = try! FileNamePattern(path)
         return Plan(
-            prefix: prefix, path: path, overwrites: Bool.random(using: &random), keeps: Int.random(in: 0..<3, using: &random) == 0,
+            prefix: prefix, path: path, overwrites: Bool.random(using: &random),
+            keeps: Int.random(in: 0..<3, using: &random) == 0,
             isOurs: { pattern.number(ofName: $0) != nil })
     }
 
@@ -145,7 +153,8 @@ import Testing
             let keep = plan.keeps ? #", "keepMegabytes": 0.01, "keepSeconds": 100000"# : ""
             let finalize = Int.random(in: 0..<3, using: &random) == 0 ? "always" : "never"
             return try StageDriver(
-                recording: #"{ "path": "\#(plan.path)", "segmentSeconds": 0.4, "overwrite": \#(plan.overwrites), "finalize": "\#(finalize)"\#(keep) }"#,
+                recording:
+                    #"{ "path": "\#(plan.path)", "segmentSeconds": 0.4, "overwrite": \#(plan.overwrites), "finalize": "\#(finalize)"\#(keep) }"#,
                 RecorderStreams.format())
         }
         var sent = plans.map { _ in 0 }

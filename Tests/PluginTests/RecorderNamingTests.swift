@@ -8,7 +8,9 @@ import Testing
     /// 2026-11-21 13:43:55.25 in this machine's time zone.
     static let moment: Int64 = {
         var parts = tm()
-        (parts.tm_year, parts.tm_mon, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec) = (126, 10, 21, 13, 43, 55)
+        (parts.tm_year, parts.tm_mon, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec) = (
+            126, 10, 21, 13, 43, 55
+        )
         parts.tm_isdst = -1
         return Int64(mktime(&parts)) * 1_000_000_000 + 250_000_000
     }()
@@ -16,7 +18,8 @@ import Testing
     @Test(arguments: [
         ("a.mp4", "a.mp4"), ("/x/y/a.mp4", "/x/y/a.mp4"), ("/a.mp4", "/a.mp4"),
         ("%Y-%m-%d_%H-%M-%S.mp4", "2026-11-21_13-43-55.mp4"), ("%F/%T.MKV", "2026-11-21/13:43:55.MKV"),
-        ("/rec/%Y/%m/cam %H.%f.mov", "/rec/2026/11/cam 13.250000.mov"), ("a-{n}.mp4", "a-7.mp4"), ("a-{nnn}-%y.mp4", "a-007-26.mp4"),
+        ("/rec/%Y/%m/cam %H.%f.mov", "/rec/2026/11/cam 13.250000.mov"), ("a-{n}.mp4", "a-7.mp4"),
+        ("a-{nnn}-%y.mp4", "a-007-26.mp4"),
         ("100%%.mp4", "100%.mp4"), ("{x}{}.mp4", "{x}{}.mp4"), ("ä/ö-%d.mp4", "ä/ö-21.mp4"), ("%j.mp4", "325.mp4"),
     ]) func writesTimesAndNumbers(pattern: String, path: String) throws {
         let pattern = try FileNamePattern(pattern)
@@ -24,14 +27,18 @@ import Testing
         let name = String(path.split(separator: "/").last!)
         #expect(pattern.number(ofName: name) == (pattern.hasNumber ? 7 : 0))
         let again = pattern.path(at: Self.moment, number: 7, again: 2)
-        #expect(again != path && pattern.number(ofName: String(again.split(separator: "/").last!)) == (pattern.hasNumber ? 7 : 0))
+        #expect(
+            again != path
+                && pattern.number(ofName: String(again.split(separator: "/").last!)) == (pattern.hasNumber ? 7 : 0))
     }
 
     @Test func knowsOnlyItsOwnNames() throws {
         let time = try FileNamePattern("cam-%Y-%m.mp4")
         for name in [
-            "cam-2026-1.mp4", "cam-2026-11.mkv", "cam-2026-11.mp4.bak", "xcam-2026-11.mp4", "cam-2026-11-2.mp4", "cam-2026-11~1.mp4",
-            "cam-2026-11~02.mp4", ".cam-2026-11.mp4.finalising", "cam-abcd-11.mp4", "cam-2026-11 .mp4", "cam-2026-11~.mp4", ".mp4", "",
+            "cam-2026-1.mp4", "cam-2026-11.mkv", "cam-2026-11.mp4.bak", "xcam-2026-11.mp4", "cam-2026-11-2.mp4",
+            "cam-2026-11~1.mp4",
+            "cam-2026-11~02.mp4", ".cam-2026-11.mp4.finalising", "cam-abcd-11.mp4", "cam-2026-11 .mp4",
+            "cam-2026-11~.mp4", ".mp4", "",
         ] {
             #expect(time.number(ofName: name) == nil, "\(name)")
         }
@@ -54,9 +61,13 @@ import Testing
         #expect(text("%Q.mp4") == "'%Q' is no time pattern. \(remedy)")
         #expect(text("%D.mp4") == "'%D' is no time pattern. \(remedy)")
         #expect(
-            text("{n}{n}.mp4") == "'{n}{n}.mp4' has more numbers than one, or one in a folder's name. Write {n} once, in the file's name.")
+            text("{n}{n}.mp4")
+                == "'{n}{n}.mp4' has more numbers than one, or one in a folder's name. Write {n} once, in the file's name."
+        )
         #expect(
-            text("{n}/a.mp4") == "'{n}/a.mp4' has more numbers than one, or one in a folder's name. Write {n} once, in the file's name.")
+            text("{n}/a.mp4")
+                == "'{n}/a.mp4' has more numbers than one, or one in a folder's name. Write {n} once, in the file's name."
+        )
         #expect(text(".mp4") == "'.mp4' has no name before its ending. Name the file.")
         #expect(text("a/.mp4") == "'a/.mp4' has no name before its ending. Name the file.")
     }
@@ -66,7 +77,8 @@ import Testing
         for name in ["a-002.mp4", "a-009.mp4", "b-100.mp4", "a-12.mp4"] {
             FileManager.default.createFile(atPath: folder.file(name), contents: nil)
         }
-        let files = try RecordingFiles(path: "a-{nnn}.mp4", folder: folder.path, overwrite: false, makesMoreFiles: true, files: RunFiles())
+        let files = try RecordingFiles(
+            path: "a-{nnn}.mp4", folder: folder.path, overwrite: false, makesMoreFiles: true, files: RunFiles())
         #expect(try files.make(at: 0).path == folder.file("a-010.mp4"))
         FileManager.default.createFile(atPath: folder.file("a-011.mp4"), contents: nil)
         #expect(try files.make(at: 0).path == folder.file("a-012.mp4"))
@@ -74,13 +86,15 @@ import Testing
 
     @Test func neverReplacesUnlessTold() throws {
         let folder = try ScratchFolder()
-        let times = try RecordingFiles(path: "%Y.mp4", folder: folder.path, overwrite: false, makesMoreFiles: true, files: RunFiles())
+        let times = try RecordingFiles(
+            path: "%Y.mp4", folder: folder.path, overwrite: false, makesMoreFiles: true, files: RunFiles())
         let paths = try (0..<3).map { _ in try times.make(at: Self.moment).path }
         #expect(paths == ["2026.mp4", "2026~2.mp4", "2026~3.mp4"].map(folder.file))
 
         // Told so, it replaces what was there, but not what it has just written.
         try Data("old".utf8).write(to: URL(fileURLWithPath: folder.file("2026.mp4")))
-        let replacing = try RecordingFiles(path: "%Y.mp4", folder: folder.path, overwrite: true, makesMoreFiles: true, files: RunFiles())
+        let replacing = try RecordingFiles(
+            path: "%Y.mp4", folder: folder.path, overwrite: true, makesMoreFiles: true, files: RunFiles())
         #expect(try replacing.make(at: Self.moment).path == folder.file("2026.mp4"))
         #expect(try Data(contentsOf: URL(fileURLWithPath: folder.file("2026.mp4"))).isEmpty)
         #expect(try replacing.make(at: Self.moment).path == folder.file("2026~2.mp4"))
@@ -88,18 +102,25 @@ import Testing
 
     @Test func putsANumberIntoAPlainName() throws {
         let folder = try ScratchFolder()
-        let segments = try RecordingFiles(path: "a.mp4", folder: folder.path, overwrite: false, makesMoreFiles: true, files: RunFiles())
-        #expect(try (0..<2).map { _ in try segments.make(at: 0).path } == ["a-0001.mp4", "a-0002.mp4"].map(folder.file))
-        let single = try RecordingFiles(path: "b.mp4", folder: folder.path, overwrite: false, makesMoreFiles: false, files: RunFiles())
-        #expect(try (0..<3).map { _ in try single.make(at: 0).path } == ["b.mp4", "b-0002.mp4", "b-0003.mp4"].map(folder.file))
+        let segments = try RecordingFiles(
+            path: "a.mp4", folder: folder.path, overwrite: false, makesMoreFiles: true, files: RunFiles())
+        #expect(
+            try (0..<2).map { _ in try segments.make(at: 0).path } == ["a-0001.mp4", "a-0002.mp4"].map(folder.file))
+        let single = try RecordingFiles(
+            path: "b.mp4", folder: folder.path, overwrite: false, makesMoreFiles: false, files: RunFiles())
+        #expect(
+            try (0..<3).map { _ in try single.make(at: 0).path }
+                == ["b.mp4", "b-0002.mp4", "b-0003.mp4"].map(folder.file))
     }
 
     @Test func makesTheFoldersOfItsPattern() throws {
         let folder = try ScratchFolder()
-        let files = try RecordingFiles(path: "%Y/day %d/%H.mp4", folder: folder.path, overwrite: false, makesMoreFiles: true, files: RunFiles())
+        let files = try RecordingFiles(
+            path: "%Y/day %d/%H.mp4", folder: folder.path, overwrite: false, makesMoreFiles: true, files: RunFiles())
         #expect(files.fault == nil)
         #expect(try files.make(at: Self.moment).path == folder.file("2026/day 21/13.mp4"))
-        let missing = try RecordingFiles(path: "no/%Y/%H.mp4", folder: folder.path, overwrite: false, makesMoreFiles: true, files: RunFiles())
+        let missing = try RecordingFiles(
+            path: "no/%Y/%H.mp4", folder: folder.path, overwrite: false, makesMoreFiles: true, files: RunFiles())
         let text = "the folder '\(folder.file("no"))' does not exist. Make it, or correct 'path'."
         #expect(missing.fault?.description == text)
         #expect(throws: FrameHostError.self) { try missing.make(at: Self.moment) }
@@ -109,8 +130,11 @@ import Testing
     /// Two recorders of one path: a lock tells them of each other, in one process as between two.
     @Test func doesNotReplaceWhatIsBeingWritten() throws {
         let folder = try ScratchFolder()
-        let first = try RecordingFiles(path: "a.mp4", folder: folder.path, overwrite: true, makesMoreFiles: false, files: RunFiles()).make(at: 0)
-        let second = try RecordingFiles(path: "a.mp4", folder: folder.path, overwrite: true, makesMoreFiles: false, files: RunFiles())
+        let first = try RecordingFiles(
+            path: "a.mp4", folder: folder.path, overwrite: true, makesMoreFiles: false, files: RunFiles()
+        ).make(at: 0)
+        let second = try RecordingFiles(
+            path: "a.mp4", folder: folder.path, overwrite: true, makesMoreFiles: false, files: RunFiles())
         let error = #expect(throws: FrameHostError.self) { try second.make(at: 0) }
         #expect(error?.description == "'\(first.path)' is being written by another recorder. Give each its own 'path'.")
         try first.finish()
@@ -128,23 +152,31 @@ import Testing
         let now: Int64 = 40_000_000_000
         #expect(RetentionPolicy(seconds: 25, megabytes: nil).excess(files, writing: 0, now: now).map(\.path) == ["a"])
         #expect(RetentionPolicy(seconds: nil, megabytes: 1).excess(files, writing: 0, now: now).map(\.path) == ["a"])
-        #expect(RetentionPolicy(seconds: nil, megabytes: 1).excess(files, writing: 300_000, now: now).map(\.path) == ["a", "b"])
+        #expect(
+            RetentionPolicy(seconds: nil, megabytes: 1).excess(files, writing: 300_000, now: now).map(\.path) == [
+                "a", "b",
+            ])
         #expect(RetentionPolicy(seconds: nil, megabytes: 1.2).excess(files, writing: 0, now: now) == [])
-        #expect(RetentionPolicy(seconds: 5, megabytes: 0.1).excess(files, writing: 0, now: now).map(\.path) == ["a", "b", "c"])
+        #expect(
+            RetentionPolicy(seconds: 5, megabytes: 0.1).excess(files, writing: 0, now: now).map(\.path) == [
+                "a", "b", "c",
+            ])
     }
 
     @Test func findsOnlyFilesOfItsPattern() throws {
         let folder = try ScratchFolder()
         let manager = FileManager.default
         for name in [
-            "2026-01/a-1.mp4", "2026-01/a-2.mp4", "2026-01/notes.txt", "2026-01/a-1.mp4.bak", "2026-1/a-1.mp4", "a-1.mp4", "else/a-1.mp4",
+            "2026-01/a-1.mp4", "2026-01/a-2.mp4", "2026-01/notes.txt", "2026-01/a-1.mp4.bak", "2026-1/a-1.mp4",
+            "a-1.mp4", "else/a-1.mp4",
         ] {
             try manager.createDirectory(
                 atPath: folder.file((name as NSString).deletingLastPathComponent), withIntermediateDirectories: true)
             try Data(count: 10).write(to: URL(fileURLWithPath: folder.file(name)))
         }
         // Neither a link to a file nor one to a folder is ours.
-        try manager.createSymbolicLink(atPath: folder.file("2026-01/a-3.mp4"), withDestinationPath: folder.file("a-1.mp4"))
+        try manager.createSymbolicLink(
+            atPath: folder.file("2026-01/a-3.mp4"), withDestinationPath: folder.file("a-1.mp4"))
         try manager.createSymbolicLink(atPath: folder.file("2026-02"), withDestinationPath: folder.file("else"))
         let pattern = try FileNamePattern("%Y-%m/a-{n}.mp4").placed(in: folder.path)
         let found = PatternFolder.files(of: pattern)
@@ -158,7 +190,8 @@ import Testing
 
     @Test func removesFoldersThatAreEmpty() throws {
         let folder = try ScratchFolder()
-        let files = try RecordingFiles(path: "%Y/%m/a.mp4", folder: folder.path, overwrite: false, makesMoreFiles: true, files: RunFiles())
+        let files = try RecordingFiles(
+            path: "%Y/%m/a.mp4", folder: folder.path, overwrite: false, makesMoreFiles: true, files: RunFiles())
         let made = try files.make(at: RecorderNamingTests.moment)
         let found = PatternFolder.files(of: files.pattern)
         #expect(found.map(\.path) == [made.path])
@@ -173,7 +206,8 @@ import Testing
 @Suite struct RecorderRingTests {
     private func unit(_ number: Int64, key: Bool) throws -> RecordedUnit {
         RecordedUnit(
-            pts: RecorderStateTests.ms(number * 100), dts: RecorderStateTests.ms(number * 100), duration: RecorderStateTests.ms(100),
+            pts: RecorderStateTests.ms(number * 100), dts: RecorderStateTests.ms(number * 100),
+            duration: RecorderStateTests.ms(100),
             capturedAt: 0, sequenceNumber: UInt64(number), orientation: .up, isKeyframe: key)
     }
 
@@ -220,7 +254,8 @@ import Testing
         #expect(content(ring).count > 10)
     }
 
-    /// A group that is larger than all memory leaves nothing, since its rest cannot be decoded; the next one is taken again.
+    /// A group that is larger than all memory leaves nothing, since its rest cannot be decoded; the next one is taken
+    /// again.
     @Test func survivesGroupsThatNeverFit() throws {
         let ring = PreEventRing(seconds: 60, byteCapacity: 100, unitCapacity: 100)
         try fill(ring, 0..<10, group: 10, bytes: 20)
@@ -235,10 +270,13 @@ import Testing
         var random = SystemRandomNumberGenerator()
         for _ in 0..<200 {
             let ring = PreEventRing(
-                seconds: Double.random(in: 0.1...5), byteCapacity: .random(in: 50...3000), unitCapacity: .random(in: 3...80))
+                seconds: Double.random(in: 0.1...5), byteCapacity: .random(in: 50...3000),
+                unitCapacity: .random(in: 3...80))
             for number in 0..<Int64(120) {
                 let payload = [UInt8](repeating: UInt8(number), count: .random(in: 0...90, using: &random))
-                try payload.withUnsafeBytes { ring.add(try unit(number, key: number == 0 || .random(in: 0..<6) == 0), $0) }
+                try payload.withUnsafeBytes {
+                    ring.add(try unit(number, key: number == 0 || .random(in: 0..<6) == 0), $0)
+                }
                 var before: UInt64?
                 ring.forEach { unit, bytes in
                     #expect(bytes.allSatisfy { $0 == UInt8(unit.sequenceNumber) })

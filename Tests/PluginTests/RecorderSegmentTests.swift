@@ -5,11 +5,14 @@ import Testing
 @testable import Recorder
 
 @Suite struct RecorderSegmentTests {
-    /// Whatever the settings: the files one after the other have every access unit once, each file begins with a keyframe at 0.
+    /// Whatever the settings: the files one after the other have every access unit once, each file begins with a
+    /// keyframe at 0.
     @Test func splitsLoseAndDoubleNothing() throws {
         let reordered = try Self.encoded(frames: 60)
         // As a container has them: with sizes in place of start codes.
-        let payloads = reordered.units.map { RecorderStreams.nalUnits(annexB: $0.bytes).flatMap { RecorderStreams.size($0.count) + $0 } }
+        let payloads = reordered.units.map {
+            RecorderStreams.nalUnits(annexB: $0.bytes).flatMap { RecorderStreams.size($0.count) + $0 }
+        }
         var random = SplitRandom(state: 20_261_121)
         for round in 0..<1000 {
             let folder = try ScratchFolder()
@@ -17,7 +20,9 @@ import Testing
             let keyChance = Int.random(in: 2...12, using: &random)
             var keys: [Bool] = []
             for number in 0..<60 {
-                keys.append(number == 0 || (round % 2 == 0 ? number % gap == 0 : .random(in: 0..<keyChance, using: &random) == 0))
+                keys.append(
+                    number == 0
+                        || (round % 2 == 0 ? number % gap == 0 : .random(in: 0..<keyChance, using: &random) == 0))
             }
             let bytes = Int.random(in: 0...3000, using: &random)
             let units = round % 10 == 9 ? reordered.units : RecorderStreams.steady(60, bytes: bytes) { keys[$0] }
@@ -28,23 +33,29 @@ import Testing
             let finalize = round % 25 == 0 ? "auto" : "never"
             let options =
                 #"{ "path": "\#(folder.file("s-{n}.\(ending)"))", "finalize": "\#(finalize)""#
-                + (seconds.map { ", \"segmentSeconds\": \($0)" } ?? "") + (megabytes.map { ", \"segmentMegabytes\": \($0)" } ?? "") + " }"
+                + (seconds.map { ", \"segmentSeconds\": \($0)" } ?? "")
+                + (megabytes.map { ", \"segmentMegabytes\": \($0)" } ?? "") + " }"
             let recorder = try StageDriver(recording: options, format)
             for unit in units { try recorder.send(unit) }
             try recorder.finish()
             let events = recorder.takeEvents()
             let names = events.map(\.name)
-            #expect(!names.contains("job-failed"), "round \(round): \(events.filter { $0.name == "job-failed" }.map(\.text))")
+            #expect(
+                !names.contains("job-failed"),
+                "round \(round): \(events.filter { $0.name == "job-failed" }.map(\.text))")
             #expect(
                 names.filter { $0 == "recording-finalised" }.count
                     == (finalize == "auto" && ending != "mkv" ? RecorderStreams.names(in: folder).count : 0))
-            let payloads = round % 10 == 9 ? payloads : units.map { RecorderStreams.size($0.bytes.count - 4) + $0.bytes.dropFirst(4) }
+            let payloads =
+                round % 10 == 9
+                ? payloads : units.map { RecorderStreams.size($0.bytes.count - 4) + $0.bytes.dropFirst(4) }
             try Self.compare(units, payloads, in: folder, ending, "round \(round): \(options)")
         }
     }
 
     private static func compare(
-        _ units: [RecorderStreams.Unit], _ payloads: [[UInt8]], in folder: ScratchFolder, _ ending: String, _ what: String
+        _ units: [RecorderStreams.Unit], _ payloads: [[UInt8]], in folder: ScratchFolder, _ ending: String,
+        _ what: String
     ) throws {
         let count = RecorderStreams.names(in: folder).count
         var rest = zip(units, payloads).map { (unit: $0, payload: $1) }[...]
@@ -69,10 +80,13 @@ import Testing
     }
 
     /// A stream with B-frames and scene changes.
-    static func encoded(frames: Int, _ options: String = #"{ "bframes": 3, "keyframeSeconds": 0.4, "preset": "medium" }"#) throws -> (
+    static func encoded(
+        frames: Int, _ options: String = #"{ "bframes": 3, "keyframeSeconds": 0.4, "preset": "medium" }"#
+    ) throws -> (
         format: EncodedFormat, units: [RecorderStreams.Unit]
     ) {
-        let encoder = try StageDriver(X264EncoderTests.Encoder.self, options: options, input: .video(RecorderStreams.video))
+        let encoder = try StageDriver(
+            X264EncoderTests.Encoder.self, options: options, input: .video(RecorderStreams.video))
         var units: [RecorderStreams.Unit] = []
         func pass() {
             while let unit = encoder.takeAccessUnit() {
@@ -98,7 +112,8 @@ import Testing
     @Test func saysWhichFilesThereAre() throws {
         let folder = try ScratchFolder()
         let recorder = try StageDriver(
-            recording: #"{ "path": "\#(folder.file("a.mp4"))", "segmentSeconds": 1, "finalize": "never" }"#, RecorderStreams.format())
+            recording: #"{ "path": "\#(folder.file("a.mp4"))", "segmentSeconds": 1, "finalize": "never" }"#,
+            RecorderStreams.format())
         for unit in RecorderStreams.steady(75, from: 5, isKey: { $0 % 25 == 0 }) { try recorder.send(unit) }
         try recorder.finish()
         let events = recorder.takeEvents()
@@ -124,7 +139,8 @@ import Testing
     @Test func beginsLiveRecordingsAtZeroAndSaysWhen() throws {
         let folder = try ScratchFolder()
         let recorder = try StageDriver(
-            recording: #"{ "path": "\#(folder.file("a.mp4"))", "finalize": "never" }"#, RecorderStreams.format(), isLive: true)
+            recording: #"{ "path": "\#(folder.file("a.mp4"))", "finalize": "never" }"#, RecorderStreams.format(),
+            isLive: true)
         for unit in RecorderStreams.steady(10, from: 90_000, isKey: { $0 == 0 }) { try recorder.send(unit) }
         try recorder.finish()
         #expect(try RecorderStreams.packets(of: folder.file("a.mp4")).packets[0].pts == 0)
@@ -139,7 +155,8 @@ import Testing
         let folder = try ScratchFolder()
         FileManager.default.createFile(atPath: folder.file("mine.mp4"), contents: Data(count: 500_000))
         let recorder = try StageDriver(
-            recording: #"{ "path": "\#(folder.file("a-{nn}.mp4"))", "segmentSeconds": 1, "keepMegabytes": 0.1, "finalize": "never" }"#,
+            recording:
+                #"{ "path": "\#(folder.file("a-{nn}.mp4"))", "segmentSeconds": 1, "keepMegabytes": 0.1, "finalize": "never" }"#,
             RecorderStreams.format())
         for unit in RecorderStreams.steady(250, bytes: 1000, isKey: { $0 % 25 == 0 }) { try recorder.send(unit) }
         try recorder.finish()

@@ -26,14 +26,19 @@ final class MadeUpSound: AudioOrigin {
     }
 
     /// AAC-LC, 48 kHz, stereo: packets of 1024 samples between two times in seconds.
-    static func aac(from start: Double, to end: Double, mark: UInt8 = 1) -> (format: AudioTrackFormat, packets: [AudioPacket]) {
+    static func aac(from start: Double, to end: Double, mark: UInt8 = 1) -> (
+        format: AudioTrackFormat, packets: [AudioPacket]
+    ) {
         let format = AudioTrackFormat(
-            codec: Codec(rawValue: "aac"), timeBase: TimeBase(1, 48_000), sampleRate: 48_000, channelCount: 2, channelMask: 3,
+            codec: Codec(rawValue: "aac"), timeBase: TimeBase(1, 48_000), sampleRate: 48_000, channelCount: 2,
+            channelMask: 3,
             samplesPerPacket: 1024,
             extradata: [0x11, 0x90], language: "deu")
         let first = Int64(start * 48_000)
         let packets = (0..<Int64((end - start) * 48_000 / 1024)).map { number in
-            let bytes = [mark] + (0..<8).map { UInt8(truncatingIfNeeded: number >> ($0 * 8)) } + [UInt8](repeating: 0x55, count: 20)
+            let bytes =
+                [mark] + (0..<8).map { UInt8(truncatingIfNeeded: number >> ($0 * 8)) }
+                + [UInt8](repeating: 0x55, count: 20)
             return AudioPacket(bytes: bytes, pts: first + number * 1024, dts: first + number * 1024, duration: 1024)
         }
         return (format, packets)
@@ -45,7 +50,8 @@ final class MadeUpSound: AudioOrigin {
     init() throws { folder = try ScratchFolder() }
 
     private func record(
-        _ units: [RecorderStreams.Unit], _ sound: MadeUpSound?, _ options: String = "", ending: String = "mp4", path: String = "a",
+        _ units: [RecorderStreams.Unit], _ sound: MadeUpSound?, _ options: String = "", ending: String = "mp4",
+        path: String = "a",
         at commands: [Int: String] = [:]
     ) throws -> [Event] {
         let recorder = try StageDriver(
@@ -65,7 +71,9 @@ final class MadeUpSound: AudioOrigin {
         return packets.filter { $0.track == track }.map { (ticks[track].time(ofTicks: $0.pts).seconds, $0.bytes) }
     }
 
-    @Test(arguments: ["mp4", "mov", "mkv"], ["never", "always"]) func carriesPacketsUntouched(ending: String, finalize: String) throws {
+    @Test(arguments: ["mp4", "mov", "mkv"], ["never", "always"]) func carriesPacketsUntouched(
+        ending: String, finalize: String
+    ) throws {
         let given = MadeUpSound.aac(from: 0, to: 5)
         let units = RecorderStreams.steady(100) { $0 % 25 == 0 }
         let events = try record(units, MadeUpSound([given]), #", "finalize": "\#(finalize)""#, ending: ending)
@@ -76,7 +84,8 @@ final class MadeUpSound: AudioOrigin {
         #expect(got.map(\.bytes) == wanted.map(\.bytes))
         let tolerance = ending == "mkv" ? 0.00051 : 0.000001
         #expect(zip(got, wanted).allSatisfy { abs($0.seconds - Double($1.pts) / 48_000) < tolerance })
-        #expect(try RecorderStreams.packets(of: folder.file("a.\(ending)")).packets.filter { $0.track == 0 }.count == 100)
+        #expect(
+            try RecorderStreams.packets(of: folder.file("a.\(ending)")).packets.filter { $0.track == 0 }.count == 100)
         let file = try FragmentedFile(folder.file("a.\(ending)"))
         #expect(file.stream(1).pointee.codecpar.pointee.sample_rate == 48_000)
     }
@@ -98,9 +107,14 @@ final class MadeUpSound: AudioOrigin {
     @Test(arguments: ["never", "always"]) func keepsTheDecodersStart(finalize: String) throws {
         var given = MadeUpSound.aac(from: 0, to: 3)
         given.format.initialPadding = 1024
-        given.packets = given.packets.map { AudioPacket(bytes: $0.bytes, pts: $0.pts - 1024, dts: $0.dts - 1024, duration: 1024) }
-        let events = try record(RecorderStreams.steady(50) { $0 == 0 }, MadeUpSound([given]), #", "finalize": "\#(finalize)""#)
-        #expect(events.last?.name == (finalize == "never" ? "recording-did-stop" : "recording-finalised"), "\(events.last?.text ?? "")")
+        given.packets = given.packets.map {
+            AudioPacket(bytes: $0.bytes, pts: $0.pts - 1024, dts: $0.dts - 1024, duration: 1024)
+        }
+        let events = try record(
+            RecorderStreams.steady(50) { $0 == 0 }, MadeUpSound([given]), #", "finalize": "\#(finalize)""#)
+        #expect(
+            events.last?.name == (finalize == "never" ? "recording-did-stop" : "recording-finalised"),
+            "\(events.last?.text ?? "")")
         let got = try sound("a.mp4")
         #expect(abs(got[0].seconds + 1024.0 / 48_000) < 1e-6)
         #expect(got[0].bytes == given.packets[0].bytes)
@@ -114,13 +128,17 @@ final class MadeUpSound: AudioOrigin {
         #expect(got.map(\.bytes) == given.packets.filter { Double($0.pts) / 48_000 < 8 }.map(\.bytes))
         #expect(abs((got.first?.seconds ?? -1) - start) < 0.0001)
         #expect(
-            try RecorderStreams.packets(of: folder.file("a.mp4")).packets.filter { $0.track == 0 }.map(\.pts) == (0..<200).map { $0 * 512 })
+            try RecorderStreams.packets(of: folder.file("a.mp4")).packets.filter { $0.track == 0 }.map(\.pts)
+                == (0..<200).map { $0 * 512 })
     }
 
     @Test func goesOnWithoutSoundThatHasEnded() throws {
         let given = MadeUpSound.aac(from: 0, to: 1.5)
         _ = try record(RecorderStreams.steady(100) { $0 % 25 == 0 }, MadeUpSound([given]), #", "segmentSeconds": 1"#)
-        #expect(try (1...4).map { try RecorderStreams.packets(of: folder.file("a-000\($0).mp4")).ticks.count } == [2, 2, 1, 1])
+        #expect(
+            try (1...4).map { try RecorderStreams.packets(of: folder.file("a-000\($0).mp4")).ticks.count } == [
+                2, 2, 1, 1,
+            ])
     }
 
     @Test func carriesAllTracks() throws {
@@ -135,7 +153,8 @@ final class MadeUpSound: AudioOrigin {
     @Test func carriesTheSoundOfARecordingsSpan() throws {
         let given = MadeUpSound.aac(from: 0, to: 10)
         _ = try record(
-            RecorderStreams.steady(200) { $0 % 25 == 0 }, MadeUpSound([given]), #", "record": "onCommand""#, at: [60: "start", 140: "stop"])
+            RecorderStreams.steady(200) { $0 % 25 == 0 }, MadeUpSound([given]), #", "record": "onCommand""#,
+            at: [60: "start", 140: "stop"])
         let got = try sound("a-0001.mp4")
         let wanted = given.packets.filter { Double($0.pts + 1024) / 48_000 > 3 && Double($0.pts) / 48_000 < 5.6 }
         #expect(got.map(\.bytes) == wanted.map(\.bytes))
@@ -153,19 +172,26 @@ final class MadeUpSound: AudioOrigin {
         var given = MadeUpSound.aac(from: 0, to: 4)
         given.packets[20].bytes = []
         let events = try record(RecorderStreams.steady(100) { $0 % 25 == 0 }, MadeUpSound([given]))
-        #expect(events.filter { $0.name == "sound-ended" }.map(\.text) == ["audio track 1 ends here: the file is damaged here."])
+        #expect(
+            events.filter { $0.name == "sound-ended" }.map(\.text) == [
+                "audio track 1 ends here: the file is damaged here."
+            ])
         #expect(try sound("a.mp4").count == 20)
         #expect(events.contains { $0.name == "recording-did-stop" })
     }
 
-    @Test(arguments: [("vorbis", "mov", "a MOV file"), ("pcm_s16le", "mp4", "an MP4 file"), ("nonsense", "mkv", "a Matroska file")])
+    @Test(arguments: [
+        ("vorbis", "mov", "a MOV file"), ("pcm_s16le", "mp4", "an MP4 file"), ("nonsense", "mkv", "a Matroska file"),
+    ])
     func refusesWhatAContainerCannotHold(codec: String, ending: String, name: String) throws {
         var given = MadeUpSound.aac(from: 0, to: 1)
         given.format.codec = Codec(rawValue: codec)
         let error = #expect(throws: FrameHostError.self) {
             _ = try record(RecorderStreams.steady(5) { $0 == 0 }, MadeUpSound([given]), ending: ending)
         }
-        let remedy = ending == "mkv" ? "Leave the sound out with \"audio\": \"none\"." : "Record to .mkv, or set \"audio\": \"none\"."
+        let remedy =
+            ending == "mkv"
+            ? "Leave the sound out with \"audio\": \"none\"." : "Record to .mkv, or set \"audio\": \"none\"."
         #expect(error?.description == "\(name) cannot hold sound of the codec '\(codec)'. \(remedy)")
     }
 }

@@ -90,7 +90,8 @@ import Testing
     }
 
     @Test func saysSoInSentences() {
-        let texts = [RecordingRefusal.alreadyStarting, .alreadyRecording, .stillStopping, .notRecording].map(\.fault.description)
+        let texts = [RecordingRefusal.alreadyStarting, .alreadyRecording, .stillStopping, .notRecording].map(
+            \.fault.description)
         #expect(
             texts == [
                 "a start is under way and waits for a keyframe. Wait for recording-did-start.",
@@ -103,7 +104,9 @@ import Testing
 
 @Suite struct RecorderSegmentPolicyTests {
     /// Keyframes every `interval` ms, pictures of `bytes` every 20 ms: where the files begin.
-    private func cuts(_ policy: SegmentPolicy, interval: Int64, count: Int64, bytes: Int, jitter: [Int64] = [0]) -> [Int64] {
+    private func cuts(_ policy: SegmentPolicy, interval: Int64, count: Int64, bytes: Int, jitter: [Int64] = [0])
+        -> [Int64]
+    {
         var policy = policy
         var begins: [Int64] = []
         for time in stride(from: 0, to: interval * count, by: 20) {
@@ -118,21 +121,32 @@ import Testing
     }
 
     @Test func cutsByTimeAtTheNextKeyframe() {
-        #expect(cuts(SegmentPolicy(seconds: 5, megabytes: nil), interval: 2000, count: 10, bytes: 1) == [0, 6000, 12_000, 18_000])
+        #expect(
+            cuts(SegmentPolicy(seconds: 5, megabytes: nil), interval: 2000, count: 10, bytes: 1) == [
+                0, 6000, 12_000, 18_000,
+            ])
         #expect(cuts(SegmentPolicy(seconds: 4, megabytes: nil), interval: 2000, count: 6, bytes: 1) == [0, 4000, 8000])
     }
 
     /// A camera's pictures come a few milliseconds early or late; a file is not a whole group longer for that.
     @Test func isPatientWithJitter() {
-        let begins = cuts(SegmentPolicy(seconds: 4, megabytes: nil), interval: 2000, count: 6, bytes: 1, jitter: [3, -4, 0, 2, -5, 1, 0])
+        let begins = cuts(
+            SegmentPolicy(seconds: 4, megabytes: nil), interval: 2000, count: 6, bytes: 1,
+            jitter: [3, -4, 0, 2, -5, 1, 0])
         #expect(begins == [0, 4000, 8000])
     }
 
     /// 100 pictures a group, 1 kB each: two groups of 100 kB fit into 250 kB.
     @Test func staysBelowTheSize() {
-        #expect(cuts(SegmentPolicy(seconds: nil, megabytes: 0.25), interval: 2000, count: 6, bytes: 1000) == [0, 4000, 8000])
+        #expect(
+            cuts(SegmentPolicy(seconds: nil, megabytes: 0.25), interval: 2000, count: 6, bytes: 1000) == [
+                0, 4000, 8000,
+            ])
         // A group that is larger by itself is a file.
-        #expect(cuts(SegmentPolicy(seconds: nil, megabytes: 0.05), interval: 2000, count: 3, bytes: 1000) == [0, 2000, 4000])
+        #expect(
+            cuts(SegmentPolicy(seconds: nil, megabytes: 0.05), interval: 2000, count: 3, bytes: 1000) == [
+                0, 2000, 4000,
+            ])
     }
 
     @Test func isOneFileWithoutBounds() {

@@ -13,17 +13,21 @@ enum RecorderStreams {
         var bytes: [UInt8]
     }
 
-    static let video = VideoFormat(.i420, width: 160, height: 120, frameRate: Rational(25), timeBase: TimeBase(1, 12_800))
+    static let video = VideoFormat(
+        .i420, width: 160, height: 120, frameRate: Rational(25), timeBase: TimeBase(1, 12_800))
 
     /// Parameter sets of a 160x120 stream, so that files of made-up access units open.
     static let parameterSets: [UInt8] = [
-        0, 0, 0, 1, 0x67, 0x42, 0xC0, 0x0A, 0xDA, 0x0A, 0x11, 0xA1, 0, 0, 3, 0, 1, 0, 0, 3, 0, 0x32, 0x0F, 0x12, 0x26, 0xA0, 0, 0, 0, 1,
+        0, 0, 0, 1, 0x67, 0x42, 0xC0, 0x0A, 0xDA, 0x0A, 0x11, 0xA1, 0, 0, 3, 0, 1, 0, 0, 3, 0, 0x32, 0x0F, 0x12, 0x26,
+        0xA0, 0, 0, 0, 1,
         0x68, 0xCE, 0x0F,
         0x2C, 0x80,
     ]
 
     static func format(bitrateKbps: Int? = nil, reorderDepth: Int = 0) -> EncodedFormat {
-        EncodedFormat(codec: .h264, parameterSets: parameterSets, video: video, reorderDepth: reorderDepth, bitrateKbps: bitrateKbps)
+        EncodedFormat(
+            codec: .h264, parameterSets: parameterSets, video: video, reorderDepth: reorderDepth,
+            bitrateKbps: bitrateKbps)
     }
 
     /// A picture that nobody decodes: one NAL unit that says its number.
@@ -64,7 +68,9 @@ enum RecorderStreams {
     }
 
     /// The size that stands before a NAL unit in a container.
-    static func size(_ count: Int) -> [UInt8] { stride(from: 24, through: 0, by: -8).map { UInt8(truncatingIfNeeded: count >> $0) } }
+    static func size(_ count: Int) -> [UInt8] {
+        stride(from: 24, through: 0, by: -8).map { UInt8(truncatingIfNeeded: count >> $0) }
+    }
 
     /// One packet as a file has it.
     struct Packet: Equatable {
@@ -98,7 +104,9 @@ enum RecorderStreams {
 }
 
 extension StageDriver where S == Recorder {
-    convenience init(recording options: String, _ format: EncodedFormat, isLive: Bool = false, audio: (any AudioOrigin)? = nil) throws {
+    convenience init(
+        recording options: String, _ format: EncodedFormat, isLive: Bool = false, audio: (any AudioOrigin)? = nil
+    ) throws {
         try self.init(Recorder.self, options: options, input: .encoded(format), isLive: isLive, audio: audio)
     }
 

@@ -6,9 +6,12 @@ import Testing
 @testable import Recorder
 
 @Suite struct RecorderTests {
-    static let format = VideoFormat(.i420, width: 160, height: 120, frameRate: Rational(25), timeBase: TimeBase(1, 12_800))
+    static let format = VideoFormat(
+        .i420, width: 160, height: 120, frameRate: Rational(25), timeBase: TimeBase(1, 12_800))
 
-    @Test(arguments: ["mp4", "mov", "mkv"], [0, 64_000]) func givesTimesBackFromTheFirstOn(ending: String, start: Int64) throws {
+    @Test(arguments: ["mp4", "mov", "mkv"], [0, 64_000]) func givesTimesBackFromTheFirstOn(ending: String, start: Int64)
+        throws
+    {
         let folder = try ScratchFolder()
         let pictures = ClipMaker.steady(40, Self.format, from: start)
         try ClipMaker.record(to: folder.file("a.\(ending)"), Self.format, pictures, encoder: #"{ "bframes": 3 }"#)
@@ -27,7 +30,8 @@ import Testing
         }
         let times = ticks.map { format.timeBase.time(ofTicks: $0) }
         let pictures = times.enumerated().map { index, time in
-            ClipPicture(pts: time, duration: index + 1 < times.count ? times[index + 1] - time : MediaTime(seconds: 0.1))
+            ClipPicture(
+                pts: time, duration: index + 1 < times.count ? times[index + 1] - time : MediaTime(seconds: 0.1))
         }
         try ClipMaker.record(to: folder.file("a.mp4"), format, pictures)
         let read = try ClipMaker.read(folder.file("a.mp4"))
@@ -85,7 +89,8 @@ import Testing
         let recorder = try StageDriver(
             Recorder.self, options: #"{ "path": "\#(path)", "finalize": "never" }"#, input: .encoded(units.format))
         for unit in units.units {
-            try recorder.send(recorder.makeAccessUnit(unit.bytes, pts: unit.pts, dts: unit.dts, isKeyframe: unit.isKeyframe))
+            try recorder.send(
+                recorder.makeAccessUnit(unit.bytes, pts: unit.pts, dts: unit.dts, isKeyframe: unit.isKeyframe))
             watch((try? FileManager.default.attributesOfItem(atPath: path)[.size] as? Int) ?? 0)
         }
         try recorder.stop()
@@ -116,7 +121,8 @@ import Testing
         #expect(recorder.dropCount(.untilKeyframe) == 1)
         #expect(!FileManager.default.fileExists(atPath: path))
         for unit in units.units {
-            try recorder.send(recorder.makeAccessUnit(unit.bytes, pts: unit.pts, dts: unit.dts, isKeyframe: unit.isKeyframe))
+            try recorder.send(
+                recorder.makeAccessUnit(unit.bytes, pts: unit.pts, dts: unit.dts, isKeyframe: unit.isKeyframe))
         }
         try recorder.drain()
         try recorder.stop()
@@ -124,7 +130,9 @@ import Testing
         let events = recorder.takeEvents()
         #expect(events.map(\.name) == ["recording-did-start", "recording-will-stop", "recording-did-stop"])
         #expect(events.last?.details["frames"]?.asInt == 5)
-        #expect(events.last?.details["bytes"]?.asInt == (try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int))
+        #expect(
+            events.last?.details["bytes"]?.asInt
+                == (try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int))
     }
 
     @Test func refusesAFileThatExistsUnlessTold() throws {
@@ -134,7 +142,9 @@ import Testing
         let error = #expect(throws: FrameHostError.self) {
             try ClipMaker.record(to: path, Self.format, ClipMaker.steady(2, Self.format))
         }
-        #expect(error?.description == "'\(path)' exists already. Name another file, or set \"overwrite\": true to replace it.")
+        #expect(
+            error?.description
+                == "'\(path)' exists already. Name another file, or set \"overwrite\": true to replace it.")
         #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data("mine".utf8))
 
         // A file that comes to exist between check and start is not replaced either.
@@ -165,10 +175,12 @@ import Testing
             Recorder.self, options: #"{ "path": "\#(path)", "overwrite": true }"#, input: .encoded(units.format))
         let error = #expect(throws: FrameHostError.self) {
             for unit in units.units {
-                try recorder.send(recorder.makeAccessUnit(unit.bytes, pts: unit.pts, dts: unit.dts, isKeyframe: unit.isKeyframe))
+                try recorder.send(
+                    recorder.makeAccessUnit(unit.bytes, pts: unit.pts, dts: unit.dts, isKeyframe: unit.isKeyframe))
             }
         }
-        let text = "writing '\(path)' failed: No space left on device. Make room, or record to another disk. Nothing was saved."
+        let text =
+            "writing '\(path)' failed: No space left on device. Make room, or record to another disk. Nothing was saved."
         #expect(error?.description.hasSuffix(text) == true, "\(String(describing: error))")
         #expect(recorder.takeEvents().map(\.name) == ["recording-did-start", "recording-did-fail"])
         try recorder.stop()
@@ -182,7 +194,8 @@ import Testing
             try ClipMaker.record(to: path, Self.format, ClipMaker.steady(2, Self.format))
         }
         #expect(
-            error?.description == "'\(path)' is a pipe or a socket, and a recording needs a file it can move about in. Name a file.",
+            error?.description
+                == "'\(path)' is a pipe or a socket, and a recording needs a file it can move about in. Name a file.",
             "\(String(describing: error))")
     }
 
@@ -204,6 +217,7 @@ import Testing
             try ClipMaker.record(to: "a.avi", Self.format, ClipMaker.steady(2, Self.format))
         }
         #expect(
-            error?.description.hasSuffix("'a.avi' does not end in a container's name. End it in \".mp4\", \".mov\" or \".mkv\".") == true)
+            error?.description.hasSuffix(
+                "'a.avi' does not end in a container's name. End it in \".mp4\", \".mov\" or \".mkv\".") == true)
     }
 }

@@ -4,8 +4,8 @@ import Testing
 
 @testable import Replicate
 
-/// A picture that is a function of the place, so that every transform of it is known without sampling: y, u and v at (x, y) of the
-/// picture's own pixels.
+/// A picture that is a function of the place, so that every transform of it is known without sampling: y, u and v at
+/// (x, y) of the picture's own pixels.
 private func smooth(_ x: Double, _ y: Double) -> [Double] {
     [120 + 60 * sin(x / 17) + 40 * cos(y / 23), 128 + 70 * cos(x / 41), 128 + 60 * sin(y / 37 + x / 90)]
 }
@@ -49,7 +49,8 @@ private struct SlowCopy {
                     let row = target.row(y)
                     for index in row.indices {
                         let component = isPair && plane == 1 ? 1 + index % 2 : plane
-                        row[index] = UInt8(min(max(value(component, isPair && plane == 1 ? index / 2 : index, y).rounded(), 0), 255))
+                        row[index] = UInt8(
+                            min(max(value(component, isPair && plane == 1 ? index / 2 : index, y).rounded(), 0), 255))
                     }
                 }
             }
@@ -97,7 +98,10 @@ private struct SlowCopy {
         return [
             (#"{ "grid": "2x2" }"#, cells),
             (#"{ "grid": "1x1", "first": { "x": 30, "y": "-10%", "scale": 0.5, "rotate": 30 } }"#, [turned]),
-            (#"{ "grid": "1x1", "first": { "x": -40.5, "y": 10.25, "scale": 1.3, "rotate": -75, "mirror": true } }"#, [mirrored]),
+            (
+                #"{ "grid": "1x1", "first": { "x": -40.5, "y": 10.25, "scale": 1.3, "rotate": -75, "mirror": true } }"#,
+                [mirrored]
+            ),
             (
                 #"{ "grid": "1x1", "copies": 5, "first": { "y": "-30%", "scale": 0.35 }, "step": { "x": 10, "rotate": 40, "scale": 0.9 } }"#,
                 spiral
@@ -108,7 +112,8 @@ private struct SlowCopy {
 
     /// Y, U and V of what comes out.
     private func components(_ options: String, _ format: PixelFormat) throws -> [[UInt8]] {
-        let driver = try driver(options, VideoFormat(format, width: 320, height: 180, color: ColorDescription(matrix: 1)))
+        let driver = try driver(
+            options, VideoFormat(format, width: 320, height: 180, color: ColorDescription(matrix: 1)))
         try driver.send(driver.makeFrame { fillSmooth(&$0) })
         let planes = try driver.nextFrame().planeBytes
         guard format == .nv12 else { return planes }
@@ -119,7 +124,9 @@ private struct SlowCopy {
     }
 
     @Test(arguments: 0..<5) func makesTheSameOfBothFormats(index: Int) throws {
-        let (planar, interleaved) = try (components(Self.placements[index].0, .i420), components(Self.placements[index].0, .nv12))
+        let (planar, interleaved) = try (
+            components(Self.placements[index].0, .i420), components(Self.placements[index].0, .nv12)
+        )
         for component in 0..<3 {
             // libyuv halves interleaved chroma by another filter where a side is odd.
             let most = zip(planar[component], interleaved[component]).map { abs(Int($0) - Int($1)) }.max()!
@@ -166,7 +173,8 @@ private struct SlowCopy {
         }
     }
 
-    /// Noise shows every wrong place and weight: what lies well inside the copy is the bilinear mean of the four samples around, by doubles.
+    /// Noise shows every wrong place and weight: what lies well inside the copy is the bilinear mean of the four
+    /// samples around, by doubles.
     @Test(arguments: [
         (0.8, 30.0, 3.25, -7.5, false), (1, 0, 0.5, 0.25, false), (1.7, -200, 40, 12.5, true), (0.6, 0, 0, 0, true),
         (0.97, 90, -1.3, 0, false),
@@ -176,7 +184,8 @@ private struct SlowCopy {
         var copy = SlowCopy(cell: (0, 0, Double(width), Double(height)))
         copy.own = (x, y, scale, degrees, mirror)
         let change = #""x": \#(x), "y": \#(y), "scale": \#(scale), "rotate": \#(degrees), "mirror": \#(mirror)"#
-        let driver = try driver("{ \"grid\": \"1x1\", \"first\": { \(change) } }", VideoFormat(.i420, width: width, height: height))
+        let driver = try driver(
+            "{ \"grid\": \"1x1\", \"first\": { \(change) } }", VideoFormat(.i420, width: width, height: height))
         var before: [[UInt8]] = []
         try driver.send(
             driver.makeFrame {
@@ -197,7 +206,8 @@ private struct SlowCopy {
                     let (left, top) = (Int(atX), Int(atY))
                     let (fx, fy) = (atX - Double(left), atY - Double(top))
                     func at(_ x: Int, _ y: Int) -> Double { Double(before[component][(top + y) * columns + left + x]) }
-                    let wanted = (at(0, 0) * (1 - fx) + at(1, 0) * fx) * (1 - fy) + (at(0, 1) * (1 - fx) + at(1, 1) * fx) * fy
+                    let wanted =
+                        (at(0, 0) * (1 - fx) + at(1, 0) * fx) * (1 - fy) + (at(0, 1) * (1 - fx) + at(1, 1) * fx) * fy
                     worst = max(worst, abs(Double(after[component][row * columns + column]) - wanted))
                     count += 1
                 }
@@ -220,7 +230,8 @@ private struct SlowCopy {
     }
 
     @Test(arguments: [(17, 9), (64, 1), (1, 50), (3, 3)]) func takesOddSizes(width: Int, height: Int) throws {
-        let options = ##"{ "grid": "3x2", "size": "31x23", "first": { "rotate": 33, "hue": 20, "tint": "#80ff20", "opacity": 0.5 } }"##
+        let options =
+            ##"{ "grid": "3x2", "size": "31x23", "first": { "rotate": 33, "hue": 20, "tint": "#80ff20", "opacity": 0.5 } }"##
         let driver = try driver(options, VideoFormat(.i420, width: width, height: height))
         try driver.send(driver.makeFrame { TextTests.fill(&$0) })
         let frame = try driver.nextFrame()
@@ -229,7 +240,8 @@ private struct SlowCopy {
     }
 
     @Test func showsEachCopyAtItsTime() throws {
-        let driver = try driver(#"{ "grid": "4x4", "step": { "delay": 1 } }"#, VideoFormat(.i420, width: 320, height: 180))
+        let driver = try driver(
+            #"{ "grid": "4x4", "step": { "delay": 1 } }"#, VideoFormat(.i420, width: 320, height: 180))
         #expect(driver.stage.demand.hold == 15)
         for frame in 0..<40 {
             try driver.send(driver.makeFrame { TextTests.fill(&$0, value: UInt8(20 + frame * 4)) })
@@ -267,7 +279,9 @@ private struct SlowCopy {
             Change(options: #""gain": 0.5"#, factors: [0.5, 0.5, 0.5]),
             Change(options: ##""tint": "#ff8040""##, factors: [1.0, 0.50196, 0.25098]),
             Change(options: #""hue": 120"#, factors: [1.0, 1.0, 1.0], degrees: 120),
-            Change(options: ##""gain": 0.8, "tint": "#80ff80", "hue": -30"##, factors: [0.40157, 0.8, 0.40157], degrees: -30),
+            Change(
+                options: ##""gain": 0.8, "tint": "#80ff80", "hue": -30"##, factors: [0.40157, 0.8, 0.40157],
+                degrees: -30),
         ]
     }
 
@@ -276,7 +290,8 @@ private struct SlowCopy {
         let matrices: [(UInt8, Double, Double, ColorRange)] = [(1, 0.2126, 0.0722, .video), (6, 0.299, 0.114, .full)]
         for (matrix, kr, kb, range) in matrices {
             for rgb in [[0.7, 0.3, 0.2], [0.2, 0.6, 0.4], [0.5, 0.5, 0.5], [0, 0, 0.8]] {
-                let format = VideoFormat(.i420, width: 64, height: 48, color: ColorDescription(range: range, matrix: matrix))
+                let format = VideoFormat(
+                    .i420, width: 64, height: 48, color: ColorDescription(range: range, matrix: matrix))
                 let isVideo = range == .video
                 let driver = try driver("{ \"grid\": \"1x1\", \"first\": { \(change.options) } }", format)
                 let before = TextTests.yuv(rgb[0], rgb[1], rgb[2], kr: kr, kb: kb, isVideo: isVideo)
@@ -290,7 +305,9 @@ private struct SlowCopy {
                 for component in 0..<3 {
                     let got = Set(planes[component])
                     #expect(got.count == 1)
-                    #expect(abs(Double(got.first!) - min(max(wanted[component], 0), 255)) <= 2, "\(rgb) \(component): \(got), \(wanted)")
+                    #expect(
+                        abs(Double(got.first!) - min(max(wanted[component], 0), 255)) <= 2,
+                        "\(rgb) \(component): \(got), \(wanted)")
                 }
             }
         }
@@ -304,17 +321,19 @@ private struct SlowCopy {
             options, VideoFormat(.i420, width: 64, height: 64, color: ColorDescription(range: .full, matrix: 6)))
         try driver.send(driver.makeFrame { fill(&$0) { component, _, _ in component == 0 ? 100 : 128 } })
         let luma = try driver.nextFrame().planeBytes[0]
-        // Each copy is as wide as the picture and lies about the middle of its cell: see what lies over each other at the far right.
+        // Each copy is as wide as the picture and lies about the middle of its cell: see what lies over each other at
+        // the far right.
         var wanted = 0.0
-        for (gain, opacity, middle) in [(1.0, 1.0, 8.0), (0.5, 0.5, 24), (0.5, 0.25, 40), (0.125, 0.125, 56)] where abs(60.5 - middle) < 32
-        {
+        for (gain, opacity, middle) in [(1.0, 1.0, 8.0), (0.5, 0.5, 24), (0.5, 0.25, 40), (0.125, 0.125, 56)]
+        where abs(60.5 - middle) < 32 {
             wanted = wanted * (1 - opacity) + 100 * gain * opacity
         }
         #expect(abs(Double(luma[32 * 64 + 60]) - wanted) <= 2, "\(luma[32 * 64 + 60]), \(wanted)")
     }
 
     @Test func changesWhileRunning() throws {
-        let driver = try driver(#"{ "grid": "2x2", "step": { "delay": 2 } }"#, VideoFormat(.i420, width: 64, height: 48))
+        let driver = try driver(
+            #"{ "grid": "2x2", "step": { "delay": 2 } }"#, VideoFormat(.i420, width: 64, height: 48))
         func send(_ value: UInt8) throws -> [UInt8] {
             try driver.send(driver.makeFrame { TextTests.fill(&$0, value: value) })
             return try driver.nextFrame().planeBytes[0]
@@ -341,7 +360,10 @@ private struct SlowCopy {
             #""9x9" is not a grid. Write columns and rows as "4x4", at most 64 cells, or leave the key out for "2x2"."#
         ),
         (#"{ "step": { "delay": 300 } }"#, "", "the last copy is 900 frames late. Delay by at most 600."),
-        (#"{ "copies": 1, "each": [{}, {}] }"#, "each", "each has 2 entries for 1 copies. Take some out, or raise copies."),
+        (
+            #"{ "copies": 1, "each": [{}, {}] }"#, "each",
+            "each has 2 entries for 1 copies. Take some out, or raise copies."
+        ),
     ])
     func saysWhatIsWrong(options: String, key: String, text: String) {
         let errors = #expect(throws: FrameHostErrors.self) {

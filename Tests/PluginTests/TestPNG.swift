@@ -1,6 +1,7 @@
 import Foundation
 
-/// A PNG with alpha, made by hand: eight bits a channel, rows unfiltered, stored without compression (PNG specification, 5 and 10; RFC 1950, 1951).
+/// A PNG with alpha, made by hand: eight bits a channel, rows unfiltered, stored without compression (PNG
+/// specification, 5 and 10; RFC 1950, 1951).
 struct TestPNG: Sendable {
     let width: Int
     let height: Int
@@ -47,7 +48,9 @@ struct TestPNG: Sendable {
         return url.path
     }
 
-    private static func big(_ value: UInt32) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: value >> (24 - 8 * $0)) } }
+    private static func big(_ value: UInt32) -> [UInt8] {
+        (0..<4).map { UInt8(truncatingIfNeeded: value >> (24 - 8 * $0)) }
+    }
 
     private static func chunk(_ name: String, _ data: [UInt8]) -> [UInt8] {
         let body = Array(name.utf8) + data

@@ -17,7 +17,8 @@ import Testing
     }
 
     @Test func timesFramesExactlyAndEnds() throws {
-        let driver = try StageDriver(TestSource.self, options: #"{ "rate": "30000/1001", "frames": 3, "size": "32x16" }"#)
+        let driver = try StageDriver(
+            TestSource.self, options: #"{ "rate": "30000/1001", "frames": 3, "size": "32x16" }"#)
         #expect(try driver.produce() == .more)
         #expect(try driver.produce() == .more)
         #expect(try driver.produce() == .ended)
@@ -38,7 +39,8 @@ import Testing
 
     @Test func pacesLiveFramesByTheClockWithoutDrift() throws {
         let clock = ManualClock(at: 5_000_000_000)
-        let driver = try StageDriver(TestSource.self, options: #"{ "rate": 3, "live": true, "size": "32x16" }"#, clock: clock)
+        let driver = try StageDriver(
+            TestSource.self, options: #"{ "rate": 3, "live": true, "size": "32x16" }"#, clock: clock)
         #expect(driver.stage.demand.isLive)
         #expect(driver.outputFormat?.video?.timeBase == .nanoseconds)
         var times: [Int64] = []
@@ -54,7 +56,8 @@ import Testing
 
     @Test func skipsWhatIsTooLateAndSaysSo() throws {
         let clock = ManualClock(at: 0)
-        let driver = try StageDriver(TestSource.self, options: #"{ "rate": 10, "live": true, "size": "32x16" }"#, clock: clock)
+        let driver = try StageDriver(
+            TestSource.self, options: #"{ "rate": 10, "live": true, "size": "32x16" }"#, clock: clock)
         _ = try driver.produce()
         _ = try driver.nextFrame()
         // Half a period late: nothing is skipped, the frame comes at once and the one after it on time.
@@ -73,12 +76,15 @@ import Testing
         #expect(next.isDiscontinuity == false)
         let events = driver.takeEvents().filter { $0.name == "late" }
         #expect(events.count == 1)
-        #expect(events.first?.text == "3 pictures were due while this source was not running: the machine or the chain is too slow.")
+        #expect(
+            events.first?.text
+                == "3 pictures were due while this source was not running: the machine or the chain is too slow.")
     }
 
     @Test(arguments: PixelFormat.allCases) func paintsBarsInEveryFormat(format: PixelFormat) throws {
         let planes = try frames("{ \"format\": \"\(format.rawValue)\", \"size\": \"70x36\", \"number\": false }")[0]
-        // Column 5 lies in the grey bar, 35 in the green one; BT.601, computed by hand: 0.75 grey is 180, green 112/72/58.
+        // Column 5 lies in the grey bar, 35 in the green one; BT.601, computed by hand: 0.75 grey is 180, green
+        // 112/72/58.
         let sample16: (Int, Int) -> Int = { Int(planes[$0][$1 * 2]) | Int(planes[$0][$1 * 2 + 1]) << 8 }
         switch format {
         case .i420:
@@ -99,7 +105,8 @@ import Testing
     func paintsEveryPatternAtAnySize(size: String, format: PixelFormat) throws {
         for pattern in TestPattern.allCases {
             let all = try frames(
-                "{ \"format\": \"\(format.rawValue)\", \"size\": \"\(size)\", \"pattern\": \"\(pattern.rawValue)\" }", count: 3)
+                "{ \"format\": \"\(format.rawValue)\", \"size\": \"\(size)\", \"pattern\": \"\(pattern.rawValue)\" }",
+                count: 3)
             #expect(all.count == 3)
         }
     }
@@ -152,11 +159,15 @@ import Testing
         #expect(TimestampStrip.word(microseconds: 1_234_567_890_123) == 0xB201_1F71_FB04_CBA4)
     }
 
-    @Test(arguments: [("1280x720", "i420"), ("1280x720", "nv12"), ("320x240", "i420"), ("333x251", "nv12"), ("1919x1079", "i420")])
+    @Test(arguments: [
+        ("1280x720", "i420"), ("1280x720", "nv12"), ("320x240", "i420"), ("333x251", "nv12"), ("1919x1079", "i420"),
+    ])
     func canBeReadBack(size: String, format: String) throws {
         let clock = ManualClock(at: 7_654_321_000_999)
         let driver = try StageDriver(
-            TestSource.self, options: "{ \"size\": \"\(size)\", \"format\": \"\(format)\", \"stamp\": true, \"live\": true, \"rate\": 1 }",
+            TestSource.self,
+            options:
+                "{ \"size\": \"\(size)\", \"format\": \"\(format)\", \"stamp\": true, \"live\": true, \"rate\": 1 }",
             clock: clock)
         for index in 0..<3 {
             _ = try driver.produce()
@@ -186,7 +197,8 @@ import Testing
             try options.validate()
         }
         #expect(
-            throws: OptionFault("stamp needs 320x240 or more, and size is 320x238", remedy: "Use a larger size, or leave stamp out.")
+            throws: OptionFault(
+                "stamp needs 320x240 or more, and size is 320x238", remedy: "Use a larger size, or leave stamp out.")
         ) {
             var options = TestSourceOptions()
             options.stamp = true

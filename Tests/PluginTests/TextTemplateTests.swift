@@ -4,7 +4,9 @@ import Testing
 @testable import Text
 
 @Suite struct TextTemplateTests {
-    private func text(_ source: String, frames: Int = 1, interval: Int64 = 40_000_000, from start: Int64 = 0) throws -> String {
+    private func text(_ source: String, frames: Int = 1, interval: Int64 = 40_000_000, from start: Int64 = 0) throws
+        -> String
+    {
         var values = TextValues(try TextTemplate(source), name: "door", chain: "yard", isUTC: true)
         for frame in 0..<frames {
             let time = start + Int64(frame) * interval
@@ -14,7 +16,8 @@ import Testing
     }
 
     @Test(arguments: [
-        ("plain Ä漢", "plain Ä漢"), ("{{x}}", "{x}"), ("{name}:{frame}", "door:0"), ("{chain}/{name}", "yard/door"), ("{pts}", "0:00:00.000"),
+        ("plain Ä漢", "plain Ä漢"), ("{{x}}", "{x}"), ("{name}:{frame}", "door:0"), ("{chain}/{name}", "yard/door"),
+        ("{pts}", "0:00:00.000"),
         ("{seconds}", "0.000"),
         ("{date} {time}", "2026-09-21 14:13:20"), ("{time:%H:%M:%S.%3N}", "14:13:20.123"),
         ("{date:%A %-d. %B %Y %%}", "Monday 21. September 2026 %"),
@@ -37,7 +40,9 @@ import Testing
     @Test func saysWhetherTheTextChanged() throws {
         var values = TextValues(try TextTemplate("{time}"), name: "", chain: "", isUTC: true)
         var changes: [Int] = []
-        for frame in 0..<100 where values.update(pts: 0, frame: 0, unixTime: Int64(frame) * 40_000_000) { changes.append(frame) }
+        for frame in 0..<100 where values.update(pts: 0, frame: 0, unixTime: Int64(frame) * 40_000_000) {
+            changes.append(frame)
+        }
         #expect(changes == [0, 25, 50, 75])
     }
 

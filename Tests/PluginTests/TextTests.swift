@@ -21,7 +21,9 @@ import Testing
     }
 
     /// What the stage makes of a picture.
-    static func draw(_ options: String, _ format: VideoFormat, value: UInt8? = nil) throws -> (before: [[UInt8]], after: [[UInt8]]) {
+    static func draw(_ options: String, _ format: VideoFormat, value: UInt8? = nil) throws -> (
+        before: [[UInt8]], after: [[UInt8]]
+    ) {
         let driver = try StageDriver(TextOverlay.self, options: options, input: .video(format))
         var before: [[UInt8]] = []
         try driver.send(
@@ -32,14 +34,17 @@ import Testing
         return (before, try driver.nextFrame().planeBytes)
     }
 
-    /// How much letters, and the line around them where they do not cover it, cover each pixel, 0...1: white on black in gray.
-    static func coverage(_ options: String, _ size: (width: Int, height: Int)) throws -> (ink: [Double], edge: [Double]) {
+    /// How much letters, and the line around them where they do not cover it, cover each pixel, 0...1: white on black
+    /// in gray.
+    static func coverage(_ options: String, _ size: (width: Int, height: Int)) throws -> (ink: [Double], edge: [Double])
+    {
         let format = VideoFormat(
             .gray8, width: size.width, height: size.height, color: ColorDescription(range: .full))
         let white = ##""#ffffff""##
         let black = ##""#000000""##
         let ink = try draw("{ \(options), \"color\": \(white), \"outlineColor\": \(black) }", format, value: 0).after[0]
-        let edge = try draw("{ \(options), \"color\": \(black), \"outlineColor\": \(white) }", format, value: 0).after[0]
+        let edge = try draw("{ \(options), \"color\": \(black), \"outlineColor\": \(white) }", format, value: 0).after[
+            0]
         return (ink.map { Double($0) / 255 }, edge.map { Double($0) / 255 })
     }
 
@@ -56,7 +61,9 @@ import Testing
         let (width, height) = size
         let place = #""text": "Äg{frame}", "size": 40, "outline": 2.5, "position": "center""#
         let (ink, edge) = try Self.coverage(place, (width, height))
-        for (matrix, kr, kb, isVideo) in [(1, 0.2126, 0.0722, true), (6, 0.299, 0.114, false)] as [(UInt8, Double, Double, Bool)] {
+        for (matrix, kr, kb, isVideo) in [(1, 0.2126, 0.0722, true), (6, 0.299, 0.114, false)]
+            as [(UInt8, Double, Double, Bool)]
+        {
             let format = VideoFormat(
                 pixelFormat, width: width, height: height,
                 color: ColorDescription(range: isVideo ? .video : .full, matrix: matrix))
@@ -67,9 +74,13 @@ import Testing
             let edgeRGB = [16.0, 32, 128].map { $0 / 255 }
             let isRGB = pixelFormat == .bgra
             let inkColor =
-                isRGB ? inkRGB.reversed().map { $0 * 255 } : Self.yuv(inkRGB[0], inkRGB[1], inkRGB[2], kr: kr, kb: kb, isVideo: isVideo)
+                isRGB
+                ? inkRGB.reversed().map { $0 * 255 }
+                : Self.yuv(inkRGB[0], inkRGB[1], inkRGB[2], kr: kr, kb: kb, isVideo: isVideo)
             let edgeColor =
-                isRGB ? edgeRGB.reversed().map { $0 * 255 } : Self.yuv(edgeRGB[0], edgeRGB[1], edgeRGB[2], kr: kr, kb: kb, isVideo: isVideo)
+                isRGB
+                ? edgeRGB.reversed().map { $0 * 255 }
+                : Self.yuv(edgeRGB[0], edgeRGB[1], edgeRGB[2], kr: kr, kb: kb, isVideo: isVideo)
             for component in 0..<(pixelFormat == .gray8 ? 1 : 3) {
                 let isShared = component > 0 && !isRGB
                 let (columns, rows) = isShared ? ((width + 1) / 2, (height + 1) / 2) : (width, height)
@@ -89,8 +100,12 @@ import Testing
                         }
                         (i, e) = (i / count, e / count)
                         let index = (row * columns + column) * step + offset
-                        let wanted = Double(before[plane][index]) * (1 - i - e) + inkColor[component] * i + edgeColor[component] * e
-                        #expect(abs(Double(after[plane][index]) - wanted) <= 2, "component \(component) at \(column),\(row)")
+                        let wanted =
+                            Double(before[plane][index]) * (1 - i - e) + inkColor[component] * i + edgeColor[component]
+                            * e
+                        #expect(
+                            abs(Double(after[plane][index]) - wanted) <= 2, "component \(component) at \(column),\(row)"
+                        )
                         if i + e == 0 { #expect(after[plane][index] == before[plane][index]) }
                     }
                 }
@@ -133,7 +148,9 @@ import Testing
         let (x, y) = { ($0.x.pixels(of: 300), $0.y.pixels(of: 260)) }(try Margin.decodeOption(node))
         let whole = try Self.draw(options("[\(Int(x) + 400), \(Int(y) + 400)]"), large, value: 90).after[0]
         for row in 0..<260 {
-            #expect(Array(cut[row * 300..<(row + 1) * 300]) == Array(whole[(row + 400) * 1100 + 400..<(row + 400) * 1100 + 700]))
+            #expect(
+                Array(cut[row * 300..<(row + 1) * 300])
+                    == Array(whole[(row + 400) * 1100 + 400..<(row + 400) * 1100 + 700]))
         }
     }
 
@@ -164,14 +181,18 @@ import Testing
         }
     }
 
-    @Test(arguments: [("topLeft", 0, 0), ("top", 1, 0), ("right", 2, 1), ("center", 1, 1), ("bottomLeft", 0, 2), ("bottomRight", 2, 2)])
+    @Test(arguments: [
+        ("topLeft", 0, 0), ("top", 1, 0), ("right", 2, 1), ("center", 1, 1), ("bottomLeft", 0, 2),
+        ("bottomRight", 2, 2),
+    ])
     func standsWhereItIsTold(position: String, column: Int, row: Int) throws {
         let options = #""text": "Hxp", "size": 20, "margin": 0, "position": "\#(position)""#
         let ink = try Self.coverage(options, (301, 201)).ink
         let columns = (0..<301).filter { x in (0..<201).contains { ink[$0 * 301 + x] > 0 } }
         let rows = (0..<201).filter { y in ink[y * 301..<(y + 1) * 301].contains { $0 > 0 } }
         let (middle, center) = ((columns.first! + columns.last!) / 2, (rows.first! + rows.last!) / 2)
-        #expect(abs(middle - [24, 150, 277][column]) <= 6 && abs(center - [13, 100, 187][row]) <= 6, "\(middle), \(center)")
+        #expect(
+            abs(middle - [24, 150, 277][column]) <= 6 && abs(center - [13, 100, 187][row]) <= 6, "\(middle), \(center)")
     }
 
     @Test func movesPairsOfLettersCloser() throws {
@@ -186,14 +207,17 @@ import Testing
         #expect(try width("HH") == 2 * width("H"))
     }
 
-    /// Letters with marks of their own look as those the font has in one: at the same place, the mark higher by at most a tenth of the em,
-    /// the same ink.
+    /// Letters with marks of their own look as those the font has in one: at the same place, the mark higher by at most
+    /// a tenth of the em, the same ink.
     @Test(arguments: [
-        ("é", "e\u{301}"), ("Ä", "A\u{308}"), ("ñ", "n\u{303}"), ("ç", "c\u{327}"), ("Ů", "U\u{30A}"), ("ệ", "e\u{323}\u{302}"),
+        ("é", "e\u{301}"), ("Ä", "A\u{308}"), ("ñ", "n\u{303}"), ("ç", "c\u{327}"), ("Ů", "U\u{30A}"),
+        ("ệ", "e\u{323}\u{302}"),
     ])
     func putsMarksOntoTheirLetters(whole: String, parts: String) throws {
         func drawn(_ text: String) throws -> (box: [Int], ink: Double) {
-            let ink = try Self.coverage(#""text": "n\#(text)n", "size": 64, "position": "topLeft", "margin": 20"#, (200, 140)).ink
+            let ink = try Self.coverage(
+                #""text": "n\#(text)n", "size": 64, "position": "topLeft", "margin": 20"#, (200, 140)
+            ).ink
             let columns = (0..<200).filter { x in (0..<140).contains { ink[$0 * 200 + x] > 0.2 } }
             let rows = (0..<140).filter { y in ink[y * 200..<(y + 1) * 200].contains { $0 > 0.2 } }
             return ([columns.first!, columns.last!, rows.first!, rows.last!], ink.reduce(0, +))
@@ -207,12 +231,14 @@ import Testing
 
     @Test func tellsOfEachMissingLetterOnce() throws {
         let driver = try StageDriver(
-            TextOverlay.self, options: #"{ "text": "漢{frame}漢\u0001" }"#, input: .video(VideoFormat(.i420, width: 320, height: 180)))
+            TextOverlay.self, options: #"{ "text": "漢{frame}漢\u0001" }"#,
+            input: .video(VideoFormat(.i420, width: 320, height: 180)))
         for _ in 0..<5 { try driver.send(driver.makeFrame()) }
         let warnings = driver.takeEvents().filter { $0.level == .warning }.map(\.text)
         let path = try FontFile.path(nil)
         #expect(
-            warnings == ["text: \(path) has no letter '漢' (U+6F22): a box is shown. Name a font that has it with font."])
+            warnings == ["text: \(path) has no letter '漢' (U+6F22): a box is shown. Name a font that has it with font."]
+        )
         let ink = try Self.coverage(#""text": "漢", "size": 40, "position": "topLeft", "margin": 0"#, (60, 60)).ink
         // A frame of 20x28 with lines two wide.
         #expect(ink.filter { $0 == 1 }.count == 20 * 28 - 16 * 24)
@@ -221,7 +247,8 @@ import Testing
 
     @Test func changesWhileRunning() throws {
         let driver = try StageDriver(
-            TextOverlay.self, options: #"{ "text": "a", "size": 40 }"#, input: .video(VideoFormat(.gray8, width: 320, height: 180)))
+            TextOverlay.self, options: #"{ "text": "a", "size": 40 }"#,
+            input: .video(VideoFormat(.gray8, width: 320, height: 180)))
         func draw() throws -> [UInt8] {
             try driver.send(driver.makeFrame { Self.fill(&$0, value: 16) })
             return try driver.nextFrame().planeBytes[0]
@@ -241,11 +268,13 @@ import Testing
         #expect(try draw().allSatisfy { $0 == 16 })
     }
 
-    /// A clock of seconds over four seconds of pictures, then a frame number: one drawing for each text there is to see.
+    /// A clock of seconds over four seconds of pictures, then a frame number: one drawing for each text there is to
+    /// see.
     @Test func drawsOnlyWhenTheTextChanges() throws {
         let clock = ManualClock(at: 1_000_000_000)
         let driver = try StageDriver(
-            TextOverlay.self, options: #"{ "text": "{time} {chain}" }"#, input: .video(VideoFormat(.i420, width: 320, height: 180)),
+            TextOverlay.self, options: #"{ "text": "{time} {chain}" }"#,
+            input: .video(VideoFormat(.i420, width: 320, height: 180)),
             chainName: "yard", clock: clock)
         func send(_ count: Int) throws -> [[UInt8]] {
             try (0..<count).map { _ in
@@ -268,7 +297,8 @@ import Testing
             let options = #"{ "font": "\#(font)" }"#
             return #expect(throws: FrameHostError.self) {
                 _ = try StageDriver(
-                    TextOverlay.self, options: options, input: .video(VideoFormat(.i420, width: 64, height: 64)), folder: "/nowhere")
+                    TextOverlay.self, options: options, input: .video(VideoFormat(.i420, width: 64, height: 64)),
+                    folder: "/nowhere")
             }?.description
         }
         #expect(
@@ -277,10 +307,12 @@ import Testing
         )
         #expect(
             fault("/etc/hostname")
-                == "font: /etc/hostname is no font that FreeType reads (error 2). Name a TrueType, OpenType or Type 1 file.")
+                == "font: /etc/hostname is no font that FreeType reads (error 2). Name a TrueType, OpenType or Type 1 file."
+        )
         let error = #expect(throws: FrameHostError.self) { _ = try FontFile.path(nil, usual: ["/a/b.ttf", "/c.ttf"]) }
         #expect(
             error?.description
-                == "font: no font found. Install fonts-dejavu-core, or name a font file with font.\n  Looked for /a/b.ttf, /c.ttf")
+                == "font: no font found. Install fonts-dejavu-core, or name a font file with font.\n  Looked for /a/b.ttf, /c.ttf"
+        )
     }
 }

@@ -6,7 +6,8 @@ import Testing
 @Suite struct X264EncoderTests {
     typealias Encoder = X264Encoder
 
-    static let format = VideoFormat(.i420, width: 320, height: 240, frameRate: Rational(30), timeBase: TimeBase(1, 90_000))
+    static let format = VideoFormat(
+        .i420, width: 320, height: 240, frameRate: Rational(30), timeBase: TimeBase(1, 90_000))
 
     /// What a test looks at of an access unit.
     struct Unit {
@@ -22,7 +23,8 @@ import Testing
         while let unit = driver.takeAccessUnit() {
             units.append(
                 Unit(
-                    pts: unit.pts, dts: unit.dts, duration: unit.duration, number: unit.sequenceNumber, capturedAt: unit.capturedAt,
+                    pts: unit.pts, dts: unit.dts, duration: unit.duration, number: unit.sequenceNumber,
+                    capturedAt: unit.capturedAt,
                     orientation: unit.orientation, isKeyframe: unit.isKeyframe, bytes: unit.withBytes { Array($0) }))
         }
         return units
@@ -40,11 +42,13 @@ import Testing
         #expect(driver.stage.demand.hold == 0)
     }
 
-    @Test(arguments: [PixelFormat.i420, .nv12]) func carriesTimesAndNumbersThroughReordering(pixels: PixelFormat) throws {
+    @Test(arguments: [PixelFormat.i420, .nv12]) func carriesTimesAndNumbersThroughReordering(pixels: PixelFormat) throws
+    {
         var format = Self.format
         format.pixelFormat = pixels
         format.frameRate = Rational(0)
-        let driver = try StageDriver(X264Encoder.self, options: #"{ "bframes": 3, "threads": 2 }"#, input: .video(format))
+        let driver = try StageDriver(
+            X264Encoder.self, options: #"{ "bframes": 3, "threads": 2 }"#, input: .video(format))
         // Uneven steps, and a gap of two seconds.
         let times = (0..<60).map { (number: Int) -> MediaTime in
             let gap = number >= 30 ? 180_000 : 0
@@ -99,7 +103,8 @@ import Testing
     @Test func makesAKeyframeOnCommandAndByTime() throws {
         var format = Self.format
         format.frameRate = Rational(0)
-        let driver = try StageDriver(X264Encoder.self, options: #"{ "keyframeSeconds": 1 }"#, input: .video(format), isLive: true)
+        let driver = try StageDriver(
+            X264Encoder.self, options: #"{ "keyframeSeconds": 1 }"#, input: .video(format), isLive: true)
         var keyframes: [UInt64] = []
         for number in 0..<60 {
             if number == 10 { try driver.stage.command("keyframe", arguments: [:]) }
@@ -115,7 +120,8 @@ import Testing
     @Test(arguments: [true, false]) func changesItsBitrateWhileRunning(isLive: Bool) throws {
         let buffer = isLive ? "" : #", "vbvBufferKbits": 400"#
         let driver = try StageDriver(
-            X264Encoder.self, options: #"{ "bitrateKbps": 200, "tune": "zerolatency"\#(buffer) }"#, input: .video(Self.format),
+            X264Encoder.self, options: #"{ "bitrateKbps": 200, "tune": "zerolatency"\#(buffer) }"#,
+            input: .video(Self.format),
             isLive: isLive)
         func bytes(of count: Int) throws -> Int {
             var bytes = 0
@@ -199,13 +205,17 @@ import Testing
         let error = #expect(throws: FrameHostErrors.self) {
             try StageDriver(X264Encoder.self, options: #"{ "level": 4.3 }"#, input: .video(Self.format))
         }
-        #expect(error?.description.contains("4.3 is no level of H.264. Use one of 1, 1b, 1.1,") == true, "\(String(describing: error))")
+        #expect(
+            error?.description.contains("4.3 is no level of H.264. Use one of 1, 1b, 1.1,") == true,
+            "\(String(describing: error))")
     }
 
     /// Twenty frames of one picture, then twenty of another.
-    @Test(arguments: [(0, 1), (40, 2)]) func makesAKeyframeAtAChangeOfSceneIfAsked(sceneCut: Int, keyframes: Int) throws {
+    @Test(arguments: [(0, 1), (40, 2)]) func makesAKeyframeAtAChangeOfSceneIfAsked(sceneCut: Int, keyframes: Int) throws
+    {
         let driver = try StageDriver(
-            X264Encoder.self, options: #"{ "sceneCut": \#(sceneCut), "keyframeSeconds": 100, "bframes": 0, "threads": 1 }"#,
+            X264Encoder.self,
+            options: #"{ "sceneCut": \#(sceneCut), "keyframeSeconds": 100, "bframes": 0, "threads": 1 }"#,
             input: .video(Self.format))
         for number in 0..<60 {
             let frame = try driver.makeFrame { frame in

@@ -1,13 +1,15 @@
 import FrameCore
 import Glibc
 
-/// Gives the access units of an H.264 file round and round at 30 a second, live, without decoding them: what peer-fanout.py's servers serve, so
-/// that no encoder's time is in the figures.
+/// Gives the access units of an H.264 file round and round at 30 a second, live, without decoding them: what
+/// peer-fanout.py's servers serve, so that no encoder's time is in the figures.
 ///
-/// The file is Annex B with access unit delimiters (NAL type 9) and parameter sets before each IDR picture. It is held in memory.
+/// The file is Annex B with access unit delimiters (NAL type 9) and parameter sets before each IDR picture. It is held
+/// in memory.
 final class AccessUnitLoop: Source {
     static let info = StageInfo(
-        id: "access-unit-loop", summary: "Gives the access units of an H.264 file round and round.", output: .encoded(.h264))
+        id: "access-unit-loop", summary: "Gives the access units of an H.264 file round and round.",
+        output: .encoded(.h264))
     static let rate: Int64 = 30
 
     struct Options: StageOptions {
@@ -42,7 +44,9 @@ final class AccessUnitLoop: Source {
     func negotiate() throws -> MediaFormat {
         try read()
         let nals = Self.nalUnits(in: bytes)
-        let sets = nals.prefix { bytes[$0.lowerBound + 3] & 31 != 5 }.filter { [7, 8].contains(bytes[$0.lowerBound + 3] & 31) }
+        let sets = nals.prefix { bytes[$0.lowerBound + 3] & 31 != 5 }.filter {
+            [7, 8].contains(bytes[$0.lowerBound + 3] & 31)
+        }
         for nal in nals {
             let kind = bytes[nal.lowerBound + 3] & 31
             if kind == 9 || units.isEmpty { units.append(Unit(range: nal, isKeyframe: false)) }
@@ -50,7 +54,8 @@ final class AccessUnitLoop: Source {
             if kind == 5 { units[units.count - 1].isKeyframe = true }
         }
         let video = VideoFormat(
-            .i420, width: options.size.width, height: options.size.height, frameRate: Rational(Int32(Self.rate)), timeBase: .nanoseconds)
+            .i420, width: options.size.width, height: options.size.height, frameRate: Rational(Int32(Self.rate)),
+            timeBase: .nanoseconds)
         return .encoded(
             EncodedFormat(codec: .h264, parameterSets: sets.flatMap { bytes[$0] }, video: video, bitrateKbps: 2500))
     }
@@ -69,13 +74,16 @@ final class AccessUnitLoop: Source {
     private func read() throws {
         let path = context.resolve(options.path)
         guard let file = fopen(path, "rb") else {
-            throw FrameHostError(.unavailable, what: "'\(path)' cannot be read", remedy: "Name a file of H.264 with start codes.")
+            throw FrameHostError(
+                .unavailable, what: "'\(path)' cannot be read", remedy: "Name a file of H.264 with start codes.")
         }
         defer { fclose(file) }
         fseek(file, 0, SEEK_END)
         let count = ftell(file)
         rewind(file)
-        bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in filled = fread(buffer.baseAddress!, 1, count, file) }
+        bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+            filled = fread(buffer.baseAddress!, 1, count, file)
+        }
     }
 
     func start() { origin = context.clock.now() }
@@ -86,7 +94,9 @@ final class AccessUnitLoop: Source {
         guard !units.isEmpty, context.sleep(until: origin + due.nanoseconds) else { return .ended }
         let unit = units[given % units.count]
         var made = try output.makeAccessUnit(byteCount: unit.range.count)
-        bytes.withUnsafeBytes { all in made.withMutableBytes { $0.copyMemory(from: UnsafeRawBufferPointer(rebasing: all[unit.range])) } }
+        bytes.withUnsafeBytes { all in
+            made.withMutableBytes { $0.copyMemory(from: UnsafeRawBufferPointer(rebasing: all[unit.range])) }
+        }
         made.capturedAt = context.clock.now()
         made.pts = MediaTime(nanoseconds: made.capturedAt)
         made.dts = made.pts

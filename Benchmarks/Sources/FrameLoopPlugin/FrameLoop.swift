@@ -1,6 +1,7 @@
 import FrameCore
 
-/// Gives the same eight frames round and round without touching or copying them: what peer-crop.py feeds every filter with.
+/// Gives the same eight frames round and round without touching or copying them: what peer-crop.py feeds every filter
+/// with.
 final class FrameLoop: Source {
     static let info = StageInfo(
         id: "frame-loop", summary: "Gives eight frames round and round.", output: .video(.i420, .nv12, .bgra))
@@ -27,7 +28,8 @@ final class FrameLoop: Source {
     func negotiate() -> MediaFormat {
         .video(
             VideoFormat(
-                options.format, width: options.size.width, height: options.size.height, frameRate: Rational(30), timeBase: TimeBase(1, 30)))
+                options.format, width: options.size.width, height: options.size.height, frameRate: Rational(30),
+                timeBase: TimeBase(1, 30)))
     }
 
     /// [stage thread] Paints the frames at the first call.
@@ -49,7 +51,9 @@ final class FrameLoop: Source {
             let plane = lender.plane(index, of: loan)
             for y in 0..<plane.height {
                 let row = plane.row(y)
-                for x in row.indices { row[x] = UInt8(truncatingIfNeeded: x &* 3 &+ y &* 5 &+ (x &* y >> 7) &+ loan &* 31) }
+                for x in row.indices {
+                    row[x] = UInt8(truncatingIfNeeded: x &* 3 &+ y &* 5 &+ (x &* y >> 7) &+ loan &* 31)
+                }
             }
         }
     }

@@ -1,7 +1,7 @@
 import FrameCore
 
-/// Puts snow (luma 16 to 235) into the lower right corner, a quarter of the width and height, as GStreamer's SMPTE picture has it: without it the encoder would
-/// have less to do than the peers' in peer-latency.py.
+/// Puts snow (luma 16 to 235) into the lower right corner, a quarter of the width and height, as GStreamer's SMPTE
+/// picture has it: without it the encoder would have less to do than the peers' in peer-latency.py.
 final class Snow: Filter {
     static let info = StageInfo(
         id: "snow", summary: "Puts snow into a corner.", input: .video(.i420), output: .sameAsInput, access: .modify)

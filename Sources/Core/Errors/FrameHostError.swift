@@ -1,7 +1,7 @@
 /// A fault as the user reads it: where, what happened, what to do about it.
 ///
-/// Written as `place: what. remedy`, the cause indented below. Thrown by every part of framehost and by plugins; immutable, so it may
-/// be handed to any thread.
+/// Written as `place: what. remedy`, the cause indented below. Thrown by every part of framehost and by plugins;
+/// immutable, so it may be handed to any thread.
 public struct FrameHostError: Error, Sendable, Equatable {
     /// The broad class of a fault, from which the exit status follows.
     public enum Code: String, Sendable, Equatable, CaseIterable {
@@ -9,7 +9,8 @@ public struct FrameHostError: Error, Sendable, Equatable {
         case invalidConfiguration = "invalid-configuration"
         /// A file is no plugin, or one for another Core. Exit status 2.
         case unusablePlugin = "unusable-plugin"
-        /// A file, device or address cannot be opened or has gone. Exit status 1; 2 when it is found before anything runs.
+        /// A file, device or address cannot be opened or has gone. Exit status 1; 2 when it is found before anything
+        /// runs.
         case unavailable
         /// Bytes from outside do not follow their format. Exit status 1; 2 when it is found before anything runs.
         case invalidMedia = "invalid-media"
@@ -25,7 +26,8 @@ public struct FrameHostError: Error, Sendable, Equatable {
 
     /// The broad class.
     public var code: Code
-    /// Where: `camera.json:7:5: stages[2].from`, or `cam (v4l2-source): frame 1841, PTS 61.366 s`. Empty when there is no place.
+    /// Where: `camera.json:7:5: stages[2].from`, or `cam (v4l2-source): frame 1841, PTS 61.366 s`. Empty when there is
+    /// no place.
     public var place: String
     /// What happened: one sentence without its full stop, naming the value, the rule and the range.
     public var what: String
@@ -53,11 +55,13 @@ public struct FrameHostError: Error, Sendable, Equatable {
     public static func wrap(_ error: any Error, place: String = "") -> FrameHostError {
         if let known = error as? FrameHostError { return place.isEmpty ? known : known.within(place) }
         if let several = error as? FrameHostErrors, var first = several.errors.first {
-            first.cause = ([first.cause] + several.errors.dropFirst().map(\.description)).filter { !$0.isEmpty }.joined(separator: "\n")
+            first.cause = ([first.cause] + several.errors.dropFirst().map(\.description)).filter { !$0.isEmpty }.joined(
+                separator: "\n")
             return wrap(first, place: place)
         }
         return FrameHostError(
-            .callFailed, place: place, what: "an error of type '\(String(reflecting: type(of: error)))' was thrown: \(error)",
+            .callFailed, place: place,
+            what: "an error of type '\(String(reflecting: type(of: error)))' was thrown: \(error)",
             remedy: "If that says too little, ask the author: a FrameHostError says what to do.")
     }
 }

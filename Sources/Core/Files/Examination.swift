@@ -1,6 +1,7 @@
 import Glibc
 
-/// A name as it is looked at before something is done to it: a regular file is open, claimed and locked until this goes.
+/// A name as it is looked at before something is done to it: a regular file is open, claimed and locked until this
+/// goes.
 final class Examination {
     let path: String
     private(set) var facts = FileFacts()
@@ -32,7 +33,8 @@ final class Examination {
         facts.isMeant = (meant ?? identity) == identity
         facts.isProtected = found.st_mode & 0o222 == 0
         facts.isOwn = isMade(identity)
-        (facts.use, hold) = HeldFiles.shared.claim(identity, name: name, except: own?.identity == identity ? own?.hold : nil)
+        (facts.use, hold) = HeldFiles.shared.claim(
+            identity, name: name, except: own?.identity == identity ? own?.hold : nil)
         let isOwnLock = own?.identity == identity && own?.isLocked == true
         if file >= 0, hold != nil, !isOwnLock { facts.lock = RunFiles.lock(file, LOCK_EX, tries: 1) }
         if !isStillThere { facts.isMeant = false }
@@ -44,7 +46,9 @@ final class Examination {
     private func open() {
         let flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC
         file = Glibc.open(path, O_RDWR | flags)
-        if file < 0, errno == EACCES || errno == EPERM || errno == EROFS || errno == ETXTBSY { file = Glibc.open(path, O_RDONLY | flags) }
+        if file < 0, errno == EACCES || errno == EPERM || errno == EROFS || errno == ETXTBSY {
+            file = Glibc.open(path, O_RDONLY | flags)
+        }
         if file < 0 { facts.lock = .unknown(errno) }
     }
 
@@ -59,7 +63,8 @@ final class Examination {
     func take() -> HeldFile? {
         guard let identity, let hold, file >= 0 else { return nil }
         let taken = HeldFile(
-            path: path, descriptor: file, identity: identity, isRegular: true, hold: hold, isLocked: facts.lock == .free)
+            path: path, descriptor: file, identity: identity, isRegular: true, hold: hold, isLocked: facts.lock == .free
+        )
         file = -1
         self.hold = nil
         return taken
@@ -143,7 +148,8 @@ struct Place {
         let user = geteuid()
         way = WriteWay(
             facts.kind, names: isNamed ? Int(found.st_nlink) : 0,
-            keepsOwner: user == 0 || (found.st_uid == user && found.st_gid == getegid()), descriptor: Self.ownDescriptor(FileIdentity(found)))
+            keepsOwner: user == 0 || (found.st_uid == user && found.st_gid == getegid()),
+            descriptor: Self.ownDescriptor(FileIdentity(found)))
     }
 
     private static func realPath(_ path: String) -> String? {

@@ -1,6 +1,7 @@
 import Glibc
 
-/// Which file a name leads to: its device and inode (stat(2)). Equal for `x`, `./x`, links to it and further names of it.
+/// Which file a name leads to: its device and inode (stat(2)). Equal for `x`, `./x`, links to it and further names of
+/// it.
 public struct FileIdentity: Hashable, Sendable {
     public let device: UInt64
     public let inode: UInt64
@@ -28,7 +29,8 @@ public enum FileNames {
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
-    /// The name that creating `path` would give the file: links in the last part are followed, also those that lead nowhere yet.
+    /// The name that creating `path` would give the file: links in the last part are followed, also those that lead
+    /// nowhere yet.
     ///
     /// `path` itself where it is no link, and where 40 links do not lead to an end (as the kernel counts).
     public static func followed(_ path: String) -> String {
@@ -48,7 +50,8 @@ public enum FileNames {
         }
     }
 
-    /// `.out.mp4.4711.new`, in the folder of `path`: where a file is made that is to replace it. Another program makes other names.
+    /// `.out.mp4.4711.new`, in the folder of `path`: where a file is made that is to replace it. Another program makes
+    /// other names.
     static func temporary(for path: String) -> String {
         let name = path.split(separator: "/").last ?? ""
         let folder = folder(of: path)

@@ -6,7 +6,8 @@ public enum FileAct: CaseIterable, Sendable {
     case replace
     /// Take the name away.
     case remove
-    /// Put a finished file of the same meaning under the name: figures of this run for those of the last, a recording's rewritten copy.
+    /// Put a finished file of the same meaning under the name: figures of this run for those of the last, a recording's
+    /// rewritten copy.
     case exchange
     /// Empty a regular file and write it anew, or write into a device or pipe.
     case rewrite
@@ -109,7 +110,8 @@ public enum FileRule {
         case .read: return .readElsewhere
         case .written: return .writtenElsewhere
         case .unknown(let code): return .unknown(code)
-        // What this run has made it knows by itself; and content that is renewed by name, as a person asked for, is not lost.
+        // What this run has made it knows by itself; and content that is renewed by name, as a person asked for, is not
+        // lost.
         case .missing: if !facts.isOwn, act == .remove || act == .replace { return .noLocks }
         }
         // Old recordings of its own are removed by age or size only, never for the next one's name.

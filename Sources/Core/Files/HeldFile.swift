@@ -32,11 +32,13 @@ public final class HeldFile {
     @discardableResult
     public func close() -> Int32 {
         guard descriptor >= 0 else { return 0 }
-        // Closing alone leaves the lock to a child process that was forked a moment ago and has not begun its own program yet.
+        // Closing alone leaves the lock to a child process that was forked a moment ago and has not begun its own
+        // program yet.
         if isLocked { _ = flock(descriptor, LOCK_UN) }
         let result = Glibc.close(descriptor) == 0 ? 0 : errno
         descriptor = -1
-        // After the close: an inode in the list belongs to an open descriptor, or to one that is just being closed and not used again here.
+        // After the close: an inode in the list belongs to an open descriptor, or to one that is just being closed and
+        // not used again here.
         HeldFiles.shared.remove(identity, hold)
         return result
     }

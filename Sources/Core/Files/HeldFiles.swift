@@ -1,8 +1,8 @@
 /// The files that this process reads and writes at this moment, by device and inode.
 ///
-/// Locks (flock(2)) say the same to other programs; this list says it where a file system has no locks, and says by whom. Each entry
-/// belongs to an open descriptor, so that an inode is not used again while it stands here. Safe from every thread; no system call is made
-/// under its lock.
+/// Locks (flock(2)) say the same to other programs; this list says it where a file system has no locks, and says by
+/// whom. Each entry belongs to an open descriptor, so that an inode is not used again while it stands here. Safe from
+/// every thread; no system call is made under its lock.
 final class HeldFiles: Sendable {
     static let shared = HeldFiles()
 

@@ -2,9 +2,9 @@ import Glibc
 
 /// The one way of a run to create, replace, remove and empty files. ``FileRule`` decides; this looks, locks and acts.
 ///
-/// From the look to the end of the act a file is held and locked, so that no other recorder, source or remover of this process or another one comes
-/// between. Names are followed only where a person gave the name of one file. Safe from every thread; waits for disks, and for at most
-/// a tenth of a second for somebody who has a lock for a moment.
+/// From the look to the end of the act a file is held and locked, so that no other recorder, source or remover of this
+/// process or another one comes between. Names are followed only where a person gave the name of one file. Safe from
+/// every thread; waits for disks, and for at most a tenth of a second for somebody who has a lock for a moment.
 public final class RunFiles: Sendable {
     private let made = Locked(Set<FileIdentity>())
 
@@ -17,7 +17,8 @@ public final class RunFiles: Sendable {
 
     /// Holds a file that is read, so that nobody removes or empties it.
     ///
-    /// The lock is shared with other readers. A file that is being written is held without a lock, since its writer has it.
+    /// The lock is shared with other readers. A file that is being written is held without a lock, since its writer has
+    /// it.
     ///
     /// - Parameter name: Whose, for messages: a stage's id or kind.
     /// - Returns: nil when it is not a regular file or cannot be opened; to be told by whoever reads it.
@@ -59,8 +60,10 @@ public final class RunFiles: Sendable {
         made.withLock { _ = $0.insert(identity) }
         let hold = HeldFiles.shared.add(identity, name: name, isWriter: true)
         let lock = Self.lock(file, LOCK_EX, tries: 50)
-        let held = HeldFile(path: path, descriptor: file, identity: identity, isRegular: true, hold: hold, isLocked: lock == .free)
-        // Somebody who saw it before it was locked keeps a lock on it: without one of ours nobody would know that it is written.
+        let held = HeldFile(
+            path: path, descriptor: file, identity: identity, isRegular: true, hold: hold, isLocked: lock == .free)
+        // Somebody who saw it before it was locked keeps a lock on it: without one of ours nobody would know that it is
+        // written.
         if lock == .read || lock == .written {
             discard(held)
             throw lock == .read ? .readElsewhere : .writtenElsewhere
@@ -68,7 +71,8 @@ public final class RunFiles: Sendable {
         return held
     }
 
-    /// Makes an empty file in the place of a regular one, which keeps its rights and, where it can, its owner. What reads the old file keeps it.
+    /// Makes an empty file in the place of a regular one, which keeps its rights and, where it can, its owner. What
+    /// reads the old file keeps it.
     ///
     /// - Throws: ``FileRefusal``; the old file is untouched then.
     public func replace(_ path: String, as name: String) throws(FileRefusal) -> HeldFile {
@@ -87,7 +91,9 @@ public final class RunFiles: Sendable {
     /// Rights without those to become somebody else, and the owner where that is allowed.
     private static func takeOver(_ status: stat, _ file: Int32) {
         var own = stat()
-        if fstat(file, &own) == 0, own.st_uid != status.st_uid || own.st_gid != status.st_gid { _ = fchown(file, status.st_uid, status.st_gid) }
+        if fstat(file, &own) == 0, own.st_uid != status.st_uid || own.st_gid != status.st_gid {
+            _ = fchown(file, status.st_uid, status.st_gid)
+        }
         _ = fchmod(file, status.st_mode & 0o777)
     }
 
@@ -170,7 +176,8 @@ public final class RunFiles: Sendable {
 
     // MARK: Writing what a person named
 
-    /// Opens a name for writing from its begin: a new file, an old one emptied, a device or pipe as it is. Links are followed.
+    /// Opens a name for writing from its begin: a new file, an old one emptied, a device or pipe as it is. Links are
+    /// followed.
     ///
     /// - Parameter patience: Nanoseconds to wait for a pipe's reader.
     /// - Throws: ``FileRefusal``.
@@ -192,7 +199,8 @@ public final class RunFiles: Sendable {
             // Bytes go in as they come; only the opening must not wait.
             _ = fcntl(file, F_SETFL, fcntl(file, F_GETFL) & ~O_NONBLOCK)
             let hold = HeldFiles.shared.add(identity, name: name, isWriter: true)
-            return HeldFile(path: path, descriptor: file, identity: identity, isRegular: false, hold: hold, isLocked: false)
+            return HeldFile(
+                path: path, descriptor: file, identity: identity, isRegular: false, hold: hold, isLocked: false)
         }
         var facts = place.facts
         let claim = HeldFiles.shared.claim(identity, name: name, except: nil)
@@ -203,7 +211,9 @@ public final class RunFiles: Sendable {
         // Nobody's from here on, and only now is its content let go.
         if refusal == nil, ftruncate(file, 0) != 0 { refusal = .failed(errno) }
         let held = claim.hold.map {
-            HeldFile(path: path, descriptor: file, identity: identity, isRegular: true, hold: $0, isLocked: facts.lock == .free)
+            HeldFile(
+                path: path, descriptor: file, identity: identity, isRegular: true, hold: $0,
+                isLocked: facts.lock == .free)
         }
         if held == nil { Glibc.close(file) }
         if let refusal { throw refusal }
@@ -234,8 +244,8 @@ public final class RunFiles: Sendable {
         return HeldFile(path: path, descriptor: file, identity: identity, isRegular: false, hold: hold, isLocked: false)
     }
 
-    /// Writes a whole file, so that no reader sees half of it where that can be: a new file takes the name when it is complete. Owner, rights and
-    /// further names stay; a link is followed; a device or pipe is written into.
+    /// Writes a whole file, so that no reader sees half of it where that can be: a new file takes the name when it is
+    /// complete. Owner, rights and further names stay; a link is followed; a device or pipe is written into.
     ///
     /// - Returns: What went wrong; nil when all of it is written.
     public func write(_ path: String, _ text: String, as name: String) -> FileRefusal? {

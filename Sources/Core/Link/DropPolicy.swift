@@ -1,6 +1,7 @@
 /// What a link does with an item that finds its queue full.
 public enum DropPolicy: String, Sendable, Hashable, CaseIterable, Codable {
-    /// The producer waits. On a live source's own thread the item is dropped instead (`noBuffer`): a live source never waits.
+    /// The producer waits. On a live source's own thread the item is dropped instead (`noBuffer`): a live source never
+    /// waits.
     case wait
     /// The item that waits longest goes.
     case dropOldest

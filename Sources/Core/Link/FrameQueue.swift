@@ -63,8 +63,8 @@ final class FrameQueue: @unchecked Sendable {
 
     // MARK: Producer
 
-    /// [producer's thread] Offers an item; gives it back when the policy says to wait for a place. The producer then waits at its
-    /// ``RoomGate``, which hears of every place that becomes free.
+    /// [producer's thread] Offers an item; gives it back when the policy says to wait for a place. The producer then
+    /// waits at its ``RoomGate``, which hears of every place that becomes free.
     func offer(_ lease: consuming Lease, mayWait: Bool) -> Lease? {
         consumer.lock()
         return offerLocked(lease, mayWait: mayWait)
@@ -91,8 +91,9 @@ final class FrameQueue: @unchecked Sendable {
             wakeConsumerAndUnlock()
             return nil
         case .evictThenAccept(let count):
-            // Under `latest` and `dropOldest` one item goes, under `dropToKeyframe` a whole group. The first one's place may be taken by
-            // the new item; the others stay where they are in the ring, which this thread alone writes, until they are let go below.
+            // Under `latest` and `dropOldest` one item goes, under `dropToKeyframe` a whole group. The first one's
+            // place may be taken by the new item; the others stay where they are in the ring, which this thread alone
+            // writes, until they are let go below.
             let first = ring[head]
             let second = head + 1
             head = (head + count) % ringCount
@@ -207,8 +208,9 @@ final class FrameQueue: @unchecked Sendable {
         return Lease(record)
     }
 
-    /// [consumer's thread] Before it waits for anything else: wakes a producer that was left asleep while there was plenty to take. A
-    /// producer is thus woken once for several places, and still never sleeps while its consumer waits.
+    /// [consumer's thread] Before it waits for anything else: wakes a producer that was left asleep while there was
+    /// plenty to take. A producer is thus woken once for several places, and still never sleeps while its consumer
+    /// waits.
     @inline(__always)
     func settleWake() {
         guard owesWake else { return }

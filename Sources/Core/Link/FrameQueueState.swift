@@ -48,7 +48,9 @@ struct FrameQueueState: Sendable {
     /// An item of `bytes` bytes (0 for frames) with decode time `time` asks for a place.
     ///
     /// - Parameter mayWait: False on a live source's thread: a full `wait` link rejects with `.noBuffer`.
-    mutating func offer(bytes more: Int = 0, time: Int64 = 0, isKeyframe: Bool = false, mayWait: Bool = true) -> OfferAction {
+    mutating func offer(bytes more: Int = 0, time: Int64 = 0, isKeyframe: Bool = false, mayWait: Bool = true)
+        -> OfferAction
+    {
         guard isFull(bytes: more, time: time) || isSkipping else {
             accept(bytes: more, time: time)
             return .accept

@@ -2,8 +2,8 @@ import Synchronization
 
 /// Where a producer waits until one of its links has a place again.
 ///
-/// One for each output: a fork waits for all its full branches at once, and serves whichever has room first, which is what keeps a fork
-/// before a join alive with the shortest queues (docs/design/001-budgets.md).
+/// One for each output: a fork waits for all its full branches at once, and serves whichever has room first, which is
+/// what keeps a fork before a join alive with the shortest queues (docs/design/001-budgets.md).
 final class RoomGate: @unchecked Sendable {
     private let condition = Condition()
     private let news = EventCount()
@@ -24,8 +24,8 @@ final class RoomGate: @unchecked Sendable {
         if sleeps.load(ordering: .sequentiallyConsistent) { condition.locked { condition.signal() } }
     }
 
-    /// [consumer's thread] A place has become free, and the consumer has more to take: a sleeping producer is not woken yet. True when
-    /// it will have to be, with `wake()`, before the consumer waits for anything.
+    /// [consumer's thread] A place has become free, and the consumer has more to take: a sleeping producer is not woken
+    /// yet. True when it will have to be, with `wake()`, before the consumer waits for anything.
     @inline(__always)
     func announceLater() -> Bool {
         news.advance()

@@ -1,6 +1,7 @@
 /// One encoded picture: all NAL units of one time, leased from the chain's slab.
 ///
-/// Moves and is never copied; `share()` gives a branch its own lease of the same bytes, which nobody writes once it was emitted.
+/// Moves and is never copied; `share()` gives a branch its own lease of the same bytes, which nobody writes once it was
+/// emitted.
 public struct AccessUnit: ~Copyable, @unchecked Sendable {
     /// Owned by this value alone: the invariant behind `@unchecked Sendable`.
     let record: UnsafeMutablePointer<LeaseRecord>
@@ -82,7 +83,9 @@ public struct AccessUnit: ~Copyable, @unchecked Sendable {
     }
 
     /// The payload to fill, for `body` alone; before the unit is emitted.
-    public mutating func withMutableBytes<Result>(_ body: (UnsafeMutableRawBufferPointer) throws -> Result) rethrows -> Result {
+    public mutating func withMutableBytes<Result>(_ body: (UnsafeMutableRawBufferPointer) throws -> Result) rethrows
+        -> Result
+    {
         try body(UnsafeMutableRawBufferPointer(start: record.pointee.base, count: record.pointee.byteCount))
     }
 }

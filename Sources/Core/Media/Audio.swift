@@ -28,7 +28,8 @@ public struct AudioTrackFormat: Sendable, Hashable, CustomStringConvertible {
     public var language: String
 
     public init(
-        codec: Codec, timeBase: TimeBase, sampleRate: Int, channelCount: Int, channelMask: UInt64 = 0, samplesPerPacket: Int = 0,
+        codec: Codec, timeBase: TimeBase, sampleRate: Int, channelCount: Int, channelMask: UInt64 = 0,
+        samplesPerPacket: Int = 0,
         bitRate: Int = 0, blockAlign: Int = 0, bitsPerSample: Int = 0, profile: Int? = nil, initialPadding: Int = 0,
         seekPreroll: Int = 0, extradata: [UInt8] = [], language: String = ""
     ) {
@@ -48,20 +49,25 @@ public struct AudioTrackFormat: Sendable, Hashable, CustomStringConvertible {
         self.language = language
     }
 
-    public var description: String { "\(codec) \(sampleRate) Hz, \(channelCount == 1 ? "1 channel" : "\(channelCount) channels")" }
+    public var description: String {
+        "\(codec) \(sampleRate) Hz, \(channelCount == 1 ? "1 channel" : "\(channelCount) channels")"
+    }
 }
 
 /// One packet of encoded sound. Its times lie within ±``TimeBase/mostTicks``; what is beyond is cut to that.
 public struct AudioPacket: Sendable, Equatable {
     public var bytes: [UInt8]
-    /// Ticks of the track on the chain's time line; below 0 for samples before its begin, which a decoder needs and nobody hears.
+    /// Ticks of the track on the chain's time line; below 0 for samples before its begin, which a decoder needs and
+    /// nobody hears.
     public let pts: Int64
     public let dts: Int64
     /// Ticks; not below 0.
     public let duration: Int64
 
     public init(bytes: [UInt8], pts: Int64, dts: Int64, duration: Int64) {
-        func bounded(_ ticks: Int64, from least: Int64 = -TimeBase.mostTicks) -> Int64 { min(max(ticks, least), TimeBase.mostTicks) }
+        func bounded(_ ticks: Int64, from least: Int64 = -TimeBase.mostTicks) -> Int64 {
+            min(max(ticks, least), TimeBase.mostTicks)
+        }
         self.bytes = bytes
         self.pts = bounded(pts)
         self.dts = bounded(dts)
@@ -72,8 +78,8 @@ public struct AudioPacket: Sendable, Equatable {
 /// The sound that belongs to a source's pictures, for a sink that carries it along untouched. A source offers it with
 /// ``StageContext/offerAudio(_:)``; stages behind find it as ``StageContext/audio``.
 ///
-/// It is pulled: each reader reads for itself, at the pace of the pictures it goes with. So sound needs no buffers of the plan, and
-/// never keeps pictures waiting.
+/// It is pulled: each reader reads for itself, at the pace of the pictures it goes with. So sound needs no buffers of
+/// the plan, and never keeps pictures waiting.
 public protocol AudioOrigin: AnyObject, Sendable {
     var tracks: [AudioTrackFormat] { get }
 

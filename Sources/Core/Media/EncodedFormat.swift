@@ -31,7 +31,8 @@ public struct EncodedFormat: Sendable, Hashable, CustomStringConvertible {
     public var bitrateKbps: Int?
 
     public init(
-        codec: Codec, framing: Framing = .annexB, parameterSets: [UInt8] = [], video: VideoFormat, reorderDepth: Int = 0,
+        codec: Codec, framing: Framing = .annexB, parameterSets: [UInt8] = [], video: VideoFormat,
+        reorderDepth: Int = 0,
         bitrateKbps: Int? = nil
     ) {
         self.codec = codec

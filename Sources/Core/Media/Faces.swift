@@ -1,8 +1,8 @@
 /// The faces of a frame: what a stage that finds faces lets travel with it, and any stage behind may read.
 ///
-/// Coordinates are pixels of the stored picture, whose samples a filter changes, not of the picture turned upright for display. They are
-/// those of the picture in which the faces were found, with its sides beside them; a stage behind that scales, cuts or turns leaves them.
-/// A collection without memory of its own, so that a frame costs no allocation.
+/// Coordinates are pixels of the stored picture, whose samples a filter changes, not of the picture turned upright for
+/// display. They are those of the picture in which the faces were found, with its sides beside them; a stage behind
+/// that scales, cuts or turns leaves them. A collection without memory of its own, so that a frame costs no allocation.
 public struct Faces: FrameMetadata, Equatable, RandomAccessCollection {
     public static let metadataName = "faces"
     /// At most so many.
@@ -62,7 +62,8 @@ public struct Faces: FrameMetadata, Equatable, RandomAccessCollection {
         }
 
         public static func == (a: Face, b: Face) -> Bool {
-            a.id == b.id && a.x == b.x && a.y == b.y && a.width == b.width && a.height == b.height && a.confidence == b.confidence
+            a.id == b.id && a.x == b.x && a.y == b.y && a.width == b.width && a.height == b.height
+                && a.confidence == b.confidence
                 && a.age == b.age && a.isDetected == b.isDetected && a.hasLandmarks == b.hasLandmarks
                 && a.landmarks.indices.allSatisfy { a.landmarks[$0] == b.landmarks[$0] }
         }

@@ -61,7 +61,9 @@ extension Frame {
     /// Plane `index` to write, for `body` alone.
     ///
     /// - Precondition: nobody else holds the buffer; the runner sees to that before a stage that declares `.modify`.
-    public mutating func withMutablePlane<Result>(_ index: Int, _ body: (MutablePlane) throws -> Result) rethrows -> Result {
+    public mutating func withMutablePlane<Result>(_ index: Int, _ body: (MutablePlane) throws -> Result) rethrows
+        -> Result
+    {
         precondition(isUnique, "writing a frame that others hold: declare access: .modify")
         return try body(mutablePlane(index))
     }

@@ -1,7 +1,8 @@
 /// One raw picture: a lease of a pool's buffer with time, format and metadata.
 ///
-/// Moves and is never copied: letting go returns the buffer; a branch takes `share()`. Whoever holds the value may read it; only a
-/// stage that declares ``StageInfo/Access/modify``, or one that has just made the frame, may write its planes.
+/// Moves and is never copied: letting go returns the buffer; a branch takes `share()`. Whoever holds the value may read
+/// it; only a stage that declares ``StageInfo/Access/modify``, or one that has just made the frame, may write its
+/// planes.
 public struct Frame: ~Copyable, @unchecked Sendable {
     /// Owned by this value alone: the invariant behind `@unchecked Sendable`.
     let record: UnsafeMutablePointer<LeaseRecord>
@@ -60,8 +61,8 @@ public struct Frame: ~Copyable, @unchecked Sendable {
         nonmutating set { record.pointee.isDiscontinuity = newValue }
     }
 
-    /// A lease of its own on the same buffer, with the same header and metadata. No pixels are copied, nothing is allocated
-    /// within the stage's declared `hold`.
+    /// A lease of its own on the same buffer, with the same header and metadata. No pixels are copied, nothing is
+    /// allocated within the stage's declared `hold`.
     public func share() -> Frame {
         let other = record.pointee.owner.share(record)
         other.pointee.keeper = record.pointee.keeper

@@ -1,16 +1,20 @@
 /// A moment or a span on the chain's timeline, in nanoseconds, within ±2^61 of them (73 years).
 ///
-/// Live: the monotonic time of capture. Files: the file's own time, rounded to the nearest nanosecond; ``TimeBase`` restores its ticks.
+/// Live: the monotonic time of capture. Files: the file's own time, rounded to the nearest nanosecond; ``TimeBase``
+/// restores its ticks.
 ///
-/// Every way to make one keeps to ``range`` and takes the nearest end for what lies beyond: sums and differences of three times never
-/// overflow an Int64. Whoever reads a time from outside and wants to know whether it can be meant asks ``TimeBase/possibleTime(ofTicks:)``.
+/// Every way to make one keeps to ``range`` and takes the nearest end for what lies beyond: sums and differences of
+/// three times never overflow an Int64. Whoever reads a time from outside and wants to know whether it can be meant
+/// asks ``TimeBase/possibleTime(ofTicks:)``.
 public struct MediaTime: Sendable, Hashable, Comparable, Codable {
     public let nanoseconds: Int64
 
     /// What ``nanoseconds`` lies within.
     public static let range: ClosedRange<Int64> = -(1 << 61)...1 << 61
 
-    @inlinable public init(nanoseconds: Int64) { self.nanoseconds = Swift.min(Swift.max(nanoseconds, -(1 << 61)), 1 << 61) }
+    @inlinable public init(nanoseconds: Int64) {
+        self.nanoseconds = Swift.min(Swift.max(nanoseconds, -(1 << 61)), 1 << 61)
+    }
 
     /// - Parameter seconds: What is no number counts as 0.
     @inlinable public init(seconds: Double) {
@@ -71,11 +75,12 @@ public struct TimeBase: Sendable, Hashable, Codable, CustomStringConvertible {
     public static let nanoseconds = TimeBase(1, 1_000_000_000)
     public var description: String { "\(numerator)/\(denominator)" }
 
-    /// The time of `ticks`, rounded to the nearest nanosecond; the nearest end of ``MediaTime/range`` where it lies beyond.
+    /// The time of `ticks`, rounded to the nearest nanosecond; the nearest end of ``MediaTime/range`` where it lies
+    /// beyond.
     public func time(ofTicks ticks: Int64) -> MediaTime { MediaTime(nanoseconds: nanoseconds(ofTicks: ticks)) }
 
-    /// As ``time(ofTicks:)``; nil for ticks that lie beyond ±``mostTicks`` or whose time lies beyond ``MediaTime/range``: no file or peer
-    /// can mean them.
+    /// As ``time(ofTicks:)``; nil for ticks that lie beyond ±``mostTicks`` or whose time lies beyond
+    /// ``MediaTime/range``: no file or peer can mean them.
     public func possibleTime(ofTicks ticks: Int64) -> MediaTime? {
         guard ticks.magnitude <= UInt64(Self.mostTicks) else { return nil }
         let nanoseconds = nanoseconds(ofTicks: ticks)
@@ -89,8 +94,8 @@ public struct TimeBase: Sendable, Hashable, Codable, CustomStringConvertible {
     /// ``ticks(of:)`` gives no more than this to either side of 0: sums and differences of three do not overflow.
     public static let mostTicks: Int64 = 1 << 61
 
-    /// The ticks of `time`, rounded to the nearest, within ±``mostTicks``; exact for a time that `time(ofTicks:)` gave in a base no finer
-    /// than 1 ns.
+    /// The ticks of `time`, rounded to the nearest, within ±``mostTicks``; exact for a time that `time(ofTicks:)` gave
+    /// in a base no finer than 1 ns.
     public func ticks(of time: MediaTime) -> Int64 {
         let ticks = Self.scale(time.nanoseconds, Int64(denominator), Int64(numerator) * 1_000_000_000)
         return min(max(ticks, -Self.mostTicks), Self.mostTicks)

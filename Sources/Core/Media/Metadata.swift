@@ -1,7 +1,7 @@
 /// A value that travels with a frame: faces, a location, a marker.
 ///
-/// `Codable` so that it can cross into another process. Declare it in ``StageInfo/metadata``; the chain reserves a slot for it in every
-/// lease before the first frame.
+/// `Codable` so that it can cross into another process. Declare it in ``StageInfo/metadata``; the chain reserves a slot
+/// for it in every lease before the first frame.
 public protocol FrameMetadata: Sendable, Codable {
     /// A short name for listings: `faces`.
     static var metadataName: String { get }
@@ -33,14 +33,17 @@ final class MetadataLayout: Sendable {
         var end = 0
         func add<Value: FrameMetadata>(_ type: Value.Type) {
             guard !entries.contains(where: { $0.type == type }) else { return }
-            let offset = (end + MemoryLayout<Value>.alignment - 1) / MemoryLayout<Value>.alignment * MemoryLayout<Value>.alignment
+            let offset =
+                (end + MemoryLayout<Value>.alignment - 1) / MemoryLayout<Value>.alignment
+                * MemoryLayout<Value>.alignment
             end = offset + MemoryLayout<Value>.size
             entries.append(
                 Entry(
                     type: type, offset: offset,
                     destroy: { $0.assumingMemoryBound(to: Value.self).deinitialize(count: 1) },
                     copy: { source, target in
-                        target.initializeMemory(as: Value.self, from: source.assumingMemoryBound(to: Value.self), count: 1)
+                        target.initializeMemory(
+                            as: Value.self, from: source.assumingMemoryBound(to: Value.self), count: 1)
                     }))
         }
         for type in types { add(type) }

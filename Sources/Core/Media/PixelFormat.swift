@@ -12,9 +12,11 @@ public enum PixelFormat: String, Sendable, Hashable, CaseIterable, Codable {
     case rgb24
     /// One plane of luma, 8 bit.
     case gray8
-    /// As i420, 10 bit in the low bits of little-endian 16-bit samples. Accepted from sources; converted at the first stage.
+    /// As i420, 10 bit in the low bits of little-endian 16-bit samples. Accepted from sources; converted at the first
+    /// stage.
     case i010
-    /// As nv12, 10 bit in the high bits of little-endian 16-bit samples. Accepted from sources; converted at the first stage.
+    /// As nv12, 10 bit in the high bits of little-endian 16-bit samples. Accepted from sources; converted at the first
+    /// stage.
     case p010
 
     public var planeCount: Int {

@@ -14,7 +14,8 @@ public struct ColorDescription: Sendable, Hashable, Codable {
     public var chromaSiting: UInt8
 
     public init(
-        range: ColorRange = .video, matrix: UInt8 = 2, primaries: UInt8 = 2, transfer: UInt8 = 2, chromaSiting: UInt8 = 0
+        range: ColorRange = .video, matrix: UInt8 = 2, primaries: UInt8 = 2, transfer: UInt8 = 2,
+        chromaSiting: UInt8 = 0
     ) {
         self.range = range
         self.matrix = matrix
@@ -62,8 +63,8 @@ public struct VideoFormat: Sendable, Hashable, CustomStringConvertible {
     /// Width over height that a ``sampleAspectRatio`` other than zero may have.
     public static let aspectRatios = 1e-4...1e4
 
-    /// Which of its numbers no picture can have, as a sentence's end: `a width of 0`; nil when all can be meant. The host asks it of what
-    /// every stage gives, so that no stage need fear the numbers of its neighbour.
+    /// Which of its numbers no picture can have, as a sentence's end: `a width of 0`; nil when all can be meant. The
+    /// host asks it of what every stage gives, so that no stage need fear the numbers of its neighbour.
     public var impossibility: String? {
         if !Self.sides.contains(width) { return "a width of \(width) pixels, which must be 1...65536" }
         if !Self.sides.contains(height) { return "a height of \(height) pixels, which must be 1...65536" }
@@ -71,7 +72,8 @@ public struct VideoFormat: Sendable, Hashable, CustomStringConvertible {
             return "\(frameRate) frames per second, which must be from 1/1000000 to 1000000, or 0 when unknown"
         }
         if !sampleAspectRatio.isZero, !Self.aspectRatios.contains(sampleAspectRatio.value) {
-            return "a sample aspect ratio of \(sampleAspectRatio), which must be from 1/10000 to 10000, or 0 when unknown"
+            return
+                "a sample aspect ratio of \(sampleAspectRatio), which must be from 1/10000 to 10000, or 0 when unknown"
         }
         return nil
     }

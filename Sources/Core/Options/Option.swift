@@ -47,7 +47,8 @@ public struct Option<Value: OptionValue>: Sendable, Decodable {
     where Value: Comparable {
         self.wrappedValue = wrappedValue
         definition = OptionDefinition(
-            help: help, unit: unit, live: live, minimum: range.lowerBound.optionJSON, maximum: range.upperBound.optionJSON)
+            help: help, unit: unit, live: live, minimum: range.lowerBound.optionJSON,
+            maximum: range.upperBound.optionJSON)
         check = { value in
             range.contains(value)
                 ? nil : OptionFault.outside(range.lowerBound.optionJSON, range.upperBound.optionJSON, value.optionJSON)
@@ -60,7 +61,8 @@ public struct Option<Value: OptionValue>: Sendable, Decodable {
     ) where Value == Wrapped? {
         self.wrappedValue = wrappedValue
         definition = OptionDefinition(
-            help: help, unit: unit, live: live, minimum: range.lowerBound.optionJSON, maximum: range.upperBound.optionJSON)
+            help: help, unit: unit, live: live, minimum: range.lowerBound.optionJSON,
+            maximum: range.upperBound.optionJSON)
         check = { value in
             guard let value, !range.contains(value) else { return nil }
             return OptionFault.outside(range.lowerBound.optionJSON, range.upperBound.optionJSON, value.optionJSON)
@@ -70,13 +72,16 @@ public struct Option<Value: OptionValue>: Sendable, Decodable {
     /// Never called: ``OptionDecoder`` hands out the default with its definition and sets the value.
     public init(from decoder: any Decoder) throws {
         throw DecodingError.dataCorrupted(
-            DecodingError.Context(codingPath: decoder.codingPath, debugDescription: "options are read by OptionDecoder"))
+            DecodingError.Context(codingPath: decoder.codingPath, debugDescription: "options are read by OptionDecoder")
+        )
     }
 }
 
 extension OptionFault {
     static func outside(_ lower: JSONNode, _ upper: JSONNode, _ value: JSONNode) -> OptionFault {
-        OptionFault("\(value.text()) is outside \(lower.text())...\(upper.text())", remedy: "Use \(lower.text())...\(upper.text())")
+        OptionFault(
+            "\(value.text()) is outside \(lower.text())...\(upper.text())",
+            remedy: "Use \(lower.text())...\(upper.text())")
     }
 }
 

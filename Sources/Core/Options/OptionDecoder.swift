@@ -30,11 +30,16 @@ struct OptionDecoder {
             do {
                 values[member.key] = try definition.setting(member.value)
             } catch {
-                let defaultText = definition.currentJSON.value == .null ? "" : ", or leave the key out for \(definition.currentJSON.text())"
-                let remedy = error.remedy.hasSuffix(".") || error.remedy.hasSuffix("?") ? error.remedy : error.remedy + defaultText + "."
+                let defaultText =
+                    definition.currentJSON.value == .null
+                    ? "" : ", or leave the key out for \(definition.currentJSON.text())"
+                let remedy =
+                    error.remedy.hasSuffix(".") || error.remedy.hasSuffix("?")
+                    ? error.remedy : error.remedy + defaultText + "."
                 faults.append(
                     FrameHostError(
-                        .invalidConfiguration, place: place(member.key, member.value.place), what: error.what, remedy: remedy))
+                        .invalidConfiguration, place: place(member.key, member.value.place), what: error.what,
+                        remedy: remedy))
             }
         }
         // With the values that are right in themselves, so that one look shows the faults of both kinds.
@@ -42,10 +47,13 @@ struct OptionDecoder {
         do {
             try options.validate()
         } catch {
-            let named = StageRequest.optionNamed(in: error.what, members).flatMap { name in members.last { $0.key == name } }
+            let named = StageRequest.optionNamed(in: error.what, members).flatMap { name in
+                members.last { $0.key == name }
+            }
             faults.append(
                 FrameHostError(
-                    .invalidConfiguration, place: place(named?.key ?? "", named?.keyPlace ?? TextPlace(line: 0, column: 0)),
+                    .invalidConfiguration,
+                    place: place(named?.key ?? "", named?.keyPlace ?? TextPlace(line: 0, column: 0)),
                     what: error.what,
                     remedy: error.remedy))
         }
@@ -82,7 +90,9 @@ private struct ValueDecoder: Decoder {
         func nestedContainer<Nested: CodingKey>(keyedBy type: Nested.Type, forKey key: Key) throws
             -> KeyedDecodingContainer<Nested>
         { throw ValueDecoder.misuse }
-        func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer { throw ValueDecoder.misuse }
+        func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {
+            throw ValueDecoder.misuse
+        }
         func superDecoder() throws -> any Decoder { throw ValueDecoder.misuse }
         func superDecoder(forKey key: Key) throws -> any Decoder { throw ValueDecoder.misuse }
     }

@@ -103,7 +103,8 @@ public struct PictureSize: OptionValue, Hashable, CustomStringConvertible {
     public static func decodeOption(_ node: JSONNode) throws(OptionFault) -> PictureSize {
         guard let text = node.asString else { throw .wrongType(node, "a size such as \"1280x720\"") }
         let sides = text.split(separator: "x", omittingEmptySubsequences: false).map { wholeNumber($0) }
-        guard sides.count == 2, let width = sides[0], let height = sides[1], range.contains(width), range.contains(height)
+        guard sides.count == 2, let width = sides[0], let height = sides[1], range.contains(width),
+            range.contains(height)
         else {
             throw OptionFault("'\(text)' is not a size", remedy: "Write it as \"1280x720\", each side 1...16384.")
         }
@@ -125,9 +126,12 @@ public struct FrameRate: OptionValue, Hashable, Comparable, CustomStringConverti
 
     public static func decodeOption(_ node: JSONNode) throws(OptionFault) -> FrameRate {
         let fault = OptionFault(
-            "\(node.text()) is not a frame rate", remedy: "Use a number such as 30, or a fraction such as \"30000/1001\".")
+            "\(node.text()) is not a frame rate",
+            remedy: "Use a number such as 30, or a fraction such as \"30000/1001\".")
         if let text = node.asString {
-            let parts = text.split(separator: "/", omittingEmptySubsequences: false).map { wholeNumber($0).flatMap { Int32(exactly: $0) } }
+            let parts = text.split(separator: "/", omittingEmptySubsequences: false).map {
+                wholeNumber($0).flatMap { Int32(exactly: $0) }
+            }
             guard parts.count == 2, let top = parts[0], let bottom = parts[1], top > 0, bottom > 0 else { throw fault }
             return FrameRate(top, bottom)
         }
@@ -187,7 +191,9 @@ extension OptionFault {
 }
 
 /// Decimal digits and nothing else: no sign.
-private func wholeNumber(_ text: Substring) -> Int? { text.utf8.allSatisfy { (48...57).contains($0) } ? Int(text) : nil }
+private func wholeNumber(_ text: Substring) -> Int? {
+    text.utf8.allSatisfy { (48...57).contains($0) } ? Int(text) : nil
+}
 
 private func greatestCommonDivisor(_ a: Int32, _ b: Int32) -> Int32 { b == 0 ? a : greatestCommonDivisor(b, a % b) }
 

@@ -40,7 +40,8 @@ public struct OptionField: Sendable {
 
     /// For what is not declared in Swift: a value of a ``StageTopic``.
     public init(
-        name: String, typeName: String, help: String, unit: String = "", isLive: Bool = false, defaultValue: JSONNode = .null,
+        name: String, typeName: String, help: String, unit: String = "", isLive: Bool = false,
+        defaultValue: JSONNode = .null,
         minimum: JSONNode? = nil, maximum: JSONNode? = nil, schema: JSONNode = [:]
     ) {
         self.name = name
@@ -69,7 +70,8 @@ extension StageOptions {
             if let maximum = definition.maximum, option.schema["type"] != nil { add("maximum", maximum) }
             if option.currentJSON.value != .null { add("default", option.currentJSON) }
             return OptionField(
-                name: String(label.dropFirst()), typeName: option.typeName, help: definition.help, unit: definition.unit,
+                name: String(label.dropFirst()), typeName: option.typeName, help: definition.help,
+                unit: definition.unit,
                 isLive: definition.live, defaultValue: option.currentJSON, minimum: definition.minimum,
                 maximum: definition.maximum, schema: JSONNode(.object(members)))
         }

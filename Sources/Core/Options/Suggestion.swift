@@ -1,7 +1,7 @@
 /// Finds the word a person probably meant.
 public enum Suggestion {
-    /// The candidate with the fewest edits, when they are few for its length, or else the first that only goes on where `word` ends
-    /// (`bitrate` for `bitrateKbps`); nil otherwise.
+    /// The candidate with the fewest edits, when they are few for its length, or else the first that only goes on where
+    /// `word` ends (`bitrate` for `bitrateKbps`); nil otherwise.
     public static func nearest(to word: String, in candidates: [String]) -> String? {
         let limit = max(1, min(word.count, 24) / 3)
         guard word.count <= 64 else { return nil }

@@ -1,6 +1,7 @@
 import Glibc
 
-/// How much memory a chain may take: what the machine has to give without swapping, or what a control group above the process leaves.
+/// How much memory a chain may take: what the machine has to give without swapping, or what a control group above the
+/// process leaves.
 ///
 /// A moment's figure: other programs take and give. [control thread]
 public struct AvailableMemory: Sendable, Equatable {
@@ -13,8 +14,9 @@ public struct AvailableMemory: Sendable, Equatable {
         self.holder = holder
     }
 
-    /// The least of `MemAvailable` of /proc/meminfo (proc(5)) and what each control group on the way to the root leaves (cgroup v2:
-    /// `memory.max` less `memory.current`, with the page cache counted as free; v1: `memory.limit_in_bytes`).
+    /// The least of `MemAvailable` of /proc/meminfo (proc(5)) and what each control group on the way to the root leaves
+    /// (cgroup v2: `memory.max` less `memory.current`, with the page cache counted as free; v1:
+    /// `memory.limit_in_bytes`).
     ///
     /// - Parameter root: Where /proc and /sys are looked for, for tests.
     /// - Returns: nil where the system says nothing of it.
@@ -34,7 +36,10 @@ public struct AvailableMemory: Sendable, Equatable {
             var path = String(parts[2])
             while true {
                 let folder = "\(root)/sys/fs/cgroup\(isUnified ? "" : "/memory")\(path == "/" ? "" : path)"
-                consider(isUnified ? left(folder, "memory.max", "memory.current") : left(folder, "memory.limit_in_bytes", "memory.usage_in_bytes"),
+                consider(
+                    isUnified
+                        ? left(folder, "memory.max", "memory.current")
+                        : left(folder, "memory.limit_in_bytes", "memory.usage_in_bytes"),
                     "the control group \(path)")
                 guard path != "/", let slash = path.lastIndex(of: "/") else { break }
                 path = slash == path.startIndex ? "/" : String(path[..<slash])
@@ -47,14 +52,17 @@ public struct AvailableMemory: Sendable, Equatable {
     private static func left(_ folder: String, _ limitName: String, _ usageName: String) -> Int? {
         guard let limit = number(text("\(folder)/\(limitName)")), limit < 1 << 60 else { return nil }
         let usage = number(text("\(folder)/\(usageName)")) ?? 0
-        let cache = ["inactive_file", "active_file"].compactMap { field($0, in: text("\(folder)/memory.stat")) }.reduce(0, sum)
+        let cache = ["inactive_file", "active_file"].compactMap { field($0, in: text("\(folder)/memory.stat")) }.reduce(
+            0, sum)
         return max(0, limit - max(0, usage - min(cache, usage)))
     }
 
     private static func number(_ text: String) -> Int? { Int(text.split(whereSeparator: \.isWhitespace).first ?? "") }
 
     /// `Name:   123 kB` in bytes.
-    private static func kilobytes(_ name: String, in text: String) -> Int? { field(name + ":", in: text).map { product($0, 1024) } }
+    private static func kilobytes(_ name: String, in text: String) -> Int? {
+        field(name + ":", in: text).map { product($0, 1024) }
+    }
 
     private static func field(_ name: String, in text: String) -> Int? {
         for line in text.split(separator: "\n") {

@@ -15,7 +15,8 @@ struct BudgetDomains {
 
     /// Who can hold the frame a writer is handed, beside the writer.
     struct Sharers {
-        /// Somebody keeps frames after the call, or lends them while still referring to them: waiting could last for ever.
+        /// Somebody keeps frames after the call, or lends them while still referring to them: waiting could last for
+        /// ever.
         var canKeep = false
         /// Threads that can have the frame in hand.
         var threads: Set<Int> = []
@@ -59,11 +60,13 @@ struct BudgetDomains {
             }
         }
         return Domain(
-            allocator: allocator, isCopyPool: isCopyPool, members: inputs.keys.sorted(), edges: edges.sorted(), inputs: inputs)
+            allocator: allocator, isCopyPool: isCopyPool, members: inputs.keys.sorted(), edges: edges.sorted(),
+            inputs: inputs)
     }
 
-    /// A writer makes its frame its own, so sharing begins anew behind each writer and each allocator. From those points before `writer`
-    /// the frame may go wherever the same buffer goes, up to and into further writers, but not past them.
+    /// A writer makes its frame its own, so sharing begins anew behind each writer and each allocator. From those
+    /// points before `writer` the frame may go wherever the same buffer goes, up to and into further writers, but not
+    /// past them.
     private func sharers(of writer: Int) -> Sharers {
         let graph = topology.graph
         var found = Sharers()
@@ -81,7 +84,8 @@ struct BudgetDomains {
         for node in before {
             for edge in topology.outgoing[node] {
                 let consumer = graph.edges[edge].to
-                let handsItOn = consumer == writer || (before.contains(consumer) && graph.nodes[consumer].kind == .passThrough)
+                let handsItOn =
+                    consumer == writer || (before.contains(consumer) && graph.nodes[consumer].kind == .passThrough)
                 if !handsItOn { share(edge, into: &found) }
             }
         }

@@ -55,7 +55,8 @@ public struct BudgetGraph: Sendable, Equatable {
         public var carriesUnits: Bool
 
         public init(
-            _ from: Int, _ to: Int, capacity: Int, policy: DropPolicy = .wait, isFixed: Bool = false, carriesUnits: Bool = false
+            _ from: Int, _ to: Int, capacity: Int, policy: DropPolicy = .wait, isFixed: Bool = false,
+            carriesUnits: Bool = false
         ) {
             self.from = from
             self.to = to

@@ -11,7 +11,8 @@ public struct BudgetPlan: Sendable {
         /// Nodes that get buffers of this pool, without the allocator of an output pool.
         public var members: [Int]
         public var floor: Int
-        /// With fewer the chain can stop for good. 0 for a copy pool whose writer may as well wait for the others to let go.
+        /// With fewer the chain can stop for good. 0 for a copy pool whose writer may as well wait for the others to
+        /// let go.
         public var min: Int
         /// With as many an allocation never waits.
         public var need: Int
@@ -38,9 +39,11 @@ public struct BudgetPlan: Sendable {
 
     /// Why a graph is refused.
     public enum Fault: Sendable, Equatable {
-        /// The queue on `edge` has `capacity` places, and `required` are needed: the other way from `fork` to `join` delays that much.
+        /// The queue on `edge` has `capacity` places, and `required` are needed: the other way from `fork` to `join`
+        /// delays that much.
         case queueTooShort(edge: Int, capacity: Int, required: Int, fork: Int, join: Int)
-        /// `edge` drops before a stage that delays, on a way from `fork` to `join`, and the other way waits: no queue is long enough.
+        /// `edge` drops before a stage that delays, on a way from `fork` to `join`, and the other way waits: no queue
+        /// is long enough.
         case dropsBeforeDelay(edge: Int, fork: Int, join: Int)
         /// The size written for this pool is below `min`.
         case poolTooSmall(allocator: Int, isCopyPool: Bool, size: Int, min: Int)
@@ -57,7 +60,9 @@ public struct BudgetPlan: Sendable {
     /// - Parameters:
     ///   - sizes: Buffers a person wrote for the output pool of a node.
     ///   - copySizes: The same for copy pools.
-    public init(_ graph: BudgetGraph, sizes: [Int: Int] = [:], copySizes: [Int: Int] = [:], rules: BudgetRules = .standard) {
+    public init(
+        _ graph: BudgetGraph, sizes: [Int: Int] = [:], copySizes: [Int: Int] = [:], rules: BudgetRules = .standard
+    ) {
         self.graph = graph
         let topology = BudgetTopology(graph)
         let domains = BudgetDomains(topology)
@@ -111,7 +116,8 @@ public struct BudgetPlan: Sendable {
                 break
             }
         }
-        for (edge, place) in ends.sorted(by: { $0.key < $1.key }) where waits.capacities[edge] > graph.edges[edge].capacity {
+        for (edge, place) in ends.sorted(by: { $0.key < $1.key })
+        where waits.capacities[edge] > graph.edges[edge].capacity {
             let present = graph.edges[edge].capacity
             let wanted = waits.capacities[edge]
             if graph.edges[edge].isFixed {
@@ -124,12 +130,15 @@ public struct BudgetPlan: Sendable {
         }
     }
 
-    /// The queue of a circle to make longer, which need not stay as it is if any, and between which fork and join it lies.
-    private static func ends(of circle: [BudgetWaits.Place], _ graph: BudgetGraph) -> (edge: Int, fork: Int, join: Int) {
+    /// The queue of a circle to make longer, which need not stay as it is if any, and between which fork and join it
+    /// lies.
+    private static func ends(of circle: [BudgetWaits.Place], _ graph: BudgetGraph) -> (edge: Int, fork: Int, join: Int)
+    {
         let pushing = circle.compactMap { if case .pushing(let edge) = $0 { edge } else { nil } }
         let intoJoins = pushing.filter { graph.nodes[graph.edges[$0].to].isJoin }
         let edge =
-            intoJoins.first { !graph.edges[$0].isFixed } ?? pushing.first { !graph.edges[$0].isFixed } ?? intoJoins.first
+            intoJoins.first { !graph.edges[$0].isFixed } ?? pushing.first { !graph.edges[$0].isFixed } ?? intoJoins
+            .first
             ?? pushing[0]
         let join = intoJoins.contains(edge) ? edge : intoJoins.first ?? edge
         return (edge, graph.edges[pushing.min() ?? edge].from, graph.edges[join].to)
@@ -140,11 +149,14 @@ public struct BudgetPlan: Sendable {
     /// A writer needs no copies when whoever shares its frame lets go of it whatever the writer does.
     private func letWritersWait(_ waits: inout BudgetWaits) {
         for domain in waits.domains.domains where domain.isCopyPool {
-            guard let sharers = waits.domains.sharers[domain.allocator], !sharers.canKeep || waits.rules.sharers < -1 else { continue }
+            guard let sharers = waits.domains.sharers[domain.allocator], !sharers.canKeep || waits.rules.sharers < -1
+            else { continue }
             // As if every pool could be empty: whom its allocator waits for then is what counts here.
             var cautious = waits
             cautious.windows = waits.windows.map { _ in .frames(1) }
-            if waits.rules.sharers < 0 || !cautious.sharersWait(for: domain.allocator) { waits.waitingWriters.insert(domain.allocator) }
+            if waits.rules.sharers < 0 || !cautious.sharersWait(for: domain.allocator) {
+                waits.waitingWriters.insert(domain.allocator)
+            }
         }
     }
 
@@ -152,7 +164,8 @@ public struct BudgetPlan: Sendable {
 
     /// For each pool how many frames lie before joins while a slower way catches up; nil where only `need` is enough.
     ///
-    /// Sources come first, since a driver's pool may not be large: what they leave over later pools take upon themselves.
+    /// Sources come first, since a driver's pool may not be large: what they leave over later pools take upon
+    /// themselves.
     private static func lags(_ waits: inout BudgetWaits) -> [Int?] {
         var lags = [Int?](repeating: 0, count: waits.windows.count)
         guard waits.topology.hasJoins else { return lags }
@@ -181,7 +194,9 @@ public struct BudgetPlan: Sendable {
         add("threads", Set(([domain.allocator] + domain.members).map { threads[$0] }).count)
         for member in holds { add("\(graph.nodes[member.node].name) workers", graph.nodes[member.node].workers) }
         if !domain.isCopyPool { add("\(node.name) workers", node.workers) }
-        for edge in domain.edges { add("queue before \(graph.nodes[graph.edges[edge].to].name)", graph.edges[edge].capacity) }
+        for edge in domain.edges {
+            add("queue before \(graph.nodes[graph.edges[edge].to].name)", graph.edges[edge].capacity)
+        }
         for member in holds { add("\(graph.nodes[member.node].name) hold", member.count) }
         let need = shares.reduce(0) { $0 + $1.count } + waits.rules.need
 
@@ -197,7 +212,8 @@ public struct BudgetPlan: Sendable {
         if min > need { add("joins", min - need) }
         let enough = Swift.max(need, min)
         return Pool(
-            allocator: domain.allocator, isCopyPool: domain.isCopyPool, members: domain.members, floor: floor, min: min, need: enough,
+            allocator: domain.allocator, isCopyPool: domain.isCopyPool, members: domain.members, floor: floor, min: min,
+            need: enough,
             size: enough, shares: shares)
     }
 }

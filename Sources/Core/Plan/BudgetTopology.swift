@@ -77,7 +77,8 @@ struct BudgetTopology {
         return incoming[graph.edges[edge].to].filter { $0 != edge }
     }
 
-    /// Input buffers a node keeps, at most, for each input. One that hands on the buffers it got has those it delays among them.
+    /// Input buffers a node keeps, at most, for each input. One that hands on the buffers it got has those it delays
+    /// among them.
     func hold(_ node: Int) -> Int {
         let hold = graph.nodes[node].hold
         return graph.nodes[node].kind == .passThrough ? max(hold, graph.nodes[node].delay) : hold
@@ -88,7 +89,9 @@ struct BudgetTopology {
         var found: Set<Int> = []
         var open = [node]
         while let next = open.popLast() {
-            for edge in outgoing[next] where found.insert(graph.edges[edge].to).inserted { open.append(graph.edges[edge].to) }
+            for edge in outgoing[next] where found.insert(graph.edges[edge].to).inserted {
+                open.append(graph.edges[edge].to)
+            }
         }
         return found
     }

@@ -1,13 +1,15 @@
 /// Who would wait for whom if a chain stood still, and how far back in time each such wait leads.
 ///
-/// A thread that stands still waits for an item (*starved*), for a place in a queue (*pushing*), for a buffer (*buffer*) or until it
-/// is a frame's only holder (*alone*). Each wait is for another thread, which stands still too, and so on in a circle. An arrow carries
-/// by how many frames the awaited item can be later than the awaiting one. A circle whose sum is below zero would have to be earlier
-/// than itself: it cannot be. So a chain never stands still when every circle is below zero, and capacities and pool sizes are what
-/// makes them so. docs/design/001-budgets.md has the proof.
+/// A thread that stands still waits for an item (*starved*), for a place in a queue (*pushing*), for a buffer
+/// (*buffer*) or until it is a frame's only holder (*alone*). Each wait is for another thread, which stands still too,
+/// and so on in a circle. An arrow carries by how many frames the awaited item can be later than the awaiting one. A
+/// circle whose sum is below zero would have to be earlier than itself: it cannot be. So a chain never stands still
+/// when every circle is below zero, and capacities and pool sizes are what makes them so. docs/design/001-budgets.md
+/// has the proof.
 struct BudgetWaits {
     enum Place: Hashable {
-        /// The consumer of this edge waits for an item; `late` once a stage that delays lies between here and the join that waits.
+        /// The consumer of this edge waits for an item; `late` once a stage that delays lies between here and the join
+        /// that waits.
         case starved(edge: Int, late: Bool)
         /// The producer of this edge waits for a place.
         case pushing(edge: Int)
@@ -58,13 +60,18 @@ struct BudgetWaits {
         windows = domains.domains.map { _ in .endless }
         capacities = topology.graph.edges.map(\.capacity)
         var poolsOfThread = [[Int]](repeating: [], count: topology.nodesOfThread.count)
-        for (pool, domain) in domains.domains.enumerated() { poolsOfThread[topology.thread[domain.allocator]].append(pool) }
+        for (pool, domain) in domains.domains.enumerated() {
+            poolsOfThread[topology.thread[domain.allocator]].append(pool)
+        }
         self.poolsOfThread = poolsOfThread
         var poolOfDelayed: [Int: Int] = [:]
         var mixed: Set<Int> = []
         for (pool, domain) in domains.domains.enumerated() {
-            for node in domain.members where topology.graph.nodes[node].kind == .passThrough && topology.graph.nodes[node].delay > 0 {
-                if topology.incoming[node].count > 1 || poolOfDelayed.updateValue(pool, forKey: node) != nil { mixed.insert(node) }
+            for node in domain.members
+            where topology.graph.nodes[node].kind == .passThrough && topology.graph.nodes[node].delay > 0 {
+                if topology.incoming[node].count > 1 || poolOfDelayed.updateValue(pool, forKey: node) != nil {
+                    mixed.insert(node)
+                }
             }
         }
         self.poolOfDelayed = poolOfDelayed.filter { !mixed.contains($0.key) }
@@ -74,8 +81,8 @@ struct BudgetWaits {
 
     /// Places that a thread which stands still at `place` can wait for, and how much later.
     ///
-    /// - Parameter pool: The pool whose frames the circle has followed since its last `buffer`: frames that a stage holds *because* it
-    ///   delays them are counted in that pool's Σ hold already and need no places of their own.
+    /// - Parameter pool: The pool whose frames the circle has followed since its last `buffer`: frames that a stage
+    ///   holds *because* it delays them are counted in that pool's Σ hold already and need no places of their own.
     func arrows(from place: Place, following pool: Int?, busy: Int? = nil) -> [Arrow] {
         switch place {
         case .starved(let edge, let isLate): starved(edge, isLate, pool, busy)
@@ -94,7 +101,8 @@ struct BudgetWaits {
 
     private func capacity(_ edge: Int) -> Int { capacities[edge] - rules.capacity }
 
-    /// The thread before `edge` has not given what is awaited: it lacks input itself, or it waits with that frame or an older one.
+    /// The thread before `edge` has not given what is awaited: it lacks input itself, or it waits with that frame or an
+    /// older one.
     private func starved(_ edge: Int, _ isLate: Bool, _ pool: Int?, _ busy: Int?) -> [Arrow] {
         let thread = topology.thread[topology.graph.edges[edge].from]
         let nodes = topology.nodesOfThread[thread]
@@ -126,16 +134,18 @@ struct BudgetWaits {
         return found
     }
 
-    /// A stage that delays needs more items before it answers. A link before it may drop those for as long as it is full, but then it has
-    /// a queue of items to give, which is enough if it is longer than what it and the other ways delay. How many are dropped meanwhile
-    /// has no bound, so a pool cannot count on that; and a queue that a keyframe empties has nothing to give.
+    /// A stage that delays needs more items before it answers. A link before it may drop those for as long as it is
+    /// full, but then it has a queue of items to give, which is enough if it is longer than what it and the other ways
+    /// delay. How many are dropped meanwhile has no bound, so a pool cannot count on that; and a queue that a keyframe
+    /// empties has nothing to give.
     func losesTooMuch(_ edge: Int, _ pool: Int?) -> Bool {
         guard topology.canLose(edge), !reported.contains(edge) else { return false }
         guard pool == nil, topology.graph.edges[edge].policy != .dropToKeyframe else { return rules.gaps == 0 }
         return capacities[edge] - rules.gaps <= topology.totalDelay
     }
 
-    /// A join waits for any of its inputs; a stage that takes what comes from several waits for all, so one is enough to follow.
+    /// A join waits for any of its inputs; a stage that takes what comes from several waits for all, so one is enough
+    /// to follow.
     private func awaited(_ inputs: [Int]) -> ArraySlice<Int> {
         guard let first = inputs.first else { return [] }
         return topology.entersJoin[first] ? inputs[...] : inputs[..<1]
@@ -148,7 +158,10 @@ struct BudgetWaits {
             found.append(Arrow(to: .pushing(edge: edge), later: later, busy: thread))
         }
         for pool in poolsOfThread[thread] {
-            found.append(Arrow(to: waitingWriter(pool).map { .alone(writer: $0) } ?? .buffer(pool: pool), later: later, busy: thread))
+            found.append(
+                Arrow(
+                    to: waitingWriter(pool).map { .alone(writer: $0) } ?? .buffer(pool: pool), later: later,
+                    busy: thread))
         }
         return found
     }
@@ -158,7 +171,9 @@ struct BudgetWaits {
         let domain = domains.domains[pool]
         let own = topology.thread[domain.allocator]
         var found: [Arrow] = []
-        for thread in Set(domain.members.map { topology.thread[$0] }).sorted() where thread != own { found += inCall(thread, later) }
+        for thread in Set(domain.members.map { topology.thread[$0] }).sorted() where thread != own {
+            found += inCall(thread, later)
+        }
         for edge in domain.edges {
             found += topology.siblings(edge).map { Arrow(to: .starved(edge: $0, late: false), later: later, busy: own) }
         }
@@ -189,16 +204,19 @@ struct BudgetWaits {
 
     // MARK: Circles
 
-    /// How much later than itself a frame of `pool` can be awaited, at most, when its allocator waits; nil when there is no such circle.
+    /// How much later than itself a frame of `pool` can be awaited, at most, when its allocator waits; nil when there
+    /// is no such circle.
     func lag(ofPool pool: Int) -> Int? {
-        /// A place, the pool that is followed there (or any, if it makes no difference), and the thread that was in a call last.
+        /// A place, the pool that is followed there (or any, if it makes no difference), and the thread that was in a
+        /// call last.
         struct Step: Hashable {
             var place: Place
             var pool: Int
             var busy: Int?
         }
         var best: [Step: Int] = [:]
-        // First in, first out: the other way round the same steps are taken up again and again, with a little more each time.
+        // First in, first out: the other way round the same steps are taken up again and again, with a little more each
+        // time.
         var changed: [Step] = []
         var isWaiting: Set<Step> = []
         var next = 0
@@ -214,7 +232,8 @@ struct BudgetWaits {
             best[target] = sum
             if isWaiting.insert(target).inserted { changed.append(target) }
         }
-        let start = Step(place: .buffer(pool: pool), pool: followed(pool), busy: topology.thread[domains.domains[pool].allocator])
+        let start = Step(
+            place: .buffer(pool: pool), pool: followed(pool), busy: topology.thread[domains.domains[pool].allocator])
         for arrow in lying(ofPool: pool, 0) { follow(arrow, from: start, 0) }
         while next < changed.count {
             var step = changed[next]
@@ -227,7 +246,9 @@ struct BudgetWaits {
                 continue
             }
             if case .buffer(let other) = step.place { step.pool = followed(other) }
-            for arrow in arrows(from: step.place, following: step.pool, busy: step.busy) { follow(arrow, from: step, later) }
+            for arrow in arrows(from: step.place, following: step.pool, busy: step.busy) {
+                follow(arrow, from: step, later)
+            }
         }
         return lag
     }
@@ -249,7 +270,9 @@ struct BudgetWaits {
 
     /// Whether those who share a writer's frame can wait for the writer: then it has to copy.
     func sharersWait(for writer: Int) -> Bool {
-        guard let pool = domains.domains.firstIndex(where: { $0.isCopyPool && $0.allocator == writer }) else { return false }
+        guard let pool = domains.domains.firstIndex(where: { $0.isCopyPool && $0.allocator == writer }) else {
+            return false
+        }
         return leads(from: waits(forSharersOf: writer).map(\.to), to: .buffer(pool: pool))
     }
 
@@ -259,13 +282,17 @@ struct BudgetWaits {
         var places: [Place] = []
         var index: [Place: Int] = [:]
         for edge in topology.graph.edges.indices where topology.graph.edges[edge].capacity > 0 {
-            for place in [Place.starved(edge: edge, late: false), .starved(edge: edge, late: true), .pushing(edge: edge)] {
+            for place in [
+                Place.starved(edge: edge, late: false), .starved(edge: edge, late: true), .pushing(edge: edge),
+            ] {
                 index[place] = places.count
                 places.append(place)
             }
         }
         let arrows: [(from: Int, to: Int, later: Int)] = places.indices.flatMap { from in
-            self.arrows(from: places[from], following: nil).compactMap { arrow in index[arrow.to].map { (from, $0, arrow.later) } }
+            self.arrows(from: places[from], following: nil).compactMap { arrow in
+                index[arrow.to].map { (from, $0, arrow.later) }
+            }
         }
         // A sum of 0 is bad too: one more than the number of places, times each arrow, and one on top of it.
         let scale = places.count + 1

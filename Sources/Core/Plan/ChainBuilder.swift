@@ -1,4 +1,5 @@
-/// From a request to a plan: options, links, formats, converters, budgets, in that order; each step reports all its faults.
+/// From a request to a plan: options, links, formats, converters, budgets, in that order; each step reports all its
+/// faults.
 ///
 /// Makes every stage (which opens nothing) and negotiates formats. Control thread only.
 struct ChainBuilder {
@@ -36,7 +37,9 @@ struct ChainBuilder {
 
     private func throwFaults() throws { if !faults.isEmpty { throw FrameHostErrors(faults) } }
 
-    private mutating func fault(_ stage: StageRequest, _ key: String, at place: TextPlace, _ what: String, _ remedy: String) {
+    private mutating func fault(
+        _ stage: StageRequest, _ key: String, at place: TextPlace, _ what: String, _ remedy: String
+    ) {
         faults.append(
             FrameHostError(.invalidConfiguration, place: self.place(stage, key, place), what: what, remedy: remedy))
     }
@@ -74,7 +77,8 @@ struct ChainBuilder {
                     "Put a source before it, or name one with 'from'.")
             } else if stage.from.count > 1, stage.type.kind != .join {
                 fault(
-                    stage, "from", at: stage.fromPlace, "'\(stage.id)' (\(info.id)) takes one input, \(stage.from.count) are named",
+                    stage, "from", at: stage.fromPlace,
+                    "'\(stage.id)' (\(info.id)) takes one input, \(stage.from.count) are named",
                     "Name one stage.")
             } else if stage.type.kind == .join, stage.from.count < 2 {
                 fault(
@@ -94,12 +98,15 @@ struct ChainBuilder {
         for (index, stage) in request.stages.enumerated() {
             let info = stage.type.info
             if stage.isUnread, info.output == .none || reader[index] != nil {
-                let why = reader[index].map { "'\(request.stages[$0].id)' takes what '\(stage.id)' gives" } ?? "'\(stage.id)' (\(info.id)) gives nothing on"
+                let why =
+                    reader[index].map { "'\(request.stages[$0].id)' takes what '\(stage.id)' gives" }
+                    ?? "'\(stage.id)' (\(info.id)) gives nothing on"
                 fault(stage, "unread", at: stage.place, why, "Leave 'unread' out.")
             } else if !stage.isUnread, info.output != .none, reader[index] == nil {
                 fault(
                     stage, "", at: stage.place, "no stage takes what '\(stage.id)' (\(info.id)) gives",
-                    "Name it in a later stage (\"from\": \"\(stage.id)\"), put a sink behind it, or write \"unread\": true if it ends here on purpose.")
+                    "Name it in a later stage (\"from\": \"\(stage.id)\"), put a sink behind it, or write \"unread\": true if it ends here on purpose."
+                )
             }
         }
     }
@@ -110,7 +117,8 @@ struct ChainBuilder {
         switch (gives, takes) {
         case (.none, _):
             refuse(
-                "'\(producer.id)' (\(producer.type.info.id)) gives nothing on", "Name the stage before '\(producer.id)'.")
+                "'\(producer.id)' (\(producer.type.info.id)) gives nothing on",
+                "Name the stage before '\(producer.id)'.")
         case (.encoded(let codecs), .video):
             refuse(
                 "'\(stage.id)' takes video (\(describe(takes))), but '\(producer.id)' gives "
@@ -125,7 +133,9 @@ struct ChainBuilder {
 
     /// What each stage gives as far as its kind says; `.any` when that depends on an input that nothing feeds.
     private func givenMedia() -> [StageInfo.Media] {
-        var given: [StageInfo.Media?] = request.stages.map { $0.type.info.output == .sameAsInput ? nil : $0.type.info.output }
+        var given: [StageInfo.Media?] = request.stages.map {
+            $0.type.info.output == .sameAsInput ? nil : $0.type.info.output
+        }
         var isOnWay = [Bool](repeating: false, count: given.count)
         for start in given.indices {
             // Up to a stage of which it is known, or to one met before (a circle, which is a fault of its own).
@@ -152,7 +162,9 @@ struct ChainBuilder {
     private mutating func sortTopologically() throws {
         // Stage by stage as inputs become known; how many stages lie before one decides, then the order of the file.
         var consumers = [[Int]](repeating: [], count: request.stages.count)
-        for (index, stage) in request.stages.enumerated() { for producer in stage.from { consumers[producer].append(index) } }
+        for (index, stage) in request.stages.enumerated() {
+            for producer in stage.from { consumers[producer].append(index) }
+        }
         var unknown = request.stages.map(\.from.count)
         var depth = [Int](repeating: 0, count: request.stages.count)
         var order = request.stages.indices.filter { unknown[$0] == 0 }
@@ -194,7 +206,9 @@ struct ChainBuilder {
             }
             guard walk[stage] == start else { continue }
             var circle = [stage]
-            while let before = request.stages[circle.last!].from.first(where: { stuck[$0] }), before != stage { circle.append(before) }
+            while let before = request.stages[circle.last!].from.first(where: { stuck[$0] }), before != stage {
+                circle.append(before)
+            }
             circle.sort()
             fault(
                 request.stages[circle[0]], "from", at: request.stages[circle[0]].fromPlace,
@@ -217,7 +231,8 @@ struct ChainBuilder {
 
     private func context(of stage: StageRequest) -> StageContext {
         StageContext(
-            stageID: stage.id, folder: request.folder, chainName: request.name, clock: clock, stop: stop, events: events, jobs: jobs,
+            stageID: stage.id, folder: request.folder, chainName: request.name, clock: clock, stop: stop,
+            events: events, jobs: jobs,
             files: files)
     }
 
@@ -271,7 +286,8 @@ struct ChainBuilder {
             }
             if let impossible = output?.impossibility {
                 throw FrameHostError(
-                    .broken, what: "\(stage.type.info.id) says that it gives \(impossible)", remedy: "Report this to whoever wrote the plugin.")
+                    .broken, what: "\(stage.type.info.id) says that it gives \(impossible)",
+                    remedy: "Report this to whoever wrote the plugin.")
             }
             checkDemand(index)
             outputs.append(output)
@@ -312,10 +328,12 @@ struct ChainBuilder {
         let info = stage.type.info
         let demand = instances[index].stage.demand
         for (name, asked, declared) in [
-            ("hold", demand.hold, info.hold), ("delay", demand.delay, info.delay), ("workers", demand.workers, info.workers),
+            ("hold", demand.hold, info.hold), ("delay", demand.delay, info.delay),
+            ("workers", demand.workers, info.workers),
         ] where asked > declared {
             fault(
-                stage, "", at: stage.place, "'\(stage.id)' asks for \(name) \(asked) and \(info.id) declares \(declared)",
+                stage, "", at: stage.place,
+                "'\(stage.id)' asks for \(name) \(asked) and \(info.id) declares \(declared)",
                 "Choose smaller options, or raise \(name) in the plugin's StageInfo.")
         }
     }
@@ -334,7 +352,8 @@ struct ChainBuilder {
                 fault(
                     stage, "from", at: stage.fromPlace,
                     "'\(stage.id)' takes video (\(describe(stage.type.info.input))), but '\(request.stages[producer].id)' gives \(format.pixelFormat.rawValue)",
-                    "No converter plugin was found: put the plugin 'convert' beside the executable, or name its folder with --plugin-path.")
+                    "No converter plugin was found: put the plugin 'convert' beside the executable, or name its folder with --plugin-path."
+                )
                 return .impossible
             }
             var inserted = StageRequest(
@@ -397,7 +416,8 @@ struct ChainBuilder {
             edges: links.map { link in
                 BudgetGraph.Edge(
                     link.from, link.to, capacity: link.settings.capacity, policy: link.settings.policy,
-                    isFixed: (request.links[LinkEnds(from: link.from, to: link.to)] ?? request.stages[link.to].link).queue != nil,
+                    isFixed: (request.links[LinkEnds(from: link.from, to: link.to)] ?? request.stages[link.to].link)
+                        .queue != nil,
                     carriesUnits: link.format.encoded != nil)
             })
         let budget = BudgetPlan(graph, sizes: request.buffers)
@@ -422,9 +442,11 @@ struct ChainBuilder {
         return ChainPlan(
             stages: request.stages.indices.map { index in
                 ChainPlan.Stage(
-                    id: request.stages[index].id, use: request.stages[index].type.info.id, kind: request.stages[index].type.kind,
+                    id: request.stages[index].id, use: request.stages[index].type.info.id,
+                    kind: request.stages[index].type.kind,
                     thread: budget.threads[index], output: outputs[index],
-                    isInserted: index > 0 && request.stages[index].fileIndex == request.stages[safe: index + 1]?.fileIndex
+                    isInserted: index > 0
+                        && request.stages[index].fileIndex == request.stages[safe: index + 1]?.fileIndex
                         && request.stages[index].type.info.isConverter,
                     demand: demands[index])
             },
@@ -434,9 +456,11 @@ struct ChainBuilder {
             poolFormats: formats, poolBufferBytes: poolBufferBytes)
     }
 
-    /// All pools and slabs together against what there is: a plan that is too large is refused here, not ended by the kernel.
+    /// All pools and slabs together against what there is: a plan that is too large is refused here, not ended by the
+    /// kernel.
     private mutating func checkMemory(
-        _ pools: [BudgetPlan.Pool], _ formats: [VideoFormat], _ bufferBytes: [Int], _ slabs: [ChainPlan.SlabPlan], _ demands: [StageDemand]
+        _ pools: [BudgetPlan.Pool], _ formats: [VideoFormat], _ bufferBytes: [Int], _ slabs: [ChainPlan.SlabPlan],
+        _ demands: [StageDemand]
     ) {
         guard let available = request.memory ?? AvailableMemory.now() else { return }
         var parts: [(bytes: Int, text: String)] = pools.indices.map { index in
@@ -448,15 +472,20 @@ struct ChainBuilder {
             )
         }
         parts += slabs.map { ($0.byteCount, "access units of '\(request.stages[$0.stage].id)'") }
-        parts += demands.indices.filter { demands[$0].ownBytes > 0 }.map { (demands[$0].ownBytes, "what '\(request.stages[$0].id)' takes for itself") }
+        parts += demands.indices.filter { demands[$0].ownBytes > 0 }.map {
+            (demands[$0].ownBytes, "what '\(request.stages[$0].id)' takes for itself")
+        }
         let needed = parts.reduce(0) { AvailableMemory.sum($0, $1.bytes) }
         guard needed > available.bytes, let largest = parts.max(by: { $0.bytes < $1.bytes }) else { return }
         faults.append(
             FrameHostError(
                 .invalidConfiguration, place: request.file,
-                what: "the chain needs \(AvailableMemory.text(needed)) of memory and \(available.holder) has \(AvailableMemory.text(available.bytes)) to give;"
+                what:
+                    "the chain needs \(AvailableMemory.text(needed)) of memory and \(available.holder) has \(AvailableMemory.text(available.bytes)) to give;"
                     + " the largest part is \(AvailableMemory.text(largest.bytes)), \(largest.text)",
-                remedy: "Use a smaller picture, shorter queues (\"link\": { \"queue\", \"megabytes\" }) or fewer \"buffers\", or run it where there is more memory."))
+                remedy:
+                    "Use a smaller picture, shorter queues (\"link\": { \"queue\", \"megabytes\" }) or fewer \"buffers\", or run it where there is more memory."
+            ))
     }
 
     /// Two stages that want one thing, which is one stage's or has other terms.
@@ -470,7 +499,9 @@ struct ChainBuilder {
                 }
                 if let terms = claim.terms, terms == other.terms { continue }
                 let stage = request.stages[index]
-                fault(stage, claim.option, at: stage.place, "'\(stage.id)' \(claim.what) '\(request.stages[other.stage].id)'", claim.remedy)
+                fault(
+                    stage, claim.option, at: stage.place,
+                    "'\(stage.id)' \(claim.what) '\(request.stages[other.stage].id)'", claim.remedy)
             }
         }
     }
@@ -479,7 +510,8 @@ struct ChainBuilder {
         let (writer, other) = (request.stages[clash.writer], request.stages[clash.other].id)
         fault(
             writer, writer.key(ofFile: clash.path), at: writer.place,
-            "'\(writer.id)' would write '\(clash.path)', which '\(other)' \(clash.isRead ? "reads" : "writes")", "Name another file.")
+            "'\(writer.id)' would write '\(clash.path)', which '\(other)' \(clash.isRead ? "reads" : "writes")",
+            "Name another file.")
     }
 
     private func node(_ index: Int, _ demand: StageDemand) -> BudgetGraph.Node {
@@ -505,8 +537,10 @@ struct ChainBuilder {
     }
 
     private mutating func makeLinks(_ demands: [StageDemand]) -> [ChainPlan.Link] {
-        let consumers = Dictionary(grouping: request.stages.indices.flatMap { index in request.stages[index].from }, by: { $0 })
-            .mapValues(\.count)
+        let consumers = Dictionary(
+            grouping: request.stages.indices.flatMap { index in request.stages[index].from }, by: { $0 }
+        )
+        .mapValues(\.count)
         var links: [ChainPlan.Link] = []
         for (index, stage) in request.stages.enumerated() {
             for producer in stage.from {
@@ -514,7 +548,8 @@ struct ChainBuilder {
                 let isFork = consumers[producer, default: 0] > 1
                 let isJoin = stage.type.kind == .join
                 let settings = linkSettings(
-                    stage, request.links[LinkEnds(from: producer, to: index)] ?? stage.link, format, isFork: isFork, isJoin: isJoin,
+                    stage, request.links[LinkEnds(from: producer, to: index)] ?? stage.link, format, isFork: isFork,
+                    isJoin: isJoin,
                     afterLive: demands[producer].isLive,
                     unbounded: stage.type.info.service == .unbounded)
                 if settings.capacity == 0, isFork || isJoin {
@@ -546,7 +581,8 @@ struct ChainBuilder {
         }
         if !isEncoded, policy == .dropToKeyframe {
             fault(
-                stage, "link.whenFull", at: stage.place, "'dropToKeyframe' is for access units, and '\(stage.id)' takes video",
+                stage, "link.whenFull", at: stage.place,
+                "'dropToKeyframe' is for access units, and '\(stage.id)' takes video",
                 "Use \"wait\", \"dropOldest\", \"dropNewest\" or \"latest\".")
         }
         var capacity = asked.queue ?? 0
@@ -602,8 +638,8 @@ struct ChainBuilder {
         }
     }
 
-    /// The longest way's delays, and its queues where asked for, in seconds at the frame rates on it; nil for a chain without a live source, which has no
-    /// moment of capture to be late against.
+    /// The longest way's delays, and its queues where asked for, in seconds at the frame rates on it; nil for a chain
+    /// without a live source, which has no moment of capture to be late against.
     private func latency(_ links: [ChainPlan.Link], _ demands: [StageDemand], withQueues: Bool) -> Double? {
         guard contexts[0].isLiveChain else { return nil }
         func frameSeconds(_ format: MediaFormat) -> Double? {
@@ -612,7 +648,8 @@ struct ChainBuilder {
         }
         var worst = [Double?](repeating: 0, count: request.stages.count)
         for link in links {
-            guard let before = worst[link.from], let seconds = frameSeconds(link.format), let known = worst[link.to] else {
+            guard let before = worst[link.from], let seconds = frameSeconds(link.format), let known = worst[link.to]
+            else {
                 worst[link.to] = nil
                 continue
             }
@@ -636,7 +673,9 @@ struct ChainBuilder {
         }
         for pool in budget.pools where pool.isCopyPool {
             let name = stages[pool.allocator].id
-            notes.append("up to 1 copy per frame at \(name): its input is shared with \(sharers(of: pool.allocator, links, demands))")
+            notes.append(
+                "up to 1 copy per frame at \(name): its input is shared with \(sharers(of: pool.allocator, links, demands))"
+            )
         }
         for pool in budget.pools where pool.size < pool.need {
             let name = stages[pool.allocator].id

@@ -31,8 +31,9 @@ public struct ChainPlan: Sendable {
     public var links: [Link]
     public var budget: BudgetPlan
     public var slabs: [SlabPlan]
-    /// Time that stages of a live chain hold items back while its queues are empty, in seconds, where every rate on the way is known; else
-    /// nil. What people call its latency: full queues would add up to ``worstLatency``, and the stages' own time comes on top.
+    /// Time that stages of a live chain hold items back while its queues are empty, in seconds, where every rate on the
+    /// way is known; else nil. What people call its latency: full queues would add up to ``worstLatency``, and the
+    /// stages' own time comes on top.
     public var usualLatency: Double?
     /// Most time a live chain's queues and delays can add, in seconds, where every rate on the way is known; else nil.
     public var worstLatency: Double?

@@ -2,8 +2,8 @@ import Glibc
 
 /// Stages that would be in each other's way at one file: one writes what another reads or writes.
 ///
-/// Names are followed to the file itself: `x`, `./x`, links to it and its further names are one file; of one that does not exist yet, its name in its
-/// folder counts.
+/// Names are followed to the file itself: `x`, `./x`, links to it and its further names are one file; of one that does
+/// not exist yet, its name in its folder counts.
 struct FileClashes {
     struct Clash: Equatable {
         /// The one that writes.

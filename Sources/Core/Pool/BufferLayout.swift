@@ -1,5 +1,5 @@
-/// What a library needs around the pixels it writes into our buffers: a decoder works in whole blocks and may touch rows and columns beyond
-/// the picture.
+/// What a library needs around the pixels it writes into our buffers: a decoder works in whole blocks and may touch
+/// rows and columns beyond the picture.
 public struct BufferPadding: Sendable, Equatable {
     /// Pixels: a row has room for the width rounded up to a multiple of this.
     public var widthAlignment: Int

@@ -1,9 +1,10 @@
-/// Lends buffers of a stage's pool to a library that fills them in its own time and may read them long after: a decoder whose pictures are
-/// references of pictures to come.
+/// Lends buffers of a stage's pool to a library that fills them in its own time and may read them long after: a decoder
+/// whose pictures are references of pictures to come.
 ///
-/// At most ``StageDemand/floor`` buffers are lent at once, which is what the plan has set aside for it; so the stage can always get a frame of
-/// its own, whatever the library keeps. A finished picture goes into the chain as a share of its loan. `@unchecked Sendable`: the table of
-/// loans is reached under the lock alone; a loan's buffer is written by whoever has borrowed it.
+/// At most ``StageDemand/floor`` buffers are lent at once, which is what the plan has set aside for it; so the stage
+/// can always get a frame of its own, whatever the library keeps. A finished picture goes into the chain as a share of
+/// its loan. `@unchecked Sendable`: the table of loans is reached under the lock alone; a loan's buffer is written by
+/// whoever has borrowed it.
 public final class BufferLender: @unchecked Sendable {
     private let pool: FramePool
     private let condition = Condition()
@@ -25,7 +26,8 @@ public final class BufferLender: @unchecked Sendable {
     /// What every loan looks like.
     public var format: VideoFormat { pool.format }
 
-    /// [any thread] A loan of one buffer; nil when as many are out as the plan foresaw, or when no buffer is free. Never waits.
+    /// [any thread] A loan of one buffer; nil when as many are out as the plan foresaw, or when no buffer is free.
+    /// Never waits.
     public func lend() -> Int? {
         condition.lock()
         defer { condition.unlock() }
@@ -36,14 +38,16 @@ public final class BufferLender: @unchecked Sendable {
         return loan
     }
 
-    /// [borrower's thread] Plane `index` of a loan, to write; its rows have the room that ``StageDemand/padding`` asked for.
+    /// [borrower's thread] Plane `index` of a loan, to write; its rows have the room that ``StageDemand/padding`` asked
+    /// for.
     public func plane(_ index: Int, of loan: Int) -> MutablePlane {
         let record = condition.locked { loans[loan] }
         guard let record else { preconditionFailure("loan \(loan) has been given back") }
         return pool.plane(index, at: record.pointee.base!)
     }
 
-    /// [stage thread] The buffer of a loan as a frame for the chain. The borrower may go on reading it, so whoever wants to write makes a copy.
+    /// [stage thread] The buffer of a loan as a frame for the chain. The borrower may go on reading it, so whoever
+    /// wants to write makes a copy.
     public func share(_ loan: Int) -> Frame {
         let record = condition.locked { loans[loan] }
         guard let record else { preconditionFailure("loan \(loan) has been given back") }

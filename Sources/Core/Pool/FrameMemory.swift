@@ -1,6 +1,7 @@
 import Glibc
 
-/// Where the memory of a pool comes from: the heap today; a memfd, a driver's mappings or a library's buffers beside it later.
+/// Where the memory of a pool comes from: the heap today; a memfd, a driver's mappings or a library's buffers beside it
+/// later.
 public protocol FrameMemory: Sendable {
     /// One block of at least `byteCount` bytes, aligned to 4096, readable and writable. [control thread]
     ///

@@ -2,8 +2,8 @@ import Synchronization
 
 /// A fixed set of equal buffers, lent as frames and returned by whoever lets go last.
 ///
-/// All memory is made on the control thread. One thread waits for buffers; any thread may take one that is free (a ``BufferLender``), any returns. A buffer may be held by several leases
-/// (`share()`); the last one to go frees it.
+/// All memory is made on the control thread. One thread waits for buffers; any thread may take one that is free (a
+/// ``BufferLender``), any returns. A buffer may be held by several leases (`share()`); the last one to go frees it.
 final class FramePool: LeaseOwner, @unchecked Sendable {
     /// One buffer's share count. Leases of a buffer may go on different threads.
     private struct BufferRecord: ~Copyable {
@@ -32,8 +32,8 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
     private var outstanding = 0
     private var waiters = 0
     private var starvedSince: Int64 = 0
-    /// Conditions of copy pools whose writer may wait until it is a buffer's only holder. Not the pools: two writers' would keep each
-    /// other alive.
+    /// Conditions of copy pools whose writer may wait until it is a buffer's only holder. Not the pools: two writers'
+    /// would keep each other alive.
     private var uniquenessListeners: [Condition] = []
     private let uniquenessWaiters = Atomic<Int>(0)
     private let starved = Atomic<Int64>(0)
@@ -46,7 +46,8 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
     ///   - furtherLeases: Leases beside those of single buffers: repeats of one that lie in queues.
     /// - Throws: ``FrameHostError`` `.exhausted`.
     init(
-        name: String, format: VideoFormat, padding: BufferPadding = BufferPadding(), bufferCount: Int, leasesPerBuffer: Int = 4,
+        name: String, format: VideoFormat, padding: BufferPadding = BufferPadding(), bufferCount: Int,
+        leasesPerBuffer: Int = 4,
         furtherLeases: Int = 0, metadata: MetadataLayout = .none,
         memory: any FrameMemory = AnonymousMemory(), stop: StopSignal, clock: ChainClock
     ) throws {
@@ -120,8 +121,11 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
         condition.lock()
         defer { condition.unlock() }
         while true {
-            // Sequentially consistent, as is the other side in `giveBack`: each raises its own flag and then looks at the other's.
-            if origin.buffers[Int(original.record.pointee.buffer)].leases.load(ordering: .sequentiallyConsistent) == 1 { return nil }
+            // Sequentially consistent, as is the other side in `giveBack`: each raises its own flag and then looks at
+            // the other's.
+            if origin.buffers[Int(original.record.pointee.buffer)].leases.load(ordering: .sequentiallyConsistent) == 1 {
+                return nil
+            }
             if stop.isRaised { throw FrameHostError(.stopped, place: name, what: "stopped while waiting for a buffer") }
             if let record = takeLocked() { return Frame(Lease(record)) }
             if starvedSince == 0 { starvedSince = clock.now() }
@@ -176,8 +180,10 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
         let buffer = record.pointee.buffer
         condition.lock()
         let left = buffers[Int(buffer)].leases.subtract(1, ordering: .sequentiallyConsistent).newValue
-        // Read under the lock: once it is open, and this was not the last lease, another thread may return that and end the pool.
-        let listeners = left == 1 && uniquenessWaiters.load(ordering: .sequentiallyConsistent) > 0 ? uniquenessListeners : []
+        // Read under the lock: once it is open, and this was not the last lease, another thread may return that and end
+        // the pool.
+        let listeners =
+            left == 1 && uniquenessWaiters.load(ordering: .sequentiallyConsistent) > 0 ? uniquenessListeners : []
         leases.giveBack(record)
         if left == 0 {
             freeBuffers.append(buffer)
@@ -238,7 +244,10 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
             var result: [(holder: Int32, buffer: Int32, since: Int64)] = []
             leases.forEachOut {
                 result.append(
-                    ($0.pointee.holder.load(ordering: .relaxed), $0.pointee.buffer, $0.pointee.since.load(ordering: .relaxed)))
+                    (
+                        $0.pointee.holder.load(ordering: .relaxed), $0.pointee.buffer,
+                        $0.pointee.since.load(ordering: .relaxed)
+                    ))
             }
             return result
         }

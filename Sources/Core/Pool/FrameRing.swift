@@ -1,4 +1,5 @@
-/// The last frames that a stage was handed, oldest first: what an Array cannot hold, since a ``Frame`` moves and is never copied.
+/// The last frames that a stage was handed, oldest first: what an Array cannot hold, since a ``Frame`` moves and is
+/// never copied.
 ///
 /// ```swift
 /// private var last = FrameRing(capacity: 0)
@@ -10,8 +11,8 @@
 ///     return .forward
 /// }
 /// ```
-/// Each frame in it keeps a buffer of the chain leased: declare the capacity as `hold`. Room is made once, so that adding and taking allocate
-/// nothing; what is left goes back when the ring ends. Belongs to the stage thread.
+/// Each frame in it keeps a buffer of the chain leased: declare the capacity as `hold`. Room is made once, so that
+/// adding and taking allocate nothing; what is left goes back when the ring ends. Belongs to the stage thread.
 public struct FrameRing: ~Copyable {
     /// Most frames that are kept.
     public let capacity: Int
@@ -37,7 +38,8 @@ public struct FrameRing: ~Copyable {
     public var isEmpty: Bool { count == 0 }
     public var isFull: Bool { count == capacity }
 
-    /// Keeps a frame as the newest. The oldest goes when there is no room; a ring of capacity 0 lets the frame itself go.
+    /// Keeps a frame as the newest. The oldest goes when there is no room; a ring of capacity 0 lets the frame itself
+    /// go.
     public mutating func append(_ frame: consuming Frame) {
         guard capacity > 0 else { return }
         if isFull { _ = takeOldest() }

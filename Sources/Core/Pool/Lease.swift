@@ -1,6 +1,7 @@
 import Synchronization
 
-/// What a lease says of itself: the buffer it holds, the picture's or access unit's header, and who holds it since when.
+/// What a lease says of itself: the buffer it holds, the picture's or access unit's header, and who holds it since
+/// when.
 ///
 /// Lives in memory of its pool, is never moved, and is written by the holder of the lease alone.
 struct LeaseRecord: ~Copyable {
@@ -25,7 +26,8 @@ struct LeaseRecord: ~Copyable {
     var isKeyframe = false
     var isDiscontinuity = false
 
-    /// Stage index × 2, +1 while in the queue before it; −1 for nobody. Written by the runner, read by the starvation report.
+    /// Stage index × 2, +1 while in the queue before it; −1 for nobody. Written by the runner, read by the starvation
+    /// report.
     let holder = Atomic<Int32>(-1)
     /// Chain-clock time at which `holder` changed last.
     let since = Atomic<Int64>(0)
@@ -66,8 +68,8 @@ struct KeeperCell: ~Copyable {
     let most = Atomic<Int>(0)
 }
 
-/// Owns the cell of one stage. A lease that is never let go (in an abandoned thread) may still point to it: then it stays for good.
-/// `@unchecked Sendable`: the cell is two atomics.
+/// Owns the cell of one stage. A lease that is never let go (in an abandoned thread) may still point to it: then it
+/// stays for good. `@unchecked Sendable`: the cell is two atomics.
 final class KeeperOwner: @unchecked Sendable {
     let cell: UnsafeMutablePointer<KeeperCell>
 
@@ -94,7 +96,8 @@ class LeaseOwner: @unchecked Sendable {
     }
 }
 
-/// The right to hold a payload: one owner at a time, moved and never copied. ``Frame`` and ``AccessUnit`` are its public faces.
+/// The right to hold a payload: one owner at a time, moved and never copied. ``Frame`` and ``AccessUnit`` are its
+/// public faces.
 struct Lease: ~Copyable, @unchecked Sendable {
     /// Owned by this value alone until it is given back: the invariant behind `@unchecked Sendable`.
     let record: UnsafeMutablePointer<LeaseRecord>

@@ -1,7 +1,9 @@
-/// The lease records of one pool or slab with their metadata regions: made once, lent and taken back under the owner's lock.
+/// The lease records of one pool or slab with their metadata regions: made once, lent and taken back under the owner's
+/// lock.
 ///
-/// A fixed number of records is made at setup. A stage that shares more often than its declared `hold` allows may use them up; then
-/// the table grows by a block, which is counted (`growths`) and reported as a fault of that stage, never silently.
+/// A fixed number of records is made at setup. A stage that shares more often than its declared `hold` allows may use
+/// them up; then the table grows by a block, which is counted (`growths`) and reported as a fault of that stage, never
+/// silently.
 struct LeaseTable: ~Copyable {
     private var blocks: [(base: UnsafeMutablePointer<LeaseRecord>, count: Int)] = []
     private var metadataBlocks: [UnsafeMutableRawPointer] = []
@@ -88,7 +90,8 @@ extension LeaseRecord {
 
     /// Takes over header and metadata of another lease.
     @inline(__always)
-    static func copyHeader(from source: UnsafeMutablePointer<LeaseRecord>, to target: UnsafeMutablePointer<LeaseRecord>) {
+    static func copyHeader(from source: UnsafeMutablePointer<LeaseRecord>, to target: UnsafeMutablePointer<LeaseRecord>)
+    {
         target.pointee.pts = source.pointee.pts
         target.pointee.dts = source.pointee.dts
         target.pointee.duration = source.pointee.duration

@@ -1,7 +1,8 @@
-/// Names a stage that does not come back from a call while it does not, and who is behind the frames that a live chain lost meanwhile.
+/// Names a stage that does not come back from a call while it does not, and who is behind the frames that a live chain
+/// lost meanwhile.
 ///
-/// Control thread, at each look (every 50 ms). A call is the same one as at the last look when the thread is in the same stage and the stage
-/// has not got on since.
+/// Control thread, at each look (every 50 ms). A call is the same one as at the last look when the thread is in the
+/// same stage and the stage has not got on since.
 struct CallWatch {
     /// What was seen of one stage.
     struct Figures {
@@ -51,13 +52,15 @@ struct CallWatch {
             guard isInside else { continue }
             let runner = chain.runners[stage]
             calls[key] = Call(
-                stage: stage, kind: kind, progress: runner.progress, frame: runner.lastSequence, since: now, speaksAt: runner.info.longestCall.nanoseconds,
+                stage: stage, kind: kind, progress: runner.progress, frame: runner.lastSequence, since: now,
+                speaksAt: runner.info.longestCall.nanoseconds,
                 lostBefore: chain.itemsLostLive)
         }
     }
 
     /// At the stage's own limit, again at 10 s, then at every full minute.
-    private mutating func speak(_ call: inout Call, _ runner: StageRunner, _ chain: Chain, _ hub: EventHub, now: Int64) {
+    private mutating func speak(_ call: inout Call, _ runner: StageRunner, _ chain: Chain, _ hub: EventHub, now: Int64)
+    {
         let age = now - call.since
         guard age >= call.speaksAt, Int64(call.looks) * 100_000_000 >= call.speaksAt else { return }
         if !call.hasSpoken { figures[call.stage, default: Figures()].slowCalls += 1 }
@@ -79,12 +82,15 @@ struct CallWatch {
         var text = "\(Self.subject(call, runner)) took \(tenths(age)) s"
         if lost > 0 {
             text += "; the live chain lost \(lost) \(lost == 1 ? "frame" : "frames") meanwhile"
-            details = JSONNode(.object((details.asObject ?? []) + [JSONNode.Member(key: "lost", value: JSONNode(.number(String(lost))))]))
+            details = JSONNode(
+                .object(
+                    (details.asObject ?? []) + [JSONNode.Member(key: "lost", value: JSONNode(.number(String(lost))))]))
             losses.append(text)
         }
         hub.post(
             Event(
-                name: "stage-returned", stage: runner.id, level: .warning, text: text + ".", details: details, time: chain.clock.now()))
+                name: "stage-returned", stage: runner.id, level: .warning, text: text + ".", details: details,
+                time: chain.clock.now()))
     }
 
     /// `odd (misbehave): process of frame 12`
@@ -104,13 +110,16 @@ struct CallWatch {
 }
 
 extension Chain {
-    /// Items a live chain had no place for; without those of `latest` links, which want the newest alone. [control thread]
+    /// Items a live chain had no place for; without those of `latest` links, which want the newest alone. [control
+    /// thread]
     var itemsLostLive: Int {
         guard runners.contains(where: { $0.demand.isLive }) else { return 0 }
         let atSources = runners.reduce(0) { $0 + $1.dropCount(.noBuffer) }
         return queues.reduce(atSources) { sum, entry in
             let counts = entry.queue.snapshot().counts
-            return DropReason.lossesOfLinks.reduce(sum) { $0 + counts.dropped[$1.rawValue] + counts.evicted[$1.rawValue] }
+            return DropReason.lossesOfLinks.reduce(sum) {
+                $0 + counts.dropped[$1.rawValue] + counts.evicted[$1.rawValue]
+            }
         }
     }
 }

@@ -53,7 +53,8 @@ public final class Chain: @unchecked Sendable {
         public var abandoned: [String]
         /// Ledger laws that do not hold; a bug of a stage or of framehost.
         public var ledgerFaults: [String]
-        /// Frames of a live chain that were lost because a stage did not come back from a call in time; a sentence for each such call.
+        /// Frames of a live chain that were lost because a stage did not come back from a call in time; a sentence for
+        /// each such call.
         public var losses: [String] = []
 
         public var isSuccess: Bool { failures.isEmpty && abandoned.isEmpty && ledgerFaults.isEmpty && losses.isEmpty }
@@ -75,7 +76,8 @@ public final class Chain: @unchecked Sendable {
         files = builder.files
         chainFile = request.file
         drainNs = Int64(request.drainSeconds * 1e9)
-        let assembly = try ChainAssembly(plan: plan, builder: builder, clock: clock, timed: timed, frameLimit: request.frameLimit)
+        let assembly = try ChainAssembly(
+            plan: plan, builder: builder, clock: clock, timed: timed, frameLimit: request.frameLimit)
         runners = assembly.runners
         queues = assembly.queues
         pools = assembly.pools
@@ -85,7 +87,8 @@ public final class Chain: @unchecked Sendable {
         for runner in runners { runner.onFailure = { [unowned self] in self.stageFailed($0, $1) } }
     }
 
-    /// Why a file should not be written beside the run, such as its figures: it is the chain file or a stage's, or it cannot be written. Writes nothing.
+    /// Why a file should not be written beside the run, such as its figures: it is the chain file or a stage's, or it
+    /// cannot be written. Writes nothing.
     ///
     /// - Parameter option: What names the file: `--stats`.
     public func fault(ofWriting path: String, as option: String) -> FrameHostError? {
@@ -93,10 +96,14 @@ public final class Chain: @unchecked Sendable {
         own.writesFiles = [path]
         var chain = StageDemand()
         chain.readsFiles = [chainFile]
-        let clash = FileClashes(plan.stages.map(\.demand) + [chain, own]).clashes.first { $0.writer == plan.stages.count + 1 }
+        let clash = FileClashes(plan.stages.map(\.demand) + [chain, own]).clashes.first {
+            $0.writer == plan.stages.count + 1
+        }
         if let clash {
-            let who = clash.other == plan.stages.count ? "is the chain file" : "belongs to '\(plan.stages[clash.other].id)'"
-            return FrameHostError(.invalidConfiguration, place: option, what: "'\(path)' \(who)", remedy: "Name another file.")
+            let who =
+                clash.other == plan.stages.count ? "is the chain file" : "belongs to '\(plan.stages[clash.other].id)'"
+            return FrameHostError(
+                .invalidConfiguration, place: option, what: "'\(path)' \(who)", remedy: "Name another file.")
         }
         guard var fault = files.refusalOfWriting(path)?.fault(path) else { return nil }
         (fault.code, fault.place) = (.invalidConfiguration, option)
@@ -120,8 +127,8 @@ public final class Chain: @unchecked Sendable {
         running.changed.locked { running.changed.broadcast() }
     }
 
-    /// Ends every wait of ours at once. Stages still close what they opened, and jobs they leave are done. While ``State/finishing``: gives up
-    /// what is left to do.
+    /// Ends every wait of ours at once. Stages still close what they opened, and jobs they leave are done. While
+    /// ``State/finishing``: gives up what is left to do.
     public func cancel() {
         if currentState == .finishing { jobs.cancel() }
         stopRequested.store(true, ordering: .releasing)
@@ -131,7 +138,8 @@ public final class Chain: @unchecked Sendable {
 
     public var currentState: State { state.withLock { $0 } }
 
-    /// What a stage has left to do while frames flow or after, how far it is (0...1), and how many such jobs follow; nil when there is none.
+    /// What a stage has left to do while frames flow or after, how far it is (0...1), and how many such jobs follow;
+    /// nil when there is none.
     public var currentJob: (title: String, fraction: Double, following: Int)? { jobs.current }
 
     /// All events since the last call, and how many were lost because nobody asked in time.
@@ -140,7 +148,9 @@ public final class Chain: @unchecked Sendable {
     /// Sends a command to a stage; the answer comes as an event `command-answered`.
     ///
     /// - Parameter tag: Given back in the answer.
-    public func send(stage id: String, command: String, arguments: JSONNode = JSONNode(.object([])), tag: JSONNode? = nil) {
+    public func send(
+        stage id: String, command: String, arguments: JSONNode = JSONNode(.object([])), tag: JSONNode? = nil
+    ) {
         guard let runner = runner(id, tag) else { return }
         guard runner.info.commands.contains(where: { $0.name == command }) else {
             let names = runner.info.commands.map(\.name)
@@ -152,7 +162,9 @@ public final class Chain: @unchecked Sendable {
                     remedy: near ?? (names.isEmpty ? "It has none." : "It has \(quotedList(names)).")))
             return
         }
-        post(runner, .command, tag) { [unowned runner] in try runner.instance.stage.command(command, arguments: arguments) }
+        post(runner, .command, tag) { [unowned runner] in
+            try runner.instance.stage.command(command, arguments: arguments)
+        }
     }
 
     /// Changes live options of a stage, all or none; the answer comes as an event `command-answered`.
@@ -174,8 +186,10 @@ public final class Chain: @unchecked Sendable {
         return nil
     }
 
-    private func post(_ runner: StageRunner, _ call: StageCall, _ tag: JSONNode?, _ action: @escaping () throws -> Void) {
-        // Opened by a thread, or refused by the run's end, which hold the chain; a letter that held it would keep it for good.
+    private func post(_ runner: StageRunner, _ call: StageCall, _ tag: JSONNode?, _ action: @escaping () throws -> Void)
+    {
+        // Opened by a thread, or refused by the run's end, which hold the chain; a letter that held it would keep it
+        // for good.
         let open = { [unowned self, unowned runner] in
             let frame = runner.taken.value + runner.made.value == 0 ? 0 : runner.lastSequence + 1
             do {
@@ -228,7 +242,8 @@ public final class Chain: @unchecked Sendable {
         return stream(tick)
     }
 
-    /// [setup thread] Consumers first; false when a stage failed or the run was ended before, with all that had begun stopped.
+    /// [setup thread] Consumers first; false when a stage failed or the run was ended before, with all that had begun
+    /// stopped.
     private func startStages(_ setup: ThreadState) -> Bool {
         var begun: [StageRunner] = []
         for runner in runners.reversed() {
@@ -295,7 +310,9 @@ public final class Chain: @unchecked Sendable {
             if isOver { return [] }
             if drainDeadline == nil, drainRequested.load(ordering: .acquiring) {
                 drainDeadline = now + drainNs
-                setState(.draining, "draining: sources end, the rest finishes within \(text(seconds: Double(drainNs) / 1e9)) s")
+                setState(
+                    .draining,
+                    "draining: sources end, the rest finishes within \(text(seconds: Double(drainNs) / 1e9)) s")
                 for context in contexts { context.requestEnd() }
             }
             if let drainDeadline, now >= drainDeadline, !stop.isRaised {
@@ -303,7 +320,9 @@ public final class Chain: @unchecked Sendable {
                 failures.withLock {
                     $0.append(
                         FrameHostError(
-                            .exhausted, what: "the drain did not finish in \(text(seconds: Double(drainNs) / 1e9)) s: \(stuck.joined(separator: ", ")) still at work",
+                            .exhausted,
+                            what:
+                                "the drain did not finish in \(text(seconds: Double(drainNs) / 1e9)) s: \(stuck.joined(separator: ", ")) still at work",
                             remedy: "Raise \"drainSeconds\" in the chain file if they need longer."))
                 }
                 stop.raise()
@@ -350,7 +369,8 @@ public final class Chain: @unchecked Sendable {
             hub.post(
                 Event(
                     name: "stage-abandoned", level: .error,
-                    text: "\(name) did not come back within \(Self.stopPatienceNs / 1_000_000) ms of stop: abandoned, its buffers are quarantined.",
+                    text:
+                        "\(name) did not come back within \(Self.stopPatienceNs / 1_000_000) ms of stop: abandoned, its buffers are quarantined.",
                     time: clock.now()))
         }
         return stuck
@@ -362,14 +382,17 @@ public final class Chain: @unchecked Sendable {
         for thread in threads { thread.closeMail() }
         for (_, queue) in queues { queue.discardAll(.stopped) }
         finishJobs(tick)
-        if abandoned.isEmpty { for runner in runners { runner.timeFault.map { fault in failures.withLock { $0.append(fault) } } } }
+        if abandoned.isEmpty {
+            for runner in runners { runner.timeFault.map { fault in failures.withLock { $0.append(fault) } } }
+        }
         let found = failures.withLock { $0 }
         let faults = abandoned.isEmpty ? ledgerFaults(afterDrain: !wasCancelled && found.isEmpty) : []
         for pool in pools where pool.leaseGrowths > 0 {
             hub.post(
                 Event(
                     name: "leases-grew", level: .warning,
-                    text: "pool \(pool.name): its table of leases grew \(pool.leaseGrowths) times, which took memory on a frame thread:"
+                    text:
+                        "pool \(pool.name): its table of leases grew \(pool.leaseGrowths) times, which took memory on a frame thread:"
                         + " a stage shares more frames than the hold in its StageInfo allows.",
                     time: clock.now()))
         }
@@ -393,7 +416,8 @@ public final class Chain: @unchecked Sendable {
         state.withLock { $0 = next }
         hub.post(
             Event(
-                name: "state", text: "chain: \(text).", details: ["state": JSONNode(.string(next.rawValue))], time: clock.now()))
+                name: "state", text: "chain: \(text).", details: ["state": JSONNode(.string(next.rawValue))],
+                time: clock.now()))
     }
 
     private func stageFailed(_ runner: StageRunner, _ error: FrameHostError) {
@@ -406,11 +430,13 @@ public final class Chain: @unchecked Sendable {
         hub.post(
             Event(
                 name: "stage-failed", stage: runner.id, level: .error, text: error.description,
-                details: ["code": JSONNode(.string(error.code.rawValue))], time: clock.now(), frame: runner.context.item.frame,
+                details: ["code": JSONNode(.string(error.code.rawValue))], time: clock.now(),
+                frame: runner.context.item.frame,
                 pts: runner.context.item.pts))
     }
 
-    /// What the failure of `runner` does where the chain file does not say: a full disk is no reason to end the stream beside it.
+    /// What the failure of `runner` does where the chain file does not say: a full disk is no reason to end the stream
+    /// beside it.
     private func endsRun(_ runner: StageRunner) -> Bool {
         if let onError = runner.onError { return onError == .stop }
         return runner.kind != .sink || !runners.contains { $0.kind == .sink && !$0.hasFailed }

@@ -19,7 +19,8 @@ struct ChainAssembly {
         for (index, stage) in builder.stages.enumerated() {
             runners.append(
                 StageRunner(
-                    index: index, id: stage.id, info: stage.type.info, kind: stage.type.kind, instance: builder.instances[index],
+                    index: index, id: stage.id, info: stage.type.info, kind: stage.type.kind,
+                    instance: builder.instances[index],
                     context: builder.contexts[index], onError: stage.onError, isTimed: timed))
         }
         try makePools(plan, layout: builder.contexts.first?.layout ?? .none)
@@ -38,7 +39,8 @@ struct ChainAssembly {
                 runner.copyPool = nil
                 continue
             }
-            // One lease per holder of a buffer: each branch, each frame a stage keeps. Repeats of one buffer can fill the queues besides.
+            // One lease per holder of a buffer: each branch, each frame a stage keeps. Repeats of one buffer can fill
+            // the queues besides.
             let leases = 1 + pool.members.count + pool.members.reduce(0) { $0 + plan.stages[$1].demand.hold }
             let queued = plan.links.reduce(0) { $0 + (pool.members.contains($1.to) ? $1.settings.capacity : 0) }
             let made = try FramePool(
@@ -100,7 +102,8 @@ struct ChainAssembly {
             if runners[index].kind == .filter, let behind {
                 // A filter before an inline run becomes part of it.
                 runOf[index] = InlineRun(
-                    filters: [runners[index]] + behind.stages.filter { $0.kind == .filter }, last: behind.last, clock: clock,
+                    filters: [runners[index]] + behind.stages.filter { $0.kind == .filter }, last: behind.last,
+                    clock: clock,
                     isTimed: timed)
             } else {
                 for link in links {
@@ -110,7 +113,8 @@ struct ChainAssembly {
                 output.prepare()
                 let isFilter = runners[index].kind == .filter
                 runOf[index] = InlineRun(
-                    filters: isFilter ? [runners[index]] : [], last: isFilter ? nil : runners[index], clock: clock, isTimed: timed)
+                    filters: isFilter ? [runners[index]] : [], last: isFilter ? nil : runners[index], clock: clock,
+                    isTimed: timed)
             }
         }
         markGaps(plan)
@@ -231,7 +235,8 @@ struct StageLoop {
         while true {
             if stop.isRaised { return .stopped }
             if queues[0].takeInterrupt() { return .mail }
-            // The oldest item that is there; up to when nothing more comes on the inputs that are empty. Plain loops: no allocation.
+            // The oldest item that is there; up to when nothing more comes on the inputs that are empty. Plain loops:
+            // no allocation.
             var next: Int64?
             var emptyUpTo = Int64.max
             var isExhausted = true
@@ -250,7 +255,8 @@ struct StageLoop {
                 }
                 return .items
             }
-            // Nothing before the oldest item that may still come can leave this join: what lies behind may wait for that news.
+            // Nothing before the oldest item that may still come can leave this join: what lies behind may wait for
+            // that news.
             let upTo = min(emptyUpTo, next.map { $0 &- 1 } ?? .max)
             if announcing, upTo != .max, upTo != .min, queues[0].noteAnnounced(upTo) { return .nothing(upTo) }
             for queue in queues { queue.setConsumerSleeps(true) }

@@ -1,4 +1,5 @@
-/// A chain as its file asks for it: stages by kind, options unread, links as written. Host makes one from a ``JSONNode``.
+/// A chain as its file asks for it: stages by kind, options unread, links as written. Host makes one from a
+/// ``JSONNode``.
 public struct ChainRequest: Sendable {
     /// The file's name as the user wrote it; the beginning of every fault's place.
     public var file: String
@@ -7,14 +8,16 @@ public struct ChainRequest: Sendable {
     public var stages: [StageRequest]
     /// Buffers written down for a stage's output pool, by index of the stage.
     public var buffers: [Int: Int] = [:]
-    /// Links of a join that differ from input to input; else the consumer's ``StageRequest/link`` holds for all its inputs.
+    /// Links of a join that differ from input to input; else the consumer's ``StageRequest/link`` holds for all its
+    /// inputs.
     var links: [LinkEnds: LinkRequest] = [:]
     /// Longest time a drain may take, in seconds.
     public var drainSeconds = 10.0
-    /// The stage the planner may insert where two formats do not fit, asked for when first needed; nil when there is none. Its option
-    /// `format` names the pixel format to give.
+    /// The stage the planner may insert where two formats do not fit, asked for when first needed; nil when there is
+    /// none. Its option `format` names the pixel format to give.
     public var converter: @Sendable () throws -> StageType? = { nil }
-    /// What the chain's memory may come to; nil for what the machine and its control groups have at the moment of planning.
+    /// What the chain's memory may come to; nil for what the machine and its control groups have at the moment of
+    /// planning.
     public var memory: AvailableMemory?
     /// Each source ends after this many items.
     public var frameLimit: Int?
@@ -61,8 +64,10 @@ public struct StageRequest: Sendable {
     public var settings: [String: String] = [:]
 
     public init(
-        id: String, type: StageType, options: [JSONNode.Member] = [], from: [Int] = [], link: LinkRequest = LinkRequest(),
-        onError: OnError? = nil, isUnread: Bool = false, fileIndex: Int = 0, place: TextPlace = TextPlace(line: 0, column: 0),
+        id: String, type: StageType, options: [JSONNode.Member] = [], from: [Int] = [],
+        link: LinkRequest = LinkRequest(),
+        onError: OnError? = nil, isUnread: Bool = false, fileIndex: Int = 0,
+        place: TextPlace = TextPlace(line: 0, column: 0),
         fromPlace: TextPlace = TextPlace(line: 0, column: 0)
     ) {
         self.id = id
@@ -121,28 +126,34 @@ extension StageRequest {
 
     /// What the stage threw before the run, at its place in the file.
     ///
-    /// An error whose place is an option (`path`, `parameters.blur`) stands there; so does one whose sentence names an option that is written
-    /// in the file, or what is written there; any other at the stage.
+    /// An error whose place is an option (`path`, `parameters.blur`) stands there; so does one whose sentence names an
+    /// option that is written in the file, or what is written there; any other at the stage.
     func placed(_ error: any Error, file: String) -> FrameHostError {
         var fault = FrameHostError.wrap(error)
         let isOption = type.options.contains { $0.name == Self.option(in: fault.place) }
-        let key = isOption ? fault.place : fault.place.isEmpty ? Self.optionNamed(in: fault.what, or: fault.remedy, options) ?? "" : ""
+        let key =
+            isOption
+            ? fault.place : fault.place.isEmpty ? Self.optionNamed(in: fault.what, or: fault.remedy, options) ?? "" : ""
         guard !key.isEmpty else { return fault.within(optionPlace(file: file, "", place) + " '\(id)'") }
         fault.place = optionPlace(file: file, key, textPlace(of: key))
         return fault
     }
 
-    /// The option of `members` that a sentence is about: quoted in it ("'track' is 3"), its first word ("stamp needs …"), by the text it was
-    /// given ("'/clips/no.mp4' does not exist"), or else quoted in the remedy.
+    /// The option of `members` that a sentence is about: quoted in it ("'track' is 3"), its first word ("stamp needs
+    /// …"), by the text it was given ("'/clips/no.mp4' does not exist"), or else quoted in the remedy.
     static func optionNamed(in what: String, or remedy: String = "", _ members: [JSONNode.Member]) -> String? {
         func quoted(_ text: String) -> String? {
-            members.compactMap { member in text.firstRange(of: "'\(member.key)'").map { (at: $0.lowerBound, key: member.key) } }
-                .min { $0.at < $1.at }?.key
+            members.compactMap { member in
+                text.firstRange(of: "'\(member.key)'").map { (at: $0.lowerBound, key: member.key) }
+            }
+            .min { $0.at < $1.at }?.key
         }
         if let found = quoted(what) { return found }
         let first = what.prefix { $0 != " " && $0 != ":" }
         if let member = members.first(where: { $0.key == first }) { return member.key }
-        func isQuoted(_ value: String?) -> Bool { value.map { $0.utf8.count >= 3 && what.firstRange(of: $0) != nil } ?? false }
+        func isQuoted(_ value: String?) -> Bool {
+            value.map { $0.utf8.count >= 3 && what.firstRange(of: $0) != nil } ?? false
+        }
         return members.first { isQuoted($0.value.asString) }?.key ?? quoted(remedy)
     }
 

@@ -1,10 +1,12 @@
 import Glibc
 import Synchronization
 
-/// One sentence of ours when code crashes, before the runtime's own report of many lines: whose code it was, at which frame, what to do.
+/// One sentence of ours when code crashes, before the runtime's own report of many lines: whose code it was, at which
+/// frame, what to do.
 ///
-/// A signal handler that writes prepared text: it takes no lock and no memory (signal-safety(7)). Then it hands on to whatever handled the signal
-/// before (Swift's backtrace, or the default), so that the process still ends by that signal.
+/// A signal handler that writes prepared text: it takes no lock and no memory (signal-safety(7)). Then it hands on to
+/// whatever handled the signal before (Swift's backtrace, or the default), so that the process still ends by that
+/// signal.
 public enum CrashReport {
     /// What the handler reads. Made once, never freed.
     private struct State: ~Copyable {
@@ -54,12 +56,14 @@ public enum CrashReport {
         for signal in signals { sigaction(signal, &action, earlier + Int(signal)) }
     }
 
-    /// [any thread, at its start] A stack of its own for the handler, so that it can speak of an endless recursion too. Kept for good: one
-    /// for each thread of a run.
+    /// [any thread, at its start] A stack of its own for the handler, so that it can speak of an endless recursion too.
+    /// Kept for good: one for each thread of a run.
     public static func useOwnStack() {
         guard state != nil else { return }
         let size = 64 << 10
-        guard let memory = mmap(nil, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), memory != MAP_FAILED else { return }
+        guard let memory = mmap(nil, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+            memory != MAP_FAILED
+        else { return }
         var stack = stack_t(ss_sp: memory, ss_flags: 0, ss_size: size)
         sigaltstack(&stack, nil)
     }
@@ -84,13 +88,15 @@ public enum CrashReport {
             let file = plugin(runner.info.id).map { ", \($0)" } ?? ""
             (stages + index).initialize(
                 to: StageEntry(
-                    title: strdup("\(runner.id) (\(runner.info.id)\(file))"), kind: runner.kind, context: .passUnretained(runner.context)))
+                    title: strdup("\(runner.id) (\(runner.info.id)\(file))"), kind: runner.kind,
+                    context: .passUnretained(runner.context)))
         }
         (state.pointee.stages, state.pointee.stageCount) = (stages, chain.runners.count)
     }
 
     /// [control thread] A crash inside `body` is told with `what`: "odd (misbehave) was starting".
-    public static func during<Result>(_ what: @autoclosure () -> String, _ body: () throws -> Result) rethrows -> Result {
+    public static func during<Result>(_ what: @autoclosure () -> String, _ body: () throws -> Result) rethrows -> Result
+    {
         guard let state else { return try body() }
         let outer = state.pointee.setup
         state.pointee.setup = strdup(what())
@@ -111,8 +117,8 @@ public enum CrashReport {
         if !state.pointee.isWriting.exchange(true, ordering: .acquiring) { write(state, signal) }
         sigaction(signal, state.pointee.earlier + Int(signal), nil)
         errno = code
-        // A fault of the processor comes again when the instruction is tried again; what was sent (abort, kill) is sent again. Either way
-        // whoever was there before sees the registers as they were.
+        // A fault of the processor comes again when the instruction is tried again; what was sent (abort, kill) is sent
+        // again. Either way whoever was there before sees the registers as they were.
         if (info?.pointee.si_code ?? 0) <= 0 { raise(signal) }
     }
 
@@ -143,7 +149,10 @@ public enum CrashReport {
         case SIGFPE: add(state, "SIGFPE, it divided a whole number by 0")
         default: add(state, "it gave up (abort)")
         }
-        add(state, ". Send this and the lines that follow to its author; take the stage out of the chain to go on without it.\n")
+        add(
+            state,
+            ". Send this and the lines that follow to its author; take the stage out of the chain to go on without it.\n"
+        )
         _ = Glibc.write(STDERR_FILENO, state.pointee.line, state.pointee.length)
     }
 
@@ -155,7 +164,10 @@ public enum CrashReport {
         for index in (0..<min(state.pointee.threadCount.load(ordering: .relaxed), mostThreads)).reversed() {
             guard let thread = state.pointee.threads[index] else { continue }
             let (inside, call) = thread._withUnsafeGuaranteedRef { thread in
-                (thread.identity.load(ordering: .relaxed) == own ? Int(thread.inside.load(ordering: .relaxed)) : -1, thread.currentCall)
+                (
+                    thread.identity.load(ordering: .relaxed) == own ? Int(thread.inside.load(ordering: .relaxed)) : -1,
+                    thread.currentCall
+                )
             }
             guard inside >= 0, inside < state.pointee.stageCount else { continue }
             return (inside, call, stages[inside].context._withUnsafeGuaranteedRef { $0.item.frame })

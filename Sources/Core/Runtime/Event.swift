@@ -25,7 +25,8 @@ public struct Event: Sendable {
     public var details: JSONNode
     /// Chain clock, nanoseconds.
     public var time: Int64
-    /// Sequence number of the item the stage had in hand or had last; nil before the first, and for the chain's own events.
+    /// Sequence number of the item the stage had in hand or had last; nil before the first, and for the chain's own
+    /// events.
     public var frame: UInt64?
     /// When that item is to be shown; nil for a source, whose item has no time yet.
     public var pts: MediaTime?

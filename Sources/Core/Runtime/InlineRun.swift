@@ -1,7 +1,7 @@
 /// Stages that run one after the other on one thread: filters, then at most one stage that is none.
 ///
-/// The loop every frame takes. Filters are visited without a call between them; the last stage, if it gives something on, does so
-/// through its ``Output``.
+/// The loop every frame takes. Filters are visited without a call between them; the last stage, if it gives something
+/// on, does so through its ``Output``.
 final class InlineRun {
     private let filters: [StageRunner]
     /// The same, without reference counting in the loop; `filters` keeps them alive.
@@ -53,7 +53,9 @@ final class InlineRun {
             // `filter` has counted the frame as emitted.
             return output.sendCounted(lease)
         }
-        if !filters.isEmpty || last.kind != .join { lease.record.pointee.holder.store(last.holderCode, ordering: .relaxed) }
+        if !filters.isEmpty || last.kind != .join {
+            lease.record.pointee.holder.store(last.holderCode, ordering: .relaxed)
+        }
         let goesOn = last.accept(lease, since: time)
         if isTimed { last.addTime(&time) }
         return goesOn

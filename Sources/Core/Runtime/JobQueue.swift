@@ -1,10 +1,11 @@
 import Glibc
 import Synchronization
 
-/// Work that need not be done while frames flow and may go on when they have ended: the rewriting of a finished recording.
+/// Work that need not be done while frames flow and may go on when they have ended: the rewriting of a finished
+/// recording.
 ///
-/// Jobs of a chain run one at a time, in the order they were added, on a thread that yields to all others; it lives while there are jobs.
-/// `@unchecked Sendable`: all but the condition is reached under its lock.
+/// Jobs of a chain run one at a time, in the order they were added, on a thread that yields to all others; it lives
+/// while there are jobs. `@unchecked Sendable`: all but the condition is reached under its lock.
 final class JobQueue: @unchecked Sendable {
     private struct Job {
         var title: String
@@ -13,7 +14,8 @@ final class JobQueue: @unchecked Sendable {
         var progress = JobProgress()
     }
 
-    /// More wait only where work comes faster than it can be done for long: then it is refused, and what it wanted to improve stays as it is.
+    /// More wait only where work comes faster than it can be done for long: then it is refused, and what it wanted to
+    /// improve stays as it is.
     static let mostJobs = 1000
 
     private let events: EventHub
@@ -60,7 +62,9 @@ final class JobQueue: @unchecked Sendable {
         setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 10)
         while let job = next() {
             do {
-                if job.progress.isCancelled { throw FrameHostError(.stopped, what: "not begun, since the run was stopped") }
+                if job.progress.isCancelled {
+                    throw FrameHostError(.stopped, what: "not begun, since the run was stopped")
+                }
                 try job.body(job.progress)
             } catch {
                 fail(job, error)
@@ -84,7 +88,8 @@ final class JobQueue: @unchecked Sendable {
     private func fail(_ job: Job, _ error: any Error) {
         events.post(
             Event(
-                name: "job-failed", stage: job.stage, level: .warning, text: "\(job.title): \(FrameHostError.wrap(error))",
+                name: "job-failed", stage: job.stage, level: .warning,
+                text: "\(job.title): \(FrameHostError.wrap(error))",
                 details: ["job": .string(job.title)], time: clock.now()))
     }
 

@@ -1,4 +1,5 @@
-/// The items of one time, one from each input of a join. Reused from call to call: take what you need before you return.
+/// The items of one time, one from each input of a join. Reused from call to call: take what you need before you
+/// return.
 public final class JoinInputs {
     /// Inputs of the join.
     public let count: Int

@@ -1,5 +1,5 @@
-/// Every item of a run accounted for. Counters are 64 bit with one writer each and never reset; `inFlight` is counted in queues and
-/// stages, never computed as a remainder.
+/// Every item of a run accounted for. Counters are 64 bit with one writer each and never reset; `inFlight` is counted
+/// in queues and stages, never computed as a remainder.
 public struct Ledger: Sendable, Equatable {
     /// Given by sources.
     public var captured = 0
@@ -47,11 +47,13 @@ extension Chain {
             let evicted = counts.evicted.reduce(0, +)
             if counts.offered != counts.accepted + dropped {
                 faults.append(
-                    "ledger, link \(queue.name): offered \(counts.offered) ≠ accepted \(counts.accepted) + dropped \(dropped)")
+                    "ledger, link \(queue.name): offered \(counts.offered) ≠ accepted \(counts.accepted) + dropped \(dropped)"
+                )
             }
             if counts.accepted != counts.taken + evicted + depth {
                 faults.append(
-                    "ledger, link \(queue.name): accepted \(counts.accepted) ≠ taken \(counts.taken) + evicted \(evicted) + depth \(depth)")
+                    "ledger, link \(queue.name): accepted \(counts.accepted) ≠ taken \(counts.taken) + evicted \(evicted) + depth \(depth)"
+                )
             }
         }
         for runner in runners {
@@ -60,14 +62,16 @@ extension Chain {
             if come != gone {
                 let verb = come > gone ? "swallowed \(come - gone)" : "gave \(gone - come) too many"
                 faults.append(
-                    "ledger, \(runner.title): taken \(runner.taken.value) + made \(runner.made.value) ≠ emitted, ended, dropped and held \(gone): the stage \(verb)")
+                    "ledger, \(runner.title): taken \(runner.taken.value) + made \(runner.made.value) ≠ emitted, ended, dropped and held \(gone): the stage \(verb)"
+                )
             }
             faults += outputFaults(runner)
         }
         if !ledger.isBalanced {
             let l = ledger
             faults.append(
-                "ledger: captured \(l.captured) + made \(l.made) + copies \(l.copies) ≠ delivered \(l.delivered) + merged \(l.merged) + idle \(l.idle) + dropped \(l.dropped) + in flight \(l.inFlight)")
+                "ledger: captured \(l.captured) + made \(l.made) + copies \(l.copies) ≠ delivered \(l.delivered) + merged \(l.merged) + idle \(l.idle) + dropped \(l.dropped) + in flight \(l.inFlight)"
+            )
         }
         for pool in pools {
             let (free, leased) = pool.census()

@@ -1,7 +1,7 @@
 /// A stage's output: where it gets frames and access units from, and hands them on.
 ///
-/// Belongs to the stage's thread. Sending may wait (a full queue, an empty pool); `stop` ends every such wait with an error of code
-/// `.stopped`, which a stage lets through.
+/// Belongs to the stage's thread. Sending may wait (a full queue, an empty pool); `stop` ends every such wait with an
+/// error of code `.stopped`, which a stage lets through.
 public final class Output {
     /// Whether an item answers one that came in, or is the stage's own.
     public enum Origin: Sendable {
@@ -37,16 +37,18 @@ public final class Output {
 
     // MARK: Making
 
-    /// For a stage whose library fills buffers of the pool in its own time; nil without a pool. Lends at most ``StageDemand/floor`` at once.
+    /// For a stage whose library fills buffers of the pool in its own time; nil without a pool. Lends at most
+    /// ``StageDemand/floor`` at once.
     public internal(set) var lender: BufferLender?
 
-    /// A frame to fill. Waits for a free buffer, except in a live source: nil there means that none is free, and the picture is
-    /// lost (counted as `noBuffer`).
+    /// A frame to fill. Waits for a free buffer, except in a live source: nil there means that none is free, and the
+    /// picture is lost (counted as `noBuffer`).
     ///
     /// - Throws: ``FrameHostError`` `.stopped`.
     public func makeFrame() throws -> Frame? {
         guard let pool else {
-            throw FrameHostError(.broken, place: stage.id, what: "this stage has no pool: its output is not raw video of its own")
+            throw FrameHostError(
+                .broken, place: stage.id, what: "this stage has no pool: its output is not raw video of its own")
         }
         if stage.demand.isLive {
             guard let frame = pool.tryLease() else {
@@ -69,7 +71,8 @@ public final class Output {
     /// - Throws: ``FrameHostError`` `.stopped`, or `.exhausted` when it is larger than all that is reserved.
     public func makeAccessUnit(byteCount: Int) throws -> AccessUnit {
         guard let slab else {
-            throw FrameHostError(.broken, place: stage.id, what: "this stage has no slab: its output is not access units")
+            throw FrameHostError(
+                .broken, place: stage.id, what: "this stage has no slab: its output is not access units")
         }
         // Readers of a network sink hold access units on threads of their own.
         let inside = stage.thread.enterWait(ThreadState.Place.outsideWait)
@@ -104,7 +107,9 @@ public final class Output {
             stage.made.add()
         }
         stage.lastSequence = record.pointee.sequenceNumber
-        if stage.times.gave(record.pointee.owner is Slab ? record.pointee.dts : record.pointee.pts) { stage.reportTime(record) }
+        if stage.times.gave(record.pointee.owner is Slab ? record.pointee.dts : record.pointee.pts) {
+            stage.reportTime(record)
+        }
         // Stages that run inline behind say where they are; then the thread is back in this one.
         let inside = stage.thread.inside.load(ordering: .relaxed)
         defer { stage.thread.inside.store(inside, ordering: .relaxed) }
@@ -230,7 +235,9 @@ final class LinkEnd {
     func refuseStopped(_ lease: consuming Lease) { queue!.refuseStopped(lease) }
 
     func markStalled(_ clock: ChainClock) {
-        if queue!.stalledSince.load(ordering: .relaxed) == 0 { queue!.stalledSince.store(clock.now(), ordering: .relaxed) }
+        if queue!.stalledSince.load(ordering: .relaxed) == 0 {
+            queue!.stalledSince.store(clock.now(), ordering: .relaxed)
+        }
     }
 
     func markMoving() { queue!.stalledSince.store(0, ordering: .relaxed) }

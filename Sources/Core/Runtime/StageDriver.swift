@@ -1,4 +1,5 @@
-/// Drives one stage alone, without threads or a chain: options in, frames in, frames and errors out. For a plugin's own tests.
+/// Drives one stage alone, without threads or a chain: options in, frames in, frames and errors out. For a plugin's own
+/// tests.
 ///
 /// ```swift
 /// let driver = try StageDriver(Mirror.self, options: #"{ "lumaOnly": true }"#, input: .video(format))
@@ -34,29 +35,36 @@ public final class StageDriver<S: Stage> {
     ///   - slabBytes: Memory for the access units that wait in the driver, before the stage and after it each.
     /// - Throws: ``FrameHostErrors`` for options, whatever the stage throws.
     public init(
-        _ type: S.Type, options: String = "{}", input: MediaFormat? = nil, inputs: [MediaFormat] = [], folder: String = ".",
+        _ type: S.Type, options: String = "{}", input: MediaFormat? = nil, inputs: [MediaFormat] = [],
+        folder: String = ".",
         chainName: String = "chain",
-        isLive: Bool = false, audio: (any AudioOrigin)? = nil, slabBytes: Int = 32 << 20, clock: ChainClock = ManualClock(at: 1_000_000_000)
+        isLive: Bool = false, audio: (any AudioOrigin)? = nil, slabBytes: Int = 32 << 20,
+        clock: ChainClock = ManualClock(at: 1_000_000_000)
     ) throws {
         let members = try JSONReader.read(Array(options.utf8), file: "options").asObject ?? []
         let stop = StopSignal()
         events = EventHub()
         jobs = JobQueue(events: events, clock: clock)
         context = StageContext(
-            stageID: S.info.id, folder: folder, chainName: chainName, clock: clock, stop: stop, events: events, jobs: jobs)
+            stageID: S.info.id, folder: folder, chainName: chainName, clock: clock, stop: stop, events: events,
+            jobs: jobs)
         context.isLiveChain = isLive
         context.audio = audio
         let layout = MetadataLayout(S.info.metadata)
         context.layout = layout
         let stageType = StageType(type)
-        let instance = try stageType.make(members, { key, text in "options:\(text.line):\(text.column): \(key)" }, context)
+        let instance = try stageType.make(
+            members, { key, text in "options:\(text.line):\(text.column): \(key)" }, context)
         stage = instance.stage as! S
         let isRaw = input?.video != nil
         inputPools = try (input.map { [$0] } ?? inputs).compactMap(\.video).map {
-            try FramePool(name: "input", format: $0, bufferCount: 32, leasesPerBuffer: 8, metadata: layout, stop: stop, clock: clock)
+            try FramePool(
+                name: "input", format: $0, bufferCount: 32, leasesPerBuffer: 8, metadata: layout, stop: stop,
+                clock: clock)
         }
         nextSequences = [UInt64](repeating: 0, count: max(inputs.count, 1))
-        inputSlab = input?.encoded != nil ? try Slab(name: "input", byteCount: slabBytes, unitCount: 256, stop: stop) : nil
+        inputSlab =
+            input?.encoded != nil ? try Slab(name: "input", byteCount: slabBytes, unitCount: 256, stop: stop) : nil
         outputFormat =
             switch instance.stage {
             case let source as any Source: try source.negotiate()
@@ -75,7 +83,8 @@ public final class StageDriver<S: Stage> {
             default: throw FrameHostError(.broken, what: "the stage adopts none of the five protocols")
             }
         runner = StageRunner(
-            index: 0, id: S.info.id, info: S.info, kind: stageType.kind, instance: instance, context: context, onError: nil,
+            index: 0, id: S.info.id, info: S.info, kind: stageType.kind, instance: instance, context: context,
+            onError: nil,
             isTimed: false)
         runner.thread = ThreadState(name: "driver")
         let output = Output(stage: runner, stop: stop)
@@ -84,22 +93,26 @@ public final class StageDriver<S: Stage> {
         let demand = runner.demand
         if demand.outputBuffers == .own, let video = outputFormat?.video {
             output.pool = try FramePool(
-                name: "output", format: video, padding: demand.padding, bufferCount: 32, leasesPerBuffer: 8, metadata: layout, stop: stop, clock: clock)
+                name: "output", format: video, padding: demand.padding, bufferCount: 32, leasesPerBuffer: 8,
+                metadata: layout, stop: stop, clock: clock)
         }
         output.lender = output.pool.map { BufferLender(pool: $0, count: demand.floor, holderCode: 0) }
         if outputFormat?.encoded != nil {
-            output.slab = try Slab(name: "output", byteCount: 2 * slabBytes, unitCount: 1024, metadata: layout, stop: stop)
+            output.slab = try Slab(
+                name: "output", byteCount: 2 * slabBytes, unitCount: 1024, metadata: layout, stop: stop)
         }
         runner.output = stageType.kind == .sink ? nil : output
         runner.copyPool =
             isRaw && demand.access == .modify
             ? try FramePool(
-                name: "copies", format: input!.video!, bufferCount: 8, leasesPerBuffer: 8, metadata: layout, stop: stop, clock: clock)
+                name: "copies", format: input!.video!, bufferCount: 8, leasesPerBuffer: 8, metadata: layout, stop: stop,
+                clock: clock)
             : nil
         let isFilter = stageType.kind == .filter
         run =
             stageType.kind == .source
-            ? nil : InlineRun(filters: isFilter ? [runner] : [], last: isFilter ? nil : runner, clock: clock, isTimed: false)
+            ? nil
+            : InlineRun(filters: isFilter ? [runner] : [], last: isFilter ? nil : runner, clock: clock, isTimed: false)
         joined = stageType.kind == .join ? JoinInputs(count: inputs.count) : nil
         runner.inputs = joined
         runner.onFailure = { [unowned self] in self.failure = $1 }
@@ -109,8 +122,12 @@ public final class StageDriver<S: Stage> {
     /// A frame of the input format, PTS counted up by its frame rate (30 where it has none), to be filled by `fill`.
     ///
     /// - Parameter input: Which input of a join it is meant for.
-    public func makeFrame(input: Int = 0, pts: MediaTime? = nil, _ fill: (inout Frame) throws -> Void = { _ in }) throws -> Frame {
-        guard inputPools.indices.contains(input) else { throw FrameHostError(.broken, what: "the stage has no input \(input) for frames") }
+    public func makeFrame(input: Int = 0, pts: MediaTime? = nil, _ fill: (inout Frame) throws -> Void = { _ in }) throws
+        -> Frame
+    {
+        guard inputPools.indices.contains(input) else {
+            throw FrameHostError(.broken, what: "the stage has no input \(input) for frames")
+        }
         let inputPool = inputPools[input]
         guard var frame = inputPool.tryLease() else {
             throw FrameHostError(.exhausted, what: "no input frame left: the stage or the test keeps all 32")
@@ -125,7 +142,9 @@ public final class StageDriver<S: Stage> {
     }
 
     /// An access unit with these bytes.
-    public func makeAccessUnit(_ bytes: [UInt8], pts: MediaTime, dts: MediaTime? = nil, isKeyframe: Bool = false) throws -> AccessUnit {
+    public func makeAccessUnit(_ bytes: [UInt8], pts: MediaTime, dts: MediaTime? = nil, isKeyframe: Bool = false) throws
+        -> AccessUnit
+    {
         guard let inputSlab else { throw FrameHostError(.broken, what: "the input is not encoded") }
         var unit = try inputSlab.lease(byteCount: bytes.count)
         unit.withMutableBytes { $0.copyBytes(from: bytes) }
@@ -212,7 +231,9 @@ public final class StageDriver<S: Stage> {
     }
 
     /// Sends a command.
-    public func command(_ name: String, arguments: JSONNode = [:]) throws { try stage.command(name, arguments: arguments) }
+    public func command(_ name: String, arguments: JSONNode = [:]) throws {
+        try stage.command(name, arguments: arguments)
+    }
 
     /// Events posted so far, each once.
     public func takeEvents() -> [Event] { events.drain().events }

@@ -2,8 +2,8 @@ import Synchronization
 
 /// One stage of a running chain: calls it, counts for it, catches its errors.
 ///
-/// Belongs to one stage thread from `start` on; counters and atomics are read by the control thread. `@unchecked Sendable` for that
-/// reason.
+/// Belongs to one stage thread from `start` on; counters and atomics are read by the control thread. `@unchecked
+/// Sendable` for that reason.
 final class StageRunner: @unchecked Sendable {
     enum FilterOutcome { case forward, dropped, stopped }
 
@@ -196,7 +196,8 @@ final class StageRunner: @unchecked Sendable {
             let isFrame = !(record.pointee.owner is Slab)
             if asTransform != nil { times.came(isFrame ? pts : decodeTime) }
             if let asSink {
-                let verdict = try isFrame ? asSink.consume(.frame(Frame(lease))) : asSink.consume(.accessUnit(AccessUnit(lease)))
+                let verdict =
+                    try isFrame ? asSink.consume(.frame(Frame(lease))) : asSink.consume(.accessUnit(AccessUnit(lease)))
                 switch verdict {
                 case .delivered: delivered.add()
                 case .idle: idle.add()
@@ -321,7 +322,9 @@ final class StageRunner: @unchecked Sendable {
         guard !hasStopped else { return }
         hasStopped = true
         settleAfterStop()
-        do { try current.call(.stop, stage: index) { try instance.stage.stop() } } catch { fail(error, sequence: lastSequence, pts: nil) }
+        do { try current.call(.stop, stage: index) { try instance.stage.stop() } } catch {
+            fail(error, sequence: lastSequence, pts: nil)
+        }
     }
 
     /// The item in hand when a call threw; it may have been answered before that.
@@ -340,12 +343,15 @@ final class StageRunner: @unchecked Sendable {
 
     /// Emitted, ended and dropped items: all of ledger law 3 but `held`.
     var answered: Int {
-        emitted.value + delivered.value + merged.value + idle.value + DropReason.allCases.reduce(0) { $0 + dropCount($1) }
+        emitted.value + delivered.value + merged.value + idle.value
+            + DropReason.allCases.reduce(0) { $0 + dropCount($1) }
     }
 
     // MARK: Faults
 
-    private func isStop(_ error: any Error) -> Bool { (error as? FrameHostError)?.code == .stopped && context.stop.isRaised }
+    private func isStop(_ error: any Error) -> Bool {
+        (error as? FrameHostError)?.code == .stopped && context.stop.isRaised
+    }
 
     private func fail(_ error: any Error, sequence: UInt64, pts: MediaTime?) {
         failed.store(true, ordering: .releasing)
@@ -380,5 +386,6 @@ public enum OnError: String, Sendable, CaseIterable {
 func text(seconds: Double) -> String {
     let milliseconds = Int64((seconds * 1000).rounded())
     let fraction = String(milliseconds.magnitude % 1000)
-    return "\(milliseconds < 0 ? "-" : "")\(milliseconds.magnitude / 1000).\(String(repeating: "0", count: 3 - fraction.count))\(fraction)"
+    return
+        "\(milliseconds < 0 ? "-" : "")\(milliseconds.magnitude / 1000).\(String(repeating: "0", count: 3 - fraction.count))\(fraction)"
 }

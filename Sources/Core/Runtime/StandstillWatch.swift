@@ -1,7 +1,9 @@
-/// Ends a run that can provably never go on: every thread waits for another thread of the chain, and none has got on for five seconds.
+/// Ends a run that can provably never go on: every thread waits for another thread of the chain, and none has got on
+/// for five seconds.
 ///
-/// A wait for the clock or for a network reader is none of these, nor is a chain with a live source or with a stage whose own threads hold frames
-/// (``StageDemand/workers``). It counts looks, not time: a process that was suspended has not stood still. Control thread, every 50 ms.
+/// A wait for the clock or for a network reader is none of these, nor is a chain with a live source or with a stage
+/// whose own threads hold frames (``StageDemand/workers``). It counts looks, not time: a process that was suspended has
+/// not stood still. Control thread, every 50 ms.
 struct StandstillWatch {
     static let looksNeeded = 100
     private var progress = -1
@@ -23,15 +25,23 @@ struct StandstillWatch {
     private static func fault(_ chain: Chain, _ open: [ThreadState]) -> FrameHostError {
         let now = chain.clock.now()
         let keepers = chain.runners.filter { $0.keptNow > $0.demand.hold * max($0.inputs?.count ?? 1, 1) }
-        let pools = chain.pools.filter { $0.starvedSinceTime != nil }.map { StarvationWatch.report($0, runners: chain.runners, now: now).event.text }
+        let pools = chain.pools.filter { $0.starvedSinceTime != nil }.map {
+            StarvationWatch.report($0, runners: chain.runners, now: now).event.text
+        }
         // A transform that waits with an item in hand has not answered that one.
-        let owing = chain.runners.filter { ($0.kind == .transform || $0.kind == .join) && $0.taken.value + $0.made.value > $0.answered + $0.heldNow }
-        var what = "the chain can never go on: \(open.count == 1 ? "its thread waits" : "all \(open.count) threads wait for each other")"
+        let owing = chain.runners.filter {
+            ($0.kind == .transform || $0.kind == .join) && $0.taken.value + $0.made.value > $0.answered + $0.heldNow
+        }
+        var what =
+            "the chain can never go on: \(open.count == 1 ? "its thread waits" : "all \(open.count) threads wait for each other")"
         if !pools.isEmpty { what += "; " + pools.joined(separator: "; ") }
-        if pools.isEmpty, !owing.isEmpty { what += "; \(owing.map(\.title).joined(separator: ", ")) left an item unanswered" }
+        if pools.isEmpty, !owing.isEmpty {
+            what += "; \(owing.map(\.title).joined(separator: ", ")) left an item unanswered"
+        }
         let remedy: String
         if let keeper = keepers.first {
-            remedy = "'\(keeper.id)' must let go of its buffers, or \(keeper.info.id) must declare a hold of \(keeper.keptNow) in its StageInfo."
+            remedy =
+                "'\(keeper.id)' must let go of its buffers, or \(keeper.info.id) must declare a hold of \(keeper.keptNow) in its StageInfo."
         } else if let stage = owing.first, pools.isEmpty {
             remedy = "\(stage.info.id) must emit or drop every item it takes."
         } else {

@@ -12,27 +12,35 @@ struct StarvationWatch {
     mutating func look(at chain: Chain, _ hub: EventHub) {
         let now = chain.clock.now()
         for pool in chain.pools {
-            guard let since = pool.starvedSinceTime, now - since >= Self.patienceNs, mayspeak(of: "pool \(pool.name)", now) else { continue }
+            guard let since = pool.starvedSinceTime, now - since >= Self.patienceNs,
+                mayspeak(of: "pool \(pool.name)", now)
+            else { continue }
             let report = Self.report(pool, runners: chain.runners, now: now)
             hub.post(report.event)
             for index in report.holders {
                 let runner = chain.runners[index]
                 _ = runner.thread.post(
                     .init(open: { [unowned runner] in
-                        runner.thread.call(.releaseCaches, stage: runner.index) { runner.instance.stage.releaseCaches() }
+                        runner.thread.call(.releaseCaches, stage: runner.index) {
+                            runner.instance.stage.releaseCaches()
+                        }
                     }))
             }
         }
         for (link, queue) in chain.queues {
             let since = queue.stalledSince.load(ordering: .relaxed)
-            guard since != 0, now - since >= Self.stallPatienceNs, mayspeak(of: "link \(queue.name)", now) else { continue }
+            guard since != 0, now - since >= Self.stallPatienceNs, mayspeak(of: "link \(queue.name)", now) else {
+                continue
+            }
             let ms = (now - since) / 1_000_000
             hub.post(
                 Event(
                     name: "link-stalled", stage: chain.runners[link.to].id, level: .warning,
-                    text: "link \(queue.name) full for \(ms) ms: \(chain.runners[link.to].title) does not take what waits. Nothing is dropped; '\(chain.runners[link.from].id)' waits.",
+                    text:
+                        "link \(queue.name) full for \(ms) ms: \(chain.runners[link.to].title) does not take what waits. Nothing is dropped; '\(chain.runners[link.from].id)' waits.",
                     details: [
-                        "from": JSONNode(.string(chain.runners[link.from].id)), "to": JSONNode(.string(chain.runners[link.to].id)),
+                        "from": JSONNode(.string(chain.runners[link.from].id)),
+                        "to": JSONNode(.string(chain.runners[link.to].id)),
                         "ms": JSONNode(.number(String(ms))),
                     ], time: now))
         }
@@ -71,13 +79,16 @@ struct StarvationWatch {
             let age = holding.oldest <= now ? "oldest \(hundredths(now - holding.oldest)) s, " : ""
             return (
                 holding.buffers.count,
-                "\(runner.id) \(holding.buffers.count)" + (isOver || runner.demand.hold > 0 ? " (\(age)declared \(runner.demand.hold))" : "")
+                "\(runner.id) \(holding.buffers.count)"
+                    + (isOver || runner.demand.hold > 0 ? " (\(age)declared \(runner.demand.hold))" : "")
             )
         }
         parts += queued.map { ($0.value.buffers.count, "queue before \(runners[$0.key].id) \($0.value.buffers.count)") }
         parts.sort { ($0.count, $1.text) > ($1.count, $0.text) }
-        let over = stages.filter { $0.value.buffers.count > runners[$0.key].demand.hold + 1 + runners[$0.key].demand.workers }
-            .keys.sorted().map { runners[$0].id }
+        let over = stages.filter {
+            $0.value.buffers.count > runners[$0.key].demand.hold + 1 + runners[$0.key].demand.workers
+        }
+        .keys.sorted().map { runners[$0].id }
         let blame = over.isEmpty ? "" : ". \(over.joined(separator: ", ")) over its declaration"
         let text =
             "pool \(pool.name) empty for \(ms) ms (\(all.count) of \(pool.bufferCount) held): "

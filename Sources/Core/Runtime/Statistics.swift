@@ -31,35 +31,42 @@ extension Chain {
             let snapshot = queues.first { $0.link.from == link.from && $0.link.to == link.to }?.queue.snapshot()
             return object([
                 ("from", JSONNode(.string(runners[link.from].id))), ("to", JSONNode(.string(runners[link.to].id))),
-                ("capacity", number(link.settings.capacity)), ("whenFull", JSONNode(.string(link.settings.policy.rawValue))),
+                ("capacity", number(link.settings.capacity)),
+                ("whenFull", JSONNode(.string(link.settings.policy.rawValue))),
                 ("depth", number(snapshot?.depth ?? 0)), ("depthMax", number(snapshot?.counts.mostDepth ?? 0)),
                 ("offered", number(snapshot?.counts.offered ?? runners[link.to].taken.value)),
                 (
                     "dropped",
-                    reasons { (snapshot?.counts.dropped[$0.rawValue] ?? 0) + (snapshot?.counts.evicted[$0.rawValue] ?? 0) }
+                    reasons {
+                        (snapshot?.counts.dropped[$0.rawValue] ?? 0) + (snapshot?.counts.evicted[$0.rawValue] ?? 0)
+                    }
                 ),
             ])
         }
         let pools = self.pools.map { pool -> JSONNode in
             let budget = plan.budget.pools.first {
-                runners[$0.allocator].id == pool.name || "\(runners[$0.allocator].id) copies" == pool.name && $0.isCopyPool
+                runners[$0.allocator].id == pool.name
+                    || "\(runners[$0.allocator].id) copies" == pool.name && $0.isCopyPool
             }
             return object([
                 ("name", JSONNode(.string(pool.name))), ("buffers", number(pool.bufferCount)),
-                ("min", number(budget?.min ?? 0)), ("need", number(budget?.need ?? 0)), ("bytes", number(pool.byteCount)),
+                ("min", number(budget?.min ?? 0)), ("need", number(budget?.need ?? 0)),
+                ("bytes", number(pool.byteCount)),
                 ("starvedMs", number(pool.starvedMs)),
             ])
         }
         let slabs = self.slabs.map { slab -> JSONNode in
             let usage = slab.usage
             return object([
-                ("name", JSONNode(.string(slab.name))), ("bytes", number(slab.byteCount)), ("bytesMax", number(usage.mostBytes)),
+                ("name", JSONNode(.string(slab.name))), ("bytes", number(slab.byteCount)),
+                ("bytesMax", number(usage.mostBytes)),
                 ("units", number(slab.unitCount)),
             ])
         }
         let l = ledger
         return object([
-            ("stages", JSONNode(.array(stages))), ("links", JSONNode(.array(links))), ("pools", JSONNode(.array(pools))),
+            ("stages", JSONNode(.array(stages))), ("links", JSONNode(.array(links))),
+            ("pools", JSONNode(.array(pools))),
             ("slabs", JSONNode(.array(slabs))),
             (
                 "ledger",

@@ -6,7 +6,8 @@ final class ThreadState: @unchecked Sendable {
     enum Place {
         /// In a wait that only another stage thread of the chain ends.
         static let chainWait: Int32 = -1
-        /// In a wait that something beside the chain's threads ends: the clock, or a network thread that holds access units.
+        /// In a wait that something beside the chain's threads ends: the clock, or a network thread that holds access
+        /// units.
         static let outsideWait: Int32 = -2
         /// Before its first item.
         static let notBegun: Int32 = -3
@@ -70,7 +71,8 @@ final class ThreadState: @unchecked Sendable {
     /// [any thread] The call the stage at `inside` is in.
     var currentCall: StageCall { StageCall(rawValue: callCode.load(ordering: .relaxed)) ?? .item }
 
-    /// [any thread] Opens `letter` on the thread between two items; false when the mailbox is full or the thread has ended.
+    /// [any thread] Opens `letter` on the thread between two items; false when the mailbox is full or the thread has
+    /// ended.
     func post(_ letter: Letter) -> Bool {
         let isPosted = mail.locked {
             guard !isClosed, letters.count < Self.mostLetters else { return false }
@@ -97,7 +99,8 @@ final class ThreadState: @unchecked Sendable {
         for letter in waiting { letter.open() }
     }
 
-    /// [stage thread at its end, control thread at the end of the run] Refuses what has not been read, and all that follows.
+    /// [stage thread at its end, control thread at the end of the run] Refuses what has not been read, and all that
+    /// follows.
     func closeMail() {
         let unread = mail.locked {
             defer { letters = [] }

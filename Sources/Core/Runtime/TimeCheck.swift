@@ -1,7 +1,8 @@
-/// Whether the items of a stage that makes its own have times that rise: a transform that forgets `copyProperties(from:)` gives each frame the
-/// time 0, and the stages behind it could not use them.
+/// Whether the items of a stage that makes its own have times that rise: a transform that forgets
+/// `copyProperties(from:)` gives each frame the time 0, and the stages behind it could not use them.
 ///
-/// Frames are looked at by PTS, access units by decode time. Belongs to the stage thread; the control thread reads it after the run.
+/// Frames are looked at by PTS, access units by decode time. Belongs to the stage thread; the control thread reads it
+/// after the run.
 struct TimeCheck {
     /// Of the item given last.
     private var lastGiven: MediaTime?
@@ -39,10 +40,12 @@ extension StageRunner {
         let time = record.pointee.owner is Slab ? record.pointee.dts : record.pointee.pts
         context.post(
             "time-not-rising", level: .warning,
-            text: "\(title) gave frame \(record.pointee.sequenceNumber) the time \(text(seconds: time.seconds)) s, which is not later than that of the frame before."
+            text:
+                "\(title) gave frame \(record.pointee.sequenceNumber) the time \(text(seconds: time.seconds)) s, which is not later than that of the frame before."
                 + " \(timeRemedy) Stages behind it leave such frames out.",
             details: [
-                "frame": JSONNode(.number(String(record.pointee.sequenceNumber))), "ptsNanoseconds": JSONNode(.number(String(time.nanoseconds))),
+                "frame": JSONNode(.number(String(record.pointee.sequenceNumber))),
+                "ptsNanoseconds": JSONNode(.number(String(time.nanoseconds))),
             ])
     }
 
@@ -50,7 +53,8 @@ extension StageRunner {
     var timeFault: FrameHostError? {
         guard times.isMostlyWrong else { return nil }
         return FrameHostError(
-            .broken, place: title, what: "\(times.wrong) of \(times.given) frames had a time that was not later than that of the frame before",
+            .broken, place: title,
+            what: "\(times.wrong) of \(times.given) frames had a time that was not later than that of the frame before",
             remedy: timeRemedy)
     }
 

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// The wish of stages behind an encoder for a keyframe as soon as may be: a viewer has joined, a loss was reported. Many wishes before the
-/// next picture are one.
+/// The wish of stages behind an encoder for a keyframe as soon as may be: a viewer has joined, a loss was reported.
+/// Many wishes before the next picture are one.
 public final class KeyframeRequest: Sendable {
     private let isRaised = Atomic<Bool>(false)
 

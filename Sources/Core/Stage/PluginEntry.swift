@@ -37,7 +37,8 @@ public final class StageType: Sendable {
     public let info: StageInfo
     public let kind: StageKind
     public let options: [OptionField]
-    let make: @Sendable (_ members: [JSONNode.Member], _ place: OptionPlace, _ context: StageContext) throws -> StageInstance
+    let make:
+        @Sendable (_ members: [JSONNode.Member], _ place: OptionPlace, _ context: StageContext) throws -> StageInstance
     let check: @Sendable (_ members: [JSONNode.Member], _ place: OptionPlace) throws -> Void
     let findTopics: @Sendable () throws -> [StageTopic]
     let findTopic: @Sendable (_ name: String) throws -> StageTopic?
@@ -46,8 +47,11 @@ public final class StageType: Sendable {
         info = S.info
         options = S.Options.fields
         kind =
-            if S.self is any Source.Type { .source } else if S.self is any Filter.Type { .filter }
-            else if S.self is any Join.Type { .join } else if S.self is any Transform.Type { .transform } else { .sink }
+            if S.self is any Source.Type { .source } else if S.self is any Filter.Type {
+                .filter
+            } else if S.self is any Join.Type { .join } else if S.self is any Transform.Type { .transform } else {
+                .sink
+            }
         check = { members, place in _ = try OptionDecoder.decode(S.Options.self, from: members, place: place) }
         make = { members, place, context in
             let options = try OptionDecoder.decode(S.Options.self, from: members, place: place)
@@ -80,7 +84,8 @@ final class StageInstance {
                             .invalidConfiguration, place: place($0.key, $0.keyPlace),
                             what: "cannot change while the chain runs",
                             remedy: live.isEmpty
-                                ? "Set it in the chain file." : "Set it in the chain file; \(quotedList(live)) can change.")
+                                ? "Set it in the chain file."
+                                : "Set it in the chain file; \(quotedList(live)) can change.")
                     })
             }
             let before = stage.options

@@ -1,18 +1,20 @@
 /// What all kinds of stage have in common. Adopt ``Source``, ``Filter``, ``Transform``, ``Join`` or ``Sink``.
 ///
-/// Life: `init` → `negotiate` → `start` → process … → `drain` → `stop`. A stage is used by one thread at a time: the control thread up to
-/// `negotiate`, the setup thread for `start`, its stage thread from then on. It need not be `Sendable`.
+/// Life: `init` → `negotiate` → `start` → process … → `drain` → `stop`. A stage is used by one thread at a time: the
+/// control thread up to `negotiate`, the setup thread for `start`, its stage thread from then on. It need not be
+/// `Sendable`.
 public protocol Stage: AnyObject, SendableMetatype {
     associatedtype Options: StageOptions
 
     /// What the stage is; the same for every instance.
     static var info: StageInfo { get }
 
-    /// [control thread] What there is to ask about beside options, for `framehost describe`: effects that are installed. Without
-    /// their values. Defaults to nothing.
+    /// [control thread] What there is to ask about beside options, for `framehost describe`: effects that are
+    /// installed. Without their values. Defaults to nothing.
     static func topics() throws -> [StageTopic]
 
-    /// [control thread] The topic of this name, in any case, with its values; nil for none. Defaults to looking among `topics()`.
+    /// [control thread] The topic of this name, in any case, with its values; nil for none. Defaults to looking among
+    /// `topics()`.
     static func topic(_ name: String) throws -> StageTopic?
 
     /// Replaced by the runner between two items when an option marked `live` changes. [stage thread]
@@ -27,15 +29,16 @@ public protocol Stage: AnyObject, SendableMetatype {
     /// [setup thread] Takes memory, threads and devices. Called consumers first, sources last.
     func start() throws
 
-    /// [stage thread] Ends everything begun in `start`, finishing files; called once after the last item, also when the run failed or was
-    /// stopped. Safe to call twice.
+    /// [stage thread] Ends everything begun in `start`, finishing files; called once after the last item, also when the
+    /// run failed or was stopped. Safe to call twice.
     func stop() throws
 
-    /// [stage thread] A live option has changed; `options` holds the new values. When this throws the old ones come back.
+    /// [stage thread] A live option has changed; `options` holds the new values. When this throws the old ones come
+    /// back.
     func optionsChanged() throws
 
-    /// [stage thread, before an item] A stage behind wishes for a keyframe: the picture of the next item should be one. Called once for all
-    /// wishes since the last item, on the stage whose access units they are.
+    /// [stage thread, before an item] A stage behind wishes for a keyframe: the picture of the next item should be one.
+    /// Called once for all wishes since the last item, on the stage whose access units they are.
     func keyframeRequested()
 
     /// [stage thread] Buffers have run out: lets go of frames that are only kept in case they are wanted again.
@@ -82,7 +85,8 @@ public protocol Source: Stage {
     /// [control thread] The format it will give. May look at its file or device; changes nothing.
     func negotiate() throws -> MediaFormat
 
-    /// [stage thread] Gives one item (or none, if there is none yet) and returns; called again and again until it says `.ended`.
+    /// [stage thread] Gives one item (or none, if there is none yet) and returns; called again and again until it says
+    /// `.ended`.
     ///
     /// Waits only through `output` or ``StageContext/sleep(until:)``, which end at a drain and at a stop.
     func produce(_ output: Output) throws -> SourceProgress
@@ -96,8 +100,8 @@ public protocol Filter: Stage {
     /// [control thread] The format of all frames to come. Defaults to nothing to do.
     func negotiate(_ format: VideoFormat) throws
 
-    /// [stage thread] One frame in, the same frame out. With ``StageInfo/Access/modify`` its planes may be written. Does not block or
-    /// allocate.
+    /// [stage thread] One frame in, the same frame out. With ``StageInfo/Access/modify`` its planes may be written.
+    /// Does not block or allocate.
     func process(_ frame: inout Frame) throws -> Verdict
 }
 
@@ -117,14 +121,15 @@ public protocol Transform: Stage {
     /// [control thread] From the format of the input to that of the output.
     func negotiate(_ input: MediaFormat) throws -> MediaFormat
 
-    /// [stage thread] Takes one item and emits what is ready: nothing, one item or several, each the answer to one that came in unless
-    /// it is emitted as `.made`.
+    /// [stage thread] Takes one item and emits what is ready: nothing, one item or several, each the answer to one that
+    /// came in unless it is emitted as `.made`.
     func process(_ input: consuming Sample, _ output: Output) throws
 
     /// [stage thread] No item follows: emits all that is held.
     func drain(_ output: Output) throws
 
-    /// [stage thread, after each call] Items accepted and not yet answered, by the stage's own count; the ledger is checked against it.
+    /// [stage thread, after each call] Items accepted and not yet answered, by the stage's own count; the ledger is
+    /// checked against it.
     var held: Int { get }
 }
 

@@ -16,10 +16,12 @@ public final class StageContext: @unchecked Sendable {
     /// True when the chain has a live source; encoders and sinks choose their defaults by it. Known before `negotiate`.
     public internal(set) var isLiveChain = false
 
-    /// The sound that belongs to the pictures that come in, where a source before offers it. Known before `negotiate`; in a source nil.
+    /// The sound that belongs to the pictures that come in, where a source before offers it. Known before `negotiate`;
+    /// in a source nil.
     public internal(set) var audio: (any AudioOrigin)?
 
-    /// Asks the encoder (or encoded source) whose access units come in for a keyframe; nil for raw video. Known before `negotiate`.
+    /// Asks the encoder (or encoded source) whose access units come in for a keyframe; nil for raw video. Known before
+    /// `negotiate`.
     public internal(set) var keyframeRequest: KeyframeRequest?
 
     /// What stages behind this one raise.
@@ -43,7 +45,8 @@ public final class StageContext: @unchecked Sendable {
     var layout = MetadataLayout.none
 
     init(
-        stageID: String, folder: String, chainName: String, clock: ChainClock, stop: StopSignal, events: EventHub, jobs: JobQueue,
+        stageID: String, folder: String, chainName: String, clock: ChainClock, stop: StopSignal, events: EventHub,
+        jobs: JobQueue,
         files: RunFiles = RunFiles()
     ) {
         self.stageID = stageID
@@ -75,14 +78,17 @@ public final class StageContext: @unchecked Sendable {
     /// The slot of a kind of metadata declared in ``StageInfo/metadata``. [from `start` on]
     public func slot<Value: FrameMetadata>(for type: Value.Type) -> MetadataSlot<Value>? { layout.slot(for: type) }
 
-    /// Sleeps until `instant` of the chain clock; false at once when the source is asked to end. [stage thread of a source]
+    /// Sleeps until `instant` of the chain clock; false at once when the source is asked to end. [stage thread of a
+    /// source]
     public func sleep(until instant: Int64) -> Bool {
         guard let thread else {
-            return clock.sleep(until: instant, on: sleeper, unless: { isEnding.load(ordering: .acquiring) || stop.isRaised })
+            return clock.sleep(
+                until: instant, on: sleeper, unless: { isEnding.load(ordering: .acquiring) || stop.isRaised })
         }
         let inside = thread.enterWait(ThreadState.Place.outsideWait)
         defer { thread.leaveWait(inside) }
-        return clock.sleep(until: instant, on: sleeper, unless: { isEnding.load(ordering: .acquiring) || stop.isRaised })
+        return clock.sleep(
+            until: instant, on: sleeper, unless: { isEnding.load(ordering: .acquiring) || stop.isRaised })
     }
 
     /// True once the source should end: its wait is over and `produce` returns soon.
@@ -99,18 +105,23 @@ public final class StageContext: @unchecked Sendable {
         }
     }
 
-    /// Tells programs and people of something that happened: an event with this stage's id, and with frame and PTS of the item in hand. Never
-    /// blocks.
+    /// Tells programs and people of something that happened: an event with this stage's id, and with frame and PTS of
+    /// the item in hand. Never blocks.
     ///
-    /// - Parameter details: A JSON object; its members become the event's: `["path": .string(path), "frames": .number(count)]`.
-    public func post(_ event: String, level: Event.Level = .info, text: String, details: JSONNode = JSONNode(.object([]))) {
+    /// - Parameter details: A JSON object; its members become the event's: `["path": .string(path), "frames":
+    ///   .number(count)]`.
+    public func post(
+        _ event: String, level: Event.Level = .info, text: String, details: JSONNode = JSONNode(.object([]))
+    ) {
         events.post(
             Event(
-                name: event, stage: stageID, level: level, text: text, details: details, time: clock.now(), frame: item.frame, pts: item.pts))
+                name: event, stage: stageID, level: level, text: text, details: details, time: clock.now(),
+                frame: item.frame, pts: item.pts))
     }
 
-    /// A sentence that a person should read before the run begins: which file, model or device was chosen, and what that means here.
-    /// `check` prints it with the plan, a run says it in its first lines as the event `note`. [control thread, in `negotiate`]
+    /// A sentence that a person should read before the run begins: which file, model or device was chosen, and what
+    /// that means here. `check` prints it with the plan, a run says it in its first lines as the event `note`. [control
+    /// thread, in `negotiate`]
     ///
     /// - Parameters:
     ///   - text: Without the stage's id and without the full stop.
@@ -123,10 +134,11 @@ public final class StageContext: @unchecked Sendable {
     /// A line in the log, at most a few per second.
     public func log(_ text: String, level: Event.Level = .info) { post("log", level: level, text: text) }
 
-    /// Figures of the stage's own, beside the runner's: `figures` of its entry in `--stats` and in the answer to the command `figures`.
+    /// Figures of the stage's own, beside the runner's: `figures` of its entry in `--stats` and in the answer to the
+    /// command `figures`.
     ///
-    /// - Parameter body: Gives a JSON object of what is known now. Called on the control thread, between `start` and the end of the run and once
-    ///   after it; it must not wait for the stage.
+    /// - Parameter body: Gives a JSON object of what is known now. Called on the control thread, between `start` and
+    ///   the end of the run and once after it; it must not wait for the stage.
     public func showFigures(_ body: @escaping @Sendable () -> JSONNode) { ownFigures.withLock { $0 = body } }
 
     /// [control thread] Nil where the stage shows none.
@@ -135,10 +147,12 @@ public final class StageContext: @unchecked Sendable {
     /// A source's sound, for the stages behind it. [control thread, in `negotiate`]
     public func offerAudio(_ origin: any AudioOrigin) { offeredAudio = origin }
 
-    /// Hands on work that can wait and may go on after the stage's `stop`: the program stays until it is done, showing how far it is; a signal
-    /// then makes it give up (``JobProgress/isCancelled``). Jobs of a chain run one after the other on a thread that yields to all others.
-    /// What a job throws becomes a warning, the event `job-failed`.
+    /// Hands on work that can wait and may go on after the stage's `stop`: the program stays until it is done, showing
+    /// how far it is; a signal then makes it give up (``JobProgress/isCancelled``). Jobs of a chain run one after the
+    /// other on a thread that yields to all others. What a job throws becomes a warning, the event `job-failed`.
     ///
     /// - Parameter title: For people: `finalising out.mp4`.
-    public func addJob(_ title: String, _ body: @escaping @Sendable (JobProgress) throws -> Void) { jobs.add(title, stage: stageID, body) }
+    public func addJob(_ title: String, _ body: @escaping @Sendable (JobProgress) throws -> Void) {
+        jobs.add(title, stage: stageID, body)
+    }
 }

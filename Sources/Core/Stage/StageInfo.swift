@@ -39,7 +39,8 @@ public struct StageInfo: Sendable {
     /// Threads of its own that have a frame in hand.
     public var workers: Int
     public var service: Service
-    /// How long one of its calls may take at most, normally. One that takes longer is named by a warning while it lasts.
+    /// How long one of its calls may take at most, normally. One that takes longer is named by a warning while it
+    /// lasts.
     public var longestCall: MediaTime
     /// Metadata this stage sets or reads.
     public var metadata: [any FrameMetadata.Type]
@@ -50,7 +51,8 @@ public struct StageInfo: Sendable {
 
     public init(
         id: String, summary: String, input: Media = .none, output: Media = .none, access: Access = .read, hold: Int = 0,
-        delay: Int = 0, workers: Int = 0, service: Service = .bounded, longestCall: MediaTime = MediaTime(seconds: 1), metadata: [any FrameMetadata.Type] = [],
+        delay: Int = 0, workers: Int = 0, service: Service = .bounded, longestCall: MediaTime = MediaTime(seconds: 1),
+        metadata: [any FrameMetadata.Type] = [],
         commands: [CommandInfo] = [], isConverter: Bool = false
     ) {
         self.id = id
@@ -81,7 +83,8 @@ public struct CommandInfo: Sendable, Equatable {
     }
 }
 
-/// What one instance asks of the plan, after its options and formats are known; never more than its ``StageInfo`` declares.
+/// What one instance asks of the plan, after its options and formats are known; never more than its ``StageInfo``
+/// declares.
 public struct StageDemand: Sendable, Equatable {
     /// Where the buffers of the output come from.
     public enum OutputBuffers: String, Sendable {
@@ -99,8 +102,8 @@ public struct StageDemand: Sendable, Equatable {
     public var delay = 0
     /// Threads of its own with a frame in hand.
     public var workers = 0
-    /// Buffers of the output pool that are never free: a driver's queue, a decoder's references. The stage may go on reading them after it has
-    /// given them; see ``Output/lender``.
+    /// Buffers of the output pool that are never free: a driver's queue, a decoder's references. The stage may go on
+    /// reading them after it has given them; see ``Output/lender``.
     public var floor = 0
     /// Room around the pixels in each buffer of the output pool, for a library that writes there.
     public var padding = BufferPadding()
@@ -111,10 +114,11 @@ public struct StageDemand: Sendable, Equatable {
     public var slabBytes = 16 << 20
     /// Encoders and readers of files: access units to reserve beside those the links hold.
     public var slabUnits = 8
-    /// Memory this instance takes in `start` beside the plan's pools and slabs, bytes: rings of its own, a library's pictures. The plan counts it
-    /// in what the chain needs.
+    /// Memory this instance takes in `start` beside the plan's pools and slabs, bytes: rings of its own, a library's
+    /// pictures. The plan counts it in what the chain needs.
     public var ownBytes = 0
-    /// Files this instance reads and writes, so that the plan sees when one stage would write what another reads or writes.
+    /// Files this instance reads and writes, so that the plan sees when one stage would write what another reads or
+    /// writes.
     public var readsFiles: [String] = []
     public var writesFiles: [String] = []
     /// Things besides files that this instance takes for itself or must share on equal terms: a server's port.

@@ -43,7 +43,9 @@ extension StageType {
         let names = try findTopics().map(\.name)
         throw FrameHostError(
             .invalidConfiguration, place: info.id,
-            what: names.isEmpty ? "there are no topics to ask for, such as '\(name)'" : "'\(name)' is not among its \(names.count) topics",
+            what: names.isEmpty
+                ? "there are no topics to ask for, such as '\(name)'"
+                : "'\(name)' is not among its \(names.count) topics",
             remedy: Suggestion.nearest(to: name, in: names).map { "Did you mean '\($0)'?" }
                 ?? "`framehost describe \(info.id)` tells what there is.")
     }

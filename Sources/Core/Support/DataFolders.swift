@@ -2,8 +2,8 @@ import Glibc
 
 /// Where models and other data files are looked for: the first folder that has the file wins.
 ///
-/// `$FRAMEHOST_DATA`, then `framehost` in the user's data folder, `/usr/local/share` and `/usr/share` (XDG Base Directory Specification),
-/// then `share/framehost` beside the program's own folder.
+/// `$FRAMEHOST_DATA`, then `framehost` in the user's data folder, `/usr/local/share` and `/usr/share` (XDG Base
+/// Directory Specification), then `share/framehost` beside the program's own folder.
 public struct DataFolders: Sendable {
     public var folders: [String]
 
@@ -11,10 +11,14 @@ public struct DataFolders: Sendable {
 
     /// As this process's environment has it.
     public static func ofProcess() -> DataFolders {
-        func variable(_ name: String) -> String? { getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 } }
+        func variable(_ name: String) -> String? {
+            getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
+        }
         var folders: [String] = []
         if let named = variable("FRAMEHOST_DATA") { folders.append(named) }
-        if let home = variable("XDG_DATA_HOME") ?? variable("HOME").map({ "\($0)/.local/share" }) { folders.append("\(home)/framehost") }
+        if let home = variable("XDG_DATA_HOME") ?? variable("HOME").map({ "\($0)/.local/share" }) {
+            folders.append("\(home)/framehost")
+        }
         for shared in (variable("XDG_DATA_DIRS") ?? "/usr/local/share:/usr/share").split(separator: ":") {
             folders.append("\(shared)/framehost")
         }
@@ -22,9 +26,12 @@ public struct DataFolders: Sendable {
         return DataFolders(folders: folders)
     }
 
-    /// The first of `names` that is there, in the first folder that has one. One that cannot be read counts: whoever opens it says so.
+    /// The first of `names` that is there, in the first folder that has one. One that cannot be read counts: whoever
+    /// opens it says so.
     public func find(_ names: [String]) -> String? {
-        for folder in folders { for name in names where Self.isThere("\(folder)/\(name)") { return "\(folder)/\(name)" } }
+        for folder in folders {
+            for name in names where Self.isThere("\(folder)/\(name)") { return "\(folder)/\(name)" }
+        }
         return nil
     }
 

@@ -2,8 +2,8 @@ import Synchronization
 
 /// A number that changes with every event, for whoever looks whether something has happened since.
 ///
-/// It wraps around: after 2^32 events, which a queue at full speed reaches in an hour, it goes on at 0. It begins shortly before that, so that
-/// every run and every test passes the end. [any thread]
+/// It wraps around: after 2^32 events, which a queue at full speed reaches in an hour, it goes on at 0. It begins
+/// shortly before that, so that every run and every test passes the end. [any thread]
 struct EventCount: ~Copyable, Sendable {
     /// Events until the count wraps around for the first time.
     static let eventsBeforeWrap: UInt32 = 100
@@ -13,7 +13,8 @@ struct EventCount: ~Copyable, Sendable {
     @inline(__always)
     func advance() { count.wrappingAdd(1, ordering: .sequentiallyConsistent) }
 
-    /// Which events have been seen, to be compared for equality. Sequentially consistent, for who raises a flag first and looks then.
+    /// Which events have been seen, to be compared for equality. Sequentially consistent, for who raises a flag first
+    /// and looks then.
     var seen: UInt32 {
         @inline(__always) get { count.load(ordering: .sequentiallyConsistent) }
     }

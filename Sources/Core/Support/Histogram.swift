@@ -1,6 +1,7 @@
 import Synchronization
 
-/// Durations in buckets of at most 6 % width, from 1 ns to an hour: one writer, no allocation, percentiles for any reader.
+/// Durations in buckets of at most 6 % width, from 1 ns to an hour: one writer, no allocation, percentiles for any
+/// reader.
 final class Histogram: @unchecked Sendable {
     private static let subBits = 4
     private static let bucketCount = (64 - subBits) << subBits
@@ -36,7 +37,8 @@ final class Histogram: @unchecked Sendable {
     @inline(__always)
     func add(nanoseconds: Int64) { buckets[Self.bucket(of: UInt64(max(nanoseconds, 0)))].add() }
 
-    /// [any thread] The value in nanoseconds that a share of `fraction` of the samples does not exceed; nil without samples.
+    /// [any thread] The value in nanoseconds that a share of `fraction` of the samples does not exceed; nil without
+    /// samples.
     func percentile(_ fraction: Double) -> Double? {
         let counts = (0..<Self.bucketCount).map { buckets[$0].value }
         let total = counts.reduce(0, +)

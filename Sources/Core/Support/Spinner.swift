@@ -3,9 +3,10 @@ import Synchronization
 
 /// Lets a few threads look for work a moment longer before they sleep.
 ///
-/// A sleeping thread takes the kernel tens of microseconds to wake; one that looks for up to `limitNs` answers in less than one. A thread
-/// looks only while there is a processor for each stage thread that is awake, since another one's work would stand still otherwise;
-/// and one that looked in vain several times looks less often, so that a chain at 30 frames per second pays nothing for it.
+/// A sleeping thread takes the kernel tens of microseconds to wake; one that looks for up to `limitNs` answers in less
+/// than one. A thread looks only while there is a processor for each stage thread that is awake, since another one's
+/// work would stand still otherwise; and one that looked in vain several times looks less often, so that a chain at 30
+/// frames per second pays nothing for it.
 struct Spinner {
     static let limitNs: Int64 = 25_000
     /// Stage threads of the process that do not sleep in a wait of ours.

@@ -2,7 +2,8 @@ import Glibc
 
 /// A dedicated thread for frames, named so that `top -H` and a debugger show whose it is.
 enum StageThread {
-    /// What a new thread is handed. `@unchecked Sendable`: made on the control thread, used by the new thread alone from then on.
+    /// What a new thread is handed. `@unchecked Sendable`: made on the control thread, used by the new thread alone
+    /// from then on.
     private final class Start: @unchecked Sendable {
         let name: String
         let isBatch: Bool
@@ -20,12 +21,13 @@ enum StageThread {
     /// Starts a detached thread that runs `body` to its end.
     ///
     /// - Parameter name: At most 15 bytes are shown by the kernel (proc(5), comm).
-    /// - Parameter isBatch: Throughput counts, not latency: the thread does not interrupt another one when it wakes (sched(7), SCHED_BATCH),
-    ///   so that each goes through several items at a time.
-    /// - Parameter ended: Called on the thread as its last act, when it has let go of `body` and what that held: whoever hears of the end
-    ///   can rely on nothing being freed there any more.
+    /// - Parameter isBatch: Throughput counts, not latency: the thread does not interrupt another one when it wakes
+    ///   (sched(7), SCHED_BATCH), so that each goes through several items at a time.
+    /// - Parameter ended: Called on the thread as its last act, when it has let go of `body` and what that held:
+    ///   whoever hears of the end can rely on nothing being freed there any more.
     /// - Throws: ``FrameHostError`` `.exhausted` when the system gives no further thread.
-    static func start(name: String, isBatch: Bool, body: @escaping () -> Void, ended: @escaping () -> Void = {}) throws {
+    static func start(name: String, isBatch: Bool, body: @escaping () -> Void, ended: @escaping () -> Void = {}) throws
+    {
         let context = Unmanaged.passRetained(Start(name: name, isBatch: isBatch, body: body, ended: ended))
         var handle = pthread_t()
         let result = pthread_create(&handle, nil, Self.main, context.toOpaque())

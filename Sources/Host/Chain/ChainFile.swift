@@ -15,7 +15,8 @@ struct ChainFile {
     private var faults: [FrameHostError] = []
     /// A stage's input is not known, so that no more can be said of the links.
     private var hasBrokenFrom = false
-    /// Options whose text names a variable that the environment lacks, by index of the stage: they are not judged as well.
+    /// Options whose text names a variable that the environment lacks, by index of the stage: they are not judged as
+    /// well.
     private var unknownValues: [Int: Set<String>] = [:]
 
     init(name: String, registry: PluginRegistry) {
@@ -31,8 +32,10 @@ struct ChainFile {
         if path == "-" || path.firstRange(of: "://") != nil {
             throw FrameHostErrors([
                 FrameHostError(
-                    .invalidConfiguration, place: path, what: path == "-" ? "is no file" : "is an address, and a chain is read from a file",
-                    remedy: path == "-" ? "Name the chain file; /dev/stdin is standard input." : "Fetch it first, and name the file.")
+                    .invalidConfiguration, place: path,
+                    what: path == "-" ? "is no file" : "is an address, and a chain is read from a file",
+                    remedy: path == "-"
+                        ? "Name the chain file; /dev/stdin is standard input." : "Fetch it first, and name the file.")
             ])
         }
         let root: JSONNode
@@ -51,7 +54,8 @@ struct ChainFile {
         return try reader.request(from: root, folder: folder(of: path), settings: settings)
     }
 
-    /// The folder of the file that `path` leads to; below the current folder as seen from there, since that is how people will read it.
+    /// The folder of the file that `path` leads to; below the current folder as seen from there, since that is how
+    /// people will read it.
     private static func folder(of path: String) -> String {
         let parts = PluginRegistry.realPath(path).split(separator: "/", omittingEmptySubsequences: false).dropLast()
         let folder = parts.joined(separator: "/")
@@ -67,14 +71,18 @@ struct ChainFile {
         }
         for member in top where !Self.topKeys.contains(member.key) {
             let near = Suggestion.nearest(to: member.key, in: Self.topKeys).map { "Did you mean '\($0)'?" }
-            fault(member.keyPlace, member.key, "no such key", near ?? "A chain has \(Self.topKeys.map { "'\($0)'" }.joined(separator: ", ")).")
+            fault(
+                member.keyPlace, member.key, "no such key",
+                near ?? "A chain has \(Self.topKeys.map { "'\($0)'" }.joined(separator: ", ")).")
         }
         guard let list = root["stages"] else {
             fault(root.place, "stages", "is missing", "Add \"stages\": [ { \"use\": \"test-source\" }, … ].")
             throw FrameHostErrors(faults)
         }
         guard let nodes = list.asArray, !nodes.isEmpty else {
-            fault(list.place, "stages", "expected a list of stages, found \(list.asArray != nil ? "an empty one" : list.kindName)",
+            fault(
+                list.place, "stages",
+                "expected a list of stages, found \(list.asArray != nil ? "an empty one" : list.kindName)",
                 "Write at least a source and a sink.")
             throw FrameHostErrors(faults)
         }
@@ -87,7 +95,9 @@ struct ChainFile {
         let ids = readIDs(nodes)
         let changes = readSettings(settings, ids: ids)
         for (index, node) in nodes.enumerated() {
-            if let stage = readStage(node, index, ids: ids, changes: changes[index] ?? []) { request.stages.append(stage) }
+            if let stage = readStage(node, index, ids: ids, changes: changes[index] ?? []) {
+                request.stages.append(stage)
+            }
         }
         readBuffers(root["buffers"], ids: ids, &request)
         let registry = UncheckedRegistry(registry: self.registry)
@@ -114,8 +124,8 @@ struct ChainFile {
         throw FrameHostErrors(Self.sorted(faults + found.filter { !comesFromAnUnknownValue($0) }))
     }
 
-    /// A value that lacks its environment says nothing of the option, nor of what the stage makes of all of them. Faults of its other options
-    /// stay.
+    /// A value that lacks its environment says nothing of the option, nor of what the stage makes of all of them.
+    /// Faults of its other options stay.
     private func comesFromAnUnknownValue(_ fault: FrameHostError) -> Bool {
         unknownValues.contains { index, keys in
             guard let path = fault.place.firstRange(of: "stages[\(index)]") else { return false }
@@ -140,7 +150,8 @@ struct ChainFile {
         let position = place.line > 0 ? ":\(place.line):\(place.column)" : ""
         faults.append(
             FrameHostError(
-                .invalidConfiguration, place: "\(name)\(position)" + (path.isEmpty ? "" : ": \(path)"), what: what, remedy: remedy))
+                .invalidConfiguration, place: "\(name)\(position)" + (path.isEmpty ? "" : ": \(path)"), what: what,
+                remedy: remedy))
     }
 
     // MARK: Top level
@@ -150,7 +161,9 @@ struct ChainFile {
             if let seconds = node.asDouble, (0...3600).contains(seconds) {
                 request.drainSeconds = seconds
             } else {
-                fault(node.place, "drainSeconds", "\(node.text()) is no time in 0...3600 s", "Use seconds, or leave the key out for 10.")
+                fault(
+                    node.place, "drainSeconds", "\(node.text()) is no time in 0...3600 s",
+                    "Use seconds, or leave the key out for 10.")
             }
         }
     }
@@ -158,16 +171,21 @@ struct ChainFile {
     private mutating func readBuffers(_ node: JSONNode?, ids: [String: Int], _ request: inout ChainRequest) {
         guard let node else { return }
         guard let members = node.asObject else {
-            return fault(node.place, "buffers", "expected an object, found \(node.kindName)", "Write { \"STAGE\": COUNT }.")
+            return fault(
+                node.place, "buffers", "expected an object, found \(node.kindName)", "Write { \"STAGE\": COUNT }.")
         }
         for member in members {
             guard let index = ids[member.key] else {
-                let near = Suggestion.nearest(to: member.key, in: Array(ids.keys).sorted()).map { "Did you mean '\($0)'?" }
+                let near = Suggestion.nearest(to: member.key, in: Array(ids.keys).sorted()).map {
+                    "Did you mean '\($0)'?"
+                }
                 fault(member.keyPlace, "buffers.\(member.key)", "no such stage", near ?? "Name a stage of this chain.")
                 continue
             }
             guard let count = member.value.asInt, (1...4096).contains(count) else {
-                fault(member.value.place, "buffers.\(member.key)", "\(member.value.text()) is no count in 1...4096", "Use a whole number.")
+                fault(
+                    member.value.place, "buffers.\(member.key)", "\(member.value.text()) is no count in 1...4096",
+                    "Use a whole number.")
                 continue
             }
             request.buffers[index] = count
@@ -181,16 +199,21 @@ struct ChainFile {
             let id = Self.id(of: node, index)
             if let given = node["id"] {
                 if given.asString == nil {
-                    fault(given.place, "stages[\(index)].id", "expected a string, found \(given.kindName)", "Write a name.")
+                    fault(
+                        given.place, "stages[\(index)].id", "expected a string, found \(given.kindName)",
+                        "Write a name.")
                     continue
                 }
                 if !Self.isValidID(id) {
-                    fault(given.place, "stages[\(index)].id", "'\(id)' is no name", "Use letters, digits, '-' and '_', at most 64.")
+                    fault(
+                        given.place, "stages[\(index)].id", "'\(id)' is no name",
+                        "Use letters, digits, '-' and '_', at most 64.")
                 }
             }
             if let first = ids[id] {
                 fault(
-                    node["id"]?.place ?? node.place, "stages[\(index)].id", "'\(id)' is the id of stages[\(first)] already",
+                    node["id"]?.place ?? node.place, "stages[\(index)].id",
+                    "'\(id)' is the id of stages[\(first)] already",
                     "Give each stage an id of its own.")
             } else {
                 ids[id] = index
@@ -205,12 +228,16 @@ struct ChainFile {
 
     private static func isValidID(_ id: String) -> Bool {
         (1...64).contains(id.utf8.count)
-            && id.utf8.allSatisfy { (48...57).contains($0) || (65...90).contains($0) || (97...122).contains($0) || $0 == 45 || $0 == 95 }
+            && id.utf8.allSatisfy {
+                (48...57).contains($0) || (65...90).contains($0) || (97...122).contains($0) || $0 == 45 || $0 == 95
+            }
     }
 
     // MARK: One stage
 
-    private mutating func readStage(_ node: JSONNode, _ index: Int, ids: [String: Int], changes: [Setting]) -> StageRequest? {
+    private mutating func readStage(_ node: JSONNode, _ index: Int, ids: [String: Int], changes: [Setting])
+        -> StageRequest?
+    {
         let path = "stages[\(index)]"
         guard let members = node.asObject else {
             fault(node.place, path, "expected an object, found \(node.kindName)", "Write { \"use\": \"…\" }.")
@@ -224,7 +251,8 @@ struct ChainFile {
         let isUnread = readUnread(node["unread"], path)
         guard let type else { return nil }
         var stage = StageRequest(
-            id: Self.id(of: node, index), type: type, from: from, link: link, onError: onError, isUnread: isUnread, fileIndex: index, place: node.place,
+            id: Self.id(of: node, index), type: type, from: from, link: link, onError: onError, isUnread: isUnread,
+            fileIndex: index, place: node.place,
             fromPlace: node["from"]?.place ?? node.place)
         var options = members.filter { !PluginLoader.reservedKeys.contains($0.key) }
         options = options.map { member in
@@ -247,7 +275,9 @@ struct ChainFile {
 
     private mutating func readUse(_ node: JSONNode, _ members: [JSONNode.Member], _ path: String) -> StageType? {
         guard let use = node["use"] else {
-            let near = members.first { $0.key == "type" || $0.key == "plugin" }.map { "Write 'use' instead of '\($0.key)'." }
+            let near = members.first { $0.key == "type" || $0.key == "plugin" }.map {
+                "Write 'use' instead of '\($0.key)'."
+            }
             fault(node.place, path, "'use' is missing", near ?? "Name a plugin, such as \"use\": \"test-source\".")
             return nil
         }
@@ -257,7 +287,9 @@ struct ChainFile {
         }
         do {
             if let found = try registry.stage(plugin) { return found }
-            fault(use.place, "\(path).use", "no plugin '\(plugin)'", registry.remedy(forUnknown: plugin, nearest: Suggestion.nearest))
+            fault(
+                use.place, "\(path).use", "no plugin '\(plugin)'",
+                registry.remedy(forUnknown: plugin, nearest: Suggestion.nearest))
         } catch {
             faults.append(.wrap(error, place: "\(name):\(use.place.line):\(use.place.column): \(path).use"))
         }
@@ -267,7 +299,9 @@ struct ChainFile {
     private mutating func readOnError(_ node: JSONNode?, _ path: String) -> OnError? {
         guard let node else { return nil }
         if let value = node.asString.flatMap(OnError.init(rawValue:)) { return value }
-        fault(node.place, "\(path).onError", "\(node.text()) is not 'stop' or 'continue'", "Use one of these, or leave it out.")
+        fault(
+            node.place, "\(path).onError", "\(node.text()) is not 'stop' or 'continue'",
+            "Use one of these, or leave it out.")
         return nil
     }
 
@@ -278,7 +312,9 @@ struct ChainFile {
         return false
     }
 
-    private mutating func readFrom(_ node: JSONNode?, _ path: String, _ index: Int, isSource: Bool, ids: [String: Int]) -> [Int] {
+    private mutating func readFrom(_ node: JSONNode?, _ path: String, _ index: Int, isSource: Bool, ids: [String: Int])
+        -> [Int]
+    {
         guard let node else { return isSource || index == 0 ? [] : [index - 1] }
         let names: [(String, TextPlace)]
         if let one = node.asString {
@@ -287,19 +323,25 @@ struct ChainFile {
             names = several.map { ($0.asString!, $0.place) }
         } else {
             hasBrokenFrom = true
-            fault(node.place, "\(path).from", "expected a stage's id or a list of ids, found \(node.text())", "Write \"from\": \"id\".")
+            fault(
+                node.place, "\(path).from", "expected a stage's id or a list of ids, found \(node.text())",
+                "Write \"from\": \"id\".")
             return []
         }
         return names.compactMap { name, place in
             let parts = name.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
             guard let found = ids[parts[0]] else {
-                let near = Suggestion.nearest(to: parts[0], in: Array(ids.keys).sorted()).map { "Did you mean '\($0)'?" }
+                let near = Suggestion.nearest(to: parts[0], in: Array(ids.keys).sorted()).map {
+                    "Did you mean '\($0)'?"
+                }
                 hasBrokenFrom = true
                 fault(place, "\(path).from", "no stage '\(parts[0])'", near ?? "Name the id of a stage of this chain.")
                 return nil
             }
             if parts.count == 2, parts[1] != "video" {
-                fault(place, "\(path).from", "'\(parts[0])' has no output '\(parts[1])'", "Write \"from\": \"\(parts[0])\".")
+                fault(
+                    place, "\(path).from", "'\(parts[0])' has no output '\(parts[1])'",
+                    "Write \"from\": \"\(parts[0])\".")
             }
             return found
         }
@@ -309,7 +351,9 @@ struct ChainFile {
         var link = LinkRequest()
         guard let node else { return link }
         guard let members = node.asObject else {
-            fault(node.place, "\(path).link", "expected an object, found \(node.kindName)", "Write { \"queue\": 2, \"whenFull\": \"wait\" }.")
+            fault(
+                node.place, "\(path).link", "expected an object, found \(node.kindName)",
+                "Write { \"queue\": 2, \"whenFull\": \"wait\" }.")
             return link
         }
         for member in members {
@@ -317,26 +361,42 @@ struct ChainFile {
             let key = "\(path).link.\(member.key)"
             switch member.key {
             case "queue":
-                if let count = member.value.asInt, (0...4096).contains(count) { link.queue = count } else {
-                    fault(place, key, "\(member.value.text()) is no count in 0...4096", "Use a whole number, or leave the key out.")
+                if let count = member.value.asInt, (0...4096).contains(count) {
+                    link.queue = count
+                } else {
+                    fault(
+                        place, key, "\(member.value.text()) is no count in 0...4096",
+                        "Use a whole number, or leave the key out.")
                 }
             case "whenFull":
-                if let policy = member.value.asString.flatMap(DropPolicy.init(rawValue:)) { link.whenFull = policy } else {
+                if let policy = member.value.asString.flatMap(DropPolicy.init(rawValue:)) {
+                    link.whenFull = policy
+                } else {
                     let words = DropPolicy.allCases.map(\.rawValue)
-                    let near = member.value.asString.flatMap { Suggestion.nearest(to: $0, in: words) }.map { "Did you mean '\($0)'?" }
-                    fault(place, key, "\(member.value.text()) is not one of \(words.joined(separator: ", "))", near ?? "Use one of these.")
+                    let near = member.value.asString.flatMap { Suggestion.nearest(to: $0, in: words) }.map {
+                        "Did you mean '\($0)'?"
+                    }
+                    fault(
+                        place, key, "\(member.value.text()) is not one of \(words.joined(separator: ", "))",
+                        near ?? "Use one of these.")
                 }
             case "seconds":
-                if let value = member.value.asDouble, value > 0, value <= 3600 { link.seconds = value } else {
+                if let value = member.value.asDouble, value > 0, value <= 3600 {
+                    link.seconds = value
+                } else {
                     fault(place, key, "\(member.value.text()) is no time above 0 and up to 3600 s", "Use seconds.")
                 }
             case "megabytes":
-                if let value = member.value.asDouble, value > 0, value <= 16384 { link.megabytes = value } else {
+                if let value = member.value.asDouble, value > 0, value <= 16384 {
+                    link.megabytes = value
+                } else {
                     fault(place, key, "\(member.value.text()) is no size above 0 and up to 16384", "Use megabytes.")
                 }
             default:
                 let near = Suggestion.nearest(to: member.key, in: Self.linkKeys).map { "Did you mean '\($0)'?" }
-                fault(member.keyPlace, key, "no such key", near ?? "A link has 'queue', 'whenFull', 'seconds' and 'megabytes'.")
+                fault(
+                    member.keyPlace, key, "no such key",
+                    near ?? "A link has 'queue', 'whenFull', 'seconds' and 'megabytes'.")
             }
         }
         if link.whenFull == .latest, let queue = link.queue, queue != 1 {

@@ -1,6 +1,7 @@
 import FrameCore
 
-/// The JSON Schema of chain files, from the same options that ``ChainFile`` checks with. JSON Schema 2020-12, core and validation.
+/// The JSON Schema of chain files, from the same options that ``ChainFile`` checks with. JSON Schema 2020-12, core and
+/// validation.
 struct ChainSchema {
     private let stages: [StageType]
 
@@ -17,14 +18,17 @@ struct ChainSchema {
                 "$schema": ["type": "string"],
                 "note": ["description": "For people; not read."],
                 "drainSeconds": [
-                    "type": "number", "minimum": 0, "maximum": 3600, "default": 10, "description": "Longest time a drain may take (s).",
+                    "type": "number", "minimum": 0, "maximum": 3600, "default": 10,
+                    "description": "Longest time a drain may take (s).",
                 ],
                 "buffers": [
-                    "type": "object", "description": "Buffers of a stage's pool, by its id, instead of the computed number.",
+                    "type": "object",
+                    "description": "Buffers of a stage's pool, by its id, instead of the computed number.",
                     "additionalProperties": ["type": "integer", "minimum": 1, "maximum": 4096],
                 ],
                 "stages": [
-                    "type": "array", "minItems": 1, "maxItems": .number(ChainFile.mostStages), "items": ["$ref": "#/$defs/stage"],
+                    "type": "array", "minItems": 1, "maxItems": .number(ChainFile.mostStages),
+                    "items": ["$ref": "#/$defs/stage"],
                 ],
             ],
             "$defs": .object(definitions),
@@ -51,7 +55,8 @@ struct ChainSchema {
             (
                 "from",
                 [
-                    "description": "The stage its input comes from; the one before it when left out. A list for a join.",
+                    "description":
+                        "The stage its input comes from; the one before it when left out. A list for a join.",
                     "anyOf": [["type": "string"], ["type": "array", "minItems": 1, "items": ["type": "string"]]],
                 ]
             ),
@@ -60,10 +65,19 @@ struct ChainSchema {
                 [
                     "type": "object", "additionalProperties": false, "description": "The queue before this stage.",
                     "properties": [
-                        "queue": ["type": "integer", "minimum": 0, "maximum": 4096, "description": "Places; 0 runs the stage on its producer's thread."],
+                        "queue": [
+                            "type": "integer", "minimum": 0, "maximum": 4096,
+                            "description": "Places; 0 runs the stage on its producer's thread.",
+                        ],
                         "whenFull": ["enum": .array(DropPolicy.allCases.map { .string($0.rawValue) })],
-                        "seconds": ["type": "number", "exclusiveMinimum": 0, "maximum": 3600, "description": "Access units: longest span queued (s)."],
-                        "megabytes": ["type": "number", "exclusiveMinimum": 0, "maximum": 16384, "description": "Access units: most bytes queued (MB)."],
+                        "seconds": [
+                            "type": "number", "exclusiveMinimum": 0, "maximum": 3600,
+                            "description": "Access units: longest span queued (s).",
+                        ],
+                        "megabytes": [
+                            "type": "number", "exclusiveMinimum": 0, "maximum": 16384,
+                            "description": "Access units: most bytes queued (MB).",
+                        ],
                     ],
                 ]
             ),
@@ -74,13 +88,16 @@ struct ChainSchema {
 
     private func schema(of stage: StageType) -> JSONNode {
         var properties: [(key: String, value: JSONNode)] = [
-            ("use", ["const": .string(stage.info.id)]), ("id", ["$ref": "#/$defs/id"]), ("from", ["$ref": "#/$defs/from"]),
+            ("use", ["const": .string(stage.info.id)]), ("id", ["$ref": "#/$defs/id"]),
+            ("from", ["$ref": "#/$defs/from"]),
             ("link", ["$ref": "#/$defs/link"]), ("note", ["description": "For people; not read."]),
             ("unread", ["type": "boolean", "description": "No stage takes its output, on purpose."]),
             ("onError", ["enum": .array(OnError.allCases.map { .string($0.rawValue) })]),
         ]
         for option in stage.options {
-            let isText = option.schema["type"]?.asString == "string" && option.schema["pattern"] != nil || option.schema["enum"] != nil
+            let isText =
+                option.schema["type"]?.asString == "string" && option.schema["pattern"] != nil
+                || option.schema["enum"] != nil
             properties.append(
                 (option.name, isText ? ["anyOf": [option.schema, ["$ref": "#/$defs/environment"]]] : option.schema))
         }

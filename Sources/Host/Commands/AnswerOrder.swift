@@ -2,8 +2,8 @@ import FrameCore
 
 /// Answers to commands in the order of their lines, though stages take theirs at different times.
 ///
-/// The reader numbers the lines from 1 and puts the number around each `tag`; here it is taken off again. An answer that does not come within a
-/// second (a stage that hangs) holds up the others no longer. Control thread only.
+/// The reader numbers the lines from 1 and puts the number around each `tag`; here it is taken off again. An answer
+/// that does not come within a second (a stage that hangs) holds up the others no longer. Control thread only.
 struct AnswerOrder {
     /// Nanoseconds that an answer waits for those before it.
     static let patience: Int64 = 1_000_000_000

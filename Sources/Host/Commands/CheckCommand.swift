@@ -13,7 +13,8 @@ struct CheckCommand: ParsableCommand {
     var chain: String
 
     @ArgumentParser.Option(
-        name: .customLong("set"), help: ArgumentHelp("Another value for an option. Repeatable.", valueName: "stage.option=value"))
+        name: .customLong("set"),
+        help: ArgumentHelp("Another value for an option. Repeatable.", valueName: "stage.option=value"))
     var settings: [String] = []
 
     @Flag(help: "Print the plan, or the faults, as JSON.")
@@ -43,7 +44,8 @@ extension FrameHostError {
     /// As `check --json` prints it.
     var json: JSONNode {
         .object([
-            ("code", .string(code.rawValue)), ("place", .string(place)), ("what", .string(what)), ("remedy", .string(remedy)),
+            ("code", .string(code.rawValue)), ("place", .string(place)), ("what", .string(what)),
+            ("remedy", .string(remedy)),
             ("cause", .string(cause)),
         ])
     }

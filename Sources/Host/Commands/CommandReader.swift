@@ -3,8 +3,9 @@ import Glibc
 
 /// Reads `--commands` from standard input on a thread of its own: one JSON object a line, at most 64 KiB.
 ///
-/// `{"stage":"rec","command":"start"}`, `{"stage":"h264","set":{"bitrateKbps":3000}}`, `{"command":"drain"}`, `{"command":"figures"}`; a member `tag` comes back in the
-/// answer. The end of standard input ends the reading, not the chain.
+/// `{"stage":"rec","command":"start"}`, `{"stage":"h264","set":{"bitrateKbps":3000}}`, `{"command":"drain"}`,
+/// `{"command":"figures"}`; a member `tag` comes back in the answer. The end of standard input ends the reading, not
+/// the chain.
 enum CommandReader {
     private final class Context: @unchecked Sendable {
         let chain: Chain
@@ -25,7 +26,9 @@ enum CommandReader {
                 CommandReader.read(Unmanaged<Context>.fromOpaque(context!).takeRetainedValue())
                 return nil
             }, context)
-        if result != 0 { Terminal.complain("--commands: no thread could be started: \(String(cString: strerror(result))).") }
+        if result != 0 {
+            Terminal.complain("--commands: no thread could be started: \(String(cString: strerror(result))).")
+        }
     }
 
     /// Commands without a stage.
@@ -69,12 +72,15 @@ enum CommandReader {
             return replies.refuse(String(describing: error), "", plain)
         }
         guard let members = node.asObject else {
-            return replies.refuse("expected an object, found \(node.kindName)", "Write {\"stage\":\"…\",\"command\":\"…\"}.", plain)
+            return replies.refuse(
+                "expected an object, found \(node.kindName)", "Write {\"stage\":\"…\",\"command\":\"…\"}.", plain)
         }
         let tag = AnswerOrder.tag(number, node["tag"])
         let known: Set<String> = ["stage", "command", "set", "tag", "arguments"]
         if let odd = members.first(where: { !known.contains($0.key) }) {
-            return replies.refuse("'\(odd.key)' is no key of a command", "Use \"stage\", \"command\" or \"set\", \"arguments\", \"tag\".", tag)
+            return replies.refuse(
+                "'\(odd.key)' is no key of a command", "Use \"stage\", \"command\" or \"set\", \"arguments\", \"tag\".",
+                tag)
         }
         if node["command"]?.asString == "drain", node["stage"] == nil {
             replies.acceptDrain(tag)
@@ -84,7 +90,8 @@ enum CommandReader {
         if let command = node["command"]?.asString, node["stage"] == nil {
             let near = Suggestion.nearest(to: command, in: chainCommands).map { "Did you mean '\($0)'?" }
             return replies.refuse(
-                "the chain has no command '\(command)'", near ?? "It has 'drain' and 'figures'; name a stage in \"stage\" for one of its own.", tag)
+                "the chain has no command '\(command)'",
+                near ?? "It has 'drain' and 'figures'; name a stage in \"stage\" for one of its own.", tag)
         }
         guard let stage = node["stage"]?.asString else {
             return replies.refuse("'stage' is missing", "Write {\"stage\":\"…\",\"command\":\"…\"}.", tag)
@@ -94,7 +101,9 @@ enum CommandReader {
         } else if let members = node["set"]?.asObject, node["command"] == nil {
             chain.set(stage: stage, options: members, tag: tag)
         } else {
-            replies.refuse("neither 'command' nor 'set' is given as it should be", "Write \"command\": \"name\" or \"set\": { \"option\": value }.", tag)
+            replies.refuse(
+                "neither 'command' nor 'set' is given as it should be",
+                "Write \"command\": \"name\" or \"set\": { \"option\": value }.", tag)
         }
     }
 }

@@ -1,7 +1,8 @@
 import FrameCore
 import Synchronization
 
-/// Answers to commands that the chain itself never saw, on their way from the reader to the control thread, which writes all lines.
+/// Answers to commands that the chain itself never saw, on their way from the reader to the control thread, which
+/// writes all lines.
 final class CommandReplies: Sendable {
     private enum Reply: Sendable {
         case refused(String)
@@ -27,7 +28,9 @@ final class CommandReplies: Sendable {
     /// [command thread] The run's figures so far are asked for.
     func askFigures(_ tag: JSONNode?) { add(.figures, tag) }
 
-    private func add(_ reply: Reply, _ tag: JSONNode?) { replies.withLock { $0.append(Waiting(reply: reply, tag: tag)) } }
+    private func add(_ reply: Reply, _ tag: JSONNode?) {
+        replies.withLock { $0.append(Waiting(reply: reply, tag: tag)) }
+    }
 
     /// [control thread] Those since the last call, as events.
     func take(_ chain: Chain) -> [Event] {
@@ -55,7 +58,8 @@ final class CommandReplies: Sendable {
         }
         let tag = waiting.tag.map { [(key: "tag", value: $0)] } ?? []
         return Event(
-            name: "command-answered", level: level, text: text, details: .object([("ok", .bool(level == .info))] + tag + members),
+            name: "command-answered", level: level, text: text,
+            details: .object([("ok", .bool(level == .info))] + tag + members),
             time: chain.clock.now())
     }
 }

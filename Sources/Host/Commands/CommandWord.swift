@@ -2,7 +2,8 @@ import ArgumentParser
 import FrameCore
 import Glibc
 
-/// The first word of a command line: `framehost chekc x.json` would else be read as a chain file named `chekc`, with one argument too many.
+/// The first word of a command line: `framehost chekc x.json` would else be read as a chain file named `chekc`, with
+/// one argument too many.
 struct CommandWord {
     private let arguments: [String]
 
@@ -11,13 +12,17 @@ struct CommandWord {
     /// What was probably meant; nil where the word is a command, or may well be a file.
     var fault: FrameHostError? {
         let names = FrameHost.configuration.subcommands.compactMap { $0.configuration.commandName }
-        guard let word = arguments.first, !word.isEmpty, !word.hasPrefix("-"), !(names + ["help"]).contains(word) else { return nil }
+        guard let word = arguments.first, !word.isEmpty, !word.hasPrefix("-"), !(names + ["help"]).contains(word) else {
+            return nil
+        }
         guard !word.contains("/"), !word.contains("."), access(word, F_OK) != 0 else { return nil }
         if let near = Suggestion.nearest(to: word, in: names) {
             return fault(word, "no such command and no such file", "Did you mean 'framehost \(near)'?")
         }
         guard let second = arguments.dropFirst().first, !second.hasPrefix("-") else { return nil }
-        return fault(word, "no such command", "There are \(names.joined(separator: ", ")); `framehost --help` says what they do.")
+        return fault(
+            word, "no such command", "There are \(names.joined(separator: ", ")); `framehost --help` says what they do."
+        )
     }
 
     private func fault(_ word: String, _ what: String, _ remedy: String) -> FrameHostError {

@@ -4,16 +4,19 @@ import Glibc
 
 /// Where to look for plugins: options that every command has.
 struct PluginOptions: ParsableArguments {
-    @ArgumentParser.Option(name: .customLong("plugin-path"), help: ArgumentHelp("A folder with plugins, before all others. Repeatable.", valueName: "dir"))
+    @ArgumentParser.Option(
+        name: .customLong("plugin-path"),
+        help: ArgumentHelp("A folder with plugins, before all others. Repeatable.", valueName: "dir"))
     var pluginPath: [String] = []
 
-    /// - Throws: ``FrameHostErrors`` for folders of `--plugin-path` that cannot be read. One of `$FRAMEHOST_PLUGIN_PATH`, which may be meant for
-    ///   other machines too, is among the skipped instead.
+    /// - Throws: ``FrameHostErrors`` for folders of `--plugin-path` that cannot be read. One of
+    ///   `$FRAMEHOST_PLUGIN_PATH`, which may be meant for other machines too, is among the skipped instead.
     func registry() throws -> PluginRegistry {
         let faults = pluginPath.compactMap { folder -> FrameHostError? in
             guard let handle = opendir(folder) else {
                 return FrameHostError(
-                    .invalidConfiguration, place: "--plugin-path \(folder)", what: "cannot be read: \(String(cString: strerror(errno)))",
+                    .invalidConfiguration, place: "--plugin-path \(folder)",
+                    what: "cannot be read: \(String(cString: strerror(errno)))",
                     remedy: "Name a folder with plugins.")
             }
             closedir(handle)
@@ -32,9 +35,12 @@ func report(_ error: any Error) -> ExitCode {
     return ExitCode(isConfiguration ? 2 : 1)
 }
 
-/// The same for what was found before a run: a file, folder or font that the chain names and that is missing is a fault of the chain file.
+/// The same for what was found before a run: a file, folder or font that the chain names and that is missing is a fault
+/// of the chain file.
 func reportBeforeRun(_ error: any Error) -> ExitCode {
     let status = report(error)
     let errors = (error as? FrameHostErrors)?.errors ?? [FrameHostError.wrap(error)]
-    return errors.allSatisfy { [.invalidConfiguration, .unusablePlugin, .unavailable, .invalidMedia].contains($0.code) } ? ExitCode(2) : status
+    return errors.allSatisfy {
+        [.invalidConfiguration, .unusablePlugin, .unavailable, .invalidMedia].contains($0.code)
+    } ? ExitCode(2) : status
 }

@@ -3,7 +3,8 @@ import FrameCore
 
 struct DescribeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "describe", abstract: "Describes a kind of stage: what it takes and gives, its options and commands; or one of its topics.")
+        commandName: "describe",
+        abstract: "Describes a kind of stage: what it takes and gives, its options and commands; or one of its topics.")
 
     @Argument(help: "The plugin's id, such as test-source.")
     var id: String

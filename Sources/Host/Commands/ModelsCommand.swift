@@ -4,12 +4,14 @@ import Glibc
 
 struct ModelsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "models", abstract: "Lists the models that stages use and framehost does not carry, and fetches them.",
+        commandName: "models",
+        abstract: "Lists the models that stages use and framehost does not carry, and fetches them.",
         subcommands: [List.self, Fetch.self], defaultSubcommand: List.self)
 
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "list", abstract: "Lists known models: what for, whose, their hash, and whether they are there.",
+            commandName: "list",
+            abstract: "Lists known models: what for, whose, their hash, and whether they are there.",
             discussion: "Exit status 1 when a file has a model's name and is another file, or cannot be read.")
 
         @Flag(help: "Print JSON.")
@@ -19,7 +21,10 @@ struct ModelsCommand: ParsableCommand {
             do {
                 let shelf = ModelShelf(folders: .ofProcess(), library: try FetchLibrary())
                 let found = KnownModel.all.map { ($0, shelf.state(of: $0)) }
-                Terminal.say(json ? ModelsText(found, shelf.folders).json.text(pretty: true) : ModelsText(found, shelf.folders).text)
+                Terminal.say(
+                    json
+                        ? ModelsText(found, shelf.folders).json.text(pretty: true)
+                        : ModelsText(found, shelf.folders).text)
                 let isAllWell = found.allSatisfy { state in
                     switch state.1 {
                     case .missing, .right: true
@@ -37,7 +42,8 @@ struct ModelsCommand: ParsableCommand {
 
     struct Fetch: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "fetch", abstract: "Fetches a model into a data folder, from its publisher or from a folder, and checks its hash.",
+            commandName: "fetch",
+            abstract: "Fetches a model into a data folder, from its publisher or from a folder, and checks its hash.",
             discussion: """
                 By HTTPS alone; a transfer that was cut goes on where it ended when the command is given again. No file is replaced. \
                 SSL_CERT_FILE names other certificates, https_proxy a proxy.
@@ -51,14 +57,16 @@ struct ModelsCommand: ParsableCommand {
 
         @ArgumentParser.Option(
             help: ArgumentHelp(
-                "Put it into this folder; without it into $FRAMEHOST_DATA, else the user's data folder.", valueName: "folder"))
+                "Put it into this folder; without it into $FRAMEHOST_DATA, else the user's data folder.",
+                valueName: "folder"))
         var to: String?
 
         func run() throws {
             do {
                 let model = try Self.model(name)
                 let fetch = ModelFetch(
-                    model: model, origin: try ModelFetch.origin(from, of: model), folder: try Self.folder(to), library: try FetchLibrary(),
+                    model: model, origin: try ModelFetch.origin(from, of: model), folder: try Self.folder(to),
+                    library: try FetchLibrary(),
                     authorities: Self.authorities)
                 let (path, isNew) = try fetch.run()
                 Terminal.say("\(isNew ? "Fetched" : "There already"): \(path) (SHA-256 right).")
@@ -139,7 +147,8 @@ struct ModelsText {
 
     var json: JSONNode {
         .object([
-            ("models", .array(models.map { json($0.model, $0.state) })), ("folders", .array(folders.folders.map { .string($0) })),
+            ("models", .array(models.map { json($0.model, $0.state) })),
+            ("folders", .array(folders.folders.map { .string($0) })),
         ])
     }
 

@@ -4,7 +4,8 @@ import Glibc
 
 struct NewCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "new", abstract: "Writes a package with a stage of one kind that builds, passes its own test and runs, as written.",
+        commandName: "new",
+        abstract: "Writes a package with a stage of one kind that builds, passes its own test and runs, as written.",
         discussion: """
             The package is a folder NAME in the current folder, beside or far from framehost's own tree. docs/writing-a-plugin.md says what its \
             parts mean.
@@ -16,7 +17,9 @@ struct NewCommand: ParsableCommand {
     @Argument(help: "The stage's id in kebab-case, such as night-mode.")
     var name: String
 
-    @ArgumentParser.Option(help: ArgumentHelp("framehost's folder Sources/Core; found from the executable when left out.", valueName: "dir"))
+    @ArgumentParser.Option(
+        help: ArgumentHelp(
+            "framehost's folder Sources/Core; found from the executable when left out.", valueName: "dir"))
     var core: String?
 
     func run() throws {
@@ -24,8 +27,10 @@ struct NewCommand: ParsableCommand {
             let template = try PluginTemplate(kind, id: name, core: try corePath())
             guard mkdir(name, 0o755) == 0 else {
                 throw FrameHostError(
-                    .invalidConfiguration, place: name, what: "the folder cannot be made: \(String(cString: strerror(errno)))",
-                    remedy: errno == EEXIST ? "Choose another name, or remove the folder." : "Go to a folder you may write to.")
+                    .invalidConfiguration, place: name,
+                    what: "the folder cannot be made: \(String(cString: strerror(errno)))",
+                    remedy: errno == EEXIST
+                        ? "Choose another name, or remove the folder." : "Go to a folder you may write to.")
             }
             for (path, text) in template.files {
                 try makeFolders(of: "\(name)/\(path)")
@@ -44,7 +49,8 @@ struct NewCommand: ParsableCommand {
         for part in path.split(separator: "/").dropLast() {
             folder += folder.isEmpty ? String(part) : "/\(part)"
             guard mkdir(folder, 0o755) == 0 || errno == EEXIST else {
-                throw FrameHostError(.callFailed, place: folder, what: "cannot be made: \(String(cString: strerror(errno)))")
+                throw FrameHostError(
+                    .callFailed, place: folder, what: "cannot be made: \(String(cString: strerror(errno)))")
             }
         }
     }
@@ -55,7 +61,8 @@ struct NewCommand: ParsableCommand {
             let path = PluginRegistry.realPath(core)
             guard access("\(path)/Package.swift", R_OK) == 0 else {
                 throw FrameHostError(
-                    .invalidConfiguration, place: "--core \(core)", what: "there is no Package.swift", remedy: "Name framehost's folder Sources/Core.")
+                    .invalidConfiguration, place: "--core \(core)", what: "there is no Package.swift",
+                    remedy: "Name framehost's folder Sources/Core.")
             }
             return path
         }

@@ -16,7 +16,8 @@ struct PluginTemplate {
         }
         guard isKebab, id.utf8.first.map({ (97...122).contains($0) }) ?? false, id.utf8.count <= 40 else {
             throw FrameHostError(
-                .invalidConfiguration, place: "'\(id)'", what: "is no id in kebab-case", remedy: "Use small letters, digits and '-': night-mode.")
+                .invalidConfiguration, place: "'\(id)'", what: "is no id in kebab-case",
+                remedy: "Use small letters, digits and '-': night-mode.")
         }
         self.id = id
         self.kind = kind
@@ -27,7 +28,8 @@ struct PluginTemplate {
     /// Path in the package, text.
     var files: [(path: String, text: String)] {
         [
-            ("Package.swift", package), ("Sources/\(module)/\(type).swift", source), ("Tests/\(module)Tests/\(type)Tests.swift", test),
+            ("Package.swift", package), ("Sources/\(module)/\(type).swift", source),
+            ("Tests/\(module)Tests/\(type)Tests.swift", test),
             ("chain.json", chain), ("README.md", readme), (".gitignore", ".build/\nPackage.resolved\n"),
         ]
     }

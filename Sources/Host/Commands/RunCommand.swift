@@ -15,16 +15,20 @@ struct RunCommand: ParsableCommand {
     var chain: String
 
     @ArgumentParser.Option(
-        name: .customLong("set"), help: ArgumentHelp("Another value for an option. Repeatable.", valueName: "stage.option=value"))
+        name: .customLong("set"),
+        help: ArgumentHelp("Another value for an option. Repeatable.", valueName: "stage.option=value"))
     var settings: [String] = []
 
-    @ArgumentParser.Option(name: .customLong("for"), help: ArgumentHelp("Drain after so many seconds of streaming.", valueName: "seconds"))
+    @ArgumentParser.Option(
+        name: .customLong("for"), help: ArgumentHelp("Drain after so many seconds of streaming.", valueName: "seconds"))
     var seconds: Double?
 
     @ArgumentParser.Option(help: "End each source after so many frames.")
     var frames: Int?
 
-    @ArgumentParser.Option(help: ArgumentHelp("Write the run's figures to this file, as JSON; measures each stage's time.", valueName: "file"))
+    @ArgumentParser.Option(
+        help: ArgumentHelp(
+            "Write the run's figures to this file, as JSON; measures each stage's time.", valueName: "file"))
     var stats: String?
 
     @Flag(help: "Say nothing but warnings and errors.")
@@ -43,16 +47,20 @@ struct RunCommand: ParsableCommand {
 
     func validate() throws {
         if let seconds, !(0.001...1e9).contains(seconds) {
-            throw ValidationError("--for \(seconds): must be a time from 0.001 to 1000000000 s. Write for example --for 10.")
+            throw ValidationError(
+                "--for \(seconds): must be a time from 0.001 to 1000000000 s. Write for example --for 10.")
         }
-        if verbose, quiet { throw ValidationError("--verbose and --quiet contradict each other. Leave one of them out.") }
+        if verbose, quiet {
+            throw ValidationError("--verbose and --quiet contradict each other. Leave one of them out.")
+        }
         if let frames, frames < 1 { throw ValidationError("--frames \(frames): must be a count of 1 or more.") }
     }
 
     func run() throws {
         let replies = commands ? CommandReplies() : nil
         let display = RunDisplay(
-            quiet: quiet, verbose: verbose, jsonEvents: events || commands, onlyAnswers: commands && !events, replies: replies)
+            quiet: quiet, verbose: verbose, jsonEvents: events || commands, onlyAnswers: commands && !events,
+            replies: replies)
         RunSession(display: display, replies: replies, seconds: seconds, statsPath: stats, plan: plan).run()
     }
 

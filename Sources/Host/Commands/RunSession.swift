@@ -4,8 +4,8 @@ import Synchronization
 
 /// One run of a chain in this process: signals, time limit, figures, exit status.
 ///
-/// The main thread waits for signals, a control thread plans and runs the chain and ends the process. `@unchecked Sendable`: all but `chain`
-/// is the control thread's alone.
+/// The main thread waits for signals, a control thread plans and runs the chain and ends the process. `@unchecked
+/// Sendable`: all but `chain` is the control thread's alone.
 final class RunSession: @unchecked Sendable {
     private let plan: () throws -> Chain
     private let display: RunDisplay
@@ -18,7 +18,10 @@ final class RunSession: @unchecked Sendable {
     /// - Parameters:
     ///   - plan: Checks and plans; its faults end the process with status 2.
     ///   - replies: Given where commands are to be read.
-    init(display: RunDisplay, replies: CommandReplies?, seconds: Double?, statsPath: String?, plan: @escaping () throws -> Chain) {
+    init(
+        display: RunDisplay, replies: CommandReplies?, seconds: Double?, statsPath: String?,
+        plan: @escaping () throws -> Chain
+    ) {
         self.plan = plan
         self.display = display
         self.replies = replies
@@ -31,7 +34,8 @@ final class RunSession: @unchecked Sendable {
         var signals = sigset_t()
         sigemptyset(&signals)
         for signal in [SIGINT, SIGTERM, SIGHUP] { sigaddset(&signals, signal) }
-        // Blocked here and so in every thread made from now on, those that libraries make while planning too: signals reach `sigwait` alone.
+        // Blocked here and so in every thread made from now on, those that libraries make while planning too: signals
+        // reach `sigwait` alone.
         pthread_sigmask(SIG_BLOCK, &signals, nil)
         startControlThread()
         waitForSignals(signals)
@@ -51,8 +55,9 @@ final class RunSession: @unchecked Sendable {
         }
     }
 
-    /// [main thread] First signal: drain. Second: stop. Third: end the process. Before there is a chain, nothing is open: the first ends it. Once
-    /// all stages have ended the first of these that comes gives up what they have left to do.
+    /// [main thread] First signal: drain. Second: stop. Third: end the process. Before there is a chain, nothing is
+    /// open: the first ends it. Once all stages have ended the first of these that comes gives up what they have left
+    /// to do.
     private func waitForSignals(_ signals: sigset_t) -> Never {
         var signals = signals
         var count = 0
@@ -103,7 +108,9 @@ final class RunSession: @unchecked Sendable {
         }
         display.finish(chain, result, elapsed: Double(chain.clock.now() - start) / 1e9)
         var failed = !result.isSuccess
-        if let statsPath, let refusal = chain.files.write(statsPath, chain.statistics.text(pretty: true) + "\n", as: "--stats") {
+        if let statsPath,
+            let refusal = chain.files.write(statsPath, chain.statistics.text(pretty: true) + "\n", as: "--stats")
+        {
             Terminal.complain("--stats: \(refusal.fault(statsPath))")
             failed = true
         }

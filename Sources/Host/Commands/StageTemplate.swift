@@ -108,7 +108,8 @@ extension StageTemplate {
 
             /// Darkens the picture.
             ///
-            /// Takes and gives I420, NV12 or GRAY8; works on the luma plane in place. Size, PTS and metadata pass through unchanged.
+            /// Takes and gives I420, NV12 or GRAY8; works on the luma plane in place. Size, PTS and metadata pass
+            /// through unchanged.
             public final class STAGETYPE: Filter {
                 public static let info = StageInfo(
                     id: "STAGEID", summary: "Darkens the picture.",
@@ -182,7 +183,8 @@ extension StageTemplate {
 
             /// Shows what has changed since an earlier frame: black where nothing has.
             ///
-            /// Takes and gives GRAY8. Keeps the frames in between, at most 30; size, PTS and metadata pass through unchanged.
+            /// Takes and gives GRAY8. Keeps the frames in between, at most 30; size, PTS and metadata pass through
+            /// unchanged.
             public final class STAGETYPE: Transform {
                 public static let info = StageInfo(
                     id: "STAGEID", summary: "Shows what has changed since an earlier frame.",

@@ -16,7 +16,10 @@ struct PlanText {
         parts += ["", "Pools", pools]
         if !plan.slabs.isEmpty { parts += ["", "Access units", slabs] }
         let threads = Set(plan.stages.map(\.thread)).count
-        parts += ["", "\(threads) \(threads == 1 ? "thread" : "threads") for frames; pools \(Terminal.bytes(poolBytes)). \(latency)"]
+        parts += [
+            "",
+            "\(threads) \(threads == 1 ? "thread" : "threads") for frames; pools \(Terminal.bytes(poolBytes)). \(latency)",
+        ]
         if !plan.warnings.isEmpty { parts += ["", "Warnings"] + plan.warnings.map { "  \($0)." } }
         if !plan.notes.isEmpty { parts += ["", "Notes"] + plan.notes.map { "  \($0)." } }
         return parts.joined(separator: "\n")
@@ -30,7 +33,9 @@ struct PlanText {
     }
 
     private func row(_ link: ChainPlan.Link) -> [String] {
-        let queue = link.settings.capacity == 0 ? "inline" : "\(link.settings.capacity), \(link.settings.policy.rawValue)\(bounds(link.settings))"
+        let queue =
+            link.settings.capacity == 0
+            ? "inline" : "\(link.settings.capacity), \(link.settings.policy.rawValue)\(bounds(link.settings))"
         return [name(link.from), name(link.to), queue, link.format.description]
     }
 
@@ -45,7 +50,8 @@ struct PlanText {
         guard !plan.budget.pools.isEmpty else { return "  none" }
         let rows = zip(plan.budget.pools, plan.poolBufferBytes).map { pool, bufferBytes in
             [
-                name(pool.allocator) + (pool.isCopyPool ? " (copies)" : ""), "\(pool.min)", "\(pool.need)", "\(pool.size)",
+                name(pool.allocator) + (pool.isCopyPool ? " (copies)" : ""), "\(pool.min)", "\(pool.need)",
+                "\(pool.size)",
                 Terminal.bytes(pool.size * bufferBytes),
                 pool.shares.map { "\($0.what) \($0.count)" }.joined(separator: ", "),
             ]
@@ -68,7 +74,8 @@ struct PlanText {
                 : "Usual added latency: the stages' own time; none holds frames back."
         }
         return plan.stages.contains { $0.demand.isLive }
-            ? "Usual added latency: not known, a rate on the way is variable." : "No latency to speak of: no source is live."
+            ? "Usual added latency: not known, a rate on the way is variable."
+            : "No latency to speak of: no source is live."
     }
 
     // MARK: For programs
@@ -83,7 +90,10 @@ struct PlanText {
             ("stages", .array(plan.stages.map(json))), ("links", .array(plan.links.map(json))),
             (
                 "conversions",
-                .array(plan.stages.filter(\.isInserted).map { .object([("stage", .string($0.id)), ("use", .string($0.use))]) })
+                .array(
+                    plan.stages.filter(\.isInserted).map {
+                        .object([("stage", .string($0.id)), ("use", .string($0.use))])
+                    })
             ),
             ("threads", .number(Set(plan.stages.map(\.thread)).count)),
             ("copies", .array(plan.budget.pools.filter(\.isCopyPool).map { .string(name($0.allocator)) })),
@@ -92,7 +102,10 @@ struct PlanText {
                 "slabs",
                 .array(
                     plan.slabs.map {
-                        .object([("stage", .string(name($0.stage))), ("bytes", .number($0.byteCount)), ("units", .number($0.unitCount))])
+                        .object([
+                            ("stage", .string(name($0.stage))), ("bytes", .number($0.byteCount)),
+                            ("units", .number($0.unitCount)),
+                        ])
                     })
             ),
             ("usualLatencyMs", milliseconds(plan.usualLatency)), ("worstLatencyMs", milliseconds(plan.worstLatency)),
@@ -111,7 +124,8 @@ struct PlanText {
 
     private func json(_ link: ChainPlan.Link) -> JSONNode {
         .object([
-            ("from", .string(name(link.from))), ("to", .string(name(link.to))), ("queue", .number(link.settings.capacity)),
+            ("from", .string(name(link.from))), ("to", .string(name(link.to))),
+            ("queue", .number(link.settings.capacity)),
             ("whenFull", .string(link.settings.policy.rawValue)), ("format", .string(link.format.description)),
         ])
     }

@@ -69,7 +69,8 @@ final class RunDisplay {
         if event.name == "stage-failed" { shownFailures.insert(event.text) }
         if jsonEvents, !onlyAnswers || event.name == "command-answered" {
             var members: [(key: String, value: JSONNode)] = [
-                ("time", .number(Double(event.time) / 1e9)), ("wallTime", .string(WallTime.text(chain.clock.unixTime(at: event.time)))),
+                ("time", .number(Double(event.time) / 1e9)),
+                ("wallTime", .string(WallTime.text(chain.clock.unixTime(at: event.time)))),
                 ("event", .string(event.name)),
             ]
             if let stage = event.stage { members.append(("stage", .string(stage))) }
@@ -119,7 +120,9 @@ final class RunDisplay {
         var parts = [
             Self.time(elapsed), "\(progress.captured) frames", "\(Terminal.decimal(fps)) fps",
         ]
-        if !progress.frameRate.isZero { parts.append("\(Terminal.decimal(fps / progress.frameRate.value, places: 2))x") }
+        if !progress.frameRate.isZero {
+            parts.append("\(Terminal.decimal(fps / progress.frameRate.value, places: 2))x")
+        }
         parts.append("\(progress.dropped) dropped")
         if let expected = progress.expectedItems, progress.captured > 0 {
             let left = Double(max(expected - progress.captured, 0)) * elapsed / Double(progress.captured)
@@ -142,13 +145,16 @@ final class RunDisplay {
         update(chain)
         for event in answers.takeAll() { show(event, chain) }
         closeLine()
-        for failure in result.failures where !shownFailures.contains(failure.description) { Terminal.complain("error: \(failure)") }
+        for failure in result.failures where !shownFailures.contains(failure.description) {
+            Terminal.complain("error: \(failure)")
+        }
         guard !quiet else { return }
         let ledger = chain.ledger
         let how = result.isSuccess ? "Done" : "Failed"
         let fps = elapsed > 0 ? Terminal.decimal(Double(ledger.captured) / elapsed) : "–"
         Terminal.complain(
-            "\(how): \(ledger.captured) frames in \(Self.time(elapsed)) (\(fps) fps), \(ledger.delivered) delivered, \(ledger.dropped) dropped.")
+            "\(how): \(ledger.captured) frames in \(Self.time(elapsed)) (\(fps) fps), \(ledger.delivered) delivered, \(ledger.dropped) dropped."
+        )
     }
 
     /// `01:02:03.4` or `02:03.4`.

@@ -38,7 +38,8 @@ struct StageText {
     static func table(_ options: [OptionField]) -> String {
         let rows = options.map { option in
             [
-                option.name, option.typeName, option.defaultValue.value == .null ? "–" : option.defaultValue.text(), range(option),
+                option.name, option.typeName, option.defaultValue.value == .null ? "–" : option.defaultValue.text(),
+                range(option),
                 option.isLive ? "live" : "", option.help,
             ]
         }
@@ -70,7 +71,8 @@ struct StageText {
             ("id", .string(info.id)), ("summary", .string(info.summary)), ("kind", .string(stage.kind.rawValue)),
             ("input", .string(Self.describe(info.input))), ("output", .string(Self.describe(info.output))),
             ("access", .string(info.access.rawValue)), ("hold", .number(info.hold)), ("delay", .number(info.delay)),
-            ("workers", .number(info.workers)), ("service", .string(info.service.rawValue)), ("converter", .bool(info.isConverter)),
+            ("workers", .number(info.workers)), ("service", .string(info.service.rawValue)),
+            ("converter", .bool(info.isConverter)),
             ("options", .array(stage.options.map(Self.json))),
             (
                 "commands",

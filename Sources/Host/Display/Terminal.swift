@@ -4,7 +4,8 @@ import Synchronization
 
 /// Standard output and standard error, whole lines at a time.
 enum Terminal {
-    /// Writes `text` and a line feed to the program's standard output, which is descriptor 1 no longer: see ``StandardOutput``.
+    /// Writes `text` and a line feed to the program's standard output, which is descriptor 1 no longer: see
+    /// ``StandardOutput``.
     static func say(_ text: String) { write(text + "\n", to: StandardOutput.descriptor) }
 
     /// Writes `text` and a line feed to standard error.
@@ -13,8 +14,8 @@ enum Terminal {
     /// True when people look at standard error.
     static var isInteractive: Bool { isatty(STDERR_FILENO) == 1 }
 
-    /// Milliseconds that a line waits for a reader who does not read. The run is watched by the thread that writes, so this also bounds how
-    /// long a signal can wait.
+    /// Milliseconds that a line waits for a reader who does not read. The run is watched by the thread that writes, so
+    /// this also bounds how long a signal can wait.
     private static let patience: Int32 = 1000
     private static let unread = Atomic<Int>(0)
     /// A reader who let one line wait in vain gets no time for the next: by descriptor, a bit each.
@@ -97,6 +98,7 @@ enum Terminal {
         let fraction = String(scaled % Int64(scale))
         let sign = value < 0 && scaled > 0 ? "-" : ""
         return places == 0
-            ? "\(sign)\(scaled)" : "\(sign)\(scaled / Int64(scale)).\(String(repeating: "0", count: places - fraction.count))\(fraction)"
+            ? "\(sign)\(scaled)"
+            : "\(sign)\(scaled / Int64(scale)).\(String(repeating: "0", count: places - fraction.count))\(fraction)"
     }
 }

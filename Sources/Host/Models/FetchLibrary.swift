@@ -41,7 +41,8 @@ struct FetchLibrary {
         else {
             throw FrameHostError(
                 .unavailable, place: path, what: "the library that fetches and checks models cannot be loaded",
-                remedy: "Install the packages libcurl4 and libnettle8, or build framehost again.", cause: String(cString: dlerror()))
+                remedy: "Install the packages libcurl4 and libnettle8, or build framehost again.",
+                cause: String(cString: dlerror()))
         }
         self.fetch = unsafeBitCast(fetch, to: Fetch.self)
         self.rename = unsafeBitCast(rename, to: Rename.self)
@@ -49,13 +50,17 @@ struct FetchLibrary {
     }
 
     /// One GET, written to `file` from the byte `start` on and no further than `most`.
-    func get(_ url: String, authorities: String?, from start: Int, most: Int, to file: Int32, progress: FetchProgress) -> Result {
+    func get(_ url: String, authorities: String?, from start: Int, most: Int, to file: Int32, progress: FetchProgress)
+        -> Result
+    {
         var values = [Int32](repeating: 0, count: 4)
         var words = [CChar](repeating: 0, count: 512)
         func call(_ authorities: UnsafePointer<CChar>?) {
             fetch(
                 url, authorities, Int64(start), Int64(most), file,
-                { context, bytes in Unmanaged<FetchProgress>.fromOpaque(context!).takeUnretainedValue().show(Int(clamping: bytes)) },
+                { context, bytes in
+                    Unmanaged<FetchProgress>.fromOpaque(context!).takeUnretainedValue().show(Int(clamping: bytes))
+                },
                 Unmanaged.passUnretained(progress).toOpaque(), &values, &words, words.count)
         }
         if let authorities { authorities.withCString(call) } else { call(nil) }

@@ -3,8 +3,9 @@ import Glibc
 
 /// Brings one model into a data folder: from its publisher, another server or a folder.
 ///
-/// The bytes go into a hidden file beside the final name, which is locked while it is written and kept when a transfer is cut, so that the next
-/// one goes on from there. Once its hash is right it gets the final name by link(2): a file of that name that is there stays as it is.
+/// The bytes go into a hidden file beside the final name, which is locked while it is written and kept when a transfer
+/// is cut, so that the next one goes on from there. Once its hash is right it gets the final name by link(2): a file of
+/// that name that is there stays as it is.
 struct ModelFetch {
     enum Origin {
         case url(String)
@@ -35,12 +36,15 @@ struct ModelFetch {
                     .invalidConfiguration, place: "--from", what: "\(from[..<colon]):// is not HTTPS",
                     remedy: "Use an address that begins with https://, or name a folder.")
             }
-            return .url(from.hasSuffix(".onnx") ? from : from.hasSuffix("/") ? from + model.fileName : "\(from)/\(model.fileName)")
+            return .url(
+                from.hasSuffix(".onnx")
+                    ? from : from.hasSuffix("/") ? from + model.fileName : "\(from)/\(model.fileName)")
         }
         var status = stat()
         guard stat(from, &status) == 0 else {
             throw FrameHostError(
-                .invalidConfiguration, place: "--from", what: "\(from) cannot be read: \(String(cString: strerror(errno)))",
+                .invalidConfiguration, place: "--from",
+                what: "\(from) cannot be read: \(String(cString: strerror(errno)))",
                 remedy: "Name a folder with \(model.fileName), or an address that begins with https://.")
         }
         return .file(status.st_mode & S_IFMT == S_IFDIR ? "\(from)/\(model.fileName)" : from)
@@ -92,7 +96,9 @@ struct ModelFetch {
         for (index, part) in folder.split(separator: "/", omittingEmptySubsequences: false).enumerated() {
             path += index == 0 ? part : "/\(part)"
             guard !path.isEmpty else { continue }
-            if mkdir(path, 0o755) != 0, errno != EEXIST, errno != EISDIR, errno != EROFS { throw cannotWrite(path, errno) }
+            if mkdir(path, 0o755) != 0, errno != EEXIST, errno != EISDIR, errno != EROFS {
+                throw cannotWrite(path, errno)
+            }
         }
     }
 
@@ -113,7 +119,8 @@ struct ModelFetch {
         guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
             close(file)
             throw FrameHostError(
-                .unavailable, place: partPath, what: "another framehost fetches \(model.name) into this folder", remedy: "Wait for it.")
+                .unavailable, place: partPath, what: "another framehost fetches \(model.name) into this folder",
+                remedy: "Wait for it.")
         }
         return file
     }
@@ -127,7 +134,9 @@ struct ModelFetch {
     private func removePart(_ file: Int32) {
         var ours = stat()
         var there = stat()
-        guard fstat(file, &ours) == 0, lstat(partPath, &there) == 0, ours.st_dev == there.st_dev, ours.st_ino == there.st_ino else {
+        guard fstat(file, &ours) == 0, lstat(partPath, &there) == 0, ours.st_dev == there.st_dev,
+            ours.st_ino == there.st_ino
+        else {
             return
         }
         unlink(partPath)
@@ -139,17 +148,21 @@ struct ModelFetch {
 
     private func download(_ url: String, to part: Int32) throws {
         // More than the model has, or as much and wrong, is of no use.
-        if size(part) > model.byteCount || (size(part) == model.byteCount && library.sha256(of: part) != model.sha256) { try empty(part) }
+        if size(part) > model.byteCount || (size(part) == model.byteCount && library.sha256(of: part) != model.sha256) {
+            try empty(part)
+        }
         let progress = FetchProgress("fetching \(model.name)", total: model.byteCount)
         defer { progress.end() }
         var attempts = 0
         while size(part) < model.byteCount {
             let before = size(part)
-            let result = library.get(url, authorities: authorities, from: before, most: model.byteCount, to: part, progress: progress)
+            let result = library.get(
+                url, authorities: authorities, from: before, most: model.byteCount, to: part, progress: progress)
             if result.isTooLong {
                 try empty(part)
                 throw FrameHostError(
-                    .invalidMedia, place: url, what: "gives more than the \(model.byteCount) bytes that \(model.name) has",
+                    .invalidMedia, place: url,
+                    what: "gives more than the \(model.byteCount) bytes that \(model.name) has",
                     remedy: "Name the right address or a folder with --from.")
             }
             if result.writeError != 0 { throw cannotWrite(partPath, result.writeError) }
@@ -161,14 +174,17 @@ struct ModelFetch {
             }
             let brought = size(part) > before
             attempts += brought ? 1 : 4
-            guard isWorthAnother(result), attempts < Self.mostAttempts else { throw failed(url, result, got: size(part)) }
+            guard isWorthAnother(result), attempts < Self.mostAttempts else {
+                throw failed(url, result, got: size(part))
+            }
             usleep(brought ? 100_000 : 1_000_000)
         }
     }
 
     /// A transfer that was cut is; one that was refused is not.
     private func isWorthAnother(_ result: FetchLibrary.Result) -> Bool {
-        // CURLE_PARTIAL_FILE, _OPERATION_TIMEDOUT, _GOT_NOTHING, _SEND_ERROR, _RECV_ERROR, _HTTP2_STREAM, _SSL_CONNECT_ERROR in mid-stream: 56.
+        // CURLE_PARTIAL_FILE, _OPERATION_TIMEDOUT, _GOT_NOTHING, _SEND_ERROR, _RECV_ERROR, _HTTP2_STREAM,
+        // _SSL_CONNECT_ERROR in mid-stream: 56.
         [18, 28, 52, 55, 56, 92].contains(result.code)
     }
 
@@ -207,7 +223,9 @@ struct ModelFetch {
             if count == 0 { break }
             var written = 0
             while written < count {
-                let step = bytes.withUnsafeBytes { pwrite(part, $0.baseAddress! + written, count - written, off_t(offset + written)) }
+                let step = bytes.withUnsafeBytes {
+                    pwrite(part, $0.baseAddress! + written, count - written, off_t(offset + written))
+                }
                 if step < 0, errno == EINTR { continue }
                 guard step > 0 else { throw cannotWrite(partPath, step < 0 ? errno : ENOSPC) }
                 written += step
@@ -229,7 +247,8 @@ struct ModelFetch {
         removePart(part)
         throw FrameHostError(
             .invalidMedia, place: source,
-            what: "is not \(model.name): its SHA-256 is \(sha256 ?? "unknown") and \(model.sha256) was expected; nothing was kept",
+            what:
+                "is not \(model.name): its SHA-256 is \(sha256 ?? "unknown") and \(model.sha256) was expected; nothing was kept",
             remedy: "Name the publisher's file, or leave --from out.")
     }
 

@@ -39,7 +39,9 @@ struct ModelShelf {
         guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
             return .unreadable(path: path, why: "it is no regular file")
         }
-        guard let sha256 = library.sha256(of: file) else { return .unreadable(path: path, why: String(cString: strerror(errno))) }
+        guard let sha256 = library.sha256(of: file) else {
+            return .unreadable(path: path, why: String(cString: strerror(errno)))
+        }
         return sha256 == model.sha256 ? .right(path: path) : .wrong(path: path, sha256: sha256)
     }
 }

@@ -1,6 +1,7 @@
 import Glibc
 
-/// Finds one section of a 64-bit little-endian ELF file without mapping or running it. ELF-64 Object File Format, version 1.5.
+/// Finds one section of a 64-bit little-endian ELF file without mapping or running it. ELF-64 Object File Format,
+/// version 1.5.
 struct ELFFile {
     enum Fault: Error, Equatable {
         /// With its errno.
@@ -43,7 +44,9 @@ struct ELFFile {
             return bytes
         }
         func number(_ bytes: [UInt8], _ at: Int, _ count: Int) -> Int {
-            Int(truncatingIfNeeded: (0..<count).reduce(UInt64(0)) { $0 | UInt64(bytes[at + $1]) << UInt64(8 * $1) } & 0x7fff_ffff_ffff_ffff)
+            Int(
+                truncatingIfNeeded: (0..<count).reduce(UInt64(0)) { $0 | UInt64(bytes[at + $1]) << UInt64(8 * $1) }
+                    & 0x7fff_ffff_ffff_ffff)
         }
 
         guard size >= 4, try read(0, 4) == [0x7f, 0x45, 0x4c, 0x46] else { throw .notELF }
@@ -64,7 +67,8 @@ struct ELFFile {
         for index in 0..<entryCount {
             let entry = index * entrySize
             let start = number(table, entry, 4)
-            guard start < names.count, String(decoding: names[start...].prefix { $0 != 0 }, as: UTF8.self) == name else { continue }
+            guard start < names.count, String(decoding: names[start...].prefix { $0 != 0 }, as: UTF8.self) == name
+            else { continue }
             return try read(number(table, entry + 24, 8), min(number(table, entry + 32, 8), 1 << 16))
         }
         throw .noSection

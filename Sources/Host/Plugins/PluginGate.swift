@@ -35,7 +35,9 @@ struct PluginGate {
             case .noRegularFile:
                 throw refuse("is no regular file", "Take it out of the plugin folder.")
             case .notELF:
-                throw refuse("is no shared library (it does not begin with the ELF magic)", "Take it out of the plugin folder, or: rm \(path).")
+                throw refuse(
+                    "is no shared library (it does not begin with the ELF magic)",
+                    "Take it out of the plugin folder, or: rm \(path).")
             case .otherKind:
                 throw refuse("is no 64-bit little-endian shared library", rebuild)
             case .otherMachine:
@@ -45,7 +47,8 @@ struct PluginGate {
             case .noSection:
                 throw refuse(
                     "is a library but no framehost plugin: it has no section .framehost",
-                    "Add `plugins: [.plugin(name: \"FramehostManifest\", package: \"Core\")]` to its target and run \(Self.buildCommand(for: path, configuration: configuration)), or take it out of the plugin folder.")
+                    "Add `plugins: [.plugin(name: \"FramehostManifest\", package: \"Core\")]` to its target and run \(Self.buildCommand(for: path, configuration: configuration)), or take it out of the plugin folder."
+                )
             }
         }
         let manifest: PluginManifest
@@ -53,7 +56,8 @@ struct PluginGate {
             manifest = try PluginManifest(section: bytes)
         } catch {
             switch error {
-            case .wrongMagic: throw refuse("its section .framehost does not begin with \(PluginManifest.magic)", rebuild)
+            case .wrongMagic:
+                throw refuse("its section .framehost does not begin with \(PluginManifest.magic)", rebuild)
             case .damaged(let line): throw refuse("its manifest is damaged at '\(line)'", rebuild)
             }
         }

@@ -13,23 +13,27 @@ enum PluginLoader {
         func refuse(_ what: String, _ remedy: String, cause: String = "") -> FrameHostError {
             FrameHostError(.unusablePlugin, place: plugin.path, what: what, remedy: remedy, cause: cause)
         }
-        let rebuild = "Build it again: \(PluginGate.buildCommand(for: plugin.path, configuration: CoreIdentity.configuration))."
+        let rebuild =
+            "Build it again: \(PluginGate.buildCommand(for: plugin.path, configuration: CoreIdentity.configuration))."
         guard let handle = dlopen(plugin.path, RTLD_NOW | RTLD_LOCAL) else {
             throw refuse(
-                "cannot be loaded", "Install the library it names, or build it again: \(PluginGate.buildCommand(for: plugin.path, configuration: CoreIdentity.configuration)).",
+                "cannot be loaded",
+                "Install the library it names, or build it again: \(PluginGate.buildCommand(for: plugin.path, configuration: CoreIdentity.configuration)).",
                 cause: String(cString: dlerror()))
         }
         guard let symbol = dlsym(handle, PluginEntry.symbol) else {
             throw refuse(
                 "does not export \(PluginEntry.symbol)",
-                "Write `@c(\(PluginEntry.symbol)) public func pluginEntry() -> OpaquePointer { PluginEntry.export(…) }` in it.")
+                "Write `@c(\(PluginEntry.symbol)) public func pluginEntry() -> OpaquePointer { PluginEntry.export(…) }` in it."
+            )
         }
         typealias Entry = @convention(c) () -> OpaquePointer
         let exports = PluginExports.take(unsafeBitCast(symbol, to: Entry.self)())
         let said = plugin.manifest.stages.map { "\($0.id) (\($0.kind))" }
         let given = exports.stages.map { "\($0.info.id) (\($0.kind.rawValue))" }
         guard said == given else {
-            throw refuse("says it has \(said.joined(separator: ", ")) and exports \(given.joined(separator: ", "))", rebuild)
+            throw refuse(
+                "says it has \(said.joined(separator: ", ")) and exports \(given.joined(separator: ", "))", rebuild)
         }
         for stage in exports.stages {
             for option in stage.options where reservedKeys.contains(option.name) {

@@ -53,4 +53,6 @@ enum ManifestFault: Error, Equatable {
 }
 
 /// The Core that this program runs with.
-var hostIdentity: String { "\(CoreIdentity.fingerprint.prefix(12)), Swift \(CoreIdentity.compiler), \(CoreIdentity.configuration)" }
+var hostIdentity: String {
+    "\(CoreIdentity.fingerprint.prefix(12)), Swift \(CoreIdentity.compiler), \(CoreIdentity.configuration)"
+}

@@ -19,7 +19,8 @@ final class PluginRegistry {
     let folders: [String]
     private var loaded: [String: StageType] = [:]
 
-    /// Looks into `--plugin-path`, then `$FRAMEHOST_PLUGIN_PATH` (folders with colons between), then beside the executable.
+    /// Looks into `--plugin-path`, then `$FRAMEHOST_PLUGIN_PATH` (folders with colons between), then beside the
+    /// executable.
     init(pluginPaths: [String], gate: PluginGate = PluginGate()) {
         let environment = getenv("FRAMEHOST_PLUGIN_PATH").map { String(cString: $0) } ?? ""
         let beside = Self.executableFolder
@@ -35,7 +36,8 @@ final class PluginRegistry {
                 if isAsked {
                     skipped.append(
                         FrameHostError(
-                            .unusablePlugin, place: folder, what: "the plugin folder cannot be read: \(String(cString: strerror(errno)))",
+                            .unusablePlugin, place: folder,
+                            what: "the plugin folder cannot be read: \(String(cString: strerror(errno)))",
                             remedy: "Name an existing folder."))
                 }
                 continue
@@ -54,7 +56,9 @@ final class PluginRegistry {
 
     private func skip(_ path: String, _ error: FrameHostError) {
         skipped.append(error)
-        guard let bytes = try? ELFFile.section(named: ".framehost", of: path), let manifest = try? PluginManifest(section: bytes) else { return }
+        guard let bytes = try? ELFFile.section(named: ".framehost", of: path),
+            let manifest = try? PluginManifest(section: bytes)
+        else { return }
         for stage in manifest.stages where refused[stage.id] == nil { refused[stage.id] = error }
     }
 
@@ -71,7 +75,8 @@ final class PluginRegistry {
 
     private static func conflict(_ id: String, _ paths: [String]) -> FrameHostError {
         FrameHostError(
-            .unusablePlugin, place: paths[0], what: "has the id '\(id)', and so has \(paths.dropFirst().joined(separator: " and "))",
+            .unusablePlugin, place: paths[0],
+            what: "has the id '\(id)', and so has \(paths.dropFirst().joined(separator: " and "))",
             remedy: "Keep one of them, or give one another id.")
     }
 
@@ -86,7 +91,9 @@ final class PluginRegistry {
             return nil
         }
         guard claims.count == 1 else { throw Self.conflict(id, claims.map(\.path)) }
-        let stages = try CrashReport.during("the plugin \(plugin.path) was being loaded") { try PluginLoader.load(plugin) }
+        let stages = try CrashReport.during("the plugin \(plugin.path) was being loaded") {
+            try PluginLoader.load(plugin)
+        }
         for stage in stages { loaded[stage.info.id] = stage }
         return loaded[id]
     }
@@ -97,7 +104,10 @@ final class PluginRegistry {
     /// A sentence for an id that nobody has: the nearest name, or what there is.
     func remedy(forUnknown id: String, nearest: (String, [String]) -> String?) -> String {
         if let near = nearest(id, ids) { return "Did you mean '\(near)'?" }
-        if ids.isEmpty { return "No plugin was found in \(folders.joined(separator: ", ")): build them, or name their folder with --plugin-path." }
+        if ids.isEmpty {
+            return
+                "No plugin was found in \(folders.joined(separator: ", ")): build them, or name their folder with --plugin-path."
+        }
         let count = skipped.count == 1 ? "1 file was" : "\(skipped.count) files were"
         let why = skipped.isEmpty ? "" : ", and why \(count) skipped"
         return "Known are \(ids.joined(separator: ", ")); `framehost plugins` says from where\(why)."
@@ -122,7 +132,10 @@ final class PluginRegistry {
         defer { closedir(handle) }
         var names: [String] = []
         while let entry = readdir(handle) {
-            names.append(withUnsafePointer(to: &entry.pointee.d_name) { $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) } })
+            names.append(
+                withUnsafePointer(to: &entry.pointee.d_name) {
+                    $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+                })
         }
         return names
     }

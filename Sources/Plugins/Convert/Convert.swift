@@ -14,8 +14,9 @@ struct ConvertOptions: StageOptions {
 
 /// Converts between pixel formats; what the planner puts where two formats do not fit.
 ///
-/// Size, time, orientation and metadata stay. Range and matrix are honoured: between formats of luma and chroma they stay as they are;
-/// RGB is made in full range; from RGB come luma and chroma in video range, BT.709 from 720 rows on and BT.601 below.
+/// Size, time, orientation and metadata stay. Range and matrix are honoured: between formats of luma and chroma they
+/// stay as they are; RGB is made in full range; from RGB come luma and chroma in video range, BT.709 from 720 rows on
+/// and BT.601 below.
 final class Convert: Transform {
     static let info = StageInfo(
         id: "convert", summary: "Converts between pixel formats.", input: .anyVideo,
@@ -74,7 +75,9 @@ final class Convert: Transform {
 
     /// [stage thread] One frame in, one out. Waits for a free buffer alone; allocates nothing.
     func process(_ input: consuming Sample, _ output: Output) throws {
-        guard case .frame(let frame) = consume input else { throw FrameHostError(.broken, what: "convert was handed access units") }
+        guard case .frame(let frame) = consume input else {
+            throw FrameHostError(.broken, what: "convert was handed access units")
+        }
         guard let converter else { return try output.emit(frame) }
         guard var converted = try output.makeFrame() else { return }
         frame.withPicture { source in converted.withMutablePicture { converter.convert(source, into: $0) } }

@@ -1,9 +1,11 @@
 import FrameCore
 
-/// From packed RGB in full range to luma and chroma in video range, by any matrix; chroma is the mean of the pixels it stands for.
+/// From packed RGB in full range to luma and chroma in video range, by any matrix; chroma is the mean of the pixels it
+/// stands for.
 ///
-/// Rows are taken apart into planes of red, green and blue, then weighted in 16-bit fixed point with 8 bits of fraction, which
-/// the compiler turns into vector code and which stays within 1 of the exact value. Scratch rows are made here, once.
+/// Rows are taken apart into planes of red, green and blue, then weighted in 16-bit fixed point with 8 bits of
+/// fraction, which the compiler turns into vector code and which stays within 1 of the exact value. Scratch rows are
+/// made here, once.
 final class RGBToYUV {
     private let format: PixelFormat
     private let target: PixelFormat
@@ -57,7 +59,8 @@ final class RGBToYUV {
 
     /// Red, green and blue of row `y` into the scratch rows from `first` on.
     private func split(_ source: Picture, _ y: Int, into first: Int) {
-        YUVKernels.split(line(source, 0, y), format, count: width, red: row(first), green: row(first + 1), blue: row(first + 2))
+        YUVKernels.split(
+            line(source, 0, y), format, count: width, red: row(first), green: row(first + 1), blue: row(first + 2))
         for index in first..<first + 3 { row(index)[width] = row(index)[width - 1] }
     }
 
@@ -92,8 +95,9 @@ final class RGBToYUV {
         YUVKernels.pack422(row(6), row(7), row(8), into: target, width: (width + 1) / 2 * 2)
     }
 
-    /// Weights times 256, as parts of the video range: those of luma add up to 220, so that white is 235; those of chroma to 0, so that
-    /// grey is 128. Negative ones are kept modulo 65536, as is the sum, which never leaves 0...65535.
+    /// Weights times 256, as parts of the video range: those of luma add up to 220, so that white is 235; those of
+    /// chroma to 0, so that grey is 128. Negative ones are kept modulo 65536, as is the sum, which never leaves
+    /// 0...65535.
     struct Weights {
         static let lumaBias: UInt16 = 16 * 256 + 128
         static let chromaBias: UInt16 = 128 * 256 + 128
@@ -118,12 +122,14 @@ final class RGBToYUV {
 
         @inline(__always)
         func u(_ red: UInt16, _ green: UInt16, _ blue: UInt16) -> UInt8 {
-            UInt8(truncatingIfNeeded: (red &* toU.red &+ green &* toU.green &+ blue &* toU.blue &+ Self.chromaBias) >> 8)
+            UInt8(
+                truncatingIfNeeded: (red &* toU.red &+ green &* toU.green &+ blue &* toU.blue &+ Self.chromaBias) >> 8)
         }
 
         @inline(__always)
         func v(_ red: UInt16, _ green: UInt16, _ blue: UInt16) -> UInt8 {
-            UInt8(truncatingIfNeeded: (red &* toV.red &+ green &* toV.green &+ blue &* toV.blue &+ Self.chromaBias) >> 8)
+            UInt8(
+                truncatingIfNeeded: (red &* toV.red &+ green &* toV.green &+ blue &* toV.blue &+ Self.chromaBias) >> 8)
         }
     }
 }

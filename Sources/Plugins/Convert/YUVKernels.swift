@@ -1,12 +1,12 @@
 import CYUV
 import FrameCore
 
-/// One conversion between two pictures of equal size: libyuv's where it has one that is exact enough, else ours. The only file of this
-/// plugin that imports libyuv.
+/// One conversion between two pictures of equal size: libyuv's where it has one that is exact enough, else ours. The
+/// only file of this plugin that imports libyuv.
 ///
-/// libyuv names packed RGB by the order within a little-endian word: our bgra is its "ARGB", our rgb24 its "RAW". Its functions return
-/// non-zero only for arguments that are no pictures (null, no rows), which the pool's formats exclude. Pointers are used within a call and
-/// never kept.
+/// libyuv names packed RGB by the order within a little-endian word: our bgra is its "ARGB", our rgb24 its "RAW". Its
+/// functions return non-zero only for arguments that are no pictures (null, no rows), which the pool's formats exclude.
+/// Pointers are used within a call and never kept.
 final class YUVKernels {
     private let toRGB: YUVToRGB?
     private let fromRGB: RGBToYUV?
@@ -29,29 +29,36 @@ final class YUVKernels {
         // Luma and chroma, 8 bit.
         case (.i420, .nv12):
             I420ToNV12(
-                a[0].bytes, a[0].stride, a[1].bytes, a[1].stride, a[2].bytes, a[2].stride, b[0].bytes, b[0].stride, b[1].bytes,
+                a[0].bytes, a[0].stride, a[1].bytes, a[1].stride, a[2].bytes, a[2].stride, b[0].bytes, b[0].stride,
+                b[1].bytes,
                 b[1].stride, width, height)
         case (.i420, .yuyv):
             I420ToYUY2(
-                a[0].bytes, a[0].stride, a[1].bytes, a[1].stride, a[2].bytes, a[2].stride, b[0].bytes, b[0].stride, width, height)
+                a[0].bytes, a[0].stride, a[1].bytes, a[1].stride, a[2].bytes, a[2].stride, b[0].bytes, b[0].stride,
+                width, height)
         case (.nv12, .i420):
             NV12ToI420(
-                a[0].bytes, a[0].stride, a[1].bytes, a[1].stride, b[0].bytes, b[0].stride, b[1].bytes, b[1].stride, b[2].bytes,
+                a[0].bytes, a[0].stride, a[1].bytes, a[1].stride, b[0].bytes, b[0].stride, b[1].bytes, b[1].stride,
+                b[2].bytes,
                 b[2].stride, width, height)
         case (.yuyv, .i420):
             YUY2ToI420(
-                a[0].bytes, a[0].stride, b[0].bytes, b[0].stride, b[1].bytes, b[1].stride, b[2].bytes, b[2].stride, width, height)
+                a[0].bytes, a[0].stride, b[0].bytes, b[0].stride, b[1].bytes, b[1].stride, b[2].bytes, b[2].stride,
+                width, height)
         case (.yuyv, .nv12):
             YUY2ToNV12(a[0].bytes, a[0].stride, b[0].bytes, b[0].stride, b[1].bytes, b[1].stride, width, height)
         case (.yuyv, .gray8): YUY2ToY(a[0].bytes, a[0].stride, b[0].bytes, b[0].stride, width, height)
-        case (.i420, .gray8), (.nv12, .gray8): CopyPlane(a[0].bytes, a[0].stride, b[0].bytes, b[0].stride, width, height)
+        case (.i420, .gray8), (.nv12, .gray8):
+            CopyPlane(a[0].bytes, a[0].stride, b[0].bytes, b[0].stride, width, height)
         case (.gray8, .i420), (.gray8, .nv12):
             CopyPlane(a[0].bytes, a[0].stride, b[0].bytes, b[0].stride, width, height)
             for plane in 1..<b.planeCount {
                 SetPlane(b[plane].bytes, b[plane].stride, Int32(b[plane].rowBytes), Int32(b[plane].rows), 128)
             }
         case (.i010, .i420), (.i010, .gray8), (.p010, .nv12), (.p010, .gray8):
-            for plane in 0..<b.planeCount { TenBits.round(a[plane], shift: a.pixelFormat == .p010 ? 6 : 0, into: b[plane]) }
+            for plane in 0..<b.planeCount {
+                TenBits.round(a[plane], shift: a.pixelFormat == .p010 ? 6 : 0, into: b[plane])
+            }
         // Between the RGBs.
         case (.bgra, .rgb24): ARGBToRAW(a[0].bytes, a[0].stride, b[0].bytes, b[0].stride, width, height)
         case (.rgb24, .bgra): RAWToARGB(a[0].bytes, a[0].stride, b[0].bytes, b[0].stride, width, height)
@@ -77,7 +84,8 @@ extension YUVKernels {
 
     /// Packs one row; alpha is opaque.
     static func merge(
-        red: UnsafePointer<UInt8>, green: UnsafePointer<UInt8>, blue: UnsafePointer<UInt8>, into row: UnsafeMutablePointer<UInt8>,
+        red: UnsafePointer<UInt8>, green: UnsafePointer<UInt8>, blue: UnsafePointer<UInt8>,
+        into row: UnsafeMutablePointer<UInt8>,
         _ format: PixelFormat, count: Int
     ) {
         if format == .bgra {
@@ -94,7 +102,8 @@ extension YUVKernels {
 
     /// Packs one row of 4:2:2.
     static func pack422(
-        _ y: UnsafePointer<UInt8>, _ u: UnsafePointer<UInt8>, _ v: UnsafePointer<UInt8>, into row: UnsafeMutablePointer<UInt8>, width: Int
+        _ y: UnsafePointer<UInt8>, _ u: UnsafePointer<UInt8>, _ v: UnsafePointer<UInt8>,
+        into row: UnsafeMutablePointer<UInt8>, width: Int
     ) { I422ToYUY2(y, 0, u, 0, v, 0, row, 0, Int32(width), 1) }
 }
 

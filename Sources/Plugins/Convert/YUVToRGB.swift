@@ -1,11 +1,11 @@
 import FrameCore
 
-/// From luma and chroma (8 or 10 bit, any subsampling) to packed RGB in full range, by any matrix and range. Chroma is repeated, not
-/// interpolated.
+/// From luma and chroma (8 or 10 bit, any subsampling) to packed RGB in full range, by any matrix and range. Chroma is
+/// repeated, not interpolated.
 ///
-/// libyuv's own conversions keep the weight of U in blue to 128/64 on x86, which BT.709 and BT.2020 in video range exceed: a saturated
-/// blue comes out 12 to 16 too dark. Here weights have 13 bits and more, in vectors of eight; the result stays
-/// within 1 of the exact value. Scratch rows are made here, once.
+/// libyuv's own conversions keep the weight of U in blue to 128/64 on x86, which BT.709 and BT.2020 in video range
+/// exceed: a saturated blue comes out 12 to 16 too dark. Here weights have 13 bits and more, in vectors of eight; the
+/// result stays within 1 of the exact value. Scratch rows are made here, once.
 final class YUVToRGB {
     private let source: PixelFormat
     private let target: PixelFormat
@@ -22,7 +22,9 @@ final class YUVToRGB {
         // Three rows of 16-bit samples, up to a whole eight (and an odd width's last pair); three of 8-bit ones; one
         // of weights.
         scratch = ScratchPicture(.gray8, width: max(2 * (source.width + 8), 5 * 16), height: 7)
-        for (index, weight) in [weights.luma, weights.redOfV, weights.greenOfU, weights.greenOfV, weights.blueOfU].enumerated() {
+        for (index, weight) in [weights.luma, weights.redOfV, weights.greenOfU, weights.greenOfV, weights.blueOfU]
+            .enumerated()
+        {
             eights(words(6))[index] = SIMD8(repeating: weight)
         }
     }
@@ -39,14 +41,16 @@ final class YUVToRGB {
             load(picture, y)
             weigh()
             YUVKernels.merge(
-                red: bytes(0), green: bytes(1), blue: bytes(2), into: target[0].bytes + y * target[0].strideBytes, self.target,
+                red: bytes(0), green: bytes(1), blue: bytes(2), into: target[0].bytes + y * target[0].strideBytes,
+                self.target,
                 count: width)
         }
     }
 
     // MARK: Loading: samples about zero, as large as 16 bits allow
 
-    /// Row `y` as luma less black times 128 and chroma less 128 times 256 (of 8-bit samples), one of each for every pixel.
+    /// Row `y` as luma less black times 128 and chroma less 128 times 256 (of 8-bit samples), one of each for every
+    /// pixel.
     private func load(_ picture: Picture, _ y: Int) {
         let black = black
         let line = { (plane: Int, row: Int) in picture[plane].base + row * picture[plane].strideBytes }
@@ -107,7 +111,9 @@ final class YUVToRGB {
     }
 
     @inline(__always)
-    private func loadChroma(_ row: UnsafePointer<UInt16>, step: Int, _ shift: UInt16, into chroma: UnsafeMutablePointer<Int16>) {
+    private func loadChroma(
+        _ row: UnsafePointer<UInt16>, step: Int, _ shift: UInt16, into chroma: UnsafeMutablePointer<Int16>
+    ) {
         for x in 0..<(width + 1) / 2 {
             let value = (Int16(truncatingIfNeeded: (row[x &* step] &>> shift) & 1023) &- 512) &<< 6
             chroma[2 &* x] = value
@@ -119,8 +125,8 @@ final class YUVToRGB {
 
     /// Eight pixels at a time. Rows have room for a last, partial eight.
     ///
-    /// Weights are read from memory in the loop on purpose: kept in registers, they are widened before it, and the compiler no longer sees
-    /// that the upper halves of eight products are one instruction (measured: 3 times slower).
+    /// Weights are read from memory in the loop on purpose: kept in registers, they are widened before it, and the
+    /// compiler no longer sees that the upper halves of eight products are one instruction (measured: 3 times slower).
     private func weigh() {
         let (luma, u, v, weights) = (eights(words(0)), eights(words(1)), eights(words(2)), eights(words(6)))
         let (red, green, blue) = (eights(bytes(0)), eights(bytes(1)), eights(bytes(2)))
@@ -148,8 +154,8 @@ final class YUVToRGB {
         SIMD8(truncatingIfNeeded: pointwiseMin(pointwiseMax(values &>> 5, SIMD8(repeating: 0)), SIMD8(repeating: 255)))
     }
 
-    /// What 8-bit steps of luma and chroma are worth in steps of RGB, scaled so that the upper half of each product has 5 bits of fraction.
-    /// The largest sum, white with saturated blue, is below 18,000.
+    /// What 8-bit steps of luma and chroma are worth in steps of RGB, scaled so that the upper half of each product has
+    /// 5 bits of fraction. The largest sum, white with saturated blue, is below 18,000.
     struct Weights {
         /// Half a step; and half of the last bit for each of two products, which round down.
         static let rounding: Int16 = 16 + 1

@@ -2,9 +2,9 @@ import FrameCore
 
 /// Cuts, turns, mirrors and scales pictures, in this order.
 ///
-/// A picture that lies on its side or mirrored (``Frame/orientation``) is brought upright first: `crop` speaks of the picture as it
-/// is shown, and what comes out is upright. A frame that lies otherwise than its link said is brought upright too, and into the size
-/// settled for the link by `fit`. Time, sequence number and metadata stay.
+/// A picture that lies on its side or mirrored (``Frame/orientation``) is brought upright first: `crop` speaks of the
+/// picture as it is shown, and what comes out is upright. A frame that lies otherwise than its link said is brought
+/// upright too, and into the size settled for the link by `fit`. Time, sequence number and metadata stay.
 final class CropOrient: Transform {
     static let info = StageInfo(
         id: "crop-orient", summary: "Cuts, turns, mirrors and scales pictures.", input: .video(.i420, .nv12, .bgra),
@@ -16,7 +16,8 @@ final class CropOrient: Transform {
     private var output: VideoFormat?
     private var geometry: Geometry?
     private var orienter: PictureOrienter?
-    /// Those for frames that lie otherwise than their link said, by ``Orientation/rawValue``; each made when first needed.
+    /// Those for frames that lie otherwise than their link said, by ``Orientation/rawValue``; each made when first
+    /// needed.
     private var others: [PictureOrienter?] = Array(repeating: nil, count: Orientation.allCases.count + 1)
     private var hasWarned = false
 
@@ -42,7 +43,9 @@ final class CropOrient: Transform {
     ///
     /// - Throws: ``FrameHostError`` `.invalidConfiguration` when `crop` reaches outside the picture.
     func negotiate(_ input: MediaFormat) throws -> MediaFormat {
-        guard var video = input.video else { throw FrameHostError(.broken, what: "crop-orient was handed access units") }
+        guard var video = input.video else {
+            throw FrameHostError(.broken, what: "crop-orient was handed access units")
+        }
         self.input = video
         let geometry = try Geometry(options, of: video)
         self.geometry = geometry
@@ -65,7 +68,8 @@ final class CropOrient: Transform {
         }
     }
 
-    /// [stage thread] One frame in, one out. Waits for a free buffer alone; allocates nothing but for the first frame of another orientation.
+    /// [stage thread] One frame in, one out. Waits for a free buffer alone; allocates nothing but for the first frame
+    /// of another orientation.
     func process(_ input: consuming Sample, _ output: Output) throws {
         guard case .frame(let frame) = consume input else {
             throw FrameHostError(.broken, what: "crop-orient was handed access units")

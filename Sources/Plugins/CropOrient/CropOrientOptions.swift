@@ -1,13 +1,20 @@
 import FrameCore
 
 struct CropOrientOptions: StageOptions {
-    @Option(help: "Part of the upright picture to keep: size and place of its top left corner, or a size alone for the middle.", unit: "px")
+    @Option(
+        help:
+            "Part of the upright picture to keep: size and place of its top left corner, or a size alone for the middle.",
+        unit: "px")
     var crop: CropRectangle? = nil
-    @Option(help: "Shape of the result, width to height as shown; how it is reached is said by fit.") var aspect: AspectRatio? = nil
+    @Option(help: "Shape of the result, width to height as shown; how it is reached is said by fit.") var aspect:
+        AspectRatio? = nil
     @Option(help: "Turns the picture clockwise, after crop.", unit: "degrees") var rotate = Rotation.none
     @Option(help: "Mirrors left to right, after rotate.") var mirror = false
     @Option(help: "Size of the result; without it, pixels are not scaled.", unit: "px") var size: PictureSize? = nil
-    @Option(help: "How the picture gets the shape of size or aspect: fill cuts its middle out, contain adds bars, stretch distorts.")
+    @Option(
+        help:
+            "How the picture gets the shape of size or aspect: fill cuts its middle out, contain adds bars, stretch distorts."
+    )
     var fit = Fit.fill
     @Option(help: "Colour of the bars of contain.") var color = RGBColor(red: 0, green: 0, blue: 0)
 
@@ -55,8 +62,12 @@ struct AspectRatio: OptionValue, Hashable, CustomStringConvertible {
 
     static func decodeOption(_ node: JSONNode) throws(OptionFault) -> AspectRatio {
         let parts = node.asString?.split(separator: ":", omittingEmptySubsequences: false).map { Int($0) } ?? []
-        guard parts.count == 2, let width = parts[0], let height = parts[1], (1...10_000).contains(width), (1...10_000).contains(height)
-        else { throw OptionFault("\(node.text()) is not an aspect ratio", remedy: "Write it as \"9:16\", each part 1...10000.") }
+        guard parts.count == 2, let width = parts[0], let height = parts[1], (1...10_000).contains(width),
+            (1...10_000).contains(height)
+        else {
+            throw OptionFault(
+                "\(node.text()) is not an aspect ratio", remedy: "Write it as \"9:16\", each part 1...10000.")
+        }
         return AspectRatio(width: width, height: height)
     }
     var optionJSON: JSONNode { .string(description) }
@@ -82,12 +93,16 @@ struct CropRectangle: OptionValue, Hashable, CustomStringConvertible {
         let parts = node.asString?.split(separator: "+", omittingEmptySubsequences: false) ?? []
         guard parts.count == 1 || parts.count == 3 else { throw fault }
         let numbers = parts.dropFirst().map { Int($0) }
-        guard numbers.allSatisfy({ $0.map { (0...PictureSize.range.upperBound).contains($0) } ?? false }) else { throw fault }
+        guard numbers.allSatisfy({ $0.map { (0...PictureSize.range.upperBound).contains($0) } ?? false }) else {
+            throw fault
+        }
         let size: PictureSize
         do { size = try PictureSize.decodeOption(.string(String(parts[0]))) } catch { throw fault }
         return CropRectangle(size: size, origin: numbers.count == 2 ? (numbers[0]!, numbers[1]!) : nil)
     }
     var optionJSON: JSONNode { .string(description) }
     static var optionTypeName: String { "part of a picture" }
-    static var optionSchema: JSONNode { ["type": "string", "pattern": "^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}([+][0-9]{1,5}[+][0-9]{1,5})?$"] }
+    static var optionSchema: JSONNode {
+        ["type": "string", "pattern": "^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}([+][0-9]{1,5}[+][0-9]{1,5})?$"]
+    }
 }

@@ -15,7 +15,8 @@ extension Orientation {
         var (width, height) = size
         // One quarter turn clockwise takes the stored (x, y) to (storedHeight - 1 - y, x).
         for _ in 0..<quarterTurns {
-            result = Rectangle(x: result.y, y: width - result.x - result.width, width: result.height, height: result.width)
+            result = Rectangle(
+                x: result.y, y: width - result.x - result.width, width: result.height, height: result.width)
             swap(&width, &height)
         }
         if isMirrored { result.x = width - result.x - result.width }
@@ -27,11 +28,13 @@ extension Orientation {
         let turns = self.quarterTurns + quarterTurns
         // Mirroring last is mirroring first and turning the other way.
         return isMirrored
-            ? Orientation(quarterTurns: -turns, mirrored: !self.isMirrored) : Orientation(quarterTurns: turns, mirrored: self.isMirrored)
+            ? Orientation(quarterTurns: -turns, mirrored: !self.isMirrored)
+            : Orientation(quarterTurns: turns, mirrored: self.isMirrored)
     }
 }
 
-/// All steps of the options as one: a part of the stored picture, its orientation, a part of the output to scale it into.
+/// All steps of the options as one: a part of the stored picture, its orientation, a part of the output to scale it
+/// into.
 struct Geometry: Equatable {
     /// In the stored picture.
     var source: Rectangle
@@ -47,14 +50,18 @@ struct Geometry: Equatable {
     /// True when the output is the input.
     func isIdentity(of format: VideoFormat) -> Bool {
         let whole = Rectangle(x: 0, y: 0, width: format.width, height: format.height)
-        return orientation == .up && source == whole && target == whole && output == PictureSize(format.width, format.height)
+        return orientation == .up && source == whole && target == whole
+            && output == PictureSize(format.width, format.height)
     }
 
     /// - Parameters:
     ///   - lying: How the picture lies; without it as its link says.
-    ///   - fixed: The output, where it is settled already: the picture is brought to its size by `fit`, and `crop` is cut to what there is.
+    ///   - fixed: The output, where it is settled already: the picture is brought to its size by `fit`, and `crop` is
+    ///     cut to what there is.
     /// - Throws: ``FrameHostError`` when `crop` reaches outside the picture, or the output would be too large.
-    init(_ options: CropOrientOptions, of format: VideoFormat, lying: Orientation? = nil, into fixed: VideoFormat? = nil) throws {
+    init(
+        _ options: CropOrientOptions, of format: VideoFormat, lying: Orientation? = nil, into fixed: VideoFormat? = nil
+    ) throws {
         let lying = lying ?? format.orientation
         let isSubsampled = format.pixelFormat == .i420 || format.pixelFormat == .nv12
         let stored = (width: format.width, height: format.height)
@@ -74,7 +81,8 @@ struct Geometry: Equatable {
             // Even, so that chroma samples are not cut in two.
             return min(max(Int((value / 2).rounded()) * 2, 2), most < 2 ? most : most / 2 * 2)
         }
-        /// The largest size of a shape (in pixels of the picture) within `box`; a side that fills the box is left as it is.
+        /// The largest size of a shape (in pixels of the picture) within `box`; a side that fills the box is left as it
+        /// is.
         func within(_ box: (width: Int, height: Int), shape: Double) -> (width: Int, height: Int) {
             if Double(box.width) > Double(box.height) * shape * (1 + 1e-9) {
                 return (rounded(Double(box.height) * shape, most: box.width), box.height)
@@ -87,7 +95,9 @@ struct Geometry: Equatable {
 
         var used = Rectangle(x: 0, y: 0, width: shown.width, height: shown.height)
         func keepMiddle(_ size: (width: Int, height: Int)) {
-            used = Rectangle(x: (shown.width - size.width) / 2, y: (shown.height - size.height) / 2, width: size.width, height: size.height)
+            used = Rectangle(
+                x: (shown.width - size.width) / 2, y: (shown.height - size.height) / 2, width: size.width,
+                height: size.height)
         }
         /// The picture's own shape, in pixels of the output.
         var placed: (width: Int, height: Int)?
@@ -124,11 +134,14 @@ struct Geometry: Equatable {
         }
         guard PictureSize.range.contains(output.width), PictureSize.range.contains(output.height) else {
             throw FrameHostError(
-                .invalidConfiguration, place: "aspect", what: "the result would be \(output), and a side is at most 16384",
+                .invalidConfiguration, place: "aspect",
+                what: "the result would be \(output), and a side is at most 16384",
                 remedy: "Name a size as well, or another aspect.")
         }
         let size = placed ?? (output.width, output.height)
-        target = Rectangle(x: (output.width - size.width) / 2, y: (output.height - size.height) / 2, width: size.width, height: size.height)
+        target = Rectangle(
+            x: (output.width - size.width) / 2, y: (output.height - size.height) / 2, width: size.width,
+            height: size.height)
         source = orientation.stored(used, shown: shown)
         source.x += cut.x
         source.y += cut.y
@@ -141,17 +154,22 @@ struct Geometry: Equatable {
         }
     }
 
-    private static func part(_ crop: CropRectangle?, of size: (width: Int, height: Int), isCut: Bool) throws -> Rectangle {
+    private static func part(_ crop: CropRectangle?, of size: (width: Int, height: Int), isCut: Bool) throws
+        -> Rectangle
+    {
         guard var crop else { return Rectangle(x: 0, y: 0, width: size.width, height: size.height) }
         if isCut {
             crop.size = PictureSize(min(crop.size.width, size.width), min(crop.size.height, size.height))
-            crop.origin = crop.origin.map { (min($0.x, size.width - crop.size.width), min($0.y, size.height - crop.size.height)) }
+            crop.origin = crop.origin.map {
+                (min($0.x, size.width - crop.size.width), min($0.y, size.height - crop.size.height))
+            }
         }
         let x = crop.origin?.x ?? max(size.width - crop.size.width, 0) / 2
         let y = crop.origin?.y ?? max(size.height - crop.size.height, 0) / 2
         guard x + crop.size.width <= size.width, y + crop.size.height <= size.height else {
             throw FrameHostError(
-                .invalidConfiguration, place: "crop", what: "\(crop) reaches outside the picture, which is \(size.width)x\(size.height)",
+                .invalidConfiguration, place: "crop",
+                what: "\(crop) reaches outside the picture, which is \(size.width)x\(size.height)",
                 remedy: "Name a part within it.")
         }
         return Rectangle(x: x, y: y, width: crop.size.width, height: crop.size.height)

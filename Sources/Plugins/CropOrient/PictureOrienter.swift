@@ -1,7 +1,7 @@
 import FrameCore
 
-/// Carries a geometry out: steps of scaling, the last of which also turns; or, where nothing is scaled, turning alone. Scratch memory is
-/// made here, once.
+/// Carries a geometry out: steps of scaling, the last of which also turns; or, where nothing is scaled, turning alone.
+/// Scratch memory is made here, once.
 final class PictureOrienter {
     private let geometry: Geometry
     private let bars: Paint
@@ -22,7 +22,8 @@ final class PictureOrienter {
             (0..<pixels.planeCount).map { plane in
                 PlaneScaler(
                     from: pair.0.plane(plane, of: pixels), to: pair.1.plane(plane, of: pixels),
-                    unit: PlaneUnit.of(pixels, plane: plane).bytes, orientation: index == sizes.count - 2 ? geometry.orientation : .up)
+                    unit: PlaneUnit.of(pixels, plane: plane).bytes,
+                    orientation: index == sizes.count - 2 ? geometry.orientation : .up)
             }
         }
         between = sizes.dropFirst().dropLast().map { ScratchPicture(pixels, width: $0.width, height: $0.height) }
@@ -33,7 +34,9 @@ final class PictureOrienter {
         let target = part(output, geometry.target)
         var source = part(picture, geometry.source)
         if steps.isEmpty {
-            for plane in 0..<source.planeCount { PlaneKernels.orient(source[plane], geometry.orientation, into: target[plane]) }
+            for plane in 0..<source.planeCount {
+                PlaneKernels.orient(source[plane], geometry.orientation, into: target[plane])
+            }
         }
         for (index, step) in steps.enumerated() {
             let result = index < between.count ? between[index].picture : target
@@ -46,8 +49,8 @@ final class PictureOrienter {
         picture.part(x: place.x, y: place.y, width: place.width, height: place.height)
     }
 
-    /// Each frame anew: its buffer may come from anywhere. Before the picture, with which bars may share chroma samples where sizes are odd:
-    /// those become the picture's.
+    /// Each frame anew: its buffer may come from anywhere. Before the picture, with which bars may share chroma samples
+    /// where sizes are odd: those become the picture's.
     private func paintBars(_ output: Picture) {
         let target = geometry.target
         let (right, bottom) = (target.x + target.width, target.y + target.height)
@@ -65,8 +68,8 @@ struct Size: Equatable {
 
     var turned: Size { Size(width: height, height: width) }
 
-    /// The next size on the way down or up: never less than half at once, since bilinear filtering looks at two samples by two and
-    /// would pass others over. A half is the mean of all pixels before it.
+    /// The next size on the way down or up: never less than half at once, since bilinear filtering looks at two samples
+    /// by two and would pass others over. A half is the mean of all pixels before it.
     func step(towards end: Size) -> Size {
         func step(_ from: Int, _ to: Int) -> Int { from > 2 * to ? (from + 1) / 2 : to }
         return Size(width: step(width, end.width), height: step(height, end.height))

@@ -3,8 +3,9 @@ import FrameCore
 
 /// Turning and mirroring of single planes of 1, 2 or 4 bytes a sample, exactly.
 ///
-/// Planes are the whole of i420, nv12 and bgra: luma and chroma of one byte, interleaved chroma of two, packed colour of four. libyuv's
-/// functions return non-zero only for planes without rows or columns. Pointers are used within a call and never kept.
+/// Planes are the whole of i420, nv12 and bgra: luma and chroma of one byte, interleaved chroma of two, packed colour
+/// of four. libyuv's functions return non-zero only for planes without rows or columns. Pointers are used within a call
+/// and never kept.
 enum PlaneKernels {
     /// Mirrors and turns; allocates nothing.
     ///
@@ -34,8 +35,9 @@ enum PlaneKernels {
         }
     }
 
-    /// Columns become rows: from the last column on where the picture is flipped left to right before, from the last row on where upside
-    /// down. By strips of rows, whose columns stay in the processor's cache until all of them are written.
+    /// Columns become rows: from the last column on where the picture is flipped left to right before, from the last
+    /// row on where upside down. By strips of rows, whose columns stay in the processor's cache until all of them are
+    /// written.
     private static func turn(_ source: Picture.Layer, _ orientation: Orientation, into target: Picture.Layer) {
         let flips = orientation.flips
         let unit = source.unit.bytes
@@ -45,13 +47,15 @@ enum PlaneKernels {
         let outputStride = flips.columns ? -target.strideBytes : target.strideBytes
         for top in stride(from: 0, to: source.rows, by: 64) {
             fh_transpose(
-                output + top * unit, outputStride, input + top * inputStride, inputStride, source.samples, min(64, source.rows - top), unit)
+                output + top * unit, outputStride, input + top * inputStride, inputStride, source.samples,
+                min(64, source.rows - top), unit)
         }
     }
 }
 
 extension Orientation {
-    /// Any orientation is: columns in reverse order, rows in reverse order, and then, where sides are swapped, columns written as rows.
+    /// Any orientation is: columns in reverse order, rows in reverse order, and then, where sides are swapped, columns
+    /// written as rows.
     var flips: (columns: Bool, rows: Bool) {
         (isMirrored != (quarterTurns == 2 || quarterTurns == 3), quarterTurns == 1 || quarterTurns == 2)
     }

@@ -3,9 +3,10 @@ import FrameCore
 
 /// Scales a plane bilinearly and turns it in the same pass.
 ///
-/// Sample centres are brought to sample centres; positions and weights are in steps of 1/128. Each output row is first blended from two input
-/// rows, then its samples each from two of the blend. Where sides are swapped, rows are gathered into strips, whose columns are
-/// written as rows. The input is read once, row after row. Tables and scratch memory are made here, once; a call allocates nothing.
+/// Sample centres are brought to sample centres; positions and weights are in steps of 1/128. Each output row is first
+/// blended from two input rows, then its samples each from two of the blend. Where sides are swapped, rows are gathered
+/// into strips, whose columns are written as rows. The input is read once, row after row. Tables and scratch memory are
+/// made here, once; a call allocates nothing.
 ///
 /// - Precondition: neither side shrinks to less than its half, since of a wider distance samples would be passed over.
 final class PlaneScaler {
@@ -25,7 +26,8 @@ final class PlaneScaler {
     private static let rowsAhead = 6
 
     init(from: Size, to: Size, unit: Int, orientation: Orientation) {
-        precondition(from.width <= 2 * to.width && from.height <= 2 * to.height, "a step of scaling is to the half at least")
+        precondition(
+            from.width <= 2 * to.width && from.height <= 2 * to.height, "a step of scaling is to the half at least")
         self.from = from
         self.to = to
         self.unit = unit
@@ -35,7 +37,8 @@ final class PlaneScaler {
         rowBytes = padded(from.width * unit)
         stripStride = padded(to.width * unit)
         scratch = .allocate(
-            byteCount: rowBytes + (orientation.swapsSides ? stripStride * Self.stripRows : 0), alignment: VideoFormat.strideAlignment)
+            byteCount: rowBytes + (orientation.swapsSides ? stripStride * Self.stripRows : 0),
+            alignment: VideoFormat.strideAlignment)
         scratch.initializeMemory(as: UInt8.self, repeating: 0)
     }
 
@@ -101,7 +104,8 @@ final class PlaneScaler {
                     asked += 1
                 }
                 let upper = source.bytes + first * source.strideBytes
-                fh_resample_blend(row, upper, weight == 0 ? upper : upper + source.strideBytes, from.width * unit, Int32(weight))
+                fh_resample_blend(
+                    row, upper, weight == 0 ? upper : upper + source.strideBytes, from.width * unit, Int32(weight))
                 let out =
                     orientation.swapsSides
                     ? strip + (isReversed ? count - 1 - (y - top) : y - top) * stripStride

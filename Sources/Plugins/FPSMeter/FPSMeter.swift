@@ -1,7 +1,10 @@
 import FrameCore
 
 struct FPSMeterOptions: StageOptions {
-    @Option(help: "Draws the figures into the lower left corner; the picture is then written, and copied first where others read it.")
+    @Option(
+        help:
+            "Draws the figures into the lower left corner; the picture is then written, and copied first where others read it."
+    )
     var draw = false
 }
 

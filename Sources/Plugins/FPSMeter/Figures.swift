@@ -24,7 +24,8 @@ struct Figures: Equatable {
 
     /// Three short lines of ASCII for the picture.
     var lines: [[UInt8]] {
-        ["\(decimal(fpsByPTS, 2)) FPS", "JITTER \(decimal(jitterMs, 1)) MS", "LATENCY \(decimal(latencyMs, 1)) MS"].map { Array($0.utf8) }
+        ["\(decimal(fpsByPTS, 2)) FPS", "JITTER \(decimal(jitterMs, 1)) MS", "LATENCY \(decimal(latencyMs, 1)) MS"].map
+        { Array($0.utf8) }
     }
 }
 
@@ -35,5 +36,6 @@ func decimal(_ value: Double, _ places: Int) -> String {
     let scaled = Int64((value * unit).rounded())
     let fraction = String(scaled.magnitude % UInt64(unit))
     let sign = scaled < 0 ? "-" : ""
-    return sign + String(scaled.magnitude / UInt64(unit)) + "." + String(repeating: "0", count: places - fraction.count) + fraction
+    return sign + String(scaled.magnitude / UInt64(unit)) + "." + String(repeating: "0", count: places - fraction.count)
+        + fraction
 }

@@ -6,7 +6,8 @@ import FrameCore
 /// (docs/design/007-face-effect.md).
 final class FaceEffect: Filter {
     static let info = StageInfo(
-        id: "face-effect", summary: "Finds and follows faces; pixelates, blurs, covers or decorates them.", input: .video(.i420, .nv12),
+        id: "face-effect", summary: "Finds and follows faces; pixelates, blurs, covers or decorates them.",
+        input: .video(.i420, .nv12),
         output: .sameAsInput, access: .modify, metadata: [Faces.self])
 
     var options: FaceEffectOptions
@@ -62,7 +63,8 @@ final class FaceEffect: Filter {
             detector = givenDetector
             sizes = SearchSizes(side: options.detectionSize ?? 320)
         } else {
-            let choice = try DetectorChoice(options.detector, model: options.model.map(context.resolve), folders: folders)
+            let choice = try DetectorChoice(
+                options.detector, model: options.model.map(context.resolve), folders: folders)
             try choice.checkPrivacy(options)
             sizes = try choice.sizes(options, format, isLive: context.isLiveChain)
             detector = try choice.open(options, format, sizes)
@@ -79,7 +81,9 @@ final class FaceEffect: Filter {
         painter = options.draw ? EffectPainter(format, image: image) : nil
         image = nil
         slot = context.slot(for: Faces.self)
-        lines = try options.facesFile.map { try FaceLines(path: context.resolve($0), context.files, as: context.stageID) }
+        lines = try options.facesFile.map {
+            try FaceLines(path: context.resolve($0), context.files, as: context.stageID)
+        }
         privacy = options.privacy ? PrivacyGuard(holdTime: Int64(options.hold * 1e9)) : nil
         knownFaces.reserveCapacity(FaceTracks.mostTracks)
         let finder = FaceFinder(format, options, detector, sizes: sizes, patience: patience(format))
@@ -101,7 +105,8 @@ final class FaceEffect: Filter {
     func optionsChanged() throws {
         guard painter == nil, options.draw, finder != nil else { return }
         throw FrameHostError(
-            .invalidConfiguration, place: "draw", what: "the chain began with draw false and planned for no writing here",
+            .invalidConfiguration, place: "draw",
+            what: "the chain began with draw false and planned for no writing here",
             remedy: "Begin with draw true; it can be switched off and on from there.")
     }
 
@@ -135,7 +140,8 @@ final class FaceEffect: Filter {
         for track in finder.tracks.tracks {
             knownFaces.append(
                 PrivacyGuard.Face(
-                    serial: track.serial, box: track.box, isSeen: track.lastSeenFrame == finder.frame, seenCount: track.seenCount,
+                    serial: track.serial, box: track.box, isSeen: track.lastSeenFrame == finder.frame,
+                    seenCount: track.seenCount,
                     velocityX: track.velocityX * rate, velocityY: track.velocityY * rate))
         }
         return privacy?.decide(look, isCut: result.isCut, faces: knownFaces, time: time)
@@ -144,7 +150,9 @@ final class FaceEffect: Filter {
     private func draw(on picture: Picture, _ painter: EffectPainter, _ mode: PrivacyGuard.Mode?) {
         if let mode, let privacy {
             if mode.coversAll { return painter.coverAll(picture, options) }
-            for region in privacy.regions { painter.draw(EffectPainter.Target(box: region, landmarks: nil), on: picture, options) }
+            for region in privacy.regions {
+                painter.draw(EffectPainter.Target(box: region, landmarks: nil), on: picture, options)
+            }
             return
         }
         guard let finder else { return }
@@ -156,13 +164,16 @@ final class FaceEffect: Filter {
     private func annotate(_ frame: borrowing Frame) {
         guard let slot, let map, let finder else { return }
         var faces = Faces(pictureWidth: map.storedWidth, pictureHeight: map.storedHeight)
-        for track in finder.tracks.tracks where track.isConfirmed { faces.append(Faces.Face(track, map, now: finder.frame)) }
+        for track in finder.tracks.tracks where track.isConfirmed {
+            faces.append(Faces.Face(track, map, now: finder.frame))
+        }
         frame[slot] = faces
     }
 
     /// [stage thread]
     ///
-    /// - Throws: ``FrameHostError`` when the lines could not be written, or the detector failed so often that the run was not what was asked for.
+    /// - Throws: ``FrameHostError`` when the lines could not be written, or the detector failed so often that the run
+    ///   was not what was asked for.
     func stop() throws {
         finder?.stop()
         var fault: FrameHostError?

@@ -1,6 +1,7 @@
 import FrameCore
 
-/// From frames to faces: the small copy, the flow, the detector's thread, the tracks. No pixel of the frame is changed here.
+/// From frames to faces: the small copy, the flow, the detector's thread, the tracks. No pixel of the frame is changed
+/// here.
 final class FaceFinder {
     /// What became of the detection of the frame at hand.
     enum Look: Equatable {
@@ -40,7 +41,10 @@ final class FaceFinder {
     ///   - detector: For pictures of the size ``SmallPicture`` makes of `format` with `sizes.copySide`.
     ///   - sizes: Of the copies.
     ///   - patience: Nanoseconds.
-    init(_ format: VideoFormat, _ options: FaceEffectOptions, _ detector: any FaceDetecting, sizes: SearchSizes, patience: Int64) {
+    init(
+        _ format: VideoFormat, _ options: FaceEffectOptions, _ detector: any FaceDetecting, sizes: SearchSizes,
+        patience: Int64
+    ) {
         small = SmallPicture(format, longSide: sizes.trackingSide)
         let isShared = detector.input == .gray || sizes.copySide == sizes.trackingSide
         searched = isShared ? small : SmallPicture(format, longSide: sizes.copySide)
@@ -133,12 +137,16 @@ final class FaceFinder {
             let then = thread.frame
             let (scaleX, scaleY) = (small.scaleX, small.scaleY)
             thread.take { faces in
-                for index in faces.indices { faces[index] = Self.enlarged(faces[index], searched.scaleX, searched.scaleY) }
+                for index in faces.indices {
+                    faces[index] = Self.enlarged(faces[index], searched.scaleX, searched.scaleY)
+                }
                 tracks.take(
                     faces, frame: then, now: frame, time: thread.time,
                     carry: { [small, thread, flow] box in
                         let there = box.scaled(1 / scaleX, 1 / scaleY)
-                        guard let motion = flow.follow(there, from: thread.gray, to: small.current, side: 7) else { return box }
+                        guard let motion = flow.follow(there, from: thread.gray, to: small.current, side: 7) else {
+                            return box
+                        }
                         return FaceRect(
                             centerX: box.centerX + motion.dx * scaleX, centerY: box.centerY + motion.dy * scaleY,
                             width: box.width * motion.growth, height: box.height * motion.growth)

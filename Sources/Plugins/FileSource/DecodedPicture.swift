@@ -20,7 +20,8 @@ struct DecodedPicture {
 
     var color: ColorDescription {
         ColorDescription(
-            libav: frame.pointee.color_range, frame.pointee.colorspace, frame.pointee.color_primaries, frame.pointee.color_trc,
+            libav: frame.pointee.color_range, frame.pointee.colorspace, frame.pointee.color_primaries,
+            frame.pointee.color_trc,
             frame.pointee.chroma_location)
     }
 
@@ -35,20 +36,24 @@ struct DecodedPicture {
 
     /// By the bitstream itself; nil where only the container can say it.
     var orientation: (value: Orientation, isExact: Bool)? {
-        fh_av_picture_matrix(frame).flatMap { Orientation.fromDisplayMatrix(Array(UnsafeBufferPointer(start: $0, count: 9))) }
-            .map { ($0.orientation, $0.isExact) }
+        fh_av_picture_matrix(frame).flatMap {
+            Orientation.fromDisplayMatrix(Array(UnsafeBufferPointer(start: $0, count: 9)))
+        }
+        .map { ($0.orientation, $0.isExact) }
     }
 }
 
 extension ColorDescription {
     /// libav's numbers are those of ISO/IEC 23091-2, as ours; 0 and what is beyond a byte are not assigned there.
     init(
-        libav range: AVColorRange, _ matrix: AVColorSpace, _ primaries: AVColorPrimaries, _ transfer: AVColorTransferCharacteristic,
+        libav range: AVColorRange, _ matrix: AVColorSpace, _ primaries: AVColorPrimaries,
+        _ transfer: AVColorTransferCharacteristic,
         _ siting: AVChromaLocation
     ) {
         func code(_ value: UInt32) -> UInt8 { value == 0 || value > 255 ? 2 : UInt8(value) }
         self.init(
-            range: range == AVCOL_RANGE_JPEG ? .full : .video, matrix: code(matrix.rawValue), primaries: code(primaries.rawValue),
+            range: range == AVCOL_RANGE_JPEG ? .full : .video, matrix: code(matrix.rawValue),
+            primaries: code(primaries.rawValue),
             transfer: code(transfer.rawValue), chromaSiting: UInt8(clamping: siting.rawValue))
     }
 }

@@ -13,7 +13,8 @@ struct DecoderDemand {
     /// Rows that may be touched below the rounded height: "some of the optimized chroma MC reads one line too much".
     private static let rowsBelow = 2
 
-    /// [control thread] nil for decoders that cannot decode into foreign memory, or that go on writing into pictures they have given.
+    /// [control thread] nil for decoders that cannot decode into foreign memory, or that go on writing into pictures
+    /// they have given.
     ///
     /// - Parameter threads: Pictures decoded at once.
     init?(_ parameters: AVCodecParameters, format: VideoFormat, threads: Int) {
@@ -43,7 +44,9 @@ struct DecoderDemand {
     }
 
     /// False where rows have to be further aligned than ours are.
-    private static func align(_ context: UnsafeMutablePointer<AVCodecContext>, _ width: inout Int32, _ height: inout Int32) -> Bool {
+    private static func align(
+        _ context: UnsafeMutablePointer<AVCodecContext>, _ width: inout Int32, _ height: inout Int32
+    ) -> Bool {
         withUnsafeTemporaryAllocation(of: Int32.self, capacity: Int(AV_NUM_DATA_POINTERS)) { strides in
             strides.initialize(repeating: 0)
             avcodec_align_dimensions2(context, &width, &height, strides.baseAddress)
@@ -51,7 +54,9 @@ struct DecoderDemand {
         }
     }
 
-    private static func size(of parameters: AVCodecParameters, _ codec: UnsafePointer<AVCodec>) -> (width: Int, height: Int)? {
+    private static func size(of parameters: AVCodecParameters, _ codec: UnsafePointer<AVCodec>) -> (
+        width: Int, height: Int
+    )? {
         var context = avcodec_alloc_context3(codec)
         defer { avcodec_free_context(&context) }
         guard let context else { return nil }
@@ -70,8 +75,8 @@ struct DecoderDemand {
 
     // MARK: References
 
-    /// Pictures a decoder keeps beside those in work, to refer to or to put into order; nil for codecs that are not known to leave a
-    /// picture alone once they have given it.
+    /// Pictures a decoder keeps beside those in work, to refer to or to put into order; nil for codecs that are not
+    /// known to leave a picture alone once they have given it.
     private static func picturesKept(_ parameters: AVCodecParameters) -> Int? {
         switch parameters.codec_id {
         case AV_CODEC_ID_H264: min(h264Pictures(parameters), 6)
@@ -87,7 +92,8 @@ struct DecoderDemand {
 
     /// ITU-T H.264, table A-1: macroblocks of all pictures a decoder of this level keeps.
     private static let macroblocksByLevel: [Int32: Int] = [
-        9: 396, 10: 396, 11: 900, 12: 2376, 13: 2376, 20: 2376, 21: 4752, 22: 8100, 30: 8100, 31: 18_000, 32: 20_480, 40: 32_768,
+        9: 396, 10: 396, 11: 900, 12: 2376, 13: 2376, 20: 2376, 21: 4752, 22: 8100, 30: 8100, 31: 18_000, 32: 20_480,
+        40: 32_768,
         41: 32_768, 42: 34_816, 50: 110_400, 51: 184_320, 52: 184_320, 60: 696_320, 61: 696_320, 62: 696_320,
     ]
 

@@ -1,10 +1,11 @@
 import CAVFormat
 import FrameCore
 
-/// Lets libavcodec decode into the chain's pool: the buffers it asks for are loans, and a finished picture goes on as a share of its loan.
+/// Lets libavcodec decode into the chain's pool: the buffers it asks for are loans, and a finished picture goes on as a
+/// share of its loan.
 ///
-/// Where no buffer can be lent it decodes into one of the same layout that is not the chain's, and that picture is copied. libavcodec asks
-/// and gives back from its own threads.
+/// Where no buffer can be lent it decodes into one of the same layout that is not the chain's, and that picture is
+/// copied. libavcodec asks and gives back from its own threads.
 final class DecoderLoans {
     /// What the plan is to set aside.
     let demand: DecoderDemand
@@ -72,7 +73,8 @@ final class DecoderLoans {
         layout.strides = planes.map(\.strideBytes)
         let last = planes.count - 1
         layout.byteCount =
-            layout.offsets[last] + planes[last].strideBytes * format.pixelFormat.rows(plane: last, height: demand.height)
+            layout.offsets[last] + planes[last].strideBytes
+            * format.pixelFormat.rows(plane: last, height: demand.height)
             + demand.padding.extraBytes
         lender.takeBack(loan)
         spares = av_buffer_pool_init(layout.byteCount, nil)
@@ -82,8 +84,12 @@ final class DecoderLoans {
     // MARK: libavcodec's side
 
     /// [libavcodec's threads] Gives a picture its memory; false where it needs more room than there is.
-    private func provide(_ picture: UnsafeMutablePointer<AVFrame>, _ context: UnsafeMutablePointer<AVCodecContext>) -> Bool {
-        guard let lender, picture.pointee.format == pixels.rawValue, demand.hasRoom(for: picture, context) else { return false }
+    private func provide(_ picture: UnsafeMutablePointer<AVFrame>, _ context: UnsafeMutablePointer<AVCodecContext>)
+        -> Bool
+    {
+        guard let lender, picture.pointee.format == pixels.rawValue, demand.hasRoom(for: picture, context) else {
+            return false
+        }
         if let loan = lender.lend() {
             let first = lender.plane(0, of: loan).baseAddress
             if let buffer = av_buffer_create(first, layout.byteCount, Self.giveBack, slots + loan, 0) {
@@ -98,7 +104,8 @@ final class DecoderLoans {
         return true
     }
 
-    private static let giveBack: @convention(c) (UnsafeMutableRawPointer?, UnsafeMutablePointer<UInt8>?) -> Void = { opaque, _ in
+    private static let giveBack: @convention(c) (UnsafeMutableRawPointer?, UnsafeMutablePointer<UInt8>?) -> Void = {
+        opaque, _ in
         guard let slot = opaque?.assumingMemoryBound(to: Slot.self).pointee else { return }
         slot.owner.takeUnretainedValue().lender?.takeBack(slot.loan)
     }
@@ -113,11 +120,16 @@ final class DecoderLoans {
 
     // MARK: The chain's side
 
-    /// [stage thread] The picture as a frame of the pool, where it lies in a loan from its first pixel on; nil: it must be copied.
+    /// [stage thread] The picture as a frame of the pool, where it lies in a loan from its first pixel on; nil: it must
+    /// be copied.
     func frame(of picture: DecodedPicture) -> Frame? {
-        guard let lender, let buffer = picture.frame.pointee.buf.0, let opaque = av_buffer_get_opaque(buffer) else { return declined() }
+        guard let lender, let buffer = picture.frame.pointee.buf.0, let opaque = av_buffer_get_opaque(buffer) else {
+            return declined()
+        }
         let slot = opaque.assumingMemoryBound(to: Slot.self)
-        guard slot >= slots, slot < slots + demand.floor, picture.frame.pointee.data.0 == buffer.pointee.data else { return declined() }
+        guard slot >= slots, slot < slots + demand.floor, picture.frame.pointee.data.0 == buffer.pointee.data else {
+            return declined()
+        }
         shared += 1
         return lender.share(slot.pointee.loan)
     }

@@ -1,10 +1,11 @@
 import CAVFormat
 import FrameCore
 
-/// Makes whole pictures of interlaced ones with libavfilter's bwdif, one for one; the only place that calls libavfilter.
+/// Makes whole pictures of interlaced ones with libavfilter's bwdif, one for one; the only place that calls
+/// libavfilter.
 ///
-/// Pictures that the file does not mark as interlaced pass unchanged. It needs the picture that follows, so it answers one picture late.
-/// One thread at a time.
+/// Pictures that the file does not mark as interlaced pass unchanged. It needs the picture that follows, so it answers
+/// one picture late. One thread at a time.
 final class Deinterlacer {
     private var filter: OpaquePointer?
     private var size: (width: Int32, height: Int32, format: Int32) = (0, 0, 0)
@@ -78,7 +79,8 @@ final class Deinterlacer {
         // What the filter cannot handle is converted before it, and back behind it.
         let name = PixelConversion(picture.pixelFormat).name
         let result = fh_av_filter_open(
-            &filter, "bwdif=mode=send_frame:parity=auto:deint=interlaced,format=\(name)", frame.width, frame.height, frame.format,
+            &filter, "bwdif=mode=send_frame:parity=auto:deint=interlaced,format=\(name)", frame.width, frame.height,
+            frame.format,
             AVRational(num: timeBase.numerator, den: timeBase.denominator), frame.sample_aspect_ratio)
         guard result >= 0 else { throw failure(result) }
     }

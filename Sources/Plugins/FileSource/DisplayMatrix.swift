@@ -1,11 +1,11 @@
 import FrameCore
 
 extension Orientation {
-    /// From a display matrix as containers carry it (ISO/IEC 14496-12, 8.3.2; libavutil/display.h): nine numbers, row by row, that take a
-    /// stored point to a shown one, y pointing down.
+    /// From a display matrix as containers carry it (ISO/IEC 14496-12, 8.3.2; libavutil/display.h): nine numbers, row
+    /// by row, that take a stored point to a shown one, y pointing down.
     ///
-    /// - Returns: nil for a matrix that is none. `isExact` is false where it turns by something else than quarters or slants; the nearest is
-    ///   given then.
+    /// - Returns: nil for a matrix that is none. `isExact` is false where it turns by something else than quarters or
+    ///   slants; the nearest is given then.
     static func fromDisplayMatrix(_ matrix: [Int32]) -> (orientation: Orientation, isExact: Bool)? {
         guard matrix.count == 9 else { return nil }
         let (a, b, c, d) = (Int64(matrix[0]), Int64(matrix[1]), Int64(matrix[3]), Int64(matrix[4]))

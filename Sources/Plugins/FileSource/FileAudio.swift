@@ -27,7 +27,8 @@ final class FileAudio: AudioOrigin {
 
     /// [control thread]
     func open(track: Int) throws -> any AudioReader {
-        let reader = try FileAudioReader(path: path, track: indices[track], format: tracks[track], range: range, context: context)
+        let reader = try FileAudioReader(
+            path: path, track: indices[track], format: tracks[track], range: range, context: context)
         carried.bitwiseOr(1 << UInt64(track), ordering: .relaxed)
         return reader
     }
@@ -44,11 +45,14 @@ extension AudioTrackFormat {
         let parameters = file.parameters(track)
         let language = av_dict_get(file.stream(track).pointee.metadata, "language", nil, 0).flatMap { $0.pointee.value }
         self.init(
-            codec: Codec(rawValue: String(cString: avcodec_get_name(parameters.codec_id))), timeBase: file.timeBase(track),
+            codec: Codec(rawValue: String(cString: avcodec_get_name(parameters.codec_id))),
+            timeBase: file.timeBase(track),
             sampleRate: Int(parameters.sample_rate), channelCount: Int(parameters.ch_layout.nb_channels),
             channelMask: parameters.ch_layout.order == AV_CHANNEL_ORDER_NATIVE ? parameters.ch_layout.u.mask : 0,
-            samplesPerPacket: Int(parameters.frame_size), bitRate: Int(parameters.bit_rate), blockAlign: Int(parameters.block_align),
-            bitsPerSample: Int(parameters.bits_per_coded_sample), profile: parameters.profile < 0 ? nil : Int(parameters.profile),
+            samplesPerPacket: Int(parameters.frame_size), bitRate: Int(parameters.bit_rate),
+            blockAlign: Int(parameters.block_align),
+            bitsPerSample: Int(parameters.bits_per_coded_sample),
+            profile: parameters.profile < 0 ? nil : Int(parameters.profile),
             initialPadding: Int(parameters.initial_padding), seekPreroll: Int(parameters.seek_preroll),
             extradata: Array(UnsafeBufferPointer(start: parameters.extradata, count: Int(parameters.extradata_size))),
             language: language.map { String(cString: $0) } ?? "")

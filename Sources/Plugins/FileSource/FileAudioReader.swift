@@ -1,15 +1,18 @@
 import CAVFormat
 import FrameCore
 
-/// Reads the packets of one sound track as they are, cut to the part of the file whose pictures are shown, on the chain's time line.
+/// Reads the packets of one sound track as they are, cut to the part of the file whose pictures are shown, on the
+/// chain's time line.
 ///
-/// Has the file open for itself. A packet across the begin of the part is given whole, and before it as many as a decoder needs.
+/// Has the file open for itself. A packet across the begin of the part is given whole, and before it as many as a
+/// decoder needs.
 final class FileAudioReader: AudioReader {
     private let file: MediaFile
     private let track: Int
     private let context: StageContext
     private var packet: UnsafeMutablePointer<AVPacket>?
-    /// In ticks of the track, by the file: what ends at `lower` or before is left out, as is what begins at `upper` or later.
+    /// In ticks of the track, by the file: what ends at `lower` or before is left out, as is what begins at `upper` or
+    /// later.
     private let lower: Int64?
     private let upper: Int64?
     /// Taken off each tick to give the chain's.
@@ -31,7 +34,8 @@ final class FileAudioReader: AudioReader {
         self.packet = packet
         file.giveOnly(track: track)
         let base = format.timeBase
-        // Sound before the begin is decoded and not heard: what the codec asks for, and a packet that the first one overlaps.
+        // Sound before the begin is decoded and not heard: what the codec asks for, and a packet that the first one
+        // overlaps.
         let early = MediaTime(
             seconds: Double(max(format.seekPreroll, format.samplesPerPacket)) / Double(max(format.sampleRate, 1)))
         lower = range.begin.map { base.ticks(of: $0 - early) }
@@ -104,7 +108,8 @@ final class FileAudioReader: AudioReader {
         guard times.impossible > 0, let first = times.firstImpossible else { return }
         context.post(
             "times-impossible", level: .warning,
-            text: "\(times.impossible) of the time stamps of the sound of '\(file.path)' were impossible, the first \(first) in ticks of"
+            text:
+                "\(times.impossible) of the time stamps of the sound of '\(file.path)' were impossible, the first \(first) in ticks of"
                 + " \(times.timeBase) s; such packets follow the one before them",
             details: ["ticks": .number(first), "timeStamps": .number(times.impossible)])
     }

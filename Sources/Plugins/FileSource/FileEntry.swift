@@ -2,9 +2,10 @@ import FrameCore
 
 /// An attempt to begin reading in the middle of a file so that no picture from there on is missed.
 ///
-/// Formats go to a keyframe by the time of decoding, by guess, or not at all; and after a keyframe that is no IDR, a decoder may leave out
-/// pictures it had to put into order with older ones. So what comes first is looked at, and when it is not well before what is wanted the
-/// next attempt goes further back, at last to the begin. In ticks of the track.
+/// Formats go to a keyframe by the time of decoding, by guess, or not at all; and after a keyframe that is no IDR, a
+/// decoder may leave out pictures it had to put into order with older ones. So what comes first is looked at, and when
+/// it is not well before what is wanted the next attempt goes further back, at last to the begin. In ticks of the
+/// track.
 struct FileEntry: Equatable {
     /// Where to go to; nil: to the begin of the file.
     private(set) var place: Int64?

@@ -20,7 +20,8 @@ enum FileFault {
         case S_IFDIR: return FrameHostError(.unavailable, what: "'\(path)' is a folder", remedy: "Name a file in it.")
         case S_IFCHR:
             return FrameHostError(
-                .unavailable, what: "'\(path)' is a device", remedy: "Use 'v4l2-source' for a camera; 'file-source' plays files.")
+                .unavailable, what: "'\(path)' is a device",
+                remedy: "Use 'v4l2-source' for a camera; 'file-source' plays files.")
         default: return FrameHostError(.unavailable, what: "'\(path)' is not a regular file", remedy: "Name a file.")
         }
         if access(path, R_OK) != 0 { return unreadable(path, errno) }
@@ -33,7 +34,8 @@ enum FileFault {
     static func unreadable(_ path: String, _ code: Int32) -> FrameHostError {
         FrameHostError(
             .unavailable, what: "'\(path)' cannot be read: \(String(cString: strerror(code)))",
-            remedy: code == EACCES || code == EPERM ? "Give this user the right to read it." : "Look at the disk it is on.")
+            remedy: code == EACCES || code == EPERM
+                ? "Give this user the right to read it." : "Look at the disk it is on.")
     }
 
     static func notMedia(_ path: String, cause: String) -> FrameHostError {
@@ -44,14 +46,16 @@ enum FileFault {
 
     static func tooLarge(_ path: String, width: Int, height: Int) -> FrameHostError {
         FrameHostError(
-            .invalidMedia, what: "the pictures in '\(path)' are \(width)x\(height), and a side may have 65536 pixels at most",
+            .invalidMedia,
+            what: "the pictures in '\(path)' are \(width)x\(height), and a side may have 65536 pixels at most",
             remedy: "Scale them down first, with ffmpeg for example.")
     }
 
     /// - Parameter tracks: What there is instead: `audio aac`.
     static func noVideo(_ path: String, tracks: [String]) -> FrameHostError {
         FrameHostError(
-            .invalidMedia, what: "'\(path)' has no video track" + (tracks.isEmpty ? "" : ", only " + tracks.joined(separator: ", ")),
+            .invalidMedia,
+            what: "'\(path)' has no video track" + (tracks.isEmpty ? "" : ", only " + tracks.joined(separator: ", ")),
             remedy: "Name a file with video.")
     }
 
@@ -112,11 +116,13 @@ enum FileFault {
                 .invalidMedia, what: "'\(path)' has no picture in the part that is to be played",
                 remedy: "Look at it with 'ffprobe', and at 'start' and 'duration'.")
             : FrameHostError(
-                .invalidMedia, what: "not one picture of '\(path)' could be shown, of \(packets) packets that were read",
+                .invalidMedia,
+                what: "not one picture of '\(path)' could be shown, of \(packets) packets that were read",
                 remedy: "The file may be damaged, or have no keyframe: look at it with 'ffprobe'.")
     }
 
     static func changed(_ path: String) -> FrameHostError {
-        FrameHostError(.invalidMedia, what: "'\(path)' is another file than the one that was opened", remedy: "Start again.")
+        FrameHostError(
+            .invalidMedia, what: "'\(path)' is another file than the one that was opened", remedy: "Start again.")
     }
 }

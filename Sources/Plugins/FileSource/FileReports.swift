@@ -36,7 +36,8 @@ final class FileReports {
         let conversion = track.conversion
         if conversion.isConverted {
             context.post(
-                "pixels-converted", text: "the pictures are \(conversion.name) and are converted to \(conversion.target.rawValue)",
+                "pixels-converted",
+                text: "the pictures are \(conversion.name) and are converted to \(conversion.target.rawValue)",
                 details: ["from": .string(conversion.name), "to": .string(conversion.target.rawValue)])
         }
         if track.hasOddRotation { oddRotation(shownAs: track.format.orientation) }
@@ -54,17 +55,21 @@ final class FileReports {
     func look(at found: PictureShape) {
         guard found != shape else { return }
         defer { shape = found }
-        if found.width != shape.width || found.height != shape.height || found.pixels != shape.pixels { return scaling(found) }
+        if found.width != shape.width || found.height != shape.height || found.pixels != shape.pixels {
+            return scaling(found)
+        }
         if found.aspect != shape.aspect {
             context.post(
                 "aspect-changed", level: .warning,
-                text: "the pictures' samples change from \(shape.aspect.ratio) to \(found.aspect.ratio); the chain keeps the first",
+                text:
+                    "the pictures' samples change from \(shape.aspect.ratio) to \(found.aspect.ratio); the chain keeps the first",
                 details: ["from": .string(shape.aspect.ratio), "to": .string(found.aspect.ratio)])
         }
         if found.color.codes != shape.color.codes {
             context.post(
                 "color-changed", level: .warning,
-                text: "the pictures' colour changes from \(shape.color.codes) to \(found.color.codes); the chain keeps the first",
+                text:
+                    "the pictures' colour changes from \(shape.color.codes) to \(found.color.codes); the chain keeps the first",
                 details: ["from": .string(shape.color.codes), "to": .string(found.color.codes)])
         }
     }
@@ -76,7 +81,8 @@ final class FileReports {
         context.post(
             "pictures-scaled",
             text: isBack
-                ? "the pictures are \(from) again and no longer scaled" : "the pictures change to \(from) and are scaled to \(to)",
+                ? "the pictures are \(from) again and no longer scaled"
+                : "the pictures change to \(from) and are scaled to \(to)",
             details: ["from": .string(from), "to": .string(to)])
     }
 
@@ -85,7 +91,8 @@ final class FileReports {
         if !found.isExact { oddRotation(shownAs: found.value) }
         if !isFirst {
             context.post(
-                "orientation-changed", text: "the pictures are to be shown \(found.value) from here on, not \(orientation)",
+                "orientation-changed",
+                text: "the pictures are to be shown \(found.value) from here on, not \(orientation)",
                 details: ["from": .string("\(orientation)"), "to": .string("\(found.value)")])
         }
         orientation = found.value
@@ -106,7 +113,8 @@ final class FileReports {
         hasReportedGap = true
         context.post(
             "keyframe-missing", level: .warning,
-            text: "'\(path)' does not begin with a keyframe: \(Self.count(count, "packet")) before the first one cannot be shown",
+            text:
+                "'\(path)' does not begin with a keyframe: \(Self.count(count, "packet")) before the first one cannot be shown",
             details: ["packets": .number(count)])
     }
 
@@ -115,7 +123,8 @@ final class FileReports {
         hasReportedTimes = true
         context.post(
             "times-impossible", level: .warning,
-            text: "'\(path)' gives a picture the time \(first), in ticks of \(times.timeBase) s, and a time must lie within 73 years of 0:"
+            text:
+                "'\(path)' gives a picture the time \(first), in ticks of \(times.timeBase) s, and a time must lie within 73 years of 0:"
                 + " such pictures are shown right after the one before them",
             details: ["ticks": .number(first)])
     }
@@ -124,7 +133,8 @@ final class FileReports {
     func waiting(_ time: MediaTime, at end: MediaTime) {
         context.post(
             "gap", level: .warning,
-            text: "'\(path)' has no picture for \(Int64(time.seconds.rounded())) s from \(end.seconds) s on; in real time that is waited for",
+            text:
+                "'\(path)' has no picture for \(Int64(time.seconds.rounded())) s from \(end.seconds) s on; in real time that is waited for",
             details: ["seconds": .number(time.seconds), "atSeconds": .number(end.seconds)])
     }
 
@@ -140,7 +150,8 @@ final class FileReports {
         guard count > 0 else { return }
         context.post(
             "file-damaged", level: .warning,
-            text: "\(Self.count(count, "packet or picture", "packets or pictures")) of '\(path)' \(count == 1 ? "was" : "were") damaged;"
+            text:
+                "\(Self.count(count, "packet or picture", "packets or pictures")) of '\(path)' \(count == 1 ? "was" : "were") damaged;"
                 + " the rest was played",
             details: ["damaged": .number(count)])
     }
@@ -149,7 +160,8 @@ final class FileReports {
         guard times.impossible > 0, let first = times.firstImpossible else { return }
         context.post(
             "times-impossible", level: .warning,
-            text: "\(Self.count(times.impossible, "time stamp")) of '\(path)' \(times.impossible == 1 ? "was" : "were") impossible, the first"
+            text:
+                "\(Self.count(times.impossible, "time stamp")) of '\(path)' \(times.impossible == 1 ? "was" : "were") impossible, the first"
                 + " \(first) in ticks of \(times.timeBase) s; such pictures were shown right after the one before them",
             details: ["ticks": .number(first), "pictures": .number(times.impossible)])
     }
@@ -177,7 +189,8 @@ final class FileReports {
     func endsEarly(at end: MediaTime, of length: MediaTime) {
         context.post(
             "file-incomplete", level: .warning,
-            text: "'\(path)' ends early: it has pictures up to \(end.seconds) s and is \(length.seconds) s long by its own account",
+            text:
+                "'\(path)' ends early: it has pictures up to \(end.seconds) s and is \(length.seconds) s long by its own account",
             details: ["endSeconds": .number(end.seconds), "lengthSeconds": .number(length.seconds)])
     }
 

@@ -3,8 +3,8 @@ import FrameCore
 
 /// Plays the first good video track of a file, or the one that is named: anything libavformat and libavcodec read.
 ///
-/// Time stamps, frame durations, orientation, colour and sample aspect ratio are the file's own. Pictures are decoded into the chain's pool
-/// where the codec allows it (``DecoderLoans``), else copied there once.
+/// Time stamps, frame durations, orientation, colour and sample aspect ratio are the file's own. Pictures are decoded
+/// into the chain's pool where the codec allows it (``DecoderLoans``), else copied there once.
 final class FileSource: Source {
     static let info = StageInfo(
         id: "file-source", summary: "Plays the video of a file, fast or in real time.",
@@ -45,7 +45,9 @@ final class FileSource: Source {
         if let fault = FileFault.ofPath(path, isRelative: !options.path.hasPrefix("/")) { throw fault }
         let file = try MediaFile(path: path)
         let track = try VideoTrack(file, number: options.track)
-        if file.isDurationDeclared, let length = file.duration(track.index), options.start >= length.seconds, options.start > 0 {
+        if file.isDurationDeclared, let length = file.duration(track.index), options.start >= length.seconds,
+            options.start > 0
+        {
             throw FileFault.startsBehindEnd(path, start: options.start, length: length)
         }
         self.file = file
@@ -65,7 +67,8 @@ final class FileSource: Source {
         return .video(track.format)
     }
 
-    /// Pictures decoded at once: as many as there are processors, up to 16; a thread more gains nothing and has a picture more in hand.
+    /// Pictures decoded at once: as many as there are processors, up to 16; a thread more gains nothing and has a
+    /// picture more in hand.
     private static let threads = min(max(Int(av_cpu_count()), 1), 16)
 
     var demand: StageDemand {
@@ -91,10 +94,13 @@ final class FileSource: Source {
 
     /// [control thread] Opens the decoder and says what of the file is not played.
     func start() throws {
-        guard let file, let track else { throw FrameHostError(.broken, what: "file-source was started before its file was opened") }
+        guard let file, let track else {
+            throw FrameHostError(.broken, what: "file-source was started before its file was opened")
+        }
         let loans = decoderDemand.map { DecoderLoans($0, format: track.format, pixels: track.conversion.source) }
         let deinterlacer = options.deinterlace ? try Deinterlacer(timeBase: track.format.timeBase) : nil
-        let reader = try VideoReader(file, track: track.index, threads: Self.threads, loans: loans, deinterlacer: deinterlacer)
+        let reader = try VideoReader(
+            file, track: track.index, threads: Self.threads, loans: loans, deinterlacer: deinterlacer)
         self.reader = reader
         converter = PictureConverter(to: track.format)
         if let lower = timeline.lower { try reader.enter(at: lower, isFirst: false) }
@@ -154,7 +160,8 @@ final class FileSource: Source {
         guard let track else { return nil }
         let picture = reader.picture
         let isAsAgreed =
-            picture.width == track.format.width && picture.height == track.format.height && picture.pixelFormat == track.conversion.source
+            picture.width == track.format.width && picture.height == track.format.height
+            && picture.pixelFormat == track.conversion.source
         if isAsAgreed, let frame = reader.loans?.frame(of: picture) { return frame }
         guard var frame = try output.makeFrame() else { return nil }
         if isAsAgreed, !track.conversion.isConverted {
@@ -175,7 +182,9 @@ final class FileSource: Source {
         let now = MediaTime(nanoseconds: context.clock.now())
         if zeroTime == nil { zeroTime = (now - pts).nanoseconds }
         let due = zeroTime! + pts.nanoseconds
-        if due - now.nanoseconds > Self.longWait { reports?.waiting(MediaTime(nanoseconds: due - now.nanoseconds), at: end) }
+        if due - now.nanoseconds > Self.longWait {
+            reports?.waiting(MediaTime(nanoseconds: due - now.nanoseconds), at: end)
+        }
         return context.sleep(until: due)
     }
 

@@ -32,11 +32,17 @@ struct FileSourceOptions: StageOptions {
     var deinterlace = false
 
     func validate() throws(OptionFault) {
-        if path.isEmpty { throw OptionFault("'path' is missing", remedy: "Name the file to play: \"path\": \"clip.mp4\".") }
-        if path == "-" {
-            throw OptionFault("'path' is -, and file-source plays files that it can go back in", remedy: "Name a file; no stage reads standard input yet.")
+        if path.isEmpty {
+            throw OptionFault("'path' is missing", remedy: "Name the file to play: \"path\": \"clip.mp4\".")
         }
-        if let mark = path.firstRange(of: "://"), mark.lowerBound != path.startIndex, path[..<mark.lowerBound].allSatisfy(\.isLetter) {
+        if path == "-" {
+            throw OptionFault(
+                "'path' is -, and file-source plays files that it can go back in",
+                remedy: "Name a file; no stage reads standard input yet.")
+        }
+        if let mark = path.firstRange(of: "://"), mark.lowerBound != path.startIndex,
+            path[..<mark.lowerBound].allSatisfy(\.isLetter)
+        {
             throw OptionFault(
                 "'path' is the address \(path), and file-source plays files",
                 remedy: path.hasPrefix("file://")

@@ -2,8 +2,8 @@ import FrameCore
 
 /// Puts a file's time stamps on the chain's time line: cut to a range, joined from pass to pass, always rising.
 ///
-/// All in ticks of the video track, which come in by ``TrackTimes`` and go out within ±``TimeBase/mostTicks``; sums in between end at the
-/// ends of Int64. Gaps forward are the file's own and stay.
+/// All in ticks of the video track, which come in by ``TrackTimes`` and go out within ±``TimeBase/mostTicks``; sums in
+/// between end at the ends of Int64. Gaps forward are the file's own and stay.
 struct FileTimeline {
     enum Placement: Equatable {
         /// To be shown at this tick.
@@ -83,7 +83,8 @@ struct FileTimeline {
         var isDiscontinuity = false
         if let lastShown, shown <= lastShown {
             repairs += 1
-            // A small step back is one wrong time stamp; a large one is a new time line (joined recordings), which all that follow share.
+            // A small step back is one wrong time stamp; a large one is a new time line (joined recordings), which all
+            // that follow share.
             if timeBase.time(ofTicks: lastShown.minus(shown)) > MediaTime(seconds: 1) {
                 let next = lastShown.plus(max(previousDuration, 1))
                 offset = offset.plus(next.minus(shown))

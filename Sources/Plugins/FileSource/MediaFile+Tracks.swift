@@ -17,7 +17,8 @@ extension MediaFile {
     private var videoTracks: [Int] { (0..<trackCount).filter { isVideo($0) } }
 
     private func isVideo(_ index: Int) -> Bool {
-        parameters(index).codec_type == AVMEDIA_TYPE_VIDEO && stream(index).pointee.disposition & AV_DISPOSITION_ATTACHED_PIC == 0
+        parameters(index).codec_type == AVMEDIA_TYPE_VIDEO
+            && stream(index).pointee.disposition & AV_DISPOSITION_ATTACHED_PIC == 0
     }
 
     private func codecName(_ index: Int) -> String { String(cString: avcodec_get_name(parameters(index).codec_id)) }
@@ -27,17 +28,22 @@ extension MediaFile {
     /// - Parameter number: From 1 among the video tracks.
     func chooseVideoTrack(number: Int?) throws -> Int {
         let all = videoTracks
-        guard !all.isEmpty else { throw FileFault.noVideo(path, tracks: otherTracks(than: nil).map { "\($0.kind) (\($0.codec))" }) }
+        guard !all.isEmpty else {
+            throw FileFault.noVideo(path, tracks: otherTracks(than: nil).map { "\($0.kind) (\($0.codec))" })
+        }
         if let number {
             guard number <= all.count else { throw FileFault.noTrack(path, number, of: all.map { describe($0) }) }
             return try decodable(all[number - 1])
         }
         let known = all.filter { avcodec_find_decoder(parameters($0).codec_id) != nil }
-        return try decodable(known.first { parameters($0).width > 0 && parameters($0).format >= 0 } ?? known.first ?? all[0])
+        return try decodable(
+            known.first { parameters($0).width > 0 && parameters($0).format >= 0 } ?? known.first ?? all[0])
     }
 
     private func decodable(_ index: Int) throws -> Int {
-        guard avcodec_find_decoder(parameters(index).codec_id) != nil else { throw FileFault.noDecoder(path, codec: codecName(index)) }
+        guard avcodec_find_decoder(parameters(index).codec_id) != nil else {
+            throw FileFault.noDecoder(path, codec: codecName(index))
+        }
         return index
     }
 
@@ -55,7 +61,8 @@ extension MediaFile {
             let type = parameters(index).codec_type
             guard type != AVMEDIA_TYPE_ATTACHMENT else { continue }
             let isCover = type == AVMEDIA_TYPE_VIDEO && !isVideo(index)
-            let kind = isCover ? "cover picture" : av_get_media_type_string(type).map { String(cString: $0) } ?? "unknown"
+            let kind =
+                isCover ? "cover picture" : av_get_media_type_string(type).map { String(cString: $0) } ?? "unknown"
             counts[kind, default: 0] += 1
             guard index != chosen else { continue }
             tracks.append(OtherTrack(kind: kind, number: counts[kind]!, codec: codecName(index), index: index))
@@ -80,7 +87,8 @@ extension MediaFile {
         return ticks != fh_av_no_pts && ticks > 0 ? timeBase(index).time(ofTicks: ticks) : duration
     }
 
-    /// How long the track is by the file's own header; nil where the header does not say it, or says it of several tracks together.
+    /// How long the track is by the file's own header; nil where the header does not say it, or says it of several
+    /// tracks together.
     func declaredLength(_ index: Int) -> MediaTime? {
         let isAlone = !otherTracks(than: index).contains { $0.kind == "audio" || $0.kind == "video" }
         return isDurationDeclared && isAlone ? duration(index) : nil

@@ -1,10 +1,11 @@
 import CAVFormat
 import FrameCore
 
-/// One local file opened with libavformat: its tracks, and its packets in the order of decoding. The only place that calls libavformat.
+/// One local file opened with libavformat: its tracks, and its packets in the order of decoding. The only place that
+/// calls libavformat.
 ///
-/// Used by one thread at a time. Which file is read is settled when it is opened: neither a name with colons or a pattern in it nor what
-/// the file says leads to another file or to the network.
+/// Used by one thread at a time. Which file is read is settled when it is opened: neither a name with colons or a
+/// pattern in it nor what the file says leads to another file or to the network.
 final class MediaFile {
     let path: String
     private var container: UnsafeMutablePointer<AVFormatContext>?
@@ -104,7 +105,9 @@ final class MediaFile {
 
     /// Of the file as its header says it; nil when it does not.
     var duration: MediaTime? {
-        guard let container, container.pointee.duration != fh_av_no_pts, container.pointee.duration > 0 else { return nil }
+        guard let container, container.pointee.duration != fh_av_no_pts, container.pointee.duration > 0 else {
+            return nil
+        }
         return TimeBase(1, AV_TIME_BASE).time(ofTicks: container.pointee.duration)
     }
 
@@ -114,7 +117,8 @@ final class MediaFile {
     /// libavformat's name of the format: `mov,mp4,m4a,3gp,3g2,mj2`.
     var formatName: String { container.map { String(cString: $0.pointee.iformat.pointee.name) } ?? "" }
 
-    /// True for streams without a header of their own: what is said of a track is what was last found in its first seconds, not at its begin.
+    /// True for streams without a header of their own: what is said of a track is what was last found in its first
+    /// seconds, not at its begin.
     var isHeaderless: Bool {
         guard let format = container?.pointee.iformat else { return false }
         return format.pointee.flags & AVFMT_NOTIMESTAMPS != 0 || ["mpegts", "mpeg"].contains(formatName)
@@ -125,12 +129,16 @@ final class MediaFile {
     /// From here on the packets of one track alone are given.
     func giveOnly(track: Int) {
         onlyTrack = track
-        for index in 0..<trackCount { stream(index).pointee.discard = index == track ? AVDISCARD_DEFAULT : AVDISCARD_ALL }
+        for index in 0..<trackCount {
+            stream(index).pointee.discard = index == track ? AVDISCARD_DEFAULT : AVDISCARD_ALL
+        }
     }
 
     /// The next packet; an AVERROR at the end and when reading fails.
     func read(into packet: UnsafeMutablePointer<AVPacket>?) -> Int32 { av_read_frame(container, packet) }
 
     /// Goes to a keyframe at or before `tick`, as well as the format can; false when it cannot.
-    func seek(to tick: Int64, track: Int) -> Bool { avformat_seek_file(container, Int32(track), .min, tick, tick, 0) >= 0 }
+    func seek(to tick: Int64, track: Int) -> Bool {
+        avformat_seek_file(container, Int32(track), .min, tick, tick, 0) >= 0
+    }
 }

@@ -2,7 +2,8 @@ import CAVFormat
 import CSWScale
 import FrameCore
 
-/// Brings pictures that are not as the chain has them into its size and format, with libswscale; the only place that calls it.
+/// Brings pictures that are not as the chain has them into its size and format, with libswscale; the only place that
+/// calls it.
 ///
 /// Range and matrix of the samples are respected on both sides. One thread at a time.
 final class PictureConverter {
@@ -47,12 +48,16 @@ final class PictureConverter {
             fh_av_fill_black(planes, targetFormat, range, Int32(target.width), Int32(target.height))
             var inner = fh_av_no_planes()
             for index in 0..<frame.planeCount {
-                frame.withMutablePlane(index) { fh_av_add_plane(&inner, Int32(index), $0.baseAddress + offset($0, index), $0.strideBytes) }
+                frame.withMutablePlane(index) {
+                    fh_av_add_plane(&inner, Int32(index), $0.baseAddress + offset($0, index), $0.strideBytes)
+                }
             }
             planes = inner
         }
         let rows = fh_sws_convert(scaler, picture.frame, planes)
-        guard rows >= 0 else { throw FrameHostError(.callFailed, what: "converting a picture failed: \(LibavText.of(rows))") }
+        guard rows >= 0 else {
+            throw FrameHostError(.callFailed, what: "converting a picture failed: \(LibavText.of(rows))")
+        }
     }
 
     /// From a plane's first byte to where the picture begins in it.
@@ -66,23 +71,28 @@ final class PictureConverter {
     private func prepare(_ picture: DecodedPicture, _ aspect: Rational) throws {
         let conversion = PixelConversion(picture.pixelFormat)
         let wanted = Setup(
-            width: picture.width, height: picture.height, format: picture.frame.pointee.format, color: picture.color, aspect: aspect)
+            width: picture.width, height: picture.height, format: picture.frame.pointee.format, color: picture.color,
+            aspect: aspect)
         guard wanted != setup else { return }
         setup = nil
         sws_freeContext(scaler)
         fit = PictureFit(width: picture.width, height: picture.height, aspect: aspect, in: target)
         let flags = SWS_BILINEAR | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INP
         scaler = sws_getContext(
-            Int32(picture.width), Int32(picture.height), conversion.plainSource, Int32(fit.width), Int32(fit.height), targetFormat, flags,
+            Int32(picture.width), Int32(picture.height), conversion.plainSource, Int32(fit.width), Int32(fit.height),
+            targetFormat, flags,
             nil, nil, nil)
-        guard scaler != nil else { throw FileFault.unconvertible(conversion.name, width: picture.width, height: picture.height) }
+        guard scaler != nil else {
+            throw FileFault.unconvertible(conversion.name, width: picture.width, height: picture.height)
+        }
         let isFull = conversion.isRGB || conversion.isFullRangeByName || picture.color.range == .full
         // RGB has no matrix, and some pictures do not say theirs: it is the one they are turned into.
         let isSilent = conversion.isRGB || picture.color.matrix == 2
         let matrix = sws_getCoefficients(Int32(isSilent ? target.color.matrix : picture.color.matrix))
         let isFullTarget = target.pixelFormat.isRGB || target.color.range == .full
         let targetMatrix = target.pixelFormat.isRGB ? matrix : sws_getCoefficients(Int32(target.color.matrix))
-        _ = sws_setColorspaceDetails(scaler, matrix, isFull ? 1 : 0, targetMatrix, isFullTarget ? 1 : 0, 0, 1 << 16, 1 << 16)
+        _ = sws_setColorspaceDetails(
+            scaler, matrix, isFull ? 1 : 0, targetMatrix, isFullTarget ? 1 : 0, 0, 1 << 16, 1 << 16)
         setup = wanted
     }
 }

@@ -44,7 +44,8 @@ final class PictureDecoder {
         let (opened, said) = LibavText.during { avcodec_open2(context, codec, nil) }
         guard opened >= 0 else {
             avcodec_free_context(&self.context)
-            throw FileFault.decoderFailed(file.path, codec: String(cString: codec.pointee.name), reason: LibavText.of(opened), cause: said)
+            throw FileFault.decoderFailed(
+                file.path, codec: String(cString: codec.pointee.name), reason: LibavText.of(opened), cause: said)
         }
     }
 

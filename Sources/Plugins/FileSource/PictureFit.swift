@@ -1,6 +1,7 @@
 import FrameCore
 
-/// Where a picture of another size goes in the pictures of the chain: in the middle, undistorted, as large as there is room.
+/// Where a picture of another size goes in the pictures of the chain: in the middle, undistorted, as large as there is
+/// room.
 struct PictureFit: Equatable {
     var x: Int
     var y: Int
@@ -37,5 +38,7 @@ struct PictureFit: Equatable {
 
     private static func ratio(_ aspect: Rational) -> Double { aspect.isZero ? 1 : aspect.value }
 
-    private static func even(_ value: Double, atMost limit: Int) -> Int { min(max(Int(value.rounded()) & ~1, 2), limit) }
+    private static func even(_ value: Double, atMost limit: Int) -> Int {
+        min(max(Int(value.rounded()) & ~1, 2), limit)
+    }
 }

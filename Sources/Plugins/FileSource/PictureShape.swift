@@ -30,7 +30,8 @@ struct PictureShape: Equatable {
         color = picture.color
     }
 
-    /// [control thread] Of the first picture that can be decoded, nil when there is none. The file is at its begin then.
+    /// [control thread] Of the first picture that can be decoded, nil when there is none. The file is at its begin
+    /// then.
     static func ofFirstPicture(in file: MediaFile, track: Int) throws -> PictureShape? {
         var packet = av_packet_alloc()
         var frame = av_frame_alloc()

@@ -9,14 +9,17 @@ struct PixelConversion {
     let isConverted: Bool
 
     private static let same: [(AVPixelFormat, PixelFormat)] = [
-        (AV_PIX_FMT_YUV420P, .i420), (AV_PIX_FMT_YUVJ420P, .i420), (AV_PIX_FMT_NV12, .nv12), (AV_PIX_FMT_YUYV422, .yuyv),
-        (AV_PIX_FMT_GRAY8, .gray8), (AV_PIX_FMT_YUV420P10LE, .i010), (AV_PIX_FMT_P010LE, .p010), (AV_PIX_FMT_BGRA, .bgra),
+        (AV_PIX_FMT_YUV420P, .i420), (AV_PIX_FMT_YUVJ420P, .i420), (AV_PIX_FMT_NV12, .nv12),
+        (AV_PIX_FMT_YUYV422, .yuyv),
+        (AV_PIX_FMT_GRAY8, .gray8), (AV_PIX_FMT_YUV420P10LE, .i010), (AV_PIX_FMT_P010LE, .p010),
+        (AV_PIX_FMT_BGRA, .bgra),
         (AV_PIX_FMT_RGB24, .rgb24),
     ]
 
     /// Formats whose name says full range; libswscale wants it said otherwise.
     private static let full: [(AVPixelFormat, AVPixelFormat)] = [
-        (AV_PIX_FMT_YUVJ411P, AV_PIX_FMT_YUV411P), (AV_PIX_FMT_YUVJ420P, AV_PIX_FMT_YUV420P), (AV_PIX_FMT_YUVJ422P, AV_PIX_FMT_YUV422P),
+        (AV_PIX_FMT_YUVJ411P, AV_PIX_FMT_YUV411P), (AV_PIX_FMT_YUVJ420P, AV_PIX_FMT_YUV420P),
+        (AV_PIX_FMT_YUVJ422P, AV_PIX_FMT_YUV422P),
         (AV_PIX_FMT_YUVJ440P, AV_PIX_FMT_YUV440P), (AV_PIX_FMT_YUVJ444P, AV_PIX_FMT_YUV444P),
     ]
 
@@ -30,7 +33,9 @@ struct PixelConversion {
     var name: String { av_get_pix_fmt_name(source).map { String(cString: $0) } ?? "format \(source.rawValue)" }
 
     /// libav's name of one of our formats.
-    static func libavFormat(_ format: PixelFormat) -> AVPixelFormat { same.first { $0.1 == format }?.0 ?? AV_PIX_FMT_YUV420P }
+    static func libavFormat(_ format: PixelFormat) -> AVPixelFormat {
+        same.first { $0.1 == format }?.0 ?? AV_PIX_FMT_YUV420P
+    }
 
     /// True when the name of the format alone says that samples use the full range.
     var isFullRangeByName: Bool { Self.full.contains { $0.0 == source } }

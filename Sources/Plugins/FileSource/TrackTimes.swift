@@ -1,8 +1,8 @@
 import CAVFormat
 import FrameCore
 
-/// The one place where time stamps of a track come in: those that lie on the chain's timeline (``MediaTime``), in ticks; any other counts
-/// as none.
+/// The one place where time stamps of a track come in: those that lie on the chain's timeline (``MediaTime``), in
+/// ticks; any other counts as none.
 ///
 /// What passes lies within ±``TimeBase/mostTicks``, so that sums and differences of three such ticks do not overflow.
 struct TrackTimes {

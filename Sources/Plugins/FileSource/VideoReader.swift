@@ -3,7 +3,8 @@ import FrameCore
 
 /// Reads the pictures of one video track, from any place of the file: file, decoder and deinterlacer in one.
 ///
-/// Used by one thread at a time. `step()` leaves the newest picture in `picture`, where it is valid until the next step.
+/// Used by one thread at a time. `step()` leaves the newest picture in `picture`, where it is valid until the next
+/// step.
 final class VideoReader {
     enum Step { case picture, again, ended }
 
@@ -89,7 +90,9 @@ final class VideoReader {
 
     private func take() throws -> Step {
         if picture.isDamaged { countDamage() }
-        if let entry, entry.isTooLate(TrackTimes.isPossible(picture.givenTick, times.timeBase) ? picture.givenTick : nil) {
+        if let entry,
+            entry.isTooLate(TrackTimes.isPossible(picture.givenTick, times.timeBase) ? picture.givenTick : nil)
+        {
             try goBack()
             return .again
         }
@@ -127,8 +130,8 @@ final class VideoReader {
 
     // MARK: Moving
 
-    /// [stage thread, or before it runs the control thread] The pictures from `tick` on are given next, perhaps with some before them; nil:
-    /// from the begin.
+    /// [stage thread, or before it runs the control thread] The pictures from `tick` on are given next, perhaps with
+    /// some before them; nil: from the begin.
     ///
     /// - Parameter isFirst: `tick` is that of the first picture of all.
     func enter(at tick: Int64?, isFirst: Bool) throws {

@@ -22,10 +22,13 @@ struct VideoTrack {
         let index = try file.chooseVideoTrack(number: number)
         self.index = index
         let known = PictureShape(file, track: index)
-        let mayDiffer = file.isHeaderless || (known.color.matrix == 2 && Self.isColorLeftOut(file.parameters(index).codec_id))
+        let mayDiffer =
+            file.isHeaderless || (known.color.matrix == 2 && Self.isColorLeftOut(file.parameters(index).codec_id))
         shape = try (mayDiffer ? PictureShape.ofFirstPicture(in: file, track: index) : nil) ?? known
         conversion = PixelConversion(shape.pixels)
-        guard shape.width > 0, shape.height > 0, shape.pixels != AV_PIX_FMT_NONE else { throw FileFault.noPicture(file.path) }
+        guard shape.width > 0, shape.height > 0, shape.pixels != AV_PIX_FMT_NONE else {
+            throw FileFault.noPicture(file.path)
+        }
         guard VideoFormat.sides.contains(shape.width), VideoFormat.sides.contains(shape.height) else {
             throw FileFault.tooLarge(file.path, width: shape.width, height: shape.height)
         }
@@ -34,20 +37,22 @@ struct VideoTrack {
         }
         let (orientation, isExact) = Self.orientation(file.stream(index))
         format = VideoFormat(
-            conversion.target, width: shape.width, height: shape.height, frameRate: Self.constantRate(file.stream(index)),
-            timeBase: file.timeBase(index), color: conversion.color(shape.color), sampleAspectRatio: shape.aspect, orientation: orientation)
+            conversion.target, width: shape.width, height: shape.height,
+            frameRate: Self.constantRate(file.stream(index)),
+            timeBase: file.timeBase(index), color: conversion.color(shape.color), sampleAspectRatio: shape.aspect,
+            orientation: orientation)
         hasOddRotation = !isExact
         origin = file.origin(index)
     }
 
-    /// Whether libavformat may not have decoded what the pictures themselves say of their colour: it does to learn the pixel format, which for
-    /// these codecs it always has to.
+    /// Whether libavformat may not have decoded what the pictures themselves say of their colour: it does to learn the
+    /// pixel format, which for these codecs it always has to.
     private static func isColorLeftOut(_ codec: AVCodecID) -> Bool {
         ![AV_CODEC_ID_H264, AV_CODEC_ID_HEVC, AV_CODEC_ID_VP9, AV_CODEC_ID_AV1, AV_CODEC_ID_PRORES].contains(codec)
     }
 
-    /// The frame rate where it is constant: then libavformat's lowest rate in which all time stamps fit agrees with the average, apart from
-    /// the rounding of time stamps and of the file's length.
+    /// The frame rate where it is constant: then libavformat's lowest rate in which all time stamps fit agrees with the
+    /// average, apart from the rounding of time stamps and of the file's length.
     private static func constantRate(_ stream: UnsafeMutablePointer<AVStream>) -> Rational {
         let (average, base) = (stream.pointee.avg_frame_rate, stream.pointee.r_frame_rate)
         guard average.num > 0, average.den > 0, base.num > 0, base.den > 0 else { return Rational(0) }

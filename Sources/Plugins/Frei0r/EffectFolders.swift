@@ -6,18 +6,21 @@ struct EffectFolders {
     /// Searched in this order.
     let paths: [String]
 
-    /// The folders of `FREI0R_PATH` (separated by colons), then those the frei0r specification names, then those of Debian and Fedora.
+    /// The folders of `FREI0R_PATH` (separated by colons), then those the frei0r specification names, then those of
+    /// Debian and Fedora.
     init(environment: (String) -> String? = { name in getenv(name).map { String(cString: $0) } }) {
         let named = (environment("FREI0R_PATH") ?? "").split(separator: ":").map(String.init)
         let home = environment("HOME").map { ["\($0)/.frei0r-1/lib"] } ?? []
         paths =
             named + home + [
-                "/usr/local/lib/frei0r-1", "/usr/lib/frei0r-1", "/usr/lib/x86_64-linux-gnu/frei0r-1", "/usr/lib/aarch64-linux-gnu/frei0r-1",
+                "/usr/local/lib/frei0r-1", "/usr/lib/frei0r-1", "/usr/lib/x86_64-linux-gnu/frei0r-1",
+                "/usr/lib/aarch64-linux-gnu/frei0r-1",
                 "/usr/lib64/frei0r-1",
             ]
     }
 
-    /// Names of all effects (files `NAME.so`, also one folder deeper, where vendors have theirs) with their paths, sorted, each once.
+    /// Names of all effects (files `NAME.so`, also one folder deeper, where vendors have theirs) with their paths,
+    /// sorted, each once.
     var effects: [(name: String, path: String)] {
         var found: [String: String] = [:]
         for folder in paths {
@@ -26,7 +29,8 @@ struct EffectFolders {
                     found[String(entry.dropLast(3))] = found[String(entry.dropLast(3))] ?? "\(folder)/\(entry)"
                 } else {
                     for inner in Self.entries(of: "\(folder)/\(entry)") where inner.hasSuffix(".so") {
-                        found[String(inner.dropLast(3))] = found[String(inner.dropLast(3))] ?? "\(folder)/\(entry)/\(inner)"
+                        found[String(inner.dropLast(3))] =
+                            found[String(inner.dropLast(3))] ?? "\(folder)/\(entry)/\(inner)"
                     }
                 }
             }
@@ -60,17 +64,20 @@ struct EffectFolders {
         guard !effects.isEmpty else {
             throw FrameHostError(
                 .unavailable, place: "effect", what: "no frei0r effects are installed",
-                remedy: "Install frei0r-plugins, or name their folder in FREI0R_PATH.", cause: "Looked in " + paths.joined(separator: ", "))
+                remedy: "Install frei0r-plugins, or name their folder in FREI0R_PATH.",
+                cause: "Looked in " + paths.joined(separator: ", "))
         }
         let names = effects.map(\.name)
         guard !name.isEmpty else {
             throw FrameHostError(
-                .invalidConfiguration, place: "effect", what: "no effect is named", remedy: "Name one of these.", cause: Self.list(names))
+                .invalidConfiguration, place: "effect", what: "no effect is named", remedy: "Name one of these.",
+                cause: Self.list(names))
         }
         let near = Suggestion.nearest(to: name, in: names)
         throw FrameHostError(
             .invalidConfiguration, place: "effect", what: "'\(name)' is not among the \(names.count) effects installed",
-            remedy: near.map { "Did you mean '\($0)'?" } ?? "Name one of these.", cause: near == nil ? Self.list(names) : "")
+            remedy: near.map { "Did you mean '\($0)'?" } ?? "Name one of these.",
+            cause: near == nil ? Self.list(names) : "")
     }
 
     /// Lines of at most 120 characters.

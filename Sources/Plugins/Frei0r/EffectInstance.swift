@@ -15,7 +15,8 @@ final class EffectInstance {
         self.library = library
         guard let instance = library.functions.construct(UInt32(width), UInt32(height)) else {
             throw FrameHostError(
-                .callFailed, place: "effect", what: "\(library.name) refuses pictures of \(width)x\(height) (f0r_construct)",
+                .callFailed, place: "effect",
+                what: "\(library.name) refuses pictures of \(width)x\(height) (f0r_construct)",
                 remedy: "Use another size or effect.")
         }
         self.instance = instance
@@ -38,7 +39,8 @@ final class EffectInstance {
             var number: f0r_param_double = value
             set(&number)
         case .color(let color):
-            var value = f0r_param_color(r: Float(color.red) / 255, g: Float(color.green) / 255, b: Float(color.blue) / 255)
+            var value = f0r_param_color(
+                r: Float(color.red) / 255, g: Float(color.green) / 255, b: Float(color.blue) / 255)
             set(&value)
         case .position(let x, let y):
             var value = f0r_param_position(x: x, y: y)
@@ -55,7 +57,8 @@ final class EffectInstance {
     func list() -> String {
         library.parameters.map { parameter in
             let value = present(parameter).map { ", \($0.text()) by default" } ?? ""
-            return "\(parameter.name): \(parameter.typeName)\(value)\(parameter.explanation.isEmpty ? "" : ". \(parameter.explanation)")"
+            return
+                "\(parameter.name): \(parameter.typeName)\(value)\(parameter.explanation.isEmpty ? "" : ". \(parameter.explanation)")"
         }.joined(separator: "\n")
     }
 
@@ -105,7 +108,8 @@ final class EffectInstance {
 
     /// [stage thread] As above, from two pictures or three. Only for effects that have `f0r_update2`.
     func mix(
-        time: Double, _ first: EffectFunctions.Pixels, _ second: EffectFunctions.Pixels, _ third: EffectFunctions.Pixels?,
+        time: Double, _ first: EffectFunctions.Pixels, _ second: EffectFunctions.Pixels,
+        _ third: EffectFunctions.Pixels?,
         into output: UnsafeMutablePointer<UInt32>
     ) {
         library.functions.update2!(instance, time, first, second, third, output)

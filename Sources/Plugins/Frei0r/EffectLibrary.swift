@@ -2,7 +2,8 @@ import CFrei0r
 import FrameCore
 import Glibc
 
-/// An effect's library, loaded. It stays in the process: some effects leave threads and handlers behind that outlive a dlclose(3).
+/// An effect's library, loaded. It stays in the process: some effects leave threads and handlers behind that outlive a
+/// dlclose(3).
 ///
 /// - SeeAlso: frei0r 1.2, f0r_init, f0r_get_plugin_info, f0r_get_param_info.
 struct EffectLibrary {
@@ -48,7 +49,8 @@ struct EffectLibrary {
         guard let handle = dlopen(path, RTLD_NOW | RTLD_LOCAL) else {
             throw FrameHostError(
                 .unavailable, place: "effect", what: "\(path) does not load",
-                remedy: "Install what it lacks, or use another effect.", cause: dlerror().map { String(cString: $0) } ?? "")
+                remedy: "Install what it lacks, or use another effect.",
+                cause: dlerror().map { String(cString: $0) } ?? "")
         }
         let functions = try EffectFunctions(handle, path: path)
         self.functions = functions
@@ -59,7 +61,8 @@ struct EffectLibrary {
             return result
         }
         guard isStarted else {
-            throw FrameHostError(.callFailed, place: "effect", what: "\(path) does not start (f0r_init)", remedy: "Use another effect.")
+            throw FrameHostError(
+                .callFailed, place: "effect", what: "\(path) does not start (f0r_init)", remedy: "Use another effect.")
         }
         var info = f0r_plugin_info()
         functions.getInfo(&info)
@@ -68,7 +71,8 @@ struct EffectLibrary {
         else {
             throw FrameHostError(
                 .unavailable, place: "effect",
-                what: "\(path) is of frei0r version \(info.frei0r_version), type \(info.plugin_type), colour model \(info.color_model)",
+                what:
+                    "\(path) is of frei0r version \(info.frei0r_version), type \(info.plugin_type), colour model \(info.color_model)",
                 remedy: "Use an effect of frei0r version 1.")
         }
         self.kind = kind
@@ -80,7 +84,8 @@ struct EffectLibrary {
             var parameter = f0r_param_info()
             functions.getParameterInfo(&parameter, Int32(index))
             let kinds: [Int32: EffectParameter.Kind] = [
-                F0R_PARAM_BOOL: .bool, F0R_PARAM_DOUBLE: .number, F0R_PARAM_COLOR: .color, F0R_PARAM_POSITION: .position,
+                F0R_PARAM_BOOL: .bool, F0R_PARAM_DOUBLE: .number, F0R_PARAM_COLOR: .color,
+                F0R_PARAM_POSITION: .position,
                 F0R_PARAM_STRING: .string,
             ]
             guard let name = parameter.name, let kind = kinds[parameter.type] else { return nil }
@@ -96,7 +101,8 @@ struct EffectFunctions {
     typealias Instance = UnsafeMutableRawPointer
     typealias Pixels = UnsafePointer<UInt32>
     typealias Update = @convention(c) (Instance, Double, Pixels?, UnsafeMutablePointer<UInt32>) -> Void
-    typealias Update2 = @convention(c) (Instance, Double, Pixels?, Pixels?, Pixels?, UnsafeMutablePointer<UInt32>) -> Void
+    typealias Update2 =
+        @convention(c) (Instance, Double, Pixels?, Pixels?, Pixels?, UnsafeMutablePointer<UInt32>) -> Void
 
     let initialize: @convention(c) () -> Int32
     let getInfo: @convention(c) (UnsafeMutablePointer<f0r_plugin_info>) -> Void

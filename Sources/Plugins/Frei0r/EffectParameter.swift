@@ -56,13 +56,15 @@ struct EffectParameter: Equatable {
         case .number:
             if let number = node.asDouble {
                 guard unit.contains(number) else {
-                    throw OptionFault("\(node.text()) is outside 0...1", remedy: "Use 0...1: frei0r has no other range.")
+                    throw OptionFault(
+                        "\(node.text()) is outside 0...1", remedy: "Use 0...1: frei0r has no other range.")
                 }
                 return .number(number)
             }
         case .color: if node.asString != nil { return .color(try RGBColor.decodeOption(node)) }
         case .position:
-            if let list = node.asArray, list.count == 2, let x = list[0].asDouble, let y = list[1].asDouble, unit.contains(x),
+            if let list = node.asArray, list.count == 2, let x = list[0].asDouble, let y = list[1].asDouble,
+                unit.contains(x),
                 unit.contains(y)
             {
                 return .position(x: x, y: y)
@@ -92,11 +94,13 @@ extension EffectParameters {
                 faults.append(
                     FrameHostError(
                         .invalidConfiguration, place: place, what: "\(effect) has no such parameter",
-                        remedy: near.map { "Did you mean '\($0)'?" } ?? (parameters.isEmpty ? "It has none." : "It has those below.")))
+                        remedy: near.map { "Did you mean '\($0)'?" }
+                            ?? (parameters.isEmpty ? "It has none." : "It has those below.")))
                 continue
             }
             do { values.append((parameter, try parameter.value(member.value))) } catch {
-                faults.append(FrameHostError(.invalidConfiguration, place: place, what: error.what, remedy: error.remedy))
+                faults.append(
+                    FrameHostError(.invalidConfiguration, place: place, what: error.what, remedy: error.remedy))
             }
         }
         guard var first = faults.first else { return values }

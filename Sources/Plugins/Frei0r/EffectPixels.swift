@@ -3,8 +3,8 @@ import Glibc
 
 /// Pictures as frei0r wants them: rows without padding, sides multiples of 8, red first where the effect says so.
 ///
-/// A picture that is like that already is handed over as it is; another goes through memory of this object, where its right and lower edge
-/// are repeated to fill up. Made once; allocates nothing afterwards.
+/// A picture that is like that already is handed over as it is; another goes through memory of this object, where its
+/// right and lower edge are repeated to fill up. Made once; allocates nothing afterwards.
 final class EffectPixels {
     /// Sides of what the effect sees.
     let width: Int
@@ -20,7 +20,8 @@ final class EffectPixels {
         height = Self.filled(format.height)
         swapsRed = colorModel == .rgba
         let fits =
-            !swapsRed && width == format.width && height == format.height && format.strideBytes(plane: 0) == 4 * format.width
+            !swapsRed && width == format.width && height == format.height
+            && format.strideBytes(plane: 0) == 4 * format.width
         // 64-byte rows as a vector unit likes them; frei0r asks for 16.
         scratch =
             fits
@@ -42,7 +43,9 @@ final class EffectPixels {
             copy(picture[0].pixels(y), to: row)
             for x in format.width..<width { row[x] = row[format.width - 1] }
         }
-        for y in format.height..<height { (scratch + y * width).update(from: scratch + (format.height - 1) * width, count: width) }
+        for y in format.height..<height {
+            (scratch + y * width).update(from: scratch + (format.height - 1) * width, count: width)
+        }
         return UnsafePointer(scratch)
     }
 

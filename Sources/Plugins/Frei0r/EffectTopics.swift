@@ -20,7 +20,9 @@ enum EffectTopics {
     ///
     /// - Throws: ``FrameHostError`` when it does not load or is of another kind.
     static func topic(_ name: String, of kinds: [EffectLibrary.Kind], stage: String) throws -> StageTopic? {
-        guard let effect = EffectFolders().effects.first(where: { $0.name.lowercased() == name.lowercased() }) else { return nil }
+        guard let effect = EffectFolders().effects.first(where: { $0.name.lowercased() == name.lowercased() }) else {
+            return nil
+        }
         let library = try EffectLibrary(path: effect.path)
         try library.require(kinds, stage: stage)
         // Some defaults depend on the size: this is any.

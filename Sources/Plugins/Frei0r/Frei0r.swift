@@ -1,6 +1,7 @@
 import FrameCore
 
-/// Runs a frei0r effect on every picture: a filter changes it, a source puts its own in its place, of the same size and time.
+/// Runs a frei0r effect on every picture: a filter changes it, a source puts its own in its place, of the same size and
+/// time.
 ///
 /// The effect is loaded at `negotiate`, so that `check` knows its parameters; it runs in this process.
 final class Frei0r: Transform {
@@ -24,7 +25,8 @@ final class Frei0r: Transform {
 
     /// [control thread] Loads the effect and sets its parameters.
     ///
-    /// - Throws: ``FrameHostError`` for an effect that is not there, does not load or is no filter, and for parameters it does not take.
+    /// - Throws: ``FrameHostError`` for an effect that is not there, does not load or is no filter, and for parameters
+    ///   it does not take.
     func negotiate(_ input: MediaFormat) throws -> MediaFormat {
         guard let video = input.video else { throw FrameHostError(.broken, what: "frei0r was handed access units") }
         let library = try EffectLibrary(path: EffectFolders().path(of: options.effect, resolve: context.resolve))
@@ -38,16 +40,19 @@ final class Frei0r: Transform {
         return input
     }
 
-    /// [stage thread] One frame in, one out. Waits for a free buffer; what the effect does with its time and memory is its own affair.
+    /// [stage thread] One frame in, one out. Waits for a free buffer; what the effect does with its time and memory is
+    /// its own affair.
     func process(_ input: consuming Sample, _ output: Output) throws {
-        guard case .frame(let frame) = consume input, let effect, let source = self.input, let target = self.output else {
+        guard case .frame(let frame) = consume input, let effect, let source = self.input, let target = self.output
+        else {
             throw FrameHostError(.broken, what: "frei0r was handed access units")
         }
         guard var changed = try output.makeFrame() else { return }
         let time = frame.pts.seconds
         frame.withPicture { from in
             changed.withMutablePicture { to in
-                effect.update(time: time, effect.library.kind == .source ? nil : source.load(from), into: target.target(to))
+                effect.update(
+                    time: time, effect.library.kind == .source ? nil : source.load(from), into: target.target(to))
                 target.finish(to)
             }
         }
@@ -79,7 +84,11 @@ extension EffectLibrary {
         let (what, remedy) =
             switch kind {
             case .filter: ("changes one picture", "Use the stage 'frei0r'.")
-            case .source: ("makes pictures of its own", "Use the stage 'frei0r', with any source of the size and rate wanted before it.")
+            case .source:
+                (
+                    "makes pictures of its own",
+                    "Use the stage 'frei0r', with any source of the size and rate wanted before it."
+                )
             case .mixer2: ("mixes two pictures", "Use the stage 'frei0r-mixer', with two stages in from.")
             case .mixer3: ("mixes three pictures", "Use the stage 'frei0r-mixer', with three stages in from.")
             }

@@ -2,11 +2,12 @@ import FrameCore
 
 /// Runs a frei0r effect that makes one picture of two or three.
 ///
-/// Takes the pictures of one time from stages of equal size, in the order of `from`. A picture of which a partner was dropped on its way
-/// is dropped.
+/// Takes the pictures of one time from stages of equal size, in the order of `from`. A picture of which a partner was
+/// dropped on its way is dropped.
 final class Frei0rMixer: Join {
     static let info = StageInfo(
-        id: "frei0r-mixer", summary: "Makes one picture of two or three by a frei0r effect.", input: .video(.bgra), output: .video(.bgra))
+        id: "frei0r-mixer", summary: "Makes one picture of two or three by a frei0r effect.", input: .video(.bgra),
+        output: .video(.bgra))
     private static let kinds: [EffectLibrary.Kind] = [.mixer2, .mixer3]
 
     var options: Frei0rOptions
@@ -23,8 +24,8 @@ final class Frei0rMixer: Join {
 
     /// [control thread] Loads the effect and sets its parameters.
     ///
-    /// - Throws: ``FrameHostError`` for an effect that is not there, does not load or is no mixer, for inputs of another number or of
-    ///   different sizes, and for parameters it does not take.
+    /// - Throws: ``FrameHostError`` for an effect that is not there, does not load or is no mixer, for inputs of
+    ///   another number or of different sizes, and for parameters it does not take.
     func negotiate(_ inputs: [MediaFormat]) throws -> MediaFormat {
         let library = try EffectLibrary(path: EffectFolders().path(of: options.effect, resolve: context.resolve))
         try library.require(Self.kinds, stage: Self.info.id)
@@ -34,7 +35,9 @@ final class Frei0rMixer: Join {
             throw FrameHostError(
                 .invalidConfiguration, place: "from",
                 what: "\(library.name) mixes \(count == 2 ? "two" : "three") pictures, and from names \(inputs.count)",
-                remedy: "Name \(count == 2 ? "two stages: \"from\": [\"a\", \"b\"]" : "three stages: \"from\": [\"a\", \"b\", \"c\"]").")
+                remedy:
+                    "Name \(count == 2 ? "two stages: \"from\": [\"a\", \"b\"]" : "three stages: \"from\": [\"a\", \"b\", \"c\"]")."
+            )
         }
         let first = formats[0]
         if let other = formats.first(where: { ($0.width, $0.height) != (first.width, first.height) }) {
@@ -54,7 +57,9 @@ final class Frei0rMixer: Join {
 
     /// [stage thread] One frame of each input in, one out, with the time of the first.
     func merge(_ inputs: JoinInputs, _ output: Output) throws {
-        guard case .frame(let first)? = inputs.take(0), case .frame(let second)? = inputs.take(1) else { return output.drop(.byStage) }
+        guard case .frame(let first)? = inputs.take(0), case .frame(let second)? = inputs.take(1) else {
+            return output.drop(.byStage)
+        }
         guard self.inputs.count == 3 else { return try mix(first, second, nil, output) }
         guard case .frame(let third)? = inputs.take(2) else { return output.drop(.byStage) }
         try third.withPicture { try mix(first, second, self.inputs[2].load($0), output) }
@@ -63,7 +68,9 @@ final class Frei0rMixer: Join {
     private func mix(
         _ first: borrowing Frame, _ second: borrowing Frame, _ third: EffectFunctions.Pixels?, _ output: Output
     ) throws {
-        guard let effect, let pixels = self.output else { throw FrameHostError(.broken, what: "frei0r-mixer was not negotiated") }
+        guard let effect, let pixels = self.output else {
+            throw FrameHostError(.broken, what: "frei0r-mixer was not negotiated")
+        }
         guard var mixed = try output.makeFrame() else { return }
         let time = first.pts.seconds
         first.withPicture { one in

@@ -1,10 +1,13 @@
 import FrameCore
 
 struct Frei0rOptions: StageOptions {
-    @Option(help: "Name of the effect, such as glow, or the path of its library; without it, check lists what is installed.")
+    @Option(
+        help: "Name of the effect, such as glow, or the path of its library; without it, check lists what is installed."
+    )
     var effect = ""
     @Option(
-        help: "Values by the effect's own names, in any case: { \"Blur\": 0.7 }; true or false, 0...1, \"#rrggbb\", [x, y] or a string."
+        help:
+            "Values by the effect's own names, in any case: { \"Blur\": 0.7 }; true or false, 0...1, \"#rrggbb\", [x, y] or a string."
             + " A name it does not have makes check list those it has.", live: true)
     var parameters = EffectParameters()
 }
@@ -15,7 +18,8 @@ struct EffectParameters: OptionValue {
 
     static func decodeOption(_ node: JSONNode) throws(OptionFault) -> EffectParameters {
         guard let members = node.asObject else {
-            throw OptionFault("expected an object, found \(node.kindName)", remedy: "Write names and values: { \"Blur\": 0.7 }")
+            throw OptionFault(
+                "expected an object, found \(node.kindName)", remedy: "Write names and values: { \"Blur\": 0.7 }")
         }
         return EffectParameters(members: members)
     }

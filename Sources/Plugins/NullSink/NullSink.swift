@@ -10,7 +10,9 @@ enum NullReport: String, OptionChoice {
 
 struct NullSinkOptions: StageOptions {
     @Option(help: "Prints one line at the end; latency: the time since capture.") var report = NullReport.none
-    @Option(help: "Writes all samples there before they are dropped: a file, or - for standard output. Rows without padding.")
+    @Option(
+        help:
+            "Writes all samples there before they are dropped: a file, or - for standard output. Rows without padding.")
     var dump: String? = nil
 
     func validate() throws(OptionFault) {
@@ -24,7 +26,8 @@ struct NullSinkOptions: StageOptions {
 
 /// Drops what it gets: for tests, for measuring, and as the end of a branch that only counts.
 final class NullSink: Sink {
-    static let info = StageInfo(id: "null-sink", summary: "Drops what it gets; measures or dumps it if asked.", input: .any)
+    static let info = StageInfo(
+        id: "null-sink", summary: "Drops what it gets; measures or dumps it if asked.", input: .any)
 
     var options: NullSinkOptions
     private let context: StageContext

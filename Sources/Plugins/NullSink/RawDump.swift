@@ -1,8 +1,8 @@
 import FrameCore
 import Glibc
 
-/// Writes samples one after the other, without header: the planes of a frame in order, rows without padding; access units' bytes behind
-/// the parameter sets.
+/// Writes samples one after the other, without header: the planes of a frame in order, rows without padding; access
+/// units' bytes behind the parameter sets.
 struct RawDump: ~Copyable {
     private let path: String
     /// Nil for standard output.
@@ -57,7 +57,8 @@ struct RawDump: ~Copyable {
 
     private func fault(_ what: String) -> FrameHostError {
         FrameHostError(
-            .unavailable, place: path == "-" ? "standard output" : path, what: "\(what): \(String(cString: strerror(errno)))",
+            .unavailable, place: path == "-" ? "standard output" : path,
+            what: "\(what): \(String(cString: strerror(errno)))",
             remedy: path == "-" ? "Whoever reads it has gone." : "Make room, or name another file.")
     }
 }

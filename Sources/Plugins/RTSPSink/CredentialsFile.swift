@@ -13,14 +13,18 @@ enum CredentialsFile {
         let shown = isVariable ? "the environment variable '\(name)'" : "the file '\(name)'"
         guard let text = isVariable ? getenv(name).map({ String(cString: $0) }) : contents(name) else {
             throw FrameHostError(
-                .unavailable, what: isVariable ? "\(shown) is not set" : "\(shown) cannot be read: \(String(cString: strerror(errno)))",
+                .unavailable,
+                what: isVariable
+                    ? "\(shown) is not set" : "\(shown) cannot be read: \(String(cString: strerror(errno)))",
                 remedy: isVariable
-                    ? "Set it to lines of name:password, or name a file." : "Correct 'users', or make the file readable for this user.")
+                    ? "Set it to lines of name:password, or name a file."
+                    : "Correct 'users', or make the file readable for this user.")
         }
         let (credentials, faultyLine) = Credentials.parse(text)
         guard let credentials else {
             throw FrameHostError(
-                .invalidConfiguration, what: "line \(faultyLine) of \(shown) is not name:password", remedy: "Correct that line.")
+                .invalidConfiguration, what: "line \(faultyLine) of \(shown) is not name:password",
+                remedy: "Correct that line.")
         }
         guard !credentials.isEmpty else {
             throw FrameHostError(

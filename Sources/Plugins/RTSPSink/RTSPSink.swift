@@ -3,11 +3,14 @@ import FrameNetwork
 
 /// Serves H.264 at `rtsp://host:port/path` to any number of players.
 ///
-/// Each access unit is packed once, on the stage thread, and handed to the event loops of the readers. Nothing here waits for a reader.
+/// Each access unit is packed once, on the stage thread, and handed to the event loops of the readers. Nothing here
+/// waits for a reader.
 final class RTSPSink: Sink {
     static let info = StageInfo(
         id: "rtsp-sink", summary: "Serves encoded video over RTSP.", input: .encoded(.h264), service: .unbounded,
-        commands: [CommandInfo("readers", "Posts the event 'readers': who plays, how, how far behind, with what losses.")])
+        commands: [
+            CommandInfo("readers", "Posts the event 'readers': who plays, how, how far behind, with what losses.")
+        ])
 
     /// Blocks in use before new ones are made: what is kept for joiners, and some on their way.
     static let ringBlocks = 96
@@ -37,8 +40,12 @@ final class RTSPSink: Sink {
 
     /// [control thread] Reads the parameter sets, for the description.
     func negotiate(_ input: MediaFormat) throws {
-        guard let format = input.encoded, format.framing == .annexB, let sets = NALUnits.parameterSets(in: format.parameterSets) else {
-            throw FrameHostError(.broken, what: "the RTSP sink takes H.264 with start codes and parameter sets, and was offered \(input)")
+        guard let format = input.encoded, format.framing == .annexB,
+            let sets = NALUnits.parameterSets(in: format.parameterSets)
+        else {
+            throw FrameHostError(
+                .broken, what: "the RTSP sink takes H.264 with start codes and parameter sets, and was offered \(input)"
+            )
         }
         self.format = format
         self.sets = sets
@@ -60,7 +67,8 @@ final class RTSPSink: Sink {
         demand.claims = [
             StageDemand.Claim(
                 "rtsp-port \(options.port)",
-                terms: "\(endpoint.address)|\(endpoint.certificatePath ?? "")|\(endpoint.keyPath ?? "")|\(options.sessionSeconds)|"
+                terms:
+                    "\(endpoint.address)|\(endpoint.certificatePath ?? "")|\(endpoint.keyPath ?? "")|\(options.sessionSeconds)|"
                     + "\(options.maxConnectionsPerAddress)",
                 option: "port", what: "serves port \(options.port) with other settings than",
                 remedy:
@@ -76,7 +84,9 @@ final class RTSPSink: Sink {
 
     /// [control thread] Listens, and says where.
     func start() throws {
-        guard let format, let sets else { throw FrameHostError(.broken, what: "the RTSP sink was started before its format was known") }
+        guard let format, let sets else {
+            throw FrameHostError(.broken, what: "the RTSP sink was started before its format was known")
+        }
         let endpoint = endpoint
         let hub = makeHub()
         let packetizer = H264Packetizer(
@@ -86,12 +96,14 @@ final class RTSPSink: Sink {
         policy.mostConnectionsPerAddress = options.maxConnectionsPerAddress
         let reports = ReaderReports(context: context, path: options.path)
         let stream = RTSPServer.Stream(hub: hub, report: reports.report)
-        let server = try ServerRegistry.shared.attach(stream, servedPath(format, sets, ssrc: hub.ssrc), endpoint, policy: policy)
+        let server = try ServerRegistry.shared.attach(
+            stream, servedPath(format, sets, ssrc: hub.ssrc), endpoint, policy: policy)
         (self.hub, self.server, self.packetizer) = (hub, server, packetizer)
         ring = BlockRing(count: Self.ringBlocks)
         context.showFigures { [path = options.path] in
             reports.totals.details(
-                server.readers(of: path), refusedConnections: server.refusedConnections, failedLogins: server.failedLogins(of: path),
+                server.readers(of: path), refusedConnections: server.refusedConnections,
+                failedLogins: server.failedLogins(of: path),
                 longestHold: server.longestHold)
         }
         sayWhere(endpoint)
@@ -100,20 +112,25 @@ final class RTSPSink: Sink {
     private func makeHub() -> StreamHub {
         let bitrate = (format?.bitrateKbps ?? 8000) * 125
         let limits = ReaderQueue<MediaBlock>.Limits(
-            mostAge: Int64(options.queueSeconds * 1e9), mostBytes: max(4 << 20, Int(options.queueSeconds * 4 * Double(bitrate))),
+            mostAge: Int64(options.queueSeconds * 1e9),
+            mostBytes: max(4 << 20, Int(options.queueSeconds * 4 * Double(bitrate))),
             mostStillness: Int64(options.stuckSeconds * 1e9))
         let chainClock = context.clock
         let request = context.keyframeRequest
         return StreamHub(
             path: options.path, ssrc: .random(in: 1 ... .max), clock: RTPClock(start: .random(in: .min ... .max)),
-            canonicalName: "framehost-\(UInt32.random(in: .min ... .max))", queueLimits: limits, requestKeyframe: { request?.raise() },
+            canonicalName: "framehost-\(UInt32.random(in: .min ... .max))", queueLimits: limits,
+            requestKeyframe: { request?.raise() },
             now: { chainClock.now() }, unixTime: { chainClock.unixTime(at: $0) })
     }
 
-    private func servedPath(_ format: EncodedFormat, _ sets: (sps: [UInt8], pps: [UInt8]), ssrc: UInt32) throws -> ServedPath {
+    private func servedPath(_ format: EncodedFormat, _ sets: (sps: [UInt8], pps: [UInt8]), ssrc: UInt32) throws
+        -> ServedPath
+    {
         let rate = format.video.frameRate
         let description = SessionDescription(
-            sessionID: UInt64(UInt32.random(in: 1 ... .max)), address: "", name: String(options.path.dropFirst()), sps: sets.sps,
+            sessionID: UInt64(UInt32.random(in: 1 ... .max)), address: "", name: String(options.path.dropFirst()),
+            sps: sets.sps,
             pps: sets.pps,
             bitrateKbps: format.bitrateKbps, frameRate: rate.isZero ? nil : Self.decimal(rate))
         var served = ServedPath(description: description, ssrc: ssrc)
@@ -143,7 +160,9 @@ final class RTSPSink: Sink {
         let urls = endpoint.reachableAddresses().map { endpoint.url(host: $0, path: options.path) }
         context.post(
             "serving", text: "serving \(urls.joined(separator: "  "))",
-            details: ["urls": .array(urls.map { .string($0) }), "port": .number(options.port), "path": .string(options.path)])
+            details: [
+                "urls": .array(urls.map { .string($0) }), "port": .number(options.port), "path": .string(options.path),
+            ])
     }
 
     // MARK: Access units
@@ -170,7 +189,8 @@ final class RTSPSink: Sink {
             let block = ring.next()
             mostBytes = max(mostBytes, plan.byteCount)
             block.fill(
-                index: nextIndex, isKeyframe: isKeyframe, unit: bytes, plannedBytes: plan.byteCount, reservedBytes: mostBytes,
+                index: nextIndex, isKeyframe: isKeyframe, unit: bytes, plannedBytes: plan.byteCount,
+                reservedBytes: mostBytes,
                 timestamp: timestamp, report: now >= reportTime ? hub.senderReport() : nil, packetizer: &packetizer!)
             return block
         }
@@ -186,7 +206,8 @@ final class RTSPSink: Sink {
         guard !hasAnchor || unit.isDiscontinuity else { return }
         hasAnchor = true
         hub.setAnchor(
-            captured: MediaTime(nanoseconds: unit.capturedAt == 0 ? context.clock.now() : unit.capturedAt), pts: unit.pts)
+            captured: MediaTime(nanoseconds: unit.capturedAt == 0 ? context.clock.now() : unit.capturedAt),
+            pts: unit.pts)
     }
 
     /// [stage thread]

@@ -19,7 +19,10 @@ struct RTSPSinkOptions: StageOptions {
     @Option(help: "How packets may travel; a client chooses among these.")
     var transport = TransportChoice.any
 
-    @Option(help: "Who may play: a file with a line name:password for each, or env:NAME for an environment variable with such lines.")
+    @Option(
+        help:
+            "Who may play: a file with a line name:password for each, or env:NAME for an environment variable with such lines."
+    )
     var users: String? = nil
 
     @Option(help: "How users are asked: \"digest\" is MD5, which every player has; FFmpeg and VLC know no \"sha256\".")
@@ -41,14 +44,16 @@ struct RTSPSinkOptions: StageOptions {
     var maxConnectionsPerAddress = 256
 
     @Option(
-        help: "Longest wait of a picture in a slow reader's queue; then pictures up to the next keyframe are left out.", range: 0.1...30,
+        help: "Longest wait of a picture in a slow reader's queue; then pictures up to the next keyframe are left out.",
+        range: 0.1...30,
         unit: "s")
     var queueSeconds = 1.0
 
     @Option(help: "A reader that takes nothing for so long is disconnected.", range: 1...300, unit: "s")
     var stuckSeconds = 10.0
 
-    @Option(help: "Timeout of a session as clients are told it; a quarter more is enforced.", range: 5...3600, unit: "s")
+    @Option(
+        help: "Timeout of a session as clients are told it; a quarter more is enforced.", range: 5...3600, unit: "s")
     var sessionSeconds = 60
 
     @Option(help: "Largest RTP packet; UDP and IP headers are added to it.", range: 256...1440, unit: "bytes")
@@ -57,22 +62,30 @@ struct RTSPSinkOptions: StageOptions {
     func validate() throws(OptionFault) {
         guard RTSPURL(path)?.path == path, path != "/" else {
             throw OptionFault(
-                "'path' \"\(path)\" is no path of a stream", remedy: "Begin it with a slash and end it without: \"path\": \"/live\".")
+                "'path' \"\(path)\" is no path of a stream",
+                remedy: "Begin it with a slash and end it without: \"path\": \"/live\".")
         }
         if !address.isEmpty, IPAddress(address) == nil {
             throw OptionFault(
-                "'address' \"\(address)\" is no IP address", remedy: "Use one of this machine, such as \"127.0.0.1\", or leave it out.")
+                "'address' \"\(address)\" is no IP address",
+                remedy: "Use one of this machine, such as \"127.0.0.1\", or leave it out.")
         }
         for range in allow where AddressRange(range) == nil {
             throw OptionFault(
-                "'allow' has \"\(range)\", which is no address or range", remedy: "Write it as \"192.168.1.7\" or \"192.168.1.0/24\".")
+                "'allow' has \"\(range)\", which is no address or range",
+                remedy: "Write it as \"192.168.1.7\" or \"192.168.1.0/24\".")
         }
-        if users == "" { throw OptionFault("'users' is empty", remedy: "Name a file, or env:NAME; leave it out to let everybody play.") }
+        if users == "" {
+            throw OptionFault(
+                "'users' is empty", remedy: "Name a file, or env:NAME; leave it out to let everybody play.")
+        }
         if (certificate == nil) != (key == nil) {
             throw OptionFault("'certificate' and 'key' belong together", remedy: "Give both for RTSPS, or neither.")
         }
         if certificate != nil, transport == .udp {
-            throw OptionFault("over TLS packets travel on the connection only", remedy: "Leave 'transport' out, or set it to \"tcp\".")
+            throw OptionFault(
+                "over TLS packets travel on the connection only", remedy: "Leave 'transport' out, or set it to \"tcp\"."
+            )
         }
     }
 }

@@ -22,14 +22,18 @@ struct ReaderReports: Sendable {
         context.post(
             "client-joined", text: "\(order.peer) plays \(path) over \(order.transport.name.uppercased())",
             details: JSONNode.object(
-                [("path", .string(path)), ("address", .string(order.peer.description)), ("transport", .string(order.transport.name))]
+                [
+                    ("path", .string(path)), ("address", .string(order.peer.description)),
+                    ("transport", .string(order.transport.name)),
+                ]
                     + (order.user.map { [("user", JSONNode.string($0))] } ?? [])))
     }
 
     private func left(_ figures: ReaderFigures, _ departure: Departure, _ nanoseconds: Int64) {
         let tenths = nanoseconds / 100_000_000
         context.post(
-            "client-left", text: "\(figures.peer) left \(path) after \(tenths / 10).\(tenths % 10) s: \(departure.rawValue)",
+            "client-left",
+            text: "\(figures.peer) left \(path) after \(tenths / 10).\(tenths % 10) s: \(departure.rawValue)",
             details: JSONNode.object(
                 [("path", .string(path)), ("why", .string("\(departure)")), ("seconds", .number(Double(tenths) / 10))]
                     + (Self.details(figures).asObject ?? []).map { ($0.key, $0.value) }))
@@ -51,7 +55,8 @@ struct ReaderReports: Sendable {
             case .address: "asked for \(path), which 'allow' keeps from it,"
             }
         context.post(
-            news.kind == .password ? "login-failed" : "address-refused", level: .warning, text: "\(who) \(what) \(times)\(total)",
+            news.kind == .password ? "login-failed" : "address-refused", level: .warning,
+            text: "\(who) \(what) \(times)\(total)",
             details: JSONNode.object(
                 [("path", .string(path)), ("failures", .number(news.count)), ("failuresInAll", .number(news.total))]
                     + (news.address.map { [("address", JSONNode.string($0.description))] } ?? [])))

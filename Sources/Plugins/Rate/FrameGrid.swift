@@ -2,9 +2,10 @@ import FrameCore
 
 /// The places of frames at a constant rate: place `k` is `origin + k` periods.
 ///
-/// Pausable chains have the origin 0, so that times are exact multiples of the period, and a frame takes the place nearest to its time
-/// (halves go up): what ffmpeg's `fps` filter does. Live, the origin is the first frame's time: a camera's times lie anywhere between
-/// multiples, and half way between two its jitter would send frames to the one or the other.
+/// Pausable chains have the origin 0, so that times are exact multiples of the period, and a frame takes the place
+/// nearest to its time (halves go up): what ffmpeg's `fps` filter does. Live, the origin is the first frame's time: a
+/// camera's times lie anywhere between multiples, and half way between two its jitter would send frames to the one or
+/// the other.
 struct FrameGrid: Equatable {
     /// One frame of the rate.
     let period: TimeBase
@@ -21,8 +22,9 @@ struct FrameGrid: Equatable {
 
     /// The grid of a live chain, in which the first frame to reach a place has it.
     ///
-    /// Where frames come faster than the rate, a frame may be at most half of *their* period early: so the one nearest to the place gets
-    /// it, without waiting for the one after. With twice the rate that is every second frame, whatever the jitter.
+    /// Where frames come faster than the rate, a frame may be at most half of *their* period early: so the one nearest
+    /// to the place gets it, without waiting for the one after. With twice the rate that is every second frame,
+    /// whatever the jitter.
     static func live(_ rate: Rational, first: MediaTime, input: Rational) -> FrameGrid {
         let period = 1e9 / rate.value
         let inputPeriod = input.isZero ? period : min(1e9 / input.value, period)

@@ -2,13 +2,15 @@ import FrameCore
 
 /// Gives the frames that come at a constant rate: repeats some, drops some, copies none.
 ///
-/// A frame takes the place of the new rate that is nearest to its time (``FrameGrid``). Places without a frame of their own repeat the
-/// one before; frames too many are dropped. In a pausable chain of two frames for one place the later wins, as in ffmpeg's `fps`
-/// filter: a frame is given when the next has come (`delay` 1). In a live chain nothing waits: a frame is given at once, the first for a place
-/// wins, and repeats are made when the frame after the gap has come.
+/// A frame takes the place of the new rate that is nearest to its time (``FrameGrid``). Places without a frame of their
+/// own repeat the one before; frames too many are dropped. In a pausable chain of two frames for one place the later
+/// wins, as in ffmpeg's `fps` filter: a frame is given when the next has come (`delay` 1). In a live chain nothing
+/// waits: a frame is given at once, the first for a place wins, and repeats are made when the frame after the gap has
+/// come.
 final class Rate: Transform {
     static let info = StageInfo(
-        id: "rate", summary: "Gives frames at a constant rate: repeats and drops.", input: .anyVideo, output: .sameAsInput, hold: 1,
+        id: "rate", summary: "Gives frames at a constant rate: repeats and drops.", input: .anyVideo,
+        output: .sameAsInput, hold: 1,
         delay: 1)
 
     var options: RateOptions
@@ -26,7 +28,8 @@ final class Rate: Transform {
     private var isFollowingGap = false
     private var hasStopped = false
 
-    /// Seconds of a gap that are filled without being asked for: one wrong time stamp of a file would fill the disk with repeats.
+    /// Seconds of a gap that are filled without being asked for: one wrong time stamp of a file would fill the disk
+    /// with repeats.
     static let longestGap = 3600.0
 
     /// [control thread] Opens nothing.
@@ -60,13 +63,19 @@ final class Rate: Transform {
 
     /// [stage thread] One frame in; none, one or several out. Allocates nothing.
     func process(_ input: consuming Sample, _ output: Output) throws {
-        guard case .frame(let frame) = consume input else { throw FrameHostError(.broken, what: "rate was handed access units") }
+        guard case .frame(let frame) = consume input else {
+            throw FrameHostError(.broken, what: "rate was handed access units")
+        }
         figures.taken += 1
         let grid = grid ?? (isLive ? .live(rate, first: frame.pts, input: inputRate) : FrameGrid(rate))
         if self.grid == nil { next = grid.place(of: frame.pts) }
         self.grid = grid
         let place = grid.place(of: frame.pts)
-        if isLive { try giveAtOnce(frame, at: place, on: grid, output) } else { try giveLater(frame, at: place, on: grid, output) }
+        if isLive {
+            try giveAtOnce(frame, at: place, on: grid, output)
+        } else {
+            try giveLater(frame, at: place, on: grid, output)
+        }
     }
 
     // MARK: Pausable chains
@@ -148,7 +157,8 @@ final class Rate: Transform {
         lastGapReport = now
         let seconds = decimal((grid.time(of: place) - grid.time(of: next)).seconds)
         context.post(
-            "gap", level: .warning, text: "no frame came for \(seconds) s, which is too long to be filled with repeats.",
+            "gap", level: .warning,
+            text: "no frame came for \(seconds) s, which is too long to be filled with repeats.",
             details: ["seconds": JSONNode(.number(seconds))])
     }
 

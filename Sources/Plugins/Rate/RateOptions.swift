@@ -2,7 +2,8 @@ import FrameCore
 
 /// Options of ``Rate``.
 struct RateOptions: StageOptions {
-    @Option(help: "Frames per second to give; required.", range: FrameRate(1, 1000)...FrameRate(100_000)) var rate: FrameRate? = nil
+    @Option(help: "Frames per second to give; required.", range: FrameRate(1, 1000)...FrameRate(100_000)) var rate:
+        FrameRate? = nil
     @Option(help: "Fills places without a frame of their own with the frame before; false only drops what is too much.")
     var repeats = true
     @Option(

@@ -25,11 +25,12 @@ enum Container: String, CaseIterable {
     /// Whether a player turns the picture as the file says; libavformat writes no rotation to Matroska.
     var carriesOrientation: Bool { self != .mkv }
 
-    /// Most ticks from one packet of a track to the next: MP4 counts them in 31 bits (ISO/IEC 14496-12, 8.8.8, and libavformat's movenc.c).
-    /// Matroska begins a new cluster, with a time of its own; that of its segment has room for a year of milliseconds many times over.
+    /// Most ticks from one packet of a track to the next: MP4 counts them in 31 bits (ISO/IEC 14496-12, 8.8.8, and
+    /// libavformat's movenc.c). Matroska begins a new cluster, with a time of its own; that of its segment has room for
+    /// a year of milliseconds many times over.
     var mostGap: Int64 { self == .mkv ? 1 << 50 : Int64(Int32.max) - 1 }
 
-    /// Ticks per second of the track for time stamps in `timeBase`: the same, so that they come back exactly, but no finer than a
-    /// microsecond, in which MP4 counts a gap of up to 71 minutes. Matroska has milliseconds.
+    /// Ticks per second of the track for time stamps in `timeBase`: the same, so that they come back exactly, but no
+    /// finer than a microsecond, in which MP4 counts a gap of up to 71 minutes. Matroska has milliseconds.
     func ticksPerSecond(for timeBase: TimeBase) -> Int32 { self == .mkv ? 1000 : min(timeBase.denominator, 1_000_000) }
 }

@@ -1,8 +1,9 @@
 import FrameCore
 
 extension Orientation {
-    /// The display matrix of a track (ISO/IEC 14496-12, 8.3.2): nine numbers, row by row, that take a stored point to a shown one, y
-    /// pointing down. Mirrors first, then turns, then moves the picture back to where x and y are not negative, which some players need.
+    /// The display matrix of a track (ISO/IEC 14496-12, 8.3.2): nine numbers, row by row, that take a stored point to a
+    /// shown one, y pointing down. Mirrors first, then turns, then moves the picture back to where x and y are not
+    /// negative, which some players need.
     ///
     /// - Parameters:
     ///   - width: Of the stored picture as shown, that is after its sample aspect ratio, at most 32767.

@@ -17,7 +17,8 @@ extension FileNamePattern {
         switch piece {
         case .text(let bytes): return String(decoding: bytes, as: UTF8.self)
         case .number(let digits): return padded(number, digits)
-        case .time(UInt8(ascii: "f")): return padded(Int((unixTime % 1_000_000_000 + 1_000_000_000) % 1_000_000_000) / 1000, 6)
+        case .time(UInt8(ascii: "f")):
+            return padded(Int((unixTime % 1_000_000_000 + 1_000_000_000) % 1_000_000_000) / 1000, 6)
         case .time(UInt8(ascii: "s")): return String(unixTime / 1_000_000_000)
         case .time(let letter):
             var seconds = time_t(unixTime / 1_000_000_000)
@@ -44,22 +45,29 @@ extension FileNamePattern {
         let stem = Array(name.utf8.dropLast(ending.utf8.count))
         if let number = Self.match(components.last![...], stem[...]) { return number }
         // `name~2.mp4`
-        guard let tilde = stem.lastIndex(of: UInt8(ascii: "~")), let again = Self.digits(stem[(tilde + 1)...], least: 1), again >= 2 else {
+        guard let tilde = stem.lastIndex(of: UInt8(ascii: "~")),
+            let again = Self.digits(stem[(tilde + 1)...], least: 1), again >= 2
+        else {
             return nil
         }
         return Self.match(components.last![...], stem[..<tilde])
     }
 
     /// Whether this pattern can have made a folder of this name.
-    func matches(folder name: String, level: Int) -> Bool { Self.match(components[level][...], Array(name.utf8)[...]) != nil }
+    func matches(folder name: String, level: Int) -> Bool {
+        Self.match(components[level][...], Array(name.utf8)[...]) != nil
+    }
 
     private static func match(_ pieces: ArraySlice<Piece>, _ text: ArraySlice<UInt8>) -> Int? {
         guard let piece = pieces.first else { return text.isEmpty ? 0 : nil }
         let rest = pieces.dropFirst()
-        if case .text(let bytes) = piece { return text.starts(with: bytes) ? match(rest, text.dropFirst(bytes.count)) : nil }
+        if case .text(let bytes) = piece {
+            return text.starts(with: bytes) ? match(rest, text.dropFirst(bytes.count)) : nil
+        }
         guard !text.isEmpty else { return nil }
         for count in stride(from: text.count, through: 1, by: -1) {
-            guard let value = value(of: text.prefix(count), piece), let other = match(rest, text.dropFirst(count)) else { continue }
+            guard let value = value(of: text.prefix(count), piece), let other = match(rest, text.dropFirst(count))
+            else { continue }
             return value + other
         }
         return nil
@@ -94,7 +102,9 @@ extension FileNamePattern {
 
     /// The value of at least `least` digits, without leading zeros where there are more.
     private static func digits(_ text: ArraySlice<UInt8>, least: Int) -> Int? {
-        guard text.count >= least, areDigits(text), text.count == least || text.first != UInt8(ascii: "0") else { return nil }
+        guard text.count >= least, areDigits(text), text.count == least || text.first != UInt8(ascii: "0") else {
+            return nil
+        }
         // A number of more than 18 digits is nobody's, whatever type holds it.
         return text.count <= 18 ? Int(String(decoding: text, as: UTF8.self)) : nil
     }

@@ -1,12 +1,13 @@
 import FrameCore
 import Glibc
 
-/// The option `path` of a recorder that makes more than one file: fixed text, times as strftime(3) writes them, a number.
+/// The option `path` of a recorder that makes more than one file: fixed text, times as strftime(3) writes them, a
+/// number.
 ///
-/// `%Y-%m-%d/cam_%H-%M-%S.mp4`, `clip-{nnnn}.mp4`: `{n}` is a number of the file, with as many digits as there are n, or more. Braces
-/// are no
-/// part of strftime, and `{n}` no part of the chain file's `${NAME}`. A further number `~2`, `~3` … goes before the ending where a name is
-/// taken.
+/// `%Y-%m-%d/cam_%H-%M-%S.mp4`, `clip-{nnnn}.mp4`: `{n}` is a number of the file, with as many digits as there are n,
+/// or more. Braces are no
+/// part of strftime, and `{n}` no part of the chain file's `${NAME}`. A further number `~2`, `~3` … goes before the
+/// ending where a name is taken.
 struct FileNamePattern: Equatable {
     enum Piece: Equatable {
         case text([UInt8])
@@ -15,7 +16,8 @@ struct FileNamePattern: Equatable {
         case number(digits: Int)
     }
 
-    /// The folders before the first one that has a pattern; never with a slash at its end but for the root. "." when there are none.
+    /// The folders before the first one that has a pattern; never with a slash at its end but for the root. "." when
+    /// there are none.
     let folder: String
     /// Folders from the first one with a pattern on, and the file's name without ending.
     let components: [[Piece]]
@@ -47,12 +49,15 @@ struct FileNamePattern: Equatable {
             parts[parts.count - 1].removeLast()
             if !rest.isEmpty { parts[parts.count - 1].append(.text(rest)) }
         }
-        if parts.last!.isEmpty { throw OptionFault("'\(path)' has no name before its ending", remedy: "Name the file.") }
+        if parts.last!.isEmpty {
+            throw OptionFault("'\(path)' has no name before its ending", remedy: "Name the file.")
+        }
         let isPlain = { (part: [Piece]) in !part.contains { if case .text = $0 { false } else { true } } }
         let numbers = parts.map { $0.filter { if case .number = $0 { true } else { false } }.count }
         guard numbers.dropLast().allSatisfy({ $0 == 0 }), numbers.last! <= 1 else {
             throw OptionFault(
-                "'\(path)' has more numbers than one, or one in a folder's name", remedy: "Write {n} once, in the file's name.")
+                "'\(path)' has more numbers than one, or one in a folder's name",
+                remedy: "Write {n} once, in the file's name.")
         }
         let first = parts.firstIndex { !isPlain($0) } ?? parts.count - 1
         let joined = parts[..<first].map { part in
@@ -65,7 +70,8 @@ struct FileNamePattern: Equatable {
     /// The same meant from `base`, where it is relative; nothing in `base` is a pattern.
     func placed(in base: String) -> FileNamePattern {
         guard !folder.hasPrefix("/"), !base.isEmpty, base != "." else { return self }
-        return FileNamePattern(folder: folder == "." ? base : "\(base)/\(folder)", components: components, ending: ending)
+        return FileNamePattern(
+            folder: folder == "." ? base : "\(base)/\(folder)", components: components, ending: ending)
     }
 
     /// The same with `-{nnnn}` before the ending.
@@ -106,10 +112,12 @@ struct FileNamePattern: Equatable {
                 default:
                     throw OptionFault(
                         "'\(String(decoding: part[index..<min(index + 2, part.count)], as: UTF8.self))' is no time pattern",
-                        remedy: "Use %Y %m %d %H %M %S, %F %T %s %f (microseconds) and the like, %% for a percent sign.")
+                        remedy: "Use %Y %m %d %H %M %S, %F %T %s %f (microseconds) and the like, %% for a percent sign."
+                    )
                 }
                 index += 2
-            } else if part[index] == UInt8(ascii: "{"), let end = part[index...].firstIndex(of: UInt8(ascii: "}")), end > index + 1,
+            } else if part[index] == UInt8(ascii: "{"), let end = part[index...].firstIndex(of: UInt8(ascii: "}")),
+                end > index + 1,
                 part[(index + 1)..<end].allSatisfy({ $0 == UInt8(ascii: "n") })
             {
                 found.append(.number(digits: min(end - index - 1, 18)))

@@ -4,8 +4,9 @@ import Glibc
 
 /// Rewrites a complete fragmented file with its index in front, as a job in the background.
 ///
-/// The copy is made beside the original, compared with it packet by packet, brought to the disk and renamed over it: at every moment
-/// there is a whole file under the name, and a copy that was left unfinished is removed by the next recorder of the pattern.
+/// The copy is made beside the original, compared with it packet by packet, brought to the disk and renamed over it: at
+/// every moment there is a whole file under the name, and a copy that was left unfinished is removed by the next
+/// recorder of the pattern.
 struct Finaliser: Sendable {
     /// Under `auto` a file from this size on stays as it is.
     static let autoLimit: Int64 = 2_000_000_000
@@ -24,7 +25,8 @@ struct Finaliser: Sendable {
     let room: RoomReport
 
     init(
-        path: String, container: Container, when: FinalizeWhen, indexBytes: Int, ends: [TrackEnd], identity: FileIdentity? = nil,
+        path: String, container: Container, when: FinalizeWhen, indexBytes: Int, ends: [TrackEnd],
+        identity: FileIdentity? = nil,
         room: RoomReport = RoomReport()
     ) {
         self.identity = identity
@@ -63,7 +65,9 @@ struct Finaliser: Sendable {
     /// [stage thread]
     func addJob(_ context: StageContext) {
         let title = "finalising \(path.split(separator: "/").last ?? "")"
-        context.addJob(title) { progress in try run(context, Watch(isCancelled: { progress.isCancelled }, report: progress.report)) }
+        context.addJob(title) { progress in
+            try run(context, Watch(isCancelled: { progress.isCancelled }, report: progress.report))
+        }
     }
 
     /// Who watches the work: asks it to give up, hears how far it is.
@@ -73,7 +77,9 @@ struct Finaliser: Sendable {
 
         func goOn() throws {
             guard isCancelled() else { return }
-            throw FrameHostError(.stopped, what: "given up, since the run was stopped", remedy: "The file stays in fragments, and plays.")
+            throw FrameHostError(
+                .stopped, what: "given up, since the run was stopped", remedy: "The file stays in fragments, and plays."
+            )
         }
     }
 
@@ -114,8 +120,11 @@ struct Finaliser: Sendable {
         guard free < size + Self.reserve else { return nil }
         return FrameHostError(
             .unavailable,
-            what: "there is no room for a copy of \(size) bytes (\(free) bytes free, of which \(Self.reserve) are left alone)",
-            remedy: "It stays in fragments, and plays, as do those that follow until there is room. Make room, or set \"finalize\": \"never\".")
+            what:
+                "there is no room for a copy of \(size) bytes (\(free) bytes free, of which \(Self.reserve) are left alone)",
+            remedy:
+                "It stays in fragments, and plays, as do those that follow until there is room. Make room, or set \"finalize\": \"never\"."
+        )
     }
 
     /// Makes the copy and puts it in the original's place; its size.
@@ -171,7 +180,8 @@ struct Finaliser: Sendable {
     /// - Returns: What the original has in it; nil when the room was too small.
     private func copy(to file: OutputFile, indexBytes: Int?, _ watch: Watch) throws -> FileSummary? {
         let reader = try FragmentedFile(path)
-        let writer = try IndexedWriter(file: file, container: container, like: reader, ends: ends, indexBytes: indexBytes)
+        let writer = try IndexedWriter(
+            file: file, container: container, like: reader, ends: ends, indexBytes: indexBytes)
         let digests = PacketDigests(of: reader)
         while let packet = try reader.next() {
             try watch.goOn()

@@ -8,7 +8,9 @@ final class FragmentedFile {
 
     init(_ path: String) throws {
         let opened = avformat_open_input(&context, "file:" + path, nil, nil)
-        guard opened >= 0, context != nil else { throw Finaliser.fault("it cannot be read back: \(MuxerHandle.text(opened))") }
+        guard opened >= 0, context != nil else {
+            throw Finaliser.fault("it cannot be read back: \(MuxerHandle.text(opened))")
+        }
         packet = av_packet_alloc()
     }
 
@@ -61,7 +63,9 @@ struct FileSummary: Equatable {
 
     /// For people.
     func difference(from other: FileSummary) -> String {
-        guard tracks.count == other.tracks.count else { return "\(tracks.count) tracks instead of \(other.tracks.count)" }
+        guard tracks.count == other.tracks.count else {
+            return "\(tracks.count) tracks instead of \(other.tracks.count)"
+        }
         let odd = zip(tracks, other.tracks).enumerated().first { $0.element.0 != $0.element.1 }
         guard let odd else { return "in nothing" }
         let (mine, its) = odd.element
@@ -85,7 +89,8 @@ struct TrackSummary: Equatable {
         let about = stream.pointee.codecpar.pointee
         parameters = [
             Int64(about.codec_type.rawValue), Int64(about.codec_id.rawValue), Int64(about.width), Int64(about.height),
-            Int64(stream.pointee.sample_aspect_ratio.num), Int64(stream.pointee.sample_aspect_ratio.den), Int64(about.color_range.rawValue),
+            Int64(stream.pointee.sample_aspect_ratio.num), Int64(stream.pointee.sample_aspect_ratio.den),
+            Int64(about.color_range.rawValue),
             Int64(about.color_space.rawValue), Int64(about.color_primaries.rawValue), Int64(about.color_trc.rawValue),
             Int64(about.sample_rate), Int64(about.ch_layout.nb_channels), Int64(stream.pointee.time_base.num),
             Int64(stream.pointee.time_base.den),

@@ -1,4 +1,5 @@
-/// How large the index of an MP4 file will be (`moov`, ISO/IEC 14496-12, 8.6 and 8.7): counted while its packets are written.
+/// How large the index of an MP4 file will be (`moov`, ISO/IEC 14496-12, 8.6 and 8.7): counted while its packets are
+/// written.
 struct IndexSize {
     private struct Track {
         var samples = 0
@@ -42,7 +43,9 @@ struct IndexSize {
     var reserved: Int {
         // libavformat begins a new chunk (offset 8 bytes, `stsc` 12) at a change of track and after a megabyte at most.
         let offsets = 20 * (chunks + bytes >> 20 + 2 + tracks.count)
-        let tables = tracks.reduce(0) { $0 + 4 * $1.samples + 8 * ($1.durations + 3) + 8 * ($1.offsets + 3) + 4 * $1.keys }
+        let tables = tracks.reduce(0) {
+            $0 + 4 * $1.samples + 8 * ($1.durations + 3) + 8 * ($1.offsets + 3) + 4 * $1.keys
+        }
         return offsets + tables + extra + 2048 * (1 + tracks.count)
     }
 }

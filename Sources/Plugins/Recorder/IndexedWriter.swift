@@ -18,15 +18,19 @@ final class IndexedWriter {
     ///   - like: The file whose tracks and metadata it gets.
     ///   - ends: How that file's tracks end.
     ///   - indexBytes: Room for the index; nil to write it behind and move it to the front at the end.
-    init(file: OutputFile, container: Container, like reader: FragmentedFile, ends: [TrackEnd], indexBytes: Int?) throws {
+    init(file: OutputFile, container: Container, like reader: FragmentedFile, ends: [TrackEnd], indexBytes: Int?) throws
+    {
         self.file = file
         isReserved = indexBytes != nil
         let streams = (0..<reader.streamCount).map { reader.stream($0) }
         sourceBases = streams.map(\.pointee.time_base)
-        guard ends.count == streams.count else { throw Finaliser.fault("it has \(streams.count) tracks, and \(ends.count) were recorded") }
+        guard ends.count == streams.count else {
+            throw Finaliser.fault("it has \(streams.count) tracks, and \(ends.count) were recorded")
+        }
         self.ends = ends
         waiting = streams.map { _ in nil }
-        guard avformat_alloc_output_context2(&context, nil, container.rawValue, "file:" + file.path) >= 0, let context else {
+        guard avformat_alloc_output_context2(&context, nil, container.rawValue, "file:" + file.path) >= 0, let context
+        else {
             throw Finaliser.fault("there is no memory for a copy")
         }
         context.pointee.avoid_negative_ts = AVFMT_AVOID_NEG_TS_DISABLED
@@ -45,8 +49,11 @@ final class IndexedWriter {
         OutputFile.freeIO(&io)
     }
 
-    private static func addStream(to context: UnsafeMutablePointer<AVFormatContext>, like source: UnsafeMutablePointer<AVStream>) throws {
-        guard let stream = avformat_new_stream(context, nil), avcodec_parameters_copy(stream.pointee.codecpar, source.pointee.codecpar) >= 0
+    private static func addStream(
+        to context: UnsafeMutablePointer<AVFormatContext>, like source: UnsafeMutablePointer<AVStream>
+    ) throws {
+        guard let stream = avformat_new_stream(context, nil),
+            avcodec_parameters_copy(stream.pointee.codecpar, source.pointee.codecpar) >= 0
         else { throw Finaliser.fault("there is no memory for a copy") }
         stream.pointee.time_base = source.pointee.time_base
         // A reader that does not decode has it for the stream alone; the writer wants it in both places.

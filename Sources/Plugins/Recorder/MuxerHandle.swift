@@ -4,11 +4,13 @@ import Glibc
 
 /// One file being written by libavformat.
 ///
-/// MP4 and MOV are written in fragments of at most a second, each complete by itself: whatever ends the program, what was written up to
-/// the last fragment plays. The first fragment is awaited before the header is written (`delay_moov`), so that the header's edit lists can
-/// say how far B-frames and a first PTS other than 0 shift a track: time stamps come back as they were given.
+/// MP4 and MOV are written in fragments of at most a second, each complete by itself: whatever ends the program, what
+/// was written up to the last fragment plays. The first fragment is awaited before the header is written
+/// (`delay_moov`), so that the header's edit lists can say how far B-frames and a first PTS other than 0 shift a track:
+/// time stamps come back as they were given.
 ///
-/// Used by one thread at a time. Payloads are handed over without a copy; libavformat has used them when `write` returns.
+/// Used by one thread at a time. Payloads are handed over without a copy; libavformat has used them when `write`
+/// returns.
 final class MuxerHandle {
     let file: OutputFile
     /// Access units handed over.
@@ -39,12 +41,16 @@ final class MuxerHandle {
     ///   - origin: The time on the chain's line that is 0 in the file.
     ///   - creationTime: Nanoseconds since 1970, for the container's metadata; nil where the time means nothing.
     /// - Throws: ``FrameHostError`` naming the path.
-    init(file: OutputFile, container: Container, tracks descriptions: TrackDescriptions, origin: MediaTime, creationTime: Int64?) throws {
+    init(
+        file: OutputFile, container: Container, tracks descriptions: TrackDescriptions, origin: MediaTime,
+        creationTime: Int64?
+    ) throws {
         av_log_set_level(AV_LOG_QUIET)
         self.file = file
         self.container = container
         index = IndexSize(trackCount: 1 + descriptions.audio.count, extradataBytes: descriptions.extradataBytes)
-        guard avformat_alloc_output_context2(&context, nil, container.rawValue, nil) >= 0, let context, let packet = av_packet_alloc()
+        guard avformat_alloc_output_context2(&context, nil, container.rawValue, nil) >= 0, let context,
+            let packet = av_packet_alloc()
         else {
             avformat_free_context(context)
             throw FrameHostError(.callFailed, what: "this libavformat cannot write \(container.rawValue)")
@@ -83,14 +89,17 @@ final class MuxerHandle {
         var settings: OpaquePointer?
         defer { av_dict_free(&settings) }
         if container == .mkv {
-            // A cluster ends with the first picture after this, in the order of showing: within a second in the order of decoding.
+            // A cluster ends with the first picture after this, in the order of showing: within a second in the order
+            // of decoding.
             av_dict_set(&settings, "cluster_time_limit", "800", 0)
         } else {
             let ticks = Int64(container.ticksPerSecond(for: descriptions.video.video.timeBase))
             av_dict_set(&settings, "movflags", "frag_keyframe+delay_moov+default_base_moof", 0)
             av_dict_set(&settings, "frag_duration", "1000000", 0)
             av_dict_set_int(&settings, "video_track_timescale", ticks, 0)
-            av_dict_set_int(&settings, "movie_timescale", MovieTicks.common([ticks] + descriptions.audio.map { Int64($0.sampleRate) }), 0)
+            av_dict_set_int(
+                &settings, "movie_timescale",
+                MovieTicks.common([ticks] + descriptions.audio.map { Int64($0.sampleRate) }), 0)
         }
         let begun = io == nil ? -ENOMEM : avformat_write_header(context, &settings)
         guard begun >= 0 else { throw abandon(because: begun) }
@@ -116,7 +125,9 @@ final class MuxerHandle {
         packet.pointee.flags = unit.isKeyframe ? AV_PKT_FLAG_KEY : 0
         try hand(packet, bytes, to: context)
         // A sound that has given nothing yet holds the header back; after a second it has to come without.
-        if container != .mkv, tracks.count > 1, file.size == 0, unit.dts - firstDTS >= MediaTime(nanoseconds: 1_000_000_000) {
+        if container != .mkv, tracks.count > 1, file.size == 0,
+            unit.dts - firstDTS >= MediaTime(nanoseconds: 1_000_000_000)
+        {
             try flushFragment(context)
         }
         try noteSaved()
@@ -139,10 +150,12 @@ final class MuxerHandle {
     }
 
     private func hand(
-        _ packet: UnsafeMutablePointer<AVPacket>, _ bytes: UnsafeRawBufferPointer, to context: UnsafeMutablePointer<AVFormatContext>
+        _ packet: UnsafeMutablePointer<AVPacket>, _ bytes: UnsafeRawBufferPointer,
+        to context: UnsafeMutablePointer<AVFormatContext>
     ) throws {
         index.add(
-            track: Int(packet.pointee.stream_index), pts: packet.pointee.pts, dts: packet.pointee.dts, bytes: bytes.count,
+            track: Int(packet.pointee.stream_index), pts: packet.pointee.pts, dts: packet.pointee.dts,
+            bytes: bytes.count,
             isKey: packet.pointee.flags & AV_PKT_FLAG_KEY != 0)
         // Without a buffer to count references of, libavformat copies what it wants to keep.
         packet.pointee.data = UnsafeMutablePointer(mutating: bytes.baseAddress?.assumingMemoryBound(to: UInt8.self))

@@ -3,8 +3,9 @@ import FrameCore
 
 /// How a track ends, in its ticks, which lie within ±``TimeBase/mostTicks`` and rise in the order of decoding.
 ///
-/// A container says how long a track is by the durations of its packets in the order of decoding, and its writer looks at the one shown
-/// last too. With B-frames these are two packets: both together make the track as long as its pictures are shown.
+/// A container says how long a track is by the durations of its packets in the order of decoding, and its writer looks
+/// at the one shown last too. With B-frames these are two packets: both together make the track as long as its pictures
+/// are shown.
 struct TrackEnd: Sendable, Equatable {
     private var firstPTS = Int64.max
     private var firstDTS: Int64?
@@ -19,8 +20,8 @@ struct TrackEnd: Sendable, Equatable {
         if pts >= latestPTS { (latestPTS, latestDuration) = (pts, duration) }
     }
 
-    /// The duration to write a packet with that was read back: a reader of fragments guesses durations, and all but these two follow
-    /// from the
+    /// The duration to write a packet with that was read back: a reader of fragments guesses durations, and all but
+    /// these two follow from the
     /// times.
     func duration(pts: Int64, isLast: Bool) -> Int64 {
         if isLast, let firstDTS { return max(latestPTS + latestDuration - firstPTS - (lastDTS - firstDTS), 1) }
@@ -30,8 +31,8 @@ struct TrackEnd: Sendable, Equatable {
 
 /// The time stamps of one track of a file.
 ///
-/// Times come in as ``MediaTime`` or as an ``AudioPacket``'s ticks, and so lie within ±``TimeBase/mostTicks``; the one tick by which a decode
-/// time is put behind the one before does not lead out of Int64.
+/// Times come in as ``MediaTime`` or as an ``AudioPacket``'s ticks, and so lie within ±``TimeBase/mostTicks``; the one
+/// tick by which a decode time is put behind the one before does not lead out of Int64.
 struct MuxerTrack {
     let stream: Int32
     private let timeBase: TimeBase
@@ -68,7 +69,9 @@ struct MuxerTrack {
         reaches(pts: sourceBase.time(ofTicks: sound.pts), dts: sourceBase.time(ofTicks: sound.dts))
     }
 
-    mutating func setTimes(_ packet: UnsafeMutablePointer<AVPacket>, pts: MediaTime, dts: MediaTime, duration: MediaTime) {
+    mutating func setTimes(
+        _ packet: UnsafeMutablePointer<AVPacket>, pts: MediaTime, dts: MediaTime, duration: MediaTime
+    ) {
         let ticks = duration > .zero ? timeBase.ticks(of: duration) : nil
         set(packet, timeBase.ticks(of: pts - origin), timeBase.ticks(of: dts - origin), ticks)
     }
@@ -79,7 +82,9 @@ struct MuxerTrack {
         set(packet, timeBase.ticks(of: pts - origin), timeBase.ticks(of: dts - origin), duration)
     }
 
-    private mutating func set(_ packet: UnsafeMutablePointer<AVPacket>, _ pts: Int64, _ wishedDTS: Int64, _ duration: Int64?) {
+    private mutating func set(
+        _ packet: UnsafeMutablePointer<AVPacket>, _ pts: Int64, _ wishedDTS: Int64, _ duration: Int64?
+    ) {
         // Two decode times can fall on one of a coarser container's ticks; there they follow each other by one.
         let dts = hasBegun ? max(wishedDTS, lastDTS + 1) : wishedDTS
         if hasBegun { lastDuration = dts - lastDTS }

@@ -2,10 +2,11 @@ import CAVFormat
 import FrameCore
 import Glibc
 
-/// A file being written, over a descriptor of our own: exact reasons when a write fails, and a say in when it reaches the disk.
+/// A file being written, over a descriptor of our own: exact reasons when a write fails, and a say in when it reaches
+/// the disk.
 ///
-/// ``RunFiles`` makes and holds it: another recorder, of this process or any other, neither replaces nor removes it meanwhile. Used by one thread
-/// at a time.
+/// ``RunFiles`` makes and holds it: another recorder, of this process or any other, neither replaces nor removes it
+/// meanwhile. Used by one thread at a time.
 final class OutputFile {
     let held: HeldFile
     /// errno of the first call that failed; 0 while none has.
@@ -32,21 +33,29 @@ final class OutputFile {
     ///
     /// - Parameters:
     ///   - overwrite: Replaces a regular file that has the name.
-    ///   - isNamed: The user wrote this very name, and no pattern made it: links are followed then, and a device is written into.
+    ///   - isNamed: The user wrote this very name, and no pattern made it: links are followed then, and a device is
+    ///     written into.
     /// - Throws: ``FileRefusal``.
-    static func create(_ path: String, overwrite: Bool, isNamed: Bool, _ files: RunFiles) throws(FileRefusal) -> OutputFile {
+    static func create(_ path: String, overwrite: Bool, isNamed: Bool, _ files: RunFiles) throws(FileRefusal)
+        -> OutputFile
+    {
         guard overwrite else { return OutputFile(try files.create(path, as: holder), files) }
         guard isNamed else { return OutputFile(try files.replace(path, as: holder), files) }
         var status = stat()
-        if stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFCHR { return OutputFile(try files.rewrite(path, as: holder), files) }
+        if stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFCHR {
+            return OutputFile(try files.rewrite(path, as: holder), files)
+        }
         return OutputFile(try files.replace(FileNames.followed(path), as: holder), files)
     }
 
-    /// [job thread, may wait for two seconds] A finished file, held: to be exchanged; nil when it is not there any more, or is another one by now.
+    /// [job thread, may wait for two seconds] A finished file, held: to be exchanged; nil when it is not there any
+    /// more, or is another one by now.
     ///
     /// - Parameter goOn: Throws to give up waiting.
     /// - Throws: ``FileRefusal`` when somebody else uses it.
-    static func hold(_ path: String, meant: FileIdentity?, _ files: RunFiles, _ goOn: () throws -> Void = {}) throws -> OutputFile? {
+    static func hold(_ path: String, meant: FileIdentity?, _ files: RunFiles, _ goOn: () throws -> Void = {}) throws
+        -> OutputFile?
+    {
         var tries = 0
         do {
             let held = try files.hold(path, meant: meant, as: holder) {
@@ -101,12 +110,15 @@ final class OutputFile {
     /// Gives it the rights of another file, and its time, by which old files are told.
     func takeOver(from original: OutputFile) throws(RecordingErrno) {
         var status = stat()
-        guard fstat(original.file, &status) == 0, fchmod(file, status.st_mode & 0o7777) == 0 else { throw RecordingErrno(code: errno) }
+        guard fstat(original.file, &status) == 0, fchmod(file, status.st_mode & 0o7777) == 0 else {
+            throw RecordingErrno(code: errno)
+        }
         let times = [status.st_atim, status.st_mtim]
         guard futimens(file, times) == 0 else { throw RecordingErrno(code: errno) }
     }
 
-    /// Brings the names in a file's folder to the disk (fsync(2)); without it a power cut can undo a creation or renaming.
+    /// Brings the names in a file's folder to the disk (fsync(2)); without it a power cut can undo a creation or
+    /// renaming.
     static func syncFolder(of path: String) {
         let folder = open(FileNames.folder(of: path), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard folder >= 0 else { return }
@@ -139,14 +151,17 @@ final class OutputFile {
     /// An I/O context that writes here; the caller keeps this object alive and frees the context with `freeIO`.
     func makeIO() -> UnsafeMutablePointer<AVIOContext>? {
         guard let buffer = av_malloc(Int(Self.bufferBytes)) else { return nil }
-        let write: @convention(c) (UnsafeMutableRawPointer?, UnsafeMutablePointer<UInt8>?, Int32) -> Int32 = { file, bytes, count in
-            Unmanaged<OutputFile>.fromOpaque(file!).takeUnretainedValue().write(UnsafeRawBufferPointer(start: bytes, count: Int(count)))
+        let write: @convention(c) (UnsafeMutableRawPointer?, UnsafeMutablePointer<UInt8>?, Int32) -> Int32 = {
+            file, bytes, count in
+            Unmanaged<OutputFile>.fromOpaque(file!).takeUnretainedValue().write(
+                UnsafeRawBufferPointer(start: bytes, count: Int(count)))
         }
         let seek: @convention(c) (UnsafeMutableRawPointer?, Int64, Int32) -> Int64 = { file, target, whence in
             Unmanaged<OutputFile>.fromOpaque(file!).takeUnretainedValue().seek(target, whence)
         }
         return avio_alloc_context(
-            buffer.assumingMemoryBound(to: UInt8.self), Self.bufferBytes, 1, Unmanaged.passUnretained(self).toOpaque(), nil, write,
+            buffer.assumingMemoryBound(to: UInt8.self), Self.bufferBytes, 1, Unmanaged.passUnretained(self).toOpaque(),
+            nil, write,
             isRegular ? seek : nil)
     }
 

@@ -1,7 +1,7 @@
 import CAVFormat
 
-/// A running sum over the packets of one track: times, sizes, key flags, bytes, in their order. Durations follow from the times, and are
-/// guessed
+/// A running sum over the packets of one track: times, sizes, key flags, bytes, in their order. Durations follow from
+/// the times, and are guessed
 /// by the reader where a file has fragments.
 final class PacketDigest {
     struct Value: Equatable {
@@ -11,8 +11,8 @@ final class PacketDigest {
 
     private var hash = av_murmur3_alloc()
     private var count = 0
-    /// Key flags; of pictures also whether they are shown: an edit list could leave one out. Of sound, what a decoder needs before the first
-    /// sample that is heard is marked so in a whole file and not in one of fragments.
+    /// Key flags; of pictures also whether they are shown: an edit list could leave one out. Of sound, what a decoder
+    /// needs before the first sample that is heard is marked so in a whole file and not in one of fragments.
     private let keptFlags: Int32
 
     init(isSound: Bool) {
@@ -27,7 +27,9 @@ final class PacketDigest {
             packet.pointee.pts, packet.pointee.dts, Int64(packet.pointee.size),
             Int64(packet.pointee.flags & keptFlags)
         )
-        withUnsafeBytes(of: about) { av_murmur3_update(hash, $0.baseAddress?.assumingMemoryBound(to: UInt8.self), $0.count) }
+        withUnsafeBytes(of: about) {
+            av_murmur3_update(hash, $0.baseAddress?.assumingMemoryBound(to: UInt8.self), $0.count)
+        }
         av_murmur3_update(hash, packet.pointee.data, Int(packet.pointee.size))
         count += 1
     }

@@ -2,8 +2,9 @@ import FrameCore
 
 /// The last seconds of a stream, in whole groups of pictures, so that a recording can begin before it is asked for.
 ///
-/// One piece of memory, made and touched in `init`; adding copies the bytes and allocates nothing. Units lie one behind the other; one that
-/// does not fit before the end of the memory goes to its begin. When there is no room, the oldest group goes.
+/// One piece of memory, made and touched in `init`; adding copies the bytes and allocates nothing. Units lie one behind
+/// the other; one that does not fit before the end of the memory goes to its begin. When there is no room, the oldest
+/// group goes.
 ///
 /// Used by one thread.
 final class PreEventRing {
@@ -66,7 +67,9 @@ final class PreEventRing {
         if unit.isKeyframe, count > 0, firstGroup == nil { firstGroup = count }
         count += 1
         writeOffset = offset + payload.count
-        while let firstGroup, entries[(first + firstGroup) % entryCapacity]!.unit.pts <= unit.pts - seconds { remove(firstGroup) }
+        while let firstGroup, entries[(first + firstGroup) % entryCapacity]!.unit.pts <= unit.pts - seconds {
+            remove(firstGroup)
+        }
     }
 
     /// Each unit, oldest first.

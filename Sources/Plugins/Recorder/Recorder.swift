@@ -2,14 +2,17 @@ import FrameCore
 
 /// Writes access units to MP4, MOV or MKV files.
 ///
-/// A file is made when its first keyframe arrives, and plays whatever ends the run. Time stamps come back from it as they were given, to
-/// the container's tick.
+/// A file is made when its first keyframe arrives, and plays whatever ends the run. Time stamps come back from it as
+/// they were given, to the container's tick.
 final class Recorder: Sink {
     static let info = StageInfo(
-        id: "recorder", summary: "Writes encoded video to MP4, MOV or MKV files.", input: .encoded(.h264), service: .unbounded,
+        id: "recorder", summary: "Writes encoded video to MP4, MOV or MKV files.", input: .encoded(.h264),
+        service: .unbounded,
         commands: [
             CommandInfo(
-                "start", "Begins a recording: with the past that is kept, else at the next keyframe, which the encoder is asked for."),
+                "start",
+                "Begins a recording: with the past that is kept, else at the next keyframe, which the encoder is asked for."
+            ),
             CommandInfo("stop", "Ends the recording; its file is complete then."),
         ])
 
@@ -41,7 +44,8 @@ final class Recorder: Sink {
         self.context = context
         container = Container(path: options.path) ?? .mp4
         files = try RecordingFiles(
-            path: options.path, folder: context.folder, overwrite: options.overwrite, makesMoreFiles: options.makesMoreFiles,
+            path: options.path, folder: context.folder, overwrite: options.overwrite,
+            makesMoreFiles: options.makesMoreFiles,
             files: context.files)
         retention = RetentionPolicy(seconds: options.keepSeconds, megabytes: options.keepMegabytes)
         state = RecordingState(startsAtOnce: options.record == .atStart)
@@ -59,12 +63,14 @@ final class Recorder: Sink {
     /// [control thread] Looks at the place of the files and creates nothing.
     func negotiate(_ input: MediaFormat) throws {
         guard let format = input.encoded, format.framing == .annexB, !format.parameterSets.isEmpty else {
-            throw FrameHostError(.broken, what: "the recorder takes H.264 with start codes and parameter sets, and was offered \(input)")
+            throw FrameHostError(
+                .broken, what: "the recorder takes H.264 with start codes and parameter sets, and was offered \(input)")
         }
         if let fault = files.fault { throw fault }
         guard container.carriesOrientation || format.video.orientation == .up else {
             throw FrameHostError(
-                .invalidConfiguration, what: "a Matroska file cannot say that its pictures are to be shown \(format.video.orientation)",
+                .invalidConfiguration,
+                what: "a Matroska file cannot say that its pictures are to be shown \(format.video.orientation)",
                 remedy: "Record to .mp4 or .mov, or put a 'crop-orient' before the encoder, which turns the pictures.")
         }
         if options.audio == .copy { try checkSound() }
@@ -76,7 +82,8 @@ final class Recorder: Sink {
             guard let obstacle = TrackDescriptions.obstacle(to: track, in: container) else { continue }
             throw FrameHostError(
                 .invalidConfiguration, what: obstacle,
-                remedy: container == .mkv ? "Leave the sound out with \"audio\": \"none\"." : "Record to .mkv, or set \"audio\": \"none\".")
+                remedy: container == .mkv
+                    ? "Leave the sound out with \"audio\": \"none\"." : "Record to .mkv, or set \"audio\": \"none\".")
         }
     }
 
@@ -86,7 +93,8 @@ final class Recorder: Sink {
         if options.preEventSeconds > 0, let format { ring = makeRing(format) }
         guard options.audio == .copy else { return }
         guard let origin = context.audio, !origin.tracks.isEmpty else {
-            return context.post("sound-missing", level: .warning, text: "there is no sound to copy: what is recorded is silent")
+            return context.post(
+                "sound-missing", level: .warning, text: "there is no sound to copy: what is recorded is silent")
         }
         sound = try SoundFeed(origin) { [context] in context.post("sound-ended", level: .warning, text: $0) }
     }
@@ -104,7 +112,8 @@ final class Recorder: Sink {
         // Of more than a thousand pictures a second the ring holds fewer seconds, and says so.
         let rate = format.video.frameRate.isZero ? 120 : min(max(30, format.video.frameRate.value), 1000)
         return PreEventRing(
-            seconds: options.preEventSeconds, byteCapacity: ringBytes(format), unitCapacity: 1024 + Int(rate * ringSeconds * 2))
+            seconds: options.preEventSeconds, byteCapacity: ringBytes(format),
+            unitCapacity: 1024 + Int(rate * ringSeconds * 2))
     }
 
     // MARK: Access units
@@ -152,18 +161,23 @@ final class Recorder: Sink {
         hasReportedRing = true
         context.post(
             "pre-event-too-small", level: .warning,
-            text: "\(RecordingFault.shortSeconds(options.preEventSeconds)) s of the past do not fit into the memory for it:"
-                + " a recording begins less far back. Raise 'preEventMegabytes', or lower the bitrate or the time between keyframes.")
+            text:
+                "\(RecordingFault.shortSeconds(options.preEventSeconds)) s of the past do not fit into the memory for it:"
+                + " a recording begins less far back. Raise 'preEventMegabytes', or lower the bitrate or the time between keyframes."
+        )
     }
 
     // MARK: Begin and end
 
     /// Begins a recording with what the ring has.
     private func begin() throws {
-        guard let format else { throw FrameHostError(.broken, what: "the recorder was handed an access unit before its format") }
+        guard let format else {
+            throw FrameHostError(.broken, what: "the recorder was handed an access unit before its format")
+        }
         let setup = RecordingSetup(
             format: format, container: container,
-            policy: SegmentPolicy(seconds: options.segmentSeconds, megabytes: options.segmentMegabytes), finalize: options.finalize,
+            policy: SegmentPolicy(seconds: options.segmentSeconds, megabytes: options.segmentMegabytes),
+            finalize: options.finalize,
             isLive: context.isLiveChain, room: room)
         let recording = Recording(
             setup, files: files, sound: sound, context: context, keepsTimes: !isCommanded && !context.isLiveChain

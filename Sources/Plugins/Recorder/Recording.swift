@@ -6,8 +6,8 @@ struct RecordingSetup {
     var container: Container
     var policy: SegmentPolicy
     var finalize: FinalizeWhen
-    /// Live: times are the clock's, so that files begin at 0 and say when they were taken; and what is written is brought to the disk every
-    /// second.
+    /// Live: times are the clock's, so that files begin at 0 and say when they were taken; and what is written is
+    /// brought to the disk every second.
     var isLive: Bool
     /// One for all files of a recorder.
     var room = RoomReport()
@@ -89,7 +89,8 @@ final class Recording {
         if setup.isLive, muxer!.savedBytes > before { try syncNowAndThen() }
     }
 
-    /// What no file of this kind can say ends the recording, whose file is complete; where there may be more files, the next begins here.
+    /// What no file of this kind can say ends the recording, whose file is complete; where there may be more files, the
+    /// next begins here.
     private func checkGap(before unit: RecordedUnit) throws {
         guard let muxer, !muxer.reaches(unit) else { return }
         let gap = unit.pts - end
@@ -117,7 +118,9 @@ final class Recording {
     private func endSound(at index: Int) {
         context.post(
             "sound-ended", level: .warning,
-            text: "audio track \(soundTracks[index] + 1) ends here in '\(path)': its next packet lies too far off for \(setup.container.name)")
+            text:
+                "audio track \(soundTracks[index] + 1) ends here in '\(path)': its next packet lies too far off for \(setup.container.name)"
+        )
         soundTracks[index] = -1
     }
 
@@ -149,7 +152,8 @@ final class Recording {
         let tracks = TrackDescriptions(
             video: setup.format, orientation: orientation, audio: soundTracks.map { sound!.format(of: $0) })
         muxer = try MuxerHandle(
-            file: file, container: setup.container, tracks: tracks, origin: origin, creationTime: setup.isLive ? unixTime : nil)
+            file: file, container: setup.container, tracks: tracks, origin: origin,
+            creationTime: setup.isLive ? unixTime : nil)
         policy.beginFile(at: unit.pts)
         fileBegin = unit.pts
         end = unit.pts
@@ -170,7 +174,9 @@ final class Recording {
             context.post("segment-did-stop", text: text(muxer), details: details(muxer))
         }
         if endsRecording { postEnd(muxer) }
-        if let finaliser = Finaliser(path: path, container: setup.container, when: setup.finalize, like: muxer, room: setup.room) {
+        if let finaliser = Finaliser(
+            path: path, container: setup.container, when: setup.finalize, like: muxer, room: setup.room)
+        {
             finaliser.addJob(context)
         }
         filesChanged(nil)
@@ -181,7 +187,9 @@ final class Recording {
     private func postBegin(_ unixTime: Int64) {
         var details: [(String, JSONNode)] = [("path", .string(path)), ("startSeconds", .number(fileBegin.seconds))]
         if setup.isLive { details.append(("startTime", .string(WallTime.text(unixTime)))) }
-        if begin == nil { context.post("recording-did-start", text: "recording to '\(path)'", details: .object(details)) }
+        if begin == nil {
+            context.post("recording-did-start", text: "recording to '\(path)'", details: .object(details))
+        }
         begin = begin ?? fileBegin
         guard policy.isOn else { return }
         context.post("segment-did-start", text: "file \(finished.files + 1) is '\(path)'", details: .object(details))
@@ -202,7 +210,9 @@ final class Recording {
             ])
     }
 
-    private func text(_ muxer: MuxerHandle) -> String { "'\(path)' has \(figures(muxer.frames, muxer.span, muxer.savedBytes))" }
+    private func text(_ muxer: MuxerHandle) -> String {
+        "'\(path)' has \(figures(muxer.frames, muxer.span, muxer.savedBytes))"
+    }
 
     private func figures(_ frames: Int, _ span: MediaTime, _ bytes: Int64) -> String {
         "\(RecordingFault.count(frames)) (\(RecordingFault.shortSeconds(span.seconds)) s, \(bytes) bytes)"

@@ -8,12 +8,14 @@ enum RecordingFault {
         var status = stat()
         if stat(path, &status) == 0 {
             if status.st_mode & S_IFMT == S_IFDIR {
-                return FrameHostError(.invalidConfiguration, what: "'\(path)' is a folder", remedy: "Name a file in it.")
+                return FrameHostError(
+                    .invalidConfiguration, what: "'\(path)' is a folder", remedy: "Name a file in it.")
             }
             // Its writer would wait for a reader, and cannot go back in it.
             if status.st_mode & S_IFMT == S_IFIFO || status.st_mode & S_IFMT == S_IFSOCK {
                 return FrameHostError(
-                    .invalidConfiguration, what: "'\(path)' is a pipe or a socket, and a recording needs a file it can move about in",
+                    .invalidConfiguration,
+                    what: "'\(path)' is a pipe or a socket, and a recording needs a file it can move about in",
                     remedy: "Name a file.")
             }
             if !overwrite { return exists(path) }
@@ -30,18 +32,21 @@ enum RecordingFault {
         var status = stat()
         guard stat(folder, &status) == 0 else { return missing(folder) }
         guard status.st_mode & S_IFMT == S_IFDIR else {
-            return FrameHostError(.invalidConfiguration, what: "'\(folder)' is a file, not a folder", remedy: "Correct 'path'.")
+            return FrameHostError(
+                .invalidConfiguration, what: "'\(folder)' is a file, not a folder", remedy: "Correct 'path'.")
         }
         return access(folder, W_OK | X_OK) == 0 ? nil : unwritable(folder, errno)
     }
 
     static func missing(_ folder: String) -> FrameHostError {
-        FrameHostError(.unavailable, what: "the folder '\(folder)' does not exist", remedy: "Make it, or correct 'path'.")
+        FrameHostError(
+            .unavailable, what: "the folder '\(folder)' does not exist", remedy: "Make it, or correct 'path'.")
     }
 
     static func exists(_ path: String) -> FrameHostError {
         FrameHostError(
-            .invalidConfiguration, what: "'\(path)' exists already", remedy: "Name another file, or set \"overwrite\": true to replace it.")
+            .invalidConfiguration, what: "'\(path)' exists already",
+            remedy: "Name another file, or set \"overwrite\": true to replace it.")
     }
 
     /// What keeps a file of this name from being made.
@@ -51,7 +56,8 @@ enum RecordingFault {
         case .failed(let code): return unwritable(path, code)
         case .writtenHere(OutputFile.holder), .writtenElsewhere:
             return FrameHostError(
-                .invalidConfiguration, what: "'\(path)' is being written by another recorder", remedy: "Give each its own 'path'.")
+                .invalidConfiguration, what: "'\(path)' is being written by another recorder",
+                remedy: "Give each its own 'path'.")
         default:
             var fault = refusal.fault(path)
             fault.code = .invalidConfiguration
@@ -67,23 +73,28 @@ enum RecordingFault {
             case ENOENT: "Make the folder again, or correct 'path'."
             default: "Name a place where this user may write."
             }
-        return FrameHostError(.unavailable, what: "'\(path)' cannot be written: \(String(cString: strerror(code)))", remedy: remedy)
+        return FrameHostError(
+            .unavailable, what: "'\(path)' cannot be written: \(String(cString: strerror(code)))", remedy: remedy)
     }
 
     /// - Parameter longest: What a file of this kind can say.
     static func gap(_ path: String, _ container: Container, gap: MediaTime, longest: MediaTime) -> FrameHostError {
         FrameHostError(
             .invalidMedia,
-            what: "'\(path)' ends here, complete: the next picture comes \(shortSeconds(gap.seconds)) s later, and \(container.name) counts at most"
+            what:
+                "'\(path)' ends here, complete: the next picture comes \(shortSeconds(gap.seconds)) s later, and \(container.name) counts at most"
                 + " \(shortSeconds(longest.seconds)) s from one picture to the next",
             remedy: container == .mkv ? "Look at the times of what is recorded." : "Record to .mkv.")
     }
 
     /// - Parameter saved: Frames and seconds in the file that play.
-    static func writing(_ path: String, reason: String, isFull: Bool, saved: (frames: Int, seconds: Double)) -> FrameHostError {
+    static func writing(_ path: String, reason: String, isFull: Bool, saved: (frames: Int, seconds: Double))
+        -> FrameHostError
+    {
         let rest =
             saved.frames == 0
-            ? "Nothing was saved." : "The first \(count(saved.frames)) (\(shortSeconds(saved.seconds)) s) are saved and play."
+            ? "Nothing was saved."
+            : "The first \(count(saved.frames)) (\(shortSeconds(saved.seconds)) s) are saved and play."
         return FrameHostError(
             .unavailable, what: "writing '\(path)' failed: \(reason)",
             remedy: (isFull ? "Make room, or record to another disk. " : "") + rest)

@@ -41,8 +41,9 @@ final class RecordingFiles {
 
     /// Makes the next file, and the folders its pattern asks for.
     ///
-    /// With `overwrite` a name of the pattern is passed over where something lies there that is no finished recording of an earlier run: what this run
-    /// has made, what somebody reads or writes, links, devices, write-protected files, and whatever cannot be looked at.
+    /// With `overwrite` a name of the pattern is passed over where something lies there that is no finished recording
+    /// of an earlier run: what this run has made, what somebody reads or writes, links, devices, write-protected files,
+    /// and whatever cannot be looked at.
     ///
     /// - Parameter unixTime: When its first picture was taken, nanoseconds since 1970.
     /// - Throws: ``FrameHostError`` naming the path.
@@ -97,10 +98,12 @@ final class RecordingFiles {
         return numbers.filter { $0 <= Self.highestCount }.max().map { max($0, least) } ?? least
     }
 
-    /// Numbers above it are nobody's count: a recorder that makes a file every 10 ms comes there after 317 years. They are not counted on from.
+    /// Numbers above it are nobody's count: a recorder that makes a file every 10 ms comes there after 317 years. They
+    /// are not counted on from.
     static let highestCount = 1_000_000_000_000
 
-    /// Folders from the pattern's first one on are made; those before must be there, lest a slip of the pen makes a tree.
+    /// Folders from the pattern's first one on are made; those before must be there, lest a slip of the pen makes a
+    /// tree.
     private func makeFolders(of path: String) throws {
         guard pattern.components.count > 1 else { return }
         guard RecordingFault.ofFolder(pattern.folder) == nil else { throw RecordingFault.ofFolder(pattern.folder)! }
@@ -121,7 +124,9 @@ enum FolderListing {
         defer { closedir(stream) }
         var names: [String] = []
         while let entry = readdir(stream) {
-            let name = withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+            let name = withUnsafeBytes(of: entry.pointee.d_name) {
+                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+            }
             if name != ".", name != ".." { names.append(name) }
         }
         return names

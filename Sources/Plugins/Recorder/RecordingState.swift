@@ -14,7 +14,8 @@ struct RecordingState: Equatable {
         /// Asked to record; waits for an access unit that can be decoded alone.
         case starting
         case recording
-        /// Asked to end; the pictures shown before the latest one recorded are still awaited (B-frames come after the one they precede).
+        /// Asked to end; the pictures shown before the latest one recorded are still awaited (B-frames come after the
+        /// one they precede).
         case stopping
     }
 
@@ -27,7 +28,8 @@ struct RecordingState: Equatable {
         /// A recording begins: with what the ring holds, or with this unit where there is no ring.
         case begin
         case record
-        /// The recording was complete before this unit, which is not part of it. `take` is then to be asked again, since a start may have come.
+        /// The recording was complete before this unit, which is not part of it. `take` is then to be asked again,
+        /// since a start may have come.
         case finish
     }
 
@@ -82,7 +84,8 @@ struct RecordingState: Equatable {
 
     /// One access unit has come.
     ///
-    /// - Parameter past: The latest PTS in the ring, nil where it is empty. With a past this unit can be decoded whatever it is.
+    /// - Parameter past: The latest PTS in the ring, nil where it is empty. With a past this unit can be decoded
+    ///   whatever it is.
     mutating func take(pts: MediaTime, isKeyframe: Bool, past: MediaTime?) -> Step {
         switch phase {
         case .idle: return .idle
@@ -124,11 +127,16 @@ enum RecordingRefusal: Error {
         switch self {
         case .alreadyStarting:
             FrameHostError(
-                .invalidConfiguration, what: "a start is under way and waits for a keyframe", remedy: "Wait for recording-did-start.")
+                .invalidConfiguration, what: "a start is under way and waits for a keyframe",
+                remedy: "Wait for recording-did-start.")
         case .alreadyRecording:
-            FrameHostError(.invalidConfiguration, what: "it is recording already", remedy: "Send 'stop' first to begin another file.")
+            FrameHostError(
+                .invalidConfiguration, what: "it is recording already",
+                remedy: "Send 'stop' first to begin another file.")
         case .stillStopping:
-            FrameHostError(.invalidConfiguration, what: "it is still finishing the last recording", remedy: "Wait for recording-did-stop.")
+            FrameHostError(
+                .invalidConfiguration, what: "it is still finishing the last recording",
+                remedy: "Wait for recording-did-stop.")
         case .notRecording:
             FrameHostError(.invalidConfiguration, what: "it is not recording", remedy: "Send 'start' first.")
         }

@@ -48,7 +48,8 @@ struct RetentionPolicy {
 }
 
 extension RetentionPolicy.File {
-    /// A file on the disk. Time and size are bounded here, so that no arithmetic behind them overflows: to the years 1970 to 2223, and to a petabyte times eight.
+    /// A file on the disk. Time and size are bounded here, so that no arithmetic behind them overflows: to the years
+    /// 1970 to 2223, and to a petabyte times eight.
     init(path: String, _ status: stat) {
         let seconds = min(max(Int64(status.st_mtim.tv_sec), 0), 8_000_000_000)
         let nanoseconds = min(max(Int64(status.st_mtim.tv_nsec), 0), 999_999_999)
@@ -60,8 +61,8 @@ extension RetentionPolicy.File {
 
 /// The files a pattern has made, on the disk.
 enum PatternFolder {
-    /// All regular files whose folders and names the pattern can have made, each once, also where it has further names. Never goes through a link
-    /// below the pattern's fixed folder.
+    /// All regular files whose folders and names the pattern can have made, each once, also where it has further names.
+    /// Never goes through a link below the pattern's fixed folder.
     ///
     /// - Parameter current: The file being written, which is left out under whatever name.
     static func files(of pattern: FileNamePattern, except current: FileIdentity? = nil) -> [RetentionPolicy.File] {
@@ -82,15 +83,19 @@ enum PatternFolder {
 
     /// Removes the temporary files that a recorder or finaliser of such files left when it was killed.
     static func removeLeftOvers(of pattern: FileNamePattern, single: String?, _ files: RunFiles) {
-        func originals(_ name: String) -> [String] { [Finaliser.original(ofTemporary: name), FileNames.original(ofTemporary: name)].compactMap(\.self) }
+        func originals(_ name: String) -> [String] {
+            [Finaliser.original(ofTemporary: name), FileNames.original(ofTemporary: name)].compactMap(\.self)
+        }
         visit(pattern) { folder in
-            for name in FolderListing.names(in: folder) where originals(name).contains(where: { pattern.number(ofName: $0) != nil }) {
+            for name in FolderListing.names(in: folder)
+            where originals(name).contains(where: { pattern.number(ofName: $0) != nil }) {
                 _ = files.remove("\(folder)/\(name)", as: OutputFile.holder)
             }
         }
         guard let single else { return }
         let folder = FileNames.folder(of: single)
-        for name in FolderListing.names(in: folder) where originals(name).contains(String(single.split(separator: "/").last ?? "")) {
+        for name in FolderListing.names(in: folder)
+        where originals(name).contains(String(single.split(separator: "/").last ?? "")) {
             _ = files.remove("\(folder)/\(name)", as: OutputFile.holder)
         }
     }
@@ -111,7 +116,8 @@ enum PatternFolder {
     /// Removes a file that nobody uses, and the folders above it that are empty then.
     ///
     /// - Returns: Why it is still there; nil when it has gone.
-    static func removeFile(_ file: RetentionPolicy.File, of pattern: FileNamePattern, _ files: RunFiles) -> FileRefusal? {
+    static func removeFile(_ file: RetentionPolicy.File, of pattern: FileNamePattern, _ files: RunFiles) -> FileRefusal?
+    {
         if let refusal = files.remove(file.path, meant: file.identity, as: OutputFile.holder) { return refusal }
         var folder = FileNames.folder(of: file.path)
         for _ in 1..<pattern.components.count {

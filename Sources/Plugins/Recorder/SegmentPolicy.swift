@@ -37,10 +37,10 @@ struct SegmentPolicy {
 
     /// Whether the file ends before the keyframe at `pts`; to be asked at every keyframe but the file's first.
     ///
-    /// By time: the file is `length` long, or short of it by no more than a camera's jitter (a twentieth, at most 50 ms), so that a
-    /// minute with a
-    /// keyframe every two seconds is a minute. By size: a further group of pictures as large as the largest of this file would exceed
-    /// the limit.
+    /// By time: the file is `length` long, or short of it by no more than a camera's jitter (a twentieth, at most 50
+    /// ms), so that a minute with a
+    /// keyframe every two seconds is a minute. By size: a further group of pictures as large as the largest of this
+    /// file would exceed the limit.
     mutating func cuts(beforeKeyframeAt pts: MediaTime) -> Bool {
         largestGroup = max(largestGroup, groupBytes)
         groupBytes = 0

@@ -34,15 +34,23 @@ final class SoundFeed {
     /// Lets go of what is over before `time`.
     func skip(before time: MediaTime) {
         for index in tracks.indices {
-            while let packet = peek(index), self.time(packet.pts + packet.duration, index) <= time { tracks[index].next = nil }
+            while let packet = peek(index), self.time(packet.pts + packet.duration, index) <= time {
+                tracks[index].next = nil
+            }
         }
     }
 
     /// Gives the packets that are decoded, or shown, before `time`, in the order of decoding.
-    func take(decodedBefore time: MediaTime, _ body: (Int, AudioPacket) throws -> Void) rethrows { try take(time, \.dts, body) }
-    func take(shownBefore time: MediaTime, _ body: (Int, AudioPacket) throws -> Void) rethrows { try take(time, \.pts, body) }
+    func take(decodedBefore time: MediaTime, _ body: (Int, AudioPacket) throws -> Void) rethrows {
+        try take(time, \.dts, body)
+    }
+    func take(shownBefore time: MediaTime, _ body: (Int, AudioPacket) throws -> Void) rethrows {
+        try take(time, \.pts, body)
+    }
 
-    private func take(_ end: MediaTime, _ stamp: KeyPath<AudioPacket, Int64>, _ body: (Int, AudioPacket) throws -> Void) rethrows {
+    private func take(_ end: MediaTime, _ stamp: KeyPath<AudioPacket, Int64>, _ body: (Int, AudioPacket) throws -> Void)
+        rethrows
+    {
         while true {
             var earliest: (track: Int, packet: AudioPacket, time: MediaTime)?
             for index in tracks.indices {

@@ -12,7 +12,9 @@ struct TrackDescriptions {
     var extradataBytes: Int { audio.reduce(video.parameterSets.count) { $0 + $1.extradata.count } }
 
     /// Adds a stream for each track, in order.
-    func addStreams(to context: UnsafeMutablePointer<AVFormatContext>, _ container: Container) throws -> [UnsafeMutablePointer<AVStream>] {
+    func addStreams(to context: UnsafeMutablePointer<AVFormatContext>, _ container: Container) throws
+        -> [UnsafeMutablePointer<AVStream>]
+    {
         let picture = try Self.newStream(context)
         try describePictures(picture, carriesOrientation: container.carriesOrientation)
         picture.pointee.time_base = AVRational(num: 1, den: container.ticksPerSecond(for: video.video.timeBase))
@@ -26,14 +28,17 @@ struct TrackDescriptions {
 
     private static let noMemory = FrameHostError(.exhausted, what: "no memory for a muxer")
 
-    private static func newStream(_ context: UnsafeMutablePointer<AVFormatContext>) throws -> UnsafeMutablePointer<AVStream> {
+    private static func newStream(_ context: UnsafeMutablePointer<AVFormatContext>) throws -> UnsafeMutablePointer<
+        AVStream
+    > {
         guard let stream = avformat_new_stream(context, nil) else { throw noMemory }
         return stream
     }
 
     private static func setExtradata(_ parameters: UnsafeMutablePointer<AVCodecParameters>, _ bytes: [UInt8]) throws {
         guard !bytes.isEmpty else { return }
-        parameters.pointee.extradata = av_mallocz(bytes.count + Int(AV_INPUT_BUFFER_PADDING_SIZE))?.assumingMemoryBound(to: UInt8.self)
+        parameters.pointee.extradata = av_mallocz(bytes.count + Int(AV_INPUT_BUFFER_PADDING_SIZE))?.assumingMemoryBound(
+            to: UInt8.self)
         guard let extradata = parameters.pointee.extradata else { throw noMemory }
         extradata.update(from: bytes, count: bytes.count)
         parameters.pointee.extradata_size = Int32(bytes.count)
@@ -56,21 +61,26 @@ struct TrackDescriptions {
         parameters.pointee.color_trc = AVColorTransferCharacteristic(rawValue: UInt32(picture.color.transfer))
         parameters.pointee.chroma_location = AVChromaLocation(rawValue: UInt32(picture.color.chromaSiting))
         if !picture.sampleAspectRatio.isZero {
-            let aspect = AVRational(num: picture.sampleAspectRatio.numerator, den: picture.sampleAspectRatio.denominator)
+            let aspect = AVRational(
+                num: picture.sampleAspectRatio.numerator, den: picture.sampleAspectRatio.denominator)
             parameters.pointee.sample_aspect_ratio = aspect
             stream.pointee.sample_aspect_ratio = aspect
         }
         if !picture.frameRate.isZero {
-            stream.pointee.avg_frame_rate = AVRational(num: picture.frameRate.numerator, den: picture.frameRate.denominator)
+            stream.pointee.avg_frame_rate = AVRational(
+                num: picture.frameRate.numerator, den: picture.frameRate.denominator)
         }
-        // Given with start codes; the muxer makes the container's own form of it, and of each access unit (ISO/IEC 14496-15).
+        // Given with start codes; the muxer makes the container's own form of it, and of each access unit (ISO/IEC
+        // 14496-15).
         try Self.setExtradata(parameters, video.parameterSets)
         guard orientation != .up, carriesOrientation else { return }
         let aspect = picture.sampleAspectRatio.isZero ? 1 : picture.sampleAspectRatio.value
         // What the picture is moved by is 16.16; a longer side is none that a player shows.
         let width = min((Double(picture.width) * aspect).rounded(), 32767)
         let matrix = orientation.displayMatrix(width: Int(width), height: min(picture.height, 32767))
-        guard let data = av_stream_new_side_data(stream, AV_PKT_DATA_DISPLAYMATRIX, 4 * matrix.count) else { throw Self.noMemory }
+        guard let data = av_stream_new_side_data(stream, AV_PKT_DATA_DISPLAYMATRIX, 4 * matrix.count) else {
+            throw Self.noMemory
+        }
         matrix.withUnsafeBytes { UnsafeMutableRawPointer(data).copyMemory(from: $0.baseAddress!, byteCount: $0.count) }
     }
 
@@ -82,16 +92,22 @@ struct TrackDescriptions {
     /// Why files of this kind cannot hold the packets of a track as they are; nil when they can.
     static func obstacle(to format: AudioTrackFormat, in container: Container) -> String? {
         guard (1...Int(Int32.max)).contains(format.sampleRate), format.channelCount > 0 else {
-            return "the sound says that it has \(format.sampleRate) samples a second and \(format.channelCount) channels"
+            return
+                "the sound says that it has \(format.sampleRate) samples a second and \(format.channelCount) channels"
         }
         let unfit = "\(container.name) cannot hold sound of the codec '\(format.codec)'"
-        guard let id = codecID(format.codec), let kind = av_guess_format(container.rawValue, nil, nil) else { return unfit }
+        guard let id = codecID(format.codec), let kind = av_guess_format(container.rawValue, nil, nil) else {
+            return unfit
+        }
         guard avformat_query_codec(kind, id, compliance) == 1 else { return unfit }
         guard container != .mkv else { return nil }
         // libavformat's movenc.c, mov_init: these are for MP4 alone.
         if container == .mov, [AV_CODEC_ID_OPUS, AV_CODEC_ID_FLAC, AV_CODEC_ID_TRUEHD].contains(id) { return unfit }
-        // Each packet of a transport stream begins with its own header (ADTS, ISO/IEC 13818-7 6.2), which MP4 has in one place instead.
-        if id == AV_CODEC_ID_AAC, format.extradata.isEmpty { return "\(container.name) cannot hold AAC with ADTS headers, as transport streams have it, untouched" }
+        // Each packet of a transport stream begins with its own header (ADTS, ISO/IEC 13818-7 6.2), which MP4 has in
+        // one place instead.
+        if id == AV_CODEC_ID_AAC, format.extradata.isEmpty {
+            return "\(container.name) cannot hold AAC with ADTS headers, as transport streams have it, untouched"
+        }
         return nil
     }
 

@@ -3,7 +3,8 @@ import Glibc
 
 /// What gain, tint and hue do to luma and chroma about black and grey: three by three, in 4096ths.
 ///
-/// Computed between RGB and luma with chroma by the format's own matrix; the result is clipped to the samples' 8 bits, not to the RGB cube.
+/// Computed between RGB and luma with chroma by the format's own matrix; the result is clipped to the samples' 8 bits,
+/// not to the RGB cube.
 struct ColorMatrix: Equatable {
     /// Rows: what Y, U and V become; columns: of what Y (less black), U and V (less 128).
     private(set) var weights: [Int32] = [4096, 0, 0, 0, 4096, 0, 0, 0, 4096]

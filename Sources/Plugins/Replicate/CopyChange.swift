@@ -1,6 +1,7 @@
 import FrameCore
 
-/// How one copy differs: an object with any of these keys. What is absent is as in the original, or as in what it would replace.
+/// How one copy differs: an object with any of these keys. What is absent is as in the original, or as in what it would
+/// replace.
 struct CopyChange: OptionValue {
     /// To the right and down, from the middle of the cell; shares are of the cell.
     var x: Extent?
@@ -25,7 +26,8 @@ struct CopyChange: OptionValue {
     /// These where there are some, else those of `other`.
     func over(_ other: CopyChange) -> CopyChange {
         CopyChange(
-            x: x ?? other.x, y: y ?? other.y, scale: scale ?? other.scale, rotate: rotate ?? other.rotate, mirror: mirror ?? other.mirror,
+            x: x ?? other.x, y: y ?? other.y, scale: scale ?? other.scale, rotate: rotate ?? other.rotate,
+            mirror: mirror ?? other.mirror,
             delay: delay ?? other.delay, gain: gain ?? other.gain, tint: tint ?? other.tint, hue: hue ?? other.hue,
             opacity: opacity ?? other.opacity)
     }
@@ -34,7 +36,8 @@ struct CopyChange: OptionValue {
 
     static func decodeOption(_ node: JSONNode) throws(OptionFault) -> CopyChange {
         guard let members = node.asObject else {
-            throw OptionFault("expected an object, found \(node.kindName)", remedy: "Write an object such as { \"scale\": 0.5 }")
+            throw OptionFault(
+                "expected an object, found \(node.kindName)", remedy: "Write an object such as { \"scale\": 0.5 }")
         }
         var change = CopyChange()
         for member in members {
@@ -81,7 +84,8 @@ struct CopyChange: OptionValue {
     var optionJSON: JSONNode {
         let members: [(key: String, value: JSONNode?)] = [
             ("x", x?.optionJSON), ("y", y?.optionJSON), ("scale", scale?.optionJSON), ("rotate", rotate?.optionJSON),
-            ("mirror", mirror?.optionJSON), ("delay", delay?.optionJSON), ("gain", gain?.optionJSON), ("tint", tint?.optionJSON),
+            ("mirror", mirror?.optionJSON), ("delay", delay?.optionJSON), ("gain", gain?.optionJSON),
+            ("tint", tint?.optionJSON),
             ("hue", hue?.optionJSON), ("opacity", opacity?.optionJSON),
         ]
         return .object(members.compactMap { member in member.value.map { (member.key, $0) } })
@@ -92,8 +96,10 @@ struct CopyChange: OptionValue {
         return [
             "type": "object", "additionalProperties": false,
             "properties": [
-                "x": Extent.optionSchema, "y": Extent.optionSchema, "scale": number, "rotate": number, "mirror": ["type": "boolean"],
-                "delay": ["type": "integer"], "gain": number, "tint": RGBColor.optionSchema, "hue": number, "opacity": number,
+                "x": Extent.optionSchema, "y": Extent.optionSchema, "scale": number, "rotate": number,
+                "mirror": ["type": "boolean"],
+                "delay": ["type": "integer"], "gain": number, "tint": RGBColor.optionSchema, "hue": number,
+                "opacity": number,
             ],
         ]
     }

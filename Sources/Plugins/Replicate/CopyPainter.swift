@@ -2,9 +2,9 @@ import FrameCore
 
 /// Paints copies into the output, the lowest first, two rows of luma and one of chroma at a time.
 ///
-/// What an opaque copy hides of those below it at either end of the row is not painted. Samples go through rows of scratch where colours
-/// change or the copy is not opaque, else straight to the output. Edges that do not fall on pixels are softened by how much of the pixel
-/// the copy covers. Made once; allocates nothing afterwards.
+/// What an opaque copy hides of those below it at either end of the row is not painted. Samples go through rows of
+/// scratch where colours change or the copy is not opaque, else straight to the output. Edges that do not fall on
+/// pixels are softened by how much of the pixel the copy covers. Made once; allocates nothing afterwards.
 final class CopyPainter {
     private let output: VideoFormat
     /// Of the input's luma, in its pixels; and of its chroma, which ends at an even pixel.
@@ -15,8 +15,8 @@ final class CopyPainter {
     private var jobs: [Job] = []
     /// Of the rows of a band, each with one for every job.
     private var parts: [RowPart?] = []
-    /// Rows of chroma that are painted copy by copy: few enough that the output's stay in the cache, and enough that each copy's are read
-    /// in one go (row by row the sixteen frames cost a third more of memcpy).
+    /// Rows of chroma that are painted copy by copy: few enough that the output's stay in the cache, and enough that
+    /// each copy's are read in one go (row by row the sixteen frames cost a third more of memcpy).
     private static let bandRows = 8
 
     init(from input: VideoFormat, to output: VideoFormat) {
@@ -39,7 +39,8 @@ final class CopyPainter {
 
     /// [stage thread] Adds a copy above those added before.
     ///
-    /// - Parameter source: The input, or the input halved; the copy's placement speaks of the input. Valid until ``paint(into:)`` is over.
+    /// - Parameter source: The input, or the input halved; the copy's placement speaks of the input. Valid until
+    ///   ``paint(into:)`` is over.
     func add(_ copy: CopyPlan, _ source: Picture) {
         guard let covered = copy.rows(of: size, in: output.height) else { return }
         jobs.append(
@@ -58,13 +59,16 @@ final class CopyPainter {
             for row in band {
                 for job in jobs {
                     let isTouched = job.chromaRows.contains(row)
-                    parts.append(isTouched ? RowPart(job, row, size: size, chromaSize: chromaSize, output: output) : nil)
+                    parts.append(
+                        isTouched ? RowPart(job, row, size: size, chromaSize: chromaSize, output: output) : nil)
                 }
                 RowPart.hide(&parts, from: parts.count - jobs.count)
             }
             for index in jobs.indices {
                 for row in band {
-                    if let part = parts[(row - start) * jobs.count + index], !part.pairs.isEmpty { paint(part, jobs[index], row, target) }
+                    if let part = parts[(row - start) * jobs.count + index], !part.pairs.isEmpty {
+                        paint(part, jobs[index], row, target)
+                    }
                 }
             }
         }
@@ -119,14 +123,17 @@ final class CopyPainter {
                 (wideU[2 &* pair], wideU[2 &* pair &+ 1]) = (u[pair], u[pair])
                 (wideV[2 &* pair], wideV[2 &* pair &+ 1]) = (v[pair], v[pair])
             }
-            for index in 0..<lines { color.applyToLuma(row(index) + start, u: wideU + start, v: wideV + start, count: count) }
+            for index in 0..<lines {
+                color.applyToLuma(row(index) + start, u: wideU + start, v: wideV + start, count: count)
+            }
         } else {
             for index in 0..<lines { color.applyToLuma(row(index) + start, count: count) }
         }
         color.applyToChroma(u + pairs.lowerBound, v + pairs.lowerBound, y: mean + pairs.lowerBound, count: pairs.count)
     }
 
-    /// How much the copy counts at each sample: its opacity, less at its edges by how far a sample's middle is from them.
+    /// How much the copy counts at each sample: its opacity, less at its edges by how far a sample's middle is from
+    /// them.
     ///
     /// - Parameter scale: Samples of the output for a pixel of the input.
     private func fillAlphas(_ span: CoveredSpan, _ place: Place, _ size: PictureSize, _ scale: Double, _ opacity: Int) {
@@ -137,7 +144,9 @@ final class CopyPainter {
     }
 
     /// Lays a row of scratch over a row of the output. The loops become vector instructions.
-    private func blend(_ source: UnsafePointer<UInt8>, _ range: Range<Int>, into line: UnsafeMutablePointer<UInt8>, step: Int) {
+    private func blend(
+        _ source: UnsafePointer<UInt8>, _ range: Range<Int>, into line: UnsafeMutablePointer<UInt8>, step: Int
+    ) {
         if step == 1 {
             for x in range { line[x] = Self.mean(line[x], source[x], alphas[x]) }
         } else {

@@ -23,7 +23,9 @@ struct CopyPlan {
         let own = index < options.each.count ? options.each[index].over(options.first) : options.first
         let step = options.step
         let grid = options.grid
-        let cell = (width: Double(output.width) / Double(grid.columns), height: Double(output.height) / Double(grid.rows))
+        let cell = (
+            width: Double(output.width) / Double(grid.columns), height: Double(output.height) / Double(grid.rows)
+        )
         let size = (width: Double(input.width), height: Double(input.height))
         let place = index % (grid.columns * grid.rows)
         let middle = Affine.moved(
@@ -34,7 +36,8 @@ struct CopyPlan {
             let scale = (change.scale ?? 1) * scale
             let x = change.x?.pixels(of: cell.width) ?? 0
             let y = change.y?.pixels(of: cell.height) ?? 0
-            return .moved(x, y) * .turned(degrees: change.rotate ?? 0) * .scaled(change.mirror == true ? -scale : scale, scale)
+            return .moved(x, y) * .turned(degrees: change.rotate ?? 0)
+                * .scaled(change.mirror == true ? -scale : scale, scale)
         }
         var placement = transform(own, scale: fit) * .moved(-size.width / 2, -size.height / 2)
         let stride = transform(step, scale: 1)
@@ -55,7 +58,8 @@ struct CopyPlan {
             Double(own.tint.map(component) ?? 255) / 255 * pow(Double(step.tint.map(component) ?? 255) / 255, count)
         }
         let color = ColorMatrix(
-            gain: (own.gain ?? 1) * min(pow(step.gain ?? 1, count), 8), tint: (tint(\.red), tint(\.green), tint(\.blue)),
+            gain: (own.gain ?? 1) * min(pow(step.gain ?? 1, count), 8),
+            tint: (tint(\.red), tint(\.green), tint(\.blue)),
             hue: (own.hue ?? 0) + count * (step.hue ?? 0), for: input)
         self.color = color.isIdentity ? nil : color
     }

@@ -50,8 +50,12 @@ final class PictureLevels {
     }
 
     private static func halve(_ source: Picture.Layer, into target: Picture.Layer) {
-        let (from, to) = (source.base.assumingMemoryBound(to: UInt8.self), target.base.assumingMemoryBound(to: UInt8.self))
-        let (width, targetWidth) = (Int32(source.rowBytes / source.unit.bytes), Int32(target.rowBytes / target.unit.bytes))
+        let (from, to) = (
+            source.base.assumingMemoryBound(to: UInt8.self), target.base.assumingMemoryBound(to: UInt8.self)
+        )
+        let (width, targetWidth) = (
+            Int32(source.rowBytes / source.unit.bytes), Int32(target.rowBytes / target.unit.bytes)
+        )
         let (stride, targetStride) = (Int32(source.strideBytes), Int32(target.strideBytes))
         let (rows, targetRows) = (Int32(source.rows), Int32(target.rows))
         if source.unit.bytes == 1 {

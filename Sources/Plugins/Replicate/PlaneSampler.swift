@@ -37,7 +37,8 @@ struct Components {
     subscript(index: Int) -> Component { index == 0 ? y : index == 1 ? u : v }
 }
 
-/// Places along one row of the output, in a component: at x they are (u + x·du, v + x·dv), (0, 0) being the middle of its first sample.
+/// Places along one row of the output, in a component: at x they are (u + x·du, v + x·dv), (0, 0) being the middle of
+/// its first sample.
 struct SampleLine {
     var u: Double
     var v: Double
@@ -71,7 +72,9 @@ extension Component {
         guard !range.isEmpty else { return }
         if line.dv == 0, line.du == 1, step == 1, targetStep == 1, copyRow(line, range, into: row) { return }
         let none = range.lowerBound..<range.lowerBound
-        let inside = width < 2 || height < 2 ? none : line.span(range, us: 0...Double(width) - 1.001, vs: 0...Double(height) - 1.001)
+        let inside =
+            width < 2 || height < 2
+            ? none : line.span(range, us: 0...Double(width) - 1.001, vs: 0...Double(height) - 1.001)
         let middle = inside.isEmpty ? none : inside
         for x in range.lowerBound..<middle.lowerBound { row[x * targetStep] = clamped(line, x) }
         for x in middle.upperBound..<range.upperBound { row[x * targetStep] = clamped(line, x) }
@@ -133,8 +136,8 @@ extension Component {
 
     private static func fixed(_ place: Double) -> Int { Int((place * 4_294_967_296).rounded()) }
 
-    /// The first place of `range`, half a weight further so that weights are rounded and not cut, and so that no place of the range is
-    /// below 0 or above `most`.
+    /// The first place of `range`, half a weight further so that weights are rounded and not cut, and so that no place
+    /// of the range is below 0 or above `most`.
     private static func start(_ place: Double, _ exactStep: Double, _ range: Range<Int>, step: Int, most: Int) -> Int {
         let first = fixed(place + Double(range.lowerBound) * exactStep) + 1 << 23
         let way = (range.count - 1) * step

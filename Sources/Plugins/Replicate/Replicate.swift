@@ -2,7 +2,8 @@ import FrameCore
 
 /// Puts copies of the picture into one, each with a place, a delay and colours of its own.
 ///
-/// One picture comes out for each that comes in, with its time. A copy that is late shows the first picture until its own has come.
+/// One picture comes out for each that comes in, with its time. A copy that is late shows the first picture until its
+/// own has come.
 final class Replicate: Transform {
     static let info = StageInfo(
         id: "replicate", summary: "Shows many copies of the picture, each with its own place, delay and colours.",

@@ -3,26 +3,33 @@ import FrameCore
 struct ReplicateOptions: StageOptions {
     @Option(
         help:
-            "Cells the picture is divided into, columns and rows; copies fill them row by row and begin again. \"1x1\": the whole picture.")
+            "Cells the picture is divided into, columns and rows; copies fill them row by row and begin again. \"1x1\": the whole picture."
+    )
     var grid = Grid(columns: 2, rows: 2)
     @Option(help: "How many copies; without it, one for each cell.", range: 1...mostCopies) var copies: Int? = nil
     @Option(help: "Size of the result; without it, that of the input.", unit: "px") var size: PictureSize? = nil
     @Option(help: "Colour where no copy is.", live: true) var background = RGBColor(red: 0, green: 0, blue: 0)
     @Option(
-        help: "Every copy, seen from the middle of its cell: x, y, scale, rotate, mirror, delay (frames), gain, tint, hue, opacity.",
+        help:
+            "Every copy, seen from the middle of its cell: x, y, scale, rotate, mirror, delay (frames), gain, tint, hue, opacity.",
         live: true)
     var first = CopyChange()
-    @Option(help: "What is added from one copy to the next: the same keys; places turn and grow as well, as in a spiral.", live: true)
+    @Option(
+        help: "What is added from one copy to the next: the same keys; places turn and grow as well, as in a spiral.",
+        live: true)
     var step = CopyChange()
-    @Option(help: "For each copy in turn, what takes the place of a value in first.", live: true) var each: [CopyChange] = []
+    @Option(help: "For each copy in turn, what takes the place of a value in first.", live: true) var each:
+        [CopyChange] = []
 
     func validate() throws(OptionFault) {
         let count = copyCount
         guard each.count <= count else {
-            throw OptionFault("each has \(each.count) entries for \(count) copies", remedy: "Take some out, or raise copies.")
+            throw OptionFault(
+                "each has \(each.count) entries for \(count) copies", remedy: "Take some out, or raise copies.")
         }
         guard mostDelay <= Self.mostDelay else {
-            throw OptionFault("the last copy is \(mostDelay) frames late", remedy: "Delay by at most \(Self.mostDelay).")
+            throw OptionFault(
+                "the last copy is \(mostDelay) frames late", remedy: "Delay by at most \(Self.mostDelay).")
         }
     }
 
@@ -50,10 +57,12 @@ struct Grid: OptionValue {
 
     static func decodeOption(_ node: JSONNode) throws(OptionFault) -> Grid {
         let parts = node.asString?.split(separator: "x", omittingEmptySubsequences: false).map { Int($0) } ?? []
-        guard parts.count == 2, let columns = parts[0], let rows = parts[1], (1...64).contains(columns), (1...64).contains(rows),
+        guard parts.count == 2, let columns = parts[0], let rows = parts[1], (1...64).contains(columns),
+            (1...64).contains(rows),
             columns * rows <= 64
         else {
-            throw OptionFault("\(node.text()) is not a grid", remedy: "Write columns and rows as \"4x4\", at most 64 cells")
+            throw OptionFault(
+                "\(node.text()) is not a grid", remedy: "Write columns and rows as \"4x4\", at most 64 cells")
         }
         return Grid(columns: columns, rows: rows)
     }

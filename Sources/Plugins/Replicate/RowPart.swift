@@ -34,7 +34,8 @@ struct RowPart {
         lines = min(2, output.height - first)
         middle = Place(job.inverse, x: 1, y: Double(first) + 1, step: 2)
         places = (
-            Place(job.inverse, x: 0.5, y: Double(first) + 0.5, step: 1), Place(job.inverse, x: 0.5, y: Double(first) + 1.5, step: 1)
+            Place(job.inverse, x: 0.5, y: Double(first) + 0.5, step: 1),
+            Place(job.inverse, x: 0.5, y: Double(first) + 1.5, step: 1)
         )
         chroma = CoveredSpan(middle, chromaSize, reach: 1 / job.scale, within: 0..<(output.width + 1) / 2)
         spans = (
@@ -53,7 +54,8 @@ struct RowPart {
 
     /// Leaves out of each part from `first` on what those after it hide, as far as it lies at an end.
     ///
-    /// One interval that is hidden is kept in mind, the longest that grows from the top: enough for copies that overlap their neighbours.
+    /// One interval that is hidden is kept in mind, the longest that grows from the top: enough for copies that overlap
+    /// their neighbours.
     static func hide(_ parts: inout [RowPart?], from first: Int) {
         var hidden = 0..<0
         for index in (first..<parts.count).reversed() {

@@ -30,7 +30,9 @@ enum Extent: OptionValue, CustomStringConvertible {
         if let text = node.asString, text.hasSuffix("%"), let share = Double(text.dropLast()), bounds.contains(share) {
             return .share(share)
         }
-        throw OptionFault("\(node.text()) is not a length", remedy: "Write pixels as a number, such as 24, or a share, such as \"5%\"")
+        throw OptionFault(
+            "\(node.text()) is not a length", remedy: "Write pixels as a number, such as 24, or a share, such as \"5%\""
+        )
     }
 
     var description: String {
@@ -47,5 +49,7 @@ enum Extent: OptionValue, CustomStringConvertible {
         }
     }
     static var optionTypeName: String { "pixels or share" }
-    static var optionSchema: JSONNode { ["anyOf": [["type": "number"], ["type": "string", "pattern": "^-?[0-9]+([.][0-9]+)?%$"]]] }
+    static var optionSchema: JSONNode {
+        ["anyOf": [["type": "number"], ["type": "string", "pattern": "^-?[0-9]+([.][0-9]+)?%$"]]]
+    }
 }

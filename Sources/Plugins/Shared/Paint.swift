@@ -30,7 +30,8 @@ public struct Paint: Sendable, Equatable {
     public init(luma: Int, u: Int, v: Int, in format: PixelFormat) {
         let gray = UInt8(truncatingIfNeeded: luma)
         self.init(
-            luma: UInt32(luma), u: UInt32(u), v: UInt32(v), color: RGBColor(red: gray, green: gray, blue: gray), in: format)
+            luma: UInt32(luma), u: UInt32(u), v: UInt32(v), color: RGBColor(red: gray, green: gray, blue: gray),
+            in: format)
     }
 
     private init(luma: UInt32, u: UInt32, v: UInt32, color: RGBColor, in format: PixelFormat) {

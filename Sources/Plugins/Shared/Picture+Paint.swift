@@ -3,8 +3,8 @@ import Glibc
 
 /// Painting: rectangles, rows, text. Clips what lies outside; never allocates.
 ///
-/// Coordinates are pixels from the top left. Where pixels share a chroma sample or a group, give even ones: a unit that is
-/// touched is painted whole.
+/// Coordinates are pixels from the top left. Where pixels share a chroma sample or a group, give even ones: a unit that
+/// is touched is painted whole.
 extension Picture {
     /// Fills a rectangle.
     public func fill(x: Int, y: Int, width: Int, height: Int, _ paint: Paint) {
@@ -41,7 +41,8 @@ extension Picture {
     private static func repeatUnit(_ value: UInt32, bytes: Int, count: Int, at row: UnsafeMutableRawPointer) {
         switch bytes {
         case 1: memset(row, Int32(value), count)
-        case 2: row.assumingMemoryBound(to: UInt16.self).update(repeating: UInt16(truncatingIfNeeded: value), count: count)
+        case 2:
+            row.assumingMemoryBound(to: UInt16.self).update(repeating: UInt16(truncatingIfNeeded: value), count: count)
         case 3:
             let byte = row.assumingMemoryBound(to: UInt8.self)
             for index in 0..<count {
@@ -57,7 +58,8 @@ extension Picture {
     ///
     /// - Returns: False when it does not fit the picture, which is left as it was.
     @discardableResult
-    public func draw(_ text: UnsafeBufferPointer<UInt8>, x: Int, y: Int, scale: Int, ink: Paint, ground: Paint) -> Bool {
+    public func draw(_ text: UnsafeBufferPointer<UInt8>, x: Int, y: Int, scale: Int, ink: Paint, ground: Paint) -> Bool
+    {
         let box = BitmapFont.box(characters: text.count, scale: scale)
         guard x >= 0, y >= 0, x + box.width <= width, y + box.height <= height else { return false }
         fill(x: x, y: y, width: box.width, height: box.height, ground)
@@ -71,7 +73,8 @@ extension Picture {
                     let gap = dots.leadingZeroBitCount
                     let run = (~(dots << UInt8(gap))).leadingZeroBitCount
                     fill(
-                        x: left + (column + gap) * scale, y: y + (row + 1) * scale, width: run * scale, height: scale, ink)
+                        x: left + (column + gap) * scale, y: y + (row + 1) * scale, width: run * scale, height: scale,
+                        ink)
                     column += gap + run
                     dots = gap + run >= 8 ? 0 : dots << UInt8(gap + run)
                 }

@@ -21,7 +21,10 @@ public struct Picture {
     private let third: Layer?
 
     /// - Parameter layer: The memory of a plane: where it begins and its stride.
-    init(_ pixelFormat: PixelFormat, width: Int, height: Int, layer: (Int) -> (base: UnsafeMutableRawPointer, strideBytes: Int)) {
+    init(
+        _ pixelFormat: PixelFormat, width: Int, height: Int,
+        layer: (Int) -> (base: UnsafeMutableRawPointer, strideBytes: Int)
+    ) {
         self.pixelFormat = pixelFormat
         self.width = width
         self.height = height
@@ -29,7 +32,8 @@ public struct Picture {
         func make(_ plane: Int) -> Layer {
             let memory = layer(plane)
             return Layer(
-                base: memory.base, strideBytes: memory.strideBytes, rowBytes: pixelFormat.rowBytes(plane: plane, width: width),
+                base: memory.base, strideBytes: memory.strideBytes,
+                rowBytes: pixelFormat.rowBytes(plane: plane, width: width),
                 rows: pixelFormat.rows(plane: plane, height: height), unit: .of(pixelFormat, plane: plane))
         }
         first = make(0)
@@ -44,7 +48,8 @@ public struct Picture {
 
     /// The rectangle at `x`, `y` in the same memory. Both are even where pixels share a sample or a group.
     func part(x: Int, y: Int, width: Int, height: Int) -> Picture {
-        precondition(x >= 0 && y >= 0 && x + width <= self.width && y + height <= self.height, "a part lies within its picture")
+        precondition(
+            x >= 0 && y >= 0 && x + width <= self.width && y + height <= self.height, "a part lies within its picture")
         return Picture(pixelFormat, width: width, height: height) { plane in
             let layer = self[plane]
             let offset = (y >> layer.unit.yShift) * layer.strideBytes + (x >> layer.unit.xShift) * layer.unit.bytes
@@ -59,7 +64,8 @@ extension Frame {
         let format = format
         return try body(
             Picture(format.pixelFormat, width: format.width, height: format.height) { index in
-                // The address leaves this closure and not the one of the caller: the frame is held until `body` is over.
+                // The address leaves this closure and not the one of the caller: the frame is held until `body` is
+                // over.
                 withPlane(index) { (UnsafeMutableRawPointer(mutating: $0.baseAddress), $0.strideBytes) }
             })
     }

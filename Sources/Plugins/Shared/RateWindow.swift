@@ -1,7 +1,7 @@
 /// The rate of events over the last second before the newest: intervals by the time they span.
 ///
-/// A ring of `capacity` times, made once; more events than that within a second are counted over the shorter span they fill. Times
-/// that do not rise (a loop back to the start, a repeated time stamp) begin a new window.
+/// A ring of `capacity` times, made once; more events than that within a second are counted over the shorter span they
+/// fill. Times that do not rise (a loop back to the start, a repeated time stamp) begin a new window.
 struct RateWindow {
     /// In nanoseconds.
     let span: Int64

@@ -2,8 +2,9 @@ import FrameCore
 
 /// The part of a pattern that stands still: bands of equal rows, each band kept as one model row.
 ///
-/// A frame is painted by copying model rows, so the source reads a few kilobytes that stay in the processor's first cache and only
-/// writes the picture: no copy of a whole picture is kept. Memory is made here, once; painting allocates nothing.
+/// A frame is painted by copying model rows, so the source reads a few kilobytes that stay in the processor's first
+/// cache and only writes the picture: no copy of a whole picture is kept. Memory is made here, once; painting allocates
+/// nothing.
 struct Background {
     private struct Band {
         let top: Int
@@ -30,7 +31,9 @@ struct Background {
             addBand(0, height) { picture in
                 for x in stride(from: 0, to: width, by: step) {
                     let level = UInt8((x * 255 + (width - 1) / 2) / max(width - 1, 1))
-                    picture.fill(x: x, y: 0, width: step, height: 2, Paint(RGBColor(red: level, green: level, blue: level), for: format))
+                    picture.fill(
+                        x: x, y: 0, width: step, height: 2,
+                        Paint(RGBColor(red: level, green: level, blue: level), for: format))
                 }
             }
         case .balls: addBand(0, height) { $0.columns([(1, 0x101828)], format) }
@@ -76,7 +79,8 @@ struct Background {
     ]
     /// -I, white, +Q, black; then three steps of near black for setting a screen.
     private static let lowestRow: [(Int, UInt32)] = [
-        (15, 0x00214C), (15, 0xFFFFFF), (15, 0x32006A), (15, 0x000000), (4, 0x090909), (4, 0x131313), (4, 0x1D1D1D), (12, 0x000000),
+        (15, 0x00214C), (15, 0xFFFFFF), (15, 0x32006A), (15, 0x000000), (4, 0x090909), (4, 0x131313), (4, 0x1D1D1D),
+        (12, 0x000000),
     ]
 }
 

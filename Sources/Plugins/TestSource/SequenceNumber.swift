@@ -27,7 +27,8 @@ struct SequenceNumber {
                 digits[start] = UInt8(ascii: "0") + UInt8(left % 10)
                 left /= 10
             } while left > 0 || digits.count - start < 6
-            picture.draw(UnsafeBufferPointer(rebasing: digits[start...]), x: x, y: y, scale: scale, ink: ink, ground: ground)
+            picture.draw(
+                UnsafeBufferPointer(rebasing: digits[start...]), x: x, y: y, scale: scale, ink: ink, ground: ground)
         }
     }
 }

@@ -2,11 +2,12 @@ import FrameCore
 
 /// Gives test pictures: as fast as they are taken, or live at their rate.
 ///
-/// Not live, frame `k` has the PTS `k / rate` exactly. Live, PTS, ``Frame/capturedAt`` and the strip are one reading of the chain
-/// clock, taken when the picture is painted and just before it is handed on.
+/// Not live, frame `k` has the PTS `k / rate` exactly. Live, PTS, ``Frame/capturedAt`` and the strip are one reading of
+/// the chain clock, taken when the picture is painted and just before it is handed on.
 final class TestSource: Source {
     static let info = StageInfo(
-        id: "test-source", summary: "Gives test pictures: colour bars, gradients, bouncing balls; live or as fast as they are taken.",
+        id: "test-source",
+        summary: "Gives test pictures: colour bars, gradients, bouncing balls; live or as fast as they are taken.",
         output: .anyVideo)
 
     var options: TestSourceOptions
@@ -44,7 +45,8 @@ final class TestSource: Source {
         let isRGB = options.format.isRGB
         let code: UInt8 = options.size.height >= 720 ? 1 : 6
         let color = ColorDescription(
-            range: isRGB ? .full : .video, matrix: isRGB ? 0 : code, primaries: isRGB ? 1 : code, transfer: isRGB ? 13 : code,
+            range: isRGB ? .full : .video, matrix: isRGB ? 0 : code, primaries: isRGB ? 1 : code,
+            transfer: isRGB ? 13 : code,
             chromaSiting: isRGB || options.format == .gray8 ? 0 : 1)
         return VideoFormat(
             options.format, width: options.size.width, height: options.size.height, frameRate: options.rate.rational,
@@ -105,8 +107,9 @@ final class TestSource: Source {
         return options.frames == count ? .ended : .more
     }
 
-    /// False when the run ends. A wake-up that is a whole period or more too late (a stopped process, a machine without time) skips the
-    /// pictures that are over, as a camera would: they are reported, and the next frame is marked as following a gap.
+    /// False when the run ends. A wake-up that is a whole period or more too late (a stopped process, a machine without
+    /// time) skips the pictures that are over, as a camera would: they are reported, and the next frame is marked as
+    /// following a gap.
     private func waitUntilDue() -> Bool {
         let tick = Self.tick(options.rate)
         let start = origin ?? context.clock.now()
@@ -143,7 +146,8 @@ private struct LateReport {
         guard now - lastReport >= 1_000_000_000 else { return }
         context.post(
             "late", level: .warning,
-            text: "\(missed) pictures were due while this source was not running: the machine or the chain is too slow.",
+            text:
+                "\(missed) pictures were due while this source was not running: the machine or the chain is too slow.",
             details: ["missed": .number(missed)])
         missed = 0
         lastReport = now

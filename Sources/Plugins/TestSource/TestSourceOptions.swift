@@ -20,13 +20,18 @@ struct TestSourceOptions: StageOptions {
     @Option(help: "Size of the picture.", unit: "px") var size = PictureSize(1280, 720)
     @Option(help: "Frames per second.", range: FrameRate(1, 1000)...FrameRate(100_000)) var rate = FrameRate(30)
     @Option(help: "How the samples lie in memory.") var format = PixelFormat.i420
-    @Option(help: "Ends after so many frames; without it, goes on until stopped.", range: 1...1_000_000_000_000) var frames: Int? = nil
-    @Option(help: "Gives each frame when it is due, as a camera does, instead of as fast as it is taken.") var live = false
+    @Option(help: "Ends after so many frames; without it, goes on until stopped.", range: 1...1_000_000_000_000)
+    var frames: Int? = nil
+    @Option(help: "Gives each frame when it is due, as a camera does, instead of as fast as it is taken.") var live =
+        false
     @Option(help: "What is painted; none leaves the buffers as they are.") var pattern = TestPattern.bars
     @Option(help: "Colour of the pattern solid.") var color = RGBColor(red: 0, green: 0, blue: 0)
     @Option(help: "Paints the sequence number into the picture (not with the pattern none, nor where it does not fit).")
     var number = true
-    @Option(help: "Paints the moment of capture across the top rows, as 64 cells that a program can read back (4:2:0, from 320x240 on).")
+    @Option(
+        help:
+            "Paints the moment of capture across the top rows, as 64 cells that a program can read back (4:2:0, from 320x240 on)."
+    )
     var stamp = false
 
     func validate() throws(OptionFault) {

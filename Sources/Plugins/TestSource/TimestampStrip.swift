@@ -2,8 +2,9 @@ import FrameCore
 
 /// The moment a frame left, burnt into its top rows: 64 cells of black and white that survive encoding.
 ///
-/// One word a frame, most significant bit on the left: marker 0xB2, 48 bits of `CLOCK_MONOTONIC` in microseconds, CRC-8 of those six
-/// bytes (polynomial 0x07). Bit `63 - k` fills columns `k*W/64 ..< (k+1)*W/64` of rows `0 ..< H/24` (rounded down to even).
+/// One word a frame, most significant bit on the left: marker 0xB2, 48 bits of `CLOCK_MONOTONIC` in microseconds, CRC-8
+/// of those six bytes (polynomial 0x07). Bit `63 - k` fills columns `k*W/64 ..< (k+1)*W/64` of rows `0 ..< H/24`
+/// (rounded down to even).
 struct TimestampStrip {
     static let formats: [PixelFormat] = [.i420, .nv12, .i010, .p010]
     static let leastWidth = 320

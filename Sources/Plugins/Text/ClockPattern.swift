@@ -1,7 +1,8 @@
 import FrameCore
 import Glibc
 
-/// A pattern of strftime(3), and `%3N` for milliseconds as date(1) has it. Names of days and months are English: the C locale's.
+/// A pattern of strftime(3), and `%3N` for milliseconds as date(1) has it. Names of days and months are English: the C
+/// locale's.
 struct ClockPattern: Equatable, Sendable {
     let text: String
     /// For strftime: ends with 0, `%3N` replaced by ``millisecondMark``.
@@ -27,7 +28,9 @@ struct ClockPattern: Equatable, Sendable {
                 let written = "%" + String(Substring(rest.prefix(rest.count - conversion.count + 1)))
                 throw OptionFault(
                     "'\(written)' is no conversion of strftime",
-                    remedy: "Use those of date(1), such as %Y-%m-%d %H:%M:%S; %3N is milliseconds; write %% for a per cent sign.")
+                    remedy:
+                        "Use those of date(1), such as %Y-%m-%d %H:%M:%S; %3N is milliseconds; write %% for a per cent sign."
+                )
             }
             rest = conversion.dropFirst()
         }
@@ -57,7 +60,8 @@ struct ClockText {
         result = Array(repeating: 0, count: 256)
     }
 
-    /// Appends the text of a moment, in nanoseconds since 1970 (UTC). Allocates nothing (localtime_r(3) may when the time zone changes).
+    /// Appends the text of a moment, in nanoseconds since 1970 (UTC). Allocates nothing (localtime_r(3) may when the
+    /// time zone changes).
     mutating func append(_ unixNanoseconds: Int64, to text: inout [UInt8]) {
         let past = unixNanoseconds % 1_000_000_000
         let now = Int(unixNanoseconds / 1_000_000_000) - (past < 0 ? 1 : 0)

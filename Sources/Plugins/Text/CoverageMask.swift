@@ -1,6 +1,7 @@
 import FrameCore
 
-/// How much letters and the line around them cover each pixel of a rectangle: two planes, made anew when the text changes.
+/// How much letters and the line around them cover each pixel of a rectangle: two planes, made anew when the text
+/// changes.
 ///
 /// Memory grows to the largest rectangle there was, at most the picture, and is kept.
 final class CoverageMask {
@@ -27,7 +28,8 @@ final class CoverageMask {
         }
     }
 
-    /// Draws glyphs with their origin at `x`, `y`; what lies outside is left out. Where glyphs overlap the larger coverage stays.
+    /// Draws glyphs with their origin at `x`, `y`; what lies outside is left out. Where glyphs overlap the larger
+    /// coverage stays.
     func draw(_ glyphs: [TextLayout.Placed], x: Int, y: Int) {
         for placed in glyphs {
             if let bitmap = placed.glyph.edge {
@@ -47,7 +49,9 @@ final class CoverageMask {
             bitmap.coverage.withUnsafeBufferPointer { source in
                 for row in rows {
                     let (from, to) = (row * bitmap.width, (top + row) * width + left)
-                    for column in columns where source[from + column] > plane[to + column] { plane[to + column] = source[from + column] }
+                    for column in columns where source[from + column] > plane[to + column] {
+                        plane[to + column] = source[from + column]
+                    }
                 }
             }
         }

@@ -15,7 +15,8 @@ final class FontFace {
     /// Width of the line around letters, in pixels.
     private(set) var outline = 0.0
 
-    /// - Throws: ``FrameHostError`` for a file that is no font, or a font without outlines or without Unicode characters.
+    /// - Throws: ``FrameHostError`` for a file that is no font, or a font without outlines or without Unicode
+    ///   characters.
     init(path: String) throws {
         self.path = path
         var library: FT_Library?
@@ -33,7 +34,8 @@ final class FontFace {
             let lacks = face.pointee.charmap == nil ? "no Unicode characters" : "bitmaps alone, of fixed size"
             FT_Done_FreeType(library)
             throw FrameHostError(
-                .invalidMedia, place: "font", what: "\(path) has \(lacks)", remedy: "Name a font with outlines, such as DejaVuSans.ttf.")
+                .invalidMedia, place: "font", what: "\(path) has \(lacks)",
+                remedy: "Name a font with outlines, such as DejaVuSans.ttf.")
         }
         do { try Self.check(FT_Stroker_New(library, &stroker), path, "no memory for outlines") } catch {
             FT_Done_FreeType(library)
@@ -63,7 +65,8 @@ final class FontFace {
         try Self.check(FT_Set_Pixel_Sizes(face, 0, UInt32(size)), path, "size \(size) is refused")
         self.size = size
         self.outline = outline
-        FT_Stroker_Set(stroker, FT_Fixed((outline * 64).rounded()), FT_STROKER_LINECAP_ROUND, FT_STROKER_LINEJOIN_ROUND, 0)
+        FT_Stroker_Set(
+            stroker, FT_Fixed((outline * 64).rounded()), FT_STROKER_LINECAP_ROUND, FT_STROKER_LINEJOIN_ROUND, 0)
     }
 
     /// From the top of a line to its base line, in pixels.
@@ -75,7 +78,9 @@ final class FontFace {
 
     /// What two neighbours move closer (below 0) or apart, in 64ths of a pixel.
     func kerning(_ left: Glyph, _ right: Glyph) -> Int {
-        guard face.pointee.face_flags & Int(FT_FACE_FLAG_KERNING) != 0, left.index != 0, right.index != 0 else { return 0 }
+        guard face.pointee.face_flags & Int(FT_FACE_FLAG_KERNING) != 0, left.index != 0, right.index != 0 else {
+            return 0
+        }
         var vector = FT_Vector()
         FT_Get_Kerning(face, left.index, right.index, FT_KERNING_DEFAULT.rawValue, &vector)
         return Int(vector.x)
@@ -112,9 +117,12 @@ final class FontFace {
             let (width, height) = (Int(source.width), Int(source.rows))
             guard width > 0, height > 0, let buffer = source.buffer else { return nil }
             // Rows go downwards in memory where the pitch is above 0, as in all that FreeType draws here.
-            let coverage = (0..<height).flatMap { UnsafeBufferPointer(start: buffer + $0 * Int(source.pitch), count: width) }
+            let coverage = (0..<height).flatMap {
+                UnsafeBufferPointer(start: buffer + $0 * Int(source.pitch), count: width)
+            }
             return GlyphBitmap(
-                left: Int(drawn.pointee.left), top: Int(drawn.pointee.top), width: width, height: height, coverage: coverage)
+                left: Int(drawn.pointee.left), top: Int(drawn.pointee.top), width: width, height: height,
+                coverage: coverage)
         }
     }
 }

@@ -3,7 +3,8 @@ import Glibc
 
 /// Which font file is used.
 enum FontFile {
-    /// Tried in this order when no font is named: DejaVu Sans where Debian, Fedora and Arch put it, then fonts of the same kind.
+    /// Tried in this order when no font is named: DejaVu Sans where Debian, Fedora and Arch put it, then fonts of the
+    /// same kind.
     static let usual = [
         "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf",
         "/usr/share/fonts/dejavu-sans-fonts/DejaVuSans.ttf",
@@ -27,7 +28,8 @@ enum FontFile {
         }
         guard let found = usual.first(where: { access($0, R_OK) == 0 }) else {
             throw FrameHostError(
-                .unavailable, place: "font", what: "no font found", remedy: "Install fonts-dejavu-core, or name a font file with font.",
+                .unavailable, place: "font", what: "no font found",
+                remedy: "Install fonts-dejavu-core, or name a font file with font.",
                 cause: "Looked for " + usual.joined(separator: ", "))
         }
         return found

@@ -14,7 +14,8 @@ struct GlyphBitmap {
         let (width, height, line) = (max(em / 2, 1), max(em * 7 / 10, 1), max(em / 16, 1))
         let coverage = (0..<height).flatMap { y in
             (0..<width).map { x in
-                (line..<max(height - line, line)).contains(y) && (line..<max(width - line, line)).contains(x) ? UInt8(0) : 255
+                (line..<max(height - line, line)).contains(y) && (line..<max(width - line, line)).contains(x)
+                    ? UInt8(0) : 255
             }
         }
         return GlyphBitmap(left: max(em / 16, 1), top: height, width: width, height: height, coverage: coverage)

@@ -1,7 +1,9 @@
-/// How much box, edge and ink count in each unit of one row of a plane, in 65535ths, together at most the whole; the rest is the picture.
+/// How much box, edge and ink count in each unit of one row of a plane, in 65535ths, together at most the whole; the
+/// rest is the picture.
 ///
-/// Ink lies over edge, both over the box. Where pixels share a sample, weights are the mean over those pixels, which is right because the
-/// result is a sum of colours by weight. Whole numbers in plain memory, so that the loops become vector instructions.
+/// Ink lies over edge, both over the box. Where pixels share a sample, weights are the mean over those pixels, which is
+/// right because the result is a sum of colours by weight. Whole numbers in plain memory, so that the loops become
+/// vector instructions.
 final class LayerWeights {
     let box: UnsafeMutablePointer<UInt32>
     let edge: UnsafeMutablePointer<UInt32>
@@ -30,7 +32,8 @@ final class LayerWeights {
     ///   - pixels: Pixels of the picture in a unit: one, two or four.
     ///   - lastPixels: The same of the last unit, which may be cut by the picture's edge.
     func set(
-        _ mask: CoverageMask, rows: Range<Int>, units: Int, phase: Int, xShift: Int, pixels: Int, lastPixels: Int, style: Overlay.Style
+        _ mask: CoverageMask, rows: Range<Int>, units: Int, phase: Int, xShift: Int, pixels: Int, lastPixels: Int,
+        style: Overlay.Style
     ) {
         count = units
         for row in [box, edge, ink] { row.update(repeating: 0, count: units << xShift) }

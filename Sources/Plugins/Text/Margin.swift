@@ -18,6 +18,10 @@ struct Margin: OptionValue {
     var optionJSON: JSONNode { x == y ? x.optionJSON : .array([x.optionJSON, y.optionJSON]) }
     static var optionTypeName: String { "pixels or share, or list of two" }
     static var optionSchema: JSONNode {
-        ["anyOf": [Extent.optionSchema, ["type": "array", "items": Extent.optionSchema, "minItems": 2, "maxItems": 2]]]
+        [
+            "anyOf": [
+                Extent.optionSchema, ["type": "array", "items": Extent.optionSchema, "minItems": 2, "maxItems": 2],
+            ]
+        ]
     }
 }

@@ -44,7 +44,8 @@ final class Overlay {
             let rows = part.y >> unit.yShift...(part.y + part.height - 1) >> unit.yShift
             for plane in group {
                 layers[plane].reset(
-                    firstByte: units.lowerBound * bytes[plane], byteCount: units.count * bytes[plane], firstRow: rows.lowerBound,
+                    firstByte: units.lowerBound * bytes[plane], byteCount: units.count * bytes[plane],
+                    firstRow: rows.lowerBound,
                     rowCount: rows.count)
             }
             for row in rows {
@@ -64,7 +65,9 @@ final class Overlay {
     }
 
     /// The weights of a plane's row: means over the pixels that share a sample, as far as the picture has them.
-    private func weigh(_ mask: CoverageMask, _ part: Rectangle, row: Int, units: ClosedRange<Int>, unit: PlaneUnit, style: Style) {
+    private func weigh(
+        _ mask: CoverageMask, _ part: Rectangle, row: Int, units: ClosedRange<Int>, unit: PlaneUnit, style: Style
+    ) {
         let lines = row << unit.yShift..<min((row + 1) << unit.yShift, format.height)
         let ofLast = min(1 << unit.xShift, format.width - units.upperBound << unit.xShift)
         weights.set(

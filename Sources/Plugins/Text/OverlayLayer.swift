@@ -12,7 +12,8 @@ final class OverlayLayer {
     /// Nothing is laid over.
     func clear() { rowCount = 0 }
 
-    /// A rectangle of `byteCount` bytes and `rowCount` rows, whose contents are set row by row. Memory grows to the largest there was.
+    /// A rectangle of `byteCount` bytes and `rowCount` rows, whose contents are set row by row. Memory grows to the
+    /// largest there was.
     func reset(firstByte: Int, byteCount: Int, firstRow: Int, rowCount: Int) {
         (self.firstByte, self.byteCount, self.firstRow, self.rowCount) = (firstByte, byteCount, firstRow, rowCount)
         guard keep.count < byteCount * rowCount else { return }
@@ -54,7 +55,8 @@ final class OverlayLayer {
         }
     }
 
-    /// Division by 255 is exact: (t + 128 + (t + 128 >> 8)) >> 8 for every t up to 255². The loop becomes vector instructions.
+    /// Division by 255 is exact: (t + 128 + (t + 128 >> 8)) >> 8 for every t up to 255². The loop becomes vector
+    /// instructions.
     @inline(__always)
     private static func blend(
         _ line: UnsafeMutablePointer<UInt8>, keep: UnsafePointer<UInt8>, add: UnsafePointer<UInt8>, count: Int

@@ -13,7 +13,8 @@ struct Rectangle: Equatable {
     func clipped(to size: PictureSize) -> Rectangle {
         let (left, top) = (min(max(x, 0), size.width), min(max(y, 0), size.height))
         return Rectangle(
-            x: left, y: top, width: max(min(x + width, size.width) - left, 0), height: max(min(y + height, size.height) - top, 0))
+            x: left, y: top, width: max(min(x + width, size.width) - left, 0),
+            height: max(min(y + height, size.height) - top, 0))
     }
 }
 
@@ -24,7 +25,8 @@ extension Orientation {
         var (width, height) = (size.width, size.height)
         // One quarter turn clockwise takes the stored (x, y) to (storedHeight - 1 - y, x).
         for _ in 0..<quarterTurns {
-            result = Rectangle(x: result.y, y: width - result.x - result.width, width: result.height, height: result.width)
+            result = Rectangle(
+                x: result.y, y: width - result.x - result.width, width: result.height, height: result.width)
             swap(&width, &height)
         }
         if isMirrored { result.x = width - result.x - result.width }

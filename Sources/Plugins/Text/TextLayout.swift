@@ -1,9 +1,10 @@
 import FrameCore
 
-/// Places the glyphs of a text: lines of UTF-8 from left to right, one glyph a character, with kerning; marks over and under their letter.
+/// Places the glyphs of a text: lines of UTF-8 from left to right, one glyph a character, with kerning; marks over and
+/// under their letter.
 ///
-/// Scripts that are written from right to left or join their letters need shaping, which this is not. A tab is a space; characters that
-/// are not to be seen (variation selectors, joiners) are left out.
+/// Scripts that are written from right to left or join their letters need shaping, which this is not. A tab is a space;
+/// characters that are not to be seen (variation selectors, joiners) are left out.
 final class TextLayout {
     /// A glyph and where its pen stands, in pixels from the top left of the text.
     struct Placed {
@@ -51,7 +52,8 @@ final class TextLayout {
         return glyph
     }
 
-    /// Lays `text` (UTF-8, lines end with a line feed) out anew. Allocates only for glyphs not met before and texts longer than any before.
+    /// Lays `text` (UTF-8, lines end with a line feed) out anew. Allocates only for glyphs not met before and texts
+    /// longer than any before.
     func lay(_ text: [UInt8], align: TextAlignment) throws {
         placed.removeAll(keepingCapacity: true)
         lineWidths.removeAll(keepingCapacity: true)
@@ -74,7 +76,9 @@ final class TextLayout {
                 continue
             }
             let isSpace = character == "\t"
-            guard isSpace || (character.value >= 32 && !character.properties.isDefaultIgnorableCodePoint) else { continue }
+            guard isSpace || (character.value >= 32 && !character.properties.isDefaultIgnorableCodePoint) else {
+                continue
+            }
             let glyph = try glyph(isSpace ? 32 : character.value)
             if character.properties.generalCategory == .nonspacingMark, left != nil {
                 placeMark(glyph, isAbove: character.properties.canonicalCombiningClass == .above)
@@ -90,7 +94,8 @@ final class TextLayout {
         place(align)
     }
 
-    /// Puts a mark over the middle of its letter, at least a little above what is there, or where the font draws it below.
+    /// Puts a mark over the middle of its letter, at least a little above what is there, or where the font draws it
+    /// below.
     private func placeMark(_ mark: Glyph, isAbove: Bool) {
         let letter = placed[base]
         guard let ink = mark.ink, let under = letter.glyph.ink else {
@@ -111,7 +116,9 @@ final class TextLayout {
         let widest = lineWidths.max() ?? 0
         let border = Int(face.outline.rounded(.up))
         var (minX, minY) = (-border, -border)
-        var (maxX, maxY) = (widest + border, face.ascender + (lineWidths.count - 1) * face.lineHeight + face.descender + border)
+        var (maxX, maxY) = (
+            widest + border, face.ascender + (lineWidths.count - 1) * face.lineHeight + face.descender + border
+        )
         for index in placed.indices {
             let line = placed[index].y
             let gap = widest - lineWidths[line]

@@ -2,20 +2,26 @@ import FrameCore
 
 struct TextOptions: StageOptions {
     @Option(
-        help: "What is written. Fields: {date}, {time} (both with a strftime pattern if wanted: {time:%H:%M}), {frame}, {pts}, {seconds},"
+        help:
+            "What is written. Fields: {date}, {time} (both with a strftime pattern if wanted: {time:%H:%M}), {frame}, {pts}, {seconds},"
             + " {fps}, {name}, {chain}; {{ and }} are braces, \\n begins a line.", live: true)
     var text = TextTemplate.dateAndTime
     @Option(help: "What {name} stands for; without it the stage's id.", live: true) var name: String? = nil
     @Option(help: "Shows {date} and {time} in UTC instead of the local time zone.", live: true) var utc = false
     @Option(help: "Where in the upright picture.", live: true) var position = TextPosition.bottomLeft
     @Option(
-        help: "Distance from the edges that position names, in pixels or as a share \"3%\" of width and height; [x, y] for two.", live: true
+        help:
+            "Distance from the edges that position names, in pixels or as a share \"3%\" of width and height; [x, y] for two.",
+        live: true
     )
     var margin = Margin(x: .share(3), y: .share(3))
-    @Option(help: "Size of the font, in pixels or as a share of the picture's height.", live: true) var size = Extent.share(5)
-    @Option(help: "Font file (TrueType, OpenType, Type 1); without it DejaVu Sans or what is installed of a few like it.")
+    @Option(help: "Size of the font, in pixels or as a share of the picture's height.", live: true) var size =
+        Extent.share(5)
+    @Option(
+        help: "Font file (TrueType, OpenType, Type 1); without it DejaVu Sans or what is installed of a few like it.")
     var font: String? = nil
-    @Option(help: "Side on which lines of different length begin or end together.", live: true) var align = TextAlignment.left
+    @Option(help: "Side on which lines of different length begin or end together.", live: true) var align =
+        TextAlignment.left
     @Option(help: "Colour of the letters.", live: true) var color = RGBColor(red: 255, green: 255, blue: 255)
     @Option(help: "How much letters and outline cover the picture.", range: 0...1, live: true) var opacity = 1.0
     @Option(help: "Width of a line around the letters, in pixels or as a share of the font's size.", live: true)

@@ -40,7 +40,9 @@ final class TextOverlay: Filter {
         self.format = format
         let face = try FontFace(path: FontFile.path(options.font.map(context.resolve)))
         if options.font == nil, !face.path.hasSuffix("/DejaVuSans.ttf") {
-            context.note("writes with \(face.path), since the default font DejaVu Sans is not there: install fonts-dejavu-core, or name a font with font", isWarning: true)
+            context.note(
+                "writes with \(face.path), since the default font DejaVu Sans is not there: install fonts-dejavu-core, or name a font with font",
+                isWarning: true)
         }
         layout = TextLayout(face) { [context] character in
             let code = String(character, radix: 16, uppercase: true)
@@ -57,11 +59,12 @@ final class TextOverlay: Filter {
         isStale = true
     }
 
-    /// [stage thread] Blends; draws first when the text is another than before. Allocates only then, and no more once it has drawn texts as
-    /// long with letters as varied.
+    /// [stage thread] Blends; draws first when the text is another than before. Allocates only then, and no more once
+    /// it has drawn texts as long with letters as varied.
     func process(_ frame: inout Frame) throws -> Verdict {
         let hasChanged = values.update(
-            pts: frame.pts.nanoseconds, frame: frame.sequenceNumber, unixTime: context.clock.unixTime(at: frame.capturedAt))
+            pts: frame.pts.nanoseconds, frame: frame.sequenceNumber,
+            unixTime: context.clock.unixTime(at: frame.capturedAt))
         if hasChanged || isStale || frame.orientation != orientation {
             orientation = frame.orientation
             try draw()

@@ -32,7 +32,8 @@ struct TextTemplate: OptionValue {
         self.parts = parts
     }
 
-    /// - Throws: ``OptionFault`` for a brace without its partner, a field nobody knows, a pattern that strftime does not.
+    /// - Throws: ``OptionFault`` for a brace without its partner, a field nobody knows, a pattern that strftime does
+    ///   not.
     init(_ source: String) throws(OptionFault) {
         guard source.utf8.count <= Self.mostBytes else {
             throw OptionFault("a text of \(source.utf8.count) bytes", remedy: "Write at most \(Self.mostBytes)")
@@ -78,17 +79,20 @@ struct TextTemplate: OptionValue {
             throw OptionFault(
                 "'{\(name)}' is not a field",
                 remedy: Suggestion.nearest(to: name, in: names).map { "Did you mean '{\($0)}'?" }
-                    ?? "There are \(names.map { "{\($0)}" }.joined(separator: ", ")); write '{{' for a brace in the text.")
+                    ?? "There are \(names.map { "{\($0)}" }.joined(separator: ", ")); write '{{' for a brace in the text."
+            )
         }
         guard pieces.count == 1 else {
-            throw OptionFault("'{\(name)}' takes no pattern", remedy: "Write '{\(name)}'; {date} and {time} take a strftime pattern.")
+            throw OptionFault(
+                "'{\(name)}' takes no pattern", remedy: "Write '{\(name)}'; {date} and {time} take a strftime pattern.")
         }
         return field.part
     }
 
     static func decodeOption(_ node: JSONNode) throws(OptionFault) -> TextTemplate {
         guard let text = node.asString else {
-            throw OptionFault("expected a string, found \(node.kindName)", remedy: "Write a text such as \"{date} {time}\"")
+            throw OptionFault(
+                "expected a string, found \(node.kindName)", remedy: "Write a text such as \"{date} {time}\"")
         }
         return try TextTemplate(text)
     }

@@ -38,7 +38,8 @@ struct TextValues {
             }
         }
         self.clocks = clocks
-        // More than the longest fields of the longest template need is never asked for: growth ends with the first frames.
+        // More than the longest fields of the longest template need is never asked for: growth ends with the first
+        // frames.
         text.reserveCapacity(1024)
         next.reserveCapacity(1024)
     }
@@ -72,7 +73,8 @@ struct TextValues {
         return true
     }
 
-    /// Frames per second by their time stamps over the last second, shown anew once a second of their time, and as soon as there is one.
+    /// Frames per second by their time stamps over the last second, shown anew once a second of their time, and as soon
+    /// as there is one.
     private mutating func measure(_ pts: Int64) {
         rate.add(pts)
         guard let value = rate.rate, pts >= nextRate || pts < nextRate - 2_000_000_000 || shownRate == 0 else { return }

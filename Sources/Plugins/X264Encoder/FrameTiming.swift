@@ -7,8 +7,8 @@ struct TickCounter {
 
     init(timeBase: TimeBase) { self.timeBase = timeBase }
 
-    /// The tick of `pts`; nil, and nothing changes, for a frame that is not later than the one before it by at least one tick: H.264
-    /// decoders and containers order pictures by time, so two cannot share one.
+    /// The tick of `pts`; nil, and nothing changes, for a frame that is not later than the one before it by at least
+    /// one tick: H.264 decoders and containers order pictures by time, so two cannot share one.
     mutating func tick(of pts: MediaTime) -> Int64? {
         let tick = timeBase.ticks(of: pts)
         if let last, tick <= last { return nil }
@@ -17,7 +17,8 @@ struct TickCounter {
     }
 }
 
-/// Asks for a keyframe when the last one is too long ago by time, where counting frames does not tell (variable rate, lost frames).
+/// Asks for a keyframe when the last one is too long ago by time, where counting frames does not tell (variable rate,
+/// lost frames).
 struct KeyframePacer {
     let interval: MediaTime
     private var last: MediaTime?

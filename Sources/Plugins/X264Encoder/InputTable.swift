@@ -21,9 +21,11 @@ struct InputRecord {
     }
 }
 
-/// The records of frames that are inside the encoder, found again by tag: B-frames come out in another order than they went in.
+/// The records of frames that are inside the encoder, found again by tag: B-frames come out in another order than they
+/// went in.
 ///
-/// As many places as the encoder has frames inside at most, with the one it is just given. Allocates nothing after `init`.
+/// As many places as the encoder has frames inside at most, with the one it is just given. Allocates nothing after
+/// `init`.
 struct InputTable {
     private var records: [InputRecord]
     /// Tags that are not out; the first `freeCount` count.

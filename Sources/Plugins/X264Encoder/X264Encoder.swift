@@ -2,11 +2,12 @@ import FrameCore
 
 /// Encodes I420 or NV12 to H.264 with libx264.
 ///
-/// Each access unit has the time stamps, duration, sequence number and orientation of its frame. x264 copies the planes inside its call,
-/// so no frame is kept; one further copy, of the compressed bytes, goes into the chain's slab.
+/// Each access unit has the time stamps, duration, sequence number and orientation of its frame. x264 copies the planes
+/// inside its call, so no frame is kept; one further copy, of the compressed bytes, goes into the chain's slab.
 final class X264Encoder: Transform {
     static let info = StageInfo(
-        id: "x264-encoder", summary: "Encodes video to H.264 with x264.", input: .video(.i420, .nv12), output: .encoded(.h264),
+        id: "x264-encoder", summary: "Encodes video to H.264 with x264.", input: .video(.i420, .nv12),
+        output: .encoded(.h264),
         delay: X264Handle.mostDelay, commands: [CommandInfo("keyframe", "Makes the next frame a keyframe.")])
 
     var options: X264EncoderOptions
@@ -34,7 +35,8 @@ final class X264Encoder: Transform {
         rate = RateControl(options, isLive: false)
     }
 
-    /// [control thread] Opens x264 already here, since its delay and parameter sets belong to the plan and to the format.
+    /// [control thread] Opens x264 already here, since its delay and parameter sets belong to the plan and to the
+    /// format.
     func negotiate(_ input: MediaFormat) throws -> MediaFormat {
         guard let given = input.video else {
             throw FrameHostError(.broken, what: "x264-encoder was handed \(input), which is no raw video")
@@ -54,17 +56,20 @@ final class X264Encoder: Transform {
         encodedFormat = format
         return .encoded(
             EncodedFormat(
-                codec: .h264, framing: .annexB, parameterSets: encoder.parameterSets, video: format, reorderDepth: encoder.reorderDepth,
+                codec: .h264, framing: .annexB, parameterSets: encoder.parameterSets, video: format,
+                reorderDepth: encoder.reorderDepth,
                 bitrateKbps: rate.averageKbps))
     }
 
-    /// 4:2:0 colour has one sample for two by two pixels, and H.264's cropping knows no smaller step (7.4.2.1.1, CropUnitX and CropUnitY): of
-    /// an odd side the last pixel is not encoded.
+    /// 4:2:0 colour has one sample for two by two pixels, and H.264's cropping knows no smaller step (7.4.2.1.1,
+    /// CropUnitX and CropUnitY): of an odd side the last pixel is not encoded.
     private static func evenPart(of format: VideoFormat) throws -> VideoFormat {
         var format = format
         guard format.width > 1, format.height > 1 else {
             throw FrameHostError(
-                .invalidConfiguration, what: "H.264 with 4:2:0 colour has pictures from 2x2 on, and this one is \(format.width)x\(format.height)",
+                .invalidConfiguration,
+                what:
+                    "H.264 with 4:2:0 colour has pictures from 2x2 on, and this one is \(format.width)x\(format.height)",
                 remedy: "Put a 'crop-orient' with a larger \"size\" before it.")
         }
         format.width &= ~1
@@ -72,7 +77,8 @@ final class X264Encoder: Transform {
         guard H264Level.fits(width: format.width, height: format.height) else {
             throw FrameHostError(
                 .invalidConfiguration,
-                what: "no H.264 decoder takes pictures of \(format.width)x\(format.height): level 6.2, the highest, ends at"
+                what:
+                    "no H.264 decoder takes pictures of \(format.width)x\(format.height): level 6.2, the highest, ends at"
                     + " \(H264Level.mostMacroblocks) macroblocks of 16x16 (8704x4096, for example) and \(H264Level.mostSide) pixels a side",
                 remedy: "Put a 'crop-orient' with a smaller \"size\" before it.")
         }
@@ -84,14 +90,16 @@ final class X264Encoder: Transform {
         guard isCut, let format = encodedFormat else { return }
         context.post(
             "picture-cut",
-            text: "H.264 with 4:2:0 colour has even sides only: the picture is encoded as \(format.width)x\(format.height), without its last odd row or column",
+            text:
+                "H.264 with 4:2:0 colour has even sides only: the picture is encoded as \(format.width)x\(format.height), without its last odd row or column",
             details: ["width": .number(format.width), "height": .number(format.height)])
     }
 
     private func settings(_ format: VideoFormat) -> X264Settings {
         X264Settings(
             format: format, preset: options.preset, tune: options.tune ?? (context.isLiveChain ? .zerolatency : .none),
-            profile: options.profile, level: options.level, rate: rate, keyframeSeconds: options.keyframeSeconds, sceneCut: options.sceneCut,
+            profile: options.profile, level: options.level, rate: rate, keyframeSeconds: options.keyframeSeconds,
+            sceneCut: options.sceneCut,
             threads: options.threads, bframes: options.bframes)
     }
 
@@ -135,8 +143,11 @@ final class X264Encoder: Transform {
         do {
             guard isAdjustable else {
                 throw FrameHostError(
-                    .invalidConfiguration, what: "x264 can change its bitrate only where a buffer holds the stream to it",
-                    remedy: "Set \"vbvBufferKbits\" and no \"vbvMaxKbps\" in the chain file; a live chain has that by default.")
+                    .invalidConfiguration,
+                    what: "x264 can change its bitrate only where a buffer holds the stream to it",
+                    remedy:
+                        "Set \"vbvBufferKbits\" and no \"vbvMaxKbps\" in the chain file; a live chain has that by default."
+                )
             }
             try encoder?.setRate(changed)
         } catch {
@@ -154,7 +165,9 @@ final class X264Encoder: Transform {
 
     /// The frame is given back when this returns, before anything waits for room behind.
     private func encode(_ frame: consuming Frame, _ output: Output) throws -> EncodedPicture? {
-        guard let encoder else { throw FrameHostError(.broken, what: "x264-encoder was handed a frame before it was opened") }
+        guard let encoder else {
+            throw FrameHostError(.broken, what: "x264-encoder was handed a frame before it was opened")
+        }
         guard let tick = ticks.tick(of: frame.pts) else {
             reportTime(frame)
             output.drop(.byStage)
@@ -190,7 +203,8 @@ final class X264Encoder: Transform {
         hasReportedTime = true
         context.post(
             "time-not-rising", level: .warning,
-            text: "frame \(frame.sequenceNumber) has the time \(frame.pts.nanoseconds) ns, which is not one tick (\(ticks.timeBase) s)"
+            text:
+                "frame \(frame.sequenceNumber) has the time \(frame.pts.nanoseconds) ns, which is not one tick (\(ticks.timeBase) s)"
                 + " later than the frame before it. Frames like it are left out, counted as dropped 'byStage'.",
             details: ["frame": .number(frame.sequenceNumber), "ptsNanoseconds": .number(frame.pts.nanoseconds)])
     }

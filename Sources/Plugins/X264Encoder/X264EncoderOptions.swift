@@ -18,7 +18,8 @@ enum X264Profile: String, OptionChoice {
 /// A level of H.264 (A.3), written `4.1` or `"4.1"`.
 struct H264Level: OptionValue, Hashable {
     private static let names = [
-        "1", "1b", "1.1", "1.2", "1.3", "2", "2.1", "2.2", "3", "3.1", "3.2", "4", "4.1", "4.2", "5", "5.1", "5.2", "6", "6.1", "6.2",
+        "1", "1b", "1.1", "1.2", "1.3", "2", "2.1", "2.2", "3", "3.1", "3.2", "4", "4.1", "4.2", "5", "5.1", "5.2", "6",
+        "6.1", "6.2",
     ]
 
     let name: String
@@ -34,7 +35,8 @@ struct H264Level: OptionValue, Hashable {
         let text = node.asString ?? (node.asDouble != nil ? node.text() : "")
         let name = text.hasSuffix(".0") ? String(text.dropLast(2)) : text
         guard names.contains(name) else {
-            throw OptionFault("\(node.text()) is no level of H.264", remedy: "Use one of \(names.joined(separator: ", ")).")
+            throw OptionFault(
+                "\(node.text()) is no level of H.264", remedy: "Use one of \(names.joined(separator: ", ")).")
         }
         return H264Level(name: name)
     }
@@ -66,11 +68,15 @@ struct X264EncoderOptions: StageOptions {
     @Option(help: "The highest H.264 profile to use; without it what the other options need, at most high.")
     var profile: X264Profile? = nil
 
-    @Option(help: "H.264 level to write down; without it the lowest that the stream keeps to. x264 warns where the stream does not keep to it.")
+    @Option(
+        help:
+            "H.264 level to write down; without it the lowest that the stream keeps to. x264 warns where the stream does not keep to it."
+    )
     var level: H264Level? = nil
 
     @Option(
-        help: "Average bitrate; 4000 without it and without crf. Changes while running where a buffer holds the stream to it.",
+        help:
+            "Average bitrate; 4000 without it and without crf. Changes while running where a buffer holds the stream to it.",
         range: 64...300_000, unit: "kbit/s", live: true)
     var bitrateKbps: Int? = nil
 
@@ -83,14 +89,17 @@ struct X264EncoderOptions: StageOptions {
     var vbvMaxKbps: Int? = nil
 
     @Option(
-        help: "Size of the decoder's buffer; without it one second of the highest bitrate.", range: 16...1_200_000, unit: "kbit")
+        help: "Size of the decoder's buffer; without it one second of the highest bitrate.", range: 16...1_200_000,
+        unit: "kbit")
     var vbvBufferKbits: Int? = nil
 
     @Option(help: "Longest time from one keyframe to the next.", range: 0.01...600, unit: "s")
     var keyframeSeconds = 2.0
 
     @Option(
-        help: "How readily a change of scene becomes a keyframe; 0 never. Without it what preset and tune say, 40 as a rule.", range: 0...100)
+        help:
+            "How readily a change of scene becomes a keyframe; 0 never. Without it what preset and tune say, 40 as a rule.",
+        range: 0...100)
     var sceneCut: Int? = nil
 
     @Option(help: "Threads of x264; without it as many as suit the machine.", range: 1...64)
@@ -101,17 +110,20 @@ struct X264EncoderOptions: StageOptions {
 
     func validate() throws(OptionFault) {
         if crf != nil, bitrateKbps != nil {
-            throw OptionFault("'crf' and 'bitrateKbps' exclude each other", remedy: "Keep one of them; 'vbvMaxKbps' bounds a crf.")
+            throw OptionFault(
+                "'crf' and 'bitrateKbps' exclude each other", remedy: "Keep one of them; 'vbvMaxKbps' bounds a crf.")
         }
         if let vbvMaxKbps, let bitrateKbps, vbvMaxKbps < bitrateKbps {
             throw OptionFault(
-                "'vbvMaxKbps' \(vbvMaxKbps) is below 'bitrateKbps' \(bitrateKbps)", remedy: "Raise 'vbvMaxKbps' or lower 'bitrateKbps'.")
+                "'vbvMaxKbps' \(vbvMaxKbps) is below 'bitrateKbps' \(bitrateKbps)",
+                remedy: "Raise 'vbvMaxKbps' or lower 'bitrateKbps'.")
         }
         if vbvMaxKbps == nil, vbvBufferKbits != nil, crf != nil {
             throw OptionFault("'vbvBufferKbits' has no 'vbvMaxKbps' beside it", remedy: "Give both, or neither.")
         }
         if profile == .baseline, let bframes, bframes > 0 {
-            throw OptionFault("the baseline profile has no B-frames", remedy: "Use the main or high profile, or leave 'bframes' out.")
+            throw OptionFault(
+                "the baseline profile has no B-frames", remedy: "Use the main or high profile, or leave 'bframes' out.")
         }
     }
 }
@@ -135,7 +147,8 @@ struct RateControl: Equatable {
     /// nil: single pictures may be of any size.
     var buffer: Buffer?
 
-    /// - Parameter isLive: A stream that is watched while it is made never exceeds its bitrate for longer than a second.
+    /// - Parameter isLive: A stream that is watched while it is made never exceeds its bitrate for longer than a
+    ///   second.
     init(_ options: X264EncoderOptions, isLive: Bool) {
         if let crf = options.crf {
             goal = .quality(crf)
@@ -149,8 +162,8 @@ struct RateControl: Equatable {
         buffer = isBounded ? Buffer(maxKbps: maxKbps, kbits: options.vbvBufferKbits ?? maxKbps) : nil
     }
 
-    /// Whether x264 can change the bitrate while it runs: only where pictures are held to the average (x264's ratecontrol.c: "if the stream
-    /// starts as CBR, keep it CBR").
+    /// Whether x264 can change the bitrate while it runs: only where pictures are held to the average (x264's
+    /// ratecontrol.c: "if the stream starts as CBR, keep it CBR").
     var isAdjustable: Bool {
         guard let averageKbps, let buffer else { return false }
         return buffer.maxKbps <= averageKbps

@@ -28,9 +28,11 @@ struct EncodedPicture {
 
 /// One open x264 encoder; the only place that calls the library.
 ///
-/// Used by one thread at a time. x264 copies the planes it is handed before `encode` returns, and has threads of its own.
+/// Used by one thread at a time. x264 copies the planes it is handed before `encode` returns, and has threads of its
+/// own.
 final class X264Handle {
-    /// Most frames any settings can keep inside x264: 250 of lookahead, 250 between its threads, 16 B-frames, 64 frame threads, rounded up.
+    /// Most frames any settings can keep inside x264: 250 of lookahead, 250 between its threads, 16 B-frames, 64 frame
+    /// threads, rounded up.
     static let mostDelay = 640
 
     /// SPS and PPS, each with a four-byte start code.
@@ -96,7 +98,8 @@ final class X264Handle {
     /// Frames accepted and not yet given back (`x264_encoder_delayed_frames`).
     var delayedFrames: Int { Int(x264_encoder_delayed_frames(encoder)) }
 
-    /// Encodes one frame; gives the picture that became ready, which is an earlier one when x264 looks ahead or reorders.
+    /// Encodes one frame; gives the picture that became ready, which is an earlier one when x264 looks ahead or
+    /// reorders.
     ///
     /// - Parameter tick: PTS in the format's time base, later than that of the frame before.
     /// - Throws: ``FrameHostError`` `.callFailed`.
@@ -105,7 +108,8 @@ final class X264Handle {
             throw FrameHostError(.broken, what: "x264 keeps more than the \(maximumDelay) frames it announced")
         }
         x264_picture_init(picture)
-        // A keyframe is an IDR picture here (no open GOPs). Asked for as such, x264 would warn where its own count makes it one too.
+        // A keyframe is an IDR picture here (no open GOPs). Asked for as such, x264 would warn where its own count
+        // makes it one too.
         picture.pointee.i_type = asKeyframe ? X264_TYPE_KEYFRAME : X264_TYPE_AUTO
         picture.pointee.i_pts = tick
         // The tag travels as a pointer that nobody follows; 0 would be none.
@@ -125,10 +129,12 @@ final class X264Handle {
         }
     }
 
-    /// The next of the pictures still inside; nil when x264 has none ready yet. Call again while `delayedFrames` is above 0.
+    /// The next of the pictures still inside; nil when x264 has none ready yet. Call again while `delayedFrames` is
+    /// above 0.
     func flush() throws -> EncodedPicture? { try call(nil) }
 
-    /// Changes bitrate and buffer from the next frame on (`x264_encoder_reconfig`); a buffer cannot be added or taken away.
+    /// Changes bitrate and buffer from the next frame on (`x264_encoder_reconfig`); a buffer cannot be added or taken
+    /// away.
     func setRate(_ rate: RateControl) throws {
         var parameters = x264_param_t()
         x264_encoder_parameters(encoder, &parameters)
@@ -165,7 +171,8 @@ final class X264Handle {
         let tune = settings.tune == .none ? nil : settings.tune.rawValue
         guard x264_param_default_preset(&parameters, settings.preset.rawValue, tune) == 0 else {
             throw FrameHostError(
-                .callFailed, what: "x264 has no preset '\(settings.preset.rawValue)' with tune '\(settings.tune.rawValue)'")
+                .callFailed,
+                what: "x264 has no preset '\(settings.preset.rawValue)' with tune '\(settings.tune.rawValue)'")
         }
         parameters.i_csp = format.pixelFormat == .nv12 ? X264_CSP_NV12 : X264_CSP_I420
         parameters.i_width = Int32(format.width)
@@ -188,9 +195,9 @@ final class X264Handle {
         return parameters
     }
 
-    /// A constant rate is told to x264 as such (also in the VUI, H.264 E.2.1). With a variable one it reckons with the time stamps, for
-    /// which it must wait for the next frame; zerolatency forbids that, and gets 30 pictures a second as an estimate for its bitrate.
-    /// Time stamps come back as they went in, whichever it is.
+    /// A constant rate is told to x264 as such (also in the VUI, H.264 E.2.1). With a variable one it reckons with the
+    /// time stamps, for which it must wait for the next frame; zerolatency forbids that, and gets 30 pictures a second
+    /// as an estimate for its bitrate. Time stamps come back as they went in, whichever it is.
     private static func setTiming(_ settings: X264Settings, _ parameters: inout x264_param_t) {
         let isConstant = !settings.format.frameRate.isZero
         let rate = isConstant ? settings.format.frameRate : Rational(30)
@@ -217,7 +224,8 @@ final class X264Handle {
         parameters.rc.i_vbv_buffer_size = Int32(rate.buffer?.kbits ?? 0)
     }
 
-    /// Video usability information (H.264 annex E): shape of a sample and colour. Its code points are those of ``ColorDescription``.
+    /// Video usability information (H.264 annex E): shape of a sample and colour. Its code points are those of
+    /// ``ColorDescription``.
     private static func setUsability(_ format: VideoFormat, _ parameters: inout x264_param_t) {
         let color = format.color
         parameters.vui.i_sar_width = format.sampleAspectRatio.isZero ? 0 : format.sampleAspectRatio.numerator
@@ -244,7 +252,8 @@ final class X264Handle {
     }
 }
 
-/// Where x264's own lines go: the last is kept as the cause of an error, the first few are handed on. From any thread of x264's.
+/// Where x264's own lines go: the last is kept as the cause of an error, the first few are handed on. From any thread
+/// of x264's.
 private final class X264Log: Sendable {
     private struct State {
         var lastLine = ""

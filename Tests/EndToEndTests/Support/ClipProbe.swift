@@ -17,10 +17,14 @@ struct ClipProbe {
     static let tagNames = ["color_range", "color_space", "color_primaries", "color_transfer"]
 
     init(_ path: String) throws {
-        let frame = "frame=best_effort_timestamp_time,width,height,sample_aspect_ratio," + Self.tagNames.joined(separator: ",")
-        let stream = ":stream=time_base,sample_aspect_ratio," + Self.tagNames.joined(separator: ",") + ":stream_side_data=displaymatrix"
+        let frame =
+            "frame=best_effort_timestamp_time,width,height,sample_aspect_ratio," + Self.tagNames.joined(separator: ",")
+        let stream =
+            ":stream=time_base,sample_aspect_ratio," + Self.tagNames.joined(separator: ",")
+            + ":stream_side_data=displaymatrix"
         let outcome = try Tool.ffprobe.run(
-            "-v", "quiet", "-select_streams", "v:0", "-show_entries", frame + stream, "-of", "json", "file:" + path, timeout: 60)
+            "-v", "quiet", "-select_streams", "v:0", "-show_entries", frame + stream, "-of", "json", "file:" + path,
+            timeout: 60)
         let answer = try JSON(parsing: outcome.output)
         let (frames, track) = (answer["frames"].list, answer["streams"][0])
         times = frames.map { $0["best_effort_timestamp_time"].string.flatMap { Double($0) } }
@@ -41,6 +45,8 @@ struct ClipProbe {
         let rows = (track["side_data_list"][0]["displaymatrix"].string ?? "").split(separator: "\n").map { line in
             line.split(separator: ":").last?.split(separator: " ").compactMap { Int($0) } ?? []
         }.filter { $0.count == 3 }
-        matrix = rows.count == 3 && rows[0] + rows[1] != [65536, 0, 0, 0, 65536, 0] ? Array(rows[0].prefix(2) + rows[1].prefix(2)) : []
+        matrix =
+            rows.count == 3 && rows[0] + rows[1] != [65536, 0, 0, 0, 65536, 0]
+            ? Array(rows[0].prefix(2) + rows[1].prefix(2)) : []
     }
 }

@@ -10,7 +10,9 @@ struct JSON {
         value = try JSONSerialization.jsonObject(with: Data(text.utf8), options: [.fragmentsAllowed])
     }
 
-    init(file: String) throws { value = try JSONSerialization.jsonObject(with: Data(contentsOf: URL(fileURLWithPath: file))) }
+    init(file: String) throws {
+        value = try JSONSerialization.jsonObject(with: Data(contentsOf: URL(fileURLWithPath: file)))
+    }
 
     subscript(key: String) -> JSON { JSON((value as? [String: Any])?[key]) }
     subscript(index: Int) -> JSON {

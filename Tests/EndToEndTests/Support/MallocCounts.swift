@@ -10,7 +10,8 @@ struct MallocCounts {
         library = workspace.path("malloc-counts.so")
         file = workspace.path("malloc-counts.bin")
         let source = Repository.root.appendingPathComponent("Tests/Tools/malloc-counts.c").path
-        let outcome = try Tool.clang.run("-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", library, source)
+        let outcome = try Tool.clang.run(
+            "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", library, source)
         guard outcome.status == 0 else { throw TestFault("clang: \(outcome.error)") }
         try Data(count: 4096).write(to: URL(fileURLWithPath: file))
     }
@@ -23,7 +24,9 @@ struct MallocCounts {
         return stride(from: 0, to: bytes.count, by: 32).reduce(into: [:]) { counts, entry in
             let name = bytes[entry..<entry + 16].prefix { $0 != 0 }
             guard !name.isEmpty else { return }
-            counts[String(decoding: name, as: UTF8.self)] = (0..<8).reduce(0) { $0 | Int(bytes[entry + 16 + $1]) << (8 * $1) }
+            counts[String(decoding: name, as: UTF8.self)] = (0..<8).reduce(0) {
+                $0 | Int(bytes[entry + 16 + $1]) << (8 * $1)
+            }
         }
     }
 }

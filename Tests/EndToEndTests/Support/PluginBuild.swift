@@ -15,7 +15,9 @@ enum PluginBuild {
     /// Builds a package in release; gives the folder with its libraries.
     static func build(_ package: URL, scratch name: String) throws -> URL {
         let outcome = try swift("build", "-c", "release", package: package, scratch: name)
-        guard outcome.status == 0 else { throw TestFault("\(package.path) does not build:\n\(outcome.output)\n\(outcome.error)") }
+        guard outcome.status == 0 else {
+            throw TestFault("\(package.path) does not build:\n\(outcome.output)\n\(outcome.error)")
+        }
         return scratch(name).appending(path: "release")
     }
 

@@ -17,7 +17,8 @@ final class RTSPStream {
     ///   - port: Where to listen; without it a port nobody has at the moment.
     ///   - descriptors: Most files and sockets that the program may have open.
     init(
-        sink: String = "", keyframeSeconds: Double = 0.5, isSecure: Bool = false, frames: Int? = nil, environment: [String: String] = [:],
+        sink: String = "", keyframeSeconds: Double = 0.5, isSecure: Bool = false, frames: Int? = nil,
+        environment: [String: String] = [:],
         port: Int? = nil, descriptors: Int? = nil
     ) throws {
         workspace = try Workspace()
@@ -44,7 +45,8 @@ final class RTSPStream {
         url = "\(isSecure ? "rtsps" : "rtsp")://127.0.0.1:\(self.port)/live"
         let limit = descriptors.map { "ulimit -n \($0) && " } ?? ""
         program = try Program(URL(fileURLWithPath: "/bin/sh")).start(
-            ["-c", limit + "exec \"$0\" \"$@\"", try Repository.executable.path, "chain.json", "--events"], environment: environment,
+            ["-c", limit + "exec \"$0\" \"$@\"", try Repository.executable.path, "chain.json", "--events"],
+            environment: environment,
             folder: workspace.folder.path)
         program.closeInput()
         try program.waitForOutput(#""state":"streaming""#)
@@ -66,7 +68,8 @@ final class RTSPStream {
     /// MD5 of each decoded picture, as ffmpeg's framemd5 writes them.
     static func pictures(_ input: [String], timeout: Double = 30) throws -> [String] {
         let outcome = try Tool.ffmpeg.run(
-            ["-nostdin", "-v", "error"] + input + ["-an", "-fps_mode", "passthrough", "-f", "framemd5", "-"], timeout: timeout)
+            ["-nostdin", "-v", "error"] + input + ["-an", "-fps_mode", "passthrough", "-f", "framemd5", "-"],
+            timeout: timeout)
         guard outcome.status == 0 else { throw TestFault("ffmpeg ended with \(outcome.status): \(outcome.error)") }
         return outcome.lines.filter { !$0.hasPrefix("#") }.compactMap { line in
             line.split(separator: ",").last.map { $0.trimmingCharacters(in: .whitespaces) }
@@ -85,7 +88,9 @@ final class RTSPStream {
     static func times(_ input: [String]) throws -> [Int] {
         let outcome = try Tool.ffprobe.run(
             ["-v", "error", "-select_streams", "v:0", "-show_entries", "packet=pts_time", "-of", "csv=p=0"] + input)
-        guard outcome.status == 0, outcome.error.isEmpty else { throw TestFault("ffprobe ended with \(outcome.status): \(outcome.error)") }
+        guard outcome.status == 0, outcome.error.isEmpty else {
+            throw TestFault("ffprobe ended with \(outcome.status): \(outcome.error)")
+        }
         return outcome.lines.compactMap { Double($0.prefix { $0 != "," }) }.map { Int(($0 * 90_000).rounded()) }
     }
 
@@ -97,19 +102,23 @@ final class RTSPStream {
     /// Whether `part` stands in `whole`, each step within so many ticks: rounding on either side.
     static func isRun(_ part: [Int], of whole: [Int], within ticks: Int) -> Bool {
         guard !part.isEmpty, whole.count >= part.count else { return false }
-        return (0...(whole.count - part.count)).contains { start in zip(part, whole[start...]).allSatisfy { abs($0 - $1) <= ticks } }
+        return (0...(whole.count - part.count)).contains { start in
+            zip(part, whole[start...]).allSatisfy { abs($0 - $1) <= ticks }
+        }
     }
 
     private static func makeCertificate(_ workspace: Workspace) throws {
         let outcome = try Tool.openssl.run(
-            "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-keyout", workspace.path("key.pem"),
+            "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-keyout",
+            workspace.path("key.pem"),
             "-out",
             workspace.path("cert.pem"))
         guard outcome.status == 0 else { throw TestFault("openssl: \(outcome.error)") }
     }
 
-    /// A TCP port nobody has at the moment, and no client is given: below those that the kernel hands out (`ip_local_port_range`, ip(7)). The socket
-    /// is closed on exec, or a program another test starts meanwhile would keep the port.
+    /// A TCP port nobody has at the moment, and no client is given: below those that the kernel hands out
+    /// (`ip_local_port_range`, ip(7)). The socket is closed on exec, or a program another test starts meanwhile would
+    /// keep the port.
     static func freePort() throws -> Int {
         for _ in 0..<200 {
             let port = Int.random(in: 10_000..<20_000)
@@ -139,6 +148,7 @@ extension Tool {
 extension Trait where Self == ConditionTrait {
     /// Skips by name where the kernel has no IPv6, except in CI.
     static var needsIPv6: Self {
-        .enabled(if: FileManager.default.fileExists(atPath: "/proc/net/if_inet6") || Tool.isCI, "this machine has no IPv6")
+        .enabled(
+            if: FileManager.default.fileExists(atPath: "/proc/net/if_inet6") || Tool.isCI, "this machine has no IPv6")
     }
 }

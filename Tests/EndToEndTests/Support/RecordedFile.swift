@@ -16,12 +16,14 @@ struct RecordedFile {
     /// - Throws: when ffprobe cannot open it.
     init(_ path: String) throws {
         let outcome = try Tool.ffprobe.run(
-            "-v", "error", "-select_streams", "v:0", "-show_entries", "stream=time_base:packet=pts,dts,flags", "-of", "json", path)
+            "-v", "error", "-select_streams", "v:0", "-show_entries", "stream=time_base:packet=pts,dts,flags", "-of",
+            "json", path)
         guard outcome.status == 0 else { throw TestFault("ffprobe cannot open \(path): \(outcome.error)") }
         let answer = try JSON(parsing: outcome.output)
         packets = answer["packets"].list.map { packet in
             Packet(
-                pts: packet["pts"].int ?? .min, dts: packet["dts"].int ?? .min, isKeyframe: packet["flags"].string?.hasPrefix("K") == true)
+                pts: packet["pts"].int ?? .min, dts: packet["dts"].int ?? .min,
+                isKeyframe: packet["flags"].string?.hasPrefix("K") == true)
         }
         let base = (answer["streams"][0]["time_base"].string ?? "1/1").split(separator: "/").compactMap { Double($0) }
         tick = base[0] / base[1]
@@ -63,7 +65,10 @@ struct WriteTrace {
         let trace = workspace.path("writes.trace")
         let outcome = try Program.framehost.run(
             ["chain.json"],
-            environment: ["LD_PRELOAD": try Self.library.get(), "WRITETRACE_FILE": trace, "WRITETRACE_FOLDER": workspace.path(folder)],
+            environment: [
+                "LD_PRELOAD": try Self.library.get(), "WRITETRACE_FILE": trace,
+                "WRITETRACE_FOLDER": workspace.path(folder),
+            ],
             folder: workspace.folder.path)
         guard outcome.status == 0 else { throw TestFault("the chain failed: \(outcome.error)") }
         writes = Self.parse(try Data(contentsOf: URL(fileURLWithPath: trace)))

@@ -27,7 +27,9 @@ enum Repository {
     }
 
     /// The folder with the program and its plugins.
-    static var programFolder: URL { get throws { try executable.resolvingSymlinksInPath().deletingLastPathComponent() } }
+    static var programFolder: URL {
+        get throws { try executable.resolvingSymlinksInPath().deletingLastPathComponent() }
+    }
 }
 
 /// Why a test could not do its work.

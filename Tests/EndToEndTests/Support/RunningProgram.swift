@@ -12,8 +12,11 @@ final class RunningProgram {
     private var status: Int?
     private static let spawning = NSLock()
 
-    init(_ executable: String, _ arguments: [String], environment: [String: String], folder: String?, onTerminal: Bool) throws {
-        name = ([executable.split(separator: "/").last.map(String.init) ?? executable] + arguments).joined(separator: " ")
+    init(_ executable: String, _ arguments: [String], environment: [String: String], folder: String?, onTerminal: Bool)
+        throws
+    {
+        name = ([executable.split(separator: "/").last.map(String.init) ?? executable] + arguments).joined(
+            separator: " ")
         // A program that has gone must not take the tests with it.
         signal(SIGPIPE, SIG_IGN)
         // One at a time: no program may inherit the pipes of another, or that one's end is never seen.
@@ -44,7 +47,8 @@ final class RunningProgram {
         sigemptyset(&none)
         posix_spawnattr_setsigmask(&attributes, &none)
         posix_spawnattr_setpgroup(&attributes, 0)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP))
+        posix_spawnattr_setflags(
+            &attributes, Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP))
 
         var variables = ProcessInfo.processInfo.environment
         variables["FRAMEHOST_PLUGIN_PATH"] = nil
@@ -99,7 +103,9 @@ final class RunningProgram {
         while !bytes.isEmpty {
             let count = bytes.withUnsafeBytes { Glibc.write(input, $0.baseAddress, $0.count) }
             if count < 0, errno == EINTR { continue }
-            guard count > 0 else { throw TestFault("\(name) does not read its input: \(String(cString: strerror(errno)))") }
+            guard count > 0 else {
+                throw TestFault("\(name) does not read its input: \(String(cString: strerror(errno)))")
+            }
             bytes = bytes.dropFirst(count)
         }
     }
@@ -125,7 +131,8 @@ final class RunningProgram {
 
     func waitForError(_ text: String, timeout: Double = 20) throws { try wait(for: text, in: 1, timeout) }
 
-    /// Asks a program with `--commands` for its figures until its sources have given so many frames: time that is counted in frames.
+    /// Asks a program with `--commands` for its figures until its sources have given so many frames: time that is
+    /// counted in frames.
     func waitForFrames(_ count: Int, timeout: Double = 60) throws {
         let deadline = Date() + timeout
         var asked = 0
@@ -143,22 +150,29 @@ final class RunningProgram {
     /// Waits until so many commands have been answered, those of `waitForFrames` not counted.
     func waitForAnswers(_ count: Int, timeout: Double = 30) throws {
         let isThere = { [self] in
-            output.split(separator: "\n").count { $0.contains(#""event":"command-answered""#) && !$0.contains(#""tag":"frames "#) } >= count
+            output.split(separator: "\n").count {
+                $0.contains(#""event":"command-answered""#) && !$0.contains(#""tag":"frames "#)
+            } >= count
         }
         pump(until: Date() + timeout, isThere)
-        guard isThere() else { throw TestFault("\(name) did not answer \(count) commands within \(timeout) s.\n\(said)") }
+        guard isThere() else {
+            throw TestFault("\(name) did not answer \(count) commands within \(timeout) s.\n\(said)")
+        }
     }
 
     /// Waits until the program takes signals itself: before that one ends it as it ends any process.
     func waitUntilItTakesSignals(timeout: Double = 20) throws {
         let deadline = Date() + timeout
         while Date() < deadline {
-            // proc(5): the mask of any thread but the one in sigwait, for which the kernel shows what it waits for as open.
+            // proc(5): the mask of any thread but the one in sigwait, for which the kernel shows what it waits for as
+            // open.
             let threads = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/task")) ?? []
             let isBlocked = threads.contains { thread in
                 let status = (try? String(contentsOfFile: "/proc/\(pid)/task/\(thread)/status", encoding: .utf8)) ?? ""
                 let line = status.split(separator: "\n").first { $0.hasPrefix("SigBlk:") }
-                guard let mask = line.flatMap({ UInt64($0.dropFirst(7).trimmingCharacters(in: .whitespaces), radix: 16) }) else { return false }
+                guard
+                    let mask = line.flatMap({ UInt64($0.dropFirst(7).trimmingCharacters(in: .whitespaces), radix: 16) })
+                else { return false }
                 return mask >> (SIGINT - 1) & 1 == 1
             }
             if isBlocked { return }

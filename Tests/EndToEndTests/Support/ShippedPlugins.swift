@@ -2,7 +2,8 @@
 enum ShippedPlugins {
     /// In the order of the alphabet.
     static let ids = [
-        "convert", "crop-orient", "face-effect", "file-source", "fps-meter", "frei0r", "frei0r-mixer", "null-sink", "rate", "recorder", "replicate",
+        "convert", "crop-orient", "face-effect", "file-source", "fps-meter", "frei0r", "frei0r-mixer", "null-sink",
+        "rate", "recorder", "replicate",
         "rtsp-sink", "test-source", "text", "x264-encoder",
     ]
 }

@@ -1,7 +1,8 @@
 import Foundation
 import Glibc
 
-/// A folder with little room: a file system in memory where this user may mount one, else a limit on the size of a file.
+/// A folder with little room: a file system in memory where this user may mount one, else a limit on the size of a
+/// file.
 final class SmallDisk {
     private let folder: String
     private let isMounted: Bool
@@ -11,7 +12,8 @@ final class SmallDisk {
         self.folder = folder
         let mount = Tool(name: "mount")
         isMounted =
-            try getuid() == 0 && mount.path != nil && mount.run("-t", "tmpfs", "-o", "size=64k", "framehost-test", folder).status == 0
+            try getuid() == 0 && mount.path != nil
+            && mount.run("-t", "tmpfs", "-o", "size=64k", "framehost-test", folder).status == 0
     }
 
     deinit { if isMounted { _ = try? Tool(name: "umount").run("-l", folder) } }
@@ -32,10 +34,12 @@ final class SmallDisk {
     /// Runs framehost with no more room than that.
     func run(_ arguments: [String], in workspace: Workspace) throws -> Outcome {
         guard !isMounted else { return try Program.framehost.run(arguments, folder: workspace.folder.path) }
-        // SIGXFSZ ignored, so that the write fails as on a full disk; a unit of `ulimit -f` is 512 bytes in a POSIX shell.
+        // SIGXFSZ ignored, so that the write fails as on a full disk; a unit of `ulimit -f` is 512 bytes in a POSIX
+        // shell.
         let line = #"trap "" XFSZ; ulimit -f "$1"; shift; exec "$@""#
         let shell = Program(URL(fileURLWithPath: "/bin/sh"))
         return try shell.run(
-            ["-c", line, "sh", String(room / 512), Program.framehost.executable.path] + arguments, folder: workspace.folder.path)
+            ["-c", line, "sh", String(room / 512), Program.framehost.executable.path] + arguments,
+            folder: workspace.folder.path)
     }
 }

@@ -19,13 +19,17 @@ struct Tool: CustomStringConvertible {
 
     func run(_ arguments: String..., timeout: Double = 60) throws -> Outcome { try run(arguments, timeout: timeout) }
 
-    func run(_ arguments: [String], timeout: Double = 60) throws -> Outcome { try program.run(arguments, timeout: timeout) }
+    func run(_ arguments: [String], timeout: Double = 60) throws -> Outcome {
+        try program.run(arguments, timeout: timeout)
+    }
 
     func start(_ arguments: [String]) throws -> RunningProgram { try program.start(arguments) }
 
     private var program: Program {
         get throws {
-            guard let path else { throw TestFault("\(name) is not installed. Install what tests need: make test-packages.") }
+            guard let path else {
+                throw TestFault("\(name) is not installed. Install what tests need: make test-packages.")
+            }
             return Program(URL(fileURLWithPath: path))
         }
     }

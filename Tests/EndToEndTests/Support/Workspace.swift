@@ -38,7 +38,8 @@ final class Workspace {
         let base = folder.appending(path: name)
         return ((try? FileManager.default.subpathsOfDirectory(atPath: base.path)) ?? []).filter { path in
             var isFolder: ObjCBool = false
-            return FileManager.default.fileExists(atPath: base.appending(path: path).path, isDirectory: &isFolder) && !isFolder.boolValue
+            return FileManager.default.fileExists(atPath: base.appending(path: path).path, isDirectory: &isFolder)
+                && !isFolder.boolValue
         }.sorted()
     }
 }

@@ -19,7 +19,9 @@ final class DatagramReceiver {
             guard pair.allSatisfy({ $0 >= 0 }) else { continue }
             (sockets, port) = (pair, candidate)
             var limit = timeval(tv_sec: 1, tv_usec: 0)
-            for socket in sockets { setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size)) }
+            for socket in sockets {
+                setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+            }
             return
         }
         throw RTSPTestClient.Fault(what: "no free pair of ports")
@@ -34,7 +36,9 @@ final class DatagramReceiver {
         var buffer = [UInt8](repeating: 0, count: 65536)
         while units.count < count {
             let byteCount = recv(sockets[0], &buffer, buffer.count, 0)
-            guard byteCount > 12, let header = RTPHeader(buffer) else { throw RTSPTestClient.Fault(what: "nothing came") }
+            guard byteCount > 12, let header = RTPHeader(buffer) else {
+                throw RTSPTestClient.Fault(what: "nothing came")
+            }
             try depacketizer.add(Array(buffer[12..<byteCount]))
             guard header.marker else { continue }
             units.append(depacketizer.units)

@@ -15,7 +15,9 @@ import Testing
     }
 
     /// A sender whose system call fails with `code` when `refuses` says so of its first message, as sendmmsg(2) does.
-    private static func sender(_ calls: Calls, _ code: Int32, refuses: @escaping @Sendable (fh_datagrams) -> Bool) -> DatagramSender {
+    private static func sender(_ calls: Calls, _ code: Int32, refuses: @escaping @Sendable (fh_datagrams) -> Bool)
+        -> DatagramSender
+    {
         let socket = socket(AF_INET, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         defer { close(socket) }
         return DatagramSender(mediaSocket: socket, controlSocket: socket, isIPv6: false) { socket, sends, count in
@@ -33,14 +35,17 @@ import Testing
         let ports = TransportSpec.Pair(UInt16(port), UInt16(port + 1))
         let local = IPAddress("127.0.0.1")!
         let order = PlayOrder(
-            sessionID: "\(port)", number: 1, path: "/live", transport: .udp(local, ports: ports), peer: local, user: nil, controlURL: "")
+            sessionID: "\(port)", number: 1, path: "/live", transport: .udp(local, ports: ports), peer: local,
+            user: nil, controlURL: "")
         return UDPReader(
             order: order, media: SocketAddressStorage(local, port: ports.rtp, isIPv6: false),
             control: SocketAddressStorage(local, port: ports.rtcp, isIPv6: false))
     }
 
     /// A keyframe of one slice in packets of 300 bytes.
-    private static func block(_ index: UInt64, _ packetizer: inout H264Packetizer) -> (block: MediaBlock, units: [[UInt8]]) {
+    private static func block(_ index: UInt64, _ packetizer: inout H264Packetizer) -> (
+        block: MediaBlock, units: [[UInt8]]
+    ) {
         let slice = H264PacketizerTests.unit(0x65, 5000)
         let block = MediaBlock()
         H264PacketizerTests.annexB([slice]).withUnsafeBytes { bytes in
@@ -74,7 +79,10 @@ import Testing
         let readers = receivers.map { Self.reader($0.port) }
         let narrow = UInt16(receivers[1].port).bigEndian
         let sender = Self.sender(calls, EINVAL) { message in
-            message.count > 1 && message.address.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { $0.pointee.sin_port == narrow }
+            message.count > 1
+                && message.address.withMemoryRebound(to: sockaddr_in.self, capacity: 1) {
+                    $0.pointee.sin_port == narrow
+                }
         }
         var packetizer = H264PacketizerTests.packetizer(300)
         for index in 0..<2 {

@@ -27,7 +27,8 @@ private let second: Int64 = 1_000_000_000
         failures.add(anna, "/other")
         #expect(
             failures.takeNews(now: 0) == [
-                .init(address: anna, path: "/live", count: 1, total: 1), .init(address: .loopback, path: "/live", count: 1, total: 1),
+                .init(address: anna, path: "/live", count: 1, total: 1),
+                .init(address: .loopback, path: "/live", count: 1, total: 1),
                 .init(address: anna, path: "/other", count: 1, total: 1),
             ])
         #expect(failures.totals == ["/live": 2, "/other": 1])

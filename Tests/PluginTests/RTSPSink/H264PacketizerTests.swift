@@ -26,7 +26,9 @@ struct H264Depacketizer {
                 rest = rest.dropFirst(size)
                 count += 1
             }
-            guard count > 1, importance == first & 0x60 else { throw Broken(why: "an aggregate of \(count), importance \(first & 0x60)") }
+            guard count > 1, importance == first & 0x60 else {
+                throw Broken(why: "an aggregate of \(count), importance \(first & 0x60)")
+            }
         case 28:
             guard payload.count > 2 else { throw Broken(why: "an empty fragment") }
             let (isStart, isEnd) = (payload[1] & 0x80 != 0, payload[1] & 0x40 != 0)
@@ -47,16 +49,24 @@ struct H264Depacketizer {
     static let sps: [UInt8] = [0x67, 0x64, 0x00, 0x1f, 0xac]
     static let pps: [UInt8] = [0x68, 0xeb, 0xe3]
 
-    static func unit(_ head: UInt8, _ byteCount: Int) -> [UInt8] { [head] + (1..<max(byteCount, 1)).map { UInt8($0 % 251) | 1 } }
+    static func unit(_ head: UInt8, _ byteCount: Int) -> [UInt8] {
+        [head] + (1..<max(byteCount, 1)).map { UInt8($0 % 251) | 1 }
+    }
 
-    static func annexB(_ units: [[UInt8]]) -> [UInt8] { units.enumerated().flatMap { ($0 == 0 ? [0, 0, 0, 1] : [0, 0, 1]) + $1 } }
+    static func annexB(_ units: [[UInt8]]) -> [UInt8] {
+        units.enumerated().flatMap { ($0 == 0 ? [0, 0, 0, 1] : [0, 0, 1]) + $1 }
+    }
 
     static func packetizer(_ mostPacketBytes: Int = 112, first: UInt16 = 0xfffe) -> H264Packetizer {
-        H264Packetizer(sps: sps, pps: pps, mostPacketBytes: mostPacketBytes, payloadType: 96, ssrc: 0xabcd, firstSequenceNumber: first)
+        H264Packetizer(
+            sps: sps, pps: pps, mostPacketBytes: mostPacketBytes, payloadType: 96, ssrc: 0xabcd,
+            firstSequenceNumber: first)
     }
 
     /// Headers and payloads of the packets of one unit; checks the interleaving headers on the way.
-    static func packets(_ packetizer: inout H264Packetizer, _ stream: [UInt8], isKeyframe: Bool = false) -> [(RTPHeader, [UInt8])] {
+    static func packets(_ packetizer: inout H264Packetizer, _ stream: [UInt8], isKeyframe: Bool = false) -> [(
+        RTPHeader, [UInt8]
+    )] {
         stream.withUnsafeBytes { bytes in
             let plan = packetizer.plan(bytes, isKeyframe: isKeyframe)
             var target = [UInt8](repeating: 0xee, count: plan.byteCount)
@@ -91,7 +101,9 @@ struct H264Depacketizer {
         Case(name: "fragments that fit exactly", units: [unit(0x61, 1 + 3 * 98)], types: [28, 28, 28]),
         Case(name: "neighbours", units: [unit(0x06, 10), unit(0x41, 30), unit(0x41, 40)], types: [24]),
         Case(name: "neighbours that do not fit", units: [unit(0x41, 60), unit(0x41, 60)], types: [1, 1]),
-        Case(name: "a keyframe gets its parameter sets", units: [unit(0x65, 250)], isKeyframe: true, types: [24, 28, 28, 28]),
+        Case(
+            name: "a keyframe gets its parameter sets", units: [unit(0x65, 250)], isKeyframe: true,
+            types: [24, 28, 28, 28]),
         Case(name: "a keyframe that has them", units: [sps, pps, unit(0x65, 50)], isKeyframe: true, types: [24]),
         Case(
             name: "slices", units: [unit(0x41, 300), unit(0x41, 20), unit(0x41, 20), unit(0x41, 200)],
@@ -107,7 +119,8 @@ struct H264Depacketizer {
             #expect(
                 header
                     == RTPHeader(
-                        marker: index == packets.count - 1, payloadType: 96, sequenceNumber: 0xfffe &+ UInt16(index), timestamp: 777,
+                        marker: index == packets.count - 1, payloadType: 96, sequenceNumber: 0xfffe &+ UInt16(index),
+                        timestamp: 777,
                         ssrc: 0xabcd))
             #expect(payload.count <= 100)
             try depacketizer.add(payload)
@@ -124,7 +137,8 @@ struct H264Depacketizer {
             for _ in 0..<200 {
                 let units = (0..<Int.random(in: 1...8, using: &generator)).map { _ in
                     Self.unit(
-                        [0x41, 0x65, 0x06, 0x01].randomElement()!, [3, 40, 90, 188, 1388, 5000].randomElement()! + Int.random(in: 0...3))
+                        [0x41, 0x65, 0x06, 0x01].randomElement()!,
+                        [3, 40, 90, 188, 1388, 5000].randomElement()! + Int.random(in: 0...3))
                 }
                 var depacketizer = H264Depacketizer()
                 for (_, payload) in Self.packets(&packetizer, Self.annexB(units)) { try depacketizer.add(payload) }
@@ -133,7 +147,9 @@ struct H264Depacketizer {
         }
     }
 
-    @Test(arguments: [[], [0, 0, 1], [0, 0, 0, 1, 0, 0, 1], [1, 2, 3], [0, 0]] as [[UInt8]]) func makesNothingOfNothing(stream: [UInt8]) {
+    @Test(arguments: [[], [0, 0, 1], [0, 0, 0, 1, 0, 0, 1], [1, 2, 3], [0, 0]] as [[UInt8]]) func makesNothingOfNothing(
+        stream: [UInt8]
+    ) {
         var packetizer = Self.packetizer()
         #expect(Self.packets(&packetizer, stream, isKeyframe: true).isEmpty)
     }
@@ -143,7 +159,10 @@ struct H264Depacketizer {
         var found: [[UInt8]] = []
         stream.withUnsafeBytes { bytes in NALUnits.forEach(in: bytes) { found.append(Array(bytes[$0])) } }
         #expect(found == [[0x67, 1], [0x68, 0, 0, 3], [0x65]])
-        #expect(NALUnits.parameterSets(in: Self.annexB([Self.sps, Self.pps])).map { [$0.sps, $0.pps] } == [Self.sps, Self.pps])
+        #expect(
+            NALUnits.parameterSets(in: Self.annexB([Self.sps, Self.pps])).map { [$0.sps, $0.pps] } == [
+                Self.sps, Self.pps,
+            ])
         #expect(NALUnits.parameterSets(in: Self.annexB([Self.pps])) == nil)
     }
 }

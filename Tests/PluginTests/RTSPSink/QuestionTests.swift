@@ -17,7 +17,8 @@ import Testing
 
     @Test(arguments: [
         ("Transport", Array(repeating: "RTP/AVP/TCP", count: 17).joined(separator: ",")),
-        ("Transport", "RTP/AVP;" + String(repeating: "x=y;", count: 600)), ("Session", String(repeating: "s", count: 257)),
+        ("Transport", "RTP/AVP;" + String(repeating: "x=y;", count: 600)),
+        ("Session", String(repeating: "s", count: 257)),
         ("Range", "npt=" + String(repeating: "0", count: 300) + "-"), ("Require", String(repeating: "r,", count: 600)),
         ("Authorization", "Digest " + String(repeating: "a=b,", count: 2000)),
     ]) func refusesWhatExceedsThem(name: String, value: String) {
@@ -35,21 +36,27 @@ import Testing
         #expect(response.headers["CSeq"] == "1")
     }
 
-    /// A proof is worth something for the very challenge that was judged: not after the path was given new users in between.
+    /// A proof is worth something for the very challenge that was judged: not after the path was given new users in
+    /// between.
     @Test func provesNothingForAnotherEditionOfThePath() {
         var signalling = Signalling()
-        let description = SessionDescription(sessionID: 1, address: "", name: "live", sps: RTSPHeaderTests.sps, pps: RTSPHeaderTests.pps)
+        let description = SessionDescription(
+            sessionID: 1, address: "", name: "live", sps: RTSPHeaderTests.sps, pps: RTSPHeaderTests.pps)
         let old = Challenge(scheme: .basic, credentials: Credentials(["anna": "old"]))
         signalling.setPath("/live", ServedPath(description: description, ssrc: 1, challenge: old))
         _ = signalling.open(1, peer: .loopback, local: .loopback, isSecure: false, now: 0)
         var asked = Question(
             RTSPRequest(
                 "DESCRIBE", "rtsp://h/live",
-                headers: HeaderFields([("CSeq", "1"), ("Authorization", Authorization.basic(name: "anna", password: "old").text)])))
+                headers: HeaderFields([
+                    ("CSeq", "1"), ("Authorization", Authorization.basic(name: "anna", password: "old").text),
+                ])))
         asked.prove(signalling.demand(of: "/live", on: 1)!)
         signalling.setPath(
             "/live",
-            ServedPath(description: description, ssrc: 1, challenge: Challenge(scheme: .basic, credentials: Credentials(["anna": "new"]))))
+            ServedPath(
+                description: description, ssrc: 1,
+                challenge: Challenge(scheme: .basic, credentials: Credentials(["anna": "new"]))))
         guard case .respond(let response)? = signalling.handle(asked, from: 1, now: 0).first else {
             Issue.record("no answer")
             return
@@ -58,8 +65,8 @@ import Testing
         #expect(signalling.failedLogins.totals.isEmpty)
     }
 
-    /// What is looked at under the lock does not grow with the clients there are, nor with what a request says. It grew with both: each request walked all
-    /// sessions, and parsed its headers there.
+    /// What is looked at under the lock does not grow with the clients there are, nor with what a request says. It grew
+    /// with both: each request walked all sessions, and parsed its headers there.
     @Test func looksAtAsLittleWithThousandsOfSessionsAsWithOne() {
         func visits(sessions: Int, transport: String) -> Int {
             var policy = SessionPolicy(serverPorts: .init(8000, 8001))
@@ -73,13 +80,15 @@ import Testing
             for number in 1...UInt64(sessions) {
                 _ = signalling.open(number, peer: .loopback, local: .loopback, isSecure: false, now: 0)
                 let request = RTSPRequest(
-                    "SETUP", "rtsp://h/live", headers: HeaderFields([("CSeq", "1"), ("Transport", "RTP/AVP/TCP;interleaved=0-1")]))
+                    "SETUP", "rtsp://h/live",
+                    headers: HeaderFields([("CSeq", "1"), ("Transport", "RTP/AVP/TCP;interleaved=0-1")]))
                 _ = signalling.handle(request, from: number, now: 0)
             }
             #expect(signalling.sessions.count == sessions)
             signalling.visits = 0
             for method in ["OPTIONS", "DESCRIBE", "GET_PARAMETER", "SETUP"] {
-                let request = RTSPRequest(method, "rtsp://h/live", headers: HeaderFields([("CSeq", "2"), ("Transport", transport)]))
+                let request = RTSPRequest(
+                    method, "rtsp://h/live", headers: HeaderFields([("CSeq", "2"), ("Transport", transport)]))
                 _ = signalling.handle(request, from: 1, now: 0)
             }
             return signalling.visits
@@ -88,6 +97,7 @@ import Testing
         #expect(few <= 16)
         #expect(visits(sessions: 5000, transport: "RTP/AVP/TCP;interleaved=0-1") == few)
         // 15 kB of transports are refused before the lock is taken.
-        #expect(visits(sessions: 5000, transport: String(repeating: "RTP/AVP;unicast;client_port=1-2,", count: 480)) <= 16)
+        #expect(
+            visits(sessions: 5000, transport: String(repeating: "RTP/AVP;unicast;client_port=1-2,", count: 480)) <= 16)
     }
 }

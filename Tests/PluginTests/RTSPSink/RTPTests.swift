@@ -44,7 +44,9 @@ import Testing
 
     @Test func writesNTPToTheTick() {
         // 2026-01-01T00:00:00Z and half a second.
-        #expect(NTPTime(unixNanoseconds: 1_767_225_600_500_000_000).value == UInt64(1_767_225_600 + 2_208_988_800) << 32 | 1 << 31)
+        #expect(
+            NTPTime(unixNanoseconds: 1_767_225_600_500_000_000).value == UInt64(1_767_225_600 + 2_208_988_800) << 32 | 1
+                << 31)
         for nanoseconds in [Int64(0), 1, 999_999_999, 1_767_225_600_123_456_789] {
             #expect(abs(NTPTime(unixNanoseconds: nanoseconds).unixNanoseconds - nanoseconds) <= 1)
         }
@@ -54,7 +56,8 @@ import Testing
 
     static let report = SenderReport(
         ssrc: 0x0102_0304, ntp: NTPTime(value: 0x0506_0708_090a_0b0c), rtpTime: 13, packetCount: 14, byteCount: 15)
-    static let block = ReceptionReport(ssrc: 7, fractionLost: 128, packetsLost: -2, highestSequenceNumber: 0x1_0005, jitter: 90)
+    static let block = ReceptionReport(
+        ssrc: 7, fractionLost: 128, packetsLost: -2, highestSequenceNumber: 0x1_0005, jitter: 90)
     static let compounds: [(name: String, packets: [RTCPPacket], bytes: [UInt8])] = [
         (
             "the first of a sender", [.senderReport(report, []), .canonicalName(ssrc: 0x0102_0304, "ab")],
@@ -63,9 +66,13 @@ import Testing
         ),
         (
             "a receiver's", [.receiverReport(ssrc: 9, [block])],
-            [0x81, 201, 0, 7, 0, 0, 0, 9, 0, 0, 0, 7, 128, 0xff, 0xff, 0xfe, 0, 1, 0, 5, 0, 0, 0, 90] + [UInt8](repeating: 0, count: 8)
+            [0x81, 201, 0, 7, 0, 0, 0, 9, 0, 0, 0, 7, 128, 0xff, 0xff, 0xfe, 0, 1, 0, 5, 0, 0, 0, 90]
+                + [UInt8](repeating: 0, count: 8)
         ),
-        ("the end", [.receiverReport(ssrc: 9, []), .bye([9])], [0x80, 201, 0, 1, 0, 0, 0, 9, 0x81, 203, 0, 1, 0, 0, 0, 9]),
+        (
+            "the end", [.receiverReport(ssrc: 9, []), .bye([9])],
+            [0x80, 201, 0, 1, 0, 0, 0, 9, 0x81, 203, 0, 1, 0, 0, 0, 9]
+        ),
     ]
 
     @Test(arguments: compounds.indices) func readsAndWritesRTCP(index: Int) {

@@ -30,7 +30,9 @@ import Testing
             ("RTSP://u:p@h/live//", "/live", nil, nil),
             ("rtsp://h", "/", nil, nil), ("/live", "/live", nil, nil), ("rtsp://h/live/trackid=0?x", "/live", "x", 0),
             ("rtsp://h/live?/trackID=1", "/live", nil, 1),
-        ] as [(String, String, String?, Int?)]) func findsPathQueryAndTrack(text: String, path: String, query: String?, track: Int?) throws
+        ] as [(String, String, String?, Int?)]) func findsPathQueryAndTrack(
+            text: String, path: String, query: String?, track: Int?
+        ) throws
     {
         let url = try #require(RTSPURL(text))
         #expect(url.path == path)
@@ -39,7 +41,8 @@ import Testing
     }
 
     @Test(arguments: [
-        "http://h/live", "rtsp://", "rtsp:///live", "live", "", "*", "rtsp://h:0/", "rtsp://h:65536/", "rtsp://h:x/", "rtsp://h/%",
+        "http://h/live", "rtsp://", "rtsp:///live", "live", "", "*", "rtsp://h:0/", "rtsp://h:65536/", "rtsp://h:x/",
+        "rtsp://h/%",
         "rtsp://h/%2",
         "rtsp://h/%gg", "rtsp://h/%00", "rtsp://[::1/live", "rtsp://[::1]x/", "rtsp://[h]/", "rtsp://[[::1]/",
     ]) func refusesWhatIsNoURL(text: String) { #expect(RTSPURL(text) == nil) }
@@ -88,23 +91,27 @@ import Testing
     @Test(arguments: [
         "", "RAW/RAW/UDP", "RTP/AVP;client_port=0-1", "RTP/AVP;client_port=65535", "RTP/AVP;client_port=70000-70001",
         "RTP/AVP;client_port=a-b",
-        "RTP/AVP/TCP;interleaved=255", "RTP/AVP/TCP;interleaved=255-256", "RTP/AVP/TCP;interleaved=1-2-3", "RTP/AVP;client_port=7-7",
+        "RTP/AVP/TCP;interleaved=255", "RTP/AVP/TCP;interleaved=255-256", "RTP/AVP/TCP;interleaved=1-2-3",
+        "RTP/AVP;client_port=7-7",
     ]) func refusesWrongTransports(text: String) { #expect(TransportSpec(text) == nil) }
 
     // MARK: Range, Session, RTP-Info
 
     @Test(
         arguments: [
-            ("npt=now-", .now), ("npt=0.000-", .seconds(from: 0, to: nil)), ("npt=0-;time=19970123T143720Z", .seconds(from: 0, to: nil)),
+            ("npt=now-", .now), ("npt=0.000-", .seconds(from: 0, to: nil)),
+            ("npt=0-;time=19970123T143720Z", .seconds(from: 0, to: nil)),
             ("npt=-5", .seconds(from: 0, to: 5)), ("npt=0:01:12.5-90", .seconds(from: 72.5, to: 90)),
-            ("clock=19961108T142300Z-", .absolute("19961108T142300Z-")), ("smpte-25=10:07:00-", .absolute("10:07:00-")), ("NPT=now-", .now),
+            ("clock=19961108T142300Z-", .absolute("19961108T142300Z-")), ("smpte-25=10:07:00-", .absolute("10:07:00-")),
+            ("NPT=now-", .now),
             ("npt=x-", nil), ("npt", nil), ("npt=5", nil), ("bytes=0-", nil), ("npt=0-1e999", nil),
         ] as [(String, PlayRange?)]) func readsRanges(text: String, range: PlayRange?)
     { #expect(PlayRange(text) == range) }
 
     @Test func readsAndWritesSessionAndRTPInfo() {
-        for (text, header) in [("12345678", SessionHeader(id: "12345678")), ("ab;timeout=60", SessionHeader(id: "ab", timeoutSeconds: 60))]
-        {
+        for (text, header) in [
+            ("12345678", SessionHeader(id: "12345678")), ("ab;timeout=60", SessionHeader(id: "ab", timeoutSeconds: 60)),
+        ] {
             #expect(SessionHeader(text) == header)
             #expect(header.text == text)
         }
@@ -131,21 +138,25 @@ import Testing
 
     @Test func writesTheDescriptionThatEveryPlayerReads() {
         let description = SessionDescription(
-            sessionID: 42, address: "192.168.1.5", name: "live", sps: Self.sps, pps: Self.pps, bitrateKbps: 2500, frameRate: "30")
+            sessionID: 42, address: "192.168.1.5", name: "live", sps: Self.sps, pps: Self.pps, bitrateKbps: 2500,
+            frameRate: "30")
         #expect(
             description.text
                 == [
-                    "v=0", "o=- 42 1 IN IP4 192.168.1.5", "s=live", "c=IN IP4 0.0.0.0", "t=0 0", "a=tool:framehost", "a=control:*",
+                    "v=0", "o=- 42 1 IN IP4 192.168.1.5", "s=live", "c=IN IP4 0.0.0.0", "t=0 0", "a=tool:framehost",
+                    "a=control:*",
                     "a=range:npt=now-",
                     "m=video 0 RTP/AVP 96", "b=AS:2500", "a=rtpmap:96 H264/90000",
-                    "a=fmtp:96 packetization-mode=1; profile-level-id=64001F; sprop-parameter-sets=Z2QAH6zZQA==,aOvjyw==", "a=framerate:30",
+                    "a=fmtp:96 packetization-mode=1; profile-level-id=64001F; sprop-parameter-sets=Z2QAH6zZQA==,aOvjyw==",
+                    "a=framerate:30",
                     "a=control:trackID=0", "",
                 ].joined(separator: "\r\n"))
         #expect(SessionDescription(parsing: description.text) == description)
     }
 
     @Test func describesWithIPv6AndWithoutRate() {
-        let description = SessionDescription(sessionID: 1, address: "fd00::2", name: "a b", sps: Self.sps, pps: Self.pps)
+        let description = SessionDescription(
+            sessionID: 1, address: "fd00::2", name: "a b", sps: Self.sps, pps: Self.pps)
         #expect(description.text.contains("o=- 1 1 IN IP6 fd00::2\r\n"))
         #expect(description.text.contains("c=IN IP6 ::\r\n"))
         #expect(!description.text.contains("b=AS"))
@@ -157,7 +168,9 @@ import Testing
 
     @Test func writesResponses() {
         var response = RTSPResponse(.ok, headers: HeaderFields([("CSeq", "1")]), body: [65])
-        #expect(String(decoding: response.bytes, as: UTF8.self) == "RTSP/1.0 200 OK\r\nCSeq: 1\r\nContent-Length: 1\r\n\r\nA")
+        #expect(
+            String(decoding: response.bytes, as: UTF8.self)
+                == "RTSP/1.0 200 OK\r\nCSeq: 1\r\nContent-Length: 1\r\n\r\nA")
         response = RTSPResponse(.sessionNotFound)
         #expect(String(decoding: response.bytes, as: UTF8.self) == "RTSP/1.0 454 Session Not Found\r\n\r\n")
         #expect(Set(RTSPStatus.allCases.map(\.reason)).count == RTSPStatus.allCases.count)

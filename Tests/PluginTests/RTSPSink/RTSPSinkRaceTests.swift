@@ -5,16 +5,18 @@ import Testing
 
 @testable import RTSPSink
 
-/// Clients that ask for opposite things on several connections at once, and streams that end together: real threads, over loopback.
+/// Clients that ask for opposite things on several connections at once, and streams that end together: real threads,
+/// over loopback.
 @Suite(.serialized) struct RTSPSinkRaceTests {
     private static func readers(_ driver: StageDriver<RTSPSink>) throws -> Int? {
         try driver.command("readers")
         return driver.takeEvents().last { $0.name == "readers" }?.details["readers"]?.asArray?.count
     }
 
-    /// PLAY on one connection against TEARDOWN, PAUSE or another SETUP on another: each round once left a reader that no session owned in about one of two
-    /// thousand.
-    @Test(.timeLimit(.minutes(2)), arguments: ["TEARDOWN", "PAUSE", "SETUP"]) func leavesNoReaderBehindWhereTwoConnectionsDisagree(
+    /// PLAY on one connection against TEARDOWN, PAUSE or another SETUP on another: each round once left a reader that
+    /// no session owned in about one of two thousand.
+    @Test(.timeLimit(.minutes(2)), arguments: ["TEARDOWN", "PAUSE", "SETUP"])
+    func leavesNoReaderBehindWhereTwoConnectionsDisagree(
         against: String
     ) throws {
         let port = RTSPSinkTests.freePort()
@@ -39,7 +41,9 @@ import Testing
         // What loops still have to do for it is done before they are asked.
         #expect(try Self.readers(driver) == 0)
         try driver.stop()
-        let leftWithStream = driver.takeEvents().filter { $0.name == "client-left" && $0.details["why"]?.asString == "streamEnded" }
+        let leftWithStream = driver.takeEvents().filter {
+            $0.name == "client-left" && $0.details["why"]?.asString == "streamEnded"
+        }
         #expect(leftWithStream.isEmpty)
     }
 
@@ -52,10 +56,13 @@ import Testing
         let receivers = try (0..<count).map { _ in try DatagramReceiver() }
         for (number, receiver) in receivers.enumerated() {
             drivers.append(
-                try StageDriver(RTSPSink.self, options: #"{ "port": \#(port), "path": "/s\#(number)" }"#, input: RTSPSinkTests.format))
+                try StageDriver(
+                    RTSPSink.self, options: #"{ "port": \#(port), "path": "/s\#(number)" }"#,
+                    input: RTSPSinkTests.format))
             clients.append(try RTSPTestClient(port: port))
             try clients[number].play(
-                "rtsp://127.0.0.1:\(port)/s\(number)", transport: "RTP/AVP;unicast;client_port=\(receiver.port)-\(receiver.port + 1)")
+                "rtsp://127.0.0.1:\(port)/s\(number)",
+                transport: "RTP/AVP;unicast;client_port=\(receiver.port)-\(receiver.port + 1)")
         }
         let begin = Date()
         let stoppers = drivers.map { driver in
@@ -97,7 +104,8 @@ import Testing
         setenv("RTSP_TEST_LOGINS", "anna:secret", 1)
         let port = RTSPSinkTests.freePort()
         let driver = try StageDriver(
-            RTSPSink.self, options: #"{ "port": \#(port), "users": "env:RTSP_TEST_LOGINS", "authentication": "basic" }"#,
+            RTSPSink.self,
+            options: #"{ "port": \#(port), "users": "env:RTSP_TEST_LOGINS", "authentication": "basic" }"#,
             input: RTSPSinkTests.format)
         let url = "rtsp://127.0.0.1:\(port)/live"
         for _ in 0..<5 {
@@ -121,8 +129,9 @@ import Testing
         #expect(!last.text.contains("guess"))
     }
 
-    /// How long the server's lock was held at most, with five hundred connections and a client that sends headers as large as they may be. The figure is
-    /// the machine's; what is bounded is what is looked at meanwhile (QuestionTests).
+    /// How long the server's lock was held at most, with five hundred connections and a client that sends headers as
+    /// large as they may be. The figure is the machine's; what is bounded is what is looked at meanwhile
+    /// (QuestionTests).
     @Test func measuresTheLongestHoldOfTheLock() throws {
         let port = RTSPSinkTests.freePort()
         let driver = try StageDriver(RTSPSink.self, options: #"{ "port": \#(port) }"#, input: RTSPSinkTests.format)
@@ -140,7 +149,8 @@ import Testing
             #expect(try client.say("SETUP", url, [("Transport", many)]).status == 461)
         }
         print(
-            "longest hold of the lock: \(before / 1000) µs with 500 connections, \(server.longestHold / 1000) µs after 400 large requests")
+            "longest hold of the lock: \(before / 1000) µs with 500 connections, \(server.longestHold / 1000) µs after 400 large requests"
+        )
         #expect(server.longestHold > 0)
         try driver.stop()
     }

@@ -11,9 +11,11 @@ import Testing
     static let format = MediaFormat.encoded(
         EncodedFormat(
             codec: .h264, framing: .annexB,
-            parameterSets: H264PacketizerTests.annexB([H264PacketizerTests.sps, H264PacketizerTests.pps]), video: video, bitrateKbps: 500))
+            parameterSets: H264PacketizerTests.annexB([H264PacketizerTests.sps, H264PacketizerTests.pps]), video: video,
+            bitrateKbps: 500))
 
-    /// Below those that the kernel hands out (`ip_local_port_range`, ip(7)), so that no client and no other test is given it once it is free again.
+    /// Below those that the kernel hands out (`ip_local_port_range`, ip(7)), so that no client and no other test is
+    /// given it once it is free again.
     static func freePort() -> Int {
         while true {
             let port = UInt16.random(in: 10_000..<20_000)
@@ -31,7 +33,8 @@ import Testing
         let url: String
         var count = 0
 
-        init(_ options: String = "", port: Int? = nil, path: String = "/live", clock: ChainClock = ChainClock()) throws {
+        init(_ options: String = "", port: Int? = nil, path: String = "/live", clock: ChainClock = ChainClock()) throws
+        {
             let port = port ?? RTSPSinkTests.freePort()
             self.port = port
             url = "rtsp://127.0.0.1:\(port)\(path)"
@@ -44,10 +47,12 @@ import Testing
         /// One access unit of one slice, whose bytes tell its number.
         @discardableResult
         func send(isKeyframe: Bool = false, byteCount: Int = 3000) throws -> [UInt8] {
-            let unit: [UInt8] = [isKeyframe ? 0x65 : 0x41, UInt8(count & 0x7f) | 0x80] + H264PacketizerTests.unit(1, byteCount - 2)
+            let unit: [UInt8] =
+                [isKeyframe ? 0x65 : 0x41, UInt8(count & 0x7f) | 0x80] + H264PacketizerTests.unit(1, byteCount - 2)
             try driver.send(
                 driver.makeAccessUnit(
-                    H264PacketizerTests.annexB([unit]), pts: MediaTime(nanoseconds: Int64(count) * 33_366_667), isKeyframe: isKeyframe))
+                    H264PacketizerTests.annexB([unit]), pts: MediaTime(nanoseconds: Int64(count) * 33_366_667),
+                    isKeyframe: isKeyframe))
             count += 1
             return unit
         }
@@ -115,7 +120,10 @@ import Testing
         let info = try #require(try client.play(stage.url).headers["RTP-Info"].flatMap(RTPInfo.init))
         _ = try client.frame()
         let header = try #require(RTPHeader(try client.frame().payload))
-        #expect(info == RTPInfo(url: "\(stage.url)/trackID=0", sequenceNumber: header.sequenceNumber, rtpTime: header.timestamp))
+        #expect(
+            info
+                == RTPInfo(
+                    url: "\(stage.url)/trackID=0", sequenceNumber: header.sequenceNumber, rtpTime: header.timestamp))
     }
 
     @Test func startsWithTheNextKeyframeWhereTheLastIsTooLongAgo() throws {
@@ -190,11 +198,16 @@ import Testing
         }
         let fault = #expect(throws: FrameHostError.self) { try Stage(port: one.port, path: "/two") }
         #expect("\(fault!)" == "port \(one.port) has a stream '/two' already. Give each stage a 'path' of its own.")
-        let other = #expect(throws: FrameHostError.self) { try Stage(#""address": "127.0.0.1""#, port: one.port, path: "/three") }
+        let other = #expect(throws: FrameHostError.self) {
+            try Stage(#""address": "127.0.0.1""#, port: one.port, path: "/three")
+        }
         #expect(other?.what == "port \(one.port) is served already, with another address or certificate")
         for option in [#""sessionSeconds": 30"#, #""maxConnectionsPerAddress": 3"#] {
             let differing = #expect(throws: FrameHostError.self) { try Stage(option, port: one.port, path: "/three") }
-            #expect(differing?.what == "port \(one.port) is served already, with another 'sessionSeconds' or 'maxConnectionsPerAddress'")
+            #expect(
+                differing?.what
+                    == "port \(one.port) is served already, with another 'sessionSeconds' or 'maxConnectionsPerAddress'"
+            )
             #expect(differing?.remedy.contains(#""sessionSeconds": 60 and "maxConnectionsPerAddress": 256"#) == true)
         }
         try two.driver.stop()
@@ -285,7 +298,8 @@ import Testing
     }
 
     @Test(arguments: [
-        ("OPTIONS\0 * RTSP/1.0\r\n\r\n", 400), ("GET / HTTP/1.1\r\n\r\n", 405), (String(repeating: "A", count: 5000), 414),
+        ("OPTIONS\0 * RTSP/1.0\r\n\r\n", 400), ("GET / HTTP/1.1\r\n\r\n", 405),
+        (String(repeating: "A", count: 5000), 414),
         ("OPTIONS * RTSP/1.0\r\nCSeq: 1\r\nContent-Length: 99999999\r\n\r\n", 413),
         ("OPTIONS * RTSP/1.0\r\nX: " + String(repeating: "x", count: 20_000), 400),
     ]) func refusesAndCloses(text: String, status: Int) throws {
@@ -332,8 +346,10 @@ import Testing
         let client = try RTSPTestClient(port: stage.port)
         let asked = try client.say("DESCRIBE", stage.url)
         #expect(asked.status == 401)
-        let nonce = Authorization.parameters(String((asked.headers["WWW-Authenticate"] ?? "").dropFirst(7)))?.first { $0.name == "nonce" }?
-            .value
+        let nonce = Authorization.parameters(String((asked.headers["WWW-Authenticate"] ?? "").dropFirst(7)))?.first {
+            $0.name == "nonce"
+        }?
+        .value
         let header = AccessTests.digest(.digest, uri: stage.url, nonce: nonce ?? "", method: "DESCRIBE")
         #expect(try client.say("DESCRIBE", stage.url, [("Authorization", header)]).status == 200)
         let fault = #expect(throws: FrameHostError.self) { try Stage(#""users": "env:RTSP_TEST_NOBODY""#) }

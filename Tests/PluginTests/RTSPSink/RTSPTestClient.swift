@@ -26,7 +26,9 @@ final class RTSPTestClient {
 
     init(port: Int, address: String = "127.0.0.1", receiveBuffer: Int32? = nil) throws {
         socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        if var size = receiveBuffer { setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size)) }
+        if var size = receiveBuffer {
+            setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
+        }
         var limit = timeval(tv_sec: 5, tv_usec: 0)
         setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         let storage = SocketAddressStorage(IPAddress(address)!, port: UInt16(port), isIPv6: false)
@@ -39,7 +41,9 @@ final class RTSPTestClient {
 
     // MARK: Saying
 
-    func write(_ bytes: [UInt8]) { _ = bytes.withUnsafeBytes { send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) } }
+    func write(_ bytes: [UInt8]) {
+        _ = bytes.withUnsafeBytes { send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+    }
 
     func request(_ method: String, _ url: String, _ headers: [(String, String)] = []) -> [UInt8] {
         sequence += 1
@@ -58,7 +62,9 @@ final class RTSPTestClient {
     func play(_ url: String, transport: String = "RTP/AVP/TCP;unicast;interleaved=0-1") throws -> Answer {
         try say("DESCRIBE", url)
         let setUp = try say("SETUP", "\(url)/trackID=0", [("Transport", transport)])
-        guard let header = setUp.headers["Session"].flatMap(SessionHeader.init) else { throw Fault(what: "SETUP: \(setUp.status)") }
+        guard let header = setUp.headers["Session"].flatMap(SessionHeader.init) else {
+            throw Fault(what: "SETUP: \(setUp.status)")
+        }
         session = header.id
         return try say("PLAY", url)
     }
@@ -77,7 +83,9 @@ final class RTSPTestClient {
     /// The next interleaved frame.
     func frame() throws -> (channel: UInt8, payload: [UInt8]) {
         if !frames.isEmpty { return frames.removeFirst() }
-        guard case .frame(let channel, let payload) = try next() else { throw Fault(what: "an answer where a frame was awaited") }
+        guard case .frame(let channel, let payload) = try next() else {
+            throw Fault(what: "an answer where a frame was awaited")
+        }
         return (channel, payload)
     }
 
@@ -133,6 +141,8 @@ final class RTSPTestClient {
         let byteCount = headers["Content-Length"].flatMap { Int($0) } ?? 0
         guard received.count >= end.upperBound + byteCount else { return nil }
         defer { received.removeFirst(end.upperBound + byteCount) }
-        return .answer(Answer(status: status, headers: headers, body: Array(received[end.upperBound..<end.upperBound + byteCount])))
+        return .answer(
+            Answer(status: status, headers: headers, body: Array(received[end.upperBound..<end.upperBound + byteCount]))
+        )
     }
 }

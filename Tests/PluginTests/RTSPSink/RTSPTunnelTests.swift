@@ -14,7 +14,9 @@ import Testing
         static func head(_ method: String, _ cookie: String) -> [UInt8] {
             Array(
                 ("\(method) /live HTTP/1.0\r\nUser-Agent: test\r\nx-sessioncookie: \(cookie)\r\nAccept: application/x-rtsp-tunnelled\r\n"
-                    + (method == "POST" ? "Content-Type: application/x-rtsp-tunnelled\r\nContent-Length: 32767\r\n" : "") + "\r\n").utf8)
+                    + (method == "POST"
+                        ? "Content-Type: application/x-rtsp-tunnelled\r\nContent-Length: 32767\r\n" : "") + "\r\n").utf8
+            )
         }
 
         init(port: Int, cookie: String = "abc") throws {
@@ -28,30 +30,39 @@ import Testing
         }
 
         /// - Parameter step: So many bytes of Base64 in one write.
-        func say(_ method: String, _ url: String, _ headers: [(String, String)] = [], step: Int = 1000) throws -> RTSPTestClient.Answer {
+        func say(_ method: String, _ url: String, _ headers: [(String, String)] = [], step: Int = 1000) throws
+            -> RTSPTestClient.Answer
+        {
             let fields = headers + (output.session.isEmpty ? [] : [("Session", output.session)])
             let coded = Array(Base64.encode(output.request(method, url, fields)).utf8)
-            for first in stride(from: 0, to: coded.count, by: step) { input.write(Array(coded[first..<min(first + step, coded.count)])) }
+            for first in stride(from: 0, to: coded.count, by: step) {
+                input.write(Array(coded[first..<min(first + step, coded.count)]))
+            }
             return try output.answer()
         }
 
         func play(_ url: String) throws {
             _ = try say("DESCRIBE", url)
-            let setUp = try say("SETUP", "\(url)/trackID=0", [("Transport", "RTP/AVP/TCP;unicast;interleaved=0-1")], step: 5)
+            let setUp = try say(
+                "SETUP", "\(url)/trackID=0", [("Transport", "RTP/AVP/TCP;unicast;interleaved=0-1")], step: 5)
             output.session = setUp.headers["Session"].flatMap { SessionHeader($0)?.id } ?? ""
             #expect(try say("PLAY", url).status == 200)
         }
     }
 
-    private static func stage(_ options: String = "") throws -> (driver: StageDriver<RTSPSink>, port: Int, url: String) {
+    private static func stage(_ options: String = "") throws -> (driver: StageDriver<RTSPSink>, port: Int, url: String)
+    {
         let port = RTSPSinkTests.freePort()
-        let driver = try StageDriver(RTSPSink.self, options: #"{ "port": \#(port)\#(options) }"#, input: RTSPSinkTests.format)
+        let driver = try StageDriver(
+            RTSPSink.self, options: #"{ "port": \#(port)\#(options) }"#, input: RTSPSinkTests.format)
         return (driver, port, "rtsp://127.0.0.1:\(port)/live")
     }
 
     private static func send(_ driver: StageDriver<RTSPSink>, isKeyframe: Bool) throws -> [UInt8] {
         let unit: [UInt8] = [isKeyframe ? 0x65 : 0x41] + H264PacketizerTests.unit(1, 2998)
-        try driver.send(driver.makeAccessUnit(H264PacketizerTests.annexB([unit]), pts: MediaTime(nanoseconds: 0), isKeyframe: isKeyframe))
+        try driver.send(
+            driver.makeAccessUnit(
+                H264PacketizerTests.annexB([unit]), pts: MediaTime(nanoseconds: 0), isKeyframe: isKeyframe))
         return unit
     }
 
@@ -148,7 +159,9 @@ import Testing
         var isRefused = false
         let begin = Date()
         while !isRefused, Date().timeIntervalSince(begin) < 10 {
-            let sent = coded.withUnsafeBytes { Glibc.send(tunnel.input.socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+            let sent = coded.withUnsafeBytes {
+                Glibc.send(tunnel.input.socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+            }
             isRefused = sent < 0 && errno != EAGAIN
         }
         #expect(isRefused)

@@ -11,7 +11,8 @@ private struct Unit: QueuedUnit, Equatable {
 private let second: Int64 = 1_000_000_000
 
 @Suite struct ReaderQueueTests {
-    private static let limits = ReaderQueue<Unit>.Limits(mostAge: 2 * second, mostBytes: 1000, mostStillness: 10 * second)
+    private static let limits = ReaderQueue<Unit>.Limits(
+        mostAge: 2 * second, mostBytes: 1000, mostStillness: 10 * second)
 
     private static func queue(_ units: [(Unit, Int64)], awaitsKeyframe: Bool = false) -> ReaderQueue<Unit> {
         var queue = ReaderQueue<Unit>(limits: limits, awaitsKeyframe: awaitsKeyframe)
@@ -47,7 +48,8 @@ private let second: Int64 = 1_000_000_000
 
     @Test func dropsAllAndWaitsForAKeyframeWhereNoneIsThere() {
         var queue = Self.queue([
-            (Unit(number: 0), 0), (Unit(number: 1), second), (Unit(number: 2), 2 * second + 1), (Unit(number: 3), 2 * second + 2),
+            (Unit(number: 0), 0), (Unit(number: 1), second), (Unit(number: 2), 2 * second + 1),
+            (Unit(number: 3), 2 * second + 2),
         ])
         #expect(queue.awaitsKeyframe)
         #expect(queue.isEmpty)
@@ -74,7 +76,9 @@ private let second: Int64 = 1_000_000_000
 
     @Test func findsAReaderStuckThoughItsUnitsWereDropped() {
         var queue = Self.queue([(Unit(number: 0), 0)])
-        for number in 1...9 { _ = queue.add(Unit(number: number, isKeyframe: number % 3 == 0), now: Int64(number) * second) }
+        for number in 1...9 {
+            _ = queue.add(Unit(number: number, isKeyframe: number % 3 == 0), now: Int64(number) * second)
+        }
         #expect(!queue.isStuck(now: 10 * second))
         #expect(queue.isStuck(now: 10 * second + 1))
         // It takes again: no longer stuck, even when nothing is there to take.
@@ -103,7 +107,9 @@ private let second: Int64 = 1_000_000_000
 }
 
 @Suite struct KeptUnitsTests {
-    private func kept(_ units: [(Unit, Int64)], limits: KeptUnits<Unit>.Limits = KeptUnits<Unit>.Limits()) -> KeptUnits<Unit> {
+    private func kept(_ units: [(Unit, Int64)], limits: KeptUnits<Unit>.Limits = KeptUnits<Unit>.Limits()) -> KeptUnits<
+        Unit
+    > {
         var kept = KeptUnits<Unit>(limits: limits)
         for (unit, time) in units { kept.add(unit, now: time) }
         return kept
@@ -132,12 +138,14 @@ private let second: Int64 = 1_000_000_000
         let small = KeptUnits<Unit>.Limits(mostBytes: 25)
         #expect(kept((0..<3).map { (Unit(number: $0, isKeyframe: $0 == 0), 0) }, limits: small).current(now: 0).isEmpty)
         #expect(
-            kept([(Unit(number: 0, isKeyframe: true), 0), (Unit(number: 1, isKeyframe: true), 5)]).current(now: 5).map(\.number) == [1])
+            kept([(Unit(number: 0, isKeyframe: true), 0), (Unit(number: 1, isKeyframe: true), 5)]).current(now: 5).map(
+                \.number) == [1])
     }
 }
 
 @Suite struct KeyframeRequestsTests {
-    /// Joins every 20 ms for `duration`, each without kept units, and an encoder that answers after 40 ms: when it was asked.
+    /// Joins every 20 ms for `duration`, each without kept units, and an encoder that answers after 40 ms: when it was
+    /// asked.
     private static func requests(for duration: Int64) -> [Int64] {
         var requests = KeyframeRequests()
         var kept = KeptUnits<Unit>()

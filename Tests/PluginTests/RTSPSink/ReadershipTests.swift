@@ -4,8 +4,8 @@ import Testing
 
 private let second: Int64 = 1_000_000_000
 
-/// Two connections of one client, each on an event loop of its own or both on one, and the server between them: what it does is cut into the steps in
-/// which the server takes its lock, does something on a loop, or hands a loop a task.
+/// Two connections of one client, each on an event loop of its own or both on one, and the server between them: what it
+/// does is cut into the steps in which the server takes its lock, does something on a loop, or hands a loop a task.
 private struct TwoConnections {
     /// What a connection may say next. The session's id is known to both.
     enum Say: CaseIterable { case setUp, setUpAnew, play, pause, tearDown, hangUp }
@@ -39,9 +39,12 @@ private struct TwoConnections {
         var policy = SessionPolicy(serverPorts: .init(8000, 8001))
         policy.requestsPerSecond = 1000
         var signalling = Signalling(policy: policy, random: { 7 })
-        let description = SessionDescription(sessionID: 1, address: "", name: "live", sps: RTSPHeaderTests.sps, pps: RTSPHeaderTests.pps)
+        let description = SessionDescription(
+            sessionID: 1, address: "", name: "live", sps: RTSPHeaderTests.sps, pps: RTSPHeaderTests.pps)
         signalling.setPath("/live", ServedPath(description: description, ssrc: 1))
-        for id in 1...ConnectionID(2) { _ = signalling.open(id, peer: Self.client, local: .loopback, isSecure: false, now: 0) }
+        for id in 1...ConnectionID(2) {
+            _ = signalling.open(id, peer: Self.client, local: .loopback, isSecure: false, now: 0)
+        }
         _ = signalling.handle(Self.request(.setUp, session: nil), from: 1, now: 0)
         readership = Readership(signalling)
         loopOf = loops
@@ -139,16 +142,22 @@ private struct TwoConnections {
         if (readership.counts["/live"]?.all ?? 0) != readership.readers.count { return "the count of readers is wrong" }
         if let orphan = readership.orphan { return "the books have a reader of \(orphan), which does not play" }
         for loop in fed.indices {
-            let leaving = (current[loop] + waiting[loop]).compactMap { if case .remove(let number) = $0 { number } else { nil } }
+            let leaving = (current[loop] + waiting[loop]).compactMap {
+                if case .remove(let number) = $0 { number } else { nil }
+            }
             for number in fed[loop] where !leaving.contains(number) {
-                let owner = readership.readers.values.first { $0.order.number == number && $0.fan == loop && $0.isPlaying }
+                let owner = readership.readers.values.first {
+                    $0.order.number == number && $0.fan == loop && $0.isPlaying
+                }
                 if owner == nil { return "reader \(number) on loop \(loop) belongs to no session" }
             }
         }
         // And the other way: a session that plays, with nothing under way for it, is fed.
         if current.allSatisfy(\.isEmpty), waiting.allSatisfy(\.isEmpty) {
             for session in readership.signalling.sessions.values {
-                if let number = session.reader, !fed.contains(where: { $0.contains(number) }) { return "reader \(number) is not fed" }
+                if let number = session.reader, !fed.contains(where: { $0.contains(number) }) {
+                    return "reader \(number) is not fed"
+                }
             }
         }
         return nil
@@ -178,7 +187,8 @@ private struct TwoConnections {
         }
         let steps = (current + waiting).map { $0.map(text).joined(separator: " ") }
         let fed = fed.map { $0.sorted().map { rank($0) }.joined(separator: " ") }
-        return "\(sessions)\(readers)\(steps)\(fed)\(saidCount)\(hasTimedOut)\(readership.signalling.connections.keys.sorted())"
+        return
+            "\(sessions)\(readers)\(steps)\(fed)\(saidCount)\(hasTimedOut)\(readership.signalling.connections.keys.sorted())"
     }
 }
 
@@ -225,7 +235,8 @@ private struct TwoConnections {
         #expect(report.states > 1000)
     }
 
-    /// The checker finds what it is for: without the check in the step that adds the reader, one is left that nobody knows.
+    /// The checker finds what it is for: without the check in the step that adds the reader, one is left that nobody
+    /// knows.
     @Test func theCheckerFindsAReaderWithoutASessionWhereTheCheckIsLeftOut() {
         let report = Self.explore(TwoConnections(loops: [0, 1], checks: false), mostSaid: 2)
         #expect(report.fault?.contains("belongs to no session") == true)

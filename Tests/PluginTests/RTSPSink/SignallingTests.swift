@@ -16,7 +16,8 @@ private final class Dialogue {
 
     static func path(_ change: (inout ServedPath) -> Void = { _ in }) -> ServedPath {
         var path = ServedPath(
-            description: SessionDescription(sessionID: 1, address: "", name: "live", sps: RTSPHeaderTests.sps, pps: RTSPHeaderTests.pps),
+            description: SessionDescription(
+                sessionID: 1, address: "", name: "live", sps: RTSPHeaderTests.sps, pps: RTSPHeaderTests.pps),
             ssrc: 0xabcd)
         change(&path)
         return path
@@ -25,7 +26,9 @@ private final class Dialogue {
     init(policy: SessionPolicy = SessionPolicy(serverPorts: .init(8000, 8001)), path: ServedPath = path()) {
         let counter = Atomic<UInt64>(0)
         let box = Box(counter: counter)
-        signalling = Signalling(policy: policy) { box.counter.wrappingAdd(0x9e37_79b9_7f4a_7c15, ordering: .relaxed).newValue }
+        signalling = Signalling(policy: policy) {
+            box.counter.wrappingAdd(0x9e37_79b9_7f4a_7c15, ordering: .relaxed).newValue
+        }
         signalling.setPath("/live", path)
         signalling.setPath("/other", Self.path())
         connect(1)
@@ -43,18 +46,21 @@ private final class Dialogue {
     /// Says something and gives the response to it.
     @discardableResult
     func say(
-        _ method: String, _ target: String = "rtsp://h/live", _ headers: [String: String] = [:], on connection: ConnectionID = 1,
+        _ method: String, _ target: String = "rtsp://h/live", _ headers: [String: String] = [:],
+        on connection: ConnectionID = 1,
         version: String = "RTSP/1.0", body: [UInt8] = []
     ) -> RTSPResponse? {
         sequence += 1
         let fields = headers["CSeq"] == nil ? [("CSeq", String(sequence))] : []
         let request = RTSPRequest(
-            method, target, version: version, headers: HeaderFields(fields + headers.filter { $0.value != "-" }.map { ($0.key, $0.value) }),
+            method, target, version: version,
+            headers: HeaderFields(fields + headers.filter { $0.value != "-" }.map { ($0.key, $0.value) }),
             body: body)
         actions = signalling.handle(request, from: connection, now: now)
         for action in actions {
             switch action {
-            case .respond(let response), .play(_, let response), .pause(_, let response), .openTunnel(let response): return response
+            case .respond(let response), .play(_, let response), .pause(_, let response), .openTunnel(let response):
+                return response
             case .end, .close, .joinTunnel: continue
             }
         }
@@ -104,7 +110,8 @@ private final class Dialogue {
     }
 
     @Test(arguments: [
-        ("ANNOUNCE", RTSPStatus.methodNotAllowed), ("RECORD", .methodNotAllowed), ("REDIRECT", .methodNotAllowed), ("FLY", .notImplemented),
+        ("ANNOUNCE", RTSPStatus.methodNotAllowed), ("RECORD", .methodNotAllowed), ("REDIRECT", .methodNotAllowed),
+        ("FLY", .notImplemented),
         ("options", .notImplemented), ("GET", .notImplemented),
     ]) func refusesOtherMethods(method: String, status: RTSPStatus) {
         let client = Dialogue()
@@ -144,7 +151,8 @@ private final class Dialogue {
         client.say("PLAY", "rtsp://h/live", ["Session": id])
         // The way in lives with the way out, however still it is.
         #expect(client.expire(now: 1000 * second).isEmpty)
-        #expect(client.closed(1, now: 0) == [.close(2, "its tunnel is closed"), .end(sessionID: id, .closed, reader: 1)])
+        #expect(
+            client.closed(1, now: 0) == [.close(2, "its tunnel is closed"), .end(sessionID: id, .closed, reader: 1)])
         #expect(client.closed(2, now: 0).isEmpty)
         _ = client.expire(now: 2000 * second)
         #expect(client.signalling.isEmpty)
@@ -179,9 +187,12 @@ private final class Dialogue {
         #expect(client.say("GET", "/live", Self.cookie, on: 4, version: "HTTP/1.0")?.status == .badRequest)
         #expect(client.say("POST", "/live", Self.cookie, on: 3, version: "HTTP/1.0")?.status == .badRequest)
         // A tunnel in a tunnel; cookies that are none.
-        #expect(client.say("GET", "/live", ["x-sessioncookie": "other"], version: "HTTP/1.0")?.status == .methodNotAllowed)
+        #expect(
+            client.say("GET", "/live", ["x-sessioncookie": "other"], version: "HTTP/1.0")?.status == .methodNotAllowed)
         for cookie in ["", String(repeating: "c", count: 129)] {
-            #expect(client.say("GET", "/live", ["x-sessioncookie": cookie], on: 4, version: "HTTP/1.0")?.status == .methodNotAllowed)
+            #expect(
+                client.say("GET", "/live", ["x-sessioncookie": cookie], on: 4, version: "HTTP/1.0")?.status
+                    == .methodNotAllowed)
         }
         #expect(client.signalling.tunnels == ["abc": 1])
     }
@@ -195,11 +206,16 @@ private final class Dialogue {
         #expect(client.say("DESCRIBE")?.status == .ok)
     }
 
-    @Test(arguments: ["*", "rtsp://h/nothing", "nonsense", "rtsp://h/live"]) func answersOptionsWhateverItsURL(target: String) {
-        let client = Dialogue(path: Dialogue.path { $0.challenge = Challenge(scheme: .digest, credentials: AccessTests.users) })
+    @Test(arguments: ["*", "rtsp://h/nothing", "nonsense", "rtsp://h/live"]) func answersOptionsWhateverItsURL(
+        target: String
+    ) {
+        let client = Dialogue(
+            path: Dialogue.path { $0.challenge = Challenge(scheme: .digest, credentials: AccessTests.users) })
         let response = client.say("OPTIONS", target)
         #expect(response?.status == .ok)
-        #expect(response?.headers["Public"] == "OPTIONS, DESCRIBE, SETUP, PLAY, PAUSE, TEARDOWN, GET_PARAMETER, SET_PARAMETER")
+        #expect(
+            response?.headers["Public"]
+                == "OPTIONS, DESCRIBE, SETUP, PLAY, PAUSE, TEARDOWN, GET_PARAMETER, SET_PARAMETER")
     }
 
     @Test func tellsBadURLsFromUnknownPaths() {
@@ -212,25 +228,30 @@ private final class Dialogue {
     // MARK: DESCRIBE
 
     @Test(arguments: [
-        ("rtsp://h/live", "rtsp://h/live/"), ("rtsp://h:8554/live/", "rtsp://h:8554/live/"), ("rtsp://h/live/trackID=0", "rtsp://h/live/"),
+        ("rtsp://h/live", "rtsp://h/live/"), ("rtsp://h:8554/live/", "rtsp://h:8554/live/"),
+        ("rtsp://h/live/trackID=0", "rtsp://h/live/"),
     ]) func describes(target: String, base: String) {
         let client = Dialogue()
         let response = client.say("DESCRIBE", target, ["Accept": "application/sdp"])
         #expect(response?.headers["Content-Base"] == base)
         #expect(response?.headers["Content-Type"] == "application/sdp")
-        let text = String(decoding: response.flatMap { $0.description?.text.utf8 }.map { Array($0) } ?? [], as: UTF8.self)
+        let text = String(
+            decoding: response.flatMap { $0.description?.text.utf8 }.map { Array($0) } ?? [], as: UTF8.self)
         #expect(text.contains("o=- 1 1 IN IP4 192.168.1.2\r\n"))
     }
 
     // MARK: Access
 
     @Test func asksForCredentialsAndLetsIn() {
-        let client = Dialogue(path: Dialogue.path { $0.challenge = Challenge(scheme: .digest, credentials: AccessTests.users) })
+        let client = Dialogue(
+            path: Dialogue.path { $0.challenge = Challenge(scheme: .digest, credentials: AccessTests.users) })
         let asked = client.say("DESCRIBE")
         #expect(asked?.status == .unauthorized)
         #expect(!client.isClosed)
-        let nonce = Authorization.parameters(String((asked?.headers["WWW-Authenticate"] ?? "").dropFirst(7)))?.first { $0.name == "nonce" }?
-            .value
+        let nonce = Authorization.parameters(String((asked?.headers["WWW-Authenticate"] ?? "").dropFirst(7)))?.first {
+            $0.name == "nonce"
+        }?
+        .value
         let right = AccessTests.digest(.digest, uri: "rtsp://h/live", nonce: nonce ?? "", method: "DESCRIBE")
         #expect(nonce?.count == 32)
         #expect(client.say("DESCRIBE", "rtsp://h/live", ["Authorization": right])?.status == .ok)
@@ -244,13 +265,17 @@ private final class Dialogue {
     }
 
     @Test func closesAfterManyWrongPasswords() {
-        let client = Dialogue(path: Dialogue.path { $0.challenge = Challenge(scheme: .basic, credentials: AccessTests.users) })
+        let client = Dialogue(
+            path: Dialogue.path { $0.challenge = Challenge(scheme: .basic, credentials: AccessTests.users) })
         for attempt in 1...6 {
             let header = Authorization.basic(name: "Mufasa", password: String(attempt)).text
             #expect(client.say("DESCRIBE", "rtsp://h/live", ["Authorization": header])?.status == .unauthorized)
             #expect(client.isClosed == (attempt == 6))
         }
-        #expect(client.signalling.failedLogins.takeNews(now: 0) == [.init(address: Dialogue.client, path: "/live", count: 6, total: 6)])
+        #expect(
+            client.signalling.failedLogins.takeNews(now: 0) == [
+                .init(address: Dialogue.client, path: "/live", count: 6, total: 6)
+            ])
     }
 
     @Test func letsInOnlyListedAddresses() {
@@ -273,10 +298,13 @@ private final class Dialogue {
         let client = Dialogue(policy: policy)
         let here = IPAddress("192.168.1.2")!
         #expect(client.open(2, peer: Dialogue.client, local: here, isSecure: false, now: 0) == nil)
-        #expect(client.open(3, peer: Dialogue.client, local: here, isSecure: false, now: 0) == "192.168.1.7 has 2 connections already")
+        #expect(
+            client.open(3, peer: Dialogue.client, local: here, isSecure: false, now: 0)
+                == "192.168.1.7 has 2 connections already")
         #expect(client.open(3, peer: .loopback, local: here, isSecure: false, now: 0) == nil)
         #expect(client.open(4, peer: .loopback, local: here, isSecure: false, now: 0) == nil)
-        #expect(client.open(5, peer: .loopback, local: here, isSecure: false, now: 0) == "there are 4 connections already")
+        #expect(
+            client.open(5, peer: .loopback, local: here, isSecure: false, now: 0) == "there are 4 connections already")
         for _ in 0..<10 { #expect(client.say("OPTIONS")?.status == .ok) }
         #expect(client.say("OPTIONS", on: 2)?.status == .serviceUnavailable)
         #expect(client.isClosed)
@@ -295,14 +323,20 @@ private final class Dialogue {
         ("RTP/AVP/TCP;interleaved=6-7", "RTP/AVP/TCP;unicast;interleaved=6-7;ssrc=0000ABCD"),
         // QuickTime names no channels.
         ("RTP/AVP/TCP;unicast", "RTP/AVP/TCP;unicast;interleaved=0-1;ssrc=0000ABCD"),
-        ("RTP/AVP;unicast;client_port=5000-5001", "RTP/AVP;unicast;client_port=5000-5001;server_port=8000-8001;ssrc=0000ABCD"),
+        (
+            "RTP/AVP;unicast;client_port=5000-5001",
+            "RTP/AVP;unicast;client_port=5000-5001;server_port=8000-8001;ssrc=0000ABCD"
+        ),
         // Exactly one comes back, the first that is possible.
         (
             "RTP/AVP;multicast,RTP/AVP;unicast;client_port=5000-5001,RTP/AVP/TCP",
             "RTP/AVP;unicast;client_port=5000-5001;server_port=8000-8001;ssrc=0000ABCD"
         ),
         // Packets go to the one who asked, wherever he wants them.
-        ("RTP/AVP;unicast;destination=10.0.0.1;client_port=1-2", "RTP/AVP;unicast;client_port=1-2;server_port=8000-8001;ssrc=0000ABCD"),
+        (
+            "RTP/AVP;unicast;destination=10.0.0.1;client_port=1-2",
+            "RTP/AVP;unicast;client_port=1-2;server_port=8000-8001;ssrc=0000ABCD"
+        ),
     ]) func agreesOnATransport(asked: String, answered: String) {
         let client = Dialogue()
         let response = client.say("SETUP", "rtsp://h/live/trackID=0", ["Transport": asked])
@@ -351,13 +385,20 @@ private final class Dialogue {
     @Test func setsUpAgainBeforeButNotWhilePlaying() {
         let client = Dialogue()
         let id = client.setUp()
-        let again = client.say("SETUP", "rtsp://h/live", ["Session": id, "Transport": "RTP/AVP;unicast;client_port=5000-5001"])
+        let again = client.say(
+            "SETUP", "rtsp://h/live", ["Session": id, "Transport": "RTP/AVP;unicast;client_port=5000-5001"])
         #expect(again?.status == .ok)
         #expect(client.signalling.sessions.count == 1)
         #expect(client.say("PLAY", "rtsp://h/live", ["Session": id])?.status == .ok)
-        #expect(client.say("SETUP", "rtsp://h/live", ["Session": id, "Transport": "RTP/AVP/TCP"])?.status == .notValidInThisState)
-        #expect(client.say("SETUP", "rtsp://h/other", ["Session": id, "Transport": "RTP/AVP/TCP"])?.status == .aggregateNotAllowed)
-        #expect(client.say("SETUP", "rtsp://h/live", ["Session": "nobody", "Transport": "RTP/AVP/TCP"])?.status == .sessionNotFound)
+        #expect(
+            client.say("SETUP", "rtsp://h/live", ["Session": id, "Transport": "RTP/AVP/TCP"])?.status
+                == .notValidInThisState)
+        #expect(
+            client.say("SETUP", "rtsp://h/other", ["Session": id, "Transport": "RTP/AVP/TCP"])?.status
+                == .aggregateNotAllowed)
+        #expect(
+            client.say("SETUP", "rtsp://h/live", ["Session": "nobody", "Transport": "RTP/AVP/TCP"])?.status
+                == .sessionNotFound)
     }
 
     /// FFmpeg, when no packet came over UDP: PAUSE, then SETUP over TCP without the session and without TEARDOWN.
@@ -418,7 +459,8 @@ private final class Dialogue {
         var client = Dialogue(path: Dialogue.path { $0.mostReaders = 1 })
         _ = client.setUp()
         client.connect(2)
-        #expect(client.say("SETUP", "rtsp://h/live", ["Transport": "RTP/AVP/TCP"], on: 2)?.status == .notEnoughBandwidth)
+        #expect(
+            client.say("SETUP", "rtsp://h/live", ["Transport": "RTP/AVP/TCP"], on: 2)?.status == .notEnoughBandwidth)
         client = Dialogue()
         for _ in 0..<16 { client.say("PLAY", "rtsp://h/live", ["Session": client.setUp("RTP/AVP/TCP")]) }
         #expect(client.say("SETUP", "rtsp://h/live", ["Transport": "RTP/AVP/TCP"])?.status == .notEnoughBandwidth)
@@ -436,7 +478,8 @@ private final class Dialogue {
         #expect(
             client.order
                 == PlayOrder(
-                    sessionID: id, number: 1, path: "/live", transport: .tcp(1, channels: .init(0, 1)), peer: Dialogue.client, user: nil,
+                    sessionID: id, number: 1, path: "/live", transport: .tcp(1, channels: .init(0, 1)),
+                    peer: Dialogue.client, user: nil,
                     controlURL: "rtsp://h/live/trackID=0"))
         #expect(client.say("PLAY", "rtsp://h/live", session)?.status == .ok)
         #expect(client.order == nil)
@@ -463,10 +506,12 @@ private final class Dialogue {
         #expect(client.signalling.sessions.count == 1)
     }
 
-    /// openRTSP's `-d 3` and `-s 5`, recorders' clock times: a live stream plays from now on, and says so. gst-rtsp-server and VLC's server do the same.
+    /// openRTSP's `-d 3` and `-s 5`, recorders' clock times: a live stream plays from now on, and says so.
+    /// gst-rtsp-server and VLC's server do the same.
     @Test(arguments: [
         ("npt=now-", RTSPStatus.ok), ("npt=0.000-", .ok), ("npt=0-3.000", .ok), ("npt=5.0-", .ok), ("npt=10-20", .ok),
-        ("clock=19961108T142300Z-", .ok), ("smpte=0:10:00-", .ok), ("nonsense", .invalidRange), ("npt=x-", .invalidRange),
+        ("clock=19961108T142300Z-", .ok), ("smpte=0:10:00-", .ok), ("nonsense", .invalidRange),
+        ("npt=x-", .invalidRange),
     ]) func playsFromNowOnWhateverRangeIsAsked(range: String, status: RTSPStatus) {
         let client = Dialogue()
         let response = client.say("PLAY", "rtsp://h/live", ["Session": client.setUp(), "Range": range])
@@ -481,10 +526,12 @@ private final class Dialogue {
         #expect(response?.status == .ok)
         #expect(response?.headers["Scale"] == "1.0")
         #expect(response?.headers["Speed"] == nil)
-        #expect(client.say("PLAY", "rtsp://h/live", ["Session": client.setUp(), "Speed": scale])?.headers["Speed"] == "1.0")
+        #expect(
+            client.say("PLAY", "rtsp://h/live", ["Session": client.setUp(), "Speed": scale])?.headers["Speed"] == "1.0")
     }
 
-    @Test(arguments: ["rtsp://h//live", "rtsp://h///live//", "rtsp://h//live/trackID=0", "//live"]) func doublesOfSlashesAreOne(
+    @Test(arguments: ["rtsp://h//live", "rtsp://h///live//", "rtsp://h//live/trackID=0", "//live"])
+    func doublesOfSlashesAreOne(
         target: String
     ) {
         #expect(Dialogue().say("DESCRIBE", target)?.status == .ok)
@@ -497,7 +544,8 @@ private final class Dialogue {
             #expect(client.say(method)?.status == .ok)
             #expect(client.say(method, "rtsp://h/live", ["Session": id])?.headers["Session"] == id)
             #expect(
-                client.say(method, "rtsp://h/live", ["Session": id], body: Array("position\r\n".utf8))?.status == .parameterNotUnderstood)
+                client.say(method, "rtsp://h/live", ["Session": id], body: Array("position\r\n".utf8))?.status
+                    == .parameterNotUnderstood)
             #expect(client.say(method, "rtsp://h/live", ["Session": "nobody"])?.status == .sessionNotFound)
         }
     }
@@ -548,7 +596,10 @@ private final class Dialogue {
         #expect(client.expire(now: 3600 * second).isEmpty)
         client.now = 3600 * second
         client.say("PAUSE", "rtsp://h/live", ["Session": id])
-        #expect(client.expire(now: 3676 * second) == [.end(sessionID: id, .timeout, reader: 1), .close(1, "no request came for 75 s")])
+        #expect(
+            client.expire(now: 3676 * second) == [
+                .end(sessionID: id, .timeout, reader: 1), .close(1, "no request came for 75 s"),
+            ])
     }
 
     @Test func closesConnectionsThatNeverAsk() {

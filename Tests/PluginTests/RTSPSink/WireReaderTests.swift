@@ -39,11 +39,15 @@ import Testing
                 body: Array("a: b\r\n\r\nc".utf8))),
         Vector(
             name: "a dollar in a field",
-            request: RTSPRequest("PLAY", "rtsp://h/$", headers: HeaderFields([("CSeq", "3"), ("Session", "$12345678")]))),
+            request: RTSPRequest(
+                "PLAY", "rtsp://h/$", headers: HeaderFields([("CSeq", "3"), ("Session", "$12345678")]))),
     ]
 
     @Test(arguments: vectors, [1, 2, 7, 4096]) func readsWhatItWrites(vector: Vector, step: Int) {
-        #expect(Self.read(vector.request.bytes + vector.request.bytes, step: step) == [.request(vector.request), .request(vector.request)])
+        #expect(
+            Self.read(vector.request.bytes + vector.request.bytes, step: step) == [
+                .request(vector.request), .request(vector.request),
+            ])
     }
 
     @Test(arguments: [1, 3, 4096]) func readsFramesBetweenRequests(step: Int) {
@@ -51,7 +55,8 @@ import Testing
         let bytes = [0x24, 1, 0, 3, 9, 0x24, 7] + request.bytes + [0x24, 255, 0, 0] + request.bytes
         #expect(
             Self.read(bytes, step: step) == [
-                .frame(channel: 1, payload: [9, 0x24, 7]), .request(request), .frame(channel: 255, payload: []), .request(request),
+                .frame(channel: 1, payload: [9, 0x24, 7]), .request(request), .frame(channel: 255, payload: []),
+                .request(request),
             ])
     }
 
@@ -78,9 +83,10 @@ import Testing
         let request = RTSPRequest("OPTIONS", "*")
         for step in [1, 1000, 100_000] {
             #expect(
-                Self.read([0x24, 1, 0xff, 0xff] + [UInt8](repeating: 0x24, count: 0xffff) + request.bytes, step: step) == [
-                    .request(request)
-                ])
+                Self.read([0x24, 1, 0xff, 0xff] + [UInt8](repeating: 0x24, count: 0xffff) + request.bytes, step: step)
+                    == [
+                        .request(request)
+                    ])
         }
     }
 
@@ -151,7 +157,9 @@ import Testing
 
     /// Requests are coded one by one, so padding stands between them; writes cut them anywhere.
     @Test(arguments: [1, 2, 3, 5, 1000]) func decodesBase64HoweverItIsCut(step: Int) {
-        let requests = (1...5).map { "OPTIONS * RTSP/1.0\r\nCSeq: \($0)\r\n" + String(repeating: "x", count: $0) + ": y\r\n\r\n" }
+        let requests = (1...5).map {
+            "OPTIONS * RTSP/1.0\r\nCSeq: \($0)\r\n" + String(repeating: "x", count: $0) + ": y\r\n\r\n"
+        }
         let coded = Array(requests.map { Base64.encode(Array($0.utf8)) + "\r\n" }.joined().utf8)
         var stream = Base64Stream()
         var decoded: [UInt8] = []

@@ -10,7 +10,8 @@ let package = Package(
             name: "MirrorPlugin",
             dependencies: [.product(name: "FrameCore", package: "Core")],
             plugins: [.plugin(name: "FramehostManifest", package: "Core")]),
-        .testTarget(name: "MirrorPluginTests", dependencies: ["MirrorPlugin", .product(name: "FrameCore", package: "Core")]),
+        .testTarget(
+            name: "MirrorPluginTests", dependencies: ["MirrorPlugin", .product(name: "FrameCore", package: "Core")]),
     ],
     swiftLanguageModes: [.v6]
 )

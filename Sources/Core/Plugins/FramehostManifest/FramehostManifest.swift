@@ -1,16 +1,19 @@
 import Foundation
 import PackagePlugin
 
-/// Writes the `.framehost` section of an image before it is compiled: for a plugin its manifest, for Core itself the fingerprint the
-/// host compares with. The work is done by `manifest-tool`.
+/// Writes the `.framehost` section of an image before it is compiled: for a plugin its manifest, for Core itself the
+/// fingerprint the host compares with. The work is done by `manifest-tool`.
 @main
 struct FramehostManifest: BuildToolPlugin {
     func createBuildCommands(context: PluginContext, target: Target) throws -> [Command] {
         guard let module = target as? SwiftSourceModuleTarget else { return [] }
         let core = try coreFolder(context)
-        let coreFiles = ["Package.swift"]
-            + ["JSON", "Options", "Errors", "Media", "Pool", "Link", "Stage", "Plan", "Runtime", "Support"].flatMap { folder in
-                let names = (try? FileManager.default.contentsOfDirectory(atPath: core.appending(path: folder).path)) ?? []
+        let coreFiles =
+            ["Package.swift"]
+            + ["JSON", "Options", "Errors", "Media", "Pool", "Link", "Stage", "Plan", "Runtime", "Support"].flatMap {
+                folder in
+                let names =
+                    (try? FileManager.default.contentsOfDirectory(atPath: core.appending(path: folder).path)) ?? []
                 return names.filter { $0.hasSuffix(".swift") }.sorted().map { "\(folder)/\($0)" }
             }
         let isCore = module.name == "FrameCore"

@@ -39,8 +39,8 @@ struct ManifestTool {
         try write(text, to: URL(fileURLWithPath: arguments[2]))
     }
 
-    /// Leaves a file alone that says the same already: SwiftPM links this tool anew for every build and so runs it again, and a file that is
-    /// new, though equal, would compile all of Core and every plugin once more.
+    /// Leaves a file alone that says the same already: SwiftPM links this tool anew for every build and so runs it
+    /// again, and a file that is new, though equal, would compile all of Core and every plugin once more.
     private static func write(_ text: String, to file: URL) throws {
         let data = Data(text.utf8)
         if (try? Data(contentsOf: file)) != data { try data.write(to: file) }
@@ -51,8 +51,8 @@ struct ManifestTool {
         init(_ description: String) { self.description = description }
     }
 
-    /// Two FNV-1a sums with different starts over names and contents, 32 hexadecimal digits: it tells versions apart, it does not guard
-    /// against forgery (a plugin runs inside the host anyway).
+    /// Two FNV-1a sums with different starts over names and contents, 32 hexadecimal digits: it tells versions apart,
+    /// it does not guard against forgery (a plugin runs inside the host anyway).
     static func fingerprint(of files: [(name: String, url: URL)]) throws -> String {
         var a: UInt64 = 0xcbf2_9ce4_8422_2325
         var b: UInt64 = 0x8422_2325_cbf2_9ce4
@@ -106,7 +106,8 @@ struct ManifestTool {
 
     static func pluginFile(fingerprint: String, stages: [(id: String, kind: String)]) -> String {
         func section(_ configuration: String) -> String {
-            var text = "FRAMEHOST-PLUGIN\ninterface=1\ncompiler=\(compiler)\nconfiguration=\(configuration)\ncore=\(fingerprint)\n"
+            var text =
+                "FRAMEHOST-PLUGIN\ninterface=1\ncompiler=\(compiler)\nconfiguration=\(configuration)\ncore=\(fingerprint)\n"
             for stage in stages { text += "stage=\(stage.id) \(stage.kind)\n" }
             var bytes = Array(text.utf8) + [0]
             while bytes.count % 8 != 0 { bytes.append(0) }
@@ -129,12 +130,15 @@ struct ManifestTool {
     }
 }
 
-/// Finds the stages a plugin exports in its sources: the types named in `PluginEntry.export(…)`, the protocol each adopts, and its `id:`.
+/// Finds the stages a plugin exports in its sources: the types named in `PluginEntry.export(…)`, the protocol each
+/// adopts, and its `id:`.
 struct SourceScan {
     let texts: [(name: String, text: String)]
 
     init(files: [URL]) throws {
-        texts = try files.map { ($0.lastPathComponent, Self.withoutComments(try String(contentsOf: $0, encoding: .utf8))) }
+        texts = try files.map {
+            ($0.lastPathComponent, Self.withoutComments(try String(contentsOf: $0, encoding: .utf8)))
+        }
     }
 
     func stages() throws -> [(id: String, kind: String)] {
@@ -143,7 +147,8 @@ struct SourceScan {
             throw ManifestTool.Fault(
                 exports.isEmpty
                     ? "no PluginEntry.export(…) found: a framehost plugin has one, see docs/writing-a-plugin.md"
-                    : "PluginEntry.export(…) stands \(exports.count) times: a framehost plugin has one entry with all its stages")
+                    : "PluginEntry.export(…) stands \(exports.count) times: a framehost plugin has one entry with all its stages"
+            )
         }
         return try exports[0][1].split(separator: ",").map { part in
             let type = part.trimmingCharacters(in: .whitespacesAndNewlines).replacing(".self", with: "")

@@ -54,8 +54,12 @@ struct DetectorChoice {
     /// How finely it searches.
     func sizes(_ options: FaceEffectOptions, _ format: VideoFormat, isLive: Bool) throws -> SearchSizes {
         guard kind == .yunet else { return SearchSizes(side: options.detectionSize ?? 640) }
-        if let side = options.detectionSize { return SearchSizes(yunet: side, tracking: min(side, options.privacy ? 320 : 480), format) }
-        return try SearchSizes.yunet(format, isPrivate: options.privacy, isLive: isLive) { try nanosecondsPerPixel(options) }
+        if let side = options.detectionSize {
+            return SearchSizes(yunet: side, tracking: min(side, options.privacy ? 320 : 480), format)
+        }
+        return try SearchSizes.yunet(format, isPrivate: options.privacy, isLive: isLive) {
+            try nanosecondsPerPixel(options)
+        }
     }
 
     /// What a search takes on this machine as it is now: the best of five on an empty picture.
@@ -70,7 +74,9 @@ struct DetectorChoice {
                 var best = Int64.max
                 for _ in 0..<6 {
                     let start = DetectorThread.now()
-                    do { _ = try detector.detect(picture, into: room) } catch { throw unusable(FrameHostError.wrap(error)) }
+                    do { _ = try detector.detect(picture, into: room) } catch {
+                        throw unusable(FrameHostError.wrap(error))
+                    }
                     best = min(best, DetectorThread.now() - start)
                 }
                 return Double(best) / Double(size.width * size.height)
@@ -78,7 +84,8 @@ struct DetectorChoice {
         }
     }
 
-    /// [control thread] Opens it and looks once at an empty picture, so that what does not work is told before the chain starts.
+    /// [control thread] Opens it and looks once at an empty picture, so that what does not work is told before the
+    /// chain starts.
     ///
     /// - Throws: ``FrameHostError`` `.unavailable`.
     func open(_ options: FaceEffectOptions, _ format: VideoFormat, _ sizes: SearchSizes) throws -> any FaceDetecting {
@@ -88,7 +95,8 @@ struct DetectorChoice {
         OpenCV.useOneThread()
         let detector: any FaceDetecting =
             switch kind {
-            case .yunet: try openYuNet(sizes.searched(copyWidth: width, copyHeight: height), threshold: options.keepThreshold)
+            case .yunet:
+                try openYuNet(sizes.searched(copyWidth: width, copyHeight: height), threshold: options.keepThreshold)
             case .haar, .lbp: try openCascade(options)
             }
         let count = width * height * (detector.input == .bgr ? 3 : 1)
@@ -143,7 +151,8 @@ struct DetectorChoice {
 
     private func unusable(_ fault: FrameHostError) -> FrameHostError {
         FrameHostError(
-            .unavailable, what: "\(path) does not work with OpenCV \(OpenCV.version)", remedy: "The file may be damaged; fetch it again.",
+            .unavailable, what: "\(path) does not work with OpenCV \(OpenCV.version)",
+            remedy: "The file may be damaged; fetch it again.",
             cause: fault.cause)
     }
 
@@ -165,7 +174,8 @@ struct DetectorChoice {
             cause: "Looked in \((folders.folders + places).joined(separator: ", ")).")
     }
 
-    /// Privacy covers only what is found: a detector that misses many faces is taken where the chain accepts that, and nowhere else.
+    /// Privacy covers only what is found: a detector that misses many faces is taken where the chain accepts that, and
+    /// nowhere else.
     ///
     /// - Throws: ``FrameHostError`` `.invalidConfiguration`.
     func checkPrivacy(_ options: FaceEffectOptions) throws {
@@ -190,16 +200,21 @@ struct DetectorChoice {
                 isWarning: true)
         } else if options.privacy, kind != .yunet {
             context.note(
-                "\(kind.rawValue) misses small, turned and tilted faces: acceptMissedFaces lets them out uncovered", isWarning: true)
+                "\(kind.rawValue) misses small, turned and tilted faces: acceptMissedFaces lets them out uncovered",
+                isWarning: true)
         }
-        context.note("searches for faces with \(kind.rawValue): \(path), OpenCV \(OpenCV.version); \(reach(options, format, sizes))")
+        context.note(
+            "searches for faces with \(kind.rawValue): \(path), OpenCV \(OpenCV.version); \(reach(options, format, sizes))"
+        )
     }
 
     /// How finely, and how small a face that finds.
     private func reach(_ options: FaceEffectOptions, _ format: VideoFormat, _ sizes: SearchSizes) -> String {
         let copy = SmallPicture.size(format, longSide: sizes.copySide)
         if kind == .yunet {
-            let searched = sizes.searched(copyWidth: copy.width, copyHeight: copy.height).map { "\($0.width)x\($0.height)" }
+            let searched = sizes.searched(copyWidth: copy.width, copyHeight: copy.height).map {
+                "\($0.width)x\($0.height)"
+            }
             let smallest = sizes.smallestYuNetFace(format)
             return
                 "on \(searched.joined(separator: " and ")) pixels, which finds 95 % of the faces that are \(smallest) pixels wide, and fewer of smaller ones"

@@ -3,10 +3,10 @@ import Glibc
 
 /// Runs a detector on a thread of its own, one picture at a time.
 ///
-/// The stage thread fills the slot while it is idle, hands it over, and takes the answer when there is one. A detector that never returns
-/// keeps slot and detector alive and nothing else: the stage goes on without it.
-/// `@unchecked Sendable`: state changes hands under the lock; slot and answer belong to the detector thread while it is busy and to the stage
-/// thread otherwise.
+/// The stage thread fills the slot while it is idle, hands it over, and takes the answer when there is one. A detector
+/// that never returns keeps slot and detector alive and nothing else: the stage goes on without it.
+/// `@unchecked Sendable`: state changes hands under the lock; slot and answer belong to the detector thread while it is
+/// busy and to the stage thread otherwise.
 final class DetectorThread: @unchecked Sendable {
     enum State: Equatable {
         /// The slot is the stage thread's.
@@ -51,7 +51,8 @@ final class DetectorThread: @unchecked Sendable {
         pixels = .allocate(capacity: width * height * 3)
         pixels.initialize(repeating: 0, count: width * height * 3)
         faces = .allocate(capacity: OpenCV.mostFaces)
-        faces.initialize(repeating: Detection(box: FaceRect(x: 0, y: 0, width: 0, height: 0), confidence: 0, landmarks: nil))
+        faces.initialize(
+            repeating: Detection(box: FaceRect(x: 0, y: 0, width: 0, height: 0), confidence: 0, landmarks: nil))
         pthread_mutex_init(mutex, nil)
         var attributes = pthread_condattr_t()
         pthread_condattr_init(&attributes)
@@ -106,7 +107,8 @@ final class DetectorThread: @unchecked Sendable {
         }
     }
 
-    /// [stage thread] The state, after waiting for the answer until `deadline` (`CLOCK_MONOTONIC`, nanoseconds) while it is busy.
+    /// [stage thread] The state, after waiting for the answer until `deadline` (`CLOCK_MONOTONIC`, nanoseconds) while
+    /// it is busy.
     ///
     /// The processor's own time, not the chain's: a simulated clock does not make a detector faster.
     ///
@@ -124,7 +126,8 @@ final class DetectorThread: @unchecked Sendable {
         return state
     }
 
-    /// [stage thread] After `.answered`: `body` has the faces, then the slot is idle again. The luma stays until the next `submit`.
+    /// [stage thread] After `.answered`: `body` has the faces, then the slot is idle again. The luma stays until the
+    /// next `submit`.
     func take(_ body: (UnsafeMutableBufferPointer<Detection>) -> Void) {
         let count = locked { self.count }
         body(UnsafeMutableBufferPointer(rebasing: faces[..<count]))
@@ -143,7 +146,8 @@ final class DetectorThread: @unchecked Sendable {
     /// [stage thread] For how long the detector has been busy, in nanoseconds; 0 when it is not.
     var busyFor: Int64 { locked { state == .busy ? Self.now() - busySince : 0 } }
 
-    /// [stage thread] Asks the thread to end and waits for it 200 ms at most; one that is inside the detector ends when that returns.
+    /// [stage thread] Asks the thread to end and waits for it 200 ms at most; one that is inside the detector ends when
+    /// that returns.
     func stop() {
         locked {
             isEnding = true

@@ -16,7 +16,8 @@ struct DetectorPicture: @unchecked Sendable {
     let height: Int
 }
 
-/// Finds faces in one small picture. Used by one thread at a time: first the control thread, from the start on the detector's own.
+/// Finds faces in one small picture. Used by one thread at a time: first the control thread, from the start on the
+/// detector's own.
 protocol FaceDetecting: AnyObject {
     var input: DetectorInput { get }
     /// Misses seldom: a face it no longer sees has probably left.

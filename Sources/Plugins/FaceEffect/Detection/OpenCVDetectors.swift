@@ -13,7 +13,8 @@ enum OpenCV {
         return (parts[0], parts[1]) >= (4, 8)
     }
 
-    /// [control thread] One thread inside a call: a detector has a thread of its own beside those of decoder and encoder.
+    /// [control thread] One thread inside a call: a detector has a thread of its own beside those of decoder and
+    /// encoder.
     static func useOneThread() { fh_cv_set_threads(1) }
 
     /// Most faces of one picture.
@@ -26,7 +27,8 @@ enum OpenCV {
         try withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { message in
             message[0] = 0
             guard body(message.baseAddress!, message.count) == 0 else {
-                throw FrameHostError(.callFailed, what: what, cause: "OpenCV \(version): \(String(cString: message.baseAddress!))")
+                throw FrameHostError(
+                    .callFailed, what: what, cause: "OpenCV \(version): \(String(cString: message.baseAddress!))")
             }
         }
     }
@@ -43,7 +45,8 @@ final class CascadeDetector: FaceDetecting {
         var equalizes: Bool
     }
 
-    /// Where the face lies in a cascade's square, as shares of its side: measured on four people (docs/face-effect.md, "Boxes").
+    /// Where the face lies in a cascade's square, as shares of its side: measured on four people (docs/face-effect.md,
+    /// "Boxes").
     struct Fit {
         var left: Double
         var top: Double
@@ -101,8 +104,8 @@ final class CascadeDetector: FaceDetecting {
 
 /// `cv::FaceDetectorYN`: five landmarks, heads turned and tilted. Its boxes are made tight by ``YuNetFit``.
 ///
-/// The network knows faces of 10 to some 300 pixels. A picture that is searched finely is searched coarsely first, so that a face which fills it
-/// is found too; what the fine search sees inside such a face is a part of it.
+/// The network knows faces of 10 to some 300 pixels. A picture that is searched finely is searched coarsely first, so
+/// that a face which fills it is found too; what the fine search sees inside such a face is a part of it.
 final class YuNetDetector: FaceDetecting {
     let input = DetectorInput.bgr
     let isDependable = true

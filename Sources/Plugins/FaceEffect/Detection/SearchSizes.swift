@@ -9,7 +9,8 @@ struct SearchSizes: Equatable {
     /// Long sides of what it searches, ascending; one that is larger than the copy is an enlargement of it.
     var sides: [Int]
 
-    /// YuNet finds faces of this width in the picture it searches, .95 of them and more (docs/face-effect.md, "Small faces").
+    /// YuNet finds faces of this width in the picture it searches, .95 of them and more (docs/face-effect.md, "Small
+    /// faces").
     static let yunetFace = 12.0
     /// What a chain without a live source finds with privacy, pixels.
     static let wantedFace = 12.0
@@ -23,7 +24,8 @@ struct SearchSizes: Equatable {
     /// One search, on the copy that is tracked too.
     init(side: Int) { (trackingSide, copySide, sides) = (side, side, [side]) }
 
-    /// YuNet with a fine search of `side`, no finer than twice the picture, and a coarse one where that would miss large faces.
+    /// YuNet with a fine search of `side`, no finer than twice the picture, and a coarse one where that would miss
+    /// large faces.
     init(yunet side: Int, tracking: Int, _ format: VideoFormat) {
         let long = max(format.width, format.height)
         let fine = min(side, 2 * long)
@@ -35,7 +37,8 @@ struct SearchSizes: Equatable {
     /// What YuNet is given without `detectionSize`.
     ///
     /// - Parameter nanosecondsPerPixel: What a search takes here, measured; asked for in a live chain alone.
-    static func yunet(_ format: VideoFormat, isPrivate: Bool, isLive: Bool, nanosecondsPerPixel: () throws -> Double) rethrows
+    static func yunet(_ format: VideoFormat, isPrivate: Bool, isLive: Bool, nanosecondsPerPixel: () throws -> Double)
+        rethrows
         -> SearchSizes
     {
         guard isPrivate else { return SearchSizes(side: coarseSide) }
@@ -49,7 +52,8 @@ struct SearchSizes: Equatable {
         let area = 1e9 / rate / 3 / max(try nanosecondsPerPixel(), 1)
         let aspect = Double(long) / Double(max(min(format.width, format.height), 1))
         let side = multiple(Int(min((area * aspect).squareRoot(), Double(mostSide))))
-        return SearchSizes(yunet: min(max(side, leastLiveSide), max(long, leastLiveSide)), tracking: leastLiveSide, format)
+        return SearchSizes(
+            yunet: min(max(side, leastLiveSide), max(long, leastLiveSide)), tracking: leastLiveSide, format)
     }
 
     /// YuNet works on sides in steps of 32.
@@ -73,7 +77,8 @@ struct SearchSizes: Equatable {
     func searched(copyWidth: Int, copyHeight: Int) -> [PictureSize] {
         sides.map { side in
             // Sides below 64 leave the network nothing after its last layer.
-            let factor = max(Double(side) / Double(max(copyWidth, copyHeight)), 64 / Double(max(min(copyWidth, copyHeight), 1)))
+            let factor = max(
+                Double(side) / Double(max(copyWidth, copyHeight)), 64 / Double(max(min(copyWidth, copyHeight), 1)))
             let isWhole = abs(factor - 1) < 1e-9 || (factor > 1 && side == copySide && min(copyWidth, copyHeight) >= 64)
             guard !isWhole else { return PictureSize(copyWidth, copyHeight) }
             func scaled(_ length: Int) -> Int { max(Int((Double(length) * factor).rounded()), 1) }

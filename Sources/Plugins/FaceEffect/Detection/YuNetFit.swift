@@ -1,9 +1,11 @@
 import Glibc
 
-/// Makes YuNet's boxes tight: on small pictures they are up to a fifth too large about a tilted head, and too wide about a turned one.
+/// Makes YuNet's boxes tight: on small pictures they are up to a fifth too large about a tilted head, and too wide
+/// about a turned one.
 ///
-/// A correction of the box's middle and sides, linear in three features of box and landmarks, fitted by least squares on the labelled clips,
-/// each face and its mirror image having the same weight (docs/face-effect.md, "Boxes", has what it does for people left out of the fit).
+/// A correction of the box's middle and sides, linear in three features of box and landmarks, fitted by least squares
+/// on the labelled clips, each face and its mirror image having the same weight (docs/face-effect.md, "Boxes", has what
+/// it does for people left out of the fit).
 enum YuNetFit {
     /// Factors of: 1, the sine of the tilt, how wide the box is, how large it is for its landmarks.
     private static let down: SIMD4<Double> = [-0.0074, 0.0632, 0.0106, 0.0326]
@@ -18,7 +20,8 @@ enum YuNetFit {
     private static let mostChange = 0.25
 
     static func tight(_ box: FaceRect, _ landmarks: Landmarks) -> FaceRect {
-        let eyes = FacePoint(x: landmarks.leftEye.x - landmarks.rightEye.x, y: landmarks.leftEye.y - landmarks.rightEye.y)
+        let eyes = FacePoint(
+            x: landmarks.leftEye.x - landmarks.rightEye.x, y: landmarks.leftEye.y - landmarks.rightEye.y)
         let axis = FacePoint(
             x: (landmarks.rightEye.x + landmarks.leftEye.x - landmarks.rightMouth.x - landmarks.leftMouth.x) / 2,
             y: (landmarks.rightEye.y + landmarks.leftEye.y - landmarks.rightMouth.y - landmarks.leftMouth.y) / 2)
@@ -30,7 +33,8 @@ enum YuNetFit {
             bounded(log(usualSize * (between * along).squareRoot() / box.size), mostFeature))
         func change(_ factors: SIMD4<Double>) -> Double { bounded((features * factors).sum(), mostChange) }
         return FaceRect(
-            centerX: box.centerX, centerY: box.centerY + change(down) * box.height, width: box.width * exp(change(width)),
+            centerX: box.centerX, centerY: box.centerY + change(down) * box.height,
+            width: box.width * exp(change(width)),
             height: box.height * exp(change(height)))
     }
 

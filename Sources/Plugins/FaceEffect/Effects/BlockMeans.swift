@@ -1,6 +1,7 @@
 /// Means of square blocks of a region: what pixelate shows, and what blur begins with.
 ///
-/// Blocks are counted from the region's middle, so that they move with the face. Memory for a whole picture is taken at the start.
+/// Blocks are counted from the region's middle, so that they move with the face. Memory for a whole picture is taken at
+/// the start.
 final class BlockMeans {
     /// Means of the component last measured, `columns` in a row.
     let values: UnsafeMutablePointer<UInt8>
@@ -24,8 +25,10 @@ final class BlockMeans {
     }
 
     /// - Parameter blockSide: In samples of this component, at least 2 (luma) or 1 (chroma, half of luma's).
-    func measure(_ component: Component, _ area: (left: Int, top: Int, columns: Int, rows: Int), middleX: Int, middleY: Int, blockSide: Int)
-    {
+    func measure(
+        _ component: Component, _ area: (left: Int, top: Int, columns: Int, rows: Int), middleX: Int, middleY: Int,
+        blockSide: Int
+    ) {
         side = blockSide
         offsetX = (blockSide - (middleX - area.left) % blockSide) % blockSide
         offsetY = (blockSide - (middleY - area.top) % blockSide) % blockSide
@@ -39,7 +42,9 @@ final class BlockMeans {
                 let line = component.row(area.top + y) + area.left * component.step
                 for column in 0..<columns {
                     var sum: UInt32 = 0
-                    for x in max(column * blockSide - offsetX, 0)..<min((column + 1) * blockSide - offsetX, area.columns) {
+                    for x in max(
+                        column * blockSide - offsetX, 0)..<min((column + 1) * blockSide - offsetX, area.columns)
+                    {
                         sum &+= UInt32(line[x &* component.step])
                     }
                     sums[column] &+= sum

@@ -1,7 +1,7 @@
 /// Blurs a region: means of small blocks, three box filters over them, and straight lines between.
 ///
-/// Three boxes come close to a Gaussian; working on blocks makes a wide blur as cheap as a narrow one. Beyond the region's edge the last row
-/// and column go on.
+/// Three boxes come close to a Gaussian; working on blocks makes a wide blur as cheap as a narrow one. Beyond the
+/// region's edge the last row and column go on.
 final class Blur {
     private let spare: UnsafeMutablePointer<UInt8>
     private let lines: (UnsafeMutablePointer<UInt8>, UnsafeMutablePointer<UInt8>)
@@ -20,7 +20,8 @@ final class Blur {
     /// [stage thread] Fills `layer` for one region.
     ///
     /// - Parameter sigma: Standard deviation in pixels.
-    func render(_ picture: Picture, _ region: EffectRegion, sigma: Double, _ means: BlockMeans, into layer: EffectLayer) {
+    func render(_ picture: Picture, _ region: EffectRegion, sigma: Double, _ means: BlockMeans, into layer: EffectLayer)
+    {
         // Blocks a third of sigma wide add little to its square.
         let side = max(Int(sigma / 3) / 2 * 2, 2)
         // Three boxes of 2r + 1 blocks have the variance r (r + 1).
@@ -39,34 +40,42 @@ final class Blur {
         }
     }
 
-    private func boxRows(_ source: UnsafeMutablePointer<UInt8>, _ target: UnsafeMutablePointer<UInt8>, columns: Int, rows: Int, radius: Int)
-    {
+    private func boxRows(
+        _ source: UnsafeMutablePointer<UInt8>, _ target: UnsafeMutablePointer<UInt8>, columns: Int, rows: Int,
+        radius: Int
+    ) {
         for y in 0..<rows {
             box(source + y * columns, target + y * columns, count: columns, step: 1, radius: radius)
         }
     }
 
     private func boxColumns(
-        _ source: UnsafeMutablePointer<UInt8>, _ target: UnsafeMutablePointer<UInt8>, columns: Int, rows: Int, radius: Int
+        _ source: UnsafeMutablePointer<UInt8>, _ target: UnsafeMutablePointer<UInt8>, columns: Int, rows: Int,
+        radius: Int
     ) {
         for x in 0..<columns { box(source + x, target + x, count: rows, step: columns, radius: radius) }
     }
 
     /// A running mean of 2 × radius + 1 values.
-    private func box(_ source: UnsafeMutablePointer<UInt8>, _ target: UnsafeMutablePointer<UInt8>, count: Int, step: Int, radius: Int) {
+    private func box(
+        _ source: UnsafeMutablePointer<UInt8>, _ target: UnsafeMutablePointer<UInt8>, count: Int, step: Int, radius: Int
+    ) {
         let last = count - 1
         var sum: UInt32 = 0
         for offset in -radius...radius { sum &+= UInt32(source[min(max(offset, 0), last) * step]) }
         let width = UInt32(2 * radius + 1)
         for index in 0..<count {
             target[index * step] = UInt8(truncatingIfNeeded: (sum &+ width / 2) / width)
-            sum = sum &+ UInt32(source[min(index + radius + 1, last) * step]) &- UInt32(source[max(index - radius, 0) * step])
+            sum =
+                sum &+ UInt32(source[min(index + radius + 1, last) * step])
+                &- UInt32(source[max(index - radius, 0) * step])
         }
     }
 
     /// Block means stand in the middle of their blocks; between them straight lines in both directions.
     private func enlarge(
-        _ means: BlockMeans, _ area: (left: Int, top: Int, columns: Int, rows: Int), into target: UnsafeMutablePointer<UInt8>
+        _ means: BlockMeans, _ area: (left: Int, top: Int, columns: Int, rows: Int),
+        into target: UnsafeMutablePointer<UInt8>
     ) {
         let side = means.side
         let (upper, lower) = lines

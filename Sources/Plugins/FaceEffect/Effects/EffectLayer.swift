@@ -1,4 +1,5 @@
-/// What an effect puts into a region: samples of each plane, rows as wide as the region. Memory for a whole picture is taken at the start.
+/// What an effect puts into a region: samples of each plane, rows as wide as the region. Memory for a whole picture is
+/// taken at the start.
 final class EffectLayer {
     /// Y, U, V; of chroma half the region's sides, rounded up.
     let planes: (UnsafeMutablePointer<UInt8>, UnsafeMutablePointer<UInt8>, UnsafeMutablePointer<UInt8>)

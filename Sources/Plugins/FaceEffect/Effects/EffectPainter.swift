@@ -36,14 +36,16 @@ final class EffectPainter {
         case .sticker:
             guard let image else { return }
             let placement = StickerPlacement.of(
-                target.box, target.landmarks, anchor: options.anchor, scale: options.scale, aspect: image.aspect, map: map)
+                target.box, target.landmarks, anchor: options.anchor, scale: options.scale, aspect: image.aspect,
+                map: map)
             for index in 0..<3 {
                 image.paint(placement, on: canvas(of: picture, index), component: index)
             }
         default:
             guard
                 let region = EffectRegion(
-                    box, margin: options.margin, feather: options.feather, keepsFace: options.privacy, width: format.width,
+                    box, margin: options.margin, feather: options.feather, keepsFace: options.privacy,
+                    width: format.width,
                     height: format.height)
             else { return }
             fill(region, face: box, on: picture, options)
@@ -58,7 +60,8 @@ final class EffectPainter {
         if options.effect == .replace {
             paint(options.color, region)
         } else {
-            Pixelate.render(picture, region, blockSide: max(min(format.width, format.height) / 8, 4), means, into: layer)
+            Pixelate.render(
+                picture, region, blockSide: max(min(format.width, format.height) / 8, 4), means, into: layer)
         }
         layer.copy(into: picture, region)
     }
@@ -81,11 +84,14 @@ final class EffectPainter {
                 let area = region.area(of: index)
                 let component = Component(base: layer[index], strideBytes: area.columns)
                 image.paint(
-                    placement, on: Canvas(component: component, left: area.left, top: area.top, columns: area.columns, rows: area.rows),
+                    placement,
+                    on: Canvas(
+                        component: component, left: area.left, top: area.top, columns: area.columns, rows: area.rows),
                     component: index)
             }
         default:
-            Pixelate.render(picture, region, blockSide: Int((face.width / Double(options.blocks)).rounded()), means, into: layer)
+            Pixelate.render(
+                picture, region, blockSide: Int((face.width / Double(options.blocks)).rounded()), means, into: layer)
         }
     }
 
@@ -93,7 +99,8 @@ final class EffectPainter {
     private func placement(over whole: FaceRect) -> ImagePlacement {
         let swaps = map.orientation.swapsSides
         let upright = FaceRect(
-            centerX: 0, centerY: 0, width: swaps ? whole.height : whole.width, height: swaps ? whole.width : whole.height)
+            centerX: 0, centerY: 0, width: swaps ? whole.height : whole.width,
+            height: swaps ? whole.width : whole.height)
         var placement = StickerPlacement.over(upright, map: map)
         placement.center = FacePoint(x: whole.centerX, y: whole.centerY)
         return placement
@@ -111,7 +118,8 @@ final class EffectPainter {
 
     private func canvas(of picture: Picture, _ index: Int) -> Canvas {
         Canvas(
-            component: Component(picture, index), left: 0, top: 0, columns: index == 0 ? format.width : (format.width + 1) / 2,
+            component: Component(picture, index), left: 0, top: 0,
+            columns: index == 0 ? format.width : (format.width + 1) / 2,
             rows: index == 0 ? format.height : (format.height + 1) / 2)
     }
 
@@ -121,7 +129,9 @@ final class EffectPainter {
         let thickness = max(min(format.width, format.height) / 240 / 2 * 2, 2)
         func even(_ value: Double) -> Int { Int((value / 2).rounded()) * 2 }
         let (left, top, right, bottom) = (even(box.x), even(box.y), even(box.right), even(box.bottom))
-        func bar(_ x: Int, _ y: Int, _ width: Int, _ height: Int) { picture.fill(x: x, y: y, width: width, height: height, paint) }
+        func bar(_ x: Int, _ y: Int, _ width: Int, _ height: Int) {
+            picture.fill(x: x, y: y, width: width, height: height, paint)
+        }
         bar(left, top, right - left, thickness)
         bar(left, bottom - thickness, right - left, thickness)
         bar(left, top, thickness, bottom - top)

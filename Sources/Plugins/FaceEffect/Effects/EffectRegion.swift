@@ -1,7 +1,8 @@
 /// The part of the stored picture that one face's effect may change: a rounded box with a soft edge.
 ///
-/// With u and v the distances from the middle as shares of the half sides, r = (u⁴ + v⁴)^¼; the effect counts fully where r ≤ 1 − feather, not
-/// at all where r ≥ 1, and falls in a straight line between. The corners of a face's own box lie within from a margin of 0.19 on.
+/// With u and v the distances from the middle as shares of the half sides, r = (u⁴ + v⁴)^¼; the effect counts fully
+/// where r ≤ 1 − feather, not at all where r ≥ 1, and falls in a straight line between. The corners of a face's own box
+/// lie within from a margin of 0.19 on.
 struct EffectRegion: Equatable {
     /// Middle and half sides in stored pixels; the edge of a pixel has a whole number.
     var centerX: Double
@@ -81,7 +82,10 @@ final class RegionMask {
         fill(chroma, region, columns: (region.width + 1) / 2, rows: (region.height + 1) / 2, step: 2, offset: 1)
     }
 
-    private func fill(_ target: UnsafeMutablePointer<UInt8>, _ region: EffectRegion, columns: Int, rows: Int, step: Int, offset: Double) {
+    private func fill(
+        _ target: UnsafeMutablePointer<UInt8>, _ region: EffectRegion, columns: Int, rows: Int, step: Int,
+        offset: Double
+    ) {
         for column in 0..<columns {
             let u = Float((Double(region.left + column * step) + offset - region.centerX) / region.radiusX)
             squares[column] = u * u * u * u

@@ -1,6 +1,7 @@
 import FrameCore
 
-/// Where an image lies in the stored picture: its middle, and where its right and lower edges' middles lie from there, in pixels.
+/// Where an image lies in the stored picture: its middle, and where its right and lower edges' middles lie from there,
+/// in pixels.
 struct ImagePlacement: Equatable {
     var center: FacePoint
     var right: FacePoint
@@ -19,8 +20,8 @@ struct Canvas {
 
 /// Paints a PNG, moved, scaled, turned and mirrored at will, over a picture in the picture's own colours.
 ///
-/// Samples are mixed in premultiplied form, so that what is transparent has no colour; smaller copies are made at the start, so that a large
-/// picture stays clean when it is painted small.
+/// Samples are mixed in premultiplied form, so that what is transparent has no colour; smaller copies are made at the
+/// start, so that a large picture stays clean when it is painted small.
 final class ImagePainter {
     /// Y, U, V as 0...255 times alpha, and alpha 0...1.
     private struct Level {
@@ -44,7 +45,8 @@ final class ImagePainter {
             let u = (blue - luma) / (2 * (1 - weights.blue))
             let v = (red - luma) / (2 * (1 - weights.red))
             let color = SIMD3(
-                isVideo ? 16 + 219 * luma : 255 * luma, 128 + u * (isVideo ? 224 : 255), 128 + v * (isVideo ? 224 : 255))
+                isVideo ? 16 + 219 * luma : 255 * luma, 128 + u * (isVideo ? 224 : 255), 128 + v * (isVideo ? 224 : 255)
+            )
             (base + index).initialize(
                 to: SIMD4(Float(color.x * alpha), Float(color.y * alpha), Float(color.z * alpha), Float(alpha)))
         }
@@ -75,25 +77,33 @@ final class ImagePainter {
         let determinant = placement.right.x * placement.down.y - placement.right.y * placement.down.x
         guard abs(determinant) > 1e-6 else { return }
         // Pixels of the image per sample of the canvas, along the image's wider direction.
-        let across = (placement.right.x * placement.right.x + placement.right.y * placement.right.y).squareRoot() * 2 / grid
+        let across =
+            (placement.right.x * placement.right.x + placement.right.y * placement.right.y).squareRoot() * 2 / grid
         var chosen = 0
         while chosen + 1 < levels.count, Double(levels[chosen + 1].width) >= across { chosen += 1 }
         let level = levels[chosen]
         // From canvas samples to image samples of this level.
         let (w, h) = (Double(level.width) / 2, Double(level.height) / 2)
-        let stepX = FacePoint(x: placement.down.y / determinant * w * grid, y: -placement.right.y / determinant * h * grid)
-        let stepY = FacePoint(x: -placement.down.x / determinant * w * grid, y: placement.right.x / determinant * h * grid)
+        let stepX = FacePoint(
+            x: placement.down.y / determinant * w * grid, y: -placement.right.y / determinant * h * grid)
+        let stepY = FacePoint(
+            x: -placement.down.x / determinant * w * grid, y: placement.right.x / determinant * h * grid)
         let reachX = abs(placement.right.x) + abs(placement.down.x)
         let reachY = abs(placement.right.y) + abs(placement.down.y)
-        func sample(_ place: Double, _ limit: Int) -> Int { Int(min(max((place / grid).rounded(.down), Double(-1)), Double(limit))) }
+        func sample(_ place: Double, _ limit: Int) -> Int {
+            Int(min(max((place / grid).rounded(.down), Double(-1)), Double(limit)))
+        }
         let columns =
             max(
                 sample(placement.center.x - reachX, canvas.left + canvas.columns) - 1, canvas.left)..<max(
-                min(sample(placement.center.x + reachX, canvas.left + canvas.columns) + 2, canvas.left + canvas.columns), canvas.left)
+                min(
+                    sample(placement.center.x + reachX, canvas.left + canvas.columns) + 2, canvas.left + canvas.columns),
+                canvas.left)
         let rows =
             max(
                 sample(placement.center.y - reachY, canvas.top + canvas.rows) - 1, canvas.top)..<max(
-                min(sample(placement.center.y + reachY, canvas.top + canvas.rows) + 2, canvas.top + canvas.rows), canvas.top)
+                min(sample(placement.center.y + reachY, canvas.top + canvas.rows) + 2, canvas.top + canvas.rows),
+                canvas.top)
         guard !columns.isEmpty, !rows.isEmpty, columns.lowerBound < columns.upperBound else { return }
         for y in rows {
             let line = canvas.component.row(y - canvas.top)
@@ -119,7 +129,8 @@ final class ImagePainter {
         let fx = x - Float(column)
         let fy = y - Float(row)
         func at(_ column: Int, _ row: Int) -> SIMD4<Float> {
-            column >= 0 && row >= 0 && column < level.width && row < level.height ? level.samples[row * level.width + column] : .zero
+            column >= 0 && row >= 0 && column < level.width && row < level.height
+                ? level.samples[row * level.width + column] : .zero
         }
         let upper = at(column, row) * (1 - fx) + at(column + 1, row) * fx
         let lower = at(column, row + 1) * (1 - fx) + at(column + 1, row + 1) * fx

@@ -34,7 +34,8 @@ struct PNGFile {
 
     private static func fault(_ path: String, _ image: inout png_image) -> FrameHostError {
         FrameHostError(
-            .unavailable, place: "image", what: "\(path) cannot be read as PNG: \(String(cString: fh_png_message(&image)))",
+            .unavailable, place: "image",
+            what: "\(path) cannot be read as PNG: \(String(cString: fh_png_message(&image)))",
             remedy: "Name a PNG, with transparency where the picture shall show through.")
     }
 }

@@ -3,7 +3,9 @@ enum Pixelate {
     /// [stage thread] Fills `layer` for one region.
     ///
     /// - Parameter blockSide: In pixels; made even, so that chroma's blocks are luma's.
-    static func render(_ picture: Picture, _ region: EffectRegion, blockSide: Int, _ means: BlockMeans, into layer: EffectLayer) {
+    static func render(
+        _ picture: Picture, _ region: EffectRegion, blockSide: Int, _ means: BlockMeans, into layer: EffectLayer
+    ) {
         let side = max((blockSide + 1) / 2 * 2, 4)
         let middleX = min(max(Int(region.centerX), region.left), region.right) / 2 * 2
         let middleY = min(max(Int(region.centerY), region.top), region.bottom) / 2 * 2
@@ -11,7 +13,8 @@ enum Pixelate {
             let shift = index == 0 ? 0 : 1
             let area = region.area(of: index)
             means.measure(
-                Component(picture, index), area, middleX: middleX >> shift, middleY: middleY >> shift, blockSide: side >> shift)
+                Component(picture, index), area, middleX: middleX >> shift, middleY: middleY >> shift,
+                blockSide: side >> shift)
             for y in 0..<area.rows {
                 let target = layer[index] + y * area.columns
                 let line = means.values + (y + means.offsetY) / means.side * means.columns

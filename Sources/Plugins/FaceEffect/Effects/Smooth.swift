@@ -1,7 +1,9 @@
-/// Smooths skin and keeps edges: each sample of luma moves towards the mean around it, the less the more its surroundings vary.
+/// Smooths skin and keeps edges: each sample of luma moves towards the mean around it, the less the more its
+/// surroundings vary.
 ///
-/// With mean m and variance s² of a square window, the result is m + (luma − m) · s² / (s² + e²): flat skin becomes its mean, an eyelid stays.
-/// (J.-S. Lee, Digital image enhancement and noise filtering by use of local statistics, 1980.) Chroma stays.
+/// With mean m and variance s² of a square window, the result is m + (luma − m) · s² / (s² + e²): flat skin becomes its
+/// mean, an eyelid stays. (J.-S. Lee, Digital image enhancement and noise filtering by use of local statistics, 1980.)
+/// Chroma stays.
 final class Smooth {
     private let sums: UnsafeMutablePointer<UInt32>
     private let squares: UnsafeMutablePointer<UInt32>
@@ -29,7 +31,9 @@ final class Smooth {
         let component = Component(picture, 0)
         let columns = region.width
         let rows = region.height
-        func line(_ y: Int) -> UnsafeMutablePointer<UInt8> { component.row(region.top + min(max(y, 0), rows - 1)) + region.left }
+        func line(_ y: Int) -> UnsafeMutablePointer<UInt8> {
+            component.row(region.top + min(max(y, 0), rows - 1)) + region.left
+        }
         for x in 0..<columns {
             sums[x] = 0
             squares[x] = 0

@@ -38,8 +38,9 @@ enum StickerPlacement {
             center, right: FacePoint(x: box.width / 2, y: 0), down: FacePoint(x: 0, y: box.height / 2), map: map)
     }
 
-    private static func placement(_ center: FacePoint, halfWidth: Double, aspect: Double, angle: Double, map: UprightMap) -> ImagePlacement
-    {
+    private static func placement(
+        _ center: FacePoint, halfWidth: Double, aspect: Double, angle: Double, map: UprightMap
+    ) -> ImagePlacement {
         let (c, s) = (cos(angle), sin(angle))
         return placed(
             center, right: FacePoint(x: c * halfWidth, y: s * halfWidth),
@@ -47,7 +48,9 @@ enum StickerPlacement {
     }
 
     /// From the upright picture to the stored one.
-    private static func placed(_ center: FacePoint, right: FacePoint, down: FacePoint, map: UprightMap) -> ImagePlacement {
+    private static func placed(_ center: FacePoint, right: FacePoint, down: FacePoint, map: UprightMap)
+        -> ImagePlacement
+    {
         let middle = map.stored(center)
         func arm(_ offset: FacePoint) -> FacePoint {
             let end = map.stored(FacePoint(x: center.x + offset.x, y: center.y + offset.y))
@@ -56,5 +59,7 @@ enum StickerPlacement {
         return ImagePlacement(center: middle, right: arm(right), down: arm(down))
     }
 
-    private static func middle(_ a: FacePoint, _ b: FacePoint) -> FacePoint { FacePoint(x: (a.x + b.x) / 2, y: (a.y + b.y) / 2) }
+    private static func middle(_ a: FacePoint, _ b: FacePoint) -> FacePoint {
+        FacePoint(x: (a.x + b.x) / 2, y: (a.y + b.y) / 2)
+    }
 }

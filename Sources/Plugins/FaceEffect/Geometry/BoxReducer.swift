@@ -1,4 +1,5 @@
-/// Makes a plane smaller by the mean of the samples that fall on each sample of the result. Allocates nothing once made.
+/// Makes a plane smaller by the mean of the samples that fall on each sample of the result. Allocates nothing once
+/// made.
 struct BoxReducer: ~Copyable {
     private let width: Int
     private let height: Int

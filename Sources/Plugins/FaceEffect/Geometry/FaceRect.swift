@@ -100,7 +100,9 @@ struct Landmarks: Equatable, Sendable, Codable {
 
     /// A part of the way to `other`, 0...1.
     func approaching(_ other: Landmarks, _ share: Double) -> Landmarks {
-        func mix(_ a: FacePoint, _ b: FacePoint) -> FacePoint { FacePoint(x: a.x + (b.x - a.x) * share, y: a.y + (b.y - a.y) * share) }
+        func mix(_ a: FacePoint, _ b: FacePoint) -> FacePoint {
+            FacePoint(x: a.x + (b.x - a.x) * share, y: a.y + (b.y - a.y) * share)
+        }
         return Landmarks(
             rightEye: mix(rightEye, other.rightEye), leftEye: mix(leftEye, other.leftEye), nose: mix(nose, other.nose),
             rightMouth: mix(rightMouth, other.rightMouth), leftMouth: mix(leftMouth, other.leftMouth))

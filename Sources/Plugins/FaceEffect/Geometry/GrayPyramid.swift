@@ -39,7 +39,9 @@ final class GrayPyramid {
                 let second = first + source.width
                 let row = target.base + y * target.width
                 for x in 0..<target.width {
-                    let sum = UInt16(first[2 * x]) &+ UInt16(first[2 * x + 1]) &+ UInt16(second[2 * x]) &+ UInt16(second[2 * x + 1])
+                    let sum =
+                        UInt16(first[2 * x]) &+ UInt16(first[2 * x + 1]) &+ UInt16(second[2 * x])
+                        &+ UInt16(second[2 * x + 1])
                     row[x] = UInt8(truncatingIfNeeded: (sum &+ 2) >> 2)
                 }
             }
@@ -48,6 +50,8 @@ final class GrayPyramid {
 
     /// The same picture in another pyramid of the same size.
     func copy(from other: GrayPyramid) {
-        for (target, source) in zip(levels, other.levels) { target.base.update(from: source.base, count: source.width * source.height) }
+        for (target, source) in zip(levels, other.levels) {
+            target.base.update(from: source.base, count: source.width * source.height)
+        }
     }
 }

@@ -2,7 +2,8 @@ import FrameCore
 
 /// The small upright copy of a frame on which faces are searched and followed. All memory is taken at the start.
 ///
-/// Luma by area means, long side at most `longSide`; a picture that lies on its side is turned here, where that costs a few thousand bytes.
+/// Luma by area means, long side at most `longSide`; a picture that lies on its side is turned here, where that costs a
+/// few thousand bytes.
 final class SmallPicture {
     let width: Int
     let height: Int
@@ -35,10 +36,12 @@ final class SmallPicture {
         scaleY = Double(map.height) / Double(height)
         current = GrayPyramid(width: width, height: height)
         previous = GrayPyramid(width: width, height: height)
-        luma = BoxReducer(width: format.width, height: format.height, targetWidth: reducedWidth, targetHeight: reducedHeight)
+        luma = BoxReducer(
+            width: format.width, height: format.height, targetWidth: reducedWidth, targetHeight: reducedHeight)
         chromaStep = format.pixelFormat == .nv12 ? 2 : 1
         chroma = BoxReducer(
-            width: (format.width + 1) / 2, height: (format.height + 1) / 2, step: chromaStep, targetWidth: (reducedWidth + 1) / 2,
+            width: (format.width + 1) / 2, height: (format.height + 1) / 2, step: chromaStep,
+            targetWidth: (reducedWidth + 1) / 2,
             targetHeight: (reducedHeight + 1) / 2)
         plane = ScratchPicture(.i420, width: reducedWidth, height: reducedHeight)
         weights = LumaWeights(of: format)
@@ -62,21 +65,30 @@ final class SmallPicture {
         } else {
             let reduced = plane.picture[0]
             luma.reduce(
-                samples(picture, 0), stride: picture[0].strideBytes, into: bytes(reduced.base), targetStride: reduced.strideBytes)
-            turn(bytes(reduced.base), stride: reduced.strideBytes, width: reducedWidth, height: reducedHeight, into: target.base)
+                samples(picture, 0), stride: picture[0].strideBytes, into: bytes(reduced.base),
+                targetStride: reduced.strideBytes)
+            turn(
+                bytes(reduced.base), stride: reduced.strideBytes, width: reducedWidth, height: reducedHeight,
+                into: target.base)
         }
         current.build()
     }
 
-    /// [stage thread] The same picture in colour, as packed BGR, upright: what YuNet reads. Call after `take` with the same frame.
+    /// [stage thread] The same picture in colour, as packed BGR, upright: what YuNet reads. Call after `take` with the
+    /// same frame.
     func writeBGR(_ picture: Picture, to target: UnsafeMutablePointer<UInt8>) {
         let (u, v) = (plane.picture[1], plane.picture[2])
         if chromaStep == 1 {
-            chroma.reduce(samples(picture, 1), stride: picture[1].strideBytes, into: bytes(u.base), targetStride: u.strideBytes)
-            chroma.reduce(samples(picture, 2), stride: picture[2].strideBytes, into: bytes(v.base), targetStride: v.strideBytes)
+            chroma.reduce(
+                samples(picture, 1), stride: picture[1].strideBytes, into: bytes(u.base), targetStride: u.strideBytes)
+            chroma.reduce(
+                samples(picture, 2), stride: picture[2].strideBytes, into: bytes(v.base), targetStride: v.strideBytes)
         } else {
-            chroma.reduce(samples(picture, 1), stride: picture[1].strideBytes, into: bytes(u.base), targetStride: u.strideBytes)
-            chroma.reduce(samples(picture, 1) + 1, stride: picture[1].strideBytes, into: bytes(v.base), targetStride: v.strideBytes)
+            chroma.reduce(
+                samples(picture, 1), stride: picture[1].strideBytes, into: bytes(u.base), targetStride: u.strideBytes)
+            chroma.reduce(
+                samples(picture, 1) + 1, stride: picture[1].strideBytes, into: bytes(v.base),
+                targetStride: v.strideBytes)
         }
         let uBase = bytes(u.base)
         let vBase = bytes(v.base)
@@ -122,7 +134,9 @@ final class SmallPicture {
         return (map.orientation.isMirrored ? reducedWidth - 1 - column : column, row)
     }
 
-    private func turn(_ source: UnsafePointer<UInt8>, stride: Int, width: Int, height: Int, into target: UnsafeMutablePointer<UInt8>) {
+    private func turn(
+        _ source: UnsafePointer<UInt8>, stride: Int, width: Int, height: Int, into target: UnsafeMutablePointer<UInt8>
+    ) {
         for y in 0..<self.height {
             for x in 0..<self.width {
                 let (storedX, storedY) = stored(x, y)
@@ -135,5 +149,7 @@ final class SmallPicture {
         UnsafePointer(picture[plane].base.assumingMemoryBound(to: UInt8.self))
     }
 
-    private func bytes(_ base: UnsafeMutableRawPointer) -> UnsafeMutablePointer<UInt8> { base.assumingMemoryBound(to: UInt8.self) }
+    private func bytes(_ base: UnsafeMutableRawPointer) -> UnsafeMutablePointer<UInt8> {
+        base.assumingMemoryBound(to: UInt8.self)
+    }
 }

@@ -35,6 +35,7 @@ struct UprightMap: Equatable, Sendable {
         let first = stored(FacePoint(x: rect.x, y: rect.y))
         let last = stored(FacePoint(x: rect.right, y: rect.bottom))
         return FaceRect(
-            x: min(first.x, last.x), y: min(first.y, last.y), width: abs(last.x - first.x), height: abs(last.y - first.y))
+            x: min(first.x, last.x), y: min(first.y, last.y), width: abs(last.x - first.x),
+            height: abs(last.y - first.y))
     }
 }

@@ -1,13 +1,16 @@
-/// Decides for each frame what has to be covered, so that no raw face goes out when the detector is late, fails or hangs.
+/// Decides for each frame what has to be covered, so that no raw face goes out when the detector is late, fails or
+/// hangs.
 ///
-/// A value without threads, pixels or a clock of its own. Fail-closed: anything but an answer for this very frame covers all of it.
+/// A value without threads, pixels or a clock of its own. Fail-closed: anything but an answer for this very frame
+/// covers all of it.
 struct PrivacyGuard {
     /// What the search of the frame at hand gave.
     enum Look: Equatable { case answered, late, failed }
 
     /// How a frame went out. Each frame is counted under exactly one.
     enum Mode: Int, CaseIterable {
-        /// Its own search answered, and saw each known face. It may have missed others, and it may have found none at all.
+        /// Its own search answered, and saw each known face. It may have missed others, and it may have found none at
+        /// all.
         case searched
         /// As before, and a face that was there a moment ago is covered where it should be.
         case held
@@ -43,11 +46,13 @@ struct PrivacyGuard {
         /// When it was last known, nanoseconds.
         var since: Int64
         var isPresent: Bool
-        /// What is covered: the face's box, and for some frames what was the box before, should a hand or a bar have made it smaller.
+        /// What is covered: the face's box, and for some frames what was the box before, should a hand or a bar have
+        /// made it smaller.
         var cover: FaceRect
     }
 
-    /// How long a lost face stays covered that was seen at least `fullHold` times, nanoseconds; one seen seldom a part of that.
+    /// How long a lost face stays covered that was seen at least `fullHold` times, nanoseconds; one seen seldom a part
+    /// of that.
     var holdTime: Int64
     private static let fullHold = 5
     /// A region grows by at least this share of its size in a second, and by no more than `mostGrowth` in all.
@@ -94,7 +99,9 @@ struct PrivacyGuard {
                 held[index] = Held(face: face, since: time, isPresent: true, cover: cover)
                 regions.append(cover)
             } else {
-                if held.count < held.capacity { held.append(Held(face: face, since: time, isPresent: true, cover: face.box)) }
+                if held.count < held.capacity {
+                    held.append(Held(face: face, since: time, isPresent: true, cover: face.box))
+                }
                 regions.append(face.box)
             }
         }

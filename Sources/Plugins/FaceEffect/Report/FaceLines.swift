@@ -34,7 +34,8 @@ final class FaceLines {
     ///   - mode: How privacy treated it; nil without privacy.
     ///   - covered: Regions that are covered, upright, in pixels.
     func write(
-        frame: UInt64, pts: MediaTime, isSearched: Bool, mode: PrivacyGuard.Mode?, faces: some Sequence<FaceTrack>, now: Int,
+        frame: UInt64, pts: MediaTime, isSearched: Bool, mode: PrivacyGuard.Mode?, faces: some Sequence<FaceTrack>,
+        now: Int,
         covered: [FaceRect]
     ) throws {
         if count + Self.longestLine > Self.capacity { try flush() }

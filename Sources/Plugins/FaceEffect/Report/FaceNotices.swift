@@ -13,7 +13,9 @@ struct FaceNotices {
     private var hasToldStuck = false
 
     /// [stage thread] After each frame.
-    mutating func tell(_ finder: FaceFinder, _ privacy: PrivacyGuard?, faceEvents: Bool, time: Int64, to context: StageContext) {
+    mutating func tell(
+        _ finder: FaceFinder, _ privacy: PrivacyGuard?, faceEvents: Bool, time: Int64, to context: StageContext
+    ) {
         if let fault = finder.takeFault() {
             failures += 1
             // The first says it; how many there were stands in the last event.
@@ -45,17 +47,20 @@ struct FaceNotices {
             "face-searches", level: .debug,
             text: "\(finder.searchCount) searches for \(finder.frame + 1) frames, \(failures) failed.",
             details: [
-                "searches": .number(finder.searchCount), "frames": .number(finder.frame + 1), "failed": .number(failures),
+                "searches": .number(finder.searchCount), "frames": .number(finder.frame + 1),
+                "failed": .number(failures),
             ])
         if let privacy { tellPrivacy(privacy, to: context) }
     }
 
-    /// A run without its detector is no good run: nil unless half of the searches failed, or the detector is stuck at the end.
+    /// A run without its detector is no good run: nil unless half of the searches failed, or the detector is stuck at
+    /// the end.
     func fault(_ finder: FaceFinder, isPrivate: Bool) -> FrameHostError? {
         let consequence = isPrivate ? "frames were covered wholly instead" : "faces were not found"
         if finder.busyFor > Self.stuckAfter {
             return FrameHostError(
-                .callFailed, what: "the detector has not answered for \(finder.busyFor / 1_000_000_000) s: \(consequence)",
+                .callFailed,
+                what: "the detector has not answered for \(finder.busyFor / 1_000_000_000) s: \(consequence)",
                 remedy: "Choose another detector or model, or a smaller detectionSize.")
         }
         guard failures > 0, failures >= (finder.searchCount + 1) / 2 else { return nil }
@@ -77,7 +82,8 @@ struct FaceNotices {
 }
 
 extension PrivacyGuard {
-    /// What happened to the frames so far, for people. It says nothing of faces that the detector missed: nobody knows them.
+    /// What happened to the frames so far, for people. It says nothing of faces that the detector missed: nobody knows
+    /// them.
     var summary: String {
         func count(_ mode: Mode) -> Int { counts[mode.rawValue] }
         let whole = Mode.allCases.filter(\.coversAll)

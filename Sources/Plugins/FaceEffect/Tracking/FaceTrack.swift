@@ -68,14 +68,16 @@ struct FaceTrack {
         let (oldX, oldY) = (box.centerX, box.centerY)
         func change(_ rect: FaceRect) -> FaceRect {
             FaceRect(
-                centerX: oldX + dx + (rect.centerX - oldX) * motion.growth, centerY: oldY + dy + (rect.centerY - oldY) * motion.growth,
+                centerX: oldX + dx + (rect.centerX - oldX) * motion.growth,
+                centerY: oldY + dy + (rect.centerY - oldY) * motion.growth,
                 width: rect.width * motion.growth, height: rect.height * motion.growth)
         }
         landmarks = landmarks?.mapped { point in
             let x = point.x - oldX
             let y = point.y - oldY
             return FacePoint(
-                x: oldX + dx + motion.growth * (x - motion.turn * y), y: oldY + dy + motion.growth * (y + motion.turn * x))
+                x: oldX + dx + motion.growth * (x - motion.turn * y),
+                y: oldY + dy + motion.growth * (y + motion.turn * x))
         }
         shown = change(shown)
         box = change(box)
@@ -96,9 +98,11 @@ struct FaceTrack {
         blindFrames += 1
     }
 
-    /// A detection saw it: the box goes a part of the way, the further the more they disagree, all of it when they do wholly.
+    /// A detection saw it: the box goes a part of the way, the further the more they disagree, all of it when they do
+    /// wholly.
     ///
-    /// A detector that is less sure than it was and sees less than there was sees what a hand or a bar leaves of the face: the box hardly follows.
+    /// A detector that is less sure than it was and sees less than there was sees what a hand or a bar leaves of the
+    /// face: the box hardly follows.
     ///
     /// - Parameter then: Where the track was in the detection's picture.
     mutating func see(_ detection: Detection, then: FaceRect, time: Int64, frame: Int) {
@@ -108,10 +112,13 @@ struct FaceTrack {
         let isHidden = isYuNet && detection.confidence < usualConfidence - 0.07 && detection.box.area < 0.95 * then.area
         usualConfidence += (detection.confidence - usualConfidence) * 0.1
         let isFar = agreement < 0.5 || (blindFrames > 0 && !isHidden)
-        let (place, size) = isFar ? (1, 1) : isHidden ? (0.15, 0.05) : isYuNet && agreement < 0.8 ? (0.7, 0.6) : (0.5, 0.35)
+        let (place, size) =
+            isFar ? (1, 1) : isHidden ? (0.15, 0.05) : isYuNet && agreement < 0.8 ? (0.7, 0.6) : (0.5, 0.35)
         let aim = FaceRect(
-            centerX: box.centerX + detection.box.centerX - then.centerX, centerY: box.centerY + detection.box.centerY - then.centerY,
-            width: box.width + detection.box.width - then.width, height: box.height + detection.box.height - then.height)
+            centerX: box.centerX + detection.box.centerX - then.centerX,
+            centerY: box.centerY + detection.box.centerY - then.centerY,
+            width: box.width + detection.box.width - then.width, height: box.height + detection.box.height - then.height
+        )
         // A late answer for a face that has grown much since could turn a side negative.
         if aim.width > 1, aim.height > 1 { box = box.approaching(aim, place: place, size: size) }
         if isFar { shown = box }

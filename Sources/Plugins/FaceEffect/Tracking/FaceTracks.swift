@@ -7,8 +7,8 @@ struct FaceTracks {
         var confirmsAtOnce = false
         /// A detection less sure than this keeps a face that is there and begins none.
         var leastConfidence = 0.0
-        /// How long a face that is followed well stays without a detection: the first, more for each time it was seen, at most the last;
-        /// nanoseconds.
+        /// How long a face that is followed well stays without a detection: the first, more for each time it was seen,
+        /// at most the last; nanoseconds.
         var leastUnseen: Int64 = 300_000_000
         var unseenPerLook: Int64 = 150_000_000
         var longestUnseen: Int64 = 1_500_000_000
@@ -93,7 +93,8 @@ struct FaceTracks {
             }
         }
         for index in 0..<known where !isMatched[index] { tracks[index].look(false) }
-        for index in tracks.indices where !tracks[index].isConfirmed && (rules.confirmsAtOnce || tracks[index].isSeenOften) {
+        for index in tracks.indices
+        where !tracks[index].isConfirmed && (rules.confirmsAtOnce || tracks[index].isSeenOften) {
             tracks[index].id = nextID
             nextID &+= 1
         }
@@ -109,7 +110,8 @@ struct FaceTracks {
             let unseen = time - track.lastSeen
             let patience =
                 track.blindFrames > 0
-                ? rules.longestBlind : min(rules.longestUnseen, rules.leastUnseen + Int64(track.seenCount) * rules.unseenPerLook)
+                ? rules.longestBlind
+                : min(rules.longestUnseen, rules.leastUnseen + Int64(track.seenCount) * rules.unseenPerLook)
             if track.isRefuted || unseen > patience || (unseen < 0 && -unseen > rules.longestUnseen) {
                 if track.isConfirmed, lost.count < Self.mostTracks { lost.append(track) }
                 tracks.remove(at: index)
@@ -134,25 +136,30 @@ struct FaceTracks {
         return best
     }
 
-    /// Overlap where there is enough of it; less for a part of a face that something hides, and for boxes beside each other of like size, when
-    /// a face jumped; else 0.
+    /// Overlap where there is enough of it; less for a part of a face that something hides, and for boxes beside each
+    /// other of like size, when a face jumped; else 0.
     private static func likeness(_ a: FaceRect, _ b: FaceRect) -> Double {
         let overlap = a.overlap(b)
         if overlap >= sameFace { return overlap }
         if a.containment(b) > hiddenFace { return sameFace * 0.9 }
-        let distance = ((a.centerX - b.centerX) * (a.centerX - b.centerX) + (a.centerY - b.centerY) * (a.centerY - b.centerY)).squareRoot()
+        let distance =
+            ((a.centerX - b.centerX) * (a.centerX - b.centerX) + (a.centerY - b.centerY) * (a.centerY - b.centerY))
+            .squareRoot()
         let ratio = a.size / b.size
         guard ratio > 0.6, ratio < 1.6, distance < 0.6 * (a.size + b.size) / 2 else { return 0 }
         return sameFace * (1 - distance / (a.size + b.size))
     }
 
-    private mutating func begin(_ detection: Detection, frame: Int, now: Int, time: Int64, carry: (FaceRect) -> FaceRect) {
+    private mutating func begin(
+        _ detection: Detection, frame: Int, now: Int, time: Int64, carry: (FaceRect) -> FaceRect
+    ) {
         var present = detection
         if frame != now {
             present.box = carry(detection.box)
             present.landmarks = detection.landmarks?.mapped {
                 FacePoint(
-                    x: $0.x + present.box.centerX - detection.box.centerX, y: $0.y + present.box.centerY - detection.box.centerY)
+                    x: $0.x + present.box.centerX - detection.box.centerX,
+                    y: $0.y + present.box.centerY - detection.box.centerY)
             }
         }
         if let index = lost.lastIndex(where: { Self.isBack($0, present.box, after: time - $0.lastSeen, rules) }) {

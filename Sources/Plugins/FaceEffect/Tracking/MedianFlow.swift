@@ -12,8 +12,8 @@ struct FaceMotion: Equatable {
 
 /// Follows a box by the medians of what the points inside it do.
 ///
-/// Points stand on a grid; each is followed to the next picture and back, and the half that comes back closest to where it began counts.
-/// (Z. Kalal, K. Mikolajczyk, J. Matas, Forward-Backward Error, 2010.) Allocates nothing once made.
+/// Points stand on a grid; each is followed to the next picture and back, and the half that comes back closest to where
+/// it began counts. (Z. Kalal, K. Mikolajczyk, J. Matas, Forward-Backward Error, 2010.) Allocates nothing once made.
 final class MedianFlow {
     private static let mostPoints = 49
     /// Share of the box, about its middle, that the grid covers: the face without its surroundings.
@@ -50,7 +50,8 @@ final class MedianFlow {
                 else { continue }
                 before[count] = point
                 after[count] = there
-                errors[count] = ((back.x - point.x) * (back.x - point.x) + (back.y - point.y) * (back.y - point.y)).squareRoot()
+                errors[count] = ((back.x - point.x) * (back.x - point.x) + (back.y - point.y) * (back.y - point.y))
+                    .squareRoot()
                 count += 1
             }
         }
@@ -93,11 +94,16 @@ final class MedianFlow {
         let turn = pairs > 0 ? min(max(median(pairs), -0.5), 0.5) : 0
         // The shift is that of the box's middle: what growth and turn do to each point is taken off first.
         let (cx, cy) = (box.centerX - 0.5, box.centerY - 0.5)
-        for index in 0..<count { values[index] = after[index].x - (cx + growth * (before[index].x - cx - turn * (before[index].y - cy))) }
+        for index in 0..<count {
+            values[index] = after[index].x - (cx + growth * (before[index].x - cx - turn * (before[index].y - cy)))
+        }
         let dx = median(count)
-        for index in 0..<count { values[index] = after[index].y - (cy + growth * (before[index].y - cy + turn * (before[index].x - cx))) }
+        for index in 0..<count {
+            values[index] = after[index].y - (cy + growth * (before[index].y - cy + turn * (before[index].x - cx)))
+        }
         let dy = median(count)
-        return FaceMotion(dx: dx, dy: dy, growth: growth, turn: turn, agreement: min(Double(2 * count) / Double(all), 1))
+        return FaceMotion(
+            dx: dx, dy: dy, growth: growth, turn: turn, agreement: min(Double(2 * count) / Double(all), 1))
     }
 
     private func distance(_ points: UnsafeMutablePointer<FacePoint>, _ a: Int, _ b: Int) -> Double {

@@ -1,7 +1,7 @@
 /// Finds where the surroundings of a point of one small picture lie in the next: pyramidal Lucas-Kanade.
 ///
-/// Windows of 7×7 with their mean removed, so that a change of light alone does not move a point. Allocates nothing once made.
-/// (B. Lucas, T. Kanade, 1981; J.-Y. Bouguet, Pyramidal Implementation, 2000.)
+/// Windows of 7×7 with their mean removed, so that a change of light alone does not move a point. Allocates nothing
+/// once made. (B. Lucas, T. Kanade, 1981; J.-Y. Bouguet, Pyramidal Implementation, 2000.)
 final class PointFlow {
     private static let radius = 3
     private static let side = 2 * radius + 1
@@ -24,8 +24,8 @@ final class PointFlow {
         moved.deallocate()
     }
 
-    /// The point of `next` that shows what `point` of `first` shows, both in pixels of the largest level (centres at whole numbers); nil where
-    /// there is too little to go by, or it has left the picture.
+    /// The point of `next` that shows what `point` of `first` shows, both in pixels of the largest level (centres at
+    /// whole numbers); nil where there is too little to go by, or it has left the picture.
     func follow(_ point: FacePoint, from first: GrayPyramid, to next: GrayPyramid) -> FacePoint? {
         var dx: Float = 0
         var dy: Float = 0
@@ -43,12 +43,15 @@ final class PointFlow {
         }
         let result = FacePoint(x: point.x + Double(dx), y: point.y + Double(dy))
         let plane = next.full
-        guard result.x >= 0, result.y >= 0, result.x <= Double(plane.width - 1), result.y <= Double(plane.height - 1) else { return nil }
+        guard result.x >= 0, result.y >= 0, result.x <= Double(plane.width - 1), result.y <= Double(plane.height - 1)
+        else { return nil }
         return result
     }
 
     /// One level: improves `dx`, `dy`. False where the window has no texture in two directions or lies outside.
-    private func step(_ first: GrayPlane, _ next: GrayPlane, _ x: Float, _ y: Float, _ dx: inout Float, _ dy: inout Float) -> Bool {
+    private func step(
+        _ first: GrayPlane, _ next: GrayPlane, _ x: Float, _ y: Float, _ dx: inout Float, _ dy: inout Float
+    ) -> Bool {
         let side = Self.side
         let wide = side + 2
         let reach = Float(Self.radius)
@@ -102,8 +105,11 @@ final class PointFlow {
         return true
     }
 
-    /// A square of `side` samples from (x, y) on, between pixels by two ways of straight lines; false when it reaches outside.
-    private static func sample(_ plane: GrayPlane, _ x: Float, _ y: Float, _ side: Int, _ target: UnsafeMutablePointer<Float>) -> Bool {
+    /// A square of `side` samples from (x, y) on, between pixels by two ways of straight lines; false when it reaches
+    /// outside.
+    private static func sample(
+        _ plane: GrayPlane, _ x: Float, _ y: Float, _ side: Int, _ target: UnsafeMutablePointer<Float>
+    ) -> Bool {
         guard x >= 0, y >= 0, x < Float(plane.width - side), y < Float(plane.height - side) else { return false }
         let column = Int(x)
         let row = Int(y)
@@ -117,7 +123,8 @@ final class PointFlow {
             let line = plane.base + (row + j) * plane.width + column
             let below = line + plane.width
             for i in 0..<side {
-                target[j * side + i] = a * Float(line[i]) + b * Float(line[i + 1]) + c * Float(below[i]) + d * Float(below[i + 1])
+                target[j * side + i] =
+                    a * Float(line[i]) + b * Float(line[i + 1]) + c * Float(below[i]) + d * Float(below[i + 1])
             }
         }
         return true

@@ -52,7 +52,9 @@ enum Authorization: Sendable, Equatable {
     static func parameters(_ text: String) -> [(name: String, value: String)]? {
         var result: [(String, String)] = []
         var rest = Array(text.utf8)[...]
-        func skipBlanks() { while let byte = rest.first, byte == 32 || byte == 9 || byte == 44 { rest = rest.dropFirst() } }
+        func skipBlanks() {
+            while let byte = rest.first, byte == 32 || byte == 9 || byte == 44 { rest = rest.dropFirst() }
+        }
         skipBlanks()
         while !rest.isEmpty {
             guard result.count < 32, let equals = rest.firstIndex(of: 61) else { return nil }
@@ -84,7 +86,8 @@ enum Authorization: Sendable, Equatable {
 
     /// The `response` of a digest (RFC 2069, 2.1.2; SHA-256: RFC 7616, 3.4).
     static func digestResponse(
-        _ scheme: AuthenticationScheme, name: String, password: String, realm: String, nonce: String, method: String, uri: String
+        _ scheme: AuthenticationScheme, name: String, password: String, realm: String, nonce: String, method: String,
+        uri: String
     ) -> String {
         func hash(_ text: String) -> String {
             ASCII.hex(scheme == .sha256 ? MessageDigest.sha256(Array(text.utf8)) : MessageDigest.md5(Array(text.utf8)))

@@ -13,20 +13,23 @@ struct Challenge: Sendable {
         case wrong
     }
 
-    /// `WWW-Authenticate`. live555 reads `realm`, then `nonce`, then `stale`, in this order and with one blank after each comma.
+    /// `WWW-Authenticate`. live555 reads `realm`, then `nonce`, then `stale`, in this order and with one blank after
+    /// each comma.
     func header(nonce: String, isStale: Bool = false) -> String {
         if scheme == .basic { return "Basic realm=\"\(Self.realm)\"" }
         return "Digest realm=\"\(Self.realm)\", nonce=\"\(nonce)\"" + (isStale ? ", stale=TRUE" : "")
             + (scheme == .sha256 ? ", algorithm=SHA-256" : "")
     }
 
-    /// - Parameter url: Where the request points. Clients sign the URL of the request, that of the stream with or without a slash at its end,
-    ///   or the path alone.
+    /// - Parameter url: Where the request points. Clients sign the URL of the request, that of the stream with or
+    ///   without a slash at its end, or the path alone.
     func judge(_ header: String?, method: String, url: RTSPURL, nonce: String) -> Verdict {
         guard let header else { return .missing }
         switch Authorization(header) {
         case .basic(let name, let password):
-            guard scheme == .basic, let right = credentials.password(of: name), Self.isEqual(right, password) else { return .wrong }
+            guard scheme == .basic, let right = credentials.password(of: name), Self.isEqual(right, password) else {
+                return .wrong
+            }
             return .granted(user: name)
         case .digest(let digest):
             return judge(digest, method: method, url: url, nonce: nonce)
@@ -36,11 +39,13 @@ struct Challenge: Sendable {
 
     private func judge(_ digest: Authorization.Digest, method: String, url: RTSPURL, nonce: String) -> Verdict {
         let isSHA256 = digest.algorithm.map { ASCII.equalsIgnoringCase($0, "SHA-256") } ?? false
-        guard scheme != .basic, isSHA256 == (scheme == .sha256), digest.realm == Self.realm, refers(digest.uri, to: url),
+        guard scheme != .basic, isSHA256 == (scheme == .sha256), digest.realm == Self.realm,
+            refers(digest.uri, to: url),
             let password = credentials.password(of: digest.username)
         else { return .wrong }
         let right = Authorization.digestResponse(
-            scheme, name: digest.username, password: password, realm: digest.realm, nonce: digest.nonce, method: method, uri: digest.uri)
+            scheme, name: digest.username, password: password, realm: digest.realm, nonce: digest.nonce, method: method,
+            uri: digest.uri)
         guard Self.isEqual(right, digest.response.lowercased()) else { return .wrong }
         return digest.nonce == nonce ? .granted(user: digest.username) : .stale
     }

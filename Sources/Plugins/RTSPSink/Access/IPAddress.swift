@@ -1,4 +1,5 @@
-/// An IPv4 or IPv6 address as 16 bytes; IPv4 as `::ffff:a.b.c.d` (RFC 4291, 2.5.5.2), so that both ways of writing one are equal.
+/// An IPv4 or IPv6 address as 16 bytes; IPv4 as `::ffff:a.b.c.d` (RFC 4291, 2.5.5.2), so that both ways of writing one
+/// are equal.
 struct IPAddress: Sendable, Hashable, CustomStringConvertible {
     var high: UInt64
     var low: UInt64
@@ -27,7 +28,9 @@ struct IPAddress: Sendable, Hashable, CustomStringConvertible {
             return
         }
         guard text.utf8.count <= 45, let groups = Self.groups(String(text)) else { return nil }
-        self.init(high: groups[..<4].reduce(0) { $0 << 16 | UInt64($1) }, low: groups[4...].reduce(0) { $0 << 16 | UInt64($1) })
+        self.init(
+            high: groups[..<4].reduce(0) { $0 << 16 | UInt64($1) },
+            low: groups[4...].reduce(0) { $0 << 16 | UInt64($1) })
     }
 
     private static func quad(_ text: some StringProtocol) -> UInt32? {
@@ -64,7 +67,9 @@ struct IPAddress: Sendable, Hashable, CustomStringConvertible {
             let all = parse(text[...])
             return all?.count == 8 ? all : nil
         }
-        guard let before = parse(text[..<gap.lowerBound]), let after = parse(text[gap.upperBound...]), before.count + after.count < 8 else {
+        guard let before = parse(text[..<gap.lowerBound]), let after = parse(text[gap.upperBound...]),
+            before.count + after.count < 8
+        else {
             return nil
         }
         return before + Array(repeating: 0, count: 8 - before.count - after.count) + after

@@ -36,14 +36,16 @@ enum ASCII {
     }
 
     static func hasPrefixIgnoringCase(_ text: some StringProtocol, _ prefix: String) -> Bool {
-        text.utf8.count >= prefix.utf8.count && zip(text.utf8, prefix.utf8).allSatisfy { lowercased($0) == lowercased($1) }
+        text.utf8.count >= prefix.utf8.count
+            && zip(text.utf8, prefix.utf8).allSatisfy { lowercased($0) == lowercased($1) }
     }
 
     /// Without spaces and tabs at both ends.
     static func trimmed(_ text: some StringProtocol) -> String {
         let bytes = Array(text.utf8)
         func isBlank(_ byte: UInt8) -> Bool { byte == 32 || byte == 9 }
-        guard let first = bytes.firstIndex(where: { !isBlank($0) }), let last = bytes.lastIndex(where: { !isBlank($0) }) else { return "" }
+        guard let first = bytes.firstIndex(where: { !isBlank($0) }), let last = bytes.lastIndex(where: { !isBlank($0) })
+        else { return "" }
         return String(decoding: bytes[first...last], as: UTF8.self)
     }
 

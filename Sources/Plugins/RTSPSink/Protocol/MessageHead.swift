@@ -7,7 +7,9 @@ enum MessageHead {
     /// - Parameter bytes: Up to and with the empty line.
     static func parse(_ bytes: ArraySlice<UInt8>, limits: WireReader.Limits) -> MessageHead {
         guard !bytes.contains(0) else { return .fault(.badRequest, "the header has a zero byte in it") }
-        var lines = bytes.split(separator: 10, omittingEmptySubsequences: false).map { $0.last == 13 ? $0.dropLast() : $0 }
+        var lines = bytes.split(separator: 10, omittingEmptySubsequences: false).map {
+            $0.last == 13 ? $0.dropLast() : $0
+        }
         while lines.last?.isEmpty == true { lines.removeLast() }
         guard let first = lines.first else { return .fault(.badRequest, "the message is empty") }
         guard first.count <= limits.requestLineBytes else {
@@ -25,8 +27,12 @@ enum MessageHead {
         if words.count == 3, words[2].hasPrefix("HTTP/"), words[0].utf8.allSatisfy(isTokenByte) {
             return .request(RTSPRequest(words[0], words[1], version: words[2], headers: headers), bodyBytes: 0)
         }
-        guard let bodyBytes = bodyBytes(headers) else { return .fault(.badRequest, "Content-Length is no number, or there are two") }
-        guard bodyBytes <= limits.bodyBytes else { return .fault(.requestTooLarge, "the body is larger than \(limits.bodyBytes) bytes") }
+        guard let bodyBytes = bodyBytes(headers) else {
+            return .fault(.badRequest, "Content-Length is no number, or there are two")
+        }
+        guard bodyBytes <= limits.bodyBytes else {
+            return .fault(.requestTooLarge, "the body is larger than \(limits.bodyBytes) bytes")
+        }
         if words.count >= 2, words[0].hasPrefix("RTSP/"), ASCII.number(words[1], atMost: 999) != nil {
             return .response(bodyBytes: bodyBytes)
         }

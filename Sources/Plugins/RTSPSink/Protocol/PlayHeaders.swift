@@ -37,7 +37,8 @@ enum PlayRange: Sendable, Equatable {
         guard parts.count == 1 || parts.count == 3 else { return nil }
         var total = 0.0
         for part in parts {
-            guard part.utf8.allSatisfy({ $0 >= 48 && $0 <= 57 || $0 == 46 }), let value = Double(part), value.isFinite else { return nil }
+            guard part.utf8.allSatisfy({ $0 >= 48 && $0 <= 57 || $0 == 46 }), let value = Double(part), value.isFinite
+            else { return nil }
             total = total * 60 + value
         }
         return total
@@ -56,7 +57,9 @@ struct SessionHeader: Sendable, Equatable {
 
     init?(_ text: String) {
         let parts = text.split(separator: ";", omittingEmptySubsequences: false).map { ASCII.trimmed($0) }
-        guard let id = parts.first, !id.isEmpty, id.utf8.count <= 128, id.utf8.allSatisfy({ $0 < 128 }) else { return nil }
+        guard let id = parts.first, !id.isEmpty, id.utf8.count <= 128, id.utf8.allSatisfy({ $0 < 128 }) else {
+            return nil
+        }
         self.id = id
         for part in parts.dropFirst() where ASCII.hasPrefixIgnoringCase(part, "timeout=") {
             timeoutSeconds = ASCII.number(part.dropFirst(8), atMost: 86_400).map { Int($0) }
@@ -93,5 +96,7 @@ struct RTPInfo: Sendable, Equatable {
         if url.isEmpty { return nil }
     }
 
-    var text: String { "url=\(url)" + (sequenceNumber.map { ";seq=\($0)" } ?? "") + (rtpTime.map { ";rtptime=\($0)" } ?? "") }
+    var text: String {
+        "url=\(url)" + (sequenceNumber.map { ";seq=\($0)" } ?? "") + (rtpTime.map { ";rtptime=\($0)" } ?? "")
+    }
 }

@@ -9,7 +9,10 @@ struct RTSPRequest: Sendable, Equatable {
     var headers: HeaderFields
     var body: [UInt8]
 
-    init(_ method: String, _ target: String, version: String = "RTSP/1.0", headers: HeaderFields = HeaderFields(), body: [UInt8] = []) {
+    init(
+        _ method: String, _ target: String, version: String = "RTSP/1.0", headers: HeaderFields = HeaderFields(),
+        body: [UInt8] = []
+    ) {
         self.method = method
         self.target = target
         self.version = version

@@ -1,7 +1,7 @@
 /// Where a request points (RFC 2326, 3.2).
 ///
-/// `path` is the stream's, without a slash at its end and without the track, which FFmpeg puts after the query (`/live?a=1/trackID=0`) and
-/// GStreamer at the end of the path.
+/// `path` is the stream's, without a slash at its end and without the track, which FFmpeg puts after the query
+/// (`/live?a=1/trackID=0`) and GStreamer at the end of the path.
 struct RTSPURL: Sendable, Equatable {
     var isSecure = false
     /// Without brackets; empty where only a path was given.
@@ -16,7 +16,10 @@ struct RTSPURL: Sendable, Equatable {
     /// The name of a track within its stream's URL.
     static func trackName(_ track: Int) -> String { "trackID=\(track)" }
 
-    init(isSecure: Bool = false, host: String = "", port: UInt16? = nil, path: String, query: String? = nil, track: Int? = nil) {
+    init(
+        isSecure: Bool = false, host: String = "", port: UInt16? = nil, path: String, query: String? = nil,
+        track: Int? = nil
+    ) {
         self.isSecure = isSecure
         self.host = host
         self.port = port
@@ -33,7 +36,8 @@ struct RTSPURL: Sendable, Equatable {
         if let scheme = text.firstRange(of: "://"), !text.hasPrefix("/") {
             let name = text[..<scheme.lowerBound]
             guard
-                ASCII.equalsIgnoringCase(name, "rtsp") || ASCII.equalsIgnoringCase(name, "rtsps") || ASCII.equalsIgnoringCase(name, "rtspu")
+                ASCII.equalsIgnoringCase(name, "rtsp") || ASCII.equalsIgnoringCase(name, "rtsps")
+                    || ASCII.equalsIgnoringCase(name, "rtspu")
             else { return nil }
             isSecure = ASCII.equalsIgnoringCase(name, "rtsps")
             rest = text[scheme.upperBound...]
@@ -94,7 +98,8 @@ struct RTSPURL: Sendable, Equatable {
         while text.hasSuffix("/") { text = text.dropLast() }
         guard let slash = text.lastIndex(of: "/") else { return nil }
         let last = text[text.index(after: slash)...]
-        guard ASCII.hasPrefixIgnoringCase(last, "trackID="), let number = ASCII.number(last.dropFirst(8), atMost: 255) else { return nil }
+        guard ASCII.hasPrefixIgnoringCase(last, "trackID="), let number = ASCII.number(last.dropFirst(8), atMost: 255)
+        else { return nil }
         return (String(text[..<slash]), Int(number))
     }
 
@@ -121,7 +126,8 @@ struct RTSPURL: Sendable, Equatable {
                 bytes.append(byte)
                 continue
             }
-            guard let high = rest.popFirst().flatMap(ASCII.hexDigit), let low = rest.popFirst().flatMap(ASCII.hexDigit) else { return nil }
+            guard let high = rest.popFirst().flatMap(ASCII.hexDigit), let low = rest.popFirst().flatMap(ASCII.hexDigit)
+            else { return nil }
             bytes.append(high << 4 | low)
         }
         guard !bytes.contains(where: { $0 < 32 || $0 == 127 }) else { return nil }

@@ -1,7 +1,7 @@
 /// The session description of one H.264 track (RFC 4566; attributes of RFC 2326, C.1, and RFC 6184, 8.1).
 ///
-/// A fixed template: one pair of parameter sets, `c=` with the unspecified address, no multicast address unless there is one, since players choose their
-/// transport by it.
+/// A fixed template: one pair of parameter sets, `c=` with the unspecified address, no multicast address unless there
+/// is one, since players choose their transport by it.
 struct SessionDescription: Sendable, Equatable {
     /// `o=`: the same as long as the description is the same.
     var sessionID: UInt64
@@ -26,7 +26,8 @@ struct SessionDescription: Sendable, Equatable {
     var text: String {
         let network = isIPv6 ? "IN IP6" : "IN IP4"
         var lines = [
-            "v=0", "o=- \(sessionID) 1 \(network) \(address)", "s=\(name)", "c=\(network) \(isIPv6 ? "::" : "0.0.0.0")", "t=0 0",
+            "v=0", "o=- \(sessionID) 1 \(network) \(address)", "s=\(name)", "c=\(network) \(isIPv6 ? "::" : "0.0.0.0")",
+            "t=0 0",
             "a=tool:framehost", "a=control:*", "a=range:npt=now-", "m=video 0 RTP/AVP \(payloadType)",
         ]
         if let bitrateKbps { lines.append("b=AS:\(bitrateKbps)") }

@@ -40,7 +40,9 @@ struct TransportSpec: Sendable, Equatable {
                 if ASCII.equalsIgnoringCase(part, "multicast") { isMulticast = true }
                 continue
             }
-            guard set(part[..<equals].lowercased(), ASCII.trimmed(part[part.index(after: equals)...])) else { return nil }
+            guard set(part[..<equals].lowercased(), ASCII.trimmed(part[part.index(after: equals)...])) else {
+                return nil
+            }
         }
     }
 
@@ -67,9 +69,12 @@ struct TransportSpec: Sendable, Equatable {
 
     /// `4588-4589`; with one number alone the second is the next. Nil for 0 as a port, and for what does not fit.
     private static func pair<Value: FixedWidthInteger & Sendable>(_ text: String) -> Pair<Value>? {
-        let numbers = text.split(separator: "-", omittingEmptySubsequences: false).map { ASCII.number($0, atMost: UInt64(Value.max)) }
+        let numbers = text.split(separator: "-", omittingEmptySubsequences: false).map {
+            ASCII.number($0, atMost: UInt64(Value.max))
+        }
         guard numbers.count == 1 || numbers.count == 2, let first = numbers[0] else { return nil }
-        guard let second = numbers.count == 2 ? numbers[1] : first + 1, second <= UInt64(Value.max), second != first else { return nil }
+        guard let second = numbers.count == 2 ? numbers[1] : first + 1, second <= UInt64(Value.max), second != first
+        else { return nil }
         if Value.bitWidth == 16, first == 0 || second == 0 { return nil }
         return Pair(Value(first), Value(second))
     }

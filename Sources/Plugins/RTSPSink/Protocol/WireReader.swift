@@ -1,7 +1,7 @@
 /// Cuts what comes over an RTSP connection into requests and interleaved frames, a few bytes at a time or many at once.
 ///
-/// Every size is bounded by ``Limits``, and each byte is looked at a fixed number of times, however the input is cut. After a fault the
-/// connection is of no more use: where the next message begins is not known.
+/// Every size is bounded by ``Limits``, and each byte is looked at a fixed number of times, however the input is cut.
+/// After a fault the connection is of no more use: where the next message begins is not known.
 struct WireReader: Sendable {
     /// The most a client may send in one piece.
     struct Limits: Sendable {
@@ -12,7 +12,8 @@ struct WireReader: Sendable {
         var bodyBytes = 16 << 10
         /// Bytes of interleaved frames beyond which a frame is skipped: clients send RTCP only.
         var frameBytes = 4 << 10
-        /// Bytes that are neither frame nor message, skipped between two messages: some cameras' and recorders' firmware emits them.
+        /// Bytes that are neither frame nor message, skipped between two messages: some cameras' and recorders'
+        /// firmware emits them.
         var strayBytes = 1 << 10
     }
 
@@ -132,7 +133,9 @@ struct WireReader: Sendable {
                 let channel = buffer[start + 1]
                 start += 4
                 strayCount = 0
-                state = byteCount > limits.frameBytes ? .skip(byteCount: byteCount) : .frame(channel: channel, byteCount: byteCount)
+                state =
+                    byteCount > limits.frameBytes
+                    ? .skip(byteCount: byteCount) : .frame(channel: channel, byteCount: byteCount)
                 return true
             case 33...126:
                 scanned = start
@@ -163,7 +166,9 @@ struct WireReader: Sendable {
         if strayCount > limits.strayBytes { return .fault(.badRequest, "what came is no RTSP") }
         guard let end = endOfHead() else {
             let byteCount = buffer.count - start
-            if byteCount > limits.headBytes { return .fault(.badRequest, "the header is larger than \(limits.headBytes) bytes") }
+            if byteCount > limits.headBytes {
+                return .fault(.badRequest, "the header is larger than \(limits.headBytes) bytes")
+            }
             if byteCount > limits.requestLineBytes, !buffer[start...].prefix(limits.requestLineBytes).contains(10) {
                 return .fault(.urlTooLong, "the request line is longer than \(limits.requestLineBytes) bytes")
             }

@@ -1,9 +1,11 @@
-/// Splits an access unit into RTP packets of at most `mostPacketBytes`, each behind the four bytes that make it an interleaved frame.
+/// Splits an access unit into RTP packets of at most `mostPacketBytes`, each behind the four bytes that make it an
+/// interleaved frame.
 ///
-/// Small NAL units are sent alone, neighbours are joined (STAP-A), large ones are cut (FU-A). A keyframe without parameter sets gets them in front. The marker
-/// bit is set on the last packet. All packets of a unit lie behind each other: a TCP reader is given all of them as they are, a UDP reader the parts
-/// between the interleaving headers. Used in two steps, so that the caller takes memory of the right size in between: ``plan(_:isKeyframe:)``,
-/// then ``write(_:timestamp:to:packets:)`` with the same unit.
+/// Small NAL units are sent alone, neighbours are joined (STAP-A), large ones are cut (FU-A). A keyframe without
+/// parameter sets gets them in front. The marker bit is set on the last packet. All packets of a unit lie behind each
+/// other: a TCP reader is given all of them as they are, a UDP reader the parts between the interleaving headers. Used
+/// in two steps, so that the caller takes memory of the right size in between: ``plan(_:isKeyframe:)``, then
+/// ``write(_:timestamp:to:packets:)`` with the same unit.
 ///
 /// - SeeAlso: RFC 6184, 5.6 to 5.8; RFC 2326, 10.12.
 struct H264Packetizer: Sendable {
@@ -51,7 +53,9 @@ struct H264Packetizer: Sendable {
     private var mostPayloadBytes: Int { mostPacketBytes - RTPHeader.byteCount }
 
     /// - Parameter mostPacketBytes: RTP header and payload; at least 64.
-    init(sps: [UInt8], pps: [UInt8], mostPacketBytes: Int, payloadType: UInt8, ssrc: UInt32, firstSequenceNumber: UInt16) {
+    init(
+        sps: [UInt8], pps: [UInt8], mostPacketBytes: Int, payloadType: UInt8, ssrc: UInt32, firstSequenceNumber: UInt16
+    ) {
         precondition((64...65_000).contains(mostPacketBytes), "a packet has 64 to 65,000 bytes")
         self.mostPacketBytes = mostPacketBytes
         self.payloadType = payloadType
@@ -66,7 +70,8 @@ struct H264Packetizer: Sendable {
         groups.reserveCapacity(256)
     }
 
-    /// Bytes that ``write(_:timestamp:to:packets:)`` will write; 0 when there is no NAL unit in it. Allocates nothing once warm.
+    /// Bytes that ``write(_:timestamp:to:packets:)`` will write; 0 when there is no NAL unit in it. Allocates nothing
+    /// once warm.
     ///
     /// - Parameter unit: One access unit with start codes.
     mutating func plan(_ unit: UnsafeRawBufferPointer, isKeyframe: Bool) -> (packetCount: Int, byteCount: Int) {
@@ -99,7 +104,9 @@ struct H264Packetizer: Sendable {
                 let perPacket = mostPayloadBytes - 2
                 let packetCount = (rest + perPacket - 1) / perPacket
                 groups.append(
-                    Group(shape: .fragments, firstUnit: index, unitCount: 1, payloadBytes: rest + 2 * packetCount, packetCount: packetCount)
+                    Group(
+                        shape: .fragments, firstUnit: index, unitCount: 1, payloadBytes: rest + 2 * packetCount,
+                        packetCount: packetCount)
                 )
                 index += 1
                 continue
@@ -112,8 +119,12 @@ struct H264Packetizer: Sendable {
             }
             groups.append(
                 end == index + 1
-                    ? Group(shape: .single, firstUnit: index, unitCount: 1, payloadBytes: units[index].byteCount, packetCount: 1)
-                    : Group(shape: .aggregate, firstUnit: index, unitCount: end - index, payloadBytes: joined, packetCount: 1))
+                    ? Group(
+                        shape: .single, firstUnit: index, unitCount: 1, payloadBytes: units[index].byteCount,
+                        packetCount: 1)
+                    : Group(
+                        shape: .aggregate, firstUnit: index, unitCount: end - index, payloadBytes: joined,
+                        packetCount: 1))
             index = end
         }
     }
@@ -125,7 +136,8 @@ struct H264Packetizer: Sendable {
     ///   - target: As many bytes as that said.
     ///   - packets: Emptied, then filled with where each packet lies.
     mutating func write(
-        _ unit: UnsafeRawBufferPointer, timestamp: UInt32, to target: UnsafeMutableRawBufferPointer, packets: inout [Extent]
+        _ unit: UnsafeRawBufferPointer, timestamp: UInt32, to target: UnsafeMutableRawBufferPointer,
+        packets: inout [Extent]
     ) {
         packets.removeAll(keepingCapacity: true)
         guard let base = target.baseAddress else { return }
@@ -138,8 +150,11 @@ struct H264Packetizer: Sendable {
             head.storeBytes(of: 0x24, as: UInt8.self)
             head.storeBytes(of: 0, toByteOffset: 1, as: UInt8.self)
             head.storeBytes(of: UInt16(packetBytes).bigEndian, toByteOffset: 2, as: UInt16.self)
-            RTPHeader(marker: isLast, payloadType: payloadType, sequenceNumber: sequenceNumber, timestamp: timestamp, ssrc: ssrc)
-                .write(to: head + Self.interleavingBytes)
+            RTPHeader(
+                marker: isLast, payloadType: payloadType, sequenceNumber: sequenceNumber, timestamp: timestamp,
+                ssrc: ssrc
+            )
+            .write(to: head + Self.interleavingBytes)
             packets.append(Extent(offset: position + Self.interleavingBytes, byteCount: packetBytes))
             sequenceNumber &+= 1
             position += Self.interleavingBytes + packetBytes
@@ -148,14 +163,16 @@ struct H264Packetizer: Sendable {
         parameterSets.withUnsafeBytes { sets in
             func bytes(_ unitIndex: Int) -> UnsafeRawBufferPointer {
                 let found = units[unitIndex]
-                return UnsafeRawBufferPointer(rebasing: (found.isParameterSet ? sets : unit)[found.offset..<found.offset + found.byteCount])
+                return UnsafeRawBufferPointer(
+                    rebasing: (found.isParameterSet ? sets : unit)[found.offset..<found.offset + found.byteCount])
             }
             for (index, group) in groups.enumerated() {
                 let isLast = index == groups.count - 1
                 switch group.shape {
                 case .single:
                     let source = bytes(group.firstUnit)
-                    begin(payloadBytes: source.count, isLast: isLast).copyMemory(from: source.baseAddress!, byteCount: source.count)
+                    begin(payloadBytes: source.count, isLast: isLast).copyMemory(
+                        from: source.baseAddress!, byteCount: source.count)
                 case .aggregate:
                     var cursor = begin(payloadBytes: group.payloadBytes, isLast: isLast)
                     let head = cursor

@@ -7,7 +7,8 @@ enum NALUnits {
         static let pictureParameterSet: UInt8 = 8
     }
 
-    /// Calls `body` with the range of each NAL unit, without start code and trailing zero bytes; empty ones are left out.
+    /// Calls `body` with the range of each NAL unit, without start code and trailing zero bytes; empty ones are left
+    /// out.
     ///
     /// - Complexity: O(bytes), a look at every third byte where there is no zero; no allocation.
     static func forEach(in bytes: UnsafeRawBufferPointer, _ body: (Range<Int>) -> Void) {

@@ -50,7 +50,8 @@ enum RTCP {
         switch packet {
         case .senderReport(let report, let blocks):
             let words = [
-                report.ssrc, UInt32(report.ntp.value >> 32), UInt32(truncatingIfNeeded: report.ntp.value), report.rtpTime,
+                report.ssrc, UInt32(report.ntp.value >> 32), UInt32(truncatingIfNeeded: report.ntp.value),
+                report.rtpTime,
                 report.packetCount,
                 report.byteCount,
             ]
@@ -72,7 +73,9 @@ enum RTCP {
         return [block.ssrc, lost, block.highestSequenceNumber, block.jitter, 0, 0].flatMap(bigEndian)
     }
 
-    private static func bigEndian(_ word: UInt32) -> [UInt8] { (0..<4).reversed().map { UInt8(truncatingIfNeeded: word >> (8 * $0)) } }
+    private static func bigEndian(_ word: UInt32) -> [UInt8] {
+        (0..<4).reversed().map { UInt8(truncatingIfNeeded: word >> (8 * $0)) }
+    }
 
     /// Behind its header and filled up to words of four bytes.
     private static func wrap(_ kind: UInt8, _ count: Int, _ body: [UInt8]) -> [UInt8] {
@@ -84,7 +87,8 @@ enum RTCP {
 
     // MARK: Reading
 
-    /// The packets of a compound, at most 32; nil where a size or the version is wrong. Anything after that is not looked at.
+    /// The packets of a compound, at most 32; nil where a size or the version is wrong. Anything after that is not
+    /// looked at.
     static func parse(_ bytes: some Collection<UInt8>) -> [RTCPPacket]? {
         var rest = Array(bytes)[...]
         var packets: [RTCPPacket] = []
@@ -119,7 +123,8 @@ enum RTCP {
             guard body.count >= 24 + 24 * count else { return nil }
             let ssrc = reader.next()
             let ntp = NTPTime(value: UInt64(reader.next()) << 32 | UInt64(reader.next()))
-            let report = SenderReport(ssrc: ssrc, ntp: ntp, rtpTime: reader.next(), packetCount: reader.next(), byteCount: reader.next())
+            let report = SenderReport(
+                ssrc: ssrc, ntp: ntp, rtpTime: reader.next(), packetCount: reader.next(), byteCount: reader.next())
             return .senderReport(report, reader.blocks(count))
         case Kind.receiverReport:
             guard body.count >= 4 + 24 * count else { return nil }
@@ -128,10 +133,13 @@ enum RTCP {
             guard count > 0 else { return .other(type: kind) }
             guard body.count >= 4 else { return nil }
             let ssrc = reader.next()
-            guard reader.rest.first == 1, let length = reader.rest.dropFirst().first, reader.rest.count >= 2 + Int(length) else {
+            guard reader.rest.first == 1, let length = reader.rest.dropFirst().first,
+                reader.rest.count >= 2 + Int(length)
+            else {
                 return .other(type: kind)
             }
-            return .canonicalName(ssrc: ssrc, String(decoding: reader.rest.dropFirst(2).prefix(Int(length)), as: UTF8.self))
+            return .canonicalName(
+                ssrc: ssrc, String(decoding: reader.rest.dropFirst(2).prefix(Int(length)), as: UTF8.self))
         case Kind.bye:
             guard body.count >= 4 * count else { return nil }
             return .bye((0..<count).map { _ in reader.next() })
@@ -156,7 +164,8 @@ enum RTCP {
                 let lost = Int32(bitPattern: loss << 8) >> 8
                 defer { rest = rest.dropFirst(8) }
                 return ReceptionReport(
-                    ssrc: ssrc, fractionLost: UInt8(loss >> 24), packetsLost: lost, highestSequenceNumber: next(), jitter: next())
+                    ssrc: ssrc, fractionLost: UInt8(loss >> 24), packetsLost: lost, highestSequenceNumber: next(),
+                    jitter: next())
             }
         }
     }

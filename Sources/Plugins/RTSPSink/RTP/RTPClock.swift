@@ -22,7 +22,9 @@ struct RTPClock: Sendable, Equatable {
     }
 
     /// The RTP time of a PTS in nanoseconds.
-    func timestamp(ofPTS nanoseconds: Int64) -> UInt32 { start &+ UInt32(truncatingIfNeeded: Self.ticks(ofNanoseconds: nanoseconds)) }
+    func timestamp(ofPTS nanoseconds: Int64) -> UInt32 {
+        start &+ UInt32(truncatingIfNeeded: Self.ticks(ofNanoseconds: nanoseconds))
+    }
 }
 
 /// A moment as NTP writes it: seconds since 1900 and their fraction in 2⁻³² s (RFC 3550, 4).
@@ -39,6 +41,7 @@ struct NTPTime: Sendable, Equatable {
 
     /// Nanoseconds since 1970 (UTC).
     var unixNanoseconds: Int64 {
-        Int64(value >> 32) &* 1_000_000_000 &- 2_208_988_800_000_000_000 &+ Int64((value & 0xffff_ffff) * 1_000_000_000 + (1 << 31)) >> 32
+        Int64(value >> 32) &* 1_000_000_000 &- 2_208_988_800_000_000_000 &+ Int64(
+            (value & 0xffff_ffff) * 1_000_000_000 + (1 << 31)) >> 32
     }
 }

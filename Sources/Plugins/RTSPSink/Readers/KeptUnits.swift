@@ -3,7 +3,8 @@ struct KeptUnits<Unit: QueuedUnit> {
     struct Limits: Sendable {
         /// Nanoseconds after the keyframe.
         var window: Int64 = 250_000_000
-        /// As `window`, while joiners come so fast that their keyframes would crowd out the picture: each joiner starts a little longer ago instead.
+        /// As `window`, while joiners come so fast that their keyframes would crowd out the picture: each joiner starts
+        /// a little longer ago instead.
         var crowdedWindow: Int64 = 500_000_000
         var mostUnits = 64
         var mostBytes = 16 << 20
@@ -24,7 +25,8 @@ struct KeptUnits<Unit: QueuedUnit> {
 
     /// A unit has come.
     ///
-    /// - Parameter isCrowded: For a keyframe, that readers had asked for it soon after they had asked for another (``KeyframeRequests``).
+    /// - Parameter isCrowded: For a keyframe, that readers had asked for it soon after they had asked for another
+    ///   (``KeyframeRequests``).
     mutating func add(_ unit: Unit, now: Int64, isCrowded: Bool = false) {
         if unit.isKeyframe {
             clear()

@@ -1,7 +1,8 @@
 /// Turns the wishes of many readers into few requests to the encoder: one at a time, and none soon after a keyframe.
 ///
-/// A reader that joins soon after a keyframe starts from the kept units, so the window of ``KeptUnits`` is also the shortest distance between two
-/// keyframes that readers can bring about: 250 ms for the first two, 500 ms for those that follow in a crowd.
+/// A reader that joins soon after a keyframe starts from the kept units, so the window of ``KeptUnits`` is also the
+/// shortest distance between two keyframes that readers can bring about: 250 ms for the first two, 500 ms for those
+/// that follow in a crowd.
 struct KeyframeRequests {
     /// A request that has brought no keyframe is repeated after this, nanoseconds.
     static let patience: Int64 = 1_000_000_000

@@ -6,9 +6,10 @@ protocol QueuedUnit: Sendable {
 
 /// The units that wait for a slow reader: bounded in time and bytes, and cut only at keyframes.
 ///
-/// A value without threads or clock: the connection asks it what to do. When the oldest unit waits longer than it may, whole units go: those before
-/// the newest keyframe that waits, or all, and then every one that comes until the next keyframe. What a reader gets is thus always decodable; it
-/// sees a gap in time, never a broken picture. One that takes nothing at all for too long is stuck.
+/// A value without threads or clock: the connection asks it what to do. When the oldest unit waits longer than it may,
+/// whole units go: those before the newest keyframe that waits, or all, and then every one that comes until the next
+/// keyframe. What a reader gets is thus always decodable; it sees a gap in time, never a broken picture. One that takes
+/// nothing at all for too long is stuck.
 struct ReaderQueue<Unit: QueuedUnit> {
     struct Limits: Sendable {
         /// Longest wait in the queue, nanoseconds.
@@ -34,7 +35,8 @@ struct ReaderQueue<Unit: QueuedUnit> {
     private var hasBegun: Bool
     /// Until the next keyframe nothing is taken in.
     private(set) var awaitsKeyframe: Bool
-    /// Since when something has waited that the reader did not take, whether or not it was dropped meanwhile; nil when it has taken all.
+    /// Since when something has waited that the reader did not take, whether or not it was dropped meanwhile; nil when
+    /// it has taken all.
     private var waitingSince: Int64?
 
     /// - Parameter awaitsKeyframe: True unless units of a begun group of pictures are put in first.

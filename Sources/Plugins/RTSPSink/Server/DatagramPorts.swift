@@ -13,7 +13,8 @@ struct DatagramPorts {
     ///
     /// - Throws: ``FrameHostError`` `.unavailable`.
     static func open(
-        address: IPAddress, isIPv6: Bool, group: any EventLoopGroup, heard: @escaping @Sendable (Signalling.Endpoint, ByteBuffer) -> Void
+        address: IPAddress, isIPv6: Bool, group: any EventLoopGroup,
+        heard: @escaping @Sendable (Signalling.Endpoint, ByteBuffer) -> Void
     ) throws -> DatagramPorts {
         for _ in 0..<200 {
             let port = UInt16.random(in: 10_000...32_000) * 2
@@ -42,7 +43,8 @@ struct DatagramPorts {
     /// A bound socket with room for bursts; nil where the port is taken.
     private static func bound(_ address: IPAddress, _ port: UInt16, _ isIPv6: Bool) -> Int32? {
         let socket = socket(
-            isIPv6 ? AF_INET6 : AF_INET, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue), 0)
+            isIPv6 ? AF_INET6 : AF_INET,
+            Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue), 0)
         guard socket >= 0 else { return nil }
         var off: Int32 = 0
         if isIPv6 { setsockopt(socket, Int32(IPPROTO_IPV6), IPV6_V6ONLY, &off, socklen_t(MemoryLayout<Int32>.size)) }

@@ -58,13 +58,14 @@ final class DatagramScratch {
     }
 }
 
-/// Sends the packets of a block to many readers with few system calls: one message for each reader and run of equal packets, which the kernel cuts
-/// (`UDP_SEGMENT`), 64 messages for each `sendmmsg`.
+/// Sends the packets of a block to many readers with few system calls: one message for each reader and run of equal
+/// packets, which the kernel cuts (`UDP_SEGMENT`), 64 messages for each `sendmmsg`.
 ///
-/// A device or a way with a smaller MTU may refuse such a message (EIO, EINVAL, EMSGSIZE): its packets are sent singly then, to that reader from then on.
+/// A device or a way with a smaller MTU may refuse such a message (EIO, EINVAL, EMSGSIZE): its packets are sent singly
+/// then, to that reader from then on.
 ///
-/// Its sockets are duplicates of those that receive, open as long as this lives: no loop can send on a number that has become another file's. Used by
-/// all loops: sending is the kernel's own business to order.
+/// Its sockets are duplicates of those that receive, open as long as this lives: no loop can send on a number that has
+/// become another file's. Used by all loops: sending is the kernel's own business to order.
 final class DatagramSender: Sendable {
     /// ``fh_send_datagrams``; replaced in tests.
     typealias Send = @Sendable (Int32, UnsafePointer<fh_datagrams>, UInt32) -> Int32
@@ -76,7 +77,9 @@ final class DatagramSender: Sendable {
     private let send: Send
 
     /// Takes duplicates of both.
-    init(mediaSocket: Int32, controlSocket: Int32, isIPv6: Bool, send: @escaping Send = { fh_send_datagrams($0, $1, $2) }) {
+    init(
+        mediaSocket: Int32, controlSocket: Int32, isIPv6: Bool, send: @escaping Send = { fh_send_datagrams($0, $1, $2) }
+    ) {
         self.mediaSocket = dup(mediaSocket)
         self.controlSocket = dup(controlSocket)
         self.isIPv6 = isIPv6
@@ -89,7 +92,8 @@ final class DatagramSender: Sendable {
         close(controlSocket)
     }
 
-    /// [network loop] Sends a block to those readers that get it. What the socket has no room for is lost, and counted. Never waits.
+    /// [network loop] Sends a block to those readers that get it. What the socket has no room for is lost, and counted.
+    /// Never waits.
     ///
     /// - Parameter scratch: The loop's own.
     func send(_ block: MediaBlock, to readers: [UDPReader], _ scratch: DatagramScratch) {
@@ -125,7 +129,8 @@ final class DatagramSender: Sendable {
                     for place in 0..<count {
                         let address = group[place]._withUnsafeGuaranteedRef { $0.media }
                         sends[place] = fh_datagrams(
-                            address: address.generic, address_bytes: address.byteCount, parts: scratch.parts.baseAddress! + first,
+                            address: address.generic, address_bytes: address.byteCount,
+                            parts: scratch.parts.baseAddress! + first,
                             count: step, segment_bytes: UInt16(run.segmentBytes))
                     }
                     push(sends, count, group)
@@ -135,7 +140,8 @@ final class DatagramSender: Sendable {
     }
 
     private func push(
-        _ sends: UnsafeMutableBufferPointer<fh_datagrams>, _ count: Int, _ group: UnsafeMutableBufferPointer<Unmanaged<UDPReader>>
+        _ sends: UnsafeMutableBufferPointer<fh_datagrams>, _ count: Int,
+        _ group: UnsafeMutableBufferPointer<Unmanaged<UDPReader>>
     ) {
         var done = 0
         while done < count {
@@ -170,13 +176,17 @@ final class DatagramSender: Sendable {
     }
 
     private func sendOne(_ part: iovec, to reader: UDPReader) {
-        _ = sendto(controlSocket, part.iov_base, part.iov_len, Int32(MSG_DONTWAIT), reader.control.generic, reader.control.byteCount)
+        _ = sendto(
+            controlSocket, part.iov_base, part.iov_len, Int32(MSG_DONTWAIT), reader.control.generic,
+            reader.control.byteCount)
     }
 
     /// [network loop] A compound RTCP packet.
     func sendControl(_ bytes: [UInt8], to reader: UDPReader) {
         bytes.withUnsafeBytes { buffer in
-            sendOne(iovec(iov_base: UnsafeMutableRawPointer(mutating: buffer.baseAddress!), iov_len: buffer.count), to: reader)
+            sendOne(
+                iovec(iov_base: UnsafeMutableRawPointer(mutating: buffer.baseAddress!), iov_len: buffer.count),
+                to: reader)
         }
     }
 }

@@ -4,8 +4,8 @@ import Glibc
 enum DescriptorLimit {
     private static let wanted: rlim_t = 16_384
 
-    /// [control thread] Raises the soft limit to a descriptor for each connection where the hard one allows: shells usually grant 1,024 and allow far
-    /// more. Best effort.
+    /// [control thread] Raises the soft limit to a descriptor for each connection where the hard one allows: shells
+    /// usually grant 1,024 and allow far more. Best effort.
     ///
     /// - Returns: what holds now.
     @discardableResult

@@ -139,7 +139,9 @@ final class LoopFan: @unchecked Sendable {
 
     private func watch() {
         guard stuckCheck == nil else { return }
-        stuckCheck = loop.scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { [weak self] _ in self?.findStuck() }
+        stuckCheck = loop.scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { [weak self] _ in
+            self?.findStuck()
+        }
     }
 
     private func findStuck() {

@@ -1,7 +1,8 @@
 import FrameCore
 import Glibc
 
-/// What NIO takes for its loops, tried and given back before it is asked: where it cannot have a descriptor or a thread, it ends the process.
+/// What NIO takes for its loops, tried and given back before it is asked: where it cannot have a descriptor or a
+/// thread, it ends the process.
 enum LoopRoom {
     /// epoll, eventfd and timerfd.
     private static let descriptorsPerLoop = 3
@@ -19,7 +20,9 @@ enum LoopRoom {
             let file = open("/dev/null", O_RDONLY | O_CLOEXEC)
             guard file >= 0 else {
                 throw FrameHostError(
-                    .unavailable, what: "the server needs \(count) descriptors for its \(loops) threads: \(String(cString: strerror(errno)))",
+                    .unavailable,
+                    what:
+                        "the server needs \(count) descriptors for its \(loops) threads: \(String(cString: strerror(errno)))",
                     remedy: "Raise the limit of open files (ulimit -n).")
             }
             files.append(file)
@@ -31,7 +34,8 @@ enum LoopRoom {
             let result = pthread_create(&thread, nil, { _ in nil }, nil)
             guard result == 0 else {
                 throw FrameHostError(
-                    .unavailable, what: "the server cannot have its \(loops) threads: \(String(cString: strerror(result)))",
+                    .unavailable,
+                    what: "the server cannot have its \(loops) threads: \(String(cString: strerror(result)))",
                     remedy: "Raise the limit of threads (ulimit -u), or end other programs.")
             }
             threads.append(thread)

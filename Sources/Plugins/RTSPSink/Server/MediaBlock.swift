@@ -2,7 +2,8 @@ import FrameNetwork
 
 /// The packets of one access unit, as they go out to every reader.
 ///
-/// Written by the stage thread while nobody else has it, read by event loops from then on: the invariant behind `@unchecked Sendable`.
+/// Written by the stage thread while nobody else has it, read by event loops from then on: the invariant behind
+/// `@unchecked Sendable`.
 final class MediaBlock: QueuedUnit, @unchecked Sendable {
     /// Packets of equal size, the last perhaps shorter, that the kernel cuts from one send (`UDP_SEGMENT`, udp(7)).
     struct Run {
@@ -40,10 +41,12 @@ final class MediaBlock: QueuedUnit, @unchecked Sendable {
     /// [stage thread] Fills it anew. Allocates only where it has to grow, or a reader still has the old bytes.
     ///
     /// - Parameters:
-    ///   - reservedBytes: To make room for, where it has to grow: the stream's largest so far, so that each block grows seldom.
+    ///   - reservedBytes: To make room for, where it has to grow: the stream's largest so far, so that each block grows
+    ///     seldom.
     ///   - report: A compound RTCP packet to send behind.
     func fill(
-        index: UInt64, isKeyframe: Bool, unit: UnsafeRawBufferPointer, plannedBytes: Int, reservedBytes: Int = 0, timestamp: UInt32, report: [UInt8]?,
+        index: UInt64, isKeyframe: Bool, unit: UnsafeRawBufferPointer, plannedBytes: Int, reservedBytes: Int = 0,
+        timestamp: UInt32, report: [UInt8]?,
         packetizer: inout H264Packetizer
     ) {
         self.index = index
@@ -53,7 +56,8 @@ final class MediaBlock: QueuedUnit, @unchecked Sendable {
         buffer.clear(minimumCapacity: max(plannedBytes, reservedBytes) + 128)
         buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: plannedBytes) { target in
             packetizer.write(
-                unit, timestamp: timestamp, to: UnsafeMutableRawBufferPointer(rebasing: target[..<plannedBytes]), packets: &packets)
+                unit, timestamp: timestamp, to: UnsafeMutableRawBufferPointer(rebasing: target[..<plannedBytes]),
+                packets: &packets)
             return plannedBytes
         }
         findRuns()
@@ -67,7 +71,8 @@ final class MediaBlock: QueuedUnit, @unchecked Sendable {
     private func findRuns() {
         runs.removeAll(keepingCapacity: true)
         for (index, packet) in packets.enumerated() {
-            if let last = runs.last, packets[index - 1].byteCount == last.segmentBytes, packet.byteCount <= last.segmentBytes,
+            if let last = runs.last, packets[index - 1].byteCount == last.segmentBytes,
+                packet.byteCount <= last.segmentBytes,
                 last.packetCount < Self.mostSegments, (last.packetCount + 1) * last.segmentBytes <= Self.mostRunBytes
             {
                 runs[runs.count - 1].packetCount += 1

@@ -2,10 +2,11 @@ import FrameNetwork
 
 /// One client's connection: bytes to requests, answers to bytes. [network loop]
 ///
-/// Bounded in what it keeps by ``WireReader/Limits``, in time by ``requestSeconds``, and in answers by what the client takes.
+/// Bounded in what it keeps by ``WireReader/Limits``, in time by ``requestSeconds``, and in answers by what the client
+/// takes.
 ///
-/// Of a tunnel through HTTP (``Signalling/Tunnel``) the connection of the GET is the client's, and that of the POST hands it what it decodes: a piece at a
-/// time, reading on once that was taken.
+/// Of a tunnel through HTTP (``Signalling/Tunnel``) the connection of the GET is the client's, and that of the POST
+/// hands it what it decodes: a piece at a time, reading on once that was taken.
 final class RTSPConnection: ChannelDuplexHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundIn = ByteBuffer
@@ -127,7 +128,9 @@ final class RTSPConnection: ChannelDuplexHandler {
 
     private func limitRequest(_ context: ChannelHandlerContext) {
         let channel = context.channel
-        deadline = context.eventLoop.assumeIsolated().scheduleTask(in: .seconds(Self.requestSeconds)) { channel.close(promise: nil) }
+        deadline = context.eventLoop.assumeIsolated().scheduleTask(in: .seconds(Self.requestSeconds)) {
+            channel.close(promise: nil)
+        }
     }
 
     // MARK: Requests
@@ -141,7 +144,9 @@ final class RTSPConnection: ChannelDuplexHandler {
         case .response:
             break
         case .fault(let status, _):
-            answer(RTSPResponse(status, headers: HeaderFields([("Server", "framehost"), ("Connection", "close")])), context)
+            answer(
+                RTSPResponse(status, headers: HeaderFields([("Server", "framehost"), ("Connection", "close")])), context
+            )
             finish(context)
         }
     }
@@ -255,7 +260,8 @@ final class RTSPConnection: ChannelDuplexHandler {
         answer(response, context)
         switch order.transport {
         case .tcp(_, let channels):
-            let reader = TCPReader(order: order, channels: channels, channel: context.channel, limits: fan.hub.queueLimits)
+            let reader = TCPReader(
+                order: order, channels: channels, channel: context.channel, limits: fan.hub.queueLimits)
             readers[order.sessionID] = reader
             fan.add(reader, entry)
         case .udp(let address, let ports):

@@ -5,9 +5,10 @@ import Synchronization
 
 /// All streams of one port: sockets, sessions and readers.
 ///
-/// Sessions and readers are one value (``Readership``) under one lock, which loops need to answer and so media waits for: nothing of a client's text is
-/// parsed or hashed under it, nothing is sent, nobody is waited for, and no request looks at more than its own connection's. ``longestHold`` is measured.
-/// Readers belong to the loop of the connection that began them.
+/// Sessions and readers are one value (``Readership``) under one lock, which loops need to answer and so media waits
+/// for: nothing of a client's text is parsed or hashed under it, nothing is sent, nobody is waited for, and no request
+/// looks at more than its own connection's. ``longestHold`` is measured. Readers belong to the loop of the connection
+/// that began them.
 final class RTSPServer: Sendable {
     /// A stream of this server.
     struct Stream: Sendable {
@@ -53,7 +54,8 @@ final class RTSPServer: Sendable {
         }
     }
 
-    /// [any thread] The longest that the lock was held so far, nanoseconds; a thread that lost its processor meanwhile counts.
+    /// [any thread] The longest that the lock was held so far, nanoseconds; a thread that lost its processor meanwhile
+    /// counts.
     var longestHold: Int64 { state.withLockedValue { $0.longestHold } }
 
     // MARK: Life
@@ -92,7 +94,9 @@ final class RTSPServer: Sendable {
         guard usesUDP else { return }
         let isIPv6 = channel.localAddress?.protocol == .inet6
         let local = IPAddress(channel.localAddress) ?? IPAddress(high: 0, low: 0)
-        let ports = try DatagramPorts.open(address: local, isIPv6: isIPv6, group: group) { [weak self] in self?.heard($0, $1) }
+        let ports = try DatagramPorts.open(address: local, isIPv6: isIPv6, group: group) { [weak self] in
+            self?.heard($0, $1)
+        }
         locked { state in
             state.listeners += ports.channels
             state.readership.signalling.policy.serverPorts = ports.ports
@@ -102,8 +106,8 @@ final class RTSPServer: Sendable {
 
     /// [control thread] Closes everything and ends the loops' threads.
     ///
-    /// In this order, so that nobody hands a loop work that has ended: no connection comes any more, those that are there close, what is on its way
-    /// from loop to loop arrives.
+    /// In this order, so that nobody hands a loop work that has ended: no connection comes any more, those that are
+    /// there close, what is on its way from loop to loop arrives.
     func shutDown() {
         let listeners = locked { state in
             state.isClosing = true
@@ -142,8 +146,8 @@ final class RTSPServer: Sendable {
         }
     }
 
-    /// What readers have at the end of a stream: over UDP time for the last packets, before they are told; and all of them time to leave by themselves,
-    /// before they are sent away.
+    /// What readers have at the end of a stream: over UDP time for the last packets, before they are told; and all of
+    /// them time to leave by themselves, before they are sent away.
     private enum Grace {
         static let packetMilliseconds = 100
         static let leaveMilliseconds = 300
@@ -152,11 +156,12 @@ final class RTSPServer: Sendable {
         static let sessionsAtOnce = 64
     }
 
-    /// [stage thread] The stream has ended: its readers are told, their sessions end, their connections are closed. No lock is held while it waits: streams of
-    /// one port say goodbye side by side.
+    /// [stage thread] The stream has ended: its readers are told, their sessions end, their connections are closed. No
+    /// lock is held while it waits: streams of one port say goodbye side by side.
     ///
-    /// They have a little time. FFmpeg reads RTCP before RTP, and gives up at BYE what still waits in its socket; GStreamer says PAUSE and TEARDOWN after
-    /// BYE, and takes a closed connection for a fault. Who is asked to stop at once gives none.
+    /// They have a little time. FFmpeg reads RTCP before RTP, and gives up at BYE what still waits in its socket;
+    /// GStreamer says PAUSE and TEARDOWN after BYE, and takes a closed connection for a fault. Who is asked to stop at
+    /// once gives none.
     ///
     /// - Parameter isHurried: True once the run is asked to stop at once; asked again and again.
     func sendAway(_ path: String, isHurried: () -> Bool) {
@@ -165,7 +170,9 @@ final class RTSPServer: Sendable {
         for fan in fans { fan.loop.execute { fan.sayFarewell() } }
         wait(Grace.leaveMilliseconds, isHurried) { hasReaders(path) }
         while true {
-            let outcome = locked { state in state.readership.change { $0.removePath(path, atMost: Grace.sessionsAtOnce) } }
+            let outcome = locked { state in
+                state.readership.change { $0.removePath(path, atMost: Grace.sessionsAtOnce) }
+            }
             if outcome.actions.isEmpty { break }
             perform(outcome)
         }
@@ -206,7 +213,8 @@ final class RTSPServer: Sendable {
         locked { state in
             if state.isClosing { return false }
             let now = StreamHub.monotonic()
-            if let reason = state.readership.signalling.open(id, peer: peer, local: local, isSecure: isSecure, now: now) {
+            if let reason = state.readership.signalling.open(id, peer: peer, local: local, isSecure: isSecure, now: now)
+            {
                 state.refusals.add(reason)
                 return false
             }
@@ -232,11 +240,16 @@ final class RTSPServer: Sendable {
         return true
     }
 
-    /// [network loop] What to do about a request. Its text is parsed, and its credentials are judged, before the lock is taken.
+    /// [network loop] What to do about a request. Its text is parsed, and its credentials are judged, before the lock
+    /// is taken.
     func handle(_ request: RTSPRequest, from id: ConnectionID, on loop: any EventLoop) -> [SignallingAction] {
         var question = Question(request)
-        if let path = question.path, let demand = locked({ $0.readership.signalling.demand(of: path, on: id) }) { question.prove(demand) }
-        let outcome = locked { state in state.readership.change { $0.handle(question, from: id, now: StreamHub.monotonic()) } }
+        if let path = question.path, let demand = locked({ $0.readership.signalling.demand(of: path, on: id) }) {
+            question.prove(demand)
+        }
+        let outcome = locked { state in
+            state.readership.change { $0.handle(question, from: id, now: StreamHub.monotonic()) }
+        }
         dismiss(outcome.farewells, from: loop)
         return outcome.actions
     }
@@ -247,14 +260,18 @@ final class RTSPServer: Sendable {
         for case .close(let id, _) in outcome.actions { close(id) }
     }
 
-    /// [any thread] About once a second: what gives no sign of life ends, and refusals and failed logins are told of. The lock is free between the parts.
+    /// [any thread] About once a second: what gives no sign of life ends, and refusals and failed logins are told of.
+    /// The lock is free between the parts.
     func expire() {
         let now = StreamHub.monotonic()
         perform(locked { state in state.readership.change { $0.expireSessions(now: now) } })
         perform(locked { state in state.readership.change { $0.expireConnections(now: now) } })
         let (news, logins, streams) = locked { state in
             state.readership.signalling.expireAddresses(now: now)
-            return (state.refusals.takeNews(now: now), state.readership.signalling.failedLogins.takeNews(now: now), state.streams)
+            return (
+                state.refusals.takeNews(now: now), state.readership.signalling.failedLogins.takeNews(now: now),
+                state.streams
+            )
         }
         if let news { streams.min { $0.key < $1.key }?.value.report(.refused(news)) }
         for one in logins { streams[one.path]?.report(.failedLogins(one)) }
@@ -288,7 +305,8 @@ final class RTSPServer: Sendable {
         case refused(RTSPStatus)
     }
 
-    /// [network loop] A session begins to play on this loop. Whatever takes it away from now on does so on this loop, after this.
+    /// [network loop] A session begins to play on this loop. Whatever takes it away from now on does so on this loop,
+    /// after this.
     func start(_ order: PlayOrder, on loop: any EventLoop) -> Start {
         guard let fan = fan(of: order.path, on: loop), let entry = fan.hub.join(fan) else { return .refused(.notFound) }
         let beginning = locked { $0.readership.begin(order, on: fan, now: StreamHub.monotonic()) }
@@ -308,7 +326,9 @@ final class RTSPServer: Sendable {
             guard let stream = state.streams[path] else { return nil }
             let key = ObjectIdentifier(loop)
             if let fan = state.fans[path]?[key] { return fan }
-            let fan = LoopFan(hub: stream.hub, loop: loop, sender: sender, report: stream.report) { [weak self] in self?.fail($0, .stuck) }
+            let fan = LoopFan(hub: stream.hub, loop: loop, sender: sender, report: stream.report) { [weak self] in
+                self?.fail($0, .stuck)
+            }
             state.fans[path, default: [:]][key] = fan
             return fan
         }
@@ -322,8 +342,8 @@ final class RTSPServer: Sendable {
             control: SocketAddressStorage(address, port: ports.rtcp, isIPv6: sender.isIPv6))
     }
 
-    /// Stops the packets of readers that have lost their sessions: at once of those on `loop`, of others on their own loops, behind their beginning.
-    /// [any thread]
+    /// Stops the packets of readers that have lost their sessions: at once of those on `loop`, of others on their own
+    /// loops, behind their beginning. [any thread]
     private func dismiss(_ farewells: [Readership<LoopFan>.Farewell], from loop: (any EventLoop)?) {
         for farewell in farewells {
             let fan = farewell.reader.fan
@@ -355,7 +375,8 @@ final class RTSPServer: Sendable {
     }
 
     private func fail(_ order: PlayOrder, _ departure: Departure) {
-        perform(locked { state in state.readership.change { $0.readerFailed(order.sessionID, order.number, departure) } })
+        perform(
+            locked { state in state.readership.change { $0.readerFailed(order.sessionID, order.number, departure) } })
     }
 
     /// [any thread but a loop's] The readers of a stream.

@@ -11,7 +11,10 @@ final class TCPReader {
     private var nextIndex: UInt64 = 0
     var lastReport: ReceptionReport?
 
-    init(order: PlayOrder, channels: TransportSpec.Pair<UInt8>, channel: any Channel, limits: ReaderQueue<MediaBlock>.Limits) {
+    init(
+        order: PlayOrder, channels: TransportSpec.Pair<UInt8>, channel: any Channel,
+        limits: ReaderQueue<MediaBlock>.Limits
+    ) {
         self.order = order
         self.channels = channels
         self.channel = channel
@@ -62,7 +65,8 @@ final class TCPReader {
     func figures(now: Int64) -> ReaderFigures {
         ReaderFigures(
             sessionID: order.sessionID, peer: order.peer, transport: order.transport.name, user: order.user,
-            queueMs: Int(queue.age(now: now) / 1_000_000), droppedUnits: queue.droppedCount, packetsLost: lastReport?.packetsLost ?? 0,
+            queueMs: Int(queue.age(now: now) / 1_000_000), droppedUnits: queue.droppedCount,
+            packetsLost: lastReport?.packetsLost ?? 0,
             fractionLost: lastReport?.fractionLost ?? 0)
     }
 }
@@ -110,7 +114,9 @@ final class UDPReader {
 
     var figures: ReaderFigures {
         ReaderFigures(
-            sessionID: order.sessionID, peer: order.peer, transport: order.transport.name, user: order.user, droppedUnits: droppedUnits,
-            refusedPackets: refusedCount, packetsLost: lastReport?.packetsLost ?? 0, fractionLost: lastReport?.fractionLost ?? 0)
+            sessionID: order.sessionID, peer: order.peer, transport: order.transport.name, user: order.user,
+            droppedUnits: droppedUnits,
+            refusedPackets: refusedCount, packetsLost: lastReport?.packetsLost ?? 0,
+            fractionLost: lastReport?.fractionLost ?? 0)
     }
 }

@@ -17,9 +17,12 @@ struct ServerEndpoint: Sendable, Equatable {
     func tlsContext() throws -> NIOSSLContext? {
         guard let certificatePath, let keyPath else { return nil }
         do {
-            let chain = try NIOSSLCertificate.fromPEMFile(certificatePath).map { NIOSSLCertificateSource.certificate($0) }
+            let chain = try NIOSSLCertificate.fromPEMFile(certificatePath).map {
+                NIOSSLCertificateSource.certificate($0)
+            }
             let key = try NIOSSLPrivateKey(file: keyPath, format: .pem)
-            var configuration = TLSConfiguration.makeServerConfiguration(certificateChain: chain, privateKey: .privateKey(key))
+            var configuration = TLSConfiguration.makeServerConfiguration(
+                certificateChain: chain, privateKey: .privateKey(key))
             configuration.minimumTLSVersion = .tlsv12
             // A client that does not answer our goodbye holds nobody up.
             configuration.shutdownTimeout = .milliseconds(250)
@@ -27,7 +30,8 @@ struct ServerEndpoint: Sendable, Equatable {
         } catch {
             throw FrameHostError(
                 .unavailable, what: "the certificate '\(certificatePath)' with the key '\(keyPath)' cannot be used",
-                remedy: "Name a PEM file with the certificate chain and one with its private key.", cause: String(describing: error))
+                remedy: "Name a PEM file with the certificate chain and one with its private key.",
+                cause: String(describing: error))
         }
     }
 
@@ -39,7 +43,8 @@ struct ServerEndpoint: Sendable, Equatable {
         let v4 = all.filter { $0.isIPv4 && !$0.isLoopback }
         // Link-local ones need an interface's name, which players do not take.
         let v6 = isV4Only ? [] : all.filter { !$0.isIPv4 && !$0.isLoopback && $0.high >> 54 != 0x3fa }
-        return (["127.0.0.1"] + (v4 + v6).map(\.description)).reduce(into: []) { list, text in if !list.contains(text) { list.append(text) }
+        return (["127.0.0.1"] + (v4 + v6).map(\.description)).reduce(into: []) { list, text in
+            if !list.contains(text) { list.append(text) }
         }
     }
 

@@ -16,7 +16,8 @@ final class ServerRegistry: Sendable {
         var servers: [Int: Entry] = [:]
         /// Ports whose server closes: they are free in a moment.
         var closing: Set<Int> = []
-        /// Ports that were closed here. Where a program was started in that moment, its copy of the socket keeps the port for a little longer.
+        /// Ports that were closed here. Where a program was started in that moment, its copy of the socket keeps the
+        /// port for a little longer.
         var released: Set<Int> = []
     }
 
@@ -27,13 +28,17 @@ final class ServerRegistry: Sendable {
     /// [control thread] Puts a stream on the server of its port, which is opened for the first one.
     ///
     /// - Throws: ``FrameHostError`` where the port cannot be had, serves otherwise, or has the path already.
-    func attach(_ stream: RTSPServer.Stream, _ served: ServedPath, _ endpoint: ServerEndpoint, policy: SessionPolicy) throws -> RTSPServer {
+    func attach(_ stream: RTSPServer.Stream, _ served: ServedPath, _ endpoint: ServerEndpoint, policy: SessionPolicy)
+        throws -> RTSPServer
+    {
         for step in 1...Self.mostSteps {
             let server = try book.withLockedValue { book -> RTSPServer? in
                 if book.closing.contains(endpoint.port) { return nil }
                 do {
                     return try Self.attach(stream, served, endpoint, policy, &book.servers)
-                } catch let error as FrameHostError where error.code == .unavailable && book.released.contains(endpoint.port) && step < Self.mostSteps {
+                } catch let error as FrameHostError
+                    where error.code == .unavailable && book.released.contains(endpoint.port) && step < Self.mostSteps
+                {
                     return nil
                 }
             }
@@ -41,7 +46,8 @@ final class ServerRegistry: Sendable {
             usleep(5000)
         }
         throw FrameHostError(
-            .unavailable, what: "port \(endpoint.port) is still being closed by the stream that had it", remedy: "Start the chain again.")
+            .unavailable, what: "port \(endpoint.port) is still being closed by the stream that had it",
+            remedy: "Start the chain again.")
     }
 
     private static func attach(
@@ -52,7 +58,8 @@ final class ServerRegistry: Sendable {
         if let entry = servers[endpoint.port] {
             guard entry.server.endpoint == endpoint else {
                 throw FrameHostError(
-                    .invalidConfiguration, what: "port \(endpoint.port) is served already, with another address or certificate",
+                    .invalidConfiguration,
+                    what: "port \(endpoint.port) is served already, with another address or certificate",
                     remedy: "Give both stages the same 'address', 'certificate' and 'key', or another 'port'.")
             }
             guard entry.policy.timeoutSeconds == policy.timeoutSeconds,
@@ -60,7 +67,8 @@ final class ServerRegistry: Sendable {
             else {
                 throw FrameHostError(
                     .invalidConfiguration,
-                    what: "port \(endpoint.port) is served already, with another 'sessionSeconds' or 'maxConnectionsPerAddress'",
+                    what:
+                        "port \(endpoint.port) is served already, with another 'sessionSeconds' or 'maxConnectionsPerAddress'",
                     remedy: "Give both stages \"sessionSeconds\": \(entry.policy.timeoutSeconds) and "
                         + "\"maxConnectionsPerAddress\": \(entry.policy.mostConnectionsPerAddress), or another 'port'.")
             }
@@ -81,8 +89,8 @@ final class ServerRegistry: Sendable {
     /// The server of a port, for tests.
     func server(port: Int) -> RTSPServer? { book.withLockedValue { $0.servers[port]?.server } }
 
-    /// [stage thread] Sends a stream's readers away and takes it off; the last one closes its server. No lock is held while readers have their time, or
-    /// connections close.
+    /// [stage thread] Sends a stream's readers away and takes it off; the last one closes its server. No lock is held
+    /// while readers have their time, or connections close.
     ///
     /// - Parameter isHurried: True once the run is asked to stop at once.
     func detach(_ path: String, from server: RTSPServer, isHurried: () -> Bool) {

@@ -3,8 +3,9 @@ import FrameNetwork
 
 /// One stream's way from its stage thread to the event loops of its readers.
 ///
-/// The stage thread packs each access unit once and hands the block to every loop that has readers; a loop without is not woken. Who joins takes the kept
-/// blocks and a place in the order of blocks in one step, so that none comes twice and none is missed.
+/// The stage thread packs each access unit once and hands the block to every loop that has readers; a loop without is
+/// not woken. Who joins takes the kept blocks and a place in the order of blocks in one step, so that none comes twice
+/// and none is missed.
 final class StreamHub: Sendable {
     /// What loops and the stage thread share; reached under the lock alone.
     private struct Shared {
@@ -53,7 +54,8 @@ final class StreamHub: Sendable {
 
     // MARK: Stage thread
 
-    /// [stage thread] Where the times of this stream lie on the chain clock: what was captured at `moment` is shown at `pts`.
+    /// [stage thread] Where the times of this stream lie on the chain clock: what was captured at `moment` is shown at
+    /// `pts`.
     ///
     /// Both lie within ±2^61 ns (``MediaTime``), and so does the present: their differences do not overflow.
     func setAnchor(captured moment: MediaTime, pts: MediaTime) {
@@ -110,14 +112,16 @@ final class StreamHub: Sendable {
     /// [network loop] `fan` has no reader any more.
     func leave(_ fan: LoopFan) { shared.withLockedValue { shared in shared.fans.removeAll { $0 === fan } } }
 
-    /// [any thread] A compound packet with a sender report of this moment (RFC 3550, 6.4.1): its two times are the same tick.
+    /// [any thread] A compound packet with a sender report of this moment (RFC 3550, 6.4.1): its two times are the same
+    /// tick.
     func senderReport() -> [UInt8] {
         let moment = MediaTime(nanoseconds: now()).nanoseconds
         let (anchor, packets, bytes) = shared.withLockedValue { ($0.anchor, $0.packetCount, $0.payloadByteCount) }
         let ticks = RTPClock.ticks(ofNanoseconds: moment - anchor)
         let pts = RTPClock.nanoseconds(ofTicks: ticks)
         let report = SenderReport(
-            ssrc: ssrc, ntp: NTPTime(unixNanoseconds: unixTime(pts + anchor)), rtpTime: clock.timestamp(ofPTS: pts), packetCount: packets,
+            ssrc: ssrc, ntp: NTPTime(unixNanoseconds: unixTime(pts + anchor)), rtpTime: clock.timestamp(ofPTS: pts),
+            packetCount: packets,
             byteCount: bytes)
         return RTCP.bytes([.senderReport(report, []), .canonicalName(ssrc: ssrc, canonicalName)])
     }

@@ -1,6 +1,8 @@
-/// Wrong passwords, and addresses that may not ask, counted by address and path, and told of at intervals: a brute force shows and cannot flood.
+/// Wrong passwords, and addresses that may not ask, counted by address and path, and told of at intervals: a brute
+/// force shows and cannot flood.
 ///
-/// A value without clock; times are nanoseconds. Its size is bounded by ``mostEntries``; what does not fit is counted in the totals, and told of together.
+/// A value without clock; times are nanoseconds. Its size is bounded by ``mostEntries``; what does not fit is counted
+/// in the totals, and told of together.
 struct FailedLogins: Sendable {
     /// Between two news of the same address and path.
     static let interval: Int64 = 10_000_000_000
@@ -74,7 +76,8 @@ struct FailedLogins: Sendable {
                 left.append((place, key))
                 continue
             }
-            news.append(News(address: key.address, path: key.path, count: entry.count, total: entry.total, kind: key.kind))
+            news.append(
+                News(address: key.address, path: key.path, count: entry.count, total: entry.total, kind: key.kind))
             entry.count = 0
             entry.place = nil
             entry.toldAt = now
@@ -96,7 +99,8 @@ struct FailedLogins: Sendable {
     }
 
     private mutating func forget(now: Int64) {
-        for (key, entry) in entries where entry.place == nil && entry.toldAt.map({ now - $0 >= 6 * Self.interval }) ?? true {
+        for (key, entry) in entries
+        where entry.place == nil && entry.toldAt.map({ now - $0 >= 6 * Self.interval }) ?? true {
             entries[key] = nil
         }
     }

@@ -1,4 +1,5 @@
-/// What a request asks, read from its text before any lock is taken: nothing of a client's text is parsed while other clients wait.
+/// What a request asks, read from its text before any lock is taken: nothing of a client's text is parsed while other
+/// clients wait.
 ///
 /// Every value is bounded: a list in its entries, a text in its bytes. What exceeds a bound is answered with 400.
 struct Question: Sendable {
@@ -27,7 +28,8 @@ struct Question: Sendable {
         var isInput: Bool
     }
 
-    /// What the answer to a challenge was worth: judged before the lock, taken only for the very challenge that was judged.
+    /// What the answer to a challenge was worth: judged before the lock, taken only for the very challenge that was
+    /// judged.
     struct Proof: Sendable {
         var edition: UInt64
         var verdict: Challenge.Verdict
@@ -83,7 +85,9 @@ struct Question: Sendable {
                 transports = TransportHeader.parse(text)
             }
         }
-        if let text = bounded(headers["Range"], Limit.rangeBytes) { range = PlayRange(text).map { .asked($0) } ?? .unreadable }
+        if let text = bounded(headers["Range"], Limit.rangeBytes) {
+            range = PlayRange(text).map { .asked($0) } ?? .unreadable
+        }
         hasScale = headers["Scale"] != nil
         hasSpeed = headers["Speed"] != nil
         let all = headers.all("Require") + headers.all("Proxy-Require")
@@ -102,7 +106,9 @@ struct Question: Sendable {
 
     /// Whether it is asked of a path, which may demand credentials.
     var path: String? {
-        guard version == .rtsp1, sequence != nil, !isExcessive, let method, method.isOffered, method != .options, required == nil else {
+        guard version == .rtsp1, sequence != nil, !isExcessive, let method, method.isOffered, method != .options,
+            required == nil
+        else {
             return nil
         }
         return url?.path

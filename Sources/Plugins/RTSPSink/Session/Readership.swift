@@ -15,11 +15,13 @@ struct ReaderFigures: Sendable {
     var fractionLost: UInt8 = 0
 }
 
-/// The sessions of a port and the readers that belong to them: one value, each of whose changes is one step under the server's lock.
+/// The sessions of a port and the readers that belong to them: one value, each of whose changes is one step under the
+/// server's lock.
 ///
-/// The rule: **no reader without a session.** A reader is added only where its session still plays by the very PLAY that asks for it, and goes in the step in
-/// which its session ends or pauses. Two connections of one client may ask for opposite things at once, and what one was told is done when the lock is free
-/// again; so whoever acts on what was decided before comes back here, and is refused where it no longer holds.
+/// The rule: **no reader without a session.** A reader is added only where its session still plays by the very PLAY
+/// that asks for it, and goes in the step in which its session ends or pauses. Two connections of one client may ask
+/// for opposite things at once, and what one was told is done when the lock is free again; so whoever acts on what was
+/// decided before comes back here, and is refused where it no longer holds.
 ///
 /// - Parameter Fan: Where readers are fed: one for each stream and event loop.
 struct Readership<Fan: Sendable>: Sendable {
@@ -88,7 +90,8 @@ struct Readership<Fan: Sendable>: Sendable {
         guard let session = signalling.sessions[order.sessionID] else { return .ended }
         guard session.reader == order.number else { return .overtaken }
         let old = readers[order.sessionID]
-        let figures = ReaderFigures(sessionID: order.sessionID, peer: order.peer, transport: order.transport.name, user: order.user)
+        let figures = ReaderFigures(
+            sessionID: order.sessionID, peer: order.peer, transport: order.transport.name, user: order.user)
         readers[order.sessionID] = Reader(
             order: order, fan: fan, since: old?.since ?? now, figures: old?.figures ?? figures, isPlaying: true)
         // A session keeps its path and transport: one that is set up anew has lost its reader.
@@ -110,7 +113,8 @@ struct Readership<Fan: Sendable>: Sendable {
         readers[sessionID]?.figures = figures
     }
 
-    /// A reader without a session, or one that plays where its session does not; nil where the rule holds, which is always.
+    /// A reader without a session, or one that plays where its session does not; nil where the rule holds, which is
+    /// always.
     var orphan: String? {
         readers.first { id, reader in
             guard let session = signalling.sessions[id] else { return true }

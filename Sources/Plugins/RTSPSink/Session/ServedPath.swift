@@ -80,7 +80,8 @@ enum SignallingAction: Sendable, Equatable {
     case play(PlayOrder, RTSPResponse)
     /// Say this; the packets have stopped.
     case pause(sessionID: String, RTSPResponse)
-    /// - Parameter reader: The number of its last PLAY; 0 where there was none. A session that is set up anew under the same id has readers of higher numbers.
+    /// - Parameter reader: The number of its last PLAY; 0 where there was none. A session that is set up anew under the
+    ///   same id has readers of higher numbers.
     case end(sessionID: String, Departure, reader: UInt64 = 0)
     /// Say this; what comes on this connection from now on means nothing.
     case openTunnel(RTSPResponse)

@@ -13,7 +13,9 @@ extension Signalling {
         description.address = inquiry.connection.local.description
         var base = inquiry.url
         base.track = nil
-        let headers = [("Content-Base", base.text + (base.text.hasSuffix("/") ? "" : "/")), ("Content-Type", "application/sdp")]
+        let headers = [
+            ("Content-Base", base.text + (base.text.hasSuffix("/") ? "" : "/")), ("Content-Type", "application/sdp"),
+        ]
         var response = inquiry.response(.ok, headers)
         // Its text is made where it is sent, without the lock.
         response.description = description
@@ -47,7 +49,9 @@ extension Signalling {
         }
         guard let transport = transport(spec, inquiry) else { return inquiry.refuse(.unsupportedTransport) }
         let old = superseded(by: transport, inquiry)
-        guard readerCount(of: inquiry.url.path) - old.count(where: { sessions[$0]?.path == inquiry.url.path }) < path.mostReaders,
+        guard
+            readerCount(of: inquiry.url.path) - old.count(where: { sessions[$0]?.path == inquiry.url.path })
+                < path.mostReaders,
             inquiry.connection.sessions.subtracting(old).count < Self.mostSessionsPerConnection,
             inquiry.connection.peer.isLoopback
                 || (addresses[inquiry.connection.peer]?.sessions ?? 0) - old.count < policy.mostConnectionsPerAddress
@@ -61,7 +65,8 @@ extension Signalling {
                 owner: inquiry.connectionID,
                 lastHeard: inquiry.now))
         let headers = [
-            ("Session", SessionHeader(id: id, timeoutSeconds: timeout).text), ("Transport", answer(spec, transport, path).text),
+            ("Session", SessionHeader(id: id, timeoutSeconds: timeout).text),
+            ("Transport", answer(spec, transport, path).text),
         ]
         return actions + [.respond(inquiry.response(.ok, headers))]
     }
@@ -71,7 +76,9 @@ extension Signalling {
         switch spec.lower {
         case .tcp: return path.carriesTCP
         // Over TLS nothing leaves in the clear.
-        case .udp: return path.carriesUDP && spec.clientPort != nil && policy.serverPorts != nil && !inquiry.connection.isSecure
+        case .udp:
+            return path.carriesUDP && spec.clientPort != nil && policy.serverPorts != nil
+                && !inquiry.connection.isSecure
         }
     }
 
@@ -91,17 +98,22 @@ extension Signalling {
         if let asked = spec.interleaved, !taken.contains(asked.rtp), !taken.contains(asked.rtcp) {
             return .tcp(inquiry.connectionID, channels: asked)
         }
-        guard let free = (0..<127).map({ UInt8(2 * $0) }).first(where: { !taken.contains($0) && !taken.contains($0 + 1) }) else {
+        guard
+            let free = (0..<127).map({ UInt8(2 * $0) }).first(where: { !taken.contains($0) && !taken.contains($0 + 1) })
+        else {
             return nil
         }
         return .tcp(inquiry.connectionID, channels: TransportSpec.Pair(free, free + 1))
     }
 
-    /// Sessions that end with this SETUP, all of the same client: the session's old transport, or FFmpeg's after it found UDP silent (it pauses, forgets the
-    /// session and sets up anew), or one whose port has a new user, so that its own is gone; see `transport(_:_:)`.
+    /// Sessions that end with this SETUP, all of the same client: the session's old transport, or FFmpeg's after it
+    /// found UDP silent (it pauses, forgets the session and sets up anew), or one whose port has a new user, so that
+    /// its own is gone; see `transport(_:_:)`.
     private mutating func superseded(by transport: SessionTransport, _ inquiry: Inquiry) -> Set<String> {
         visits += inquiry.connection.sessions.count + 2
-        var old = inquiry.connection.sessions.filter { sessions[$0].map { $0.path == inquiry.url.path && !$0.isPlaying } ?? false }
+        var old = inquiry.connection.sessions.filter {
+            sessions[$0].map { $0.path == inquiry.url.path && !$0.isPlaying } ?? false
+        }
         if let id = inquiry.sessionID { old.insert(id) }
         if case .udp(let address, let ports) = transport { old.formUnion(holders(of: address, ports)) }
         return old
@@ -140,11 +152,14 @@ extension Signalling {
 
     mutating func play(_ id: String, _ inquiry: Inquiry) -> [SignallingAction] {
         guard let session = sessions[id] else { return inquiry.refuse(.sessionNotFound) }
-        // A live stream plays from now on, at its own pace, whatever range and scale a client wishes: the answer says so. So do gst-rtsp-server and VLC's server.
+        // A live stream plays from now on, at its own pace, whatever range and scale a client wishes: the answer says
+        // so. So do gst-rtsp-server and VLC's server.
         guard inquiry.question.range != .unreadable else { return inquiry.refuse(.invalidRange, [("Session", id)]) }
         var control = inquiry.url
         control.track = 0
-        let pace = (inquiry.question.hasScale ? [("Scale", "1.0")] : []) + (inquiry.question.hasSpeed ? [("Speed", "1.0")] : [])
+        let pace =
+            (inquiry.question.hasScale ? [("Scale", "1.0")] : [])
+            + (inquiry.question.hasSpeed ? [("Speed", "1.0")] : [])
         let response = inquiry.response(
             .ok, [("Session", SessionHeader(id: id, timeoutSeconds: timeout).text), ("Range", "npt=now-")] + pace)
         guard !session.isPlaying else { return [.respond(response)] }
@@ -154,7 +169,8 @@ extension Signalling {
             $0.lastReader = number
         }
         let order = PlayOrder(
-            sessionID: id, number: number, path: session.path, transport: session.transport, peer: session.peer, user: session.user,
+            sessionID: id, number: number, path: session.path, transport: session.transport, peer: session.peer,
+            user: session.user,
             controlURL: control.text)
         return [.play(order, response)]
     }
@@ -162,7 +178,11 @@ extension Signalling {
     mutating func pause(_ id: String, _ inquiry: Inquiry) -> [SignallingAction] {
         guard sessions[id]?.isPlaying == true else { return inquiry.refuse(.notValidInThisState, [("Session", id)]) }
         updateSession(id) { $0.reader = nil }
-        return [.pause(sessionID: id, inquiry.response(.ok, [("Session", SessionHeader(id: id, timeoutSeconds: timeout).text)]))]
+        return [
+            .pause(
+                sessionID: id, inquiry.response(.ok, [("Session", SessionHeader(id: id, timeoutSeconds: timeout).text)])
+            )
+        ]
     }
 
     mutating func tearDown(_ id: String, _ inquiry: Inquiry) -> [SignallingAction] {

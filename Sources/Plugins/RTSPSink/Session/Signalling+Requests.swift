@@ -1,4 +1,5 @@
-/// What is asked before the method is looked at, in this order: who may ask at all, syntax, version, method, required options, path, access.
+/// What is asked before the method is looked at, in this order: who may ask at all, syntax, version, method, required
+/// options, path, access.
 extension Signalling {
     /// A request and what was found out about it on the way.
     struct Inquiry {
@@ -13,7 +14,8 @@ extension Signalling {
         var sessionID: String? { question.sessionID }
 
         func response(_ status: RTSPStatus, _ headers: [(String, String)] = [], body: [UInt8] = []) -> RTSPResponse {
-            RTSPResponse(status, headers: HeaderFields([("CSeq", sequence), ("Server", "framehost")] + headers), body: body)
+            RTSPResponse(
+                status, headers: HeaderFields([("CSeq", sequence), ("Server", "framehost")] + headers), body: body)
         }
 
         func refuse(_ status: RTSPStatus, _ headers: [(String, String)] = []) -> [SignallingAction] {
@@ -21,7 +23,8 @@ extension Signalling {
         }
     }
 
-    /// Answers one request: what ``Question/prove(_:)`` does between is done here at once. For tests; the server parses and proves without its lock.
+    /// Answers one request: what ``Question/prove(_:)`` does between is done here at once. For tests; the server parses
+    /// and proves without its lock.
     mutating func handle(_ request: RTSPRequest, from id: ConnectionID, now: Int64) -> [SignallingAction] {
         var question = Question(request)
         if let path = question.path, let demand = demand(of: path, on: id) { question.prove(demand) }
@@ -47,7 +50,9 @@ extension Signalling {
             return [.respond(RTSPResponse(.badRequest, headers: HeaderFields([("Server", "framehost")])))]
         }
         guard !question.isExcessive else { return inquiry.refuse(.badRequest) }
-        guard let method = question.method else { return inquiry.refuse(.notImplemented, [("Public", RTSPMethod.offered)]) }
+        guard let method = question.method else {
+            return inquiry.refuse(.notImplemented, [("Public", RTSPMethod.offered)])
+        }
         guard method.isOffered else { return inquiry.refuse(.methodNotAllowed, [("Allow", RTSPMethod.offered)]) }
         if let required = question.required { return inquiry.refuse(.optionNotSupported, [("Unsupported", required)]) }
         // Everybody asks OPTIONS before it has credentials, some with `*` or without a URL of use.
@@ -68,7 +73,9 @@ extension Signalling {
         if let challenge = path.challenge {
             // A proof of another edition of the path proves nothing: the client is asked again.
             let proof = inquiry.question.proof.flatMap { $0.edition == entry.edition ? $0 : nil }
-            guard case .granted(let user) = proof?.verdict else { return demandCredentials(challenge, proof?.verdict ?? .missing, inquiry) }
+            guard case .granted(let user) = proof?.verdict else {
+                return demandCredentials(challenge, proof?.verdict ?? .missing, inquiry)
+            }
             inquiry.user = user
         }
         switch method {
@@ -78,11 +85,13 @@ extension Signalling {
         case .pause: return inSession(inquiry) { $0.pause($1, inquiry) }
         case .teardown: return inSession(inquiry) { $0.tearDown($1, inquiry) }
         case .getParameter, .setParameter: return parameter(inquiry)
-        case .options, .announce, .record, .redirect: return inquiry.refuse(.methodNotAllowed, [("Allow", RTSPMethod.offered)])
+        case .options, .announce, .record, .redirect:
+            return inquiry.refuse(.methodNotAllowed, [("Allow", RTSPMethod.offered)])
         }
     }
 
-    private mutating func demandCredentials(_ challenge: Challenge, _ verdict: Challenge.Verdict, _ inquiry: Inquiry) -> [SignallingAction]
+    private mutating func demandCredentials(_ challenge: Challenge, _ verdict: Challenge.Verdict, _ inquiry: Inquiry)
+        -> [SignallingAction]
     {
         let header = challenge.header(nonce: inquiry.connection.nonce, isStale: verdict == .stale)
         let refusal = inquiry.refuse(.unauthorized, [("WWW-Authenticate", header)])
@@ -90,10 +99,13 @@ extension Signalling {
         failedLogins.add(inquiry.connection.peer, inquiry.url.path)
         update(inquiry.connectionID) { $0.failures += 1 }
         guard inquiry.connection.failures + 1 >= policy.mostFailures else { return refusal }
-        return refusal + [.close(inquiry.connectionID, "\(policy.mostFailures) wrong passwords came from \(inquiry.connection.peer)")]
+        return refusal + [
+            .close(inquiry.connectionID, "\(policy.mostFailures) wrong passwords came from \(inquiry.connection.peer)")
+        ]
     }
 
-    /// Runs a method that needs a session: one of this client's address, and for packets on a connection of that connection.
+    /// Runs a method that needs a session: one of this client's address, and for packets on a connection of that
+    /// connection.
     private mutating func inSession(
         _ inquiry: Inquiry, _ body: (inout Signalling, String) -> [SignallingAction]
     ) -> [SignallingAction] {

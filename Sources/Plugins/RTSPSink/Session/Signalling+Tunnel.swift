@@ -1,7 +1,8 @@
 /// RTSP through HTTP, for networks that let nothing else out (Apple, "Tunnelling RTSP and RTP over HTTP").
 ///
-/// A client has two connections with the same `x-sessioncookie`: what the server says, packets included, goes out on that of its GET; what the client says
-/// comes in on that of its POST, in Base64. To all else here the GET's connection is the client's: its requests, sessions, limits and timeouts.
+/// A client has two connections with the same `x-sessioncookie`: what the server says, packets included, goes out on
+/// that of its GET; what the client says comes in on that of its POST, in Base64. To all else here the GET's connection
+/// is the client's: its requests, sessions, limits and timeouts.
 extension Signalling {
     /// What a connection is to a tunnel.
     enum Tunnel: Sendable, Equatable {
@@ -18,20 +19,24 @@ extension Signalling {
             return refuseHTTP(.methodNotAllowed, id, "it speaks HTTP")
         }
         guard asked.isInput else {
-            guard tunnels[asked.cookie] == nil else { return refuseHTTP(.badRequest, id, "its tunnel's cookie is another's") }
+            guard tunnels[asked.cookie] == nil else {
+                return refuseHTTP(.badRequest, id, "its tunnel's cookie is another's")
+            }
             tunnels[asked.cookie] = id
             update(id) { $0.tunnel = .output(cookie: asked.cookie, input: nil) }
             var response = RTSPResponse(
                 .ok,
                 headers: HeaderFields([
-                    ("Server", "framehost"), ("Connection", "close"), ("Cache-Control", "no-store"), ("Pragma", "no-cache"),
+                    ("Server", "framehost"), ("Connection", "close"), ("Cache-Control", "no-store"),
+                    ("Pragma", "no-cache"),
                     ("Content-Type", Self.mediaType),
                 ]))
             response.version = "HTTP/1.0"
             return [.openTunnel(response)]
         }
         // The cookie alone is no proof: whoever has read it along the way sits elsewhere.
-        guard let output = tunnels[asked.cookie], let other = connections[output], other.peer == inquiry.connection.peer,
+        guard let output = tunnels[asked.cookie], let other = connections[output],
+            other.peer == inquiry.connection.peer,
             case .output(let cookie, let old) = other.tunnel
         else { return refuseHTTP(.badRequest, id, "its tunnel has no other end") }
         update(output) {
@@ -49,7 +54,8 @@ extension Signalling {
         return [.respond(response), .close(id, reason)]
     }
 
-    /// A connection is closed: the other end of its tunnel with it. Where the way in is closed, the client may come with another; its session lives as any.
+    /// A connection is closed: the other end of its tunnel with it. Where the way in is closed, the client may come
+    /// with another; its session lives as any.
     mutating func closeTunnel(_ tunnel: Tunnel?, of id: ConnectionID) -> [SignallingAction] {
         switch tunnel {
         case .output(let cookie, let input):

@@ -1,10 +1,11 @@
 /// All RTSP sessions of a port: requests in, what to do out.
 ///
-/// A value without sockets, threads or clock. It answers by RFC 2326 and tolerates what real clients do, each tolerance where it is made.
-/// Its size is bounded by the number of connections and of sessions of each (``mostSessionsPerConnection``) and each address.
+/// A value without sockets, threads or clock. It answers by RFC 2326 and tolerates what real clients do, each tolerance
+/// where it is made. Its size is bounded by the number of connections and of sessions of each
+/// (``mostSessionsPerConnection``) and each address.
 ///
-/// Answering costs the same however many clients there are: a request is parsed before (``Question``), and what it looks at is its own connection's, found by
-/// key (``visits`` counts it).
+/// Answering costs the same however many clients there are: a request is parsed before (``Question``), and what it
+/// looks at is its own connection's, found by key (``visits`` counts it).
 struct Signalling: Sendable {
     struct Connection: Sendable {
         var peer: IPAddress
@@ -54,7 +55,8 @@ struct Signalling: Sendable {
     /// Tunnels by their cookies: the connections of their GETs.
     var tunnels: [String: ConnectionID] = [:]
     var failedLogins = FailedLogins()
-    /// Sessions, transports and ports that were looked at to answer requests: a measure of how long the lock is held that no machine's speed changes.
+    /// Sessions, transports and ports that were looked at to answer requests: a measure of how long the lock is held
+    /// that no machine's speed changes.
     var visits = 0
     private var lastReader: UInt64 = 0
     private var lastEdition: UInt64 = 0
@@ -66,7 +68,10 @@ struct Signalling: Sendable {
         var port: UInt16
     }
 
-    init(policy: SessionPolicy = SessionPolicy(), random: @escaping @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }) {
+    init(
+        policy: SessionPolicy = SessionPolicy(),
+        random: @escaping @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
+    ) {
         self.policy = policy
         self.random = random
     }
@@ -87,7 +92,9 @@ struct Signalling: Sendable {
 
     /// Nil where everybody may ask, or there is no such path.
     func demand(of path: String, on id: ConnectionID) -> Demand? {
-        guard let entry = paths[path], let challenge = entry.served.challenge, let connection = connections[id] else { return nil }
+        guard let entry = paths[path], let challenge = entry.served.challenge, let connection = connections[id] else {
+            return nil
+        }
         return Demand(challenge: challenge, edition: entry.edition, nonce: connection.nonce)
     }
 
@@ -99,7 +106,9 @@ struct Signalling: Sendable {
         return (sessionsOfPath[path] ?? []).prefix(most).flatMap { id -> [SignallingAction] in
             guard let session = sessions[id] else { return [] }
             var actions = end(id, .streamEnded)
-            if case .tcp(let connection, _) = session.transport { actions.append(.close(connection, "the stream has ended")) }
+            if case .tcp(let connection, _) = session.transport {
+                actions.append(.close(connection, "the stream has ended"))
+            }
             return actions
         }
     }
@@ -112,7 +121,9 @@ struct Signalling: Sendable {
     ///
     /// - Returns: why it is to be closed at once; nil when it may stay.
     mutating func open(_ id: ConnectionID, peer: IPAddress, local: IPAddress, isSecure: Bool, now: Int64) -> String? {
-        guard connections.count < policy.mostConnections else { return "there are \(policy.mostConnections) connections already" }
+        guard connections.count < policy.mostConnections else {
+            return "there are \(policy.mostConnections) connections already"
+        }
         var use = addresses[peer] ?? AddressUse(bucket: RateBucket(perSecond: policy.requestsPerSecond, now: now))
         guard use.connections < policy.mostConnectionsPerAddress || peer.isLoopback else {
             return "\(peer) has \(policy.mostConnectionsPerAddress) connections already"
@@ -120,20 +131,26 @@ struct Signalling: Sendable {
         use.connections += 1
         addresses[peer] = use
         let nonce = [random(), random()].map {
-            ASCII.hex(UInt32(truncatingIfNeeded: $0 >> 32), digits: 8) + ASCII.hex(UInt32(truncatingIfNeeded: $0), digits: 8)
+            ASCII.hex(UInt32(truncatingIfNeeded: $0 >> 32), digits: 8)
+                + ASCII.hex(UInt32(truncatingIfNeeded: $0), digits: 8)
         }.joined()
         connections[id] = Connection(peer: peer, local: local, isSecure: isSecure, nonce: nonce, lastRequest: now)
         return nil
     }
 
-    /// A client's connection is closed: sessions whose packets flowed on it end at once, those over UDP live on by their own signs of life.
+    /// A client's connection is closed: sessions whose packets flowed on it end at once, those over UDP live on by
+    /// their own signs of life.
     mutating func closed(_ id: ConnectionID, now: Int64) -> [SignallingAction] {
         guard let connection = connections.removeValue(forKey: id) else { return [] }
         addresses[connection.peer]?.connections -= 1
         var actions = closeTunnel(connection.tunnel, of: id)
         for sessionID in connection.sessions {
             guard let session = sessions[sessionID] else { continue }
-            if case .tcp = session.transport { actions += end(sessionID, .closed) } else { sessions[sessionID]?.owner = nil }
+            if case .tcp = session.transport {
+                actions += end(sessionID, .closed)
+            } else {
+                sessions[sessionID]?.owner = nil
+            }
         }
         forgetAddress(connection.peer, now: now)
         return actions
@@ -141,7 +158,8 @@ struct Signalling: Sendable {
 
     /// Of an address that has nothing here, only a flood is remembered.
     private mutating func forgetAddress(_ address: IPAddress, now: Int64) {
-        guard let use = addresses[address], use.connections == 0, use.sessions == 0, use.bucket.isRested(now: now) else { return }
+        guard let use = addresses[address], use.connections == 0, use.sessions == 0, use.bucket.isRested(now: now)
+        else { return }
         addresses[address] = nil
     }
 
@@ -175,7 +193,8 @@ struct Signalling: Sendable {
 
     func expireConnections(now: Int64) -> [SignallingAction] {
         var actions: [SignallingAction] = []
-        for (id, connection) in connections where now - connection.lastRequest > policy.patience && connection.sessions.isEmpty {
+        for (id, connection) in connections
+        where now - connection.lastRequest > policy.patience && connection.sessions.isEmpty {
             // A tunnel's way in lives with its way out.
             if case .input = connection.tunnel { continue }
             actions.append(.close(id, "no request came for \(policy.patience / 1_000_000_000) s"))
@@ -184,7 +203,8 @@ struct Signalling: Sendable {
     }
 
     mutating func expireAddresses(now: Int64) {
-        for (address, use) in addresses where use.connections == 0 && use.sessions == 0 && use.bucket.isRested(now: now) {
+        for (address, use) in addresses where use.connections == 0 && use.sessions == 0 && use.bucket.isRested(now: now)
+        {
             addresses[address] = nil
         }
     }
@@ -254,6 +274,7 @@ struct Signalling: Sendable {
 extension Signalling {
     /// True when nothing is left of any client.
     var isEmpty: Bool {
-        connections.isEmpty && sessions.isEmpty && addresses.isEmpty && endpoints.isEmpty && tunnels.isEmpty && sessionsOfPath.isEmpty
+        connections.isEmpty && sessions.isEmpty && addresses.isEmpty && endpoints.isEmpty && tunnels.isEmpty
+            && sessionsOfPath.isEmpty
     }
 }

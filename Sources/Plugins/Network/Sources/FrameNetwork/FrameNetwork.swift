@@ -1,4 +1,5 @@
-// All of SwiftNIO that framehost's plugins use, in one image: event loops, locks and TLS contexts of two copies would not know each other.
+// All of SwiftNIO that framehost's plugins use, in one image: event loops, locks and TLS contexts of two copies would
+// not know each other.
 @_exported import NIOConcurrencyHelpers
 @_exported import NIOCore
 @_exported import NIOPosix

@@ -63,7 +63,9 @@ struct BudgetVerdict {
             return
         }
         let mins = plan.pools.map(\.min)
-        if let stall = try run(plan, plan.graph, mins, limit).stall { faults.append("at min \(mins): \(plan.graph.brief): \(stall)") }
+        if let stall = try run(plan, plan.graph, mins, limit).stall {
+            faults.append("at min \(mins): \(plan.graph.brief): \(stall)")
+        }
         if let atNeed = try? run(plan, plan.graph, needs, limit, findsWaits: true) {
             if let stall = atNeed.stall { faults.append("at need \(needs): \(plan.graph.brief): \(stall)") }
             if !atNeed.waited.isEmpty { faults.append("waits at need \(needs): \(plan.graph.brief): \(atNeed.waited)") }
@@ -71,7 +73,9 @@ struct BudgetVerdict {
         }
         // Anything in between is accepted too, and more buffers are not always safer: more may be dropped.
         for sizes in Self.between(mins, needs) {
-            if let stall = try? run(plan, plan.graph, sizes, limit).stall { faults.append("at \(sizes): \(plan.graph.brief): \(stall)") }
+            if let stall = try? run(plan, plan.graph, sizes, limit).stall {
+                faults.append("at \(sizes): \(plan.graph.brief): \(stall)")
+            }
         }
         for pool in mins.indices where mins[pool] > 0 {
             var sizes = mins

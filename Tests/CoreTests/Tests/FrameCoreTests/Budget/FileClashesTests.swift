@@ -12,7 +12,8 @@ import Testing
     }
 
     @Test func findsOneFileUnderTwoNames() throws {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "clash-\(UInt64.random(in: 0 ... .max))").path
+        let folder = FileManager.default.temporaryDirectory.appending(path: "clash-\(UInt64.random(in: 0 ... .max))")
+            .path
         try FileManager.default.createDirectory(atPath: folder + "/sub", withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: folder) }
         try Data().write(to: URL(filePath: folder + "/a.mp4"))
@@ -21,8 +22,11 @@ import Testing
         let found = FileClashes([reader, demand(writes: [folder + "/sub/../a.mp4"])]).clashes
         #expect(found == [FileClashes.Clash(writer: 1, other: 0, path: folder + "/link.mp4", isRead: true)])
         // Files that are not there yet.
-        let both = FileClashes([demand(writes: [folder + "/new.mp4"]), demand(writes: [folder + "/sub/../new.mp4"])]).clashes
+        let both = FileClashes([demand(writes: [folder + "/new.mp4"]), demand(writes: [folder + "/sub/../new.mp4"])])
+            .clashes
         #expect(both == [FileClashes.Clash(writer: 1, other: 0, path: folder + "/sub/../new.mp4", isRead: false)])
-        #expect(FileClashes([reader, demand(reads: [folder + "/a.mp4"]), demand(writes: [folder + "/new.mp4"])]).clashes == [])
+        #expect(
+            FileClashes([reader, demand(reads: [folder + "/a.mp4"]), demand(writes: [folder + "/new.mp4"])]).clashes
+                == [])
     }
 }

@@ -5,7 +5,8 @@ struct GraphGenerator {
     /// How large and how rich the chains are.
     struct Limits {
         var nodes = 3...14
-        /// Of 100 nodes that take an item, how many take several at once, and how many share their producer with another where they need not.
+        /// Of 100 nodes that take an item, how many take several at once, and how many share their producer with
+        /// another where they need not.
         var joins = 14
         var forks = 30
         var capacity = 3
@@ -134,7 +135,8 @@ struct GraphGenerator {
             if policy == .latest { capacity = 1 }
         }
         graph.edges.append(
-            BudgetGraph.Edge(from, to, capacity: capacity, policy: policy, isFixed: random.hits(limits.fixed), carriesUnits: units))
+            BudgetGraph.Edge(
+                from, to, capacity: capacity, policy: policy, isFixed: random.hits(limits.fixed), carriesUnits: units))
     }
 }
 

@@ -56,14 +56,18 @@ import Testing
                 #expect(edge.from < edge.to)
                 #expect(edge.carriesUnits == (graph.nodes[edge.from].kind == .encoder))
                 #expect(
-                    edge.capacity > 0 || (edge.policy == .wait && topology.outgoing[edge.from].count == 1 && !graph.nodes[edge.to].isJoin))
+                    edge.capacity > 0
+                        || (edge.policy == .wait && topology.outgoing[edge.from].count == 1
+                            && !graph.nodes[edge.to].isJoin)
+                )
                 #expect(edge.policy != .latest || edge.capacity == 1)
                 #expect(edge.policy == .wait || (edge.policy == .dropToKeyframe) == edge.carriesUnits)
             }
         }
     }
 
-    /// Larger than the model checker can see, but the plan must not fail: queues are raised, or faults found, in little time.
+    /// Larger than the model checker can see, but the plan must not fail: queues are raised, or faults found, in little
+    /// time.
     @Test func plansEveryChain() {
         var faults = 0
         for seed in UInt64(0)..<1_000 {

@@ -2,14 +2,15 @@
 
 /// Explores every state a small chain can get into, and finds those from which a part of it can never go on.
 ///
-/// The model mirrors the runner: threads that take, call and hand on; links with their policies; leases; pools; writers that wait until
-/// they are alone or have a copy; joins that wait for all their inputs. It is harsher than any runner: a thread may be slow at any point,
-/// a stage keeps any of the frames it saw, up to its `hold`, and answers early or late, up to its `delay`; a source that is a decoder keeps
-/// any of the frames it lent, up to its `floor`. Sources never end.
+/// The model mirrors the runner: threads that take, call and hand on; links with their policies; leases; pools; writers
+/// that wait until they are alone or have a copy; joins that wait for all their inputs. It is harsher than any runner:
+/// a thread may be slow at any point, a stage keeps any of the frames it saw, up to its `hold`, and answers early or
+/// late, up to its `delay`; a source that is a decoder keeps any of the frames it lent, up to its `floor`. Sources
+/// never end.
 ///
-/// A frame is known by its pool and its time: one source gives one frame of each time, an allocator one answer to each item. Only the order of
-/// the times matters, so they are numbered afresh in each state, which makes the states finitely many. Sources that meet at a join give the same
-/// times; one that drops may thereby skip some.
+/// A frame is known by its pool and its time: one source gives one frame of each time, an allocator one answer to each
+/// item. Only the order of the times matters, so they are numbered afresh in each state, which makes the states
+/// finitely many. Sources that meet at a join give the same times; one that drops may thereby skip some.
 ///
 /// Memory is flat and unsafe, since suites run in debug: the layout of a state is fixed by ``StateLayout``.
 struct ModelChecker {
@@ -49,7 +50,8 @@ struct ModelChecker {
     }
 
     /// - Parameters:
-    ///   - findsWaits: Explores every order of steps, so that ``Report/waited`` is complete; else only as many orders as it takes to find
+    ///   - findsWaits: Explores every order of steps, so that ``Report/waited`` is complete; else only as many orders
+    ///     as it takes to find
     ///     each stall.
     ///   - stopsEarly: Ends at the first stall.
     /// - Throws: ``Failure/tooManyStates(_:)`` when there are more than `limit`: such a graph has not been checked.
@@ -98,10 +100,11 @@ struct ModelChecker {
         return report
     }
 
-    /// A state from which some thread never moves again, whatever happens: in a chain that drops, the rest can go on around it.
+    /// A state from which some thread never moves again, whatever happens: in a chain that drops, the rest can go on
+    /// around it.
     ///
-    /// Looks at each set of states that reach each other and nothing else: every thread must move within it. (Tarjan's algorithm, without
-    /// recursion.)
+    /// Looks at each set of states that reach each other and nothing else: every thread must move within it. (Tarjan's
+    /// algorithm, without recursion.)
     private static func idleForever(
         _ first: [Int32], _ targets: [Int32], _ actors: [UInt8], threads: Int
     ) -> (state: Int, thread: Int)? {
@@ -154,7 +157,9 @@ struct ModelChecker {
                     }
                 }
                 components += 1
-                if !isLeft, let idle = (0..<threads).first(where: { moved >> UInt64($0) & 1 == 0 }) { return (state, idle) }
+                if !isLeft, let idle = (0..<threads).first(where: { moved >> UInt64($0) & 1 == 0 }) {
+                    return (state, idle)
+                }
             }
         }
         return nil

@@ -3,10 +3,12 @@ import Testing
 
 @testable import FrameCore
 
-/// The budget rules against every state of small chains. docs/design/001-budgets.md says what is proved and what was counted.
+/// The budget rules against every state of small chains. docs/design/001-budgets.md says what is proved and what was
+/// counted.
 ///
-/// A normal run takes an even sample of each family of chains, about two minutes in debug on one core. `FRAMEHOST_SOAK=1` takes many more and
-/// larger ones: half an hour in release, hours in debug. Under a sanitizer (`FRAMEHOST_SANITIZED`) a few are enough: nothing here has threads.
+/// A normal run takes an even sample of each family of chains, about two minutes in debug on one core.
+/// `FRAMEHOST_SOAK=1` takes many more and larger ones: half an hour in release, hours in debug. Under a sanitizer
+/// (`FRAMEHOST_SANITIZED`) a few are enough: nothing here has threads.
 @Suite struct ModelCheckerTests {
     static let isSoak = ProcessInfo.processInfo.environment["FRAMEHOST_SOAK"] != nil
     static let isSanitized = ProcessInfo.processInfo.environment["FRAMEHOST_SANITIZED"] != nil
@@ -20,7 +22,8 @@ import Testing
     /// `budget-model/mc.py`: trees of stages that keep any frames they saw.
     @Test func findsThatTreesStopBelowOneMoreThanAllTheyHold() throws {
         let trees: [[[(places: Int, hold: Int)]]] = [
-            [[(1, 1)], [(1, 0)]], [[(1, 1)], [(1, 1)]], [[(2, 1)], [(1, 2)]], [[(1, 1), (1, 1)]], [[(1, 0), (1, 1)], [(1, 1)]],
+            [[(1, 1)], [(1, 0)]], [[(1, 1)], [(1, 1)]], [[(2, 1)], [(1, 2)]], [[(1, 1), (1, 1)]],
+            [[(1, 0), (1, 1)], [(1, 1)]],
             [[(1, 2)], [(2, 0)]], [[(1, 1), (1, 0)], [(1, 1)]],
         ]
         for tree in trees {
@@ -31,7 +34,8 @@ import Testing
         }
     }
 
-    /// `budget-model/dj.py` and `order.py`: a fork that offers to every branch with room needs a queue as long as the delay, not longer.
+    /// `budget-model/dj.py` and `order.py`: a fork that offers to every branch with room needs a queue as long as the
+    /// delay, not longer.
     @Test(arguments: [1, 2, 4, 6]) func findsThatAJoinNeedsAQueueAsLongAsTheDelay(delay: Int) throws {
         for places in max(1, delay - 1)...delay + 1 {
             let graph = Self.diamond(Self.node(.encoder, delay: delay), places: places)
@@ -61,7 +65,8 @@ import Testing
         #expect(throws: ModelChecker.Failure.tooManyStates(100)) { try checker.run(limit: 100, findsWaits: true) }
     }
 
-    /// Where every link waits the checker follows one order of steps only: it must see the same stalls as with all orders.
+    /// Where every link waits the checker follows one order of steps only: it must see the same stalls as with all
+    /// orders.
     @Test func seesTheSameStallsInOneOrderOfSteps() throws {
         var compared = 0
         for family in SmallGraphs.waiting {
@@ -70,7 +75,9 @@ import Testing
                 for less in 0...1 {
                     let checker = try ModelChecker(plan, sizes: plan.pools.map { $0.min - less })
                     guard let all = try? checker.run(limit: Self.limit, findsWaits: true) else { continue }
-                    #expect(try (checker.run(limit: Self.limit).stall != nil) == (all.stall != nil), "\(graph.brief) − \(less)")
+                    #expect(
+                        try (checker.run(limit: Self.limit).stall != nil) == (all.stall != nil),
+                        "\(graph.brief) − \(less)")
                     compared += 1
                 }
             }
@@ -106,7 +113,8 @@ import Testing
         let (verdict, unchecked) = Self.verdict(of: seeds.map { GraphGenerator.make(seed: $0, .small) })
         Self.report("random", verdict, unchecked)
         #expect(verdict.faults.isEmpty, "\(verdict.faults.joined(separator: "\n"))")
-        #expect(verdict.stallingGraphs * 100 >= verdict.refusedGraphs * 98, "\(verdict.cautious.joined(separator: "\n"))")
+        #expect(
+            verdict.stallingGraphs * 100 >= verdict.refusedGraphs * 98, "\(verdict.cautious.joined(separator: "\n"))")
         #expect(verdict.stallingSizes * 100 >= verdict.refusedSizes * 95, "\(verdict.cautious.joined(separator: "\n"))")
         #expect(unchecked < seeds.count / 2)
     }
@@ -132,27 +140,38 @@ import Testing
         Mutation(name: "hold, join", lower: { $0.hold = -1 }, graph: diamond(node(.encoder), places: 1, joinHold: 1)),
         Mutation(name: "join", lower: { $0.join = -1 }, graph: diamond(node(.encoder, delay: 2), places: 2)),
         Mutation(
-            name: "join, frames kept otherwise", lower: { $0.join = -1 }, graph: diamond(node(.allocator, hold: 2, delay: 2), places: 2)),
-        Mutation(name: "join of three", lower: { $0.join = -1 }, graph: threeWay(node(.encoder, delay: 2), node(.allocator), places: 2)),
+            name: "join, frames kept otherwise", lower: { $0.join = -1 },
+            graph: diamond(node(.allocator, hold: 2, delay: 2), places: 2)),
+        Mutation(
+            name: "join of three", lower: { $0.join = -1 },
+            graph: threeWay(node(.encoder, delay: 2), node(.allocator), places: 2)),
         Mutation(name: "copy", lower: { $0.copy = -1 }, graph: writer(sinkHold: 1, sharerHolds: 1)),
-        Mutation(name: "copy, join", lower: { $0.copy = -1 }, graph: diamond(node(.passThrough, modifies: true), places: 1)),
+        Mutation(
+            name: "copy, join", lower: { $0.copy = -1 }, graph: diamond(node(.passThrough, modifies: true), places: 1)),
         Mutation(name: "capacity", lower: { $0.capacity = -1 }, graph: diamond(node(.encoder, delay: 2), places: 1)),
         Mutation(
-            name: "capacity of three", lower: { $0.capacity = -1 }, graph: threeWay(node(.encoder, delay: 3), node(.allocator), places: 1)),
+            name: "capacity of three", lower: { $0.capacity = -1 },
+            graph: threeWay(node(.encoder, delay: 3), node(.allocator), places: 1)),
         Mutation(
             name: "capacity of two forks and joins", lower: { $0.capacity = -1 },
             graph: crossed(node(.encoder, delay: 4), places: 1)),
         Mutation(
-            name: "drops before a delay", lower: { $0.gaps = -1 }, graph: diamond(node(.encoder, delay: 1), places: 1, policy: .latest)),
+            name: "drops before a delay", lower: { $0.gaps = -1 },
+            graph: diamond(node(.encoder, delay: 1), places: 1, policy: .latest)),
         Mutation(
             name: "drops before a delay, longer queue", lower: { $0.gaps = -1 },
             graph: diamond(node(.encoder, delay: 2), places: 2, policy: .dropNewest, dropPlaces: 2)),
         Mutation(
-            name: "drops before a delay, pool", lower: { $0.gaps = -1 }, graph: diamond(node(.encoder, delay: 1), places: 2, isLive: true)),
-        Mutation(name: "sharers that wait", lower: { $0.sharers = -1 }, graph: diamond(node(.passThrough, modifies: true), places: 1)),
+            name: "drops before a delay, pool", lower: { $0.gaps = -1 },
+            graph: diamond(node(.encoder, delay: 1), places: 2, isLive: true)),
+        Mutation(
+            name: "sharers that wait", lower: { $0.sharers = -1 },
+            graph: diamond(node(.passThrough, modifies: true), places: 1)),
         Mutation(name: "two writers that wait", lower: { $0.sharers = -1 }, graph: twoWriters()),
         Mutation(name: "sharers that keep", lower: { $0.sharers = -2 }, graph: writer(sinkHold: 0, sharerHolds: 1)),
-        Mutation(name: "a decoder's references", lower: { $0.sharers = -2 }, graph: row(node(.passThrough, modifies: true), floor: 1)),
+        Mutation(
+            name: "a decoder's references", lower: { $0.sharers = -2 },
+            graph: row(node(.passThrough, modifies: true), floor: 1)),
     ]
 
     @Test(arguments: mutations) func stopsWhenATermIsLowered(mutation: Mutation) throws {
@@ -170,10 +189,13 @@ import Testing
         var rules = BudgetRules.standard
         rules.need = -1
         for graph in [
-            Self.tree([[(2, 1)]]), Self.row(Self.node(.allocator, hold: 1)), Self.row(Self.node(.passThrough, hold: 1, delay: 1)),
+            Self.tree([[(2, 1)]]), Self.row(Self.node(.allocator, hold: 1)),
+            Self.row(Self.node(.passThrough, hold: 1, delay: 1)),
         ] {
             #expect(try ModelChecker(BudgetPlan(graph)).run(findsWaits: true).waited.isEmpty, "\(graph.brief)")
-            #expect(try ModelChecker(BudgetPlan(graph, rules: rules)).run(findsWaits: true).waited.isEmpty == false, "\(graph.brief)")
+            #expect(
+                try ModelChecker(BudgetPlan(graph, rules: rules)).run(findsWaits: true).waited.isEmpty == false,
+                "\(graph.brief)")
         }
     }
 
@@ -205,7 +227,9 @@ import Testing
 
     @Test func refusesAPoolBelowMin() {
         let graph = Self.tree([[(1, 1)], [(1, 1)]])
-        #expect(BudgetPlan(graph, sizes: [0: 2]).faults == [.poolTooSmall(allocator: 0, isCopyPool: false, size: 2, min: 3)])
+        #expect(
+            BudgetPlan(graph, sizes: [0: 2]).faults == [.poolTooSmall(allocator: 0, isCopyPool: false, size: 2, min: 3)]
+        )
         #expect(BudgetPlan(graph, sizes: [0: 3]).faults.isEmpty)
     }
 
@@ -230,7 +254,8 @@ import Testing
     }
 
     static func node(
-        _ kind: BudgetGraph.Kind, hold: Int = 0, delay: Int = 0, floor: Int = 0, modifies: Bool = false, isJoin: Bool = false,
+        _ kind: BudgetGraph.Kind, hold: Int = 0, delay: Int = 0, floor: Int = 0, modifies: Bool = false,
+        isJoin: Bool = false,
         isLive: Bool = false
     ) -> BudgetGraph.Node {
         var node = BudgetGraph.Node("\(kind)", kind)
@@ -270,11 +295,13 @@ import Testing
 
     /// source → slow → join, source → join.
     static func diamond(
-        _ slow: BudgetGraph.Node, places: Int, policy: DropPolicy = .wait, dropPlaces: Int = 1, joinHold: Int = 0, isLive: Bool = false
+        _ slow: BudgetGraph.Node, places: Int, policy: DropPolicy = .wait, dropPlaces: Int = 1, joinHold: Int = 0,
+        isLive: Bool = false
     ) -> BudgetGraph {
         let nodes = [node(.source, isLive: isLive), slow, node(.sink, hold: joinHold, isJoin: true)]
         return BudgetGraph(
-            nodes: nodes, edges: [link(nodes, 0, 1, dropPlaces, policy), link(nodes, 1, 2, 1), link(nodes, 0, 2, places)])
+            nodes: nodes,
+            edges: [link(nodes, 0, 1, dropPlaces, policy), link(nodes, 1, 2, 1), link(nodes, 0, 2, places)])
     }
 
     /// source → a → join, source → b → join, source → join.
@@ -283,35 +310,43 @@ import Testing
         return BudgetGraph(
             nodes: nodes,
             edges: [
-                link(nodes, 0, 1, 1), link(nodes, 0, 2, 1), link(nodes, 1, 3, 1), link(nodes, 2, 3, places), link(nodes, 0, 3, places),
+                link(nodes, 0, 1, 1), link(nodes, 0, 2, 1), link(nodes, 1, 3, 1), link(nodes, 2, 3, places),
+                link(nodes, 0, 3, places),
             ])
     }
 
     /// Two forks behind a source, and two joins that each take from both; `slow` lies before one of four.
     static func crossed(_ slow: BudgetGraph.Node, places: Int) -> BudgetGraph {
         let nodes = [
-            node(.source), node(.passThrough), node(.passThrough), slow, node(.sink, isJoin: true), node(.sink, isJoin: true),
+            node(.source), node(.passThrough), node(.passThrough), slow, node(.sink, isJoin: true),
+            node(.sink, isJoin: true),
         ]
         return BudgetGraph(
             nodes: nodes,
             edges: [
-                link(nodes, 0, 1, 3), link(nodes, 0, 2, 3), link(nodes, 1, 3, 1), link(nodes, 3, 4, 1), link(nodes, 2, 4, places),
+                link(nodes, 0, 1, 3), link(nodes, 0, 2, 3), link(nodes, 1, 3, 1), link(nodes, 3, 4, 1),
+                link(nodes, 2, 4, places),
                 link(nodes, 1, 5, places), link(nodes, 2, 5, places),
             ])
     }
 
     /// source → writer → sink, source → sink that keeps.
     static func writer(sinkHold: Int, sharerHolds: Int) -> BudgetGraph {
-        let nodes = [node(.source), node(.passThrough, modifies: true), node(.sink, hold: sinkHold), node(.sink, hold: sharerHolds)]
+        let nodes = [
+            node(.source), node(.passThrough, modifies: true), node(.sink, hold: sinkHold),
+            node(.sink, hold: sharerHolds),
+        ]
         return BudgetGraph(nodes: nodes, edges: [link(nodes, 0, 1, 1), link(nodes, 1, 2, 1), link(nodes, 0, 3, 1)])
     }
 
     static func twoWriters() -> BudgetGraph {
         let nodes = [
-            node(.source), node(.passThrough, modifies: true), node(.passThrough, modifies: true), node(.sink), node(.sink),
+            node(.source), node(.passThrough, modifies: true), node(.passThrough, modifies: true), node(.sink),
+            node(.sink),
         ]
         return BudgetGraph(
-            nodes: nodes, edges: [link(nodes, 0, 1, 1), link(nodes, 0, 2, 1), link(nodes, 1, 3, 0), link(nodes, 2, 4, 0)])
+            nodes: nodes,
+            edges: [link(nodes, 0, 1, 1), link(nodes, 0, 2, 1), link(nodes, 1, 3, 0), link(nodes, 2, 4, 0)])
     }
 }
 

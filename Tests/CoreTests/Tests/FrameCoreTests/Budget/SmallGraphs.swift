@@ -1,6 +1,7 @@
 @testable import FrameCore
 
-/// Families of chains of at most 5 stages, enumerated: each has a shape and, for each of its stages and links, a list of variants.
+/// Families of chains of at most 5 stages, enumerated: each has a shape and, for each of its stages and links, a list
+/// of variants.
 struct SmallGraphs {
     /// Says of a stage what kind it is and what it holds.
     struct Variant {
@@ -21,13 +22,18 @@ struct SmallGraphs {
     private static let pausable = [Variant(kind: .source), Variant(kind: .source, floor: 1)]
     private static let sinks = [Variant(kind: .sink), Variant(kind: .sink, hold: 1), Variant(kind: .sink, hold: 2)]
     private static let stages = [
-        Variant(kind: .passThrough), Variant(kind: .passThrough, hold: 1), Variant(kind: .passThrough, hold: 1, delay: 1),
-        Variant(kind: .passThrough, hold: 2, delay: 2), Variant(kind: .passThrough, hold: 2, delay: 1), Variant(kind: .allocator),
-        Variant(kind: .allocator, hold: 1), Variant(kind: .allocator, delay: 2), Variant(kind: .allocator, hold: 1, delay: 1),
-        Variant(kind: .encoder), Variant(kind: .encoder, delay: 1), Variant(kind: .encoder, delay: 3), Variant(kind: .encoder, hold: 1),
+        Variant(kind: .passThrough), Variant(kind: .passThrough, hold: 1),
+        Variant(kind: .passThrough, hold: 1, delay: 1),
+        Variant(kind: .passThrough, hold: 2, delay: 2), Variant(kind: .passThrough, hold: 2, delay: 1),
+        Variant(kind: .allocator),
+        Variant(kind: .allocator, hold: 1), Variant(kind: .allocator, delay: 2),
+        Variant(kind: .allocator, hold: 1, delay: 1),
+        Variant(kind: .encoder), Variant(kind: .encoder, delay: 1), Variant(kind: .encoder, delay: 3),
+        Variant(kind: .encoder, hold: 1),
     ]
     private static let joins = [
-        Variant(kind: .sink), Variant(kind: .sink, hold: 1), Variant(kind: .allocator), Variant(kind: .allocator, hold: 1),
+        Variant(kind: .sink), Variant(kind: .sink, hold: 1), Variant(kind: .allocator),
+        Variant(kind: .allocator, hold: 1),
         Variant(kind: .passThrough), Variant(kind: .passThrough, hold: 1), Variant(kind: .encoder),
     ]
     private static let places = [Link(capacity: 1), Link(capacity: 2), Link(capacity: 3)]
@@ -38,12 +44,15 @@ struct SmallGraphs {
     private static let smallSinks = Array(sinks.dropLast())
     private static let smallStages = [
         Variant(kind: .passThrough), Variant(kind: .passThrough, hold: 1), Variant(kind: .passThrough, modifies: true),
-        Variant(kind: .passThrough, hold: 1, modifies: true), Variant(kind: .passThrough, hold: 1, delay: 1), Variant(kind: .allocator),
-        Variant(kind: .allocator, hold: 1), Variant(kind: .allocator, delay: 1), Variant(kind: .encoder), Variant(kind: .encoder, delay: 1),
+        Variant(kind: .passThrough, hold: 1, modifies: true), Variant(kind: .passThrough, hold: 1, delay: 1),
+        Variant(kind: .allocator),
+        Variant(kind: .allocator, hold: 1), Variant(kind: .allocator, delay: 1), Variant(kind: .encoder),
+        Variant(kind: .encoder, delay: 1),
     ]
     private static let smallJoins = [Variant(kind: .sink), Variant(kind: .allocator), Variant(kind: .passThrough)]
     private static let anyQueues = [
-        Link(capacity: 1), Link(capacity: 2), Link(capacity: 1, policy: .latest), Link(capacity: 1, policy: .dropOldest),
+        Link(capacity: 1), Link(capacity: 2), Link(capacity: 1, policy: .latest),
+        Link(capacity: 1, policy: .dropOldest),
         Link(capacity: 2, policy: .dropNewest), Link(capacity: 3, policy: .dropOldest),
     ]
     private static let anyLinks = [Link(capacity: 0), Link(capacity: 1)] + anyQueues.dropFirst(2)
@@ -104,14 +113,21 @@ struct SmallGraphs {
             links: [oneOrInline, places, oneOrInline]),
         Family(
             name: "pools in a row",
-            stages: [pausable, stages.filter { $0.kind == .allocator }, stages.filter { $0.kind == .allocator }, stages, sinks],
+            stages: [
+                pausable, stages.filter { $0.kind == .allocator }, stages.filter { $0.kind == .allocator }, stages,
+                sinks,
+            ],
             ends: [(0, 1), (1, 2), (2, 3), (3, 4)], links: [oneOrInline, one, oneOrInline, one]),
-        Family(name: "fork", stages: [pausable, sinks, sinks, sinks], ends: [(0, 1), (0, 2), (0, 3)], links: [places, places, places]),
         Family(
-            name: "forks with stages", stages: [pausable, stages, stages, sinks, sinks], ends: [(0, 1), (0, 2), (1, 3), (2, 4)],
+            name: "fork", stages: [pausable, sinks, sinks, sinks], ends: [(0, 1), (0, 2), (0, 3)],
+            links: [places, places, places]),
+        Family(
+            name: "forks with stages", stages: [pausable, stages, stages, sinks, sinks],
+            ends: [(0, 1), (0, 2), (1, 3), (2, 4)],
             links: [places, one, oneOrInline, one]),
         Family(
-            name: "fork behind a stage", stages: [pausable, stages, stages, sinks, sinks], ends: [(0, 1), (1, 2), (1, 3), (2, 4)],
+            name: "fork behind a stage", stages: [pausable, stages, stages, sinks, sinks],
+            ends: [(0, 1), (1, 2), (1, 3), (2, 4)],
             links: [oneOrInline, places, one, oneOrInline]),
         Family(
             name: "diamond", stages: [pausable, stages, joins.filter(isSink)], ends: [(0, 1), (1, 2), (0, 2)],
@@ -135,37 +151,51 @@ struct SmallGraphs {
             name: "two joins", stages: [pausable, stages, joins.filter { !isSink($0) }, stages, joins.filter(isSink)],
             ends: [(0, 1), (0, 2), (1, 2), (2, 3), (0, 4), (3, 4)], links: [one, places, one, one, places, one]),
         Family(
-            name: "two joins side by side", stages: [pausable, stages, stages, joins.filter(isSink), joins.filter(isSink)],
+            name: "two joins side by side",
+            stages: [pausable, stages, stages, joins.filter(isSink), joins.filter(isSink)],
             ends: [(0, 1), (0, 2), (1, 3), (2, 3), (1, 4), (2, 4)], links: [one, places, one, places, one, one]),
         Family(
-            name: "two sources", stages: [pausable, pausable, smallStages.filter { !$0.modifies }, joins.filter(isSink)],
+            name: "two sources",
+            stages: [pausable, pausable, smallStages.filter { !$0.modifies }, joins.filter(isSink)],
             ends: [(0, 2), (2, 3), (1, 3)], links: [inline + one, one, places]),
     ]
 
     /// Shapes in which links drop, sources are live and stages write.
     static let dropping: [Family] = [
         Family(name: "one stage", stages: [anySources, sinks], ends: [(0, 1)], links: [anyLinks]),
-        Family(name: "chain of two", stages: [anySources, smallStages, smallSinks], ends: [(0, 1), (1, 2)], links: [anyLinks, anyLinks]),
         Family(
-            name: "chain of three", stages: [anySources, smallStages, smallStages, smallSinks], ends: [(0, 1), (1, 2), (2, 3)],
+            name: "chain of two", stages: [anySources, smallStages, smallSinks], ends: [(0, 1), (1, 2)],
+            links: [anyLinks, anyLinks]),
+        Family(
+            name: "chain of three", stages: [anySources, smallStages, smallStages, smallSinks],
+            ends: [(0, 1), (1, 2), (2, 3)],
             links: [inline, anyLinks, anyLinks]),
-        Family(name: "fork", stages: [anySources, smallSinks, smallSinks], ends: [(0, 1), (0, 2)], links: [anyQueues, anyQueues]),
         Family(
-            name: "fork with a stage", stages: [anySources, smallStages, smallSinks, smallSinks], ends: [(0, 1), (1, 2), (0, 3)],
+            name: "fork", stages: [anySources, smallSinks, smallSinks], ends: [(0, 1), (0, 2)],
+            links: [anyQueues, anyQueues]),
+        Family(
+            name: "fork with a stage", stages: [anySources, smallStages, smallSinks, smallSinks],
+            ends: [(0, 1), (1, 2), (0, 3)],
             links: [anyQueues, inline, anyQueues]),
         Family(
-            name: "fork behind a stage", stages: [anySources, smallStages, smallSinks, smallSinks], ends: [(0, 1), (1, 2), (1, 3)],
+            name: "fork behind a stage", stages: [anySources, smallStages, smallSinks, smallSinks],
+            ends: [(0, 1), (1, 2), (1, 3)],
             links: [inline, anyQueues, anyQueues]),
         Family(
             name: "two writers",
-            stages: [anySources, smallStages.filter(\.modifies), smallStages.filter(\.modifies), smallSinks, smallSinks],
+            stages: [
+                anySources, smallStages.filter(\.modifies), smallStages.filter(\.modifies), smallSinks, smallSinks,
+            ],
             ends: [(0, 1), (0, 2), (1, 3), (2, 4)], links: [anyQueues, one, inline, inline]),
         Family(
             name: "a writer behind a writer",
-            stages: [anySources, smallStages.filter(\.modifies), smallStages.filter(\.modifies), smallSinks, smallSinks],
+            stages: [
+                anySources, smallStages.filter(\.modifies), smallStages.filter(\.modifies), smallSinks, smallSinks,
+            ],
             ends: [(0, 1), (1, 2), (2, 3), (1, 4)], links: [inline, anyQueues, inline, one]),
         Family(
-            name: "diamond", stages: [anySources, smallStages, smallJoins.filter(isSink)], ends: [(0, 1), (1, 2), (0, 2)],
+            name: "diamond", stages: [anySources, smallStages, smallJoins.filter(isSink)],
+            ends: [(0, 1), (1, 2), (0, 2)],
             links: [anyQueues, anyQueues, anyQueues]),
         Family(
             name: "diamond with two stages", stages: [anySources, smallStages, smallStages, smallJoins.filter(isSink)],
@@ -177,7 +207,8 @@ struct SmallGraphs {
             name: "three-way join", stages: [anySources, smallStages, smallStages, smallJoins.filter(isSink)],
             ends: [(0, 1), (0, 2), (1, 3), (2, 3), (0, 3)], links: [one, anyQueues, one, one, anyQueues]),
         Family(
-            name: "two joins", stages: [anySources, smallStages, smallJoins.filter { !isSink($0) }, smallJoins.filter(isSink)],
+            name: "two joins",
+            stages: [anySources, smallStages, smallJoins.filter { !isSink($0) }, smallJoins.filter(isSink)],
             ends: [(0, 1), (0, 2), (1, 2), (0, 3), (2, 3)], links: [one, anyQueues, one, anyQueues, one]),
         Family(
             name: "two sources", stages: [anySources, anySources, smallStages, smallJoins.filter(isSink)],
@@ -192,7 +223,8 @@ extension BudgetGraph {
     var brief: String {
         let stages = nodes.enumerated().map { index, node in
             "\(index):\(node.kind)" + (node.modifies ? " W" : "") + (node.hold > 0 ? " h\(node.hold)" : "")
-                + (node.delay > 0 ? " d\(node.delay)" : "") + (node.floor > 0 ? " f\(node.floor)" : "") + (node.isLive ? " live" : "")
+                + (node.delay > 0 ? " d\(node.delay)" : "") + (node.floor > 0 ? " f\(node.floor)" : "")
+                + (node.isLive ? " live" : "")
                 + (node.isJoin ? " J" : "")
         }
         let links = edges.map { edge in

@@ -2,7 +2,8 @@
 
 /// Where in a state's bytes each queue, hand and kept frame of a small chain lies.
 ///
-/// A frame is one byte: its pool in the upper three bits, its time in the lower five; units and bare times have pool 7. 0xFF is nothing.
+/// A frame is one byte: its pool in the upper three bits, its time in the lower five; units and bare times have pool 7.
+/// 0xFF is nothing.
 final class StateLayout {
     static let none: UInt8 = 0xFF
     static let unitPool = 7
@@ -73,10 +74,12 @@ final class StateLayout {
     private(set) var byteCount = 0
     /// A link may drop, so joins are told of what is missing.
     let canLose: Bool
-    /// No step can take another thread's step away: every link waits, each queue and pool has one taker, and nobody looks whether others
-    /// hold a frame. Then the order in which threads move does not change where the chain can stop.
+    /// No step can take another thread's step away: every link waits, each queue and pool has one taker, and nobody
+    /// looks whether others hold a frame. Then the order in which threads move does not change where the chain can
+    /// stop.
     let isOrderless: Bool
-    /// A part can stop while the rest goes on. Where every link waits and all hangs together, it soon stands still as a whole.
+    /// A part can stop while the rest goes on. Where every link waits and all hangs together, it soon stands still as a
+    /// whole.
     let canStopInPart: Bool
 
     var threadCount: Int { nodesOfThread.count }
@@ -119,7 +122,9 @@ final class StateLayout {
             entry.isJoin = node.isJoin && entry.inputs.count > 1
             entry.thread = topology.thread[index]
             entry.isOnLiveThread = topology.isLiveThread[entry.thread]
-            if entry.inputs.count == 1, graph.edges[entry.inputs[0]].capacity == 0 { entry.caller = graph.edges[entry.inputs[0]].from }
+            if entry.inputs.count == 1, graph.edges[entry.inputs[0]].capacity == 0 {
+                entry.caller = graph.edges[entry.inputs[0]].from
+            }
             entry.pool = pools.firstIndex { $0.allocator == index && !$0.isCopyPool }
             entry.copyPool = pools.firstIndex { $0.allocator == index && $0.isCopyPool }
             if node.kind == .source, entry.pool == nil { throw ModelChecker.Failure.unsupported("a source of units") }
@@ -180,11 +185,14 @@ final class StateLayout {
             let pool = Int(byte >> 5)
             return pool == Self.unitPool ? "\(byte & 31)" : "\(byte & 31)\(String(repeating: "'", count: pool))"
         }
-        func list(_ first: Int, _ count: Int) -> String { (first..<first + count).compactMap(text).joined(separator: " ") }
+        func list(_ first: Int, _ count: Int) -> String {
+            (first..<first + count).compactMap(text).joined(separator: " ")
+        }
         var parts: [String] = []
         for (node, entry) in nodes.enumerated() {
             for edge in entry.inputs where queues[edge].capacity > 0 {
-                parts.append("\(graph.nodes[graph.edges[edge].from].name)→[\(list(queues[edge].first, queues[edge].capacity))]")
+                parts.append(
+                    "\(graph.nodes[graph.edges[edge].from].name)→[\(list(queues[edge].first, queues[edge].capacity))]")
             }
             let inputs = max(entry.inputs.count, 1)
             var about = ["\(StateMoves.Phase(rawValue: state[entry.phase])!)"]

@@ -59,8 +59,8 @@ final class StateMoves {
 
     /// Finds all steps from `state`; they stay valid until the next call.
     ///
-    /// - Parameter oneThread: Only those of one thread that can move: enough to find every state in which nothing can, where no step can
-    ///   take another thread's step away (``StateLayout/isOrderless``).
+    /// - Parameter oneThread: Only those of one thread that can move: enough to find every state in which nothing can,
+    ///   where no step can take another thread's step away (``StateLayout/isOrderless``).
     func expand(_ state: State, oneThread: Bool) {
         used = 0
         results.removeAll(keepingCapacity: true)
@@ -116,7 +116,9 @@ final class StateMoves {
         return item
     }
 
-    private func pop(_ state: State, _ edge: Int) -> UInt8 { removeFirst(state, layout.queues[edge].first, layout.queues[edge].capacity) }
+    private func pop(_ state: State, _ edge: Int) -> UInt8 {
+        removeFirst(state, layout.queues[edge].first, layout.queues[edge].capacity)
+    }
 
     // MARK: Pools
 
@@ -235,7 +237,8 @@ final class StateMoves {
             return
         }
         // A join that hands on the buffers it got may take any of its inputs for that.
-        let candidates = entry.kind == .passThrough ? Set(hand).sorted() : [UInt8(StateLayout.unitPool << 5) | (hand[0] & 31)]
+        let candidates =
+            entry.kind == .passThrough ? Set(hand).sorted() : [UInt8(StateLayout.unitPool << 5) | (hand[0] & 31)]
         for item in candidates {
             let accepted = candidates.count == 1 ? state : copy(state)
             let count = length(accepted, entry.inside, entry.insideCount)
@@ -350,7 +353,9 @@ final class StateMoves {
             // Never waits, so all branches are served at once.
             for isKeyframe in entry.kind == .encoder ? [false, true] : [false] {
                 let next = copy(state)
-                for edge in entry.outputs { offer(next, edge, state[entry.out], mayWait: false, isKeyframe: isKeyframe) }
+                for edge in entry.outputs {
+                    offer(next, edge, state[entry.out], mayWait: false, isKeyframe: isKeyframe)
+                }
                 next[entry.mask] = 0
                 emitted(next, node)
             }
@@ -408,12 +413,14 @@ final class StateMoves {
             let nodes = layout.nodesOfThread[thread]
             let head = layout.nodes[nodes[0]]
             guard !head.inputs.isEmpty, isIdle(thread: thread, state) else { continue }
-            guard nodes.allSatisfy({ layout.nodes[$0].insideCount == 0 || state[layout.nodes[$0].inside] == Self.none }) else { continue }
+            guard nodes.allSatisfy({ layout.nodes[$0].insideCount == 0 || state[layout.nodes[$0].inside] == Self.none })
+            else { continue }
             var known = 32
             for edge in head.inputs { known = min(known, emptyUpTo(state, edge, besidesQueue: false)) }
             if !head.isJoin, head.inputs.contains(where: { state[layout.queues[$0].first] != Self.none }) { continue }
             guard known >= 0 else { continue }
-            for edge in layout.nodes[nodes[nodes.count - 1]].outputs where emptyUpTo(state, edge, besidesQueue: true) < known {
+            for edge in layout.nodes[nodes[nodes.count - 1]].outputs
+            where emptyUpTo(state, edge, besidesQueue: true) < known {
                 state[layout.queues[edge].upTo] = UInt8(StateLayout.unitPool << 5) | UInt8(known)
             }
         }

@@ -24,12 +24,15 @@ private final class Greedy: Filter {
 
 /// Takes what nothing in these tests gives.
 private final class NV12Only: Filter {
-    static let info = StageInfo(id: "nv12-only", summary: "Is choosy.", input: .video(.nv12, .i420), output: .sameAsInput)
+    static let info = StageInfo(
+        id: "nv12-only", summary: "Is choosy.", input: .video(.nv12, .i420), output: .sameAsInput)
     typealias Options = NoOptions
     var options: NoOptions
     init(options: NoOptions, context: StageContext) { self.options = options }
     func negotiate(_ format: VideoFormat) throws {
-        if format.pixelFormat != .nv12 { throw FrameHostError(.broken, what: "was asked although it does not take \(format)") }
+        if format.pixelFormat != .nv12 {
+            throw FrameHostError(.broken, what: "was asked although it does not take \(format)")
+        }
     }
     func process(_ frame: inout Frame) throws -> Verdict { .forward }
 }
@@ -45,7 +48,8 @@ private final class Refusing: Filter {
     }
     func negotiate(_ format: VideoFormat) throws {
         throw FrameHostError(
-            .invalidConfiguration, what: "\(format) is too small", remedy: "Use at least 32x32.", cause: "first line\nsecond line")
+            .invalidConfiguration, what: "\(format) is too small", remedy: "Use at least 32x32.",
+            cause: "first line\nsecond line")
     }
     func process(_ frame: inout Frame) throws -> Verdict { .forward }
 }
@@ -94,12 +98,17 @@ final class NameConverter: Transform {
             try chain.add(CountingSource.self, "b", from: ["a"])
         }
         #expect(
-            text == "test.json: stages[1].from: 'b' is a source (counting-source) and takes no input. Put it first, or take 'from' out.")
+            text
+                == "test.json: stages[1].from: 'b' is a source (counting-source) and takes no input. Put it first, or take 'from' out."
+        )
     }
 
     @Test func aSinkNeedsAnInput() throws {
         let text = try faults { try $0.add(RecordingSink.self, "file", from: []) }
-        #expect(text == "test.json: stages[0]: 'file' (recording-sink) has no input. Put a source before it, or name one with 'from'.")
+        #expect(
+            text
+                == "test.json: stages[0]: 'file' (recording-sink) has no input. Put a source before it, or name one with 'from'."
+        )
     }
 
     @Test func aFilterTakesOneInput() throws {
@@ -128,7 +137,9 @@ final class NameConverter: Transform {
             try chain.add(RecordingSink.self, "file")
             try chain.add(ProbeFilter.self, "late")
         }
-        #expect(text == "test.json: stages[2].from: 'file' (recording-sink) gives nothing on. Name the stage before 'file'.")
+        #expect(
+            text == "test.json: stages[2].from: 'file' (recording-sink) gives nothing on. Name the stage before 'file'."
+        )
     }
 
     @Test func accessUnitsDoNotFitIntoAStageForVideo() throws {
@@ -137,7 +148,10 @@ final class NameConverter: Transform {
             try chain.add(UnitEncoder.self, "h264")
             try chain.add(AddOne.self, "writer")
         }
-        #expect(text == "test.json: stages[2].from: 'writer' takes video (gray8), but 'h264' gives H.264. Name a stage before 'h264'.")
+        #expect(
+            text
+                == "test.json: stages[2].from: 'writer' takes video (gray8), but 'h264' gives H.264. Name a stage before 'h264'."
+        )
     }
 
     @Test func videoDoesNotFitIntoAStageForAccessUnits() throws {
@@ -146,7 +160,8 @@ final class NameConverter: Transform {
             try chain.add(ProbeFilter.self, "p")
             try chain.add(UnitSink.self, "file")
         }
-        #expect(text == "test.json: stages[2].from: 'file' takes H.264, but 'p' gives video. Put an encoder between them.")
+        #expect(
+            text == "test.json: stages[2].from: 'file' takes H.264, but 'p' gives video. Put an encoder between them.")
     }
 
     @Test func namesAllThatFeedEachOtherInACircle() throws {
@@ -179,7 +194,8 @@ final class NameConverter: Transform {
         var sketch = ChainSketch()
         let type = StageType(ProbeFilter.self)
         for index in 0..<10_000 {
-            sketch.request.stages.append(StageRequest(id: "f\(index)", type: type, from: [(index + 9999) % 10_000], fileIndex: index))
+            sketch.request.stages.append(
+                StageRequest(id: "f\(index)", type: type, from: [(index + 9999) % 10_000], fileIndex: index))
         }
         let text = faults(sketch)
         #expect(text.hasPrefix("test.json: stages[0].from: 'f0', 'f1', 'f2', "))
@@ -220,7 +236,8 @@ final class NameConverter: Transform {
         }
         #expect(
             text
-                == "test.json: stages[1] 'face': gray8 16x16 1000 fps is too small. Use at least 32x32.\n  first line\n  second line")
+                == "test.json: stages[1] 'face': gray8 16x16 1000 fps is too small. Use at least 32x32.\n  first line\n  second line"
+        )
     }
 
     @Test func aMissingConverterIsNamedOnceAndNobodyElseIsBlamed() throws {
@@ -231,7 +248,8 @@ final class NameConverter: Transform {
             try chain.add(NV12Only.self, "other", from: ["a"])
             try chain.add(ProbeFilter.self, "q")
         }
-        let remedy = "No converter plugin was found: put the plugin 'convert' beside the executable, or name its folder with --plugin-path."
+        let remedy =
+            "No converter plugin was found: put the plugin 'convert' beside the executable, or name its folder with --plugin-path."
         #expect(
             text
                 == """
@@ -249,7 +267,10 @@ final class NameConverter: Transform {
         let plan = try Chain.plan(sketch.requestWithOpenEnds)
         #expect(plan.stages.map(\.id) == ["a", "choosy-convert", "choosy", "p"])
         #expect(plan.stages.map(\.isInserted) == [false, true, false, false])
-        #expect(plan.links.map(\.format.description) == ["gray8 16x16 1000 fps", "nv12 16x16 1000 fps", "nv12 16x16 1000 fps"])
+        #expect(
+            plan.links.map(\.format.description) == [
+                "gray8 16x16 1000 fps", "nv12 16x16 1000 fps", "nv12 16x16 1000 fps",
+            ])
     }
 
     @Test func aConverterThatCannotBeMadeIsAFaultOfItsOwn() throws {
@@ -357,7 +378,9 @@ final class NameConverter: Transform {
     @Test func aDropBeforeADelayOnTheWayToAJoinIsRefused() throws {
         let text = try faults { chain in
             try chain.add(CountingSource.self, "src")
-            try chain.add(CopyTransform.self, "late", options: #"{ "delay": 3 }"#, from: ["src"], link: LinkRequest(whenFull: .latest))
+            try chain.add(
+                CopyTransform.self, "late", options: #"{ "delay": 3 }"#, from: ["src"],
+                link: LinkRequest(whenFull: .latest))
             try chain.add(PairJoin.self, "pair", from: ["late", "src"])
         }
         #expect(
@@ -371,17 +394,23 @@ final class NameConverter: Transform {
     @Test func isWrittenAsPlaceWhatAndRemedy() {
         let bare = FrameHostError(.callFailed, what: "it broke")
         #expect(bare.description == "it broke.")
-        #expect(FrameHostError(.callFailed, place: "cam", what: "really?", remedy: "Look.").description == "cam: really? Look.")
+        #expect(
+            FrameHostError(.callFailed, place: "cam", what: "really?", remedy: "Look.").description
+                == "cam: really? Look.")
         #expect(bare.within("cam").within("chain").description == "chain: cam: it broke.")
         struct Foreign: Error, CustomStringConvertible { var description: String { "foreign words" } }
         #expect(
             FrameHostError.wrap(Foreign(), place: "cam").description.replacing(/'[^']*\.Foreign'/, with: "'Foreign'")
-                == "cam: an error of type 'Foreign' was thrown: foreign words. If that says too little, ask the author: a FrameHostError says what to do.")
+                == "cam: an error of type 'Foreign' was thrown: foreign words. If that says too little, ask the author: a FrameHostError says what to do."
+        )
         #expect(FrameHostError.wrap(bare) == bare)
         #expect(FrameHostErrors([bare, bare.within("b")]).description == "it broke.\nb: it broke.")
     }
 
     @Test func listsWords() {
-        #expect([[], ["a"], ["a", "b"], ["a", "b", "c"]].map(quotedList) == ["nothing", "'a'", "'a' or 'b'", "'a', 'b' or 'c'"])
+        #expect(
+            [[], ["a"], ["a", "b"], ["a", "b", "c"]].map(quotedList) == [
+                "nothing", "'a'", "'a' or 'b'", "'a', 'b' or 'c'",
+            ])
     }
 }

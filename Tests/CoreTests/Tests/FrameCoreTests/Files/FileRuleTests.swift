@@ -13,7 +13,10 @@ import Testing
     /// What each fact alone means to creating, replacing, removing, exchanging and rewriting; nil: it may be done.
     private static let table: [(String, FileFacts, [FileRefusal?])] = [
         ("nothing there", facts { $0.kind = .absent }, [nil, nil, .absent, nil, nil]),
-        ("nothing there any more", facts { ($0.kind, $0.isMeant) = (.absent, false) }, [.changed, .changed, .absent, .changed, .changed]),
+        (
+            "nothing there any more", facts { ($0.kind, $0.isMeant) = (.absent, false) },
+            [.changed, .changed, .absent, .changed, .changed]
+        ),
         ("a file of nobody's", facts(), [.exists, nil, nil, nil, nil]),
         ("a link", facts { $0.kind = .link }, [.exists, .notRegular, .notRegular, .notRegular, .notRegular]),
         ("a folder", facts { $0.kind = .folder }, [.exists, .isFolder, .isFolder, .isFolder, .isFolder]),
@@ -21,15 +24,33 @@ import Testing
         ("a disk", facts { $0.kind = .other }, [.exists, .notRegular, .notRegular, .notRegular, .notRegular]),
         ("who knows", facts { $0.kind = .unknown(EACCES) }, .init(repeating: .unknown(EACCES), count: 5)),
         ("another file by now", facts { $0.isMeant = false }, [.exists, .changed, .changed, .changed, .changed]),
-        ("read here", facts { $0.use = .reads("cam") }, [.exists, .readHere("cam"), .readHere("cam"), .readHere("cam"), .readHere("cam")]),
-        ("written here", facts { $0.use = .writes("r") }, [.exists, .writtenHere("r"), .writtenHere("r"), .writtenHere("r"), .writtenHere("r")]),
-        ("read elsewhere", facts { $0.lock = .read }, [.exists, .readElsewhere, .readElsewhere, .readElsewhere, .readElsewhere]),
-        ("written elsewhere", facts { $0.lock = .written }, [.exists, .writtenElsewhere, .writtenElsewhere, .writtenElsewhere, .writtenElsewhere]),
-        ("not to be opened", facts { $0.lock = .unknown(EMFILE) }, [.exists] + .init(repeating: .unknown(EMFILE), count: 4)),
+        (
+            "read here", facts { $0.use = .reads("cam") },
+            [.exists, .readHere("cam"), .readHere("cam"), .readHere("cam"), .readHere("cam")]
+        ),
+        (
+            "written here", facts { $0.use = .writes("r") },
+            [.exists, .writtenHere("r"), .writtenHere("r"), .writtenHere("r"), .writtenHere("r")]
+        ),
+        (
+            "read elsewhere", facts { $0.lock = .read },
+            [.exists, .readElsewhere, .readElsewhere, .readElsewhere, .readElsewhere]
+        ),
+        (
+            "written elsewhere", facts { $0.lock = .written },
+            [.exists, .writtenElsewhere, .writtenElsewhere, .writtenElsewhere, .writtenElsewhere]
+        ),
+        (
+            "not to be opened", facts { $0.lock = .unknown(EMFILE) },
+            [.exists] + .init(repeating: .unknown(EMFILE), count: 4)
+        ),
         ("no locks", facts { $0.lock = .missing }, [.exists, .noLocks, .noLocks, nil, nil]),
         ("no locks, our own", facts { ($0.lock, $0.isOwn) = (.missing, true) }, [.exists, .isOwn, nil, nil, .isOwn]),
         ("our own", facts { $0.isOwn = true }, [.exists, .isOwn, nil, nil, .isOwn]),
-        ("write-protected", facts { $0.isProtected = true }, [.exists, .isProtected, .isProtected, .isProtected, .isProtected]),
+        (
+            "write-protected", facts { $0.isProtected = true },
+            [.exists, .isProtected, .isProtected, .isProtected, .isProtected]
+        ),
     ]
 
     @Test(arguments: table.indices) func decidesAsTheTableSays(row: Int) {
@@ -47,7 +68,9 @@ import Testing
                     for flags in 0..<8 {
                         var facts = FileFacts()
                         (facts.kind, facts.use, facts.lock) = (kind, use, lock)
-                        (facts.isMeant, facts.isOwn, facts.isProtected) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0)
+                        (facts.isMeant, facts.isOwn, facts.isProtected) = (
+                            flags & 1 != 0, flags & 2 != 0, flags & 4 != 0
+                        )
                         for act in FileAct.allCases {
                             count += 1
                             guard FileRule.refusal(of: act, facts) == nil else { continue }
@@ -71,7 +94,8 @@ import Testing
     }
 
     @Test func writesWholeFilesTheWayThatLosesNothing() {
-        func way(_ kind: FileFacts.Kind, names: Int = 1, keepsOwner: Bool = true, descriptor: Int32? = nil) -> WriteWay {
+        func way(_ kind: FileFacts.Kind, names: Int = 1, keepsOwner: Bool = true, descriptor: Int32? = nil) -> WriteWay
+        {
             WriteWay(kind, names: names, keepsOwner: keepsOwner, descriptor: descriptor)
         }
         #expect(way(.absent) == .exchange)
@@ -86,7 +110,8 @@ import Testing
 
     @Test func saysWhyNothingWasDone() {
         let texts = [
-            FileRefusal.readHere("clip"), .writtenElsewhere, .noLocks, .isProtected, .unknown(EMFILE), .failed(ENOSPC), .noReader, .changed,
+            FileRefusal.readHere("clip"), .writtenElsewhere, .noLocks, .isProtected, .unknown(EMFILE), .failed(ENOSPC),
+            .noReader, .changed,
         ].map { $0.fault("a.mp4").description }
         #expect(
             texts == [

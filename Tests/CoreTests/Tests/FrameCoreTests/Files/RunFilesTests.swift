@@ -15,8 +15,12 @@ private final class Folder {
     deinit { try? FileManager.default.removeItem(atPath: path) }
 
     subscript(_ name: String) -> String { "\(path)/\(name)" }
-    func write(_ name: String, _ text: String = "old") throws { try Data(text.utf8).write(to: URL(filePath: self[name])) }
-    func text(_ name: String) -> String? { FileManager.default.contents(atPath: self[name]).map { String(decoding: $0, as: UTF8.self) } }
+    func write(_ name: String, _ text: String = "old") throws {
+        try Data(text.utf8).write(to: URL(filePath: self[name]))
+    }
+    func text(_ name: String) -> String? {
+        FileManager.default.contents(atPath: self[name]).map { String(decoding: $0, as: UTF8.self) }
+    }
     var names: [String] { (try? FileManager.default.contentsOfDirectory(atPath: path).sorted()) ?? [] }
     func status(_ name: String) -> stat {
         var status = stat()
@@ -74,7 +78,8 @@ private final class Folder {
 
     /// Devices of the test's own (as root): the full one says so, and both are there afterwards.
     @Test func writesIntoADevice() throws {
-        guard geteuid() == 0, mknod(folder["full"], S_IFCHR | 0o666, 1 << 8 | 7) == 0, mknod(folder["null"], S_IFCHR | 0o666, 1 << 8 | 3) == 0
+        guard geteuid() == 0, mknod(folder["full"], S_IFCHR | 0o666, 1 << 8 | 7) == 0,
+            mknod(folder["null"], S_IFCHR | 0o666, 1 << 8 | 3) == 0
         else { return print("RunFilesTests.writesIntoADevice: not run, this user makes no devices") }
         let probe = open(folder["null"], O_WRONLY)
         if probe < 0 { return print("RunFilesTests.writesIntoADevice: not run, this file system has no devices") }
@@ -218,6 +223,8 @@ private final class Folder {
         let name = FileNames.temporary(for: "/x/a.mp4")
         #expect(name == "/x/.a.mp4.\(getpid()).new" && FileNames.temporary(for: "/a") == "/.a.\(getpid()).new")
         #expect(FileNames.original(ofTemporary: ".a.mp4.12.new") == "a.mp4")
-        for odd in ["a.mp4.12.new", ".a.mp4.new", ".12.new", ".new", "..new", ".a.mp4.1x.new"] { #expect(FileNames.original(ofTemporary: odd) == nil) }
+        for odd in ["a.mp4.12.new", ".a.mp4.new", ".12.new", ".new", "..new", ".a.mp4.1x.new"] {
+            #expect(FileNames.original(ofTemporary: odd) == nil)
+        }
     }
 }

@@ -3,10 +3,13 @@ import Testing
 @testable import FrameCore
 
 @Suite struct FrameQueueStateTests {
-    private func full(_ policy: DropPolicy, capacity: Int = 2, mostBytes: Int? = nil, mostTime: Int64? = nil) -> FrameQueueState {
+    private func full(_ policy: DropPolicy, capacity: Int = 2, mostBytes: Int? = nil, mostTime: Int64? = nil)
+        -> FrameQueueState
+    {
         var state = FrameQueueState(
             settings: LinkSettings(
-                capacity: capacity, policy: policy, mostBytes: mostBytes, mostTime: mostTime.map { MediaTime(nanoseconds: $0) }))
+                capacity: capacity, policy: policy, mostBytes: mostBytes,
+                mostTime: mostTime.map { MediaTime(nanoseconds: $0) }))
         for time in 0..<state.settings.capacity { _ = state.offer(time: Int64(time)) }
         return state
     }
@@ -194,7 +197,9 @@ import Testing
                 && state.depth == list.count && state.bytes == list.reduce(0) { $0 + $1.bytes }
                 && state.depth <= settings.capacity && state.depth <= counts.mostDepth
             guard holds else {
-                Issue.record("step \(step), seed \(seed): \(counts), depth \(state.depth) of \(list.count), \(state.bytes) bytes")
+                Issue.record(
+                    "step \(step), seed \(seed): \(counts), depth \(state.depth) of \(list.count), \(state.bytes) bytes"
+                )
                 return
             }
         }
@@ -213,7 +218,8 @@ import Testing
         let ends: [Int64] = [.min, .min + 1, -1, 0, 1, .max - 1, .max]
         for first in ends {
             for second in ends {
-                var state = FrameQueueState(settings: LinkSettings(capacity: 8, policy: .dropNewest, mostTime: MediaTime(seconds: 8)))
+                var state = FrameQueueState(
+                    settings: LinkSettings(capacity: 8, policy: .dropNewest, mostTime: MediaTime(seconds: 8)))
                 #expect(state.offer(time: first) == .accept)
                 let isFar = Int128(second) - Int128(first) > 8_000_000_000
                 #expect(state.offer(time: second) == (isFar ? .reject(.queueFull) : .accept), "\(first), \(second)")

@@ -14,7 +14,8 @@ import Testing
             room = RoomGate(stop: stop)
             queue = FrameQueue(name: "a → b", settings: settings, room: room, stop: stop, consumerIndex: 3)
             pool = try FramePool(
-                name: "pool", format: VideoFormat(.gray8, width: 16, height: 4), bufferCount: buffers, stop: stop, clock: ChainClock())
+                name: "pool", format: VideoFormat(.gray8, width: 16, height: 4), bufferCount: buffers, stop: stop,
+                clock: ChainClock())
         }
 
         /// [producer's thread] False when the run was stopped.
@@ -79,7 +80,8 @@ import Testing
 
     /// Which of ten items, offered to a queue of three that gives one after every fourth, say that they follow a gap.
     @Test(arguments: [
-        (DropPolicy.dropNewest, [0, 1, 2, 4, 8], [4, 8]), (.dropOldest, [1, 5, 7, 8, 9], [1, 5, 7]), (.wait, [0, 1, 2], []),
+        (DropPolicy.dropNewest, [0, 1, 2, 4, 8], [4, 8]), (.dropOldest, [1, 5, 7, 8, 9], [1, 5, 7]),
+        (.wait, [0, 1, 2], []),
     ]) func marksWhatFollowsAGap(policy: DropPolicy, taken: [Int], marked: [Int]) throws {
         let line = try Line(LinkSettings(capacity: 3, policy: policy), buffers: 5)
         var found: [(number: Int, isMarked: Bool)] = []
@@ -100,7 +102,8 @@ import Testing
     @Test func letsGoOfAWholeGroupForAKeyframe() throws {
         let stop = StopSignal()
         let room = RoomGate(stop: stop)
-        let queue = FrameQueue(name: "a → b", settings: LinkSettings(capacity: 4, policy: .dropToKeyframe), room: room, stop: stop)
+        let queue = FrameQueue(
+            name: "a → b", settings: LinkSettings(capacity: 4, policy: .dropToKeyframe), room: room, stop: stop)
         let slab = try Slab(name: "slab", byteCount: 4096, unitCount: 16, stop: stop)
         for number in 0..<7 {
             let unit = try slab.lease(byteCount: 100)
@@ -256,7 +259,8 @@ import Testing
         #expect(producer.join())
     }
 
-    /// The consumer, before it waits for the producer by other means than the queue, settles; then the producer must come.
+    /// The consumer, before it waits for the producer by other means than the queue, settles; then the producer must
+    /// come.
     @Test(arguments: [2, 3, 5, 8])
     func neverLosesAWakeUpThatItSettled(capacity: Int) throws {
         let line = try Line(LinkSettings(capacity: capacity), buffers: capacity + 2)

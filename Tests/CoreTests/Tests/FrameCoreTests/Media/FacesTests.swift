@@ -31,9 +31,11 @@ private final class FaceFinding: Filter {
     }
 }
 
-/// What a user's filter does: it names no plugin, and reads what the frame brings along. It fills the picture with the sum of all left edges.
+/// What a user's filter does: it names no plugin, and reads what the frame brings along. It fills the picture with the
+/// sum of all left edges.
 private final class FaceReading: Filter {
-    static let info = StageInfo(id: "face-reading", summary: "Reads.", input: .video(.gray8), output: .sameAsInput, access: .modify)
+    static let info = StageInfo(
+        id: "face-reading", summary: "Reads.", input: .video(.gray8), output: .sameAsInput, access: .modify)
     struct Options: StageOptions {}
     var options: Options
     private let context: StageContext

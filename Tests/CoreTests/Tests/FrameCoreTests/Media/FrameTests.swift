@@ -41,8 +41,12 @@ import Testing
     @Test func givesRowsAsSpans() throws {
         let test = try TestPool(1, VideoFormat(.gray8, width: 5, height: 3))
         var frame = try test.pool.lease()
-        frame.withMutablePlane(0) { $0.withRow(2) { (row: inout MutableSpan<UInt8>) in for x in row.indices { row[x] = UInt8(x) } } }
-        let sum = frame.withPlane(0) { $0.withRow(2) { (row: Span<UInt8>) in row.indices.reduce(0) { $0 + Int(row[$1]) } } }
+        frame.withMutablePlane(0) {
+            $0.withRow(2) { (row: inout MutableSpan<UInt8>) in for x in row.indices { row[x] = UInt8(x) } }
+        }
+        let sum = frame.withPlane(0) {
+            $0.withRow(2) { (row: Span<UInt8>) in row.indices.reduce(0) { $0 + Int(row[$1]) } }
+        }
         #expect(sum == 10)
     }
 
@@ -56,7 +60,9 @@ import Testing
             frame.isDiscontinuity = true
         }
         let frame = try test.pool.lease()
-        let (pts, sequence, orientation, isDiscontinuity) = (frame.pts, frame.sequenceNumber, frame.orientation, frame.isDiscontinuity)
+        let (pts, sequence, orientation, isDiscontinuity) = (
+            frame.pts, frame.sequenceNumber, frame.orientation, frame.isDiscontinuity
+        )
         #expect(pts == .zero && sequence == 0 && orientation == .right && !isDiscontinuity)
     }
 

@@ -13,8 +13,10 @@ import Testing
     @Test func bringsTheFirstRowAndColumnWhereExifSays() {
         // Exif 2.32, table 6: where row 0 and column 0 of the stored picture are in the upright one.
         let sides: [Orientation: (row: String, column: String)] = [
-            .up: ("top", "left"), .upMirrored: ("top", "right"), .down: ("bottom", "right"), .downMirrored: ("bottom", "left"),
-            .leftMirrored: ("left", "top"), .right: ("right", "top"), .rightMirrored: ("right", "bottom"), .left: ("left", "bottom"),
+            .up: ("top", "left"), .upMirrored: ("top", "right"), .down: ("bottom", "right"),
+            .downMirrored: ("bottom", "left"),
+            .leftMirrored: ("left", "top"), .right: ("right", "top"), .rightMirrored: ("right", "bottom"),
+            .left: ("left", "bottom"),
         ]
         let names: [[Int]: String] = [[0, -1]: "top", [0, 1]: "bottom", [-1, 0]: "left", [1, 0]: "right"]
         for orientation in Orientation.allCases {
@@ -26,7 +28,9 @@ import Testing
     @Test func isMadeFromItsMirroringAndTurns() {
         for orientation in Orientation.allCases {
             for turns in [-8, -4, 0, 4, 400] {
-                #expect(Orientation(quarterTurns: orientation.quarterTurns + turns, mirrored: orientation.isMirrored) == orientation)
+                #expect(
+                    Orientation(quarterTurns: orientation.quarterTurns + turns, mirrored: orientation.isMirrored)
+                        == orientation)
             }
         }
         #expect(Set(Orientation.allCases.map { place($0, 1, 2) }).count == 8)
@@ -39,7 +43,9 @@ import Testing
                 let turns = (second.isMirrored ? -first.quarterTurns : first.quarterTurns) + second.quarterTurns
                 let both = Orientation(quarterTurns: turns, mirrored: first.isMirrored != second.isMirrored)
                 let between = place(first, 1, 2)
-                #expect(place(both, 1, 2) == place(second, between[0], between[1]), "\(first.rawValue) then \(second.rawValue)")
+                #expect(
+                    place(both, 1, 2) == place(second, between[0], between[1]),
+                    "\(first.rawValue) then \(second.rawValue)")
             }
         }
     }
@@ -51,7 +57,8 @@ import Testing
     @Test func isWrittenForPeople() {
         #expect(
             Orientation.allCases.map(\.description) == [
-                "upright", "mirrored, turned 0°", "turned 180°", "mirrored, turned 180°", "mirrored, turned 270°", "turned 90°",
+                "upright", "mirrored, turned 0°", "turned 180°", "mirrored, turned 180°", "mirrored, turned 270°",
+                "turned 90°",
                 "mirrored, turned 90°", "turned 270°",
             ])
     }

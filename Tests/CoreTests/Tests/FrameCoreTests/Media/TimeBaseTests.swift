@@ -4,8 +4,10 @@ import Testing
 
 @Suite struct TimeBaseTests {
     private static let bases = [
-        TimeBase(1, 90_000), TimeBase(1, 1000), TimeBase(1001, 30_000), TimeBase(1, 12_288), TimeBase(1, 48_000), TimeBase(1, 44_100),
-        TimeBase(1, 600), TimeBase(1, 1), TimeBase(1, 1_000_000), .nanoseconds, TimeBase(Int32.max, 1), TimeBase(1, 999_999_937),
+        TimeBase(1, 90_000), TimeBase(1, 1000), TimeBase(1001, 30_000), TimeBase(1, 12_288), TimeBase(1, 48_000),
+        TimeBase(1, 44_100),
+        TimeBase(1, 600), TimeBase(1, 1), TimeBase(1, 1_000_000), .nanoseconds, TimeBase(Int32.max, 1),
+        TimeBase(1, 999_999_937),
     ]
 
     @Test(arguments: bases)
@@ -79,7 +81,9 @@ import Testing
         #expect(MediaTime(seconds: 61.366).nanoseconds == 61_366_000_000)
         #expect(MediaTime(seconds: -0.25).nanoseconds == -250_000_000)
         #expect(MediaTime(nanoseconds: 1_500_000_000).seconds == 1.5)
-        #expect(MediaTime(nanoseconds: 3) + MediaTime(nanoseconds: 4) - MediaTime(nanoseconds: 2) == MediaTime(nanoseconds: 5))
+        #expect(
+            MediaTime(nanoseconds: 3) + MediaTime(nanoseconds: 4) - MediaTime(nanoseconds: 2)
+                == MediaTime(nanoseconds: 5))
         #expect(MediaTime(nanoseconds: 3) < MediaTime(nanoseconds: 4))
     }
 
@@ -90,16 +94,23 @@ import Testing
             let time = MediaTime(nanoseconds: given)
             #expect(time.nanoseconds == min(max(given, -most), most))
             for other in [MediaTime.min, .zero, .max] {
-                #expect(MediaTime.range.contains((time + other).nanoseconds) && MediaTime.range.contains((time - other).nanoseconds))
+                #expect(
+                    MediaTime.range.contains((time + other).nanoseconds)
+                        && MediaTime.range.contains((time - other).nanoseconds))
             }
         }
-        #expect([1e300, -1e300, .infinity, -.infinity, .nan].map { MediaTime(seconds: $0).nanoseconds } == [most, -most, most, -most, 0])
+        #expect(
+            [1e300, -1e300, .infinity, -.infinity, .nan].map { MediaTime(seconds: $0).nanoseconds } == [
+                most, -most, most, -most, 0,
+            ])
         #expect(MediaTime.max + .max == .max && MediaTime.min - .max == .min && MediaTime.max - .max == .zero)
     }
 
     @Test func writesSecondsWithThreePlaces() {
         #expect(
-            [0, 61.366, -0.0004, -0.25, 9.9996, 3600].map(text(seconds:)) == ["0.000", "61.366", "0.000", "-0.250", "10.000", "3600.000"])
+            [0, 61.366, -0.0004, -0.25, 9.9996, 3600].map(text(seconds:)) == [
+                "0.000", "61.366", "0.000", "-0.250", "10.000", "3600.000",
+            ])
     }
 
     @Test func writesFractionsShort() {

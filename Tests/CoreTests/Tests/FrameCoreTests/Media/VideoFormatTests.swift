@@ -5,11 +5,14 @@ import Testing
 @Suite struct VideoFormatTests {
     @Test func rowsAndBytesOfEveryPixelFormatAtAnOddSize() {
         let layouts: [PixelFormat: [[Int]]] = [
-            .i420: [[5, 3], [3, 2], [3, 2]], .nv12: [[5, 3], [6, 2]], .yuyv: [[12, 3]], .bgra: [[20, 3]], .rgb24: [[15, 3]],
+            .i420: [[5, 3], [3, 2], [3, 2]], .nv12: [[5, 3], [6, 2]], .yuyv: [[12, 3]], .bgra: [[20, 3]],
+            .rgb24: [[15, 3]],
             .gray8: [[5, 3]], .i010: [[10, 3], [6, 2], [6, 2]], .p010: [[10, 3], [12, 2]],
         ]
         for format in PixelFormat.allCases {
-            let found = (0..<format.planeCount).map { [format.rowBytes(plane: $0, width: 5), format.rows(plane: $0, height: 3)] }
+            let found = (0..<format.planeCount).map {
+                [format.rowBytes(plane: $0, width: 5), format.rows(plane: $0, height: 3)]
+            }
             #expect(found == layouts[format], "\(format)")
         }
     }
@@ -23,9 +26,11 @@ import Testing
     }
 
     @Test func isWrittenForPeople() {
-        #expect(VideoFormat(.i420, width: 1280, height: 720, frameRate: Rational(30)).description == "i420 1280x720 30 fps")
         #expect(
-            VideoFormat(.nv12, width: 640, height: 480, frameRate: Rational(30_000, 1001), orientation: .right).description
+            VideoFormat(.i420, width: 1280, height: 720, frameRate: Rational(30)).description == "i420 1280x720 30 fps")
+        #expect(
+            VideoFormat(.nv12, width: 640, height: 480, frameRate: Rational(30_000, 1001), orientation: .right)
+                .description
                 == "nv12 640x480 30000/1001 fps, turned 90°")
         #expect(VideoFormat(.bgra, width: 2, height: 2).description == "bgra 2x2 variable rate")
         let video = VideoFormat(.i420, width: 1280, height: 720, frameRate: Rational(25))
@@ -48,17 +53,22 @@ import Testing
     }
 
     @Test func saysWhichOfItsNumbersNoPictureHas() {
-        let good = VideoFormat(.i420, width: 640, height: 480, frameRate: Rational(30_000, 1001), sampleAspectRatio: Rational(16, 11))
+        let good = VideoFormat(
+            .i420, width: 640, height: 480, frameRate: Rational(30_000, 1001), sampleAspectRatio: Rational(16, 11))
         #expect(good.impossibility == nil)
         func changed(_ change: (inout VideoFormat) -> Void) -> String? {
             var format = good
             change(&format)
-            #expect(MediaFormat.video(format).impossibility == MediaFormat.encoded(EncodedFormat(codec: .h264, video: format)).impossibility)
+            #expect(
+                MediaFormat.video(format).impossibility
+                    == MediaFormat.encoded(EncodedFormat(codec: .h264, video: format)).impossibility)
             return format.impossibility
         }
         #expect(changed { $0.width = 0 } == "a width of 0 pixels, which must be 1...65536")
         #expect(changed { $0.height = .max } == "a height of \(Int.max) pixels, which must be 1...65536")
-        #expect(changed { $0.frameRate = Rational(-1) } == "-1 frames per second, which must be from 1/1000000 to 1000000, or 0 when unknown")
+        #expect(
+            changed { $0.frameRate = Rational(-1) }
+                == "-1 frames per second, which must be from 1/1000000 to 1000000, or 0 when unknown")
         #expect(changed { $0.frameRate = Rational(.max) } != nil && changed { $0.frameRate = Rational(1, .max) } != nil)
         #expect(changed { $0.sampleAspectRatio = Rational(.min) } != nil)
         #expect(

@@ -20,7 +20,9 @@ private struct AllOptions: StageOptions, Equatable {
     @Option(help: "Ports.") var ports = [8554, 8555]
 
     func validate() throws(OptionFault) {
-        if label == "both", crf != nil { throw OptionFault("'crf' and 'label' exclude each other", remedy: "Leave one of them out.") }
+        if label == "both", crf != nil {
+            throw OptionFault("'crf' and 'label' exclude each other", remedy: "Leave one of them out.")
+        }
     }
 
     static func == (a: AllOptions, b: AllOptions) -> Bool { a.text == b.text }
@@ -35,7 +37,8 @@ private struct AllOptions: StageOptions, Equatable {
 @Suite struct OptionDecoderTests {
     private func decode(_ text: String, base: AllOptions = AllOptions()) throws -> AllOptions {
         let members = try JSONReader.read(Array(text.utf8), file: "o").asObject!
-        return try OptionDecoder.decode(AllOptions.self, from: members, base: base) { key, place in key.isEmpty ? "o" : "o:\(place): \(key)"
+        return try OptionDecoder.decode(AllOptions.self, from: members, base: base) { key, place in
+            key.isEmpty ? "o" : "o:\(place): \(key)"
         }
     }
 
@@ -80,15 +83,27 @@ private struct AllOptions: StageOptions, Equatable {
     }
 
     @Test(arguments: [
-        (#"{ "bitrateKbps": 20 }"#, "o:1:18: bitrateKbps: 20 is outside 64...100000. Use 64...100000, or leave the key out for 4000."),
-        (#"{ "keyframeSeconds": 61.5 }"#, "o:1:22: keyframeSeconds: 61.5 is outside 0.1...60. Use 0.1...60, or leave the key out for 2."),
+        (
+            #"{ "bitrateKbps": 20 }"#,
+            "o:1:18: bitrateKbps: 20 is outside 64...100000. Use 64...100000, or leave the key out for 4000."
+        ),
+        (
+            #"{ "keyframeSeconds": 61.5 }"#,
+            "o:1:22: keyframeSeconds: 61.5 is outside 0.1...60. Use 0.1...60, or leave the key out for 2."
+        ),
         (#"{ "crf": 52 }"#, "o:1:10: crf: 52 is outside 0...51. Use 0...51."),
         (#"{ "gain": -1 }"#, "o:1:11: gain: -1 is outside 0...4. Use 0...4, or leave the key out for 1.5."),
         (#"{ "rate": 0.5 }"#, "o:1:11: rate: \"1/2\" is outside 1...240. Use 1...240, or leave the key out for 30."),
         (#"{ "isOn": 1 }"#, "o:1:11: isOn: expected true or false, found 1. Write true or false."),
         (#"{ "bitrateKbps": 2.5 }"#, "o:1:18: bitrateKbps: expected a whole number, found 2.5. Write a whole number."),
-        (#"{ "bitrateKbps": "2" }"#, "o:1:18: bitrateKbps: expected a whole number, found a string. Write a whole number."),
-        (#"{ "bitrateKbps": 1e30 }"#, "o:1:18: bitrateKbps: expected a whole number, found 1e30. Write a whole number."),
+        (
+            #"{ "bitrateKbps": "2" }"#,
+            "o:1:18: bitrateKbps: expected a whole number, found a string. Write a whole number."
+        ),
+        (
+            #"{ "bitrateKbps": 1e30 }"#,
+            "o:1:18: bitrateKbps: expected a whole number, found 1e30. Write a whole number."
+        ),
         (#"{ "keyframeSeconds": 1e999 }"#, "o:1:22: keyframeSeconds: expected a number, found 1e999. Write a number."),
         (#"{ "keyframeSeconds": true }"#, "o:1:22: keyframeSeconds: expected a number, found true. Write a number."),
         (#"{ "label": [] }"#, "o:1:12: label: expected a string, found a list. Write a string."),
@@ -110,12 +125,16 @@ private struct AllOptions: StageOptions, Equatable {
             "o:1:3: preset: no such option. It has 'bitrateKbps', 'color', 'crf', 'format', 'gain', 'isOn', 'keyframeSeconds', 'label', "
                 + "'mood', 'otherMood', 'ports', 'rate' or 'size'."
         ),
-        (#"{ "label": "both", "crf": 3 }"#, "o:1:20: crf: 'crf' and 'label' exclude each other. Leave one of them out."),
+        (
+            #"{ "label": "both", "crf": 3 }"#,
+            "o:1:20: crf: 'crf' and 'label' exclude each other. Leave one of them out."
+        ),
     ])
     func saysWhatIsWrongAndWhatToDo(text: String, message: String) { #expect(faults(text) == message) }
 
     @Test(arguments: [
-        "1280", "x720", "1280x", "1280x720x2", "0x720", "1280x16385", "1280 x 720", "-1280x720", "+1280x720", "1280X720",
+        "1280", "x720", "1280x", "1280x720x2", "0x720", "1280x16385", "1280 x 720", "-1280x720", "+1280x720",
+        "1280X720",
         "99999999999999999999x1", "",
         "１２x12",
     ])
@@ -126,19 +145,22 @@ private struct AllOptions: StageOptions, Equatable {
     }
 
     @Test(arguments: [
-        #""30""#, "0", "-1", #""0/1""#, #""30/0""#, #""30000/1001/1""#, #""/""#, #""+30/1""#, #""-30/-1""#, "1e9", "0.0001", "1e999", "[]",
+        #""30""#, "0", "-1", #""0/1""#, #""30/0""#, #""30000/1001/1""#, #""/""#, #""+30/1""#, #""-30/-1""#, "1e9",
+        "0.0001", "1e999", "[]",
         "true",
         #""99999999999/1""#,
     ])
     func refusesWhatIsNoFrameRate(text: String) {
         #expect(
             faults(#"{ "rate": \#(text) }"#)
-                == "o:1:11: rate: \(text) is not a frame rate. Use a number such as 30, or a fraction such as \"30000/1001\".")
+                == "o:1:11: rate: \(text) is not a frame rate. Use a number such as 30, or a fraction such as \"30000/1001\"."
+        )
     }
 
     @Test(arguments: ["20a0ff", "#20a0f", "#20a0fff", "#20a0fg", "#+0a0ff", "", "#", "blue", "# 0a0ff"])
     func refusesWhatIsNoColour(text: String) {
-        #expect(faults(#"{ "color": "\#(text)" }"#) == "o:1:12: color: '\(text)' is not a colour. Write it as \"#rrggbb\".")
+        #expect(
+            faults(#"{ "color": "\#(text)" }"#) == "o:1:12: color: '\(text)' is not a colour. Write it as \"#rrggbb\".")
     }
 
     @Test func readsRatesThatAreNotWhole() throws {
@@ -202,7 +224,10 @@ private final class Knobs: Filter {
             #"{ "bitrateKbps": 3000, "crf": 30 }"#,
             "crf: cannot change while the chain runs. Set it in the chain file; 'isOn', 'bitrateKbps' or 'label' can change."
         ),
-        (#"{ "label": "x", "bitrateKbps": 3 }"#, "bitrateKbps: 3 is outside 64...100000. Use 64...100000, or leave the key out for 4000."),
+        (
+            #"{ "label": "x", "bitrateKbps": 3 }"#,
+            "bitrateKbps: 3 is outside 64...100000. Use 64...100000, or leave the key out for 4000."
+        ),
         (#"{ "label": "x", "bitrate": 3 }"#, "bitrate: no such option. Did you mean 'bitrateKbps'?"),
         (#"{ "isOn": false, "label": "both" }"#, "label: 'crf' and 'label' exclude each other. Leave one of them out."),
     ])
@@ -217,12 +242,15 @@ private final class Knobs: Filter {
 }
 
 @Suite struct OptionFieldTests {
-    private func field(_ name: String) throws -> OptionField { try #require(AllOptions.fields.first { $0.name == name }) }
+    private func field(_ name: String) throws -> OptionField {
+        try #require(AllOptions.fields.first { $0.name == name })
+    }
 
     @Test func comeInTheOrderOfDeclaration() {
         #expect(
             AllOptions.fields.map(\.name) == [
-                "isOn", "bitrateKbps", "keyframeSeconds", "label", "crf", "gain", "mood", "otherMood", "size", "rate", "color", "format",
+                "isOn", "bitrateKbps", "keyframeSeconds", "label", "crf", "gain", "mood", "otherMood", "size", "rate",
+                "color", "format",
                 "ports",
             ])
         #expect(NoOptions.fields.isEmpty)
@@ -230,7 +258,8 @@ private final class Knobs: Filter {
 
     @Test func sayAllThatAListingShows() throws {
         let field = try field("bitrateKbps")
-        #expect(field.typeName == "integer" && field.help == "Average bitrate." && field.unit == "kbit/s" && field.isLive)
+        #expect(
+            field.typeName == "integer" && field.help == "Average bitrate." && field.unit == "kbit/s" && field.isLive)
         #expect(field.defaultValue == 4000 && field.minimum == 64 && field.maximum == 100_000)
         let quality = try self.field("crf")
         #expect(!quality.isLive && quality.defaultValue == .null && quality.maximum == 51)
@@ -247,16 +276,28 @@ private final class Knobs: Filter {
 
     @Test(arguments: [
         ("isOn", #"{"type":"boolean","description":"A switch.","default":true}"#),
-        ("bitrateKbps", #"{"type":"integer","description":"Average bitrate. (kbit/s)","minimum":64,"maximum":100000,"default":4000}"#),
-        ("keyframeSeconds", #"{"type":"number","description":"Seconds between keyframes. (s)","minimum":0.1,"maximum":60,"default":2}"#),
+        (
+            "bitrateKbps",
+            #"{"type":"integer","description":"Average bitrate. (kbit/s)","minimum":64,"maximum":100000,"default":4000}"#
+        ),
+        (
+            "keyframeSeconds",
+            #"{"type":"number","description":"Seconds between keyframes. (s)","minimum":0.1,"maximum":60,"default":2}"#
+        ),
         ("crf", #"{"type":"integer","description":"Quality.","minimum":0,"maximum":51}"#),
         ("mood", #"{"enum":["calm","brisk","wild"],"description":"The mood.","default":"calm"}"#),
-        ("size", #"{"type":"string","pattern":"^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}$","description":"The size.","default":"1280x720"}"#),
+        (
+            "size",
+            #"{"type":"string","pattern":"^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}$","description":"The size.","default":"1280x720"}"#
+        ),
         (
             "rate",
             #"{"anyOf":[{"type":"number","exclusiveMinimum":0},{"type":"string","pattern":"^[0-9]+/[0-9]+$"}],"description":"The rate.","default":30}"#
         ),
-        ("color", ##"{"type":"string","pattern":"^#[0-9A-Fa-f]{6}$","description":"The colour.","default":"#20a0ff"}"##),
+        (
+            "color",
+            ##"{"type":"string","pattern":"^#[0-9A-Fa-f]{6}$","description":"The colour.","default":"#20a0ff"}"##
+        ),
         ("ports", #"{"type":"array","items":{"type":"integer"},"description":"Ports.","default":[8554,8555]}"#),
     ])
     func giveASchema(name: String, schema: String) throws { #expect(try field(name).schema.text() == schema) }

@@ -4,7 +4,8 @@ import Testing
 
 @Suite struct SuggestionTests {
     @Test(arguments: [
-        ("presett", "preset"), ("prseet", "preset"), ("PRESET", "preset"), ("bitratekbps", "bitrateKbps"), ("bitrate", "bitrateKbps"),
+        ("presett", "preset"), ("prseet", "preset"), ("PRESET", "preset"), ("bitratekbps", "bitrateKbps"),
+        ("bitrate", "bitrateKbps"),
         ("x264-encodr", "x264-encoder"), ("crp", "crf"),
     ])
     func findsTheWordThatWasMeant(word: String, expected: String) {
@@ -15,7 +16,8 @@ import Testing
     @Test func saysNothingWhenNothingIsNear() {
         #expect(Suggestion.nearest(to: "volume", in: ["preset", "tune"]) == nil)
         #expect(Suggestion.nearest(to: "preset", in: []) == nil)
-        #expect(Suggestion.nearest(to: String(repeating: "a", count: 65), in: [String(repeating: "a", count: 64)]) == nil)
+        #expect(
+            Suggestion.nearest(to: String(repeating: "a", count: 65), in: [String(repeating: "a", count: 64)]) == nil)
         #expect(Suggestion.nearest(to: "", in: ["ab"]) == nil)
         #expect(Suggestion.nearest(to: "bit", in: ["bitrateKbps"]) == nil, "too short to tell")
     }
@@ -25,7 +27,8 @@ import Testing
     }
 
     @Test(arguments: [
-        ("", "", 0), ("", "abc", 3), ("abc", "", 3), ("kitten", "sitting", 3), ("ab", "ba", 1), ("ca", "abc", 3), ("flaw", "lawn", 2),
+        ("", "", 0), ("", "abc", 3), ("abc", "", 3), ("kitten", "sitting", 3), ("ab", "ba", 1), ("ca", "abc", 3),
+        ("flaw", "lawn", 2),
         ("same", "same", 0), ("abcdef", "badcfe", 3),
     ])
     func countsEditsAndSwapsOfNeighbours(a: String, b: String, edits: Int) {

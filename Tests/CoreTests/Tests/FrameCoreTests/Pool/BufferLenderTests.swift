@@ -66,7 +66,9 @@ import Testing
         guard var frame = pool.tryLease() else { throw FrameHostError(.broken, what: "the pool is empty") }
         for index in 0..<3 {
             frame.withMutablePlane(index) { plane in
-                #expect(plane.strideBytes == 64 && plane.rowBytes == (index == 0 ? 33 : 17) && plane.height == (index == 0 ? 17 : 9))
+                #expect(
+                    plane.strideBytes == 64 && plane.rowBytes == (index == 0 ? 33 : 17)
+                        && plane.height == (index == 0 ? 17 : 9))
                 for y in 0..<plane.height { plane.row(y).update(repeating: UInt8(index + 1)) }
             }
         }

@@ -219,7 +219,9 @@ import Testing
     }
 
     @Test func saysWhenThereIsNoMemory() {
-        let error = #expect(throws: FrameHostError.self) { _ = try AnonymousMemory().allocate(byteCount: 1 << 60, touching: false) }
+        let error = #expect(throws: FrameHostError.self) {
+            _ = try AnonymousMemory().allocate(byteCount: 1 << 60, touching: false)
+        }
         #expect(
             error?.description
                 == "no memory for 1152921504606846976 bytes: Cannot allocate memory. Use smaller pictures, shorter queues or fewer stages that hold."

@@ -42,7 +42,9 @@ import Testing
             if dice.hits(55), blocks.count < 64 {
                 let count = dice.hits(10) ? dice.next(in: 0...6000) : dice.next(in: 1...900)
                 let size = SlabState.rounded(count) / 64
-                let fit = (0...lines).first { start in start + size <= lines && !isUsed[start..<start + size].contains(true) }
+                let fit = (0...lines).first { start in
+                    start + size <= lines && !isUsed[start..<start + size].contains(true)
+                }
                 let start = state.take(count)
                 guard start == fit.map({ $0 * 64 }) else {
                     Issue.record("step \(step): \(count) bytes at \(start ?? -1), not at line \(fit ?? -1)")

@@ -24,7 +24,9 @@ import Testing
         var second = try slab.lease(byteCount: 200)
         first.withMutableBytes { $0.initializeMemory(as: UInt8.self, repeating: 1) }
         second.withMutableBytes { $0.initializeMemory(as: UInt8.self, repeating: 2) }
-        let (ones, twos) = (first.withBytes { $0.filter { $0 == 1 }.count }, second.withBytes { $0.filter { $0 == 2 }.count })
+        let (ones, twos) = (
+            first.withBytes { $0.filter { $0 == 1 }.count }, second.withBytes { $0.filter { $0 == 2 }.count }
+        )
         #expect(ones == 100 && twos == 200)
         let usage = slab.usage
         #expect(usage.bytes == 128 + 256 && usage.units == 2)
@@ -46,7 +48,8 @@ import Testing
         _ = consume unit
         #expect(other.withBytes { Array($0) } == [7, 8, 9])
         let header = [
-            other.pts.nanoseconds, other.dts.nanoseconds, other.duration.nanoseconds, other.capturedAt, Int64(other.sequenceNumber),
+            other.pts.nanoseconds, other.dts.nanoseconds, other.duration.nanoseconds, other.capturedAt,
+            Int64(other.sequenceNumber),
         ]
         #expect(header == [5, 4, 3, 2, 1])
         let (isKeyframe, isDiscontinuity, orientation) = (other.isKeyframe, other.isDiscontinuity, other.orientation)

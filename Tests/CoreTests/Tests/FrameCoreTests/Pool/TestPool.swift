@@ -11,7 +11,8 @@ struct TestPool {
         metadata: MetadataLayout = .none
     ) throws {
         pool = try FramePool(
-            name: "pool", format: format, bufferCount: count, leasesPerBuffer: leasesPerBuffer, metadata: metadata, stop: stop,
+            name: "pool", format: format, bufferCount: count, leasesPerBuffer: leasesPerBuffer, metadata: metadata,
+            stop: stop,
             clock: clock)
     }
 }

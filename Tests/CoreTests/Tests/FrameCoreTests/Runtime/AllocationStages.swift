@@ -25,7 +25,9 @@ final class CountedSource: Source {
         demand.isLive = options.live
         return demand
     }
-    func negotiate() throws -> MediaFormat { .video(VideoFormat(.gray8, width: 16, height: 4, frameRate: Rational(30))) }
+    func negotiate() throws -> MediaFormat {
+        .video(VideoFormat(.gray8, width: 16, height: 4, frameRate: Rational(30)))
+    }
     func produce(_ output: Output) throws -> SourceProgress {
         fh_malloc_join(Int32(options.group))
         guard next < options.count else { return .ended }
@@ -40,7 +42,8 @@ final class CountedSource: Source {
 }
 
 final class CountedFilter: Filter {
-    static let info = StageInfo(id: "counted-filter", summary: "Looks.", input: .video(.gray8), output: .sameAsInput, metadata: [Mark.self])
+    static let info = StageInfo(
+        id: "counted-filter", summary: "Looks.", input: .video(.gray8), output: .sameAsInput, metadata: [Mark.self])
     struct Mark: FrameMetadata {
         static let metadataName = "mark"
         var number: UInt64
@@ -57,7 +60,9 @@ final class CountedFilter: Filter {
     func process(_ frame: inout Frame) throws -> Verdict {
         fh_malloc_join(Int32(options.group))
         frame[slot] = Mark(number: frame.sequenceNumber)
-        if options.wasteEvery > 0, Int(frame.sequenceNumber) % options.wasteEvery == 0 { waste = [Int(frame.sequenceNumber)] }
+        if options.wasteEvery > 0, Int(frame.sequenceNumber) % options.wasteEvery == 0 {
+            waste = [Int(frame.sequenceNumber)]
+        }
         return .forward
     }
 }
@@ -75,10 +80,13 @@ final class CountedWriter: Filter {
 }
 
 final class CountedEncoder: Transform {
-    static let info = StageInfo(id: "counted-encoder", summary: "Encodes.", input: .video(.gray8), output: .encoded(.h264))
+    static let info = StageInfo(
+        id: "counted-encoder", summary: "Encodes.", input: .video(.gray8), output: .encoded(.h264))
     var options: CountedOptions
     init(options: CountedOptions, context: StageContext) { self.options = options }
-    func negotiate(_ input: MediaFormat) throws -> MediaFormat { .encoded(EncodedFormat(codec: .h264, video: input.video!)) }
+    func negotiate(_ input: MediaFormat) throws -> MediaFormat {
+        .encoded(EncodedFormat(codec: .h264, video: input.video!))
+    }
     func process(_ input: consuming Sample, _ output: Output) throws {
         fh_malloc_join(Int32(options.group))
         guard case .frame(let frame) = consume input else { return }

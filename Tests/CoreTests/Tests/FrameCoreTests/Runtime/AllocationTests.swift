@@ -18,8 +18,9 @@ private let isOptimized: Bool = {
 
 /// After warm-up a frame costs no allocation, counted on all stage threads of a chain.
 ///
-/// In release builds alone: without the optimiser Swift allocates for closures and generic calls. `FRAMEHOST_TRACE_MALLOC` with the raw value
-/// of a shape writes where each allocation of that shape comes from once it is warm.
+/// In release builds alone: without the optimiser Swift allocates for closures and generic calls.
+/// `FRAMEHOST_TRACE_MALLOC` with the raw value of a shape writes where each allocation of that shape comes from once it
+/// is warm.
 @Suite(.serialized, .enabled(if: isOptimized && fh_malloc_is_counted(), "needs a release build without sanitizers"))
 struct AllocationTests {
     private static let tracedGroup = getenv("FRAMEHOST_TRACE_MALLOC").flatMap { Int32(String(cString: $0)) }
@@ -35,7 +36,9 @@ struct AllocationTests {
         let own = #"{ "group": \#(group) }"#
         func queue(_ count: Int) -> LinkRequest { LinkRequest(queue: count) }
         func dropping(_ policy: DropPolicy) -> LinkRequest { LinkRequest(whenFull: policy) }
-        try chain.add(CountedSource.self, "src", options: #"{ "group": \#(group), "count": \#(frames), "live": \#(shape == .live) }"#)
+        try chain.add(
+            CountedSource.self, "src",
+            options: #"{ "group": \#(group), "count": \#(frames), "live": \#(shape == .live) }"#)
         switch shape {
         case .inline, .timed:
             try chain.add(CountedFilter.self, "a", options: own)

@@ -31,7 +31,9 @@ import Testing
         let (result, _) = Self.run(chain)
         #expect(result.isSuccess, "\(result)")
         let log = RecordingSink.log("one-thread")
-        #expect(log.entries == (0..<300).map { RecordingSink.Entry(sequence: $0, pixel: UInt8(truncatingIfNeeded: $0 + 1)) })
+        #expect(
+            log.entries == (0..<300).map { RecordingSink.Entry(sequence: $0, pixel: UInt8(truncatingIfNeeded: $0 + 1)) }
+        )
         #expect(log.stops == 1)
         #expect(chain.ledger == Ledger(captured: 300, delivered: 300))
     }
@@ -63,7 +65,8 @@ import Testing
         let seen = RecordingSink.log("fan-preview").entries.count
         let counts = chain.queues.first { $0.link.to == 2 }!.queue.snapshot().counts
         #expect(seen + counts.evicted[DropReason.replaced.rawValue] == 200)
-        #expect(counts.evicted[DropReason.replaced.rawValue] > 0, "the slow branch lost nothing: the test shows nothing")
+        #expect(
+            counts.evicted[DropReason.replaced.rawValue] > 0, "the slow branch lost nothing: the test shows nothing")
         #expect(chain.ledger.copies == 200)
         #expect(chain.ledger.isBalanced)
     }
@@ -73,13 +76,15 @@ import Testing
         try sketch.add(CountingSource.self, "src", options: #"{"count": 300}"#)
         try sketch.add(AddOne.self, "writer", from: ["src"])
         try sketch.add(RecordingSink.self, "written", options: #"{"log": "w-written"}"#)
-        try sketch.add(RecordingSink.self, "raw", options: #"{"log": "w-raw", "keep": 2, "sleepUs": 100}"#, from: ["src"])
+        try sketch.add(
+            RecordingSink.self, "raw", options: #"{"log": "w-raw", "keep": 2, "sleepUs": 100}"#, from: ["src"])
         let chain = try Chain(sketch.request)
         #expect(chain.plan.notes == ["up to 1 copy per frame at writer: its input is shared with raw"])
         let (result, _) = Self.run(chain)
         #expect(result.isSuccess, "\(result)")
         #expect(RecordingSink.log("w-raw").entries.map(\.pixel) == (0..<300).map { UInt8(truncatingIfNeeded: $0) })
-        #expect(RecordingSink.log("w-written").entries.map(\.pixel) == (0..<300).map { UInt8(truncatingIfNeeded: $0 + 1) })
+        #expect(
+            RecordingSink.log("w-written").entries.map(\.pixel) == (0..<300).map { UInt8(truncatingIfNeeded: $0 + 1) })
         let copies = chain.runners[1].pixelCopies.value
         #expect(copies > 0 && copies <= 300)
     }
@@ -111,7 +116,8 @@ import Testing
         #expect(!result.isSuccess)
         #expect(
             result.ledgerFaults.first
-                == "ledger, thief (copy): taken 50 + made 0 ≠ emitted, ended, dropped and held 49: the stage swallowed 1")
+                == "ledger, thief (copy): taken 50 + made 0 ≠ emitted, ended, dropped and held 49: the stage swallowed 1"
+        )
     }
 
     @Test func catchesADoubledFrame() throws {
@@ -122,7 +128,8 @@ import Testing
         let (result, _) = Self.run(try Chain(sketch.request))
         #expect(
             result.ledgerFaults.first
-                == "ledger, echo (copy): taken 50 + made 0 ≠ emitted, ended, dropped and held 51: the stage gave 1 too many")
+                == "ledger, echo (copy): taken 50 + made 0 ≠ emitted, ended, dropped and held 51: the stage gave 1 too many"
+        )
     }
 
     // MARK: Retention and starvation
@@ -177,10 +184,13 @@ import Testing
         for place in 0..<6 {
             var sketch = ChainSketch()
             let live = place % 2 == 0
-            try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000000, "live": \#(live), "everyMs": \#(place == 2 ? 1000 : 0)}"#)
+            try sketch.add(
+                CountingSource.self, "src",
+                options: #"{"count": 1000000000, "live": \#(live), "everyMs": \#(place == 2 ? 1000 : 0)}"#)
             try sketch.add(CopyTransform.self, "copy", options: #"{"delay": 2}"#, link: LinkRequest(queue: 1))
             try sketch.add(
-                RecordingSink.self, "sink", options: #"{"log": "stop-\#(place)", "sleepUs": \#(place == 3 ? 20000 : 0)}"#,
+                RecordingSink.self, "sink",
+                options: #"{"log": "stop-\#(place)", "sleepUs": \#(place == 3 ? 20000 : 0)}"#,
                 link: LinkRequest(queue: 1))
             let chain = try Chain(sketch.request)
             let begin = ChainClock().now()
@@ -215,7 +225,9 @@ import Testing
         var sketch = ChainSketch()
         sketch.request.drainSeconds = 0.2
         try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000000}"#)
-        try sketch.add(RecordingSink.self, "slow", options: #"{"log": "slow-drain", "sleepUs": 400000}"#, link: LinkRequest(queue: 4))
+        try sketch.add(
+            RecordingSink.self, "slow", options: #"{"log": "slow-drain", "sleepUs": 400000}"#,
+            link: LinkRequest(queue: 4))
         let chain = try Chain(sketch.request)
         let result = chain.run { if chain.runners[1].taken.value > 0 { chain.drain() } }
         #expect(
@@ -233,7 +245,10 @@ import Testing
         try sketch.add(RecordingSink.self, "sink", options: #"{"log": "fail"}"#)
         let chain = try Chain(sketch.request)
         let (result, _) = Self.run(chain)
-        #expect(result.failures.map(\.description) == ["probe (probe): frame 40, PTS 0.040 s: the probe was told to fail. Tell it otherwise."])
+        #expect(
+            result.failures.map(\.description) == [
+                "probe (probe): frame 40, PTS 0.040 s: the probe was told to fail. Tell it otherwise."
+            ])
         #expect(RecordingSink.log("fail").entries.count == 40)
         #expect(result.ledgerFaults == [])
     }
@@ -251,7 +266,9 @@ import Testing
     }
 
     @Test func aSinkFailsAloneWhileAnotherWorks() throws {
-        for (count, last, expected) in [(100, #"{"log": "alone-1"}"#, 100), (10_000_000, #"{"log": "alone-2", "failAt": 30}"#, 30)] {
+        for (count, last, expected) in [
+            (100, #"{"log": "alone-1"}"#, 100), (10_000_000, #"{"log": "alone-2", "failAt": 30}"#, 30),
+        ] {
             var sketch = ChainSketch()
             try sketch.add(CountingSource.self, "src", options: #"{"count": \#(count)}"#)
             try sketch.add(RecordingSink.self, "full", options: #"{"log": "alone-full", "failAt": 10}"#, from: ["src"])
@@ -317,7 +334,9 @@ import Testing
         let byTag = Dictionary(uniqueKeysWithValues: answers.map { ($0.details["tag"]!.asInt!, $0.details) })
         #expect(byTag[1]?["ok"]?.asBool == true)
         #expect((byTag[1]?["frame"]?.asInt ?? 0) > 0)
-        #expect(byTag[2]?["error"]?.asString == "probe.keep: cannot change while the chain runs. Set it in the chain file; 'level' can change.")
+        #expect(
+            byTag[2]?["error"]?.asString
+                == "probe.keep: cannot change while the chain runs. Set it in the chain file; 'level' can change.")
         #expect(byTag[3]?["error"]?.asString == "prob: no such stage. Did you mean 'probe'?")
     }
 }

@@ -41,5 +41,7 @@ import Testing
         }
     }
 
-    @Test func ordersLevelsByWeight() { #expect(Event.Level.debug < .info && .info < .warning && .warning < Event.Level.error) }
+    @Test func ordersLevelsByWeight() {
+        #expect(Event.Level.debug < .info && .info < .warning && .warning < Event.Level.error)
+    }
 }

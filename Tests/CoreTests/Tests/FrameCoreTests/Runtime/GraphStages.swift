@@ -2,8 +2,8 @@ import Glibc
 
 @testable import FrameCore
 
-/// Stages that do what a ``BudgetGraph/Node`` says, as unpleasantly as it allows: they keep any frames up to `hold`, answer as late as
-/// `delay`, and stall at random.
+/// Stages that do what a ``BudgetGraph/Node`` says, as unpleasantly as it allows: they keep any frames up to `hold`,
+/// answer as late as `delay`, and stall at random.
 
 struct GraphOptions: StageOptions {
     @Option(help: "Input frames kept after a call.", range: 0...16) var hold = 0
@@ -71,7 +71,9 @@ final class GraphSource: Source {
     func negotiate() throws -> MediaFormat { grey }
 
     func produce(_ output: Output) throws -> SourceProgress {
-        while floor.count < options.floor { if let frame = try output.makeFrame() { floor.push(frame, keeping: 16) } else { return .more } }
+        while floor.count < options.floor {
+            if let frame = try output.makeFrame() { floor.push(frame, keeping: 16) } else { return .more }
+        }
         guard next < options.count else {
             while floor.pop() != nil {}
             return .ended
@@ -97,7 +99,8 @@ class GraphFilterBase {
 }
 
 final class GraphFilter: GraphFilterBase, Filter {
-    static let info = StageInfo(id: "graph-filter", summary: "Keeps.", input: .video(.gray8), output: .sameAsInput, hold: 16)
+    static let info = StageInfo(
+        id: "graph-filter", summary: "Keeps.", input: .video(.gray8), output: .sameAsInput, hold: 16)
     var demand: StageDemand { FrameCoreTests.demand(options, Self.declaredDemand) }
     func process(_ frame: inout Frame) throws -> Verdict {
         hoard.see(frame)
@@ -118,7 +121,8 @@ final class GraphWriter: GraphFilterBase, Filter {
 
 /// The same buffers, late.
 final class GraphDelay: Transform {
-    static let info = StageInfo(id: "graph-delay", summary: "Delays.", input: .video(.gray8), output: .sameAsInput, hold: 16, delay: 16)
+    static let info = StageInfo(
+        id: "graph-delay", summary: "Delays.", input: .video(.gray8), output: .sameAsInput, hold: 16, delay: 16)
     var options: GraphOptions
     private var waiting = FrameRing(capacity: 17)
     private var extra: Hoard
@@ -181,7 +185,8 @@ class GraphMaker {
 }
 
 final class GraphAllocator: GraphMaker, Transform {
-    static let info = StageInfo(id: "graph-allocator", summary: "Makes.", input: .any, output: .video(.gray8), hold: 16, delay: 16)
+    static let info = StageInfo(
+        id: "graph-allocator", summary: "Makes.", input: .any, output: .video(.gray8), hold: 16, delay: 16)
     var demand: StageDemand { FrameCoreTests.demand(options, Self.declaredDemand) }
     func negotiate(_ input: MediaFormat) throws -> MediaFormat { grey }
 
@@ -216,7 +221,8 @@ final class GraphAllocator: GraphMaker, Transform {
 }
 
 final class GraphEncoder: GraphMaker, Transform {
-    static let info = StageInfo(id: "graph-encoder", summary: "Encodes.", input: .any, output: .encoded(.h264), hold: 16, delay: 16)
+    static let info = StageInfo(
+        id: "graph-encoder", summary: "Encodes.", input: .any, output: .encoded(.h264), hold: 16, delay: 16)
     var demand: StageDemand { FrameCoreTests.demand(options, Self.declaredDemand) }
     func negotiate(_ input: MediaFormat) throws -> MediaFormat { coded }
 
@@ -328,7 +334,8 @@ final class GraphMakeJoin: GraphJoinBase, Join {
 }
 
 final class GraphEncodeJoin: GraphJoinBase, Join {
-    static let info = StageInfo(id: "graph-encode-join", summary: "Joins.", input: .any, output: .encoded(.h264), hold: 16)
+    static let info = StageInfo(
+        id: "graph-encode-join", summary: "Joins.", input: .any, output: .encoded(.h264), hold: 16)
     var demand: StageDemand { FrameCoreTests.demand(options, Self.declaredDemand) }
     func negotiate(_ inputs: [MediaFormat]) throws -> MediaFormat { coded }
     func merge(_ inputs: JoinInputs, _ output: Output) throws {
@@ -343,7 +350,8 @@ final class GraphEncodeJoin: GraphJoinBase, Join {
 }
 
 final class GraphJoinSink: GraphJoinBase, Join {
-    static let info = StageInfo(id: "graph-join-sink", summary: "Joins and ends.", input: .any, output: .video(.gray8), hold: 16)
+    static let info = StageInfo(
+        id: "graph-join-sink", summary: "Joins and ends.", input: .any, output: .video(.gray8), hold: 16)
     var demand: StageDemand { FrameCoreTests.demand(options, Self.declaredDemand) }
     func negotiate(_ inputs: [MediaFormat]) throws -> MediaFormat { grey }
     func merge(_ inputs: JoinInputs, _ output: Output) throws {
@@ -367,7 +375,8 @@ enum GraphChain {
             let link = edges.isEmpty ? LinkRequest() : request(graph.edges[edges[0]])
             stages.append(
                 StageRequest(
-                    id: "n\(index)", type: type(of: node), options: members, from: edges.map { graph.edges[$0].from }, link: link,
+                    id: "n\(index)", type: type(of: node), options: members, from: edges.map { graph.edges[$0].from },
+                    link: link,
                     isUnread: type(of: node).info.output != .none && graph.outgoing(index).isEmpty, fileIndex: index))
         }
         var request = ChainRequest(file: "seed-\(seed)", folder: ".", stages: stages)
@@ -389,7 +398,10 @@ enum GraphChain {
         case (.passThrough, true): StageType(GraphPassJoin.self)
         case (.allocator, true): StageType(GraphMakeJoin.self)
         case (.encoder, true): StageType(GraphEncodeJoin.self)
-        case (.passThrough, false): node.modifies ? StageType(GraphWriter.self) : node.delay > 0 ? StageType(GraphDelay.self) : StageType(GraphFilter.self)
+        case (.passThrough, false):
+            node.modifies
+                ? StageType(GraphWriter.self)
+                : node.delay > 0 ? StageType(GraphDelay.self) : StageType(GraphFilter.self)
         case (.allocator, false): StageType(GraphAllocator.self)
         case (.encoder, false): StageType(GraphEncoder.self)
         }

@@ -101,12 +101,17 @@ private final class LeavingSink: Sink {
         let chain = try Chain(sketch.request)
         var sawJob = false
         let (result, events) = ChainTests.run(chain) { chain in
-            if chain.currentState == .finishing, let job = chain.currentJob { sawJob = job.title == "tidying" && job.fraction == 0.5 }
+            if chain.currentState == .finishing, let job = chain.currentJob {
+                sawJob = job.title == "tidying" && job.fraction == 0.5
+            }
         }
         #expect(result.isSuccess, "\(result)")
         #expect(LeavingSink.done.load(ordering: .relaxed) == before + 1)
         #expect(sawJob)
-        #expect(events.filter { $0.name == "state" }.map(\.text).suffix(2) == ["chain: finishing: tidying.", "chain: stopped."])
+        #expect(
+            events.filter { $0.name == "state" }.map(\.text).suffix(2) == [
+                "chain: finishing: tidying.", "chain: stopped.",
+            ])
     }
 
     @Test func aRequestWhileFinishingGivesUp() throws {

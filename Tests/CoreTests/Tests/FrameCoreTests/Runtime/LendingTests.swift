@@ -2,7 +2,8 @@ import Testing
 
 @testable import FrameCore
 
-/// A source that fills loans as a decoder does: each picture is a reference of the `keeps` that follow, whose content it checks.
+/// A source that fills loans as a decoder does: each picture is a reference of the `keeps` that follow, whose content
+/// it checks.
 private final class Decoder: Source {
     static let info = StageInfo(id: "decoder", summary: "Lends.", output: .video(.gray8))
 
@@ -25,7 +26,9 @@ private final class Decoder: Source {
         return demand
     }
 
-    func negotiate() throws -> MediaFormat { .video(VideoFormat(.gray8, width: 16, height: 16, frameRate: Rational(1000))) }
+    func negotiate() throws -> MediaFormat {
+        .video(VideoFormat(.gray8, width: 16, height: 16, frameRate: Rational(1000)))
+    }
 
     func produce(_ output: Output) throws -> SourceProgress {
         guard next < options.count else { return .ended }
@@ -71,7 +74,10 @@ private final class Decoder: Source {
         try sketch.add(AddOne.self, "writer")
         try sketch.add(RecordingSink.self, "sink", options: #"{"log": "lending-\#(keeps)-\#(floor)", "keep": 2}"#)
         let chain = try Chain(sketch.request)
-        #expect(chain.plan.notes == ["up to 1 copy per frame at writer: its input is shared with file, which may still read it"])
+        #expect(
+            chain.plan.notes == [
+                "up to 1 copy per frame at writer: its input is shared with file, which may still read it"
+            ])
         let (result, _) = ChainTests.run(chain)
         #expect(result.isSuccess, "\(result)")
         #expect(
@@ -83,7 +89,9 @@ private final class Decoder: Source {
         for floor in 1...4 {
             var sketch = ChainSketch()
             try sketch.add(Decoder.self, "file", options: #"{"count": 300, "keeps": 4, "floor": \#(floor)}"#)
-            try sketch.add(RecordingSink.self, "sink", options: #"{"log": "lending-least-\#(floor)", "keep": 2}"#, link: LinkRequest(queue: 3))
+            try sketch.add(
+                RecordingSink.self, "sink", options: #"{"log": "lending-least-\#(floor)", "keep": 2}"#,
+                link: LinkRequest(queue: 3))
             sketch.request.buffers = [0: floor + 1 + 2]
             let chain = try Chain(sketch.request)
             let (result, _) = ChainTests.run(chain)

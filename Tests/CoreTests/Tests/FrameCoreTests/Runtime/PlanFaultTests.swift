@@ -33,7 +33,8 @@ import Testing
         try sketch.add(RecordingSink.self, "sink")
         let found = faults(sketch.request)
         #expect(found.count == 1)
-        #expect(found.first?.hasPrefix("test.json: stages[0]: no stage takes what 'a' (counting-source) gives. ") == true)
+        #expect(
+            found.first?.hasPrefix("test.json: stages[0]: no stage takes what 'a' (counting-source) gives. ") == true)
     }
 
     @Test func letsAStageEndOnPurpose() throws {
@@ -80,7 +81,8 @@ import Testing
         defer { try? FileManager.default.removeItem(at: root) }
         func write(_ path: String, _ text: String) throws {
             let file = root.appendingPathComponent(path)
-            try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+            try FileManager.default.createDirectory(
+                at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
             try text.write(to: file, atomically: true, encoding: .utf8)
         }
         func now() -> AvailableMemory? { AvailableMemory.now(root: root.path) }

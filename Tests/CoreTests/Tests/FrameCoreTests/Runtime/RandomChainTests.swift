@@ -3,7 +3,8 @@ import Testing
 
 @testable import FrameCore
 
-/// Thousands of random chains on the real runner, with random stalls: what the plan accepts never stops, and its ledger closes.
+/// Thousands of random chains on the real runner, with random stalls: what the plan accepts never stops, and its ledger
+/// closes.
 @Suite struct RandomChainTests {
     static var isSoak: Bool { getenv("FRAMEHOST_SOAK") != nil }
 
@@ -26,7 +27,8 @@ import Testing
                 refused += 1
                 continue
             }
-            // Every other chain gets only `min` buffers, by its own plan: its stages are numbered otherwise, and so may be its queues.
+            // Every other chain gets only `min` buffers, by its own plan: its stages are numbered otherwise, and so may
+            // be its queues.
             var sizes: [Int: Int] = [:]
             if seed % 2 == 0 {
                 let own = try Chain.plan(GraphChain.request(plan, seed: seed, frames: 60, sizes: [:]))
@@ -40,7 +42,9 @@ import Testing
             forks += graph.nodes.indices.contains { graph.outgoing($0).count > 1 } ? 1 : 0
             joins += graph.nodes.contains(where: \.isJoin) ? 1 : 0
         }
-        print("random chains: \(ran) ran (\(forks) with forks, \(joins) with joins, \(tight) with `min` buffers), \(refused) refused")
+        print(
+            "random chains: \(ran) ran (\(forks) with forks, \(joins) with joins, \(tight) with `min` buffers), \(refused) refused"
+        )
         guard only == nil else { return }
         #expect(ran >= count / 2)
         #expect(forks * 10 >= ran * 3)
@@ -55,7 +59,9 @@ import Testing
         for link in chain.plan.links {
             let queue = chain.queues.first { $0.link.from == link.from && $0.link.to == link.to }?.queue
             let depth = queue.map { "\($0.snapshot().depth)" } ?? "inline"
-            lines.append("\(chain.runners[link.from].id) → \(chain.runners[link.to].id): \(depth) of \(link.settings.capacity) \(link.settings.policy)")
+            lines.append(
+                "\(chain.runners[link.from].id) → \(chain.runners[link.to].id): \(depth) of \(link.settings.capacity) \(link.settings.policy)"
+            )
         }
         for pool in chain.pools { lines.append("pool \(pool.name): \(pool.freeCount) of \(pool.bufferCount) free") }
         return lines.joined(separator: "\n")
@@ -85,7 +91,9 @@ import Testing
         if !stalled, sizes.isEmpty, !chain.runners.contains(where: { $0.demand.isLive }) {
             // At `need` no allocation waits; a writer that lets others go first is no allocation.
             for pool in chain.pools where !pool.name.hasSuffix(" copies") {
-                #expect(pool.starvedMs == 0, "seed \(seed): pool \(pool.name) of \(pool.bufferCount) was empty for \(pool.starvedMs) ms")
+                #expect(
+                    pool.starvedMs == 0,
+                    "seed \(seed): pool \(pool.name) of \(pool.bufferCount) was empty for \(pool.starvedMs) ms")
             }
         }
     }

@@ -9,7 +9,10 @@ import Testing
         try sketch.add(UnitEncoder.self, "h264", options: #"{"failAfter": 10}"#)
         try sketch.add(UnitSink.self, "file")
         let (result, _) = ChainTests.run(try Chain(sketch.request))
-        #expect(result.failures.map(\.description) == ["h264 (unit-encoder): frame 10, PTS 0.010 s: the encoder was told to fail."])
+        #expect(
+            result.failures.map(\.description) == [
+                "h264 (unit-encoder): frame 10, PTS 0.010 s: the encoder was told to fail."
+            ])
         #expect(result.ledgerFaults == [])
     }
 
@@ -30,7 +33,9 @@ import Testing
         var sketch = ChainSketch()
         try sketch.add(CountingSource.self, "cam", options: #"{"count": 60, "live": true, "everyMs": 1}"#)
         try sketch.add(ProbeFilter.self, "inline", link: LinkRequest(queue: 0))
-        try sketch.add(RecordingSink.self, "slow", options: #"{"log": "live-inline", "sleepUs": 10000}"#, link: LinkRequest(queue: 2))
+        try sketch.add(
+            RecordingSink.self, "slow", options: #"{"log": "live-inline", "sleepUs": 10000}"#,
+            link: LinkRequest(queue: 2))
         let chain = try Chain(sketch.request)
         let (result, _) = ChainTests.run(chain)
         #expect(result.isSuccess, "\(result)")
@@ -44,7 +49,8 @@ import Testing
         var sketch = ChainSketch()
         try sketch.add(CountingSource.self, "cam", options: #"{"count": 60, "live": true, "everyMs": 1}"#)
         try sketch.add(ProbeFilter.self, "inline", link: LinkRequest(queue: 0))
-        try sketch.add(RecordingSink.self, "slow", options: #"{"log": "live-fork-a", "sleepUs": 10000}"#, from: ["inline"])
+        try sketch.add(
+            RecordingSink.self, "slow", options: #"{"log": "live-fork-a", "sleepUs": 10000}"#, from: ["inline"])
         try sketch.add(RecordingSink.self, "fast", options: #"{"log": "live-fork-b"}"#, from: ["inline"])
         let chain = try Chain(sketch.request)
         let (result, _) = ChainTests.run(chain)
@@ -66,8 +72,12 @@ import Testing
         let (result, _) = ChainTests.run(chain)
         #expect(result.isSuccess, "\(result)")
         #expect(chain.ledger == Ledger(captured: 90_000, delivered: 90_000))
-        #expect(clock.now() - 5_000_000_000 == 3_600_000_000_000, "each frame 40 ms after the one before, to the nanosecond")
-        #expect(ChainClock().now() - begin < 60_000_000_000, "a second on an idle machine; sanitizers and neighbours take their part")
+        #expect(
+            clock.now() - 5_000_000_000 == 3_600_000_000_000, "each frame 40 ms after the one before, to the nanosecond"
+        )
+        #expect(
+            ChainClock().now() - begin < 60_000_000_000,
+            "a second on an idle machine; sanitizers and neighbours take their part")
         let sink = chain.runners[2].instance.stage as! CountSink
         #expect(sink.lastCapture == clock.now())
     }

@@ -1,6 +1,5 @@
 import Glibc
 
-
 @testable import FrameCore
 
 /// Stages for tests: small, and each able to do one thing wrong.
@@ -33,11 +32,15 @@ final class CountingSource: Source {
         return demand
     }
 
-    func negotiate() throws -> MediaFormat { .video(VideoFormat(.gray8, width: 16, height: 16, frameRate: Rational(1000))) }
+    func negotiate() throws -> MediaFormat {
+        .video(VideoFormat(.gray8, width: 16, height: 16, frameRate: Rational(1000)))
+    }
 
     func produce(_ output: Output) throws -> SourceProgress {
         guard next < options.count else { return .ended }
-        if options.everyMs > 0, !context.sleep(until: context.clock.now() + Int64(options.everyMs) * 1_000_000) { return .ended }
+        if options.everyMs > 0, !context.sleep(until: context.clock.now() + Int64(options.everyMs) * 1_000_000) {
+            return .ended
+        }
         guard var frame = try output.makeFrame() else {
             next += 1
             return next < options.count ? .more : .ended
@@ -79,7 +82,9 @@ final class ProbeFilter: Filter {
     func process(_ frame: inout Frame) throws -> Verdict {
         let number = Int(frame.sequenceNumber)
         if options.sleepUs > 0 { usleep(UInt32(options.sleepUs)) }
-        if number == options.failAt { throw FrameHostError(.callFailed, what: "the probe was told to fail", remedy: "Tell it otherwise.") }
+        if number == options.failAt {
+            throw FrameHostError(.callFailed, what: "the probe was told to fail", remedy: "Tell it otherwise.")
+        }
         while number == options.pauseAt { pause() }
         if options.keep > 0 { keptFrames.push(frame.share(), keeping: options.keep) }
         if options.dropEvery > 0, number % options.dropEvery == 0 { return .drop(.byStage) }
@@ -99,7 +104,8 @@ extension FrameRing {
 
 /// Adds one to every pixel, in place.
 final class AddOne: Filter {
-    static let info = StageInfo(id: "add-one", summary: "Adds one.", input: .video(.gray8), output: .sameAsInput, access: .modify)
+    static let info = StageInfo(
+        id: "add-one", summary: "Adds one.", input: .video(.gray8), output: .sameAsInput, access: .modify)
     typealias Options = NoOptions
     var options: NoOptions
     init(options: NoOptions, context: StageContext) { self.options = options }
@@ -213,7 +219,9 @@ final class RecordingSink: Sink {
         guard case .frame(let frame) = consume input else { return .dropped(.byStage) }
         if options.sleepUs > 0 { usleep(UInt32(options.sleepUs)) }
         while Int(frame.sequenceNumber) == options.pauseAt { pause() }
-        if Int(frame.sequenceNumber) == options.failAt { throw FrameHostError(.exhausted, what: "the sink was told to fail") }
+        if Int(frame.sequenceNumber) == options.failAt {
+            throw FrameHostError(.exhausted, what: "the sink was told to fail")
+        }
         let entry = Entry(sequence: frame.sequenceNumber, pixel: frame.withPlane(0) { $0.row(7)[7] })
         Self.logs.withLock { $0[options.log, default: Log()].entries.append(entry) }
         if options.keep > 0 { keptFrames.push(frame, keeping: options.keep) }
@@ -234,7 +242,8 @@ struct ChainSketch {
     var requestWithOpenEnds: ChainRequest {
         var request = request
         let read = Set(request.stages.flatMap(\.from))
-        for index in request.stages.indices where !read.contains(index) && request.stages[index].type.info.output != .none {
+        for index in request.stages.indices
+        where !read.contains(index) && request.stages[index].type.info.output != .none {
             request.stages[index].isUnread = true
         }
         return request

@@ -60,7 +60,9 @@ final class UnitSink: Sink {
     func consume(_ input: consuming Sample) throws -> SinkVerdict {
         guard case .accessUnit(let unit) = consume input else { return .dropped(.byStage) }
         if Int(unit.sequenceNumber) == options.wishAt { for _ in 0..<10 { context.keyframeRequest?.raise() } }
-        if !options.log.isEmpty, unit.isKeyframe { Self.logs.withLock { $0[options.log, default: []].append(unit.sequenceNumber) } }
+        if !options.log.isEmpty, unit.isKeyframe {
+            Self.logs.withLock { $0[options.log, default: []].append(unit.sequenceNumber) }
+        }
         return .delivered
     }
 }

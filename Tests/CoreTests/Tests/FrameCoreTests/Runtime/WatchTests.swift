@@ -3,7 +3,8 @@ import Testing
 
 @testable import FrameCore
 
-/// Stages that do not come back, chains that cannot go on, times that do not rise: who is named, when, and how the run ends.
+/// Stages that do not come back, chains that cannot go on, times that do not rise: who is named, when, and how the run
+/// ends.
 @Suite struct WatchTests {
     /// Runs to the end, or fails the test after twenty seconds; `tick` is handed all events so far.
     private static func run(_ chain: Chain, tick: (Chain, [Event]) -> Void) -> (result: Chain.Result, events: [Event]) {
@@ -39,7 +40,9 @@ import Testing
             if !asked, chain.currentState == .streaming {
                 asked = true
                 if call == "command" { chain.send(stage: "slow", command: "wait") }
-                if call == "set" { chain.set(stage: "slow", options: [JSONNode.Member(key: "level", value: JSONNode(.number("2")))]) }
+                if call == "set" {
+                    chain.set(stage: "slow", options: [JSONNode.Member(key: "level", value: JSONNode(.number("2")))])
+                }
             }
             // Let go only once it has been named: the warning comes while the stage hangs.
             if seen.contains(where: { $0.name == "stage-hangs" }) { HangingFilter.open(gate) }
@@ -72,12 +75,15 @@ import Testing
         try sketch.add(RecordingSink.self, "sink", options: #"{"log": "hang-live"}"#)
         let chain = try Chain(sketch.request)
         let (result, _) = Self.run(chain) { chain, events in
-            if events.contains(where: { $0.name == "stage-hangs" }), chain.itemsLostLive > 10 { HangingFilter.open("hang-live") }
+            if events.contains(where: { $0.name == "stage-hangs" }), chain.itemsLostLive > 10 {
+                HangingFilter.open("hang-live")
+            }
             if events.contains(where: { $0.name == "stage-returned" }) { chain.drain() }
         }
         #expect(result.failures.isEmpty)
         let loss = try #require(result.losses.first)
-        let pattern = /slow \(hanging-filter\): process of frame \d+ took \d+\.\d s; the live chain lost (\d+) frames meanwhile/
+        let pattern =
+            /slow \(hanging-filter\): process of frame \d+ took \d+\.\d s; the live chain lost (\d+) frames meanwhile/
         let match = try #require(try pattern.wholeMatch(in: loss), "\(loss)")
         #expect(try #require(Int(match.1)) > 10)
         #expect(!result.isSuccess, "frames were lost, and the run calls itself a success")
@@ -96,7 +102,8 @@ import Testing
         #expect(result.abandoned == ["slow (hanging-filter)"])
         #expect(
             result.failures.first?.description
-                == "the drain did not finish in 0.200 s: slow (hanging-filter) still at work. Raise \"drainSeconds\" in the chain file if they need longer.")
+                == "the drain did not finish in 0.200 s: slow (hanging-filter) still at work. Raise \"drainSeconds\" in the chain file if they need longer."
+        )
     }
 
     // MARK: A chain that can never go on
@@ -122,7 +129,8 @@ import Testing
         try sketch.add(PairJoin.self, "pair", from: ["src", "thief"])
         try sketch.add(RecordingSink.self, "sink", options: #"{"log": "thief"}"#)
         let (result, _) = ChainTests.run(try Chain(sketch.request))
-        // Later items of the same input tell a join that the one it waits for does not come: such a chain ends by itself, with the ledger's fault.
+        // Later items of the same input tell a join that the one it waits for does not come: such a chain ends by
+        // itself, with the ledger's fault.
         #expect(result.failures.isEmpty == result.ledgerFaults.contains { $0.contains("swallowed 1") })
         #expect(!result.isSuccess)
     }
@@ -183,7 +191,8 @@ import Testing
 /// Does not come back from one of its calls until a gate is opened.
 private final class HangingFilter: Filter {
     static let info = StageInfo(
-        id: "hanging-filter", summary: "Hangs.", input: .anyVideo, output: .sameAsInput, longestCall: MediaTime(seconds: 0.2),
+        id: "hanging-filter", summary: "Hangs.", input: .anyVideo, output: .sameAsInput,
+        longestCall: MediaTime(seconds: 0.2),
         commands: [CommandInfo("wait", "Waits.")])
 
     struct Options: StageOptions {

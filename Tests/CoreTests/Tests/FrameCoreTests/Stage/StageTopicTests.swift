@@ -11,7 +11,9 @@ private final class Painter: Filter {
 
     func process(_ frame: inout Frame) throws -> Verdict { .forward }
 
-    static func topics() throws -> [StageTopic] { [StageTopic("Crimson", summary: "A red."), StageTopic("teal", summary: "")] }
+    static func topics() throws -> [StageTopic] {
+        [StageTopic("Crimson", summary: "A red."), StageTopic("teal", summary: "")]
+    }
 
     static func topic(_ name: String) throws -> StageTopic? {
         guard name.lowercased() == "crimson" else { return nil }
@@ -59,6 +61,7 @@ private final class PlainPainter: Filter {
         let error = #expect(throws: FrameHostError.self) { _ = try StageType(ProbeFilter.self).topic("x") }
         #expect(
             error?.description
-                == "probe: there are no topics to ask for, such as 'x'. `framehost describe probe` tells what there is.")
+                == "probe: there are no topics to ask for, such as 'x'. `framehost describe probe` tells what there is."
+        )
     }
 }

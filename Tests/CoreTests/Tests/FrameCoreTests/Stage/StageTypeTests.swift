@@ -5,7 +5,8 @@ import Testing
 @Suite struct StageTypeTests {
     @Test func knowsWhichProtocolAStageAdopts() {
         let kinds = [
-            StageType(CountingSource.self), StageType(ProbeFilter.self), StageType(CopyTransform.self), StageType(PairJoin.self),
+            StageType(CountingSource.self), StageType(ProbeFilter.self), StageType(CopyTransform.self),
+            StageType(PairJoin.self),
             StageType(RecordingSink.self),
         ].map(\.kind)
         #expect(kinds == StageKind.allCases)
@@ -40,7 +41,8 @@ private final class NamedSource: Source {
 
 @Suite struct StageContextTests {
     @Test(arguments: [
-        ("/videos", "a.mp4", "/videos/a.mp4"), ("/videos", "/tmp/a.mp4", "/tmp/a.mp4"), (".", "a.mp4", "a.mp4"), ("", "a.mp4", "a.mp4"),
+        ("/videos", "a.mp4", "/videos/a.mp4"), ("/videos", "/tmp/a.mp4", "/tmp/a.mp4"), (".", "a.mp4", "a.mp4"),
+        ("", "a.mp4", "a.mp4"),
         ("clips", "../a.mp4", "clips/../a.mp4"),
     ])
     func meansRelativePathsFromTheChainFilesFolder(folder: String, path: String, resolved: String) {
@@ -48,7 +50,8 @@ private final class NamedSource: Source {
     }
 
     @Test(arguments: [
-        ("yard.json", "yard"), ("/etc/framehost/front door.json", "front door"), ("../yard", "yard"), (".json", ".json"), ("-", "-"),
+        ("yard.json", "yard"), ("/etc/framehost/front door.json", "front door"), ("../yard", "yard"),
+        (".json", ".json"), ("-", "-"),
     ])
     func knowsTheChainsName(file: String, name: String) throws {
         var request = ChainRequest(file: file, folder: ".", stages: [])
@@ -99,7 +102,8 @@ private final class NamedSource: Source {
         let driver = try StageDriver(ProbeFilter.self, options: #"{ "failAt": 1 }"#, input: format)
         try driver.send(driver.makeFrame())
         let error = #expect(throws: FrameHostError.self) { try driver.send(driver.makeFrame()) }
-        #expect(error?.description == "probe (probe): frame 1, PTS 0.020 s: the probe was told to fail. Tell it otherwise.")
+        #expect(
+            error?.description == "probe (probe): frame 1, PTS 0.020 s: the probe was told to fail. Tell it otherwise.")
     }
 
     @Test func countsDropsAndKeptBuffers() throws {

@@ -34,7 +34,9 @@ import Testing
     func endsASleepAtADrainAndAtAStop(byStop: Bool) throws {
         let context = StageContext(stageID: "cam")
         let wasWhole = Locked(true)
-        let sleeper = try TestThread("sleeper") { wasWhole.set(context.sleep(until: context.clock.now() + 60_000_000_000)) }
+        let sleeper = try TestThread("sleeper") {
+            wasWhole.set(context.sleep(until: context.clock.now() + 60_000_000_000))
+        }
         pauseTest(ms: 20)
         if byStop { context.stop.raise() } else { context.requestEnd() }
         #expect(sleeper.join(within: 5))

@@ -27,7 +27,9 @@ import Testing
             for (fraction, rank) in [(0.5, 499), (0.99, 989), (1.0, 998)] {
                 let found = histogram.percentile(fraction)!
                 let real = Double(values[rank])
-                #expect(found >= real && found <= real * (1 + 1.0 / 16) + 1, "\(fraction) of values below 2^\(shift): \(found), \(real)")
+                #expect(
+                    found >= real && found <= real * (1 + 1.0 / 16) + 1,
+                    "\(fraction) of values below 2^\(shift): \(found), \(real)")
             }
         }
     }

@@ -5,7 +5,8 @@ import FrameCore
 /// Takes and gives I420 or NV12. Size, PTS, metadata and sequence number pass through unchanged.
 public final class Mirror: Filter {
     public static let info = StageInfo(
-        id: "mirror", summary: "Mirrors video left to right.", input: .video(.i420, .nv12), output: .sameAsInput, access: .modify)
+        id: "mirror", summary: "Mirrors video left to right.", input: .video(.i420, .nv12), output: .sameAsInput,
+        access: .modify)
 
     public struct Options: StageOptions {
         @Option(help: "Mirror brightness only and leave colour in place.", live: true)

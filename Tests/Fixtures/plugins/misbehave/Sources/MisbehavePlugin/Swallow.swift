@@ -2,7 +2,8 @@ import FrameCore
 
 /// A transform whose count is wrong: at frame `at` it gives nothing, or gives one twice, and says nothing of it.
 final class Swallow: Transform {
-    static let info = StageInfo(id: "swallow", summary: "Loses or doubles a frame on purpose.", input: .video(.i420), output: .video(.i420))
+    static let info = StageInfo(
+        id: "swallow", summary: "Loses or doubles a frame on purpose.", input: .video(.i420), output: .video(.i420))
 
     struct Options: StageOptions {
         @Option(help: "The frame it happens at.", range: 0...1_000_000) var at = 5

@@ -2,7 +2,8 @@ import FrameCore
 
 /// Has an option that the chain file keeps for itself.
 final class Reserved: Filter {
-    static let info = StageInfo(id: "reserved", summary: "Has an option with a reserved name.", input: .anyVideo, output: .sameAsInput)
+    static let info = StageInfo(
+        id: "reserved", summary: "Has an option with a reserved name.", input: .anyVideo, output: .sameAsInput)
 
     struct Options: StageOptions {
         @Option(help: "Not to be reached.") var link = 0
