@@ -14,7 +14,8 @@ let package = Package(
             path: ".",
             exclude: ["Tools", "Plugins"],
             sources: [
-                "JSON", "Options", "Errors", "Files", "Media", "Pool", "Link", "Stage", "Plan", "Runtime", "Support",
+                "JSON", "Options", "Errors", "Events", "Files", "Media", "Pool", "Link", "Stage", "Plan", "Runtime",
+                "Support",
             ],
             plugins: ["FramehostManifest"]),
         .executableTarget(name: "manifest-tool", path: "Tools/ManifestTool"),

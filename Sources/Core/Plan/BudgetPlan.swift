@@ -71,16 +71,12 @@ public struct BudgetPlan: Sendable {
         lengthenQueues(&waits)
         letWritersWait(&waits)
         let lags = Self.lags(&waits)
-        for pool in domains.domains.indices { pools.append(makePool(pool, waits, lag: lags[pool])) }
-        for index in pools.indices {
-            let written = (pools[index].isCopyPool ? copySizes : sizes)[pools[index].allocator]
-            pools[index].size = written ?? pools[index].need
-            if pools[index].size < pools[index].min {
-                faults.append(
-                    .poolTooSmall(
-                        allocator: pools[index].allocator, isCopyPool: pools[index].isCopyPool, size: pools[index].size,
-                        min: pools[index].min))
-            }
+        let sizing = PoolSizes(waits, self.graph, written: sizes, writtenForCopies: copySizes)
+        pools = domains.domains.indices.map { sizing.pool($0, lag: lags[$0]) }
+        for pool in pools where pool.size < pool.min {
+            faults.append(
+                .poolTooSmall(
+                    allocator: pool.allocator, isCopyPool: pool.isCopyPool, size: pool.size, min: pool.min))
         }
     }
 
@@ -177,43 +173,5 @@ public struct BudgetPlan: Sendable {
             if let lag = lags[pool] { waits.windows[pool] = .frames(1 + lag) }
         }
         return lags
-    }
-
-    private func makePool(_ index: Int, _ waits: BudgetWaits, lag: Int?) -> Pool {
-        let topology = waits.topology
-        let domain = waits.domains.domains[index]
-        let node = graph.nodes[domain.allocator]
-        let floor = domain.isCopyPool ? 0 : node.floor
-        // `hold` is per input: a join may keep that many of each input that carries this pool's buffers.
-        var holds = domain.members.map { (node: $0, count: topology.hold($0) * domain.inputs[$0]!) }
-        if domain.isCopyPool { holds.insert((domain.allocator, topology.hold(domain.allocator)), at: 0) }
-
-        var shares: [Share] = []
-        func add(_ what: String, _ count: Int) { if count > 0 { shares.append(Share(what: what, count: count)) } }
-        add("\(node.name) floor", floor)
-        add("threads", Set(([domain.allocator] + domain.members).map { threads[$0] }).count)
-        for member in holds { add("\(graph.nodes[member.node].name) workers", graph.nodes[member.node].workers) }
-        if !domain.isCopyPool { add("\(node.name) workers", node.workers) }
-        for edge in domain.edges {
-            add("queue before \(graph.nodes[graph.edges[edge].to].name)", graph.edges[edge].capacity)
-        }
-        for member in holds { add("\(graph.nodes[member.node].name) hold", member.count) }
-        let need = shares.reduce(0) { $0 + $1.count } + waits.rules.need
-
-        let held = holds.reduce(0) { $0 + $1.count }
-        var min = need
-        if let lag {
-            min = 1 + waits.rules.base + floor + held
-            if floor > 0 { min += waits.rules.floor }
-            if held > 0 { min += waits.rules.hold }
-            if lag > 0 { min += lag + waits.rules.join }
-            if domain.isCopyPool { min = waits.waitingWriters.contains(domain.allocator) ? 0 : min + waits.rules.copy }
-        }
-        if min > need { add("joins", min - need) }
-        let enough = Swift.max(need, min)
-        return Pool(
-            allocator: domain.allocator, isCopyPool: domain.isCopyPool, members: domain.members, floor: floor, min: min,
-            need: enough,
-            size: enough, shares: shares)
     }
 }

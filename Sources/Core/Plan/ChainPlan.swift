@@ -19,7 +19,7 @@ public struct ChainPlan: Sendable {
         public var format: MediaFormat
     }
 
-    /// Memory of access units.
+    /// Memory of access units, sized by ``SlabSizes``.
     public struct SlabPlan: Sendable {
         public var stage: Int
         public var byteCount: Int
@@ -45,4 +45,21 @@ public struct ChainPlan: Sendable {
     public var poolFormats: [VideoFormat]
     /// Bytes of one buffer of each pool, with all padding.
     public var poolBufferBytes: [Int]
+
+    /// Stages, links and budget; the rest is still to be said.
+    init(_ stages: [PlannedStage], _ links: [Link], _ budget: BudgetPlan) {
+        self.stages = stages.enumerated().map { index, stage in
+            Stage(
+                id: stage.id, use: stage.request.type.info.id, kind: stage.request.type.kind,
+                thread: budget.threads[index], output: stage.output, isInserted: stage.isInserted,
+                demand: stage.demand)
+        }
+        self.links = links
+        self.budget = budget
+        slabs = []
+        warnings = []
+        notes = []
+        poolFormats = []
+        poolBufferBytes = []
+    }
 }

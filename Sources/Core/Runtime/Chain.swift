@@ -66,18 +66,17 @@ public final class Chain: @unchecked Sendable {
     ///   - timed: Measures each stage's time per item (one clock read per boundary).
     /// - Throws: ``FrameHostErrors``.
     public init(_ request: ChainRequest, clock: ChainClock = ChainClock(), timed: Bool = false) throws {
-        var builder = ChainBuilder(request, clock: clock)
-        plan = try builder.build()
+        let planned = try ChainPlanner(request, clock: clock).plan()
+        plan = planned.plan
         self.clock = clock
-        stop = builder.stop
-        hub = builder.events
-        contexts = builder.contexts
-        jobs = builder.jobs
-        files = builder.files
+        stop = planned.services.stop
+        hub = planned.services.events
+        contexts = planned.stages.map(\.context)
+        jobs = planned.services.jobs
+        files = planned.services.files
         chainFile = request.file
         drainNs = Int64(request.drainSeconds * 1e9)
-        let assembly = try ChainAssembly(
-            plan: plan, builder: builder, clock: clock, timed: timed, frameLimit: request.frameLimit)
+        let assembly = try ChainAssembly(planned, timed: timed, frameLimit: request.frameLimit)
         runners = assembly.runners
         queues = assembly.queues
         pools = assembly.pools
@@ -114,8 +113,7 @@ public final class Chain: @unchecked Sendable {
     ///
     /// - Throws: ``FrameHostErrors``.
     public static func plan(_ request: ChainRequest, clock: ChainClock = ChainClock()) throws -> ChainPlan {
-        var builder = ChainBuilder(request, clock: clock)
-        return try builder.build()
+        try ChainPlanner(request, clock: clock).plan().plan
     }
 
     // MARK: Any thread

@@ -11,19 +11,19 @@ struct ChainAssembly {
     private let timed: Bool
     private let frameLimit: Int?
 
-    init(plan: ChainPlan, builder: ChainBuilder, clock: ChainClock, timed: Bool, frameLimit: Int?) throws {
-        self.clock = clock
+    init(_ planned: PlannedChain, timed: Bool, frameLimit: Int?) throws {
+        let plan = planned.plan
+        clock = planned.services.clock
         self.timed = timed
         self.frameLimit = frameLimit
-        stop = builder.stop
-        for (index, stage) in builder.stages.enumerated() {
+        stop = planned.services.stop
+        for (index, stage) in planned.stages.enumerated() {
             runners.append(
                 StageRunner(
-                    index: index, id: stage.id, info: stage.type.info, kind: stage.type.kind,
-                    instance: builder.instances[index],
-                    context: builder.contexts[index], onError: stage.onError, isTimed: timed))
+                    index: index, id: stage.id, info: stage.request.type.info, kind: stage.request.type.kind,
+                    instance: stage.instance, context: stage.context, onError: stage.request.onError, isTimed: timed))
         }
-        try makePools(plan, layout: builder.contexts.first?.layout ?? .none)
+        try makePools(plan, layout: planned.layout)
         for runner in runners where runner.kind != .sink {
             if runner.output == nil { runner.output = Output(stage: runner, stop: stop) }
         }

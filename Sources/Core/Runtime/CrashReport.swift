@@ -20,8 +20,6 @@ public enum CrashReport {
         let threadCount = Atomic<Int>(0)
         var stages: UnsafeMutablePointer<StageEntry>?
         var stageCount = 0
-        /// What the control thread is doing: `odd (misbehave) was starting`.
-        var setup: UnsafeMutablePointer<CChar>?
     }
 
     private struct StageEntry {
@@ -49,6 +47,7 @@ public enum CrashReport {
         threads.initialize(repeating: nil, count: mostThreads)
         made.initialize(to: State(earlier: earlier, line: .allocate(capacity: lineBytes), threads: threads))
         state = made
+        CrashNote.enable()
         useOwnStack()
         var action = sigaction()
         action.__sigaction_handler.sa_sigaction = { signal, info, _ in CrashReport.handle(signal, info) }
@@ -94,19 +93,6 @@ public enum CrashReport {
         (state.pointee.stages, state.pointee.stageCount) = (stages, chain.runners.count)
     }
 
-    /// [control thread] A crash inside `body` is told with `what`: "odd (misbehave) was starting".
-    public static func during<Result>(_ what: @autoclosure () -> String, _ body: () throws -> Result) rethrows -> Result
-    {
-        guard let state else { return try body() }
-        let outer = state.pointee.setup
-        state.pointee.setup = strdup(what())
-        defer {
-            free(state.pointee.setup)
-            state.pointee.setup = outer
-        }
-        return try body()
-    }
-
     // MARK: The handler
 
     /// [any thread, inside a signal handler]
@@ -133,9 +119,9 @@ public enum CrashReport {
                 add(state, ", at frame ")
                 add(state, frame)
             }
-        } else if let setup = state.pointee.setup {
+        } else if let note = CrashNote.text {
             add(state, "\nerror: the program crashed while ")
-            add(state, setup)
+            add(state, note)
         } else {
             add(state, "\nerror: the program crashed outside the calls of its stages, in the thread '")
             addThreadName(state)

@@ -374,14 +374,6 @@ final class StageRunner: @unchecked Sendable {
     }
 }
 
-/// What a stage's error does to the run.
-public enum OnError: String, Sendable, CaseIterable {
-    /// The chain drains and ends with status 1.
-    case stop
-    /// The stage drops all that follows, the others go on; the run ends with status 1.
-    case `continue`
-}
-
 /// `61.366`: seconds with three places, without Foundation.
 func text(seconds: Double) -> String {
     let milliseconds = Int64((seconds * 1000).rounded())

@@ -91,7 +91,7 @@ final class PluginRegistry {
             return nil
         }
         guard claims.count == 1 else { throw Self.conflict(id, claims.map(\.path)) }
-        let stages = try CrashReport.during("the plugin \(plugin.path) was being loaded") {
+        let stages = try CrashNote.during("the plugin \(plugin.path) was being loaded") {
             try PluginLoader.load(plugin)
         }
         for stage in stages { loaded[stage.info.id] = stage }

@@ -73,7 +73,7 @@ final class NameConverter: Transform {
     }
 }
 
-/// What ``ChainBuilder`` says of chains that cannot be, whole.
+/// What ``ChainPlanner`` says of chains that cannot be, whole.
 @Suite struct ErrorTextTests {
     private func faults(_ sketch: ChainSketch) -> String {
         do {

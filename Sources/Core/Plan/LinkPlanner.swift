@@ -1,0 +1,95 @@
+/// Decides of each link whether it is a queue or runs the consumer inline, how long the queue is, and what goes when it
+/// is full.
+struct LinkPlanner {
+    /// Access units that wait before a sink whose calls have no bound.
+    private static let mostUnits = 512
+    private static let usualPlaces = 2
+    private static let usualMegabytes = 64.0
+    private static let usualSeconds = 8.0
+
+    private let stages: [PlannedStage]
+    private let isLive: Bool
+    /// Links that leave each stage.
+    private let readers: [Int]
+
+    /// - Parameter isLive: Some source captures at a pace of its own.
+    init(_ stages: [PlannedStage], isLive: Bool) {
+        self.stages = stages
+        self.isLive = isLive
+        var readers = [Int](repeating: 0, count: stages.count)
+        for producer in stages.flatMap(\.request.from) { readers[producer] += 1 }
+        self.readers = readers
+    }
+
+    /// All links, by consumer and then by its inputs.
+    func links(_ faults: inout PlanFaults) -> [ChainPlan.Link] {
+        var links: [ChainPlan.Link] = []
+        for (index, stage) in stages.enumerated() {
+            for (input, producer) in stage.request.from.enumerated() {
+                guard let format = stages[producer].output else { continue }
+                let asked = stage.inputLinks[input]
+                let policy = policy(into: stage, asked, format)
+                let places = asked.queue ?? places(from: producer, into: stage, asked, format)
+                var settings = LinkSettings(capacity: places, policy: policy)
+                if format.encoded != nil {
+                    settings.mostBytes = Int((asked.megabytes ?? Self.usualMegabytes) * 1e6)
+                    settings.mostTime = MediaTime(seconds: asked.seconds ?? Self.usualSeconds)
+                }
+                check(settings, producer, stage, format, &faults)
+                links.append(ChainPlan.Link(from: producer, to: index, settings: settings, format: format))
+            }
+        }
+        return links
+    }
+
+    /// Places of the queue where nobody wrote a number; 0 for an inline link.
+    ///
+    /// A queue stands where the chain file names a policy, after a live source, at each branch of a fork, before a join
+    /// and before a sink whose calls have no bound.
+    private func places(
+        from producer: Int, into stage: PlannedStage, _ asked: LinkRequest, _ format: MediaFormat
+    ) -> Int {
+        if stage.request.type.info.service == .unbounded {
+            return format.encoded != nil ? Self.mostUnits : Self.usualPlaces
+        }
+        let isQueued =
+            asked.whenFull != nil || stages[producer].demand.isLive || isFork(producer) || isJoin(stage)
+        return isQueued ? Self.usualPlaces : 0
+    }
+
+    /// A network or disk that hangs does not stop a live chain: what is decodable without the rest goes on later.
+    private func policy(into stage: PlannedStage, _ asked: LinkRequest, _ format: MediaFormat) -> DropPolicy {
+        if let written = asked.whenFull { return written }
+        let mayHang = stage.request.type.info.service == .unbounded
+        return format.encoded != nil && mayHang && isLive ? .dropToKeyframe : .wait
+    }
+
+    private func isFork(_ producer: Int) -> Bool { readers[producer] > 1 }
+    private func isJoin(_ stage: PlannedStage) -> Bool { stage.request.type.kind == .join }
+
+    private func check(
+        _ settings: LinkSettings, _ producer: Int, _ stage: PlannedStage, _ format: MediaFormat,
+        _ faults: inout PlanFaults
+    ) {
+        let isEncoded = format.encoded != nil
+        if isEncoded, settings.policy != .wait, settings.policy != .dropToKeyframe {
+            faults.add(
+                stage.request, "link.whenFull", at: stage.request.place,
+                "'\(settings.policy.rawValue)' would leave access units that cannot be decoded on the way to '\(stage.id)'",
+                "Use \"wait\" or \"dropToKeyframe\".")
+        }
+        if !isEncoded, settings.policy == .dropToKeyframe {
+            faults.add(
+                stage.request, "link.whenFull", at: stage.request.place,
+                "'dropToKeyframe' is for access units, and '\(stage.id)' takes video",
+                "Use \"wait\", \"dropOldest\", \"dropNewest\" or \"latest\".")
+        }
+        if settings.capacity == 0, isFork(producer) || isJoin(stage) {
+            faults.add(
+                stage.request, "link", at: stage.request.place,
+                "\"queue\": 0 runs '\(stage.id)' on the thread of '\(stages[producer].id)', "
+                    + (isJoin(stage) ? "and a join waits for several" : "which feeds several"),
+                "Use 1 or more, or leave it out for 2.")
+        }
+    }
+}

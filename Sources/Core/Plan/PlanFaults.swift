@@ -1,0 +1,107 @@
+/// Faults of a request and of its plan, in words, each at its place in the chain file; collected, then thrown together.
+struct PlanFaults {
+    let file: String
+    private(set) var found: [FrameHostError] = []
+
+    init(file: String) { self.file = file }
+
+    func throwAll() throws { if !found.isEmpty { throw FrameHostErrors(found) } }
+
+    mutating func add(
+        _ stage: StageRequest, _ key: String, at place: TextPlace, _ what: String, _ remedy: String
+    ) {
+        found.append(
+            FrameHostError(
+                .invalidConfiguration, place: stage.optionPlace(file: file, key, place), what: what, remedy: remedy))
+    }
+
+    mutating func add(_ error: FrameHostError) { found.append(error) }
+
+    /// What a stage threw while it was made or negotiated.
+    mutating func add(_ error: any Error, of stage: StageRequest) {
+        if let several = error as? FrameHostErrors {
+            found += several.errors
+        } else {
+            found.append(stage.placed(error, file: file))
+        }
+    }
+
+    // MARK: What is joined to what
+
+    mutating func addCircle(_ circle: [StageRequest]) {
+        add(
+            circle[0], "from", at: circle[0].fromPlace,
+            circle.count == 1
+                ? "'\(circle[0].id)' takes its input from itself"
+                : "\(circle.map { "'\($0.id)'" }.joined(separator: ", ")) feed each other in a circle",
+            "A chain runs one way: let one of them take its input from a stage before the circle.")
+    }
+
+    mutating func addUnconvertible(_ stage: StageRequest, _ producer: String, gives format: PixelFormat) {
+        add(
+            stage, "from", at: stage.fromPlace,
+            "'\(stage.id)' takes video (\(stage.type.info.input.listed)), but '\(producer)' gives \(format.rawValue)",
+            "No converter plugin was found: put the plugin 'convert' beside the executable, or name its folder with --plugin-path."
+        )
+    }
+
+    // MARK: Two stages that want one thing
+
+    mutating func add(_ clash: FileClashes.Clash, _ stages: [PlannedStage]) {
+        let (writer, other) = (stages[clash.writer].request, stages[clash.other].id)
+        add(
+            writer, writer.key(ofFile: clash.path), at: writer.place,
+            "'\(writer.id)' would write '\(clash.path)', which '\(other)' \(clash.isRead ? "reads" : "writes")",
+            "Name another file.")
+    }
+
+    /// A thing that is one stage's, or has other terms.
+    mutating func addClaims(_ stages: [PlannedStage]) {
+        var first: [String: (stage: String, terms: String?)] = [:]
+        for stage in stages {
+            for claim in stage.demand.claims {
+                guard let other = first[claim.name] else {
+                    first[claim.name] = (stage.id, claim.terms)
+                    continue
+                }
+                if let terms = claim.terms, terms == other.terms { continue }
+                add(
+                    stage.request, claim.option, at: stage.request.place,
+                    "'\(stage.id)' \(claim.what) '\(other.stage)'", claim.remedy)
+            }
+        }
+    }
+
+    // MARK: Budgets
+
+    mutating func add(_ fault: BudgetPlan.Fault, in budget: BudgetPlan, _ stages: [PlannedStage]) {
+        switch fault {
+        case .queueTooShort(let edge, let capacity, let required, let fork, let join):
+            let stage = stages[budget.graph.edges[edge].to].request
+            add(
+                stage, "link.queue", at: stage.place,
+                "\(capacity) places are too few: from '\(stages[fork].id)' the other way to '\(stages[join].id)' delays so much that \(required) items wait here",
+                "Use \(required) or more, or leave it out.")
+        case .dropsBeforeDelay(let edge, let fork, let join):
+            let stage = stages[budget.graph.edges[edge].to].request
+            add(
+                stage, "link.whenFull", at: stage.place,
+                "drops before '\(stage.id)', which answers later, on the way from '\(stages[fork].id)' to '\(stages[join].id)': a join would wait for what was dropped",
+                "Use \"wait\" here, or drop after the stage that delays.")
+        case .poolTooSmall(let allocator, _, let size, let min):
+            add(
+                FrameHostError(
+                    .invalidConfiguration, place: "\(file): buffers.\(stages[allocator].id)",
+                    what: "\(size) buffers are fewer than the \(min) without which the chain can stop for good",
+                    remedy: "Use \(min) or more, or leave it out."))
+        }
+    }
+}
+
+extension StageInfo.Media {
+    /// `i420, nv12`, for people.
+    var listed: String {
+        if case .video(let formats) = self { return formats.map(\.rawValue).joined(separator: ", ") }
+        return "\(self)"
+    }
+}

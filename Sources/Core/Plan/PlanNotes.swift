@@ -1,0 +1,45 @@
+/// What a reader of a plan should know: raised queues, copies, what may wait or be lost, what stages chose.
+struct PlanNotes {
+    private let plan: ChainPlan
+
+    init(_ plan: ChainPlan) { self.plan = plan }
+
+    /// What stages noted while they negotiated: `face: searches for faces with …`.
+    func ofStages(_ stages: [PlannedStage], warnings: Bool) -> [String] {
+        stages.flatMap { stage in
+            stage.context.planNotes.filter { $0.isWarning == warnings }.map { "\(stage.id): \($0.text)" }
+        }
+    }
+
+    var ofPlan: [String] {
+        let budget = plan.budget
+        var notes = budget.raised.map { raise in
+            let edge = budget.graph.edges[raise.edge]
+            return
+                "queue \(name(edge.from)) → \(name(edge.to)) raised from \(raise.from) to \(raise.to): the other way from '\(name(raise.fork))' to '\(name(raise.join))' delays that much"
+        }
+        for pool in budget.pools where pool.isCopyPool {
+            notes.append(
+                "up to 1 copy per frame at \(name(pool.allocator)): its input is shared with \(sharers(of: pool.allocator))"
+            )
+        }
+        for pool in budget.pools where pool.size < pool.need {
+            let cost = plan.stages[pool.allocator].demand.isLive ? "frames may be lost" : "the source may wait"
+            notes.append("pool \(name(pool.allocator)): \(pool.size) of \(pool.need) buffers: \(cost)")
+        }
+        return notes
+    }
+
+    private func name(_ stage: Int) -> String { plan.stages[stage].id }
+
+    private func sharers(of stage: Int) -> String {
+        var producer = stage
+        while let before = plan.links.first(where: { $0.to == producer })?.from {
+            let others = plan.links.filter { $0.from == before && $0.to != producer }.map { name($0.to) }
+            if !others.isEmpty { return others.joined(separator: ", ") }
+            if plan.stages[before].demand.floor > 0 { return "\(name(before)), which may still read it" }
+            producer = before
+        }
+        return "a stage that keeps it"
+    }
+}

@@ -1,0 +1,79 @@
+/// How many buffers each pool of a chain gets: `min`, `need` and what makes it up, and the size itself. The rules and
+/// their proof are in docs/design/001-budgets.md.
+struct PoolSizes {
+    private let waits: BudgetWaits
+    /// With the queues as raised.
+    private let graph: BudgetGraph
+    private let written: [Int: Int]
+    private let writtenForCopies: [Int: Int]
+
+    /// - Parameters:
+    ///   - graph: With the queues as raised.
+    ///   - written: Buffers a person wrote for the output pool of a node.
+    ///   - writtenForCopies: The same for copy pools.
+    init(_ waits: BudgetWaits, _ graph: BudgetGraph, written: [Int: Int], writtenForCopies: [Int: Int]) {
+        self.waits = waits
+        self.graph = graph
+        self.written = written
+        self.writtenForCopies = writtenForCopies
+    }
+
+    /// - Parameter lag: How many frames of this pool lie before joins while a slower way catches up; nil where only
+    ///   `need` is enough.
+    func pool(_ index: Int, lag: Int?) -> BudgetPlan.Pool {
+        let domain = waits.domains.domains[index]
+        let shares = shares(domain)
+        let sum = shares.reduce(0) { $0 + $1.count } + waits.rules.need
+        let min = min(domain, lag: lag) ?? sum
+        let need = Swift.max(sum, min)
+        let joins = min > sum ? [BudgetPlan.Share(what: "joins", count: min - sum)] : []
+        return BudgetPlan.Pool(
+            allocator: domain.allocator, isCopyPool: domain.isCopyPool, members: domain.members,
+            floor: floor(domain), min: min, need: need,
+            size: (domain.isCopyPool ? writtenForCopies : written)[domain.allocator] ?? need, shares: shares + joins)
+    }
+
+    private func floor(_ domain: BudgetDomains.Domain) -> Int {
+        domain.isCopyPool ? 0 : graph.nodes[domain.allocator].floor
+    }
+
+    /// `hold` is per input: a join may keep that many of each input that carries this pool's buffers.
+    private func holds(_ domain: BudgetDomains.Domain) -> [(node: Int, count: Int)] {
+        let topology = waits.topology
+        let own = domain.isCopyPool ? [(domain.allocator, topology.hold(domain.allocator))] : []
+        return own + domain.members.map { ($0, topology.hold($0) * domain.inputs[$0]!) }
+    }
+
+    /// What makes up `need`: everything that can have a buffer at the same time.
+    private func shares(_ domain: BudgetDomains.Domain) -> [BudgetPlan.Share] {
+        let node = graph.nodes[domain.allocator]
+        let holds = holds(domain)
+        var shares: [BudgetPlan.Share] = []
+        func add(_ what: String, _ count: Int) {
+            if count > 0 { shares.append(BudgetPlan.Share(what: what, count: count)) }
+        }
+        add("\(node.name) floor", floor(domain))
+        add("threads", Set(([domain.allocator] + domain.members).map { waits.topology.thread[$0] }).count)
+        for member in holds { add("\(graph.nodes[member.node].name) workers", graph.nodes[member.node].workers) }
+        if !domain.isCopyPool { add("\(node.name) workers", node.workers) }
+        for edge in domain.edges {
+            add("queue before \(graph.nodes[graph.edges[edge].to].name)", graph.edges[edge].capacity)
+        }
+        for member in holds { add("\(graph.nodes[member.node].name) hold", member.count) }
+        return shares
+    }
+
+    /// With fewer the chain can stop for good; nil where that is not known.
+    private func min(_ domain: BudgetDomains.Domain, lag: Int?) -> Int? {
+        guard let lag else { return nil }
+        let rules = waits.rules
+        let floor = floor(domain)
+        let held = holds(domain).reduce(0) { $0 + $1.count }
+        var min = 1 + rules.base + floor + held
+        if floor > 0 { min += rules.floor }
+        if held > 0 { min += rules.hold }
+        if lag > 0 { min += lag + rules.join }
+        if domain.isCopyPool { min = waits.waitingWriters.contains(domain.allocator) ? 0 : min + rules.copy }
+        return min
+    }
+}

@@ -1,0 +1,119 @@
+/// What can be told of a request without making any stage: options, what is joined to what, who reads whom.
+struct RequestCheck {
+    private let request: ChainRequest
+    private(set) var faults: PlanFaults
+
+    init(_ request: ChainRequest) {
+        self.request = request
+        faults = PlanFaults(file: request.file)
+        checkOptions()
+        checkMedia()
+    }
+
+    private mutating func checkOptions() {
+        for stage in request.stages {
+            do {
+                try stage.checkOptions(file: request.file)
+            } catch let found as FrameHostErrors {
+                for fault in found.errors { faults.add(fault) }
+            } catch {
+                faults.add(.wrap(error, place: stage.optionPlace(file: request.file, "", stage.place)))
+            }
+        }
+    }
+
+    private mutating func checkMedia() {
+        let given = givenMedia()
+        let before = faults.found.count
+        for stage in request.stages {
+            checkInputs(of: stage)
+            for producer in stage.from { checkMedia(of: stage, from: request.stages[producer], gives: given[producer]) }
+        }
+        // A wrong `from` leaves some other stage without a reader: that is said once.
+        if faults.found.count == before { checkReaders() }
+    }
+
+    private mutating func checkInputs(of stage: StageRequest) {
+        let info = stage.type.info
+        if info.input == .none, !stage.from.isEmpty {
+            faults.add(
+                stage, "from", at: stage.fromPlace, "'\(stage.id)' is a source (\(info.id)) and takes no input",
+                "Put it first, or take 'from' out.")
+        } else if info.input != .none, stage.from.isEmpty {
+            faults.add(
+                stage, "", at: stage.place, "'\(stage.id)' (\(info.id)) has no input",
+                "Put a source before it, or name one with 'from'.")
+        } else if stage.from.count > 1, stage.type.kind != .join {
+            faults.add(
+                stage, "from", at: stage.fromPlace,
+                "'\(stage.id)' (\(info.id)) takes one input, \(stage.from.count) are named",
+                "Name one stage.")
+        } else if stage.type.kind == .join, stage.from.count < 2 {
+            faults.add(
+                stage, "from", at: stage.fromPlace, "'\(stage.id)' (\(info.id)) joins several inputs, one is named",
+                "Name two or more: \"from\": [\"a\", \"b\"].")
+        }
+    }
+
+    private mutating func checkMedia(of stage: StageRequest, from producer: StageRequest, gives: StageInfo.Media) {
+        let takes = stage.type.info.input
+        switch (gives, takes) {
+        case (.none, _):
+            faults.add(
+                stage, "from", at: stage.fromPlace, "'\(producer.id)' (\(producer.type.info.id)) gives nothing on",
+                "Name the stage before '\(producer.id)'.")
+        case (.encoded(let codecs), .video):
+            faults.add(
+                stage, "from", at: stage.fromPlace,
+                "'\(stage.id)' takes video (\(takes.listed)), but '\(producer.id)' gives "
+                    + codecs.map(\.description).joined(separator: " or "), "Name a stage before '\(producer.id)'.")
+        case (.video, .encoded(let codecs)):
+            faults.add(
+                stage, "from", at: stage.fromPlace,
+                "'\(stage.id)' takes \(codecs.map(\.description).joined(separator: " or ")), but '\(producer.id)' gives video",
+                "Put an encoder between them.")
+        default: break
+        }
+    }
+
+    /// What each stage gives as far as its kind says; `.any` when that depends on an input that nothing feeds.
+    private func givenMedia() -> [StageInfo.Media] {
+        var given: [StageInfo.Media?] = request.stages.map {
+            $0.type.info.output == .sameAsInput ? nil : $0.type.info.output
+        }
+        var isOnWay = [Bool](repeating: false, count: given.count)
+        for start in given.indices {
+            // Up to a stage of which it is known, or to one met before (a circle, which is a fault of its own).
+            var way: [Int] = []
+            var stage: Int? = start
+            while let next = stage, given[next] == nil, !isOnWay[next] {
+                isOnWay[next] = true
+                way.append(next)
+                stage = request.stages[next].from.first
+            }
+            let media = stage.flatMap { given[$0] } ?? .any
+            for passed in way { given[passed] = media }
+        }
+        return given.map { $0 ?? .any }
+    }
+
+    /// What a stage gives goes somewhere, unless the chain says that it does not.
+    private mutating func checkReaders() {
+        var reader: [Int: Int] = [:]
+        for (index, stage) in request.stages.enumerated() { for producer in stage.from { reader[producer] = index } }
+        for (index, stage) in request.stages.enumerated() {
+            let info = stage.type.info
+            if stage.isUnread, info.output == .none || reader[index] != nil {
+                let why =
+                    reader[index].map { "'\(request.stages[$0].id)' takes what '\(stage.id)' gives" }
+                    ?? "'\(stage.id)' (\(info.id)) gives nothing on"
+                faults.add(stage, "unread", at: stage.place, why, "Leave 'unread' out.")
+            } else if !stage.isUnread, info.output != .none, reader[index] == nil {
+                faults.add(
+                    stage, "", at: stage.place, "no stage takes what '\(stage.id)' (\(info.id)) gives",
+                    "Name it in a later stage (\"from\": \"\(stage.id)\"), put a sink behind it, or write \"unread\": true if it ends here on purpose."
+                )
+            }
+        }
+    }
+}

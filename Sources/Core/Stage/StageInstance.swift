@@ -1,0 +1,34 @@
+/// One made stage without its Swift type.
+final class StageInstance {
+    let stage: any Stage
+    /// [stage thread] Checks and sets live options; all or none.
+    let set: (_ members: [JSONNode.Member], _ place: OptionPlace) throws -> Void
+
+    init<S: Stage>(_ stage: S) {
+        self.stage = stage
+        set = { members, place in
+            let fields = S.Options.fields
+            let frozen = members.filter { member in fields.contains { $0.name == member.key && !$0.isLive } }
+            guard frozen.isEmpty else {
+                let live = fields.filter(\.isLive).map(\.name)
+                throw FrameHostErrors(
+                    frozen.map {
+                        FrameHostError(
+                            .invalidConfiguration, place: place($0.key, $0.keyPlace),
+                            what: "cannot change while the chain runs",
+                            remedy: live.isEmpty
+                                ? "Set it in the chain file."
+                                : "Set it in the chain file; \(quotedList(live)) can change.")
+                    })
+            }
+            let before = stage.options
+            stage.options = try OptionDecoder.decode(S.Options.self, from: members, base: before, place: place)
+            do {
+                try stage.optionsChanged()
+            } catch {
+                stage.options = before
+                throw error
+            }
+        }
+    }
+}
