@@ -122,7 +122,8 @@ import Testing
                 { "use": "null-sink", "id": "x" }
               ],
               "drainSeconds": -1,
-              "buffers": { "test-sorce": 3, "test-source": 0 }
+              "buffers": { "test-sorce": 3, "test-source": 0 },
+              "spare": -1
             }
             """
         let found = try faults(chain)
@@ -147,6 +148,7 @@ import Testing
             "14:19: drainSeconds: -1 is no time in 0...3600 s. Use seconds, or leave the key out for 10.",
             "15:16: buffers.test-sorce: no such stage. Did you mean 'test-source'?",
             "15:48: buffers.test-source: 0 is no count in 1...4096. Use a whole number.",
+            "16:12: spare: -1 must be a whole number from 0 to 4096. Use a number of buffers, or leave the key out for the computed one.",
         ]
         for (index, text) in expected.enumerated() { #expect(index < found.count && found[index] == text) }
         #expect(found.count == expected.count)

@@ -60,7 +60,7 @@ import Testing
             ])
         let pools = rows("Pools", outcome.output)
         #expect(pools.map { $0[0] } == ["camera", "fps (copies)"])
-        #expect(pools[0][1...3] == ["1", "7", "7"])
+        #expect(pools[0][1...4] == ["1", "7", "6", "13"])
         #expect(pools[0].last == "threads 3, queue before h264 2, queue before fps 2")
         #expect(outcome.output.contains("4 threads for frames; pools "))
         #expect(outcome.output.contains("Usual added latency: the stages' own time; none holds frames back."))
@@ -80,8 +80,9 @@ import Testing
         #expect(plan["stages"].first("id", "camera")["live"].bool == true)
         #expect(plan["stages"].first("id", "file")["output"].isNull)
         let pool = plan["pools"].first("stage", "camera")
-        #expect(pool["min"].int == 1 && pool["need"].int == 7 && pool["buffers"].int == 7)
-        #expect(pool["bytes"].int! >= 7 * 640 * 360 * 3 / 2)
+        #expect(pool["min"].int == 1 && pool["need"].int == 7)
+        #expect(pool["spare"].int == 6 && pool["buffers"].int == 13)
+        #expect(pool["bytes"].int! >= 13 * 640 * 360 * 3 / 2)
         #expect(pool["shares"]["queue before fps"].int == 2)
         let link = plan["links"].first("to", "file")
         #expect(link["queue"].int == 512 && link["whenFull"].string == "dropToKeyframe")
@@ -120,6 +121,14 @@ import Testing
         let outcome = try check(chain)
         #expect(outcome.status == 0)
         #expect(outcome.output.contains("pool s: 2 of 6 buffers: the source may wait."))
+    }
+
+    @Test func sparesAsManyBuffersAsTheFileSays() throws {
+        let chain = #"{ "spare": 4, "stages": [ { "id": "s", "use": "test-source" }, { "use": "null-sink" } ] }"#
+        let pool = try JSON(parsing: check(chain, "--json").output)["pools"][0]
+        #expect(pool["spare"].int == 4 && pool["buffers"].int == pool["need"].int! + 4)
+        let plain = try JSON(parsing: check(chain.replacing("\"spare\": 4, ", with: ""), "--json").output)["pools"][0]
+        #expect(plain["spare"].int == 0)
     }
 
     @Test func readsFromAPipe() throws {

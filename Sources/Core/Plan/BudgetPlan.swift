@@ -16,10 +16,13 @@ public struct BudgetPlan: Sendable {
         public var min: Int
         /// With as many an allocation never waits.
         public var need: Int
-        /// Buffers that are made: `need`, or what a person wrote.
+        /// Buffers that are made: `need` and some to spare, or what a person wrote.
         public var size: Int
         /// What makes up `need`, for people: a stage or link and its part.
         public var shares: [Share]
+
+        /// Buffers beside `need`, for branches that are attached while the chain runs.
+        public var spare: Int { Swift.max(0, size - need) }
     }
 
     /// A part of a pool's `need`.
@@ -60,8 +63,10 @@ public struct BudgetPlan: Sendable {
     /// - Parameters:
     ///   - sizes: Buffers a person wrote for the output pool of a node.
     ///   - copySizes: The same for copy pools.
+    ///   - spare: For branches that are attached while the chain runs.
     public init(
-        _ graph: BudgetGraph, sizes: [Int: Int] = [:], copySizes: [Int: Int] = [:], rules: BudgetRules = .standard
+        _ graph: BudgetGraph, sizes: [Int: Int] = [:], copySizes: [Int: Int] = [:], spare: PoolSpare = .none,
+        rules: BudgetRules = .standard
     ) {
         self.graph = graph
         let topology = BudgetTopology(graph)
@@ -71,7 +76,7 @@ public struct BudgetPlan: Sendable {
         lengthenQueues(&waits)
         letWritersWait(&waits)
         let lags = Self.lags(&waits)
-        let sizing = PoolSizes(waits, self.graph, written: sizes, writtenForCopies: copySizes)
+        let sizing = PoolSizes(waits, self.graph, written: sizes, writtenForCopies: copySizes, spare: spare)
         pools = domains.domains.indices.map { sizing.pool($0, lag: lags[$0]) }
         for pool in pools where pool.size < pool.min {
             faults.append(

@@ -1,14 +1,18 @@
 /// From a request to a plan: request checked, stages ordered, formats negotiated, links and budgets, in that order;
 /// each step reports all its faults.
 ///
-/// Makes every stage (which opens nothing) and negotiates formats. Control thread only.
+/// Makes every stage (which opens nothing) and negotiates formats. Given what runs, it plans a change to that: stages
+/// that are asked for as they run stay, their memory too, and nothing that runs is touched. Control thread only.
 struct ChainPlanner {
     private let request: ChainRequest
     private let services: ChainServices
+    private let running: RunningChain?
 
-    init(_ request: ChainRequest, clock: ChainClock) {
+    /// - Parameter running: What runs; nil for a chain that is to be started.
+    init(_ request: ChainRequest, clock: ChainClock, running: RunningChain? = nil) {
         self.request = request
-        services = ChainServices(clock: clock)
+        self.running = running
+        services = running?.services ?? ChainServices(clock: clock)
     }
 
     /// - Throws: ``FrameHostErrors`` with all faults of the first step that found any.
@@ -18,27 +22,54 @@ struct ChainPlanner {
         for circle in order.circles { faults.addCircle(circle.map { request.stages[$0] }) }
         try faults.throwAll()
 
-        let ordered = order.applied(to: request)
-        var negotiation = try FormatNegotiation(ordered, services)
+        var negotiation = try FormatNegotiation(order.applied(to: request), services, running: running)
         try negotiation.negotiate()
         let stages = negotiation.stages
-        let layout = MetadataLayout(stages.flatMap(\.request.type.info.metadata))
-        for stage in stages { stage.context.layout = layout }
+        let layout = running?.layout ?? MetadataLayout(stages.flatMap(\.request.type.info.metadata))
+        try checkWhatStays(stages, layout)
+        for stage in stages where !stage.isKept { stage.context.layout = layout }
         return PlannedChain(
-            plan: try plan(stages, isLive: negotiation.isLive), stages: stages, services: services, layout: layout)
+            plan: try plan(stages, isLive: negotiation.isLive), stages: stages, services: services, layout: layout,
+            isLive: negotiation.isLive, spare: request.spare, changes: changes(stages))
     }
+
+    /// Metadata slots and the sizes of pools are for the whole run.
+    private func checkWhatStays(_ stages: [PlannedStage], _ layout: MetadataLayout) throws {
+        guard let running else { return }
+        var faults = PlanFaults(file: request.file)
+        for stage in stages {
+            for type in stage.request.type.info.metadata where !layout.entries.contains(where: { $0.type == type }) {
+                faults.addRestart(metadata: type.metadataName, of: stage.request)
+            }
+            if stage.isKept, stage.buffers != running.buffers[stage.id] {
+                faults.addRestart(top: "buffers.\(stage.id)", "the pool of '\(stage.id)' has the size it was made with")
+            }
+        }
+        if request.spare != running.spare {
+            faults.addRestart(top: "spare", "pools have the sizes they were made with")
+        }
+        try faults.throwAll()
+    }
+
+    private func changes(_ stages: [PlannedStage]) -> PlannedChain.Changes {
+        let kept = stages.filter(\.isKept).map(\.id)
+        return PlannedChain.Changes(
+            kept: kept, made: stages.filter { !$0.isKept }.map(\.id),
+            gone: (running?.stages.keys.sorted() ?? []).filter { !kept.contains($0) })
+    }
+
+    // MARK: Links, threads and budgets
 
     private func plan(_ stages: [PlannedStage], isLive: Bool) throws -> ChainPlan {
         var faults = PlanFaults(file: request.file)
         let demands = stages.map(\.demand)
-        var links = LinkPlanner(stages, isLive: isLive).links(&faults)
+        var links = LinkPlanner(stages, isLive: isLive, running: running).links(&faults)
         for clash in FileClashes(demands).clashes { faults.add(clash, stages) }
         faults.addClaims(stages)
         try faults.throwAll()
 
-        let budget = BudgetPlan(BudgetGraph(stages, links), sizes: stages.writtenPoolSizes)
-        for found in budget.faults { faults.add(found, in: budget, stages) }
-        try faults.throwAll()
+        let spare = request.spare.map { PoolSpare.buffers($0) } ?? (isLive ? .computed : .none)
+        let budget = try budget(stages, links, spare, &faults)
         for (index, edge) in budget.graph.edges.enumerated() { links[index].settings.capacity = edge.capacity }
 
         var plan = ChainPlan(stages, links, budget)
@@ -47,8 +78,10 @@ struct ChainPlanner {
             let padding = pool.isCopyPool ? BufferPadding() : stages[pool.allocator].demand.padding
             return BufferLayout(format, padding: padding).byteCount
         }
-        plan.slabs = SlabSizes(stages, links).slabs
-        MemoryCheck(plan, available: request.memory ?? AvailableMemory.now()).check(&faults)
+        let slabs = SlabSizes(stages, links, spare: spare, running: running)
+        plan.slabs = slabs.slabs
+        for (missing, reader) in slabs.shortages() { faults.addShortage(missing, for: stages[reader].request, stages) }
+        MemoryCheck(plan, stages, available: request.memory ?? AvailableMemory.now(), running: running).check(&faults)
         try faults.throwAll()
 
         if isLive {
@@ -59,6 +92,39 @@ struct ChainPlanner {
         plan.warnings = notes.ofStages(stages, warnings: true)
         plan.notes = notes.ofPlan + notes.ofStages(stages, warnings: false)
         return plan
+    }
+
+    /// Pools that run keep their size, which is enough for the new plan or a fault.
+    private func budget(
+        _ stages: [PlannedStage], _ links: [ChainPlan.Link], _ spare: PoolSpare, _ faults: inout PlanFaults
+    ) throws -> BudgetPlan {
+        var sizes = stages.writtenPoolSizes
+        var copySizes: [Int: Int] = [:]
+        for (index, stage) in stages.enumerated() where stage.isKept {
+            if let pool = running?.pools[RunningChain.PoolName(stage: stage.id)] { sizes[index] = pool.size }
+            copySizes[index] = running?.pools[RunningChain.PoolName(stage: stage.id, isCopyPool: true)]?.size
+        }
+        let budget = BudgetPlan(BudgetGraph(stages, links), sizes: sizes, copySizes: copySizes, spare: spare)
+        for pool in budget.pools {
+            guard let missing = missing(pool, stages) else { continue }
+            let reader = pool.members.first { !stages[$0].isKept } ?? pool.allocator
+            faults.addShortage(missing, ofPool: stages[pool.allocator].id, for: stages[reader].request)
+        }
+        for fault in budget.faults {
+            if case .poolTooSmall(let allocator, _, _, _) = fault, stages[allocator].isKept { continue }
+            faults.add(fault, in: budget, stages)
+        }
+        try faults.throwAll()
+        return budget
+    }
+
+    /// How many buffers a pool that runs lacks: with fewer than `min` the chain could stop for good, with fewer than
+    /// `need` it waits where it did not, unless a person chose that before.
+    private func missing(_ pool: BudgetPlan.Pool, _ stages: [PlannedStage]) -> Int? {
+        let name = RunningChain.PoolName(stage: stages[pool.allocator].id, isCopyPool: pool.isCopyPool)
+        guard stages[pool.allocator].isKept, let runs = running?.pools[name] else { return nil }
+        let missing = max(pool.min - runs.size, pool.need - max(runs.size, runs.need))
+        return missing > 0 ? missing : nil
     }
 
     private func poolFormat(_ pool: BudgetPlan.Pool, _ stages: [PlannedStage]) throws -> VideoFormat {

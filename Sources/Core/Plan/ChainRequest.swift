@@ -8,6 +8,9 @@ public struct ChainRequest: Sendable {
     public var stages: [StageRequest]
     /// Buffers written down for a stage's output pool, by index of the stage.
     public var buffers: [Int: Int] = [:]
+    /// Buffers of each pool beside what the chain needs, for branches that are attached while it runs; nil for the
+    /// computed number (``PoolSpare``).
+    public var spare: Int?
     /// Links of a join that differ from input to input; else the consumer's ``StageRequest/link`` holds for all its
     /// inputs.
     var links: [LinkEnds: LinkRequest] = [:]

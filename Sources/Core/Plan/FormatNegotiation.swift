@@ -8,26 +8,45 @@ struct FormatNegotiation {
 
     private let request: ChainRequest
     private let services: ChainServices
-    private let made: [(context: StageContext, instance: StageInstance)]
+    private let running: RunningChain?
+    private let made: [MadeStage]
     private var faults: PlanFaults
     /// Where each stage of the request came to stand in `stages`.
     private var position: [Int] = []
 
-    /// Makes all stages; opens nothing.
+    /// Made for this plan, or taken over from what runs.
+    private struct MadeStage {
+        var context: StageContext
+        var instance: StageInstance
+        /// What runs, and the live options to set in it.
+        var kept: (stage: PlannedStage, options: [JSONNode.Member])?
+    }
+
+    /// Makes all stages that do not run as they are asked for; opens nothing.
     ///
-    /// - Parameter request: Stages in topological order.
+    /// - Parameters:
+    ///   - request: Stages in topological order.
+    ///   - running: What runs, for a plan that changes it.
     /// - Throws: ``FrameHostErrors`` of all that cannot be made.
-    init(_ request: ChainRequest, _ services: ChainServices) throws {
+    init(_ request: ChainRequest, _ services: ChainServices, running: RunningChain?) throws {
         self.request = request
         self.services = services
+        self.running = running
         faults = PlanFaults(file: request.file)
-        var made: [(context: StageContext, instance: StageInstance)] = []
+        var made: [MadeStage] = []
         for stage in request.stages {
-            if let one = Self.make(stage, request, services, &faults) { made.append(one) }
+            if let kept = running?.counterpart(of: stage) {
+                made.append(MadeStage(context: kept.stage.context, instance: kept.stage.instance, kept: kept))
+            } else if let one = Self.make(stage, request, services, &faults) {
+                made.append(MadeStage(context: one.context, instance: one.instance))
+            }
         }
         try faults.throwAll()
         self.made = made
-        isLive = made.contains { $0.instance.stage is any Source && $0.instance.stage.demand.isLive }
+        // The demand of one that runs is its thread's to compute.
+        isLive = made.contains {
+            $0.instance.stage is any Source && ($0.kept?.stage.demand ?? $0.instance.stage.demand).isLive
+        }
     }
 
     /// Nil, with the faults listed, when the stage cannot be made.
@@ -53,38 +72,46 @@ struct FormatNegotiation {
     mutating func negotiate() throws {
         for index in request.stages.indices {
             var stage = PlannedStage(
-                request: request.stages[index],
+                request: request.stages[index], inputIDs: [],
                 inputLinks: request.stages[index].from.map {
                     request.links[LinkEnds(from: $0, to: index)] ?? request.stages[index].link
                 },
                 buffers: request.buffers[index], context: made[index].context, instance: made[index].instance)
+            if let kept = made[index].kept { stage.origin = .kept(kept.options) }
             stage.request.from = stage.request.from.map { position[$0] }
-            let fits = try insertConverters(before: &stage)
+            let fits = try insertConverters(before: &stage, as: made[index].kept?.stage.inputs)
             position.append(stages.count)
-            append(stage, isPossible: fits)
+            append(stage, isPossible: fits, runs: made[index].kept?.stage)
         }
         try faults.throwAll()
     }
 
     /// Adds `stage`, with what it gives if its inputs are known and it agrees to them.
-    private mutating func append(_ stage: PlannedStage, isPossible: Bool = true) {
+    ///
+    /// - Parameter running: The same stage as it runs.
+    private mutating func append(_ stage: PlannedStage, isPossible: Bool = true, runs running: PlannedStage?) {
         var stage = stage
-        stage.context.isLiveChain = isLive
-        let inputs = stage.request.from.compactMap { stages[$0].output }
+        let producers = stage.request.from.map { stages[$0] }
+        stage.inputIDs = producers.map(\.id)
+        stage.audio = producers.lazy.compactMap { $0.context.offeredAudio ?? $0.audio }.first
+        stage.keyframes = producers.first?.keyframesOfOutput
+        let inputs = producers.compactMap(\.output)
         // A stage before it may be one that could not say what it gives; that fault is listed already.
-        if isPossible, inputs.count == stage.request.from.count { negotiate(&stage, inputs) }
+        let areKnown = isPossible && inputs.count == producers.count
+        if let running {
+            keep(&stage, running, inputs: areKnown ? inputs : nil)
+        } else {
+            stage.context.isLiveChain = isLive
+            if areKnown { negotiate(&stage, inputs) }
+        }
         stages.append(stage)
     }
 
     private mutating func negotiate(_ stage: inout PlannedStage, _ inputs: [MediaFormat]) {
         let request = stage.request
         let instance = stage.instance
-        stage.context.audio =
-            request.from.lazy.compactMap { [stages] in
-                stages[$0].context.offeredAudio ?? stages[$0].context.audio
-            }
-            .first
-        stage.context.keyframeRequest = request.from.first.flatMap { stages[$0].keyframeRequest }
+        stage.context.audio = stage.audio
+        stage.context.keyframeRequest = stage.keyframes.map { KeyframeRequest(to: $0) }
         do {
             let output = try CrashNote.during("\(request.id) (\(request.type.info.id)) was negotiating") {
                 try instance.negotiate(inputs)
@@ -96,6 +123,7 @@ struct FormatNegotiation {
             }
             stage.demand = instance.stage.demand
             checkDemand(stage)
+            stage.inputs = inputs
             stage.output = output
         } catch {
             faults.add(FrameHostError.wrap(error), of: request)
@@ -116,18 +144,70 @@ struct FormatNegotiation {
         }
     }
 
+    // MARK: What runs
+
+    /// Takes over what `stage` was negotiated with and gives, if what comes in now is as good.
+    ///
+    /// - Parameter inputs: nil where they are not known, for a fault that is listed already.
+    private mutating func keep(_ stage: inout PlannedStage, _ running: PlannedStage, inputs: [MediaFormat]?) {
+        // As it runs also after a fault: what lies behind it has none.
+        (stage.inputs, stage.output, stage.demand) = (running.inputs, running.output, running.demand)
+        guard let inputs else { return }
+        let fits =
+            inputs.count == running.inputs.count && zip(inputs, running.inputs).allSatisfy { $0.isAsGood(as: $1) }
+        // Only a sink reads the sound, and it has begun to.
+        let hasOtherSound = stage.request.type.kind == .sink && stage.audio !== running.audio
+        if !fits {
+            faults.addRestart(
+                stage.id, runsWith: running.inputs, gets: inputs,
+                at: changedMember(before: stage) { $0.isInserted })
+        } else if hasOtherSound {
+            faults.addRestart(soundOf: stage.id, at: changedMember(before: stage) { $0.isKept || $0.isInserted })
+        } else if running.context.isLiveChain != isLive {
+            faults.addRestart(live: isLive, stage.request)
+        }
+    }
+
+    /// The member of the chain file by which the input of `stage` is not what it was: an option, the plugin or the
+    /// input of the nearest stage before it that does not run so.
+    ///
+    /// - Parameter handsOn: Whether what a stage gives differs by what comes to it.
+    private func changedMember(
+        before stage: PlannedStage, through handsOn: (PlannedStage) -> Bool
+    ) -> (stage: StageRequest, key: String) {
+        var open = stage.request.from
+        while !open.isEmpty {
+            let producer = stages[open.removeFirst()]
+            if handsOn(producer) {
+                open += producer.request.from
+            } else if !producer.isKept, let before = running?[producer.id]?.request {
+                let changed = producer.request.changedOptions(from: before).first ?? "use"
+                return (producer.request, producer.request.type === before.type ? changed : "use")
+            }
+        }
+        return (stage.request, "from")
+    }
+
     // MARK: Converters
 
     /// Puts a converter on each input of `stage` whose format it does not take; false, with the fault listed, where
     /// there is none.
-    private mutating func insertConverters(before stage: inout PlannedStage) throws -> Bool {
-        guard case .video(let accepted) = stage.request.type.info.input else { return true }
+    ///
+    /// - Parameter running: The formats it runs with: it takes no other then.
+    private mutating func insertConverters(
+        before stage: inout PlannedStage, as running: [MediaFormat]? = nil
+    ) throws -> Bool {
+        guard case .video(let takes) = stage.request.type.info.input else { return true }
         for input in stage.request.from.indices {
             let producer = stages[stage.request.from[input]]
+            let runsWith = running?[safe: input]?.video?.pixelFormat
+            let accepted = runsWith.map { [$0] } ?? takes
             guard let format = producer.output?.video, !accepted.contains(format.pixelFormat) else { continue }
             guard !stage.request.type.info.isConverter, let type = try request.converter(),
                 let target = FormatCost.best(from: format.pixelFormat, among: accepted)
             else {
+                // One that runs says itself what is wrong with its input.
+                if runsWith != nil { return true }
                 faults.addUnconvertible(stage.request, producer.id, gives: format.pixelFormat)
                 return false
             }
@@ -136,11 +216,14 @@ struct FormatNegotiation {
         return true
     }
 
+    /// Puts in the converter that runs there, where it still fits, or a new one.
     private mutating func insertConverter(
         _ type: StageType, to target: PixelFormat, before stage: inout PlannedStage, _ input: Int
     ) throws -> Bool {
+        let producer = stages[stage.request.from[input]]
+        let running = running?.converter(from: producer.id, to: stage.id)
         var converter = StageRequest(
-            id: uniqueID("\(stage.id)-convert"), type: type,
+            id: running?.id ?? uniqueID("\(stage.id)-convert"), type: type,
             options: [JSONNode.Member(key: "format", value: JSONNode(.string(target.rawValue)))],
             from: [stage.request.from[input]], fileIndex: stage.request.fileIndex, place: stage.request.place,
             fromPlace: stage.request.fromPlace)
@@ -148,21 +231,32 @@ struct FormatNegotiation {
         converter.link = stage.inputLinks[input]
         converter.link.seconds = nil
         converter.link.megabytes = nil
-        guard let (context, instance) = Self.make(converter, request, services, &faults) else { return false }
+        let fitting = running.flatMap { running in
+            let isSame = self.running?.counterpart(of: converter)?.options.isEmpty == true
+            return isSame && running.inputs == [producer.output].compactMap { $0 } ? running : nil
+        }
+        guard
+            let (context, instance) = fitting.map({ ($0.context, $0.instance) })
+                ?? Self.make(converter, request, services, &faults)
+        else { return false }
         var inserted = PlannedStage(
-            request: converter, inputLinks: [converter.link], context: context, instance: instance, isInserted: true)
+            request: converter, inputIDs: [], inputLinks: [converter.link], context: context, instance: instance,
+            origin: fitting == nil ? .made : .kept([]), isInserted: true)
         // Nor need the converter take the format.
         let fits = try insertConverters(before: &inserted)
         stage.request.from[input] = stages.count
         stage.inputLinks[input] = LinkRequest()
-        append(inserted, isPossible: fits)
+        append(inserted, isPossible: fits, runs: fitting)
         return true
     }
 
     private func uniqueID(_ wanted: String) -> String {
         var id = wanted
         var count = 2
-        while request.stages.contains(where: { $0.id == id }) || stages.contains(where: { $0.id == id }) {
+        // A converter that runs is told from one that takes its place: ids are stable.
+        while request.stages.contains(where: { $0.id == id }) || stages.contains(where: { $0.id == id })
+            || running?[id] != nil
+        {
             id = "\(wanted)-\(count)"
             count += 1
         }
@@ -172,10 +266,14 @@ struct FormatNegotiation {
 
 extension PlannedStage {
     /// Who is asked for a keyframe of what this stage gives: itself, or whoever made the access units it hands on.
-    fileprivate var keyframeRequest: KeyframeRequest? {
+    fileprivate var keyframesOfOutput: KeyframeRequest? {
         guard output?.encoded != nil else { return nil }
-        return demand.outputBuffers == .sameAsInput ? context.keyframeRequest : context.ownKeyframeRequest
+        return demand.outputBuffers == .sameAsInput ? keyframes : context.ownKeyframeRequest
     }
+}
+
+extension Array {
+    fileprivate subscript(safe index: Int) -> Element? { indices.contains(index) ? self[index] : nil }
 }
 
 extension StageInstance {

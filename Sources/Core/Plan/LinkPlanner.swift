@@ -2,20 +2,26 @@
 /// is full.
 struct LinkPlanner {
     /// Access units that wait before a sink whose calls have no bound.
-    private static let mostUnits = 512
-    private static let usualPlaces = 2
+    static let mostUnits = 512
+    static let usualPlaces = 2
     private static let usualMegabytes = 64.0
+    /// Of a queue that is attached while the chain runs: slabs have room for one, see ``SlabSizes``.
+    static let lateMegabytes = 16.0
     private static let usualSeconds = 8.0
 
     private let stages: [PlannedStage]
     private let isLive: Bool
+    private let running: RunningChain?
     /// Links that leave each stage.
     private let readers: [Int]
 
-    /// - Parameter isLive: Some source captures at a pace of its own.
-    init(_ stages: [PlannedStage], isLive: Bool) {
+    /// - Parameters:
+    ///   - isLive: Some source captures at a pace of its own.
+    ///   - running: What runs, for a plan that changes it.
+    init(_ stages: [PlannedStage], isLive: Bool, running: RunningChain? = nil) {
         self.stages = stages
         self.isLive = isLive
+        self.running = running
         var readers = [Int](repeating: 0, count: stages.count)
         for producer in stages.flatMap(\.request.from) { readers[producer] += 1 }
         self.readers = readers
@@ -28,18 +34,37 @@ struct LinkPlanner {
             for (input, producer) in stage.request.from.enumerated() {
                 guard let format = stages[producer].output else { continue }
                 let asked = stage.inputLinks[input]
-                let policy = policy(into: stage, asked, format)
-                let places = asked.queue ?? places(from: producer, into: stage, asked, format)
-                var settings = LinkSettings(capacity: places, policy: policy)
-                if format.encoded != nil {
-                    settings.mostBytes = Int((asked.megabytes ?? Self.usualMegabytes) * 1e6)
-                    settings.mostTime = MediaTime(seconds: asked.seconds ?? Self.usualSeconds)
-                }
+                let settings =
+                    queueThatRuns(from: producer, into: stage, asked)
+                    ?? settings(from: producer, into: stage, asked, format)
                 check(settings, producer, stage, format, &faults)
                 links.append(ChainPlan.Link(from: producer, to: index, settings: settings, format: format))
             }
         }
         return links
+    }
+
+    private func settings(
+        from producer: Int, into stage: PlannedStage, _ asked: LinkRequest, _ format: MediaFormat
+    ) -> LinkSettings {
+        let places = asked.queue ?? places(from: producer, into: stage, asked, format)
+        var settings = LinkSettings(capacity: places, policy: policy(into: stage, asked, format))
+        if format.encoded != nil {
+            let isLate = stages[producer].isKept && running?[stage.id] == nil
+            let megabytes = asked.megabytes ?? (isLate ? Self.lateMegabytes : Self.usualMegabytes)
+            settings.mostBytes = Int(megabytes * 1e6)
+            settings.mostTime = MediaTime(seconds: asked.seconds ?? Self.usualSeconds)
+        }
+        return settings
+    }
+
+    /// A queue that runs stays as it is, also where the fork it was made for is gone: its threads go on. An inline link
+    /// becomes a queue where it must.
+    private func queueThatRuns(from producer: Int, into stage: PlannedStage, _ asked: LinkRequest) -> LinkSettings? {
+        guard let runs = running?.link(from: stages[producer].id, to: stage.id), runs.settings.capacity > 0,
+            runs.asked == asked, running?[stage.id]?.request.type.info.id == stage.request.type.info.id
+        else { return nil }
+        return runs.settings
     }
 
     /// Places of the queue where nobody wrote a number; 0 for an inline link.

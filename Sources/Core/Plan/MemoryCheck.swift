@@ -3,11 +3,17 @@
 struct MemoryCheck {
     private let plan: ChainPlan
     private let available: AvailableMemory?
+    private let running: RunningChain?
+    private let isKept: [Bool]
 
-    /// - Parameter available: nil where the system does not say.
-    init(_ plan: ChainPlan, available: AvailableMemory?) {
+    /// - Parameters:
+    ///   - available: nil where the system does not say.
+    ///   - running: What runs, for a plan that changes it: it has its memory already.
+    init(_ plan: ChainPlan, _ stages: [PlannedStage], available: AvailableMemory?, running: RunningChain? = nil) {
         self.plan = plan
         self.available = available
+        self.running = running
+        isKept = stages.map(\.isKept)
     }
 
     func check(_ faults: inout PlanFaults) {
@@ -27,16 +33,20 @@ struct MemoryCheck {
     }
 
     private var parts: [(bytes: Int, text: String)] {
-        var parts: [(bytes: Int, text: String)] = plan.budget.pools.indices.map { index in
+        var parts: [(bytes: Int, text: String)] = plan.budget.pools.indices.compactMap { index in
             let (pool, format) = (plan.budget.pools[index], plan.poolFormats[index])
+            let name = RunningChain.PoolName(stage: plan.stages[pool.allocator].id, isCopyPool: pool.isCopyPool)
+            if isKept[pool.allocator], running?.pools[name] != nil { return nil }
             return (
                 AvailableMemory.product(pool.size, plan.poolBufferBytes[index]),
                 "\(pool.size) buffers of \(format.width)x\(format.height) \(format.pixelFormat.rawValue)\(pool.isCopyPool ? " for copies" : "") at '\(plan.stages[pool.allocator].id)'"
             )
         }
-        parts += plan.slabs.map { ($0.byteCount, "access units of '\(plan.stages[$0.stage].id)'") }
-        parts += plan.stages.filter { $0.demand.ownBytes > 0 }.map {
-            ($0.demand.ownBytes, "what '\($0.id)' takes for itself")
+        for slab in plan.slabs where !isKept[slab.stage] {
+            parts.append((slab.byteCount, "access units of '\(plan.stages[slab.stage].id)'"))
+        }
+        for (index, stage) in plan.stages.enumerated() where stage.demand.ownBytes > 0 && !isKept[index] {
+            parts.append((stage.demand.ownBytes, "what '\(stage.id)' takes for itself"))
         }
         return parts
     }

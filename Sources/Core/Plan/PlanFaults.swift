@@ -72,6 +72,81 @@ struct PlanFaults {
         }
     }
 
+    // MARK: What runs
+
+    private static let restart = "Start the chain anew with it, or leave this as it runs."
+
+    /// What comes to a stage that runs would not be what it was negotiated with.
+    mutating func addRestart(
+        _ id: String, runsWith before: [MediaFormat], gets after: [MediaFormat],
+        at member: (stage: StageRequest, key: String)
+    ) {
+        func listed(_ formats: [MediaFormat]) -> String { formats.map(\.description).joined(separator: " and ") }
+        let change =
+            listed(before) == listed(after)
+            ? "another kind of \(listed(before))" : "\(listed(after)) instead of \(listed(before))"
+        addRestart("'\(id)' runs, and would get \(change)", at: member)
+    }
+
+    mutating func addRestart(soundOf id: String, at member: (stage: StageRequest, key: String)) {
+        addRestart("'\(id)' runs with the sound of what came before it", at: member)
+    }
+
+    /// Stages choose their defaults by whether the chain is live.
+    mutating func addRestart(live isLive: Bool, _ stage: StageRequest) {
+        addRestart(
+            isLive
+                ? "'\(stage.id)' was made for a chain without a live source, and now there is one"
+                : "'\(stage.id)' was made for a chain with a live source, and now there is none", at: (stage, ""))
+    }
+
+    mutating func addRestart(metadata name: String, of stage: StageRequest) {
+        addRestart(
+            "'\(stage.id)' (\(stage.type.info.id)) needs room for '\(name)' in each frame, which this chain was started without",
+            at: (stage, "use"))
+    }
+
+    mutating func addRestart(_ what: String, at member: (stage: StageRequest, key: String)) {
+        let fault = FrameHostError(
+            .invalidConfiguration,
+            place: member.stage.optionPlace(file: file, member.key, member.stage.textPlace(of: member.key)),
+            what: "needs a restart: \(what)", remedy: Self.restart)
+        // Several stages may run behind one that changes.
+        if !found.contains(where: { $0.place == fault.place }) { found.append(fault) }
+    }
+
+    /// Of the whole chain: `buffers.camera`, `spare`.
+    mutating func addRestart(top key: String, _ what: String) {
+        add(
+            FrameHostError(
+                .invalidConfiguration, place: "\(file): \(key)", what: "needs a restart: \(what)",
+                remedy: Self.restart))
+    }
+
+    /// - Parameters:
+    ///   - missing: Buffers.
+    ///   - reader: The first stage that is new among those that would hold them.
+    mutating func addShortage(_ missing: Int, ofPool pool: String, for reader: StageRequest) {
+        add(
+            reader, "", at: reader.place,
+            "'\(reader.id)' needs \(missing) \(missing == 1 ? "buffer" : "buffers") more than pool '\(pool)' has to spare",
+            "Attach it behind a stage with buffers of its own, give its links shorter queues, or start the chain anew with a larger \"spare\"."
+        )
+    }
+
+    /// - Parameter missing: Units and bytes.
+    mutating func addShortage(_ missing: ChainPlan.SlabPlan, for reader: StageRequest, _ stages: [PlannedStage]) {
+        let parts = [
+            missing.unitCount > 0 ? "room for \(missing.unitCount) access units" : nil,
+            missing.byteCount > 0 ? AvailableMemory.text(missing.byteCount) : nil,
+        ]
+        .compactMap { $0 }
+        add(
+            reader, "", at: reader.place,
+            "'\(reader.id)' needs \(parts.joined(separator: " and ")) more than '\(stages[missing.stage].id)' has to spare for access units",
+            "Give its link a shorter queue (\"queue\", \"megabytes\"), or start the chain anew with it.")
+    }
+
     // MARK: Budgets
 
     mutating func add(_ fault: BudgetPlan.Fault, in budget: BudgetPlan, _ stages: [PlannedStage]) {

@@ -6,16 +6,21 @@ struct PoolSizes {
     private let graph: BudgetGraph
     private let written: [Int: Int]
     private let writtenForCopies: [Int: Int]
+    private let spare: PoolSpare
 
     /// - Parameters:
     ///   - graph: With the queues as raised.
     ///   - written: Buffers a person wrote for the output pool of a node.
     ///   - writtenForCopies: The same for copy pools.
-    init(_ waits: BudgetWaits, _ graph: BudgetGraph, written: [Int: Int], writtenForCopies: [Int: Int]) {
+    init(
+        _ waits: BudgetWaits, _ graph: BudgetGraph, written: [Int: Int], writtenForCopies: [Int: Int],
+        spare: PoolSpare
+    ) {
         self.waits = waits
         self.graph = graph
         self.written = written
         self.writtenForCopies = writtenForCopies
+        self.spare = spare
     }
 
     /// - Parameter lag: How many frames of this pool lie before joins while a slower way catches up; nil where only
@@ -27,10 +32,11 @@ struct PoolSizes {
         let min = min(domain, lag: lag) ?? sum
         let need = Swift.max(sum, min)
         let joins = min > sum ? [BudgetPlan.Share(what: "joins", count: min - sum)] : []
+        let written = (domain.isCopyPool ? writtenForCopies : written)[domain.allocator]
         return BudgetPlan.Pool(
             allocator: domain.allocator, isCopyPool: domain.isCopyPool, members: domain.members,
-            floor: floor(domain), min: min, need: need,
-            size: (domain.isCopyPool ? writtenForCopies : written)[domain.allocator] ?? need, shares: shares + joins)
+            floor: floor(domain), min: min, need: need, size: written ?? need + spare.count(domain, graph),
+            shares: shares + joins)
     }
 
     private func floor(_ domain: BudgetDomains.Domain) -> Int {
@@ -75,5 +81,27 @@ struct PoolSizes {
         if lag > 0 { min += lag + rules.join }
         if domain.isCopyPool { min = waits.waitingWriters.contains(domain.allocator) ? 0 : min + rules.copy }
         return min
+    }
+}
+
+/// Buffers that each pool gets beside `need`, so that a branch can be attached while the chain runs: what it holds has
+/// to come from somewhere, and a pool does not grow.
+public enum PoolSpare: Sendable, Equatable {
+    case none
+    /// As the chain file says.
+    case buffers(Int)
+    /// Of a live chain: what the plainest branch needs, wherever it is attached. It has a queue of two and a thread; so
+    /// has the stage that ran inline where the branch now makes a fork.
+    case computed
+
+    /// A queue of ``LinkPlanner/usualPlaces`` and the frame in hand of the thread behind it.
+    static let ofOneQueue = LinkPlanner.usualPlaces + 1
+
+    fileprivate func count(_ domain: BudgetDomains.Domain, _ graph: BudgetGraph) -> Int {
+        switch self {
+        case .none: 0
+        case .buffers(let count): count
+        case .computed: domain.edges.contains { graph.edges[$0].capacity == 0 } ? 2 * Self.ofOneQueue : Self.ofOneQueue
+        }
     }
 }

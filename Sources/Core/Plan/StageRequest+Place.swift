@@ -59,7 +59,7 @@ extension StageRequest {
     private static func option(in key: String) -> String { String(key.prefix { $0 != "." && $0 != "[" }) }
 
     /// Where the key stands, as far into it as there is something; the stage for an option that is not written.
-    private func textPlace(of key: String) -> TextPlace {
+    func textPlace(of key: String) -> TextPlace {
         var found = place
         var members = options
         for part in key.split(separator: ".") {

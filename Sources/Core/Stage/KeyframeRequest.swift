@@ -4,11 +4,19 @@ import Synchronization
 /// Many wishes before the next picture are one.
 public final class KeyframeRequest: Sendable {
     private let isRaised = Atomic<Bool>(false)
+    /// The encoder's own, where this one is a reader's; it changes when the encoder is replaced.
+    private let target: Locked<KeyframeRequest?>
 
-    init() {}
+    init(to target: KeyframeRequest? = nil) { self.target = Locked(target) }
 
-    /// [any thread] Never waits.
-    public func raise() { isRaised.store(true, ordering: .releasing) }
+    /// [any thread] Never waits for a stage.
+    public func raise() {
+        if let target = target.withLock({ $0 }) { return target.raise() }
+        isRaised.store(true, ordering: .releasing)
+    }
+
+    /// [control thread] Wishes from now on go to `target`.
+    func redirect(to target: KeyframeRequest) { self.target.withLock { $0 = target } }
 
     /// [encoder's stage thread] True once for all wishes since the last call.
     @inline(__always)

@@ -7,7 +7,7 @@ import Glibc
 struct ChainFile {
     /// More stages than any chain has use for; each costs a context and perhaps a thread.
     static let mostStages = 1000
-    static let topKeys = ["$schema", "note", "stages", "buffers", "drainSeconds"]
+    static let topKeys = ["$schema", "note", "stages", "buffers", "spare", "drainSeconds"]
     static let linkKeys = ["queue", "whenFull", "seconds", "megabytes"]
 
     let name: String
@@ -164,6 +164,15 @@ struct ChainFile {
                 fault(
                     node.place, "drainSeconds", "\(node.text()) is no time in 0...3600 s",
                     "Use seconds, or leave the key out for 10.")
+            }
+        }
+        if let node = root["spare"] {
+            if let count = node.asInt, (0...4096).contains(count) {
+                request.spare = count
+            } else {
+                fault(
+                    node.place, "spare", "\(node.text()) must be a whole number from 0 to 4096",
+                    "Use a number of buffers, or leave the key out for the computed one.")
             }
         }
     }

@@ -26,6 +26,11 @@ struct ChainSchema {
                     "description": "Buffers of a stage's pool, by its id, instead of the computed number.",
                     "additionalProperties": ["type": "integer", "minimum": 1, "maximum": 4096],
                 ],
+                "spare": [
+                    "type": "integer", "minimum": 0, "maximum": 4096,
+                    "description":
+                        "Buffers of each pool beside what the chain needs, for branches that are attached while it runs.",
+                ],
                 "stages": [
                     "type": "array", "minItems": 1, "maxItems": .number(ChainFile.mostStages),
                     "items": ["$ref": "#/$defs/stage"],

@@ -51,12 +51,12 @@ struct PlanText {
         let rows = zip(plan.budget.pools, plan.poolBufferBytes).map { pool, bufferBytes in
             [
                 name(pool.allocator) + (pool.isCopyPool ? " (copies)" : ""), "\(pool.min)", "\(pool.need)",
-                "\(pool.size)",
+                "\(pool.spare)", "\(pool.size)",
                 Terminal.bytes(pool.size * bufferBytes),
                 pool.shares.map { "\($0.what) \($0.count)" }.joined(separator: ", "),
             ]
         }
-        return Terminal.table([["of", "min", "need", "buffers", "bytes", "need is made of"]] + rows)
+        return Terminal.table([["of", "min", "need", "spare", "buffers", "bytes", "need is made of"]] + rows)
     }
 
     private var slabs: String {
@@ -133,7 +133,8 @@ struct PlanText {
     private func json(_ pool: BudgetPlan.Pool, _ bufferBytes: Int) -> JSONNode {
         .object([
             ("stage", .string(name(pool.allocator))), ("copies", .bool(pool.isCopyPool)), ("min", .number(pool.min)),
-            ("need", .number(pool.need)), ("buffers", .number(pool.size)), ("bytes", .number(pool.size * bufferBytes)),
+            ("need", .number(pool.need)), ("spare", .number(pool.spare)), ("buffers", .number(pool.size)),
+            ("bytes", .number(pool.size * bufferBytes)),
             ("shares", .object(pool.shares.map { ($0.what, .number($0.count)) })),
         ])
     }

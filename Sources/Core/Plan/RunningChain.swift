@@ -1,0 +1,119 @@
+/// What runs, for a planner that plans a change to it: the stages as they were planned, and the memory there is.
+///
+/// A snapshot by value; the instances and contexts in it are those that run, and a planner only reads what never changes
+/// of them. docs/design/009-running-graph.md has the rules.
+struct RunningChain {
+    /// A pool by the stage that allocates from it.
+    struct PoolName: Hashable {
+        var stage: String
+        var isCopyPool = false
+    }
+
+    struct Pool {
+        /// Buffers that count on being free again; the caller subtracts what a stage that hangs keeps for good.
+        var size: Int
+        /// Of the plan it was made for.
+        var need: Int
+    }
+
+    struct Slab {
+        var byteCount: Int
+        var unitCount: Int
+    }
+
+    /// A link by the ids of the stages it joins.
+    private struct LinkName: Hashable {
+        var from: String
+        var to: String
+    }
+
+    /// By id.
+    private(set) var stages: [String: PlannedStage] = [:]
+    var pools: [PoolName: Pool] = [:]
+    var slabs: [String: Slab] = [:]
+    let services: ChainServices
+    let layout: MetadataLayout
+    let isLive: Bool
+    /// What the chain file says of memory; both hold for as long as the chain runs.
+    let buffers: [String: Int]
+    let spare: Int?
+    private var links: [LinkName: LinkSettings] = [:]
+
+    /// What runs once `planned` is applied.
+    init(_ planned: PlannedChain) {
+        services = planned.services
+        layout = planned.layout
+        isLive = planned.isLive
+        spare = planned.spare
+        var buffers: [String: Int] = [:]
+        for stage in planned.stages {
+            stages[stage.id] = stage
+            buffers[stage.id] = stage.buffers
+        }
+        self.buffers = buffers
+        let plan = planned.plan
+        for pool in plan.budget.pools {
+            let name = PoolName(stage: plan.stages[pool.allocator].id, isCopyPool: pool.isCopyPool)
+            pools[name] = Pool(size: pool.size, need: pool.need)
+        }
+        for slab in plan.slabs {
+            slabs[plan.stages[slab.stage].id] = Slab(byteCount: slab.byteCount, unitCount: slab.unitCount)
+        }
+        for link in plan.links {
+            links[LinkName(from: plan.stages[link.from].id, to: plan.stages[link.to].id)] = link.settings
+        }
+    }
+
+    subscript(id: String) -> PlannedStage? { stages[id] }
+
+    /// The link between two stages that run, and what was asked of it; nil where there is none.
+    func link(from producer: String, to consumer: String) -> (settings: LinkSettings, asked: LinkRequest)? {
+        guard let settings = links[LinkName(from: producer, to: consumer)], let stage = stages[consumer],
+            let input = stage.inputIDs.firstIndex(of: producer)
+        else { return nil }
+        return (settings, stage.inputLinks[input])
+    }
+
+    /// The converter that was inserted between these two.
+    func converter(from producer: String, to consumer: String) -> PlannedStage? {
+        stages[consumer]?.inputIDs.lazy.compactMap { stages[$0] }
+            .first { $0.isInserted && $0.inputIDs == [producer] }
+    }
+
+    /// The stage that runs as `request` asks for it, and the live options to set so that it does; nil where it is to be
+    /// made anew.
+    func counterpart(of request: StageRequest) -> (stage: PlannedStage, options: [JSONNode.Member])? {
+        guard let stage = stages[request.id], stage.request.type === request.type else { return nil }
+        var options: [JSONNode.Member] = []
+        for key in request.changedOptions(from: stage.request) {
+            guard let field = request.type.options.first(where: { $0.name == key }), field.isLive else { return nil }
+            options.append(
+                request.options.first { $0.key == key } ?? JSONNode.Member(key: key, value: field.defaultValue))
+        }
+        return (stage, options)
+    }
+}
+
+extension StageRequest {
+    /// Names of options that are not as in `other`, those written here first.
+    func changedOptions(from other: StageRequest) -> [String] {
+        func value(_ members: [JSONNode.Member], _ key: String) -> JSONNode? {
+            members.last { $0.key == key }?.value.withoutPlaces
+        }
+        var keys: [String] = []
+        for key in options.map(\.key) + other.options.map(\.key) where !keys.contains(key) { keys.append(key) }
+        return keys.filter { value(options, $0) != value(other.options, $0) }
+    }
+}
+
+extension MediaFormat {
+    /// Whether a stage that was negotiated with `format` can go on with this one.
+    ///
+    /// Access units may come with other parameter sets, at another bitrate, and with less reordering: an encoder that
+    /// is replaced begins with a keyframe and new parameter sets in band.
+    func isAsGood(as format: MediaFormat) -> Bool {
+        guard case .encoded(let new) = self, case .encoded(let old) = format else { return self == format }
+        return new.codec == old.codec && new.framing == old.framing && new.video == old.video
+            && new.reorderDepth <= old.reorderDepth
+    }
+}
