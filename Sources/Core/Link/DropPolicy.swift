@@ -40,6 +40,8 @@ public enum DropReason: Int, Sendable, Hashable, CaseIterable {
     case paused
     /// `stop` ended the run while the item was on its way.
     case stopped
+    /// Its branch was taken away, or its stage replaced, while it was on its way.
+    case detached
 
     /// The word in events and statistics.
     public var name: String { String(describing: self) }

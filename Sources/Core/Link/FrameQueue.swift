@@ -16,6 +16,8 @@ final class FrameQueue: @unchecked Sendable {
     }
 
     let name: String
+    /// Number of the stage behind.
+    let consumerNumber: Int
     /// What ``LeaseRecord/holder`` says of an item that waits here.
     let holderCode: Int32
     /// Where the consumer waits; its lock guards everything below.
@@ -34,6 +36,8 @@ final class FrameQueue: @unchecked Sendable {
     private var nothingUpTo = Int64.min
     /// An item was turned away: the next one that is taken in follows a gap.
     private var hasLost = false
+    /// Of the last item that was taken in.
+    private var lastSequence: UInt64 = 0
     fileprivate var nothingSeen = Int64.min
     /// Changes with every event the consumer could wait for: what a spinning consumer looks at without the lock.
     private let consumerNews = EventCount()
@@ -43,10 +47,11 @@ final class FrameQueue: @unchecked Sendable {
 
     init(
         name: String, settings: LinkSettings, room: RoomGate, consumer: Condition = Condition(), stop: StopSignal,
-        consumerIndex: Int = 0
+        consumerNumber: Int = 0
     ) {
         self.name = name
-        holderCode = Int32(consumerIndex * 2 + 1)
+        self.consumerNumber = consumerNumber
+        holderCode = Int32(consumerNumber * 2 + 1)
         self.consumer = consumer
         self.room = room
         self.stop = stop
@@ -115,6 +120,7 @@ final class FrameQueue: @unchecked Sendable {
     }
 
     private func append(_ record: UnsafeMutablePointer<LeaseRecord>) {
+        lastSequence = record.pointee.sequenceNumber
         record.pointee.holder.store(holderCode, ordering: .relaxed)
         ring[(head + state.depth - 1) % ringCount] = record
     }
@@ -144,6 +150,19 @@ final class FrameQueue: @unchecked Sendable {
         consumer.lock()
         state.end()
         wakeConsumerAndUnlock()
+    }
+
+    /// [any thread] The link is being taken away: what is offered from now on is dropped as ``DropReason/detached``, a
+    /// producer that waits for a place here goes on at once, and the consumer finds the end behind what it has.
+    ///
+    /// - Returns: Sequence number of the last item that was taken in; nil when there was none.
+    func close() -> UInt64? {
+        consumer.lock()
+        state.close()
+        let last = state.counts.accepted > 0 ? lastSequence : nil
+        wakeConsumerAndUnlock()
+        room.announce()
+        return last
     }
 
     // MARK: Consumer

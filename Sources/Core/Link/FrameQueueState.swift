@@ -31,6 +31,8 @@ struct FrameQueueState: Sendable {
     private var oldestTime: Int64?
     private var isSkipping = false
     private(set) var hasEnded = false
+    /// Nothing is taken in any more: the link is being taken away.
+    private(set) var isClosed = false
 
     init(settings: LinkSettings) { self.settings = settings }
 
@@ -51,6 +53,7 @@ struct FrameQueueState: Sendable {
     mutating func offer(bytes more: Int = 0, time: Int64 = 0, isKeyframe: Bool = false, mayWait: Bool = true)
         -> OfferAction
     {
+        if isClosed { return reject(.detached) }
         guard isFull(bytes: more, time: time) || isSkipping else {
             accept(bytes: more, time: time)
             return .accept
@@ -125,4 +128,10 @@ struct FrameQueueState: Sendable {
 
     /// No item follows. Items already queued are still taken.
     mutating func end() { hasEnded = true }
+
+    /// The link is taken away: as `end()`, and every later offer is rejected.
+    mutating func close() {
+        hasEnded = true
+        isClosed = true
+    }
 }

@@ -69,7 +69,9 @@ struct BudgetTopology {
     /// The queues a thread takes from: several for a join, none for a source.
     func inputs(ofThread thread: Int) -> [Int] { incoming[nodesOfThread[thread][0]] }
     /// The queues a thread gives to.
-    func outputs(ofThread thread: Int) -> [Int] { outgoing[nodesOfThread[thread][nodesOfThread[thread].count - 1]] }
+    func outputs(ofThread thread: Int) -> [Int] {
+        nodesOfThread[thread].flatMap { outgoing[$0].filter { graph.edges[$0].capacity > 0 } }
+    }
 
     /// Other inputs of the join that `edge` enters; none when it enters no join.
     func siblings(_ edge: Int) -> [Int] {

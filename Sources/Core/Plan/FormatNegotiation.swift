@@ -55,7 +55,7 @@ struct FormatNegotiation {
     ) -> (context: StageContext, instance: StageInstance)? {
         let context = StageContext(
             stageID: stage.id, folder: request.folder, chainName: request.name, clock: services.clock,
-            stop: services.stop, events: services.events, jobs: services.jobs, files: services.files)
+            stop: StopSignal(under: services.stop), events: services.events, jobs: services.jobs, files: services.files)
         do {
             let instance = try CrashNote.during("\(stage.id) (\(stage.type.info.id)) was being made") {
                 try stage.type.make(

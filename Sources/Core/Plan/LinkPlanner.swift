@@ -35,7 +35,7 @@ struct LinkPlanner {
                 guard let format = stages[producer].output else { continue }
                 let asked = stage.inputLinks[input]
                 let settings =
-                    queueThatRuns(from: producer, into: stage, asked)
+                    linkThatRuns(from: producer, into: stage, asked)
                     ?? settings(from: producer, into: stage, asked, format)
                 check(settings, producer, stage, format, &faults)
                 links.append(ChainPlan.Link(from: producer, to: index, settings: settings, format: format))
@@ -58,11 +58,11 @@ struct LinkPlanner {
         return settings
     }
 
-    /// A queue that runs stays as it is, also where the fork it was made for is gone: its threads go on. An inline link
-    /// becomes a queue where it must.
-    private func queueThatRuns(from producer: Int, into stage: PlannedStage, _ asked: LinkRequest) -> LinkSettings? {
-        guard let runs = running?.link(from: stages[producer].id, to: stage.id), runs.settings.capacity > 0,
-            runs.asked == asked, running?[stage.id]?.request.type.info.id == stage.request.type.info.id
+    /// A link that runs stays as it is, so that no stage moves to another thread: a queue also where the fork it was made
+    /// for is gone, an inline link also where a branch is attached beside it.
+    private func linkThatRuns(from producer: Int, into stage: PlannedStage, _ asked: LinkRequest) -> LinkSettings? {
+        guard let runs = running?.link(from: stages[producer].id, to: stage.id), runs.asked == asked,
+            running?[stage.id]?.request.type.info.id == stage.request.type.info.id
         else { return nil }
         return runs.settings
     }
@@ -89,6 +89,18 @@ struct LinkPlanner {
         return format.encoded != nil && mayHang && isLive ? .dropToKeyframe : .wait
     }
 
+    /// A join can be reached from `stage`: then a fork serves whichever branch has room, which an inline one cannot wait
+    /// for.
+    private func isBeforeJoin(_ stage: Int) -> Bool {
+        var reached = [Bool](repeating: false, count: stages.count)
+        reached[stage] = true
+        for (index, next) in stages.enumerated() where next.request.from.contains(where: { reached[$0] }) {
+            if isJoin(next) { return true }
+            reached[index] = true
+        }
+        return false
+    }
+
     private func isFork(_ producer: Int) -> Bool { readers[producer] > 1 }
     private func isJoin(_ stage: PlannedStage) -> Bool { stage.request.type.kind == .join }
 
@@ -109,7 +121,8 @@ struct LinkPlanner {
                 "'dropToKeyframe' is for access units, and '\(stage.id)' takes video",
                 "Use \"wait\", \"dropOldest\", \"dropNewest\" or \"latest\".")
         }
-        if settings.capacity == 0, isFork(producer) || isJoin(stage) {
+        let runsInline = stage.isKept && stages[producer].isKept && !isBeforeJoin(producer)
+        if settings.capacity == 0, (isFork(producer) && !runsInline) || isJoin(stage) {
             faults.add(
                 stage.request, "link", at: stage.request.place,
                 "\"queue\": 0 runs '\(stage.id)' on the thread of '\(stages[producer].id)', "

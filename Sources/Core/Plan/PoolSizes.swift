@@ -35,7 +35,7 @@ struct PoolSizes {
         let written = (domain.isCopyPool ? writtenForCopies : written)[domain.allocator]
         return BudgetPlan.Pool(
             allocator: domain.allocator, isCopyPool: domain.isCopyPool, members: domain.members,
-            floor: floor(domain), min: min, need: need, size: written ?? need + spare.count(domain, graph),
+            floor: floor(domain), min: min, need: need, size: written ?? need + spare.count,
             shares: shares + joins)
     }
 
@@ -90,18 +90,17 @@ public enum PoolSpare: Sendable, Equatable {
     case none
     /// As the chain file says.
     case buffers(Int)
-    /// Of a live chain: what the plainest branch needs, wherever it is attached. It has a queue of two and a thread; so
-    /// has the stage that ran inline where the branch now makes a fork.
+    /// Of a live chain: what the plainest branch needs, wherever it is attached: a queue of two and a thread.
     case computed
 
     /// A queue of ``LinkPlanner/usualPlaces`` and the frame in hand of the thread behind it.
     static let ofOneQueue = LinkPlanner.usualPlaces + 1
 
-    fileprivate func count(_ domain: BudgetDomains.Domain, _ graph: BudgetGraph) -> Int {
+    fileprivate var count: Int {
         switch self {
         case .none: 0
         case .buffers(let count): count
-        case .computed: domain.edges.contains { graph.edges[$0].capacity == 0 } ? 2 * Self.ofOneQueue : Self.ofOneQueue
+        case .computed: Self.ofOneQueue
         }
     }
 }

@@ -76,8 +76,16 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
         memory.free(base, byteCount: byteCount)
     }
 
-    /// [control thread, setup] Lets a writer's copy pool hear when a buffer of this pool is down to one holder.
-    func addUniquenessListener(_ copyPool: FramePool) { uniquenessListeners.append(copyPool.condition) }
+    /// [control thread] Lets a writer's copy pool hear when a buffer of this pool is down to one holder.
+    func addUniquenessListener(_ copyPool: FramePool) {
+        condition.locked {
+            guard !uniquenessListeners.contains(where: { $0 === copyPool.condition }) else { return }
+            uniquenessListeners.append(copyPool.condition)
+        }
+    }
+
+    /// [control thread] Makes room for as many leases in all, for branches that are attached.
+    func reserveLeases(_ count: Int) { condition.locked { leases.reserve(atLeast: count, owner: self) } }
 
     // MARK: Lending
 

@@ -21,6 +21,11 @@ struct LeaseTable: ~Copyable {
     /// [control thread, setup] Makes the records; once.
     mutating func reserve(_ count: Int, owner: LeaseOwner) { grow(by: max(count, 1), owner: owner) }
 
+    /// [control thread] Makes records up to `count` in all.
+    mutating func reserve(atLeast count: Int, owner: LeaseOwner) {
+        if count > capacity { grow(by: count - capacity, owner: owner) }
+    }
+
     private mutating func grow(by count: Int, owner: LeaseOwner) {
         let block = UnsafeMutablePointer<LeaseRecord>.allocate(capacity: count)
         let region = UnsafeMutableRawPointer.allocate(byteCount: max(count * layout.byteCount, 1), alignment: 64)

@@ -26,20 +26,24 @@ struct CallWatch {
         var lostBefore: Int
     }
 
-    /// By index of the stage.
+    /// By number of the stage.
     private(set) var figures: [Int: Figures] = [:]
     /// Sentences about frames that were lost.
     private(set) var losses: [String] = []
     private var calls: [ObjectIdentifier: Call] = [:]
 
     mutating func look(at chain: Chain, _ threads: [ThreadState], _ hub: EventHub, now: Int64) {
+        let graph = chain.graph
         for thread in threads {
             let key = ObjectIdentifier(thread)
             let stage = Int(thread.inside.load(ordering: .relaxed))
             let isInside = stage >= 0 && !thread.finished.load(ordering: .acquiring)
             let kind = thread.currentCall
             if var call = calls[key] {
-                let runner = chain.runners[call.stage]
+                guard let runner = graph.runner(number: call.stage) else {
+                    calls[key] = nil
+                    continue
+                }
                 if isInside, call.stage == stage, call.kind == kind, call.progress == runner.progress {
                     call.looks += 1
                     speak(&call, runner, chain, hub, now: now)
@@ -49,11 +53,10 @@ struct CallWatch {
                 calls[key] = nil
                 if call.hasSpoken { end(call, runner, chain, hub, now: now) }
             }
-            guard isInside else { continue }
-            let runner = chain.runners[stage]
+            guard isInside, let runner = graph.runner(number: stage) else { continue }
             calls[key] = Call(
-                stage: stage, kind: kind, progress: runner.progress, frame: runner.lastSequence, since: now,
-                speaksAt: runner.info.longestCall.nanoseconds,
+                stage: stage, kind: kind, progress: runner.progress, frame: runner.shownFrame, since: now,
+                speaksAt: runner.shown.info.longestCall.nanoseconds,
                 lostBefore: chain.itemsLostLive)
         }
     }
@@ -113,7 +116,7 @@ extension Chain {
     /// Items a live chain had no place for; without those of `latest` links, which want the newest alone. [control
     /// thread]
     var itemsLostLive: Int {
-        guard runners.contains(where: { $0.demand.isLive }) else { return 0 }
+        guard runners.contains(where: { $0.shown.demand.isLive }) else { return 0 }
         let atSources = runners.reduce(0) { $0 + $1.dropCount(.noBuffer) }
         return queues.reduce(atSources) { sum, entry in
             let counts = entry.queue.snapshot().counts

@@ -9,33 +9,35 @@ import Synchronization
 /// let result = chain.run()                // on the control thread, until it ends
 /// ```
 public final class Chain: @unchecked Sendable {
-    public let plan: ChainPlan
     public let clock: ChainClock
-    /// The control thread's alone, like all that is not said to be for any thread.
-    let runners: [StageRunner]
-    let queues: [(link: ChainPlan.Link, queue: FrameQueue)]
-    let pools: [FramePool]
-    let slabs: [Slab]
-    let threads: [ThreadState]
-    private let bodies: [() -> Void]
-    private let stop: StopSignal
-    private let hub: EventHub
-    private let drainNs: Int64
-    private let contexts: [StageContext]
-    private let jobs: JobQueue
+    /// What runs at this moment; see ``RunningGraph``.
+    let graphBox: Locked<RunningGraph>
+    /// What all its stages share.
+    let services: ChainServices
+    var stop: StopSignal { services.stop }
+    var hub: EventHub { services.events }
+    private var jobs: JobQueue { services.jobs }
     /// The way to create and replace files in this run.
-    public let files: RunFiles
+    public var files: RunFiles { services.files }
+    let drainNs: Int64
     /// As the request names it.
     private let chainFile: String
-    private let running = RunningThreads()
+    let isTimed: Bool
+    let running = RunningThreads()
     /// The control thread's: what was seen of calls that took too long.
     private(set) var callWatch = CallWatch()
+    let changes = ChangeDesk()
+    /// Sentences about stages and links that have gone.
+    let departedFaults = Locked<[String]>([])
+    let abandonedBranches = Locked<[String]>([])
+    /// Threads on which replaced instances end.
+    let endings = Locked<[ThreadState]>([])
 
     // Requests from any thread.
-    private let drainRequested = Atomic<Bool>(false)
+    let drainRequested = Atomic<Bool>(false)
     private let stopRequested = Atomic<Bool>(false)
     private let state = Locked<State>(.stopped)
-    private let failures = Locked<[FrameHostError]>([])
+    let failures = Locked<[FrameHostError]>([])
 
     /// Where a run is.
     public enum State: String, Sendable {
@@ -67,24 +69,32 @@ public final class Chain: @unchecked Sendable {
     /// - Throws: ``FrameHostErrors``.
     public init(_ request: ChainRequest, clock: ChainClock = ChainClock(), timed: Bool = false) throws {
         let planned = try ChainPlanner(request, clock: clock).plan()
-        plan = planned.plan
         self.clock = clock
-        stop = planned.services.stop
-        hub = planned.services.events
-        contexts = planned.stages.map(\.context)
-        jobs = planned.services.jobs
-        files = planned.services.files
+        services = planned.services
         chainFile = request.file
+        isTimed = timed
         drainNs = Int64(request.drainSeconds * 1e9)
-        let assembly = try ChainAssembly(planned, timed: timed, frameLimit: request.frameLimit)
-        runners = assembly.runners
-        queues = assembly.queues
-        pools = assembly.pools
-        slabs = assembly.slabs
-        threads = assembly.threads
-        bodies = assembly.bodies
-        for runner in runners { runner.onFailure = { [unowned self] in self.stageFailed($0, $1) } }
+        let assembly = try GraphAssembly(
+            planned, request: request, running: nil, timed: timed, frameLimit: request.frameLimit)
+        graphBox = Locked(assembly.graph)
+        for runner in assembly.newRunners { adopt(runner) }
     }
+
+    /// A stage's failures are this chain's.
+    func adopt(_ runner: StageRunner) {
+        runner.onFailure = { [unowned self] in self.stageFailed($0, $1) }
+    }
+
+    // MARK: What runs
+
+    /// [any thread] What runs at this moment.
+    var graph: RunningGraph { graphBox.withLock { $0 } }
+    /// [any thread] The present plan.
+    public var plan: ChainPlan { graph.plan }
+    var runners: [StageRunner] { graph.runners }
+    var queues: [RunningGraph.Queued] { graph.queues }
+    var pools: [FramePool] { graph.pools }
+    var slabs: [Slab] { graph.slabs }
 
     /// Why a file should not be written beside the run, such as its figures: it is the chain file or a stage's, or it
     /// cannot be written. Writes nothing.
@@ -143,88 +153,6 @@ public final class Chain: @unchecked Sendable {
     /// All events since the last call, and how many were lost because nobody asked in time.
     public func takeEvents() -> (events: [Event], lost: Int) { hub.drain() }
 
-    /// Sends a command to a stage; the answer comes as an event `command-answered`.
-    ///
-    /// - Parameter tag: Given back in the answer.
-    public func send(
-        stage id: String, command: String, arguments: JSONNode = JSONNode(.object([])), tag: JSONNode? = nil
-    ) {
-        guard let runner = runner(id, tag) else { return }
-        guard runner.info.commands.contains(where: { $0.name == command }) else {
-            let names = runner.info.commands.map(\.name)
-            let near = Suggestion.nearest(to: command, in: names).map { "Did you mean '\($0)'?" }
-            answer(
-                id, tag,
-                error: FrameHostError(
-                    .invalidConfiguration, place: id, what: "\(runner.info.id) has no command '\(command)'",
-                    remedy: near ?? (names.isEmpty ? "It has none." : "It has \(quotedList(names)).")))
-            return
-        }
-        post(runner, .command, tag) { [unowned runner] in
-            try runner.instance.stage.command(command, arguments: arguments)
-        }
-    }
-
-    /// Changes live options of a stage, all or none; the answer comes as an event `command-answered`.
-    public func set(stage id: String, options: [JSONNode.Member], tag: JSONNode? = nil) {
-        guard let runner = runner(id, tag) else { return }
-        post(runner, .set, tag) { [unowned runner] in
-            try runner.instance.set(options) { key, _ in key.isEmpty ? id : "\(id).\(key)" }
-        }
-    }
-
-    private func runner(_ id: String, _ tag: JSONNode?) -> StageRunner? {
-        if let runner = runners.first(where: { $0.id == id }) { return runner }
-        let near = Suggestion.nearest(to: id, in: runners.map(\.id)).map { "Did you mean '\($0)'?" }
-        answer(
-            id, tag,
-            error: FrameHostError(
-                .invalidConfiguration, place: id, what: "no such stage",
-                remedy: near ?? "The chain has \(quotedList(runners.map(\.id)))."))
-        return nil
-    }
-
-    private func post(_ runner: StageRunner, _ call: StageCall, _ tag: JSONNode?, _ action: @escaping () throws -> Void)
-    {
-        // Opened by a thread, or refused by the run's end, which hold the chain; a letter that held it would keep it
-        // for good.
-        let open = { [unowned self, unowned runner] in
-            let frame = runner.taken.value + runner.made.value == 0 ? 0 : runner.lastSequence + 1
-            do {
-                try runner.thread.call(call, stage: runner.index, action)
-                answer(runner.id, tag, frame: frame)
-            } catch {
-                answer(runner.id, tag, error: error)
-            }
-        }
-        let id = runner.id
-        let refuse = { [unowned self] in
-            answer(
-                id, tag,
-                error: FrameHostError(
-                    .unavailable, place: id, what: "the stage has ended or does not read its commands",
-                    remedy: "Send commands while the chain runs."))
-        }
-        if !runner.thread.post(.init(open: open, refuse: refuse)) { refuse() }
-    }
-
-    private func answer(_ stage: String, _ tag: JSONNode?, frame: UInt64? = nil, error: (any Error)? = nil) {
-        var members = [JSONNode.Member(key: "ok", value: JSONNode(.bool(error == nil)))]
-        if let tag { members.append(JSONNode.Member(key: "tag", value: tag)) }
-        if let frame { members.append(JSONNode.Member(key: "frame", value: JSONNode(.number(String(frame))))) }
-        let text: String
-        if let error {
-            text = (error as? FrameHostErrors)?.description ?? FrameHostError.wrap(error).description
-            members.append(JSONNode.Member(key: "error", value: JSONNode(.string(text))))
-        } else {
-            text = "\(stage): takes effect at frame \(frame ?? 0)."
-        }
-        hub.post(
-            Event(
-                name: "command-answered", stage: stage, level: error == nil ? .info : .warning, text: text,
-                details: JSONNode(.object(members)), time: clock.now()))
-    }
-
     // MARK: Control thread
 
     /// Runs the chain to its end. `tick` is called about every 50 ms, and once at the end.
@@ -234,8 +162,8 @@ public final class Chain: @unchecked Sendable {
         // On a thread of its own, so that a stage which does not come back from its `start` is named and can be left.
         let setup = ThreadState(name: "setup")
         let isStarted = Atomic<Bool>(false)
-        begin([setup], isBatch: false) { [self] _ in isStarted.store(startStages(setup), ordering: .releasing) }
-        let abandoned = watch([setup], tick)
+        begin([(setup, { [self] in isStarted.store(startStages(setup), ordering: .releasing) })], isBatch: false)
+        let abandoned = watch({ [setup] }, tick)
         guard abandoned.isEmpty, isStarted.load(ordering: .acquiring) else { return finish(abandoned: abandoned, tick) }
         return stream(tick)
     }
@@ -243,12 +171,13 @@ public final class Chain: @unchecked Sendable {
     /// [setup thread] Consumers first; false when a stage failed or the run was ended before, with all that had begun
     /// stopped.
     private func startStages(_ setup: ThreadState) -> Bool {
+        let runners = self.runners
         var begun: [StageRunner] = []
         for runner in runners.reversed() {
             guard !stop.isRaised, !drainRequested.load(ordering: .acquiring) else { break }
             begun.append(runner)
             do {
-                try setup.call(.start, stage: runner.index) { try runner.instance.stage.start() }
+                try setup.call(.start, stage: runner.number) { try runner.instance.stage.start() }
             } catch {
                 let fault = FrameHostError.wrap(error, place: runner.title)
                 failures.withLock { $0.append(fault) }
@@ -263,29 +192,35 @@ public final class Chain: @unchecked Sendable {
 
     private func stream(_ tick: () -> Void) -> Result {
         setState(.streaming, "streaming")
-        begin(threads, isBatch: !runners.contains { $0.demand.isLive }) { [self] in bodies[$0]() }
-        return finish(abandoned: watch(threads, tick), tick)
+        begin(workers: graph.workers)
+        changes.open { beginChanges($0, $1) }
+        return finish(
+            abandoned: watch(
+                { [self] in graph.everyWorker.map(\.state) + changes.threads + endings.withLock { $0 } }, tick), tick)
     }
 
-    /// Starts threads, the last one first: consumers before their producers.
-    ///
-    /// - Parameter body: What the thread at an index does.
-    private func begin(_ threads: [ThreadState], isBatch: Bool, _ body: @escaping (Int) -> Void) {
-        running.count = threads.count
-        for (index, thread) in threads.enumerated().reversed() {
+    /// Starts the threads of `workers`, the last one first: consumers before their producers.
+    func begin(workers: [Worker]) {
+        let isBatch = !runners.contains { $0.shown.demand.isLive }
+        begin(workers.map { worker in (worker.state, { worker.work() }) }, isBatch: isBatch)
+    }
+
+    func begin(_ threads: [(state: ThreadState, body: () -> Void)], isBatch: Bool) {
+        running.add(threads.count)
+        for (thread, body) in threads.reversed() {
             do {
                 try StageThread.start(name: thread.name, isBatch: isBatch) {
                     CrashReport.enter(thread)
-                    body(index)
+                    body()
                     thread.inside.store(ThreadState.Place.chainWait, ordering: .relaxed)
                     thread.finished.store(true, ordering: .releasing)
                 } ended: { [running] in
-                    running.oneEnded()
+                    running.ended(thread)
                 }
             } catch {
                 failures.withLock { $0.append(.wrap(error)) }
                 thread.finished.store(true, ordering: .releasing)
-                running.oneEnded()
+                running.ended(thread)
                 stop.raise()
             }
         }
@@ -295,7 +230,7 @@ public final class Chain: @unchecked Sendable {
     static let stopPatienceNs: Int64 = 800_000_000
 
     /// Waits for all of `threads`, looking after the run; returns the stages that did not come back.
-    private func watch(_ threads: [ThreadState], _ tick: () -> Void) -> [String] {
+    private func watch(_ threadsNow: () -> [ThreadState], _ tick: () -> Void) -> [String] {
         var starvation = StarvationWatch()
         var standstill = StandstillWatch()
         var drainDeadline: Int64?
@@ -304,14 +239,17 @@ public final class Chain: @unchecked Sendable {
             tick()
             let isOver = isOver(within: 50_000_000)
             let now = systemNow()
+            let threads = threadsNow()
             callWatch.look(at: self, threads, hub, now: now)
+            tendLeavingBranches(now: now)
             if isOver { return [] }
             if drainDeadline == nil, drainRequested.load(ordering: .acquiring) {
                 drainDeadline = now + drainNs
                 setState(
                     .draining,
                     "draining: sources end, the rest finishes within \(text(seconds: Double(drainNs) / 1e9)) s")
-                for context in contexts { context.requestEnd() }
+                changes.close()
+                for runner in graph.everyRunner { runner.shown.context.requestEnd() }
             }
             if let drainDeadline, now >= drainDeadline, !stop.isRaised {
                 let stuck = unfinished(threads)
@@ -358,33 +296,97 @@ public final class Chain: @unchecked Sendable {
     private func unfinished(_ threads: [ThreadState]) -> [String] {
         let open = threads.filter { !$0.finished.load(ordering: .acquiring) }
         let inside = open.map { Int($0.inside.load(ordering: .relaxed)) }.filter { $0 >= 0 }
-        return inside.isEmpty ? open.map(\.name) : inside.map { runners[$0].title }
+        return inside.isEmpty ? open.map(\.name) : inside.compactMap { graph.runner(number: $0)?.title }
     }
 
     private func abandon(_ threads: [ThreadState]) -> [String] {
         let stuck = unfinished(threads)
-        for name in stuck {
-            hub.post(
-                Event(
-                    name: "stage-abandoned", level: .error,
-                    text:
-                        "\(name) did not come back within \(Self.stopPatienceNs / 1_000_000) ms of stop: abandoned, its buffers are quarantined.",
-                    time: clock.now()))
-        }
+        for name in stuck { postAbandoned(name) }
         return stuck
+    }
+
+    /// Branches that were taken away: settled when they have ended, stopped when they take longer than a drain may, and
+    /// left alone when even that does not bring them back.
+    private func tendLeavingBranches(now: Int64) {
+        guard !graph.leaving.isEmpty else { return }
+        var ended: [LeavingBranch] = []
+        var late: [Worker] = []
+        graphBox.withLock { present in
+            for index in present.leaving.indices {
+                let branch = present.leaving[index]
+                if branch.isAbandoned { continue }
+                if present.leaving[index].stopDeadline == 0 {
+                    present.leaving[index].stopDeadline = now + drainNs
+                } else if !branch.hasEnded, now >= branch.stopDeadline {
+                    if branch.isStopped {
+                        present.leaving[index].isAbandoned = true
+                    } else {
+                        present.leaving[index].isStopped = true
+                        present.leaving[index].stopDeadline = now + Self.stopPatienceNs
+                    }
+                    late += branch.workers.filter { !$0.state.finished.load(ordering: .acquiring) }
+                }
+            }
+            ended = present.leaving.filter(\.hasEnded)
+            present.leaving.removeAll(where: \.hasEnded)
+            for branch in ended {
+                for queue in branch.queues { queue.discardAll(.detached) }
+                for runner in branch.runners { present.departed += Ledger(of: runner) }
+                for queue in branch.queues { present.departed += Ledger(of: queue) }
+            }
+        }
+        for branch in ended { settle(branch) }
+        let abandoned = graph.leaving.filter(\.isAbandoned).flatMap(\.workers)
+        for worker in late {
+            if abandoned.contains(where: { $0 === worker }) { abandon(worker) } else { worker.raiseStop() }
+        }
+    }
+
+    private func settle(_ branch: LeavingBranch) {
+        let faults = (branch.queues.flatMap(\.ledgerFaults) + branch.runners.flatMap(\.ledgerFaults))
+        departedFaults.withLock { $0 += faults }
+        for runner in branch.runners {
+            if let fault = runner.timeFault { failures.withLock { $0.append(fault) } }
+            CrashReport.forget(runner)
+        }
+        post(
+            "branch-ended", branch.runners.first?.id, "\(branch.runners.map(\.id).joined(separator: ", ")) ended.",
+            [
+                JSONNode.Member(
+                    key: "stages", value: JSONNode(.array(branch.runners.map { JSONNode(.string($0.id)) })))
+            ])
+    }
+
+    private func abandon(_ worker: Worker) {
+        let inside = Int(worker.state.inside.load(ordering: .relaxed))
+        let name = graph.runner(number: inside)?.title ?? worker.state.name
+        abandonedBranches.withLock { $0.append(name) }
+        postAbandoned(name)
+        running.abandon(worker.state)
+    }
+
+    private func postAbandoned(_ name: String) {
+        hub.post(
+            Event(
+                name: "stage-abandoned", level: .error,
+                text:
+                    "\(name) did not come back within \(Self.stopPatienceNs / 1_000_000) ms of stop: abandoned, its buffers are quarantined.",
+                time: clock.now()))
     }
 
     private func finish(abandoned: [String], _ tick: () -> Void) -> Result {
         let wasCancelled = stop.isRaised
         stop.raise()
-        for thread in threads { thread.closeMail() }
-        for (_, queue) in queues { queue.discardAll(.stopped) }
+        changes.close()
+        for worker in graph.everyWorker { worker.state.closeMail() }
+        for queue in graph.everyQueue { queue.discardAll(.stopped) }
         finishJobs(tick)
         if abandoned.isEmpty {
             for runner in runners { runner.timeFault.map { fault in failures.withLock { $0.append(fault) } } }
         }
         let found = failures.withLock { $0 }
-        let faults = abandoned.isEmpty ? ledgerFaults(afterDrain: !wasCancelled && found.isEmpty) : []
+        let isWhole = abandoned.isEmpty && abandonedBranches.withLock(\.isEmpty)
+        let faults = isWhole ? ledgerFaults(afterDrain: !wasCancelled && found.isEmpty) : []
         for pool in pools where pool.leaseGrowths > 0 {
             hub.post(
                 Event(
@@ -397,7 +399,9 @@ public final class Chain: @unchecked Sendable {
         for fault in faults {
             hub.post(Event(name: "ledger-fault", level: .error, text: fault, time: clock.now()))
         }
-        let result = Result(failures: found, abandoned: abandoned, ledgerFaults: faults, losses: callWatch.losses)
+        let result = Result(
+            failures: found, abandoned: abandoned + abandonedBranches.withLock { $0 }, ledgerFaults: faults,
+            losses: callWatch.losses)
         setState(result.isSuccess ? .stopped : .failed, result.isSuccess ? "stopped" : "failed")
         tick()
         return result
@@ -429,8 +433,8 @@ public final class Chain: @unchecked Sendable {
             Event(
                 name: "stage-failed", stage: runner.id, level: .error, text: error.description,
                 details: ["code": JSONNode(.string(error.code.rawValue))], time: clock.now(),
-                frame: runner.context.item.frame,
-                pts: runner.context.item.pts))
+                frame: runner.shown.context.item.frame,
+                pts: runner.shown.context.item.pts))
     }
 
     /// What the failure of `runner` does where the chain file does not say: a full disk is no reason to end the stream

@@ -25,13 +25,17 @@ public enum CrashReport {
     private struct StageEntry {
         var title: UnsafeMutablePointer<CChar>
         var kind: StageKind
-        var context: Unmanaged<StageContext>
+        /// Nil once it has gone.
+        var context: Unmanaged<StageContext>?
     }
 
     private static let signals = [SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE, SIGABRT]
     private static let lineBytes = 2048
     /// More than a chain of a thousand stages has.
     private static let mostThreads = 2048
+    /// Stages of a run that can be named, those that have gone among them.
+    private static let mostStages = 8192
+    nonisolated(unsafe) private static var findPlugin: ((_ use: String) -> String?)?
     /// Written on the control thread, before any thread that the handler could run on needs it.
     nonisolated(unsafe) private static var state: UnsafeMutablePointer<State>?
 
@@ -79,18 +83,33 @@ public enum CrashReport {
     /// [control thread] From here on crashes on the threads of `chain` name its stages.
     ///
     /// - Parameter plugin: The file of a kind of stage, where it is known.
-    public static func watch(_ chain: Chain, plugin: (_ use: String) -> String?) {
+    public static func watch(_ chain: Chain, plugin: @escaping (_ use: String) -> String?) {
         guard let state else { return }
         _ = Unmanaged.passRetained(chain)
-        let stages = UnsafeMutablePointer<StageEntry>.allocate(capacity: chain.runners.count)
-        for (index, runner) in chain.runners.enumerated() {
-            let file = plugin(runner.info.id).map { ", \($0)" } ?? ""
-            (stages + index).initialize(
-                to: StageEntry(
-                    title: strdup("\(runner.id) (\(runner.info.id)\(file))"), kind: runner.kind,
-                    context: .passUnretained(runner.context)))
-        }
-        (state.pointee.stages, state.pointee.stageCount) = (stages, chain.runners.count)
+        state.pointee.stages = .allocate(capacity: mostStages)
+        findPlugin = plugin
+        for runner in chain.runners { name(runner) }
+    }
+
+    /// [control thread, desk's thread] A crash in the code of `runner` names it, by the number it has.
+    static func name(_ runner: StageRunner) {
+        guard let state, let stages = state.pointee.stages, runner.number == state.pointee.stageCount,
+            runner.number < mostStages
+        else { return }
+        let shown = runner.shown
+        let file = findPlugin?(shown.info.id).map { ", \($0)" } ?? ""
+        (stages + runner.number).initialize(
+            to: StageEntry(
+                title: strdup("\(runner.id) (\(shown.info.id)\(file))"), kind: runner.kind,
+                context: .passRetained(shown.context)))
+        state.pointee.stageCount += 1
+    }
+
+    /// [control thread] The stage has ended; its title stays.
+    static func forget(_ runner: StageRunner) {
+        guard let state, let stages = state.pointee.stages, runner.number < state.pointee.stageCount else { return }
+        stages[runner.number].context?.release()
+        stages[runner.number].context = nil
     }
 
     // MARK: The handler
@@ -156,7 +175,7 @@ public enum CrashReport {
                 )
             }
             guard inside >= 0, inside < state.pointee.stageCount else { continue }
-            return (inside, call, stages[inside].context._withUnsafeGuaranteedRef { $0.item.frame })
+            return (inside, call, stages[inside].context?._withUnsafeGuaranteedRef { $0.item.frame })
         }
         return nil
     }

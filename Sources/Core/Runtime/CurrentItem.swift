@@ -16,6 +16,12 @@ struct CurrentItem: ~Copyable, Sendable {
     @inline(__always)
     func set(_ number: UInt64) { sequence.store(number, ordering: .relaxed) }
 
+    /// [stage thread] What `other` said last.
+    func take(over other: borrowing CurrentItem) {
+        sequence.store(other.sequence.load(ordering: .relaxed), ordering: .relaxed)
+        time.store(other.time.load(ordering: .relaxed), ordering: .relaxed)
+    }
+
     /// [any thread] Its sequence number; nil before the first.
     var frame: UInt64? {
         let number = sequence.load(ordering: .relaxed)

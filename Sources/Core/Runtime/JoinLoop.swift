@@ -1,21 +1,20 @@
 /// What a join's thread does: it takes from several queues, which share one lock.
-extension StageLoop {
+extension Worker {
     func runJoin(_ join: StageRunner, _ queues: [FrameQueue], _ inputs: JoinInputs) {
         while !stop.isRaised {
             state.inside.store(ThreadState.Place.chainWait, ordering: .relaxed)
             state.readMail()
             switch gather(queues, inputs, announcing: join.output?.announcesGaps ?? false) {
-            case .items: if !join.merge(inputs) { return stopMembers() }
+            case .items: if !join.merge(inputs) { return }
             case .nothing(let pts): join.output?.announceNothing(upTo: pts)
             case .mail: continue
             case .ended:
                 join.drain()
                 join.output?.end()
-                return stopMembers()
-            case .stopped: return stopMembers()
+                return
+            case .stopped: return
             }
         }
-        stopMembers()
     }
 
     private enum Gathered {

@@ -17,58 +17,52 @@ public struct Ledger: Sendable, Equatable {
     public var isBalanced: Bool { captured + made + copies == delivered + merged + idle + dropped + inFlight }
 }
 
-extension Chain {
-    /// [control thread] The chain's ledger as of now: exact after a drain, close while running.
-    public var ledger: Ledger {
-        var ledger = Ledger()
-        for runner in runners {
-            if runner.kind == .source { ledger.captured += runner.made.value } else { ledger.made += runner.made.value }
-            ledger.copies += runner.copies.value
-            ledger.delivered += runner.delivered.value
-            ledger.merged += runner.merged.value
-            ledger.idle += runner.idle.value
-            ledger.dropped += runner.unconnected.value + DropReason.allCases.reduce(0) { $0 + runner.dropCount($1) }
-            ledger.inFlight += runner.heldNow
-        }
-        for (_, queue) in queues {
-            let snapshot = queue.snapshot()
-            ledger.dropped += snapshot.counts.dropped.reduce(0, +) + snapshot.counts.evicted.reduce(0, +)
-            ledger.inFlight += snapshot.depth
-        }
+extension Ledger {
+    /// Of a stage: what it gave, took and has in hand.
+    init(of runner: StageRunner) {
+        if runner.kind == .source { captured = runner.made.value } else { made = runner.made.value }
+        copies = runner.copies.value
+        delivered = runner.delivered.value
+        merged = runner.merged.value
+        idle = runner.idle.value
+        dropped = runner.unconnected.value + DropReason.allCases.reduce(0) { $0 + runner.dropCount($1) }
+        inFlight = runner.heldNow
+    }
+
+    /// Of a link: what it dropped and holds.
+    init(of queue: FrameQueue) {
+        let (counts, depth, _) = queue.snapshot()
+        dropped = counts.dropped.reduce(0, +) + counts.evicted.reduce(0, +)
+        inFlight = depth
+    }
+
+    static func += (sum: inout Ledger, part: Ledger) {
+        sum.captured += part.captured
+        sum.made += part.made
+        sum.copies += part.copies
+        sum.delivered += part.delivered
+        sum.merged += part.merged
+        sum.idle += part.idle
+        sum.dropped += part.dropped
+        sum.inFlight += part.inFlight
+    }
+}
+
+extension RunningGraph {
+    /// [any thread] As of now: exact after a drain, close while running. Stages and links that have gone count too.
+    var ledger: Ledger {
+        var ledger = departed
+        for runner in everyRunner { ledger += Ledger(of: runner) }
+        for queue in everyQueue { ledger += Ledger(of: queue) }
         return ledger
     }
 
-    /// [control thread] The laws that do not hold, as sentences. Laws 1 to 4 hold exactly after a drain; law 5 always.
+    /// The laws that do not hold, as sentences. Laws 1 to 4 hold exactly after a drain; law 5 always.
     func ledgerFaults(afterDrain: Bool) -> [String] {
-        var faults: [String] = []
-        for (_, queue) in queues {
-            let (counts, depth, _) = queue.snapshot()
-            let dropped = counts.dropped.reduce(0, +)
-            let evicted = counts.evicted.reduce(0, +)
-            if counts.offered != counts.accepted + dropped {
-                faults.append(
-                    "ledger, link \(queue.name): offered \(counts.offered) ≠ accepted \(counts.accepted) + dropped \(dropped)"
-                )
-            }
-            if counts.accepted != counts.taken + evicted + depth {
-                faults.append(
-                    "ledger, link \(queue.name): accepted \(counts.accepted) ≠ taken \(counts.taken) + evicted \(evicted) + depth \(depth)"
-                )
-            }
-        }
-        for runner in runners {
-            let come = runner.taken.value + runner.made.value
-            let gone = runner.answered + runner.heldNow
-            if come != gone {
-                let verb = come > gone ? "swallowed \(come - gone)" : "gave \(gone - come) too many"
-                faults.append(
-                    "ledger, \(runner.title): taken \(runner.taken.value) + made \(runner.made.value) ≠ emitted, ended, dropped and held \(gone): the stage \(verb)"
-                )
-            }
-            faults += outputFaults(runner)
-        }
-        if !ledger.isBalanced {
-            let l = ledger
+        var faults = everyQueue.flatMap(\.ledgerFaults) + everyRunner.flatMap(\.ledgerFaults)
+        faults += runners.flatMap(\.outputFaults)
+        let l = ledger
+        if !l.isBalanced {
             faults.append(
                 "ledger: captured \(l.captured) + made \(l.made) + copies \(l.copies) ≠ delivered \(l.delivered) + merged \(l.merged) + idle \(l.idle) + dropped \(l.dropped) + in flight \(l.inFlight)"
             )
@@ -79,20 +73,59 @@ extension Chain {
                 faults.append("ledger, pool \(pool.name): free \(free) + leased \(leased) ≠ \(pool.bufferCount)")
             }
         }
-        if afterDrain {
-            let flying = ledger.inFlight
-            if flying != 0 { faults.append("ledger: \(flying) items still in flight after the drain") }
+        if afterDrain, l.inFlight != 0 { faults.append("ledger: \(l.inFlight) items still in flight after the drain") }
+        return faults
+    }
+}
+
+extension FrameQueue {
+    /// Law 1.
+    var ledgerFaults: [String] {
+        let (counts, depth, _) = snapshot()
+        let dropped = counts.dropped.reduce(0, +)
+        let evicted = counts.evicted.reduce(0, +)
+        var faults: [String] = []
+        if counts.offered != counts.accepted + dropped {
+            faults.append(
+                "ledger, link \(name): offered \(counts.offered) ≠ accepted \(counts.accepted) + dropped \(dropped)")
+        }
+        if counts.accepted != counts.taken + evicted + depth {
+            faults.append(
+                "ledger, link \(name): accepted \(counts.accepted) ≠ taken \(counts.taken) + evicted \(evicted) + depth \(depth)"
+            )
         }
         return faults
     }
+}
+
+extension StageRunner {
+    /// Law 3.
+    var ledgerFaults: [String] {
+        let come = taken.value + made.value
+        let gone = answered + heldNow
+        guard come != gone else { return [] }
+        let verb = come > gone ? "swallowed \(come - gone)" : "gave \(gone - come) too many"
+        return [
+            "ledger, \(title): taken \(taken.value) + made \(made.value) ≠ emitted, ended, dropped and held \(gone): the stage \(verb)"
+        ]
+    }
 
     /// Law 2: each emission is offered once to each link.
-    private func outputFaults(_ runner: StageRunner) -> [String] {
-        guard let output = runner.output else { return [] }
-        return output.links.compactMap { link in
-            let offered = link.queue?.snapshot().counts.offered ?? link.inline!.stages[0].taken.value
-            guard offered != runner.emitted.value else { return nil }
-            return "ledger, output of \(runner.title): emitted \(runner.emitted.value) ≠ offered \(offered)"
+    var outputFaults: [String] {
+        (output?.links ?? []).compactMap { link in
+            let emitted = emitted.value - link.emittedBefore
+            guard link.offered != emitted else { return nil }
+            return "ledger, output of \(title): emitted \(emitted) ≠ offered \(link.offered)"
         }
+    }
+}
+
+extension Chain {
+    /// [any thread] The chain's ledger as of now: exact after a drain, close while running.
+    public var ledger: Ledger { graph.ledger }
+
+    /// [control thread] What does not add up, as sentences, of what has gone too.
+    func ledgerFaults(afterDrain: Bool) -> [String] {
+        departedFaults.withLock { $0 } + graph.ledgerFaults(afterDrain: afterDrain)
     }
 }

@@ -12,7 +12,8 @@ public final class Output {
 
     unowned let stage: StageRunner
     let room: RoomGate
-    var links: [LinkEnd] = []
+    /// Exchanged by the stage's thread between two items; see ``relink(_:)``.
+    @exclusivity(unchecked) private(set) var links: [LinkEnd] = []
     var pool: FramePool?
     var slab: Slab?
     /// False on the thread of a live source, whichever of its stages hands on: what finds no place is dropped there.
@@ -28,8 +29,14 @@ public final class Output {
 
     deinit { pending?.deallocate() }
 
-    /// [control thread, once all links are there]
-    func prepare() {
+    /// [stage thread, between two items; control thread before it runs] Where items go from here on.
+    func relink(_ links: [LinkEnd]) {
+        pending?.deallocate()
+        pending = nil
+        for link in links where !self.links.contains(where: { $0 === link }) {
+            link.begin(emitted: stage.emitted.value)
+        }
+        self.links = links
         guard links.count > 1 else { return }
         pending = .allocate(capacity: links.count)
         pending!.initialize(repeating: nil, count: links.count)
@@ -103,6 +110,7 @@ public final class Output {
             record.pointee.sequenceNumber = UInt64(stage.made.value)
             if record.pointee.capturedAt == 0 { record.pointee.capturedAt = stage.clock.now() }
             stage.made.add()
+            if stage.mode == .followsGap { stage.goOn(after: record) }
         } else if origin == .made {
             stage.made.add()
         }
@@ -147,11 +155,30 @@ public final class Output {
             pending[index] = record.pointee.owner.share(record)
         }
         stage.copies.add(links.count - 1)
+        guard offerToQueues(pending) else {
+            for index in 0..<links.count {
+                if let record = pending[index] { links[index].refuseStopped(Lease(record)) }
+                pending[index] = nil
+            }
+            return false
+        }
+        // Those that run on this thread come last: nobody waits for them.
+        var goesOn = true
+        for index in 0..<links.count {
+            guard let record = pending[index] else { continue }
+            pending[index] = nil
+            if !links[index].send(Lease(record), from: self) { goesOn = false }
+        }
+        return goesOn
+    }
+
+    /// Offers what is pending to each queue until all have taken it; false when the run was stopped.
+    private func offerToQueues(_ pending: UnsafeMutablePointer<UnsafeMutablePointer<LeaseRecord>?>) -> Bool {
         while true {
             let version = room.version
             var waits = false
             for index in 0..<links.count {
-                guard let record = pending[index] else { continue }
+                guard links[index].queue != nil, let record = pending[index] else { continue }
                 if let back = links[index].offer(Lease(record), mayWait: mayWait) {
                     pending[index] = back.release()
                     links[index].markStalled(stage.clock)
@@ -165,13 +192,8 @@ public final class Output {
             let inside = stage.thread.enterWait()
             let goesOn = room.wait(after: version)
             stage.thread.leaveWait(inside)
-            if !goesOn { break }
+            if !goesOn { return false }
         }
-        for index in 0..<links.count {
-            if let record = pending[index] { links[index].refuseStopped(Lease(record)) }
-            pending[index] = nil
-        }
-        return false
     }
 
     /// Tells joins behind that nothing up to `pts` will come.
@@ -182,71 +204,4 @@ public final class Output {
 
     /// No item follows: drains what runs inline behind, ends the queues.
     func end() { for link in links { link.end() } }
-}
-
-/// One end of a link, as its producer sees it: a queue, or a consumer that runs on this thread.
-final class LinkEnd {
-    let queue: FrameQueue?
-    let inline: InlineRun?
-
-    init(queue: FrameQueue) {
-        self.queue = queue
-        inline = nil
-    }
-
-    init(inline: InlineRun) {
-        queue = nil
-        self.inline = inline
-    }
-
-    /// Hands an item on and waits where the policy says so; false when the run was stopped.
-    @inline(__always)
-    func send(_ lease: consuming Lease, from output: Output) -> Bool {
-        if let inline { return inline.receive(lease) }
-        return sendQueued(lease, output)
-    }
-
-    private func sendQueued(_ lease: consuming Lease, _ output: Output) -> Bool {
-        let queue = queue!
-        let (stage, room) = (output.stage, output.room)
-        let clock = stage.clock
-        let mayWait = output.mayWait
-        let record = lease.release()
-        record.pointee.since.store(clock.now(), ordering: .relaxed)
-        var version = room.version
-        guard let first = queue.offer(Lease(record), mayWait: mayWait) else { return true }
-        var waiting = first.release()
-        queue.stalledSince.store(clock.now(), ordering: .relaxed)
-        let inside = stage.thread.enterWait()
-        defer { stage.thread.leaveWait(inside) }
-        while room.wait(after: version) {
-            version = room.version
-            guard let back = queue.offer(Lease(waiting), mayWait: mayWait) else {
-                queue.stalledSince.store(0, ordering: .relaxed)
-                return true
-            }
-            waiting = back.release()
-        }
-        queue.refuseStopped(Lease(waiting))
-        return false
-    }
-
-    func offer(_ lease: consuming Lease, mayWait: Bool) -> Lease? { queue!.offer(lease, mayWait: mayWait) }
-    func refuseStopped(_ lease: consuming Lease) { queue!.refuseStopped(lease) }
-
-    func markStalled(_ clock: ChainClock) {
-        if queue!.stalledSince.load(ordering: .relaxed) == 0 {
-            queue!.stalledSince.store(clock.now(), ordering: .relaxed)
-        }
-    }
-
-    func markMoving() { queue!.stalledSince.store(0, ordering: .relaxed) }
-
-    func announceNothing(upTo pts: Int64) {
-        if let queue { queue.announceNothing(upTo: pts) } else { inline!.announceNothing(upTo: pts, after: -1) }
-    }
-
-    func end() {
-        if let queue { queue.end() } else { inline!.end() }
-    }
 }

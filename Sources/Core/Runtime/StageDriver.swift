@@ -83,13 +83,13 @@ public final class StageDriver<S: Stage> {
             default: throw FrameHostError(.broken, what: "the stage adopts none of the five protocols")
             }
         runner = StageRunner(
-            index: 0, id: S.info.id, info: S.info, kind: stageType.kind, instance: instance, context: context,
+            number: 0, id: S.info.id, info: S.info, kind: stageType.kind, instance: instance, context: context,
             onError: nil,
             isTimed: false)
         runner.thread = ThreadState(name: "driver")
         let output = Output(stage: runner, stop: stop)
         queue = FrameQueue(name: "driver", settings: LinkSettings(capacity: 1024), room: output.room, stop: stop)
-        output.links = [LinkEnd(queue: queue)]
+        output.relink([LinkEnd(queue: queue)])
         let demand = runner.demand
         if demand.outputBuffers == .own, let video = outputFormat?.video {
             output.pool = try FramePool(

@@ -7,15 +7,42 @@ import Synchronization
 final class StageRunner: @unchecked Sendable {
     enum FilterOutcome { case forward, dropped, stopped }
 
-    let index: Int
+    /// What becomes of an item that reaches the stage.
+    enum Mode: UInt8 {
+        case runs
+        /// It has failed: items end here.
+        case failed
+        /// Paused: a filter lets frames by.
+        case passes
+        /// Paused: items end here; a source gives none.
+        case drops
+        /// It runs again, and the next item follows a gap.
+        case followsGap
+    }
+
+    /// What belongs to the present instance.
+    struct Shown {
+        var info: StageInfo
+        var context: StageContext
+        var demand: StageDemand
+    }
+
+    /// The stage's number in this run; no other stage ever has it.
+    let number: Int
     let id: String
-    let info: StageInfo
+    private(set) var info: StageInfo
     let kind: StageKind
-    let instance: StageInstance
-    let context: StageContext
+    /// Exchanged by its own thread between two items; see ``exchange(_:type:isDraining:)``.
+    private(set) var instance: StageInstance
+    /// Of the present instance; for the stage's own thread, others look at ``shown``.
+    private(set) var context: StageContext
+    /// What any thread may look at.
+    private let shownBox: Locked<Shown>
+    /// Ends the waits of this stage, whatever instance it has.
+    let stop: StopSignal
     let clock: ChainClock
     let onError: OnError?
-    var demand: StageDemand
+    @exclusivity(unchecked) var demand: StageDemand
 
     /// Present unless the stage gives nothing on.
     var output: Output?
@@ -28,12 +55,13 @@ final class StageRunner: @unchecked Sendable {
     var inputs: JoinInputs?
 
     // The stage by its kind; exactly one is set.
-    private let asFilter: (any Filter)?
-    private let asTransform: (any Transform)?
-    private let asJoin: (any Join)?
-    private let asSink: (any Sink)?
-    let asSource: (any Source)?
-    private let modifies: Bool
+    // Without run-time checks of exclusive access: they belong to one thread.
+    @exclusivity(unchecked) private var asFilter: (any Filter)?
+    @exclusivity(unchecked) private var asTransform: (any Transform)?
+    @exclusivity(unchecked) private var asJoin: (any Join)?
+    @exclusivity(unchecked) private var asSink: (any Sink)?
+    @exclusivity(unchecked) private(set) var asSource: (any Source)?
+    @exclusivity(unchecked) private var modifies: Bool
 
     // Counters: written by the stage thread.
     let taken = Counter()
@@ -57,24 +85,29 @@ final class StageRunner: @unchecked Sendable {
     /// Items of an output of its own whose time did not rise; see ``TimeCheck``.
     var times = TimeCheck()
     private var hasReportedHold = false
-    private let failed = Atomic<Bool>(false)
+    private let modeCode = Atomic<UInt8>(Mode.runs.rawValue)
+    /// Access units are dropped up to a keyframe: without the units that were left out the others cannot be decoded.
+    private var awaitsKeyframe = false
     private var hasStopped = false
     /// Last of all, so that it goes after the stage, which may still let go of frames then.
     private let keeperOwner = KeeperOwner()
 
     init(
-        index: Int, id: String, info: StageInfo, kind: StageKind, instance: StageInstance, context: StageContext,
+        number: Int, id: String, info: StageInfo, kind: StageKind, instance: StageInstance, context: StageContext,
         onError: OnError?, isTimed: Bool
     ) {
-        self.index = index
+        self.number = number
         self.id = id
         self.info = info
         self.kind = kind
         self.instance = instance
         self.context = context
+        stop = context.stop
         self.onError = onError
         clock = context.clock
-        demand = instance.stage.demand
+        let demand = instance.stage.demand
+        self.demand = demand
+        shownBox = Locked(Shown(info: info, context: context, demand: demand))
         asSource = instance.stage as? any Source
         asFilter = instance.stage as? any Filter
         asTransform = instance.stage as? any Transform
@@ -93,20 +126,30 @@ final class StageRunner: @unchecked Sendable {
     }
 
     /// What ``LeaseRecord/holder`` says while this stage has a lease; one more while it waits in the queue before it.
-    var holderCode: Int32 { Int32(index) &* 2 }
-    var hasFailed: Bool { failed.load(ordering: .acquiring) }
+    var holderCode: Int32 { Int32(number) &* 2 }
+    var mode: Mode { Mode(rawValue: modeCode.load(ordering: .acquiring)) ?? .runs }
+    var hasFailed: Bool { mode == .failed }
+    var isPaused: Bool { mode == .passes || mode == .drops }
     var heldNow: Int { held.load(ordering: .acquiring) }
     var keptNow: Int { keeper.pointee.kept.load(ordering: .relaxed) }
     var mostKept: Int { keeper.pointee.most.load(ordering: .relaxed) }
 
-    /// `cam (v4l2-source)`.
-    var title: String { "\(id) (\(info.id))" }
+    /// [any thread]
+    var shown: Shown { shownBox.withLock { $0 } }
+    /// [any thread] Sequence number of the item it has in hand or had last.
+    var shownFrame: UInt64 { shown.context.item.frame ?? 0 }
 
-    /// Written by the stage thread, read by the control thread.
+    /// `cam (v4l2-source)`.
+    var title: String { "\(id) (\(shown.info.id))" }
+
+    /// The stage thread's.
     var lastSequence: UInt64 {
         @inline(__always) get { context.item.frame ?? 0 }
         @inline(__always) set { context.item.set(newValue) }
     }
+
+    /// [any thread] The number of the next item at this place.
+    var nextFrame: UInt64 { taken.value + made.value == 0 ? 0 : shownFrame + 1 }
 
     /// Changes whenever the stage gets on: calls and items.
     var progress: Int { taken.value &+ made.value &+ emitted.value &+ productions.value }
@@ -131,13 +174,10 @@ final class StageRunner: @unchecked Sendable {
         taken.add()
         frame.record.pointee.holder.store(holderCode, ordering: .relaxed)
         frame.record.pointee.keeper = keeper
-        if failed.load(ordering: .relaxed) {
-            countDrop(.failed)
-            return .dropped
-        }
+        if modeCode.load(ordering: .relaxed) != Mode.runs.rawValue, let outcome = letBy(&frame) { return outcome }
         do {
             if modifies, !frame.isUnique { try makeWritable(&frame) }
-            thread.inside.store(Int32(index), ordering: .relaxed)
+            thread.inside.store(Int32(number), ordering: .relaxed)
             context.item.set(frame.sequenceNumber, pts: frame.pts)
             let verdict = try asFilter.unsafelyUnwrapped.process(&frame)
             if demand.hold > 0 || keptNow > 0 { checkHold() }
@@ -155,6 +195,26 @@ final class StageRunner: @unchecked Sendable {
             countDrop(wasStopped ? .stopped : .failed)
             if !wasStopped { fail(error, sequence: frame.sequenceNumber, pts: frame.pts) }
             return wasStopped ? .stopped : .dropped
+        }
+    }
+
+    /// What becomes of a frame at a filter that does not run; nil, with the frame marked, when it runs again.
+    private func letBy(_ frame: inout Frame) -> FilterOutcome? {
+        context.item.set(frame.sequenceNumber, pts: frame.pts)
+        switch mode {
+        case .failed:
+            countDrop(.failed)
+            return .dropped
+        case .drops:
+            countDrop(.paused)
+            return .dropped
+        case .passes:
+            emitted.add()
+            return .forward
+        case .runs, .followsGap:
+            frame.isDiscontinuity = true
+            modeCode.store(Mode.runs.rawValue, ordering: .releasing)
+            return nil
         }
     }
 
@@ -182,16 +242,15 @@ final class StageRunner: @unchecked Sendable {
         let sequence = record.pointee.sequenceNumber
         let pts = record.pointee.pts
         let decodeTime = record.pointee.dts
-        if failed.load(ordering: .relaxed) {
-            countDrop(.failed)
+        context.item.set(sequence, pts: pts)
+        if modeCode.load(ordering: .relaxed) != Mode.runs.rawValue, endsHere(record) {
             output?.announceNothing(upTo: pts.nanoseconds)
             return true
         }
         record.pointee.keeper = keeper
         record.pointee.keep()
         record.pointee.since.store(time != 0 ? time : clock.now(), ordering: .relaxed)
-        thread.inside.store(Int32(index), ordering: .relaxed)
-        context.item.set(sequence, pts: pts)
+        thread.inside.store(Int32(number), ordering: .relaxed)
         do {
             let isFrame = !(record.pointee.owner is Slab)
             if asTransform != nil { times.came(isFrame ? pts : decodeTime) }
@@ -230,21 +289,45 @@ final class StageRunner: @unchecked Sendable {
         }
     }
 
+    /// True, with the item counted, when it ends at a stage that has failed, is paused, or waits for a keyframe after
+    /// that; else it is marked as the first one after the gap.
+    private func endsHere(_ record: UnsafeMutablePointer<LeaseRecord>) -> Bool {
+        switch mode {
+        case .failed:
+            countDrop(.failed)
+            return true
+        case .passes, .drops:
+            countDrop(.paused)
+            awaitsKeyframe = record.pointee.owner is Slab
+            return true
+        case .runs, .followsGap:
+            if awaitsKeyframe, !record.pointee.isKeyframe {
+                context.keyframeRequest?.raise()
+                countDrop(.untilKeyframe)
+                return true
+            }
+            awaitsKeyframe = false
+            record.pointee.isDiscontinuity = true
+            modeCode.store(Mode.runs.rawValue, ordering: .releasing)
+            return false
+        }
+    }
+
     /// [stage thread] One item of each input into a join; false when the run was stopped.
     func merge(_ inputs: JoinInputs) -> Bool {
         guard let asJoin, let output else { return true }
         let count = inputs.present
         let pts = inputs.pts
         taken.add(count)
-        if failed.load(ordering: .relaxed) {
-            for _ in 0..<count { countDrop(.failed) }
+        if isPaused || hasFailed {
+            for _ in 0..<count { countDrop(hasFailed ? .failed : .paused) }
             inputs.releaseAll()
             output.announceNothing(upTo: pts)
             return true
         }
         times.came(MediaTime(nanoseconds: pts))
         inputs.mark(keeper: keeper, holder: holderCode, now: clock.now())
-        thread.inside.store(Int32(index), ordering: .relaxed)
+        thread.inside.store(Int32(number), ordering: .relaxed)
         context.item.set(inputs.sequenceNumber, pts: MediaTime(nanoseconds: pts))
         let before = histogram == nil ? 0 : clock.now()
         defer {
@@ -278,7 +361,7 @@ final class StageRunner: @unchecked Sendable {
     func produce() -> SourceProgress? {
         guard let asSource, let output else { return .ended }
         productions.add()
-        thread.inside.store(Int32(index), ordering: .relaxed)
+        thread.inside.store(Int32(number), ordering: .relaxed)
         context.item.set(UInt64(made.value), pts: nil)
         let before = histogram == nil ? 0 : clock.now()
         if context.ownKeyframeRequest.take() { asSource.keyframeRequested() }
@@ -300,7 +383,7 @@ final class StageRunner: @unchecked Sendable {
     func drain() {
         guard !hasFailed else { return }
         do {
-            try thread.call(.drain, stage: index) {
+            try thread.call(.drain, stage: number) {
                 if let asTransform, let output {
                     try asTransform.drain(output)
                     held.store(asTransform.held, ordering: .releasing)
@@ -322,7 +405,7 @@ final class StageRunner: @unchecked Sendable {
         guard !hasStopped else { return }
         hasStopped = true
         settleAfterStop()
-        do { try current.call(.stop, stage: index) { try instance.stage.stop() } } catch {
+        do { try current.call(.stop, stage: number) { try instance.stage.stop() } } catch {
             fail(error, sequence: lastSequence, pts: nil)
         }
     }
@@ -334,7 +417,7 @@ final class StageRunner: @unchecked Sendable {
 
     /// Items a stopped or failed stage will never answer are counted as dropped, so that the ledger closes.
     private func settleAfterStop() {
-        guard hasFailed || context.stop.isRaised else { return }
+        guard hasFailed || stop.isRaised else { return }
         let unanswered = taken.value + made.value - answered
         for _ in 0..<max(0, unanswered) { countDrop(hasFailed ? .failed : .stopped) }
         // Also where nothing is unanswered: what the stage held before a drain that was stopped may be on its way.
@@ -347,14 +430,69 @@ final class StageRunner: @unchecked Sendable {
             + DropReason.allCases.reduce(0) { $0 + dropCount($1) }
     }
 
+    // MARK: Changes
+
+    /// [stage thread] The first item of a source after a pause.
+    func goOn(after record: UnsafeMutablePointer<LeaseRecord>) {
+        record.pointee.isDiscontinuity = true
+        modeCode.store(Mode.runs.rawValue, ordering: .releasing)
+    }
+
+    /// [stage thread] An item that reached the stage when the run had been stopped.
+    func refuseStopped(_ lease: consuming Lease) {
+        taken.add()
+        countDrop(.stopped)
+    }
+
+    /// [stage thread, between two items] Pauses the stage or lets it go on; false where it has failed.
+    func setMode(_ mode: Mode) -> Bool {
+        guard !hasFailed, !hasStopped else { return false }
+        let lostItems = self.mode == .drops || (kind != .filter && isPaused)
+        modeCode.store((mode == .runs && lostItems ? .followsGap : mode).rawValue, ordering: .releasing)
+        return true
+    }
+
+    /// [stage thread, between two items] Puts another instance in the place of the present one, which is returned to be
+    /// stopped. Counters, output and mailbox stay.
+    ///
+    /// - Parameters:
+    ///   - other: Made, negotiated for the same formats and started.
+    ///   - isDraining: The present one first answers what it holds; else that is counted as `detached`.
+    func exchange(
+        _ other: StageInstance, _ otherContext: StageContext, type: StageType, isDraining: Bool
+    ) -> StageInstance {
+        if isDraining { drain() }
+        for _ in 0..<max(0, taken.value + made.value - answered) { countDrop(.detached) }
+        held.store(0, ordering: .releasing)
+        let old = instance
+        instance = other
+        otherContext.item.take(over: context.item)
+        otherContext.thread = thread
+        context = otherContext
+        info = type.info
+        demand = other.stage.demand
+        let shown = Shown(info: info, context: context, demand: demand)
+        shownBox.withLock { $0 = shown }
+        asSource = other.stage as? any Source
+        asFilter = other.stage as? any Filter
+        asTransform = other.stage as? any Transform
+        asJoin = other.stage as? any Join
+        asSink = other.stage as? any Sink
+        modifies = demand.access == .modify
+        hasReportedHold = false
+        times = TimeCheck()
+        if !isPaused { modeCode.store(Mode.runs.rawValue, ordering: .releasing) }
+        return old
+    }
+
     // MARK: Faults
 
     private func isStop(_ error: any Error) -> Bool {
-        (error as? FrameHostError)?.code == .stopped && context.stop.isRaised
+        (error as? FrameHostError)?.code == .stopped && (stop.isRaised || context.stop.isRaised)
     }
 
     private func fail(_ error: any Error, sequence: UInt64, pts: MediaTime?) {
-        failed.store(true, ordering: .releasing)
+        modeCode.store(Mode.failed.rawValue, ordering: .releasing)
         let when = pts.map { ", PTS \(text(seconds: $0.seconds)) s" } ?? ""
         let item = taken.value + made.value > 0 ? ": frame \(sequence)\(when)" : ""
         onFailure?(self, FrameHostError.wrap(error, place: title + item))

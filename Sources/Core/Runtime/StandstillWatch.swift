@@ -15,7 +15,7 @@ struct StandstillWatch {
         let now = chain.runners.reduce(0) { $0 &+ $1.progress }
         let mayGoOn =
             now != progress || open.contains { $0.inside.load(ordering: .relaxed) != ThreadState.Place.chainWait }
-            || chain.runners.contains { $0.demand.isLive || $0.demand.workers > 0 }
+            || chain.runners.contains { $0.shown.demand.isLive || $0.shown.demand.workers > 0 || $0.isPaused }
         progress = now
         looks = mayGoOn ? 0 : looks + 1
         guard looks >= Self.looksNeeded else { return nil }
@@ -24,9 +24,9 @@ struct StandstillWatch {
 
     private static func fault(_ chain: Chain, _ open: [ThreadState]) -> FrameHostError {
         let now = chain.clock.now()
-        let keepers = chain.runners.filter { $0.keptNow > $0.demand.hold * max($0.inputs?.count ?? 1, 1) }
+        let keepers = chain.runners.filter { $0.keptNow > $0.shown.demand.hold * max($0.inputs?.count ?? 1, 1) }
         let pools = chain.pools.filter { $0.starvedSinceTime != nil }.map {
-            StarvationWatch.report($0, runners: chain.runners, now: now).event.text
+            StarvationWatch.report($0, in: chain.graph, now: now).event.text
         }
         // A transform that waits with an item in hand has not answered that one.
         let owing = chain.runners.filter {
@@ -41,9 +41,9 @@ struct StandstillWatch {
         let remedy: String
         if let keeper = keepers.first {
             remedy =
-                "'\(keeper.id)' must let go of its buffers, or \(keeper.info.id) must declare a hold of \(keeper.keptNow) in its StageInfo."
+                "'\(keeper.id)' must let go of its buffers, or \(keeper.shown.info.id) must declare a hold of \(keeper.keptNow) in its StageInfo."
         } else if let stage = owing.first, pools.isEmpty {
-            remedy = "\(stage.info.id) must emit or drop every item it takes."
+            remedy = "\(stage.shown.info.id) must emit or drop every item it takes."
         } else {
             remedy = "Report this with the chain file: the plan should have kept it from happening."
         }

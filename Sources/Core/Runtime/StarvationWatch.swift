@@ -11,23 +11,25 @@ struct StarvationWatch {
 
     mutating func look(at chain: Chain, _ hub: EventHub) {
         let now = chain.clock.now()
-        for pool in chain.pools {
+        let graph = chain.graph
+        for pool in graph.pools {
             guard let since = pool.starvedSinceTime, now - since >= Self.patienceNs,
                 mayspeak(of: "pool \(pool.name)", now)
             else { continue }
-            let report = Self.report(pool, runners: chain.runners, now: now)
+            let report = Self.report(pool, in: graph, now: now)
             hub.post(report.event)
             for index in report.holders {
-                let runner = chain.runners[index]
+                guard let runner = graph.runner(number: index) else { continue }
                 _ = runner.thread.post(
                     .init(open: { [unowned runner] in
-                        runner.thread.call(.releaseCaches, stage: runner.index) {
+                        runner.thread.call(.releaseCaches, stage: runner.number) {
                             runner.instance.stage.releaseCaches()
                         }
                     }))
             }
         }
-        for (link, queue) in chain.queues {
+        for entry in graph.queues {
+            let (link, queue) = (entry.link, entry.queue)
             let since = queue.stalledSince.load(ordering: .relaxed)
             guard since != 0, now - since >= Self.stallPatienceNs, mayspeak(of: "link \(queue.name)", now) else {
                 continue
@@ -35,12 +37,12 @@ struct StarvationWatch {
             let ms = (now - since) / 1_000_000
             hub.post(
                 Event(
-                    name: "link-stalled", stage: chain.runners[link.to].id, level: .warning,
+                    name: "link-stalled", stage: graph.runners[link.to].id, level: .warning,
                     text:
-                        "link \(queue.name) full for \(ms) ms: \(chain.runners[link.to].title) does not take what waits. Nothing is dropped; '\(chain.runners[link.from].id)' waits.",
+                        "link \(queue.name) full for \(ms) ms: \(graph.runners[link.to].title) does not take what waits. Nothing is dropped; '\(graph.runners[link.from].id)' waits.",
                     details: [
-                        "from": JSONNode(.string(chain.runners[link.from].id)),
-                        "to": JSONNode(.string(chain.runners[link.to].id)),
+                        "from": JSONNode(.string(graph.runners[link.from].id)),
+                        "to": JSONNode(.string(graph.runners[link.to].id)),
                         "ms": JSONNode(.number(String(ms))),
                     ], time: now))
         }
@@ -53,7 +55,7 @@ struct StarvationWatch {
     }
 
     /// `pool camera empty for 212 ms (7 of 7 held): recorder 3 (oldest 1.94 s, declared 2), face 2, preview 1, h264 1`
-    static func report(_ pool: FramePool, runners: [StageRunner], now: Int64) -> (event: Event, holders: [Int]) {
+    static func report(_ pool: FramePool, in graph: RunningGraph, now: Int64) -> (event: Event, holders: [Int]) {
         struct Holding {
             var buffers = Set<Int32>()
             var oldest = Int64.max
@@ -61,10 +63,12 @@ struct StarvationWatch {
         var stages: [Int: Holding] = [:]
         var queued: [Int: Holding] = [:]
         var all = Set<Int32>()
+        var runners: [Int: StageRunner] = [:]
         for lease in pool.holders() {
             all.insert(lease.buffer)
             let index = Int(lease.holder) / 2
-            guard lease.holder >= 0 else { continue }
+            guard lease.holder >= 0, let runner = graph.runner(number: index) else { continue }
+            runners[index] = runner
             if lease.holder % 2 == 0 {
                 stages[index, default: Holding()].buffers.insert(lease.buffer)
                 if lease.since > 0 { stages[index]!.oldest = min(stages[index]!.oldest, lease.since) }
@@ -74,21 +78,25 @@ struct StarvationWatch {
         }
         let ms = pool.starvedSinceTime.map { (now - $0) / 1_000_000 } ?? 0
         var parts: [(count: Int, text: String)] = stages.map { index, holding in
-            let runner = runners[index]
-            let isOver = holding.buffers.count > runner.demand.hold + 1 + runner.demand.workers
+            let runner = runners[index]!
+            let demand = runner.shown.demand
+            let isOver = holding.buffers.count > demand.hold + 1 + demand.workers
             let age = holding.oldest <= now ? "oldest \(hundredths(now - holding.oldest)) s, " : ""
             return (
                 holding.buffers.count,
                 "\(runner.id) \(holding.buffers.count)"
-                    + (isOver || runner.demand.hold > 0 ? " (\(age)declared \(runner.demand.hold))" : "")
+                    + (isOver || demand.hold > 0 ? " (\(age)declared \(demand.hold))" : "")
             )
         }
-        parts += queued.map { ($0.value.buffers.count, "queue before \(runners[$0.key].id) \($0.value.buffers.count)") }
+        parts += queued.map {
+            ($0.value.buffers.count, "queue before \(runners[$0.key]!.id) \($0.value.buffers.count)")
+        }
         parts.sort { ($0.count, $1.text) > ($1.count, $0.text) }
         let over = stages.filter {
-            $0.value.buffers.count > runners[$0.key].demand.hold + 1 + runners[$0.key].demand.workers
+            let demand = runners[$0.key]!.shown.demand
+            return $0.value.buffers.count > demand.hold + 1 + demand.workers
         }
-        .keys.sorted().map { runners[$0].id }
+        .keys.sorted().map { runners[$0]!.id }
         let blame = over.isEmpty ? "" : ". \(over.joined(separator: ", ")) over its declaration"
         let text =
             "pool \(pool.name) empty for \(ms) ms (\(all.count) of \(pool.bufferCount) held): "
@@ -96,9 +104,10 @@ struct StarvationWatch {
         let holders = stages.map { index, holding in
             JSONNode(
                 .object([
-                    JSONNode.Member(key: "stage", value: JSONNode(.string(runners[index].id))),
+                    JSONNode.Member(key: "stage", value: JSONNode(.string(runners[index]!.id))),
                     JSONNode.Member(key: "held", value: JSONNode(.number(String(holding.buffers.count)))),
-                    JSONNode.Member(key: "declared", value: JSONNode(.number(String(runners[index].demand.hold)))),
+                    JSONNode.Member(
+                        key: "declared", value: JSONNode(.number(String(runners[index]!.shown.demand.hold)))),
                 ]))
         }
         let event = Event(

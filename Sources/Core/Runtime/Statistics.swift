@@ -10,7 +10,7 @@ extension Chain {
         }
         let stages = runners.map { runner -> JSONNode in
             var members: [(String, JSONNode)] = [
-                ("id", JSONNode(.string(runner.id))), ("use", JSONNode(.string(runner.info.id))),
+                ("id", JSONNode(.string(runner.id))), ("use", JSONNode(.string(runner.shown.info.id))),
                 ("framesIn", number(runner.kind == .source ? 0 : runner.taken.value)),
                 ("framesOut", number(runner.emitted.value)),
                 ("dropped", reasons { runner.dropCount($0) + ($0 == .unconnected ? runner.unconnected.value : 0) }),
@@ -20,11 +20,11 @@ extension Chain {
                 let value = runner.histogram?.percentile(fraction).map { JSONNode(.number(tenths($0 / 1000))) }
                 members.append((key, value ?? JSONNode(.null)))
             }
-            if let watched = callWatch.figures[runner.index] {
+            if let watched = callWatch.figures[runner.number] {
                 members.append(("slowCalls", number(watched.slowCalls)))
                 members.append(("longestCallMs", number(Int(watched.longestNs / 1_000_000))))
             }
-            if let figures = runner.context.figures { members.append(("figures", figures)) }
+            if let figures = runner.shown.context.figures { members.append(("figures", figures)) }
             return object(members)
         }
         let links = plan.links.map { link -> JSONNode in
@@ -95,10 +95,10 @@ extension Chain {
     public var progress: Progress {
         let sources = runners.filter { $0.kind == .source }
         let sinks = runners.filter { $0.kind == .sink }
-        let format = sources.first.flatMap { plan.stages[$0.index].output }
+        let format = sources.first.flatMap { source in plan.stages.first { $0.id == source.id }?.output }
         return Progress(
             captured: sources.map { $0.made.value }.max() ?? 0, delivered: sinks.map { $0.delivered.value }.max() ?? 0,
-            dropped: ledger.dropped, expectedItems: sources.first?.demand.expectedItems,
+            dropped: ledger.dropped, expectedItems: sources.first?.shown.demand.expectedItems,
             frameRate: format?.video?.frameRate ?? format?.encoded?.video.frameRate ?? Rational(0))
     }
 }

@@ -21,14 +21,16 @@ final class ThreadState: @unchecked Sendable {
     /// `pthread_self()` of the thread once it runs: how a signal handler finds out whose it interrupts.
     let identity = Atomic<UInt>(0)
     let finished = Atomic<Bool>(false)
-    private let hasMail = Atomic<Bool>(false)
+    private let mailFlag = Atomic<Bool>(false)
     private let mail = Condition()
     private var letters: [Letter] = []
     private var isClosed = false
-    /// Wakes the thread when it waits for input; set at setup.
+    /// Under the lock of ``RunningThreads``.
+    fileprivate(set) var isAbandoned = false
+    /// Wakes the thread when it waits for input; set before it runs.
     var interrupt: (() -> Void)?
 
-    /// The queue this thread takes from; nil for a source's or a join's. Set at setup.
+    /// The queue this thread takes from; nil for a source's or a join's. Set before it runs.
     var input: FrameQueue?
 
     static let mostLetters = 256
@@ -77,23 +79,26 @@ final class ThreadState: @unchecked Sendable {
         let isPosted = mail.locked {
             guard !isClosed, letters.count < Self.mostLetters else { return false }
             letters.append(letter)
-            hasMail.store(true, ordering: .releasing)
+            mailFlag.store(true, ordering: .releasing)
             return true
         }
         if isPosted { interrupt?() }
         return isPosted
     }
 
+    /// [any thread] Something has been posted and not been read.
+    var hasMail: Bool { @inline(__always) get { mailFlag.load(ordering: .relaxed) } }
+
     /// [stage thread] Does what has been posted.
     @inline(__always)
     func readMail() {
-        if hasMail.load(ordering: .relaxed) { readAll() }
+        if hasMail { readAll() }
     }
 
     private func readAll() {
         let waiting = mail.locked {
             defer { letters.removeAll(keepingCapacity: true) }
-            hasMail.store(false, ordering: .relaxed)
+            mailFlag.store(false, ordering: .relaxed)
             return letters
         }
         for letter in waiting { letter.open() }
@@ -111,17 +116,93 @@ final class ThreadState: @unchecked Sendable {
     }
 }
 
-/// How many stage threads of a run have not ended, and where the control thread waits for that.
+/// How many threads of a run have not ended, and where the control thread waits for that.
 final class RunningThreads: @unchecked Sendable {
     let changed = Condition()
     /// Under the lock of `changed`.
-    var count = 0
+    private(set) var count = 0
+
+    /// [control thread] So many threads are about to be started.
+    func add(_ more: Int) { changed.locked { count += more } }
 
     /// [stage thread, as its last act]
-    func oneEnded() {
+    func ended(_ thread: ThreadState) {
         changed.locked {
+            if !thread.isAbandoned { count -= 1 }
+            changed.broadcast()
+        }
+    }
+
+    /// [control thread] Nobody waits for `thread` any more.
+    func abandon(_ thread: ThreadState) {
+        changed.locked {
+            guard !thread.isAbandoned, !thread.finished.load(ordering: .acquiring) else { return }
+            thread.isAbandoned = true
             count -= 1
             changed.broadcast()
+        }
+    }
+}
+
+/// Something a stage thread does between two items, for whoever asked to wait for.
+final class Errand: @unchecked Sendable {
+    enum Outcome { case done, withdrawn, refused, underWay }
+    private enum State { case waiting, begun, done, withdrawn, refused }
+
+    private let condition = Condition()
+    // Below: under `condition`.
+    private var state = State.waiting
+    private let body: () -> Void
+
+    init(_ body: @escaping () -> Void) { self.body = body }
+
+    /// [any thread] Leaves it with `thread`.
+    func post(to thread: ThreadState) {
+        let letter = ThreadState.Letter(open: { [self] in perform() }, refuse: { [self] in enter(.refused) })
+        if !thread.post(letter) { enter(.refused) }
+    }
+
+    private func enter(_ next: State) {
+        condition.locked {
+            state = next
+            condition.broadcast()
+        }
+    }
+
+    private func perform() {
+        let begins = condition.locked { () -> Bool in
+            guard state == .waiting else { return false }
+            state = .begun
+            return true
+        }
+        guard begins else { return }
+        body()
+        enter(.done)
+    }
+
+    /// [any thread but the stage's] Waits until it is done, `patience` nanoseconds at most; what has not been begun by
+    /// then is withdrawn if so asked. Work that is under way is waited for as long again.
+    func wait(_ patience: Int64, withdrawing: Bool = true) -> Outcome {
+        var deadline = ChainClock.system.now() + patience
+        condition.lock()
+        defer { condition.unlock() }
+        while true {
+            switch state {
+            case .done: return .done
+            case .refused: return .refused
+            case .withdrawn: return .withdrawn
+            case .waiting, .begun: break
+            }
+            if ChainClock.system.now() >= deadline {
+                if state == .begun || !withdrawing {
+                    guard state == .begun, patience < .max / 4 else { return .underWay }
+                    deadline = .max / 4
+                    continue
+                }
+                state = .withdrawn
+                return .withdrawn
+            }
+            condition.wait(until: min(deadline, ChainClock.system.now() + 1_000_000_000))
         }
     }
 }

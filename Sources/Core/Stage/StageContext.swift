@@ -91,6 +91,18 @@ public final class StageContext: @unchecked Sendable {
             until: instant, on: sleeper, unless: { isEnding.load(ordering: .acquiring) || stop.isRaised })
     }
 
+    /// [stage thread of a source] Until something is posted to `thread`, or the source is asked to end.
+    func waitForMail(of thread: ThreadState) {
+        let inside = thread.enterWait(ThreadState.Place.outsideWait)
+        defer { thread.leaveWait(inside) }
+        sleeper.locked {
+            while !thread.hasMail, !isEnding.load(ordering: .acquiring), !stop.isRaised { sleeper.wait() }
+        }
+    }
+
+    /// [any thread] Makes `waitForMail` look again.
+    func wake() { sleeper.locked { sleeper.broadcast() } }
+
     /// True once the source should end: its wait is over and `produce` returns soon.
     public var isEnded: Bool { isEnding.load(ordering: .acquiring) || stop.isRaised }
 

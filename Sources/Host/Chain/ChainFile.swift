@@ -29,6 +29,15 @@ struct ChainFile {
     /// - Parameter settings: `stage.option=value` each.
     /// - Throws: ``FrameHostErrors``.
     static func load(_ path: String, registry: PluginRegistry, settings: [String]) throws -> ChainRequest {
+        let root = try read(path)
+        var reader = ChainFile(name: path, registry: registry)
+        return try reader.request(from: root, folder: folder(of: path), settings: settings)
+    }
+
+    /// The text of the file at `path` as a tree.
+    ///
+    /// - Throws: ``FrameHostErrors``.
+    static func read(_ path: String) throws -> JSONNode {
         if path == "-" || path.firstRange(of: "://") != nil {
             throw FrameHostErrors([
                 FrameHostError(
@@ -38,9 +47,8 @@ struct ChainFile {
                         ? "Name the chain file; /dev/stdin is standard input." : "Fetch it first, and name the file.")
             ])
         }
-        let root: JSONNode
         do {
-            root = try JSONReader.read(path: path)
+            return try JSONReader.read(path: path)
         } catch let found as FrameHostErrors {
             // A chain file that cannot be opened is a wrong command line: exit status 2.
             throw FrameHostErrors(
@@ -50,13 +58,11 @@ struct ChainFile {
                     return fault
                 })
         }
-        var reader = ChainFile(name: path, registry: registry)
-        return try reader.request(from: root, folder: folder(of: path), settings: settings)
     }
 
     /// The folder of the file that `path` leads to; below the current folder as seen from there, since that is how
     /// people will read it.
-    private static func folder(of path: String) -> String {
+    static func folder(of path: String) -> String {
         let parts = PluginRegistry.realPath(path).split(separator: "/", omittingEmptySubsequences: false).dropLast()
         let folder = parts.joined(separator: "/")
         let current = PluginRegistry.realPath(".")
@@ -231,7 +237,7 @@ struct ChainFile {
         return ids
     }
 
-    private static func id(of node: JSONNode, _ index: Int) -> String {
+    static func id(of node: JSONNode, _ index: Int) -> String {
         node["id"]?.asString ?? node["use"]?.asString ?? "stage\(index)"
     }
 

@@ -3,27 +3,20 @@ import Glibc
 
 /// Reads `--commands` from standard input on a thread of its own: one JSON object a line, at most 64 KiB.
 ///
-/// `{"stage":"rec","command":"start"}`, `{"stage":"h264","set":{"bitrateKbps":3000}}`, `{"command":"drain"}`,
-/// `{"command":"figures"}`; a member `tag` comes back in the answer. The end of standard input ends the reading, not
-/// the chain.
+/// What a line may say is ``CommandLanguage``'s. The end of standard input ends the reading, not the chain.
 enum CommandReader {
     private final class Context: @unchecked Sendable {
-        let chain: Chain
-        let replies: CommandReplies
-        init(_ chain: Chain, _ replies: CommandReplies) {
-            self.chain = chain
-            self.replies = replies
-        }
+        let language: CommandLanguage
+        init(_ language: CommandLanguage) { self.language = language }
     }
 
-    /// - Parameter replies: What the chain does not answer itself.
-    static func start(_ chain: Chain, _ replies: CommandReplies) {
+    static func start(_ language: CommandLanguage) {
         var handle = pthread_t()
-        let context = Unmanaged.passRetained(Context(chain, replies)).toOpaque()
+        let context = Unmanaged.passRetained(Context(language)).toOpaque()
         let result = pthread_create(
             &handle, nil,
             { context in
-                CommandReader.read(Unmanaged<Context>.fromOpaque(context!).takeRetainedValue())
+                CommandReader.read(Unmanaged<Context>.fromOpaque(context!).takeRetainedValue().language)
                 return nil
             }, context)
         if result != 0 {
@@ -31,10 +24,7 @@ enum CommandReader {
         }
     }
 
-    /// Commands without a stage.
-    private static let chainCommands = ["drain", "figures"]
-
-    private static func read(_ context: Context) {
+    private static func read(_ language: CommandLanguage) {
         var line: [UInt8] = []
         var number = 0
         var buffer = [UInt8](repeating: 0, count: 4096)
@@ -50,60 +40,24 @@ enum CommandReader {
                 }
                 if isTooLong {
                     number += 1
-                    context.replies.refuse(
+                    language.replies.refuse(
                         "the line is longer than 65536 bytes", "Send one command a line.", AnswerOrder.tag(number, nil))
                 } else if line.contains(where: { $0 != 32 && $0 != 9 && $0 != 13 }) {
                     number += 1
-                    perform(line, number, context.chain, context.replies)
+                    perform(line, number, language)
                 }
                 line.removeAll(keepingCapacity: true)
                 isTooLong = false
             }
         }
-        if !line.isEmpty, !isTooLong { perform(line, number + 1, context.chain, context.replies) }
+        if !line.isEmpty, !isTooLong { perform(line, number + 1, language) }
     }
 
-    private static func perform(_ line: [UInt8], _ number: Int, _ chain: Chain, _ replies: CommandReplies) {
-        let node: JSONNode
-        let plain = AnswerOrder.tag(number, nil)
+    private static func perform(_ line: [UInt8], _ number: Int, _ language: CommandLanguage) {
         do {
-            node = try JSONReader.read(line, file: "command")
+            language.perform(try JSONReader.read(line, file: "command"), number)
         } catch {
-            return replies.refuse(String(describing: error), "", plain)
-        }
-        guard let members = node.asObject else {
-            return replies.refuse(
-                "expected an object, found \(node.kindName)", "Write {\"stage\":\"…\",\"command\":\"…\"}.", plain)
-        }
-        let tag = AnswerOrder.tag(number, node["tag"])
-        let known: Set<String> = ["stage", "command", "set", "tag", "arguments"]
-        if let odd = members.first(where: { !known.contains($0.key) }) {
-            return replies.refuse(
-                "'\(odd.key)' is no key of a command", "Use \"stage\", \"command\" or \"set\", \"arguments\", \"tag\".",
-                tag)
-        }
-        if node["command"]?.asString == "drain", node["stage"] == nil {
-            replies.acceptDrain(tag)
-            return chain.drain()
-        }
-        if node["command"]?.asString == "figures", node["stage"] == nil { return replies.askFigures(tag) }
-        if let command = node["command"]?.asString, node["stage"] == nil {
-            let near = Suggestion.nearest(to: command, in: chainCommands).map { "Did you mean '\($0)'?" }
-            return replies.refuse(
-                "the chain has no command '\(command)'",
-                near ?? "It has 'drain' and 'figures'; name a stage in \"stage\" for one of its own.", tag)
-        }
-        guard let stage = node["stage"]?.asString else {
-            return replies.refuse("'stage' is missing", "Write {\"stage\":\"…\",\"command\":\"…\"}.", tag)
-        }
-        if let command = node["command"]?.asString, node["set"] == nil {
-            chain.send(stage: stage, command: command, arguments: node["arguments"] ?? [:], tag: tag)
-        } else if let members = node["set"]?.asObject, node["command"] == nil {
-            chain.set(stage: stage, options: members, tag: tag)
-        } else {
-            replies.refuse(
-                "neither 'command' nor 'set' is given as it should be",
-                "Write \"command\": \"name\" or \"set\": { \"option\": value }.", tag)
+            language.replies.refuse(String(describing: error), "", AnswerOrder.tag(number, nil))
         }
     }
 }

@@ -8,6 +8,7 @@ final class CommandReplies: Sendable {
         case refused(String)
         case drains
         case figures
+        case plan
     }
 
     private struct Waiting: Sendable {
@@ -27,6 +28,9 @@ final class CommandReplies: Sendable {
 
     /// [command thread] The run's figures so far are asked for.
     func askFigures(_ tag: JSONNode?) { add(.figures, tag) }
+
+    /// [command thread] The plan as it is now is asked for.
+    func askPlan(_ tag: JSONNode?) { add(.plan, tag) }
 
     private func add(_ reply: Reply, _ tag: JSONNode?) {
         replies.withLock { $0.append(Waiting(reply: reply, tag: tag)) }
@@ -55,6 +59,9 @@ final class CommandReplies: Sendable {
         case .figures:
             members += [("frame", .number(frame)), ("figures", chain.statistics)]
             text = "chain: figures at frame \(frame)."
+        case .plan:
+            members += [("frame", .number(frame)), ("plan", PlanText(chain.plan).json)]
+            text = "chain: plan at frame \(frame)."
         }
         let tag = waiting.tag.map { [(key: "tag", value: $0)] } ?? []
         return Event(

@@ -65,14 +65,14 @@ struct RunCommand: ParsableCommand {
     }
 
     /// [control thread] Everything is checked, nothing is opened.
-    private func plan() throws -> Chain {
+    private func plan() throws -> (Chain, ChainDocument) {
         do {
             let registry = try plugins.registry()
-            var request = try ChainFile.load(chain, registry: registry, settings: settings)
-            request.frameLimit = frames
-            let chain = try Chain(request, timed: stats != nil)
+            let document = try ChainDocument(
+                path: chain, registry: registry, settings: settings, frameLimit: frames)
+            let chain = try Chain(document.request(), timed: stats != nil)
             CrashReport.watch(chain, plugin: registry.path)
-            return chain
+            return (chain, document)
         } catch let error as FrameHostErrors {
             throw FrameHostErrors(ChainFile.sorted(error.errors))
         }

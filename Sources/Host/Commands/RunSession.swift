@@ -7,7 +7,7 @@ import Synchronization
 /// The main thread waits for signals, a control thread plans and runs the chain and ends the process. `@unchecked
 /// Sendable`: all but `chain` is the control thread's alone.
 final class RunSession: @unchecked Sendable {
-    private let plan: () throws -> Chain
+    private let plan: () throws -> (Chain, ChainDocument)
     private let display: RunDisplay
     private let replies: CommandReplies?
     private let seconds: Double?
@@ -20,7 +20,7 @@ final class RunSession: @unchecked Sendable {
     ///   - replies: Given where commands are to be read.
     init(
         display: RunDisplay, replies: CommandReplies?, seconds: Double?, statsPath: String?,
-        plan: @escaping () throws -> Chain
+        plan: @escaping () throws -> (Chain, ChainDocument)
     ) {
         self.plan = plan
         self.display = display
@@ -92,14 +92,17 @@ final class RunSession: @unchecked Sendable {
     private func control() -> Never {
         CrashReport.useOwnStack()
         let chain: Chain
+        let document: ChainDocument
         do {
-            chain = try plan()
+            (chain, document) = try plan()
             if let statsPath, let fault = chain.fault(ofWriting: statsPath, as: "--stats") { throw fault }
         } catch {
             exit(reportBeforeRun(error).rawValue)
         }
         self.chain.withLock { $0 = chain }
-        if let replies { CommandReader.start(chain, replies) }
+        if let replies {
+            CommandReader.start(CommandLanguage(chain: chain, document: document, replies: replies))
+        }
         let start = chain.clock.now()
         let limit = seconds.map { start + MediaTime(seconds: $0).nanoseconds }
         let result = chain.run { [self] in

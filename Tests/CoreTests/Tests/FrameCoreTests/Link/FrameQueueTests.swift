@@ -12,7 +12,7 @@ import Testing
 
         init(_ settings: LinkSettings, buffers: Int) throws {
             room = RoomGate(stop: stop)
-            queue = FrameQueue(name: "a → b", settings: settings, room: room, stop: stop, consumerIndex: 3)
+            queue = FrameQueue(name: "a → b", settings: settings, room: room, stop: stop, consumerNumber: 3)
             pool = try FramePool(
                 name: "pool", format: VideoFormat(.gray8, width: 16, height: 4), bufferCount: buffers, stop: stop,
                 clock: ChainClock())

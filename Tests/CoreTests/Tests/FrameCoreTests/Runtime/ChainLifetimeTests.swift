@@ -16,7 +16,7 @@ import Testing
             source = chain.runners[0].instance.stage as? CountingSource
             for pool in chain.pools { pools.append({ [weak pool] in pool }) }
             for slab in chain.slabs { slabs.append({ [weak slab] in slab }) }
-            for (_, queue) in chain.queues { queues.append({ [weak queue] in queue }) }
+            for queue in chain.queues.map(\.queue) { queues.append({ [weak queue] in queue }) }
         }
 
         var isGone: Bool {

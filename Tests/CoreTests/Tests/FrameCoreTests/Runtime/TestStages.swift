@@ -90,6 +90,8 @@ final class ProbeFilter: Filter {
         if options.dropEvery > 0, number % options.dropEvery == 0 { return .drop(.byStage) }
         return .forward
     }
+
+    func stop() { while keptFrames.pop() != nil {} }
 }
 
 extension FrameRing {
@@ -249,6 +251,39 @@ struct ChainSketch {
         return request
     }
 
+    private static let types = Locked<[ObjectIdentifier: StageType]>([:])
+
+    /// One object for each kind of stage, as a registry has.
+    static func stageType<S: Stage>(_ type: S.Type) -> StageType {
+        types.withLock { types in
+            if let known = types[ObjectIdentifier(type)] { return known }
+            let made = StageType(type)
+            types[ObjectIdentifier(type)] = made
+            return made
+        }
+    }
+
+    /// Without the stages of these ids.
+    func without(_ ids: String...) -> ChainSketch {
+        var sketch = ChainSketch()
+        let kept = request.stages.indices.filter { !ids.contains(request.stages[$0].id) }
+        sketch.request.stages = kept.map { index in
+            var stage = request.stages[index]
+            stage.from = stage.from.map { kept.firstIndex(of: $0)! }
+            return stage
+        }
+        return sketch
+    }
+
+    /// With other options for the stage `id`.
+    func setting(_ id: String, _ options: String) throws -> ChainSketch {
+        var sketch = self
+        let index = sketch.request.stages.firstIndex { $0.id == id }!
+        sketch.request.stages[index].options =
+            try JSONReader.read(Array(options.utf8), file: "options").asObject ?? []
+        return sketch
+    }
+
     /// Adds a stage; its input is the one before it unless `from` says otherwise.
     mutating func add<S: Stage>(
         _ type: S.Type, _ id: String, options: String = "{}", from: [String]? = nil, link: LinkRequest = LinkRequest(),
@@ -260,7 +295,7 @@ struct ChainSketch {
             ?? (S.info.input == .none ? [] : [request.stages.count - 1])
         request.stages.append(
             StageRequest(
-                id: id, type: StageType(type), options: members, from: inputs, link: link, onError: onError,
+                id: id, type: Self.stageType(type), options: members, from: inputs, link: link, onError: onError,
                 fileIndex: request.stages.count))
     }
 }

@@ -1,0 +1,156 @@
+import Synchronization
+
+/// Changes of a chain's structure while it runs. Each is made on the desk's thread: planned whole, its new stages
+/// started, then applied by the threads it concerns, each between two of its items. docs/design/009-running-graph.md.
+extension Chain {
+    /// How long a stage may be in its own code before a change that needs it is given up, nanoseconds.
+    static let changePatienceNs: Int64 = 1_000_000_000
+
+    // MARK: Any thread
+
+    /// Makes the stage rest: a source gives nothing, a filter lets frames by (or drops them), any other stage drops what
+    /// comes, counted as `paused`. Answered once nothing is inside the stage.
+    ///
+    /// - Parameter isDropping: Whether a filter drops what comes.
+    public func pause(stage id: String, isDropping: Bool = false, tag: JSONNode? = nil) {
+        setMode(of: id, isDropping ? .drops : .passes, tag)
+    }
+
+    /// Lets a paused stage go on; the first item it takes is marked as following a gap, and access units begin with a
+    /// keyframe.
+    public func resume(stage id: String, tag: JSONNode? = nil) { setMode(of: id, .runs, tag) }
+
+    private func setMode(of id: String, _ mode: StageRunner.Mode, _ tag: JSONNode?) {
+        change(id, tag) { [unowned self] in
+            guard let runner = graph.runner(id: id) else { throw unknown(id) }
+            let accepted = Atomic<Bool>(false)
+            let frame = Atomic<UInt64>(0)
+            let asked = runner.kind == .filter || mode == .runs ? mode : .drops
+            try perform(on: runner.thread, for: runner) {
+                accepted.store(runner.setMode(asked), ordering: .relaxed)
+                frame.store(runner.nextFrame, ordering: .relaxed)
+            }
+            guard accepted.load(ordering: .relaxed) else {
+                throw FrameHostError(
+                    .unavailable, place: id, what: "the stage has failed",
+                    remedy: "Replace it, or start the chain again.")
+            }
+            let name = mode == .runs ? "stage-resumed" : "stage-paused"
+            post(name, runner.id, "\(runner.id) \(mode == .runs ? "goes on" : "is paused").")
+            return (frame.load(ordering: .relaxed), [])
+        }
+    }
+
+    /// Makes the running chain another one: what `request` gives, planned against what runs.
+    ///
+    /// Stages of the same id, kind and options stay as they are. Where only live options differ they are set; any other
+    /// difference puts a new instance in the stage's place. Stages that are new begin, and those that are gone end.
+    /// All or nothing: an error changes nothing.
+    ///
+    /// - Parameters:
+    ///   - id: The stage whose frame the answer tells; nil for the first source's.
+    ///   - isDraining: Whether an instance that goes first answers what it holds.
+    ///   - request: Called on the desk's thread with what runs.
+    ///   - committed: Called there once the chain is what was asked for.
+    public func change(
+        stage id: String?, tag: JSONNode? = nil, isDraining: Bool = true,
+        to request: @escaping (ChainRequest) throws -> ChainRequest, committed: @escaping () -> Void = {}
+    ) {
+        change(id, tag) { [unowned self] in
+            var change = try ChainChange(self, to: try request(graph.request), isDraining: isDraining)
+            try change.make()
+            committed()
+            let runner = id.flatMap { graph.runner(id: $0) } ?? runners.first
+            return (change.frame ?? runner?.nextFrame ?? 0, change.details)
+        }
+    }
+
+    /// Answers with the plan as it is now, in `plan`.
+    private func change(
+        _ id: String?, _ tag: JSONNode?, _ body: @escaping () throws -> (frame: UInt64, details: [JSONNode.Member])
+    ) {
+        changes.post { [unowned self] in
+            do {
+                guard !changes.isClosed else { throw ended(id) }
+                let (frame, details) = try body()
+                answer(id, tag, frame: frame, details: details)
+            } catch {
+                answer(id, tag, error: error)
+            }
+        } refuse: { [unowned self] in
+            answer(id, tag, error: ended(id))
+        } start: { [unowned self] thread, work in
+            beginChanges(thread, work)
+        }
+    }
+
+    private func ended(_ id: String?) -> FrameHostError {
+        FrameHostError(
+            .unavailable, place: id ?? "", what: "the chain does not run, or \(ChangeDesk.mostWaiting) changes wait",
+            remedy: "Send it while the chain runs.")
+    }
+
+    func unknown(_ id: String) -> FrameHostError {
+        let ids = runners.map(\.id)
+        return FrameHostError(
+            .invalidConfiguration, place: id, what: "no such stage",
+            remedy: Suggestion.nearest(to: id, in: ids).map { "Did you mean '\($0)'?" }
+                ?? "The chain has \(quotedList(ids)).")
+    }
+
+    // MARK: The desk's thread
+
+    /// Starts the thread on which changes are made; the run waits for it like for any other.
+    func beginChanges(_ thread: ThreadState, _ work: @escaping () -> Void) {
+        begin([(thread, work)], isBatch: false)
+    }
+
+    /// A thread for something that ends and may take its time.
+    func beginEnding(name: String, _ body: @escaping (ThreadState) -> Void) {
+        let thread = ThreadState(name: name)
+        endings.withLock { threads in
+            threads.removeAll { $0.finished.load(ordering: .acquiring) }
+            threads.append(thread)
+        }
+        begin([(thread, { body(thread) })], isBatch: false)
+    }
+
+    func post(_ event: String, _ stage: String?, _ text: String, _ details: [JSONNode.Member] = []) {
+        hub.post(
+            Event(
+                name: event, stage: stage, text: text, details: JSONNode(.object(details)), time: clock.now()))
+    }
+
+    /// Has `thread` do something between two items.
+    ///
+    /// - Throws: ``FrameHostError`` when the thread does not come to that within a second, or has ended.
+    func perform(on thread: ThreadState, for runner: StageRunner, _ body: @escaping () -> Void) throws {
+        let errand = Errand(body)
+        errand.post(to: thread)
+        switch errand.wait(Self.changePatienceNs) {
+        case .done: return
+        case .refused, .underWay:
+            throw FrameHostError(
+                .unavailable, place: runner.title, what: "the stage has ended", remedy: "Send it while the stage runs.")
+        case .withdrawn: throw late(thread, runner)
+        }
+    }
+
+    /// `odd (misbehave): process of frame 12 has not returned for 1.0 s`
+    private func late(_ thread: ThreadState, _ runner: StageRunner) -> FrameHostError {
+        let seconds = Self.changePatienceNs / 1_000_000_000
+        let inside = Int(thread.inside.load(ordering: .relaxed))
+        guard let busy = graph.runner(number: inside) else {
+            return FrameHostError(
+                .unavailable, place: runner.title,
+                what: "the thread has waited for longer than \(seconds) s, so nothing was changed",
+                remedy: "See which stage behind it does not go on.")
+        }
+        let call = thread.currentCall
+        let item = call == .item ? " of frame \(busy.shownFrame)" : ""
+        return FrameHostError(
+            .unavailable, place: busy.title,
+            what: "\(call.name(of: busy.kind))\(item) has not returned for \(seconds) s, so nothing was changed",
+            remedy: "Send it again later, or detach the branch.")
+    }
+}

@@ -1,0 +1,276 @@
+/// One change of a running chain, from the request to the last thread that has applied it. [desk's thread]
+struct ChainChange {
+    private let chain: Chain
+    private let before: RunningGraph
+    private let isDraining: Bool
+    private let planned: PlannedChain
+    private let assembly: GraphAssembly
+    /// Instances that take the place of others of the same stage.
+    private var exchanges: [GraphAssembly.Exchange] { assembly.exchanges }
+    private let sets: [LiveSet]
+    /// Stages that are no more in the plan.
+    private let removed: [StageRunner]
+    /// The frame from which on the chain is the new one; nil where no frame can tell.
+    private(set) var frame: UInt64?
+
+    /// Live options that a stage of the new request has otherwise.
+    private struct LiveSet {
+        var runner: StageRunner
+        var options: [JSONNode.Member]
+        var earlier: [JSONNode.Member]
+    }
+
+    /// Plans the change whole and makes its parts; opens nothing.
+    ///
+    /// - Throws: ``FrameHostErrors``.
+    init(_ chain: Chain, to request: ChainRequest, isDraining: Bool) throws {
+        self.chain = chain
+        self.isDraining = isDraining
+        before = chain.graph
+        let planned = try ChainPlanner(request, clock: chain.clock, running: RunningChain(before.planned)).plan()
+        self.planned = planned
+        sets = planned.stages.compactMap { [before] stage in
+            guard case .kept(let options) = stage.origin, !options.isEmpty, let runner = before.runner(id: stage.id)
+            else { return nil }
+            let was = before.planned.stages.first { $0.id == stage.id }!.request
+            let earlier = options.map { option in
+                was.options.last { $0.key == option.key }
+                    ?? JSONNode.Member(
+                        key: option.key, value: was.type.options.first { $0.name == option.key }!.defaultValue)
+            }
+            return LiveSet(runner: runner, options: options, earlier: earlier)
+        }
+        assembly = try GraphAssembly(
+            planned, request: request, running: before, timed: chain.isTimed, frameLimit: request.frameLimit)
+        let kept = Set(assembly.graph.runners.map(\.number))
+        removed = before.runners.filter { !kept.contains($0.number) }
+    }
+
+    /// What the answer says beside the frame.
+    var details: [JSONNode.Member] {
+        func list(_ key: String, _ ids: [String]) -> JSONNode.Member? {
+            ids.isEmpty ? nil : JSONNode.Member(key: key, value: JSONNode(.array(ids.map { JSONNode(.string($0)) })))
+        }
+        return [
+            list("attached", assembly.newRunners.map(\.id)), list("detached", removed.map(\.id)),
+            list("replaced", exchanges.map(\.runner.id)), list("set", sets.map(\.runner.id)),
+        ].compactMap { $0 }
+    }
+
+    // MARK: Making it
+
+    /// Starts what is new, then lets every thread concerned take its part.
+    ///
+    /// - Throws: ``FrameHostErrors``, ``FrameHostError``; then the chain is as it was.
+    mutating func make() throws {
+        try startStages()
+        let leaving = makeLeaving()
+        for runner in assembly.newRunners {
+            chain.adopt(runner)
+            CrashReport.name(runner)
+        }
+        chain.graphBox.withLock { present in
+            var next = assembly.graph
+            next.leaving = present.leaving
+            next.departed = present.departed
+            present = next
+        }
+        chain.begin(workers: assembly.newWorkers)
+        do {
+            try setOptions()
+            try applyBefore(leaving)
+        } catch {
+            takeBack()
+            throw error
+        }
+        applyLast(leaving)
+        planned.connectKeyframeRequests()
+        for runner in assembly.newRunners { chain.post("stage-attached", runner.id, "\(runner.id) was attached.") }
+    }
+
+    /// Consumers first, on this thread, which is watched like any other.
+    private func startStages() throws {
+        guard let thread = chain.changes.threads.first else { return }
+        var begun: [StageInstance] = []
+        let new = assembly.newRunners.map { (runner: $0, instance: $0.instance) }
+        let order = exchanges.map { (runner: $0.runner, instance: $0.instance) } + new
+        for (runner, instance) in order.reversed() {
+            do {
+                if chain.stop.isRaised { throw FrameHostError(.stopped, what: "the run was stopped") }
+                begun.append(instance)
+                try thread.call(.start, stage: runner.number) { try instance.stage.start() }
+            } catch {
+                for instance in begun { try? instance.stage.stop() }
+                throw FrameHostError.wrap(error, place: runner.title)
+            }
+        }
+    }
+
+    /// Everything but what feeds branches that go: may still be taken back.
+    private mutating func applyBefore(_ leaving: Leaving) throws {
+        for rewiring in assembly.rewirings.reversed() where !leaving.producers.contains(rewiring.worker.head.number) {
+            try perform(rewiring)
+        }
+        for exchange in exchanges {
+            let isDraining = isDraining
+            let old = Locked<StageInstance?>(nil)
+            try chain.perform(on: exchange.runner.thread, for: exchange.runner) {
+                let instance = exchange.runner.exchange(
+                    exchange.instance, exchange.context, type: exchange.type, isDraining: isDraining)
+                old.withLock { $0 = instance }
+            }
+            frame = frame ?? exchange.runner.nextFrame
+            stop(old.withLock { $0 }, of: exchange.runner)
+            chain.post("stage-replaced", exchange.runner.id, "\(exchange.runner.id) was replaced.")
+        }
+    }
+
+    private mutating func perform(_ rewiring: GraphAssembly.Rewiring) throws {
+        let head = rewiring.worker.head
+        let frame = Locked<UInt64?>(nil)
+        let concerned = rewiring.members.last { $0.output != nil } ?? head
+        try chain.perform(on: rewiring.worker.state, for: head) {
+            rewiring.perform()
+            frame.withLock { $0 = concerned.nextFrame }
+        }
+        self.frame = self.frame ?? frame.withLock { $0 }
+    }
+
+    /// The instance that was replaced ends on a thread of its own: finishing a file may take its time.
+    private func stop(_ instance: StageInstance?, of runner: StageRunner) {
+        guard let instance else { return }
+        let title = runner.title
+        let chain = chain
+        chain.beginEnding(name: "end:\(runner.id)") { thread in
+            do {
+                try thread.call(.stop, stage: runner.number) { try instance.stage.stop() }
+            } catch {
+                chain.failures.withLock { $0.append(.wrap(error, place: title)) }
+            }
+        }
+    }
+
+    private func setOptions() throws {
+        var done: [LiveSet] = []
+        for set in sets {
+            let failure = Locked<(any Error)?>(nil)
+            do {
+                try chain.perform(on: set.runner.thread, for: set.runner) {
+                    do {
+                        try set.runner.instance.set(set.options) { key, _ in "\(set.runner.id).\(key)" }
+                    } catch {
+                        failure.withLock { $0 = error }
+                    }
+                }
+                if let error = failure.withLock({ $0 }) { throw error }
+                done.append(set)
+            } catch {
+                for set in done.reversed() {
+                    try? chain.perform(on: set.runner.thread, for: set.runner) {
+                        try? set.runner.instance.set(set.earlier) { key, _ in key }
+                    }
+                }
+                throw error
+            }
+        }
+    }
+
+    /// The graph as it was; what was begun ends.
+    private func takeBack() {
+        for rewiring in assembly.earlier {
+            Errand { rewiring.perform() }.post(to: rewiring.worker.state)
+        }
+        let branch = LeavingBranch(
+            runners: assembly.newRunners, queues: assembly.newQueues, workers: assembly.newWorkers)
+        for queue in assembly.newQueues { _ = queue.close() }
+        for worker in assembly.newWorkers where worker.head.kind == .source { worker.head.context.requestEnd() }
+        chain.graphBox.withLock { present in
+            let (leaving, departed) = (present.leaving, present.departed)
+            let number = present.nextNumber
+            present = before
+            present.leaving = leaving + (branch.workers.isEmpty ? [] : [branch])
+            present.departed = departed
+            present.nextNumber = number
+        }
+        for exchange in exchanges where exchange.runner.instance !== exchange.instance {
+            stop(exchange.instance, of: exchange.runner)
+        }
+    }
+
+    // MARK: Branches that go
+
+    private struct Leaving {
+        /// Queues between what stays and what goes.
+        var entrances: [FrameQueue] = []
+        /// Heads of the workers that feed them, or run what goes.
+        var producers: Set<Int> = []
+        /// Runs that go from a thread that stays.
+        var inline: [(producer: Worker, run: InlineRun, members: [StageRunner])] = []
+        var workers: [Worker] = []
+        var queues: [FrameQueue] = []
+    }
+
+    private func makeLeaving() -> Leaving {
+        var leaving = Leaving()
+        let numbers = Set(removed.map(\.number))
+        for entry in before.queues where numbers.contains(before.runners[entry.link.to].number) {
+            leaving.queues.append(entry.queue)
+            let from = before.runners[entry.link.from]
+            guard !numbers.contains(from.number) else { continue }
+            leaving.entrances.append(entry.queue)
+            if let worker = before.workers.first(where: { $0.state === from.thread }) {
+                leaving.producers.insert(worker.head.number)
+            }
+        }
+        for worker in before.workers {
+            if numbers.contains(worker.head.number) {
+                leaving.workers.append(worker)
+                continue
+            }
+            let members = worker.members.filter { numbers.contains($0.number) }
+            guard !members.isEmpty else { continue }
+            leaving.producers.insert(worker.head.number)
+            let ends = before.runners.flatMap { $0.thread === worker.state ? $0.output?.links ?? [] : [] }
+            let runs = ends.compactMap(\.inline).filter { numbers.contains($0.stages[0].number) }
+            for run in runs { leaving.inline.append((worker, run, members)) }
+        }
+        return leaving
+    }
+
+    /// The links of what goes are closed, so that nobody waits there any more; then the threads that feed them let go
+    /// of them. One that does not come to it in time does so later: to the closed link it gives nothing.
+    private mutating func applyLast(_ leaving: Leaving) {
+        guard !removed.isEmpty else { return }
+        var branch = LeavingBranch(runners: removed, queues: leaving.queues, workers: leaving.workers)
+        for part in leaving.inline {
+            branch.workers.append(Worker(ending: part.run, members: part.members))
+        }
+        chain.graphBox.withLock { $0.leaving.append(branch) }
+        for runner in removed where runner.kind == .source { runner.context.requestEnd() }
+        for queue in leaving.entrances {
+            let last = queue.close()
+            frame = frame ?? last.map { $0 + 1 }
+        }
+        for rewiring in assembly.rewirings where leaving.producers.contains(rewiring.worker.head.number) {
+            let ends = zip(leaving.inline, branch.workers.suffix(leaving.inline.count))
+                .filter { $0.0.producer === rewiring.worker }.map(\.1)
+            let chain = chain
+            let errand = Errand {
+                rewiring.perform()
+                for end in ends {
+                    end.adoptMembers()
+                    chain.begin(workers: [end])
+                }
+            }
+            errand.post(to: rewiring.worker.state)
+            if errand.wait(Chain.changePatienceNs, withdrawing: false) != .done, !ends.isEmpty {
+                chain.post(
+                    "detach-waits", rewiring.worker.head.id,
+                    "\(rewiring.worker.head.title) has not come back; what ran on its thread ends after that.")
+            }
+        }
+        chain.post(
+            "branch-detached", removed.first?.id,
+            "\(removed.map(\.id).joined(separator: ", ")) \(removed.count == 1 ? "was" : "were") detached.")
+    }
+}

@@ -1,0 +1,75 @@
+/// Owns every change of a chain's structure, whoever asks: one after the other, on a thread that exists while there is
+/// one.
+final class ChangeDesk: @unchecked Sendable {
+    static let mostWaiting = 64
+    private struct Waiting {
+        var body: () -> Void
+        /// Nothing will come of it.
+        var refuse: () -> Void
+    }
+
+    private enum State { case closed, awaitsStart, open }
+
+    private let condition = Condition()
+    // Below: under `condition`.
+    private var waiting: [Waiting] = []
+    private var state = State.awaitsStart
+    private var worker: ThreadState?
+
+    /// [control thread] From here on changes are made.
+    func open(_ start: (ThreadState, @escaping () -> Void) -> Void) {
+        let thread = condition.locked { () -> ThreadState? in
+            guard state == .awaitsStart else { return nil }
+            state = .open
+            if !waiting.isEmpty { worker = ThreadState(name: "changes") }
+            return worker
+        }
+        if let thread { start(thread, { [self] in work() }) }
+    }
+
+    /// [any thread] No change is begun any more; one that is under way sees the run's stop signal.
+    func close() {
+        let refused = condition.locked { () -> [Waiting] in
+            defer { waiting = [] }
+            state = .closed
+            return waiting
+        }
+        for one in refused { one.refuse() }
+    }
+
+    var isClosed: Bool { condition.locked { state == .closed } }
+
+    /// [any thread] The thread of a change that is under way, for whoever watches.
+    var threads: [ThreadState] { condition.locked { worker.map { [$0] } ?? [] } }
+
+    /// [any thread] Has `body` done when those before it are, or `refuse` when the chain has ended or too many wait.
+    ///
+    /// - Parameter start: Starts a thread on which the given function runs to its end.
+    func post(
+        _ body: @escaping () -> Void, refuse: @escaping () -> Void, start: (ThreadState, @escaping () -> Void) -> Void
+    ) {
+        let (isTaken, thread) = condition.locked { () -> (Bool, ThreadState?) in
+            guard state != .closed, waiting.count < Self.mostWaiting else { return (false, nil) }
+            waiting.append(Waiting(body: body, refuse: refuse))
+            guard state == .open, worker == nil else { return (true, nil) }
+            worker = ThreadState(name: "changes")
+            return (true, worker)
+        }
+        if let thread { start(thread, { [self] in work() }) }
+        if !isTaken { refuse() }
+    }
+
+    private func work() {
+        while let next = take() { next.body() }
+    }
+
+    private func take() -> Waiting? {
+        condition.locked {
+            guard !waiting.isEmpty else {
+                worker = nil
+                return nil
+            }
+            return waiting.removeFirst()
+        }
+    }
+}

@@ -1,0 +1,297 @@
+/// Makes what a plan says: runners, queues, pools, slabs, workers and how they are wired; of what runs already it uses
+/// whatever the plan leaves as it is.
+///
+/// Changes nothing that runs: ``rewirings`` say what each thread has to do to itself. [control thread]
+struct GraphAssembly {
+    /// What a worker does between two items to become part of the new graph.
+    struct Rewiring {
+        var worker: Worker
+        var run: InlineRun?
+        var members: [StageRunner]
+        var outputs: [(output: Output, links: [LinkEnd])]
+        /// Copy pools that writers get.
+        var copyPools: [(runner: StageRunner, pool: FramePool)]
+
+        /// [worker thread, between two items; control thread before it runs]
+        func perform() {
+            for (runner, pool) in copyPools { runner.copyPool = pool }
+            for (output, links) in outputs { output.relink(links) }
+            worker.rewire(run: run, members: members)
+        }
+    }
+
+    /// A new instance for a stage that stays.
+    struct Exchange {
+        var runner: StageRunner
+        var instance: StageInstance
+        var context: StageContext
+        var type: StageType
+    }
+
+    private(set) var graph: RunningGraph
+    private(set) var newRunners: [StageRunner] = []
+    private(set) var newWorkers: [Worker] = []
+    private(set) var newQueues: [FrameQueue] = []
+    private(set) var exchanges: [Exchange] = []
+    /// Of workers that run and change; new workers are wired already.
+    private(set) var rewirings: [Rewiring] = []
+    /// The way back: what those workers are like now.
+    private(set) var earlier: [Rewiring] = []
+
+    private let before: RunningGraph?
+    private let clock: ChainClock
+    private let timed: Bool
+    private let frameLimit: Int
+    private let layout: MetadataLayout
+    private var newCopyPools: [(runner: StageRunner, pool: FramePool)] = []
+
+    /// - Parameter running: What runs; nil for the first plan.
+    /// - Throws: ``FrameHostError`` `.exhausted` without memory, `.invalidConfiguration` where the plan moves a stage
+    ///   that runs to another thread.
+    init(
+        _ planned: PlannedChain, request: ChainRequest, running: RunningGraph?, timed: Bool, frameLimit: Int?
+    ) throws {
+        clock = planned.services.clock
+        self.timed = timed
+        self.frameLimit = frameLimit ?? .max
+        before = running
+        layout = planned.layout
+        graph = RunningGraph(request: request, planned: planned)
+        graph.leaving = running?.leaving ?? []
+        graph.departed = running?.departed ?? Ledger()
+        graph.nextNumber = running?.nextNumber ?? 0
+        for stage in planned.stages { takeRunner(of: stage) }
+        try makePools()
+        for runner in newRunners where runner.kind != .sink && runner.output == nil {
+            runner.output = Output(stage: runner, stop: runner.stop)
+        }
+        try connect()
+    }
+
+    private mutating func takeRunner(of stage: PlannedStage) {
+        if let kept = before?.runner(id: stage.id), kept.instance === stage.instance {
+            return graph.runners.append(kept)
+        }
+        let type = stage.request.type
+        // A new instance takes the place of the old one where what is around it stays.
+        if let kept = before?.runner(id: stage.id), kept.kind == type.kind, isInPlace(stage) {
+            exchanges.append(Exchange(runner: kept, instance: stage.instance, context: stage.context, type: type))
+            return graph.runners.append(kept)
+        }
+        let runner = StageRunner(
+            number: graph.nextNumber, id: stage.request.id, info: type.info, kind: type.kind, instance: stage.instance,
+            context: stage.context, onError: stage.request.onError, isTimed: timed)
+        graph.nextNumber += 1
+        graph.runners.append(runner)
+        newRunners.append(runner)
+    }
+
+    /// Whether a stage takes its input from where it did.
+    private func isInPlace(_ stage: PlannedStage) -> Bool {
+        guard let before, let place = before.planned.stages.firstIndex(where: { $0.id == stage.id }) else {
+            return false
+        }
+        return before.plan.links.filter { $0.to == place }.map { before.runners[$0.from].id } == inputs(of: stage)
+    }
+
+    private func inputs(of stage: PlannedStage) -> [String] {
+        stage.request.from.map { graph.planned.stages[$0].id }
+    }
+
+    private func isNew(_ runner: StageRunner) -> Bool { newRunners.contains { $0 === runner } }
+
+    // MARK: Memory
+
+    private mutating func makePools() throws {
+        let (plan, runners) = (graph.plan, graph.runners)
+        for (index, pool) in plan.budget.pools.enumerated() {
+            let runner = runners[pool.allocator]
+            if pool.isCopyPool, pool.size == 0 { continue }
+            // One lease per holder of a buffer: each branch, each frame a stage keeps. Repeats of one buffer can fill
+            // the queues besides.
+            let leases = 1 + pool.members.count + pool.members.reduce(0) { $0 + plan.stages[$1].demand.hold }
+            let queued = plan.links.reduce(0) { $0 + (pool.members.contains($1.to) ? $1.settings.capacity : 0) }
+            if let kept = pool.isCopyPool ? runner.copyPool : runner.output?.pool {
+                kept.reserveLeases(kept.bufferCount * max(min(leases, 64), 1) + queued)
+                graph.pools.append(kept)
+                continue
+            }
+            let made = try FramePool(
+                name: pool.isCopyPool ? "\(runner.id) copies" : runner.id, format: plan.poolFormats[index],
+                padding: pool.isCopyPool ? BufferPadding() : runner.demand.padding, bufferCount: pool.size,
+                leasesPerBuffer: min(leases, 64), furtherLeases: queued, metadata: layout,
+                stop: runner.stop, clock: clock)
+            graph.pools.append(made)
+            if pool.isCopyPool {
+                newCopyPools.append((runner, made))
+            } else {
+                let output = Output(stage: runner, stop: runner.stop)
+                output.pool = made
+                output.lender = BufferLender(pool: made, count: runner.demand.floor, holderCode: runner.holderCode)
+                runner.output = output
+            }
+        }
+        // Every pool whose buffers a writer may be handed wakes that writer when a buffer is down to one holder.
+        let copyPools = runners.compactMap(\.copyPool) + newCopyPools.map(\.pool)
+        for copyPool in copyPools {
+            for pool in graph.pools where pool !== copyPool { pool.addUniquenessListener(copyPool) }
+        }
+        for slab in plan.slabs {
+            let runner = runners[slab.stage]
+            if let kept = runner.output?.slab {
+                graph.slabs.append(kept)
+                continue
+            }
+            let made = try Slab(
+                name: runner.id, byteCount: slab.byteCount, unitCount: slab.unitCount,
+                leasesPerUnit: max(2, plan.links.count { $0.from == slab.stage } + 1), metadata: layout,
+                stop: runner.stop)
+            graph.slabs.append(made)
+            let output = runner.output ?? Output(stage: runner, stop: runner.stop)
+            output.slab = made
+            runner.output = output
+        }
+    }
+
+    // MARK: Links and threads
+
+    private mutating func connect() throws {
+        let queueOf = makeQueues()
+        let (runOf, linksOf) = makeRuns(queueOf)
+        markGaps()
+        try makeWorkers(queueOf, runOf, linksOf)
+    }
+
+    /// By link of the plan. The inputs of a join share one lock.
+    private mutating func makeQueues() -> [Int: FrameQueue] {
+        let runners = graph.runners
+        var queueOf: [Int: FrameQueue] = [:]
+        var joinCondition: [Int: Condition] = [:]
+        for (index, link) in graph.plan.links.enumerated() where link.settings.capacity > 0 {
+            let (from, to) = (runners[link.from], runners[link.to])
+            let kept = from.output?.links.compactMap(\.queue).first { $0.consumerNumber == to.number }
+            let condition = to.kind == .join ? joinCondition[link.to] ?? Condition() : Condition()
+            joinCondition[link.to] = condition
+            let queue =
+                kept
+                ?? FrameQueue(
+                    name: "\(from.id) → \(to.id)", settings: link.settings, room: from.output!.room,
+                    consumer: condition, stop: to.stop, consumerNumber: to.number)
+            if kept == nil { newQueues.append(queue) }
+            queueOf[index] = queue
+            graph.queues.append(RunningGraph.Queued(link: link, queue: queue))
+        }
+        return queueOf
+    }
+
+    /// Backwards, so that a consumer's run exists before its producer's link to it: the run that begins with each
+    /// stage, and the links of each that hands on.
+    private func makeRuns(_ queueOf: [Int: FrameQueue]) -> (runs: [Int: InlineRun], links: [Int: [LinkEnd]]) {
+        let (plan, runners) = (graph.plan, graph.runners)
+        let consumers = Dictionary(grouping: plan.links.indices, by: { plan.links[$0].from })
+        var runOf: [Int: InlineRun] = [:]
+        var linksOf: [Int: [LinkEnd]] = [:]
+        func run(_ filters: [StageRunner], _ last: StageRunner?) -> InlineRun {
+            InlineRun(filters: filters, last: last, clock: clock, isTimed: timed)
+        }
+        for index in runners.indices.reversed() {
+            guard let output = runners[index].output else {
+                runOf[index] = run([], runners[index])
+                continue
+            }
+            let links = consumers[index, default: []]
+            let behind = links.count == 1 && queueOf[links[0]] == nil ? runOf[plan.links[links[0]].to] : nil
+            let isFilter = runners[index].kind == .filter
+            if isFilter, let behind {
+                // A filter before an inline run becomes part of it.
+                runOf[index] = run(
+                    [runners[index]] + behind.stages.filter { $0.kind == .filter }, behind.last)
+                linksOf[index] = []
+                continue
+            }
+            linksOf[index] = links.map { link in
+                guard let queue = queueOf[link] else { return LinkEnd(inline: runOf[plan.links[link].to]!) }
+                return output.links.first { $0.queue === queue } ?? LinkEnd(queue: queue)
+            }
+            runOf[index] = run(isFilter ? [runners[index]] : [], isFilter ? nil : runners[index])
+        }
+        return (runOf, linksOf)
+    }
+
+    /// Every output from which a join can be reached announces what it drops.
+    private func markGaps() {
+        let runners = graph.runners
+        var open = runners.indices.filter { runners[$0].kind == .join }
+        var seen = Set<Int>()
+        while let next = open.popLast() {
+            for link in graph.plan.links where link.to == next && seen.insert(link.from).inserted {
+                runners[link.from].output?.announcesGaps = true
+                open.append(link.from)
+            }
+        }
+    }
+
+    private mutating func makeWorkers(
+        _ queueOf: [Int: FrameQueue], _ runOf: [Int: InlineRun], _ linksOf: [Int: [LinkEnd]]
+    ) throws {
+        let (plan, runners) = (graph.plan, graph.runners)
+        for thread in 0..<((plan.budget.threads.max() ?? -1) + 1) {
+            let places = runners.indices.filter { plan.budget.threads[$0] == thread }
+            let members = places.map { runners[$0] }
+            let head = members[0]
+            let kept = isNew(head) ? nil : before?.workers.first { $0.head === head }
+            let inputs = plan.links.indices.filter { plan.links[$0].to == places[0] }.compactMap { queueOf[$0] }
+            let worker = kept ?? Worker(head: head, input: input(of: head, inputs), frameLimit: frameLimit)
+            graph.workers.append(worker)
+            for member in members where member.thread !== worker.state {
+                guard isNew(member) else { throw Self.moved(member) }
+                member.thread = worker.state
+                member.context.thread = worker.state
+                member.output?.mayWait = !(head.kind == .source && head.demand.isLive)
+            }
+            let takesRun = if case .queue = worker.input { true } else { false }
+            let rewiring = Rewiring(
+                worker: worker, run: takesRun ? runOf[places[0]] : nil, members: members,
+                outputs: places.compactMap { place in
+                    runners[place].output.map { ($0, linksOf[place] ?? []) }
+                },
+                copyPools: newCopyPools.filter { entry in members.contains { $0 === entry.runner } })
+            if kept == nil {
+                rewiring.perform()
+                newWorkers.append(worker)
+            } else if Self.differs(rewiring) {
+                rewirings.append(rewiring)
+                earlier.append(
+                    Rewiring(
+                        worker: worker, run: worker.run, members: worker.members,
+                        outputs: worker.members.compactMap { $0.output }.map { ($0, $0.links) }, copyPools: []))
+            }
+        }
+    }
+
+    private func input(of head: StageRunner, _ queues: [FrameQueue]) -> Worker.Input {
+        switch head.kind {
+        case .source: .source
+        case .join: .join(queues, JoinInputs(count: queues.count))
+        case .filter, .transform, .sink: .queue(queues[0])
+        }
+    }
+
+    private static func moved(_ runner: StageRunner) -> FrameHostError {
+        FrameHostError(
+            .invalidConfiguration, place: runner.id,
+            what: "'\(runner.id)' would have to move to another thread while it runs",
+            remedy: "Start the chain again with the new file.")
+    }
+
+    /// Whether a worker that runs has anything to change.
+    private static func differs(_ rewiring: Rewiring) -> Bool {
+        let worker = rewiring.worker
+        func shape(_ links: [LinkEnd]) -> [ObjectIdentifier] {
+            links.map { $0.queue.map { ObjectIdentifier($0) } ?? ObjectIdentifier($0.inline!.stages[0]) }
+        }
+        return !rewiring.copyPools.isEmpty || worker.members.map(\.number) != rewiring.members.map(\.number)
+            || worker.run?.stages.map(\.number) != rewiring.run?.stages.map(\.number)
+            || rewiring.outputs.contains { shape($0.output.links) != shape($0.links) }
+    }
+}

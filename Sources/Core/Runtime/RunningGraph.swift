@@ -1,0 +1,58 @@
+/// What runs at one moment: a plan and everything that was made for it.
+///
+/// A value whose parts are shared. The run has one at a time, and a change of structure puts another in its place;
+/// whoever looks takes the present one and goes on with it. `@unchecked Sendable`: its parts are safe for looking at
+/// from every thread.
+struct RunningGraph: @unchecked Sendable {
+    /// A queue of the plan.
+    struct Queued {
+        var link: ChainPlan.Link
+        var queue: FrameQueue
+    }
+
+    /// What was asked for.
+    var request: ChainRequest
+    var planned: PlannedChain
+    /// In the order of `plan.stages`.
+    var runners: [StageRunner] = []
+    var queues: [Queued] = []
+    var pools: [FramePool] = []
+    var slabs: [Slab] = []
+    var workers: [Worker] = []
+    /// Branches that were taken away and have not ended yet.
+    var leaving: [LeavingBranch] = []
+    /// Items of stages and links that have gone.
+    var departed = Ledger()
+    /// The number of the next stage that is made.
+    var nextNumber = 0
+
+    var plan: ChainPlan { planned.plan }
+
+    /// Stages of the plan and those that leave.
+    var everyRunner: [StageRunner] { runners + leaving.flatMap(\.runners) }
+    var everyQueue: [FrameQueue] { queues.map(\.queue) + leaving.flatMap(\.queues) }
+    var everyWorker: [Worker] { workers + leaving.flatMap(\.workers) }
+
+    /// The stage of a number; nil when it has gone.
+    func runner(number: Int) -> StageRunner? {
+        // Without a change the number is the place.
+        if runners.indices.contains(number), runners[number].number == number { return runners[number] }
+        return everyRunner.first { $0.number == number }
+    }
+
+    func runner(id: String) -> StageRunner? { runners.first { $0.id == id } }
+}
+
+/// A branch that was taken away: it finishes what it has, apart from the graph.
+struct LeavingBranch {
+    var runners: [StageRunner]
+    var queues: [FrameQueue]
+    var workers: [Worker]
+    /// System clock, nanoseconds: when it is stopped, or left alone once it is; 0 before it was looked at.
+    var stopDeadline: Int64 = 0
+    var isStopped = false
+    /// It did not come back; its buffers stay out of use.
+    var isAbandoned = false
+
+    var hasEnded: Bool { workers.allSatisfy { $0.state.finished.load(ordering: .acquiring) } }
+}

@@ -1,0 +1,127 @@
+/// One thread of a running chain: where its items come from, the run it takes them through, its mailbox.
+///
+/// `@unchecked Sendable`: what can change belongs to the thread itself from its start on, and changes between two items
+/// ([worker thread]).
+final class Worker: @unchecked Sendable {
+    /// Where the items come from.
+    enum Input {
+        case source
+        case queue(FrameQueue)
+        case join([FrameQueue], JoinInputs)
+        /// None any more: the run was on a thread that stays, and only ends.
+        case none
+
+        var queues: [FrameQueue] {
+            switch self {
+            case .source, .none: []
+            case .queue(let queue): [queue]
+            case .join(let queues, _): queues
+            }
+        }
+    }
+
+    /// The stage that takes the items first; the thread ends with it.
+    let head: StageRunner
+    let state: ThreadState
+    let input: Input
+    /// A source ends after this many items.
+    let frameLimit: Int
+    /// The run behind a queue; nil for a source and a join, whose outputs lead on.
+    @exclusivity(unchecked) private(set) var run: InlineRun?
+    /// Stages whose code runs on this thread, in the order of the plan.
+    private(set) var members: [StageRunner]
+
+    /// Ends the waits of the head; each stage behind it has its own, which ``raiseStop()`` raises too.
+    var stop: StopSignal { head.stop }
+
+    init(head: StageRunner, input: Input, frameLimit: Int) {
+        self.head = head
+        self.input = input
+        self.frameLimit = frameLimit
+        members = []
+        state = ThreadState(name: "\(head.kind == .source ? "src" : "stg"):\(head.id)")
+        if let first = input.queues.first {
+            state.interrupt = { first.interrupt() }
+        } else {
+            state.interrupt = { [unowned head] in head.shown.context.wake() }
+        }
+        if case .queue(let queue) = input { state.input = queue }
+        if case .join(_, let inputs) = input { head.inputs = inputs }
+    }
+
+    /// A worker that ends a run which goes from another thread.
+    init(ending run: InlineRun, members: [StageRunner]) {
+        head = run.stages[0]
+        input = .none
+        frameLimit = 0
+        self.run = run
+        self.members = members
+        state = ThreadState(name: "end:\(head.id)")
+    }
+
+    /// [the thread the members leave, between two items] They belong to this one from here on.
+    func adoptMembers() {
+        for member in members {
+            member.thread = state
+            member.context.thread = state
+        }
+    }
+
+    /// [worker thread, between two items; control thread before it runs] Takes another shape.
+    func rewire(run: InlineRun?, members: [StageRunner]) {
+        self.run = run
+        self.members = members
+    }
+
+    /// [any thread] Ends every wait of this thread, whatever stage of it waits.
+    func raiseStop() {
+        for member in members {
+            member.stop.raise()
+            member.shown.context.stop.raise()
+        }
+    }
+
+    /// [worker thread] From the first item to the end.
+    func work() {
+        switch input {
+        case .source: runSource()
+        case .queue(let queue): runQueue(queue)
+        case .join(let queues, let inputs): runJoin(head, queues, inputs)
+        case .none: run?.end()
+        }
+        stopMembers()
+    }
+
+    private func runSource() {
+        while !stop.isRaised, !head.context.isEnded, head.made.value < frameLimit {
+            state.readMail()
+            if head.isPaused {
+                head.context.waitForMail(of: state)
+                continue
+            }
+            guard let progress = head.produce() else { break }
+            if progress == .ended || head.hasFailed { break }
+        }
+        if !stop.isRaised { head.output?.end() }
+    }
+
+    private func runQueue(_ queue: FrameQueue) {
+        while true {
+            state.inside.store(ThreadState.Place.chainWait, ordering: .relaxed)
+            state.readMail()
+            guard let run else { return }
+            switch queue.take() {
+            case .item(let lease): if !run.receive(lease) { return }
+            case .nothing(let pts): run.announceNothing(upTo: pts, after: -1)
+            case .interrupted: continue
+            case .ended: return run.end()
+            case .stopped: return
+            }
+        }
+    }
+
+    private func stopMembers() {
+        for member in members { member.stop(on: state) }
+        state.closeMail()
+    }
+}

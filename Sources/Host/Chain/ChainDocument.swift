@@ -1,0 +1,151 @@
+import FrameCore
+import Synchronization
+
+/// The chain that runs as its file would say it: the file as read, and what commands have changed since.
+///
+/// Each change is a whole new document, read and checked like a file; it becomes the present one once the chain runs
+/// so. [desk's thread; made on the control thread]
+final class ChainDocument: @unchecked Sendable {
+    private let path: String
+    private let registry: PluginRegistry
+    private let settings: [String]
+    private let frameLimit: Int?
+    private let root: Mutex<JSONNode>
+
+    /// - Parameter settings: `--set`, which hold for every file that is read in this run.
+    /// - Throws: ``FrameHostErrors``.
+    init(path: String, registry: PluginRegistry, settings: [String], frameLimit: Int?) throws {
+        self.path = path
+        self.registry = registry
+        self.settings = settings
+        self.frameLimit = frameLimit
+        root = Mutex(try ChainFile.read(path))
+    }
+
+    /// What the present document asks for.
+    ///
+    /// - Throws: ``FrameHostErrors``.
+    func request() throws -> ChainRequest { try request(present) }
+
+    var present: JSONNode { root.withLock { $0 } }
+
+    /// The chain runs as `next` says.
+    func commit(_ next: JSONNode) { root.withLock { $0 = next } }
+
+    /// - Parameter file: Whose text it is, for the places of faults.
+    func request(_ root: JSONNode, file: String? = nil) throws -> ChainRequest {
+        var reader = ChainFile(name: file ?? path, registry: registry)
+        // A stage that was detached needs no setting.
+        let ids = Set((root["stages"]?.asArray ?? []).enumerated().map { ChainFile.id(of: $1, $0) })
+        let known = settings.filter { ids.contains(String($0.prefix { $0 != "." })) || file != nil }
+        do {
+            var request = try reader.request(from: root, folder: ChainFile.folder(of: path), settings: known)
+            request.frameLimit = frameLimit
+            return request
+        } catch let faults as FrameHostErrors {
+            throw FrameHostErrors(ChainFile.sorted(faults.errors))
+        }
+    }
+
+    // MARK: Edits
+
+    /// The present file as it is on disk now, or another one.
+    ///
+    /// - Throws: ``FrameHostErrors``.
+    func read(_ file: String?) throws -> JSONNode { try ChainFile.read(file ?? path) }
+
+    /// With further stages, the first of which takes what `producer` gives.
+    func attaching(_ stages: [JSONNode], at producer: String) throws -> JSONNode {
+        var list = try explicitStages()
+        guard list.contains(where: { $0["id"]?.asString == producer }) else { throw unknown(producer) }
+        guard !stages.isEmpty else {
+            throw FrameHostError(
+                .invalidConfiguration, place: "stages", what: "the list is empty",
+                remedy: "Name at least a sink: { \"use\": \"null-sink\" }.")
+        }
+        for (index, stage) in stages.enumerated() {
+            var stage = stage.withoutPlaces
+            if index == 0, stage["from"] == nil { stage = stage.setting("from", .string(producer)) }
+            list.append(stage)
+        }
+        return try replacingStages(list)
+    }
+
+    /// Without the branch that begins with `id`.
+    func detaching(_ id: String) throws -> JSONNode {
+        let list = try explicitStages()
+        guard list.contains(where: { $0["id"]?.asString == id }) else { throw unknown(id) }
+        var gone: Set<String> = [id]
+        var hasGrown = true
+        while hasGrown {
+            hasGrown = false
+            for stage in list where !gone.contains(stage["id"]?.asString ?? "") {
+                guard Self.inputs(of: stage).contains(where: gone.contains) else { continue }
+                gone.insert(stage["id"]?.asString ?? "")
+                hasGrown = true
+            }
+        }
+        return try replacingStages(list.filter { !gone.contains($0["id"]?.asString ?? "") })
+    }
+
+    /// With another stage in the place of `id`; input and link stay where `stage` does not say otherwise.
+    func replacing(_ id: String, with stage: JSONNode) throws -> JSONNode {
+        var list = try explicitStages()
+        guard let index = list.firstIndex(where: { $0["id"]?.asString == id }) else { throw unknown(id) }
+        guard stage.asObject != nil else {
+            throw FrameHostError(
+                .invalidConfiguration, place: "with", what: "expected an object, found \(stage.kindName)",
+                remedy: "Write \"with\": { \"use\": \"…\" }.")
+        }
+        var next = stage.withoutPlaces.setting("id", .string(id))
+        for key in ["use", "from", "link", "onError", "unread"] where next[key] == nil {
+            if let kept = list[index][key] { next = next.setting(key, kept) }
+        }
+        list[index] = next
+        return try replacingStages(list)
+    }
+
+    private func replacingStages(_ stages: [JSONNode]) throws -> JSONNode {
+        present.setting("stages", JSONNode(.array(stages)))
+    }
+
+    /// The present stages, each with its `id` and, unless it is a source, its `from`: what stands before it may go.
+    private func explicitStages() throws -> [JSONNode] {
+        let stages = present["stages"]?.asArray ?? []
+        let ids = stages.enumerated().map { ChainFile.id(of: $1, $0) }
+        return try stages.enumerated().map { index, stage in
+            var stage = stage.setting("id", .string(ids[index]))
+            let type = try registry.stage(stage["use"]?.asString ?? "")
+            if stage["from"] == nil, index > 0, type?.kind != .source {
+                stage = stage.setting("from", .string(ids[index - 1]))
+            }
+            return stage
+        }
+    }
+
+    private static func inputs(of stage: JSONNode) -> [String] {
+        let names = stage["from"]?.asString.map { [$0] } ?? stage["from"]?.asArray?.compactMap(\.asString) ?? []
+        return names.map { String($0.prefix { $0 != "." }) }
+    }
+
+    private func unknown(_ id: String) -> FrameHostError {
+        let ids = (present["stages"]?.asArray ?? []).enumerated().map { ChainFile.id(of: $1, $0) }
+        return FrameHostError(
+            .invalidConfiguration, place: id, what: "no such stage",
+            remedy: Suggestion.nearest(to: id, in: ids).map { "Did you mean '\($0)'?" }
+                ?? "The chain has \(ids.map { "'\($0)'" }.joined(separator: ", ")).")
+    }
+}
+
+extension JSONNode {
+    /// With `value` as the member `key`, in the place of one that is there.
+    fileprivate func setting(_ key: String, _ value: JSONNode) -> JSONNode {
+        var members = asObject ?? []
+        if let index = members.firstIndex(where: { $0.key == key }) {
+            members[index].value = value
+        } else {
+            members.append(Member(key: key, value: value))
+        }
+        return JSONNode(.object(members), place: place)
+    }
+}

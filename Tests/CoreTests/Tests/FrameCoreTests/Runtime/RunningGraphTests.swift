@@ -1,0 +1,221 @@
+import Glibc
+import Testing
+
+@testable import FrameCore
+
+/// Changes of a chain while frames flow.
+@Suite struct RunningGraphTests {
+    /// A paced chain of a source that waits, a filter and a sink: what is lost is lost by the change.
+    private func base(_ log: String, spare: Int = 4) throws -> ChainSketch {
+        var sketch = ChainSketch()
+        sketch.request.spare = spare
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "everyMs": 1}"#)
+        try sketch.add(ProbeFilter.self, "mark")
+        try sketch.add(RecordingSink.self, "file", options: #"{"log": "\#(log)"}"#)
+        return sketch
+    }
+
+    /// Whether every number from the first to the last is there once.
+    private func isGapless(_ log: String) -> Bool {
+        let numbers = RecordingSink.log(log).entries.map(\.sequence)
+        return numbers.indices.dropFirst().allSatisfy { numbers[$0] == numbers[$0 - 1] + 1 }
+    }
+
+    // MARK: Attach, detach
+
+    @Test(arguments: ["src", "mark"]) func attachesABranchAndTakesItAwayWithoutAGapElsewhere(at: String) throws {
+        let log = "attach-\(at)"
+        let plain = try base(log)
+        let driver = try RunningChainDriver(plain)
+        driver.waitForFrames(20)
+        var longer = plain
+        try longer.add(RecordingSink.self, "late", options: #"{"log": "\#(log)-late"}"#, from: [at])
+        let attached = driver.change(to: longer)
+        #expect(attached.isOK, "\(attached.error)")
+        #expect(attached.details["attached"] == ["late"])
+        driver.waitForFrames(Int(attached.frame) + 50)
+        let detached = driver.change(to: plain)
+        #expect(detached.isOK, "\(detached.error)")
+        #expect(detached.details["detached"] == ["late"])
+        driver.waitForEvent { $0.name == "branch-ended" }
+        driver.waitForFrames(Int(detached.frame) + 20)
+        let result = driver.finish()
+        #expect(result.isSuccess, "\(result)")
+        #expect(isGapless(log))
+        #expect(isGapless("\(log)-late"))
+        let late = RecordingSink.log("\(log)-late").entries.map(\.sequence)
+        #expect(late.first == attached.frame)
+        #expect(late.last.map { $0 + 1 == detached.frame } ?? false, "\(late.last ?? 0), \(detached.frame)")
+        #expect(RecordingSink.log("\(log)-late").stops == 1)
+        #expect(driver.chain.ledger.isBalanced)
+    }
+
+    @Test func attachesABranchOfSeveralStagesWithAWriterAndAQueue() throws {
+        let plain = try base("long", spare: 8)
+        let driver = try RunningChainDriver(plain)
+        var longer = plain
+        try longer.add(CopyTransform.self, "copy", options: #"{"delay": 2}"#, from: ["mark"])
+        try longer.add(AddOne.self, "plus")
+        try longer.add(RecordingSink.self, "late", options: #"{"log": "long-late"}"#, link: LinkRequest(queue: 2))
+        let attached = driver.change(to: longer)
+        #expect(attached.isOK, "\(attached.error)")
+        driver.waitForFrames(Int(attached.frame) + 50)
+        let detached = driver.change(to: plain)
+        #expect(detached.isOK, "\(detached.error)")
+        driver.waitForEvent { $0.name == "branch-ended" }
+        let result = driver.finish()
+        #expect(result.isSuccess, "\(result)")
+        #expect(isGapless("long"))
+        let late = RecordingSink.log("long-late").entries
+        #expect(late.count > 30)
+        #expect(late.allSatisfy { $0.pixel == UInt8(truncatingIfNeeded: $0.sequence + 1) })
+        #expect(late.last.map { $0.sequence + 1 == detached.frame } ?? false, "what the branch held came out as well")
+    }
+
+    @Test func takesAStuckBranchAwayAndNamesItWhileTheRestGoesOn() throws {
+        var sketch = try base("stuck")
+        sketch.request.drainSeconds = 0.3
+        var longer = sketch
+        try longer.add(RecordingSink.self, "late", options: #"{"log": "stuck-late", "pauseAt": 60}"#, from: ["src"])
+        let driver = try RunningChainDriver(longer)
+        driver.waitForEvent { $0.name == "stage-hangs" && $0.stage == "late" }
+        let detached = driver.change(to: sketch)
+        #expect(detached.isOK, "\(detached.error)")
+        let abandoned = driver.waitForEvent { $0.name == "stage-abandoned" }
+        #expect(
+            abandoned?.text.hasPrefix("late (recording-sink) did not come back within 800 ms of stop: abandoned")
+                == true)
+        let before = driver.chain.progress.captured
+        driver.waitForFrames(before + 50)
+        let result = driver.finish()
+        #expect(result.abandoned == ["late (recording-sink)"])
+        #expect(result.failures.isEmpty && result.ledgerFaults.isEmpty, "\(result)")
+        #expect(isGapless("stuck"))
+    }
+
+    @Test func changesNothingWhereAnAttachedStageDoesNotStart() throws {
+        let plain = try base("no-start")
+        let driver = try RunningChainDriver(plain)
+        var longer = plain
+        try longer.add(UnstartableSink.self, "late", from: ["mark"])
+        let answer = driver.change(to: longer)
+        #expect(!answer.isOK)
+        #expect(answer.error == "late (unstartable-sink): the device is not there. Plug it in.")
+        #expect(driver.chain.plan.stages.map(\.id) == ["src", "mark", "file"])
+        let result = driver.finish()
+        #expect(result.isSuccess, "\(result)")
+        #expect(isGapless("no-start"))
+    }
+
+    // MARK: Pause
+
+    @Test func pausesASinkAndMarksTheGap() throws {
+        let driver = try RunningChainDriver(try base("pause"))
+        driver.waitForFrames(20)
+        let paused = driver.answer { driver.chain.pause(stage: "file", tag: $0) }
+        #expect(paused.isOK, "\(paused.error)")
+        driver.waitForFrames(Int(paused.frame) + 30)
+        let resumed = driver.answer { driver.chain.resume(stage: "file", tag: $0) }
+        driver.waitForFrames(Int(resumed.frame) + 20)
+        let result = driver.finish()
+        #expect(result.isSuccess, "\(result)")
+        let numbers = RecordingSink.log("pause").entries.map(\.sequence)
+        #expect(!numbers.contains { $0 >= paused.frame && $0 < resumed.frame })
+        #expect(numbers.contains(resumed.frame))
+        #expect(driver.chain.graph.runner(id: "file")!.dropCount(.paused) == Int(resumed.frame - paused.frame))
+    }
+
+    @Test func pausesAFilterWhichLetsFramesByAndASourceWhichGivesNone() throws {
+        let driver = try RunningChainDriver(try base("pause-more"))
+        driver.waitForFrames(20)
+        #expect(driver.answer { driver.chain.pause(stage: "mark", tag: $0) }.isOK)
+        let before = driver.chain.progress.captured
+        driver.waitForFrames(before + 20)
+        #expect(driver.answer { driver.chain.resume(stage: "mark", tag: $0) }.isOK)
+        let paused = driver.answer { driver.chain.pause(stage: "src", tag: $0) }
+        #expect(paused.isOK)
+        let captured = driver.chain.progress.captured
+        usleep(50_000)
+        #expect(driver.chain.progress.captured == captured)
+        #expect(driver.answer { driver.chain.resume(stage: "src", tag: $0) }.isOK)
+        driver.waitForFrames(captured + 20)
+        let result = driver.finish()
+        #expect(result.isSuccess, "\(result)")
+        #expect(isGapless("pause-more"))
+    }
+
+    @Test func saysWhichStageDoesNotComeToRest() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "live": true, "everyMs": 1}"#)
+        try sketch.add(RecordingSink.self, "file", options: #"{"log": "no-rest", "pauseAt": 5}"#)
+        sketch.request.drainSeconds = 0.2
+        let driver = try RunningChainDriver(sketch)
+        driver.waitForEvent { $0.name == "stage-hangs" }
+        let answer = driver.answer { driver.chain.pause(stage: "file", tag: $0) }
+        #expect(!answer.isOK)
+        #expect(
+            answer.error
+                == "file (recording-sink): consume of frame 5 has not returned for 1 s, so nothing was changed. Send it again later, or detach the branch."
+        )
+        #expect(driver.finish().abandoned == ["file (recording-sink)"])
+    }
+
+    // MARK: Replace
+
+    @Test func replacesATransformThatAnswersWhatItHolds() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "live": true, "everyMs": 1}"#)
+        try sketch.add(CopyTransform.self, "copy", options: #"{"delay": 3}"#)
+        try sketch.add(RecordingSink.self, "file", options: #"{"log": "replace"}"#)
+        let driver = try RunningChainDriver(sketch)
+        driver.waitForFrames(20)
+        for delay in [1, 0, 3, 2] as [Int] {
+            let answer = driver.change(to: try sketch.setting("copy", #"{"delay": \#(delay)}"#))
+            #expect(answer.isOK, "\(answer.error)")
+            #expect(answer.details["replaced"] == ["copy"])
+            driver.waitForFrames(driver.chain.progress.captured + 20)
+        }
+        let result = driver.finish()
+        #expect(result.isSuccess, "\(result)")
+        #expect(isGapless("replace"))
+        #expect(driver.chain.ledger.dropped == 0)
+    }
+
+    @Test func countsWhatAReplacedStageHeldWhenItIsNotDrained() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "live": true, "everyMs": 1}"#)
+        try sketch.add(CopyTransform.self, "copy", options: #"{"delay": 3}"#)
+        try sketch.add(RecordingSink.self, "file", options: #"{"log": "replace-drop"}"#)
+        let driver = try RunningChainDriver(sketch)
+        driver.waitForFrames(20)
+        let answer = driver.change(to: try sketch.setting("copy", #"{"delay": 1}"#), isDraining: false)
+        #expect(answer.isOK, "\(answer.error)")
+        driver.waitForFrames(driver.chain.progress.captured + 20)
+        let result = driver.finish()
+        #expect(result.isSuccess, "\(result)")
+        #expect(driver.chain.graph.runner(id: "copy")!.dropCount(.detached) == 3)
+    }
+
+    @Test func setsLiveOptionsWithoutANewInstance() throws {
+        let sketch = try base("live-set")
+        let driver = try RunningChainDriver(sketch)
+        let instance = driver.chain.graph.runner(id: "mark")!.instance
+        let answer = driver.change(to: try sketch.setting("mark", #"{"level": 7}"#))
+        #expect(answer.isOK, "\(answer.error)")
+        #expect(answer.details["set"] == ["mark"])
+        let result = driver.finish()
+        #expect(result.isSuccess, "\(result)")
+        #expect(driver.chain.graph.runner(id: "mark")!.instance === instance)
+        #expect((instance.stage as! ProbeFilter).options.level == 7)
+    }
+}
+
+/// Its device is missing.
+final class UnstartableSink: Sink {
+    static let info = StageInfo(id: "unstartable-sink", summary: "Does not start.", input: .video(.gray8))
+    typealias Options = NoOptions
+    var options: NoOptions
+    init(options: NoOptions, context: StageContext) { self.options = options }
+    func start() throws { throw FrameHostError(.unavailable, what: "the device is not there", remedy: "Plug it in.") }
+    func consume(_ input: consuming Sample) throws -> SinkVerdict { .delivered }
+}
