@@ -71,13 +71,12 @@ final class Examination {
     }
 
     func close() {
-        if file >= 0 {
-            if facts.lock == .free { _ = flock(file, LOCK_UN) }
-            Glibc.close(file)
-            file = -1
-        }
+        if file >= 0, facts.lock == .free { _ = flock(file, LOCK_UN) }
+        // As HeldFile.close: the list knows open files only.
         if let identity, let hold { HeldFiles.shared.remove(identity, hold) }
         hold = nil
+        if file >= 0 { Glibc.close(file) }
+        file = -1
     }
 }
 

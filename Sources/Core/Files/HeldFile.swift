@@ -35,11 +35,11 @@ public final class HeldFile {
         // Closing alone leaves the lock to a child process that was forked a moment ago and has not begun its own
         // program yet.
         if isLocked { _ = flock(descriptor, LOCK_UN) }
+        // Before the close: the inode of a file without a name is free from then on, and a file that is made meanwhile
+        // may have it.
+        HeldFiles.shared.remove(identity, hold)
         let result = Glibc.close(descriptor) == 0 ? 0 : errno
         descriptor = -1
-        // After the close: an inode in the list belongs to an open descriptor, or to one that is just being closed and
-        // not used again here.
-        HeldFiles.shared.remove(identity, hold)
         return result
     }
 

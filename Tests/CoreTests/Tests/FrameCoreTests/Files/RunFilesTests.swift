@@ -33,6 +33,26 @@ private final class Folder {
     private let folder = try! Folder()
     private let files = RunFiles()
 
+    /// The kernel gives a removed file's inode to the next one. The list of held files knew it for a moment longer: a
+    /// file that another thread made meanwhile was taken for one that somebody writes, and stayed.
+    @Test func discardsAFileWhoseInodeWasAnothersAMomentAgo() throws {
+        let left = Locked(0)
+        let threads = try (0..<4).map { number in
+            try TestThread("files \(number)") { [folder, files] in
+                for _ in 0..<2000 {
+                    guard let file = try? files.create(folder["\(number)"], as: "test") else {
+                        left.withLock { $0 += 1 }
+                        continue
+                    }
+                    files.discard(file)
+                }
+            }
+        }
+        for thread in threads { thread.join(within: 120) }
+        #expect(left.withLock { $0 } == 0)
+        #expect(folder.names == [])
+    }
+
     // MARK: Whole files
 
     @Test func replacesARegularFileAndKeepsItsRights() throws {
