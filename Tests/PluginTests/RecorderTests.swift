@@ -40,6 +40,33 @@ import Testing
         #expect(read.format.timeBase == format.timeBase)
     }
 
+    /// A camera's times are nanoseconds, and a container's ticks are longer. Where the first one lay in the middle
+    /// between two ticks, it came to be -1, which players read as the end of time.
+    @Test(arguments: ["mp4", "mov", "mkv"]) func beginsAtZeroWhereverTheFirstTimeLies(ending: String) throws {
+        var format = RecorderStreams.format()
+        format.video.frameRate = Rational(0)
+        format.video.timeBase = TimeBase(1, 1_000_000)
+        // Matroska's tick is 1,000,000 ns.
+        for offset: Int64 in [0, 1, 499, 500, 501, 999, 499_999, 500_000, 500_001, 5_000_000_500, -500] {
+            let folder = try ScratchFolder()
+            let recorder = try StageDriver(
+                recording: #"{ "path": "\#(folder.file("a.\(ending)"))", "finalize": "never" }"#, format,
+                isLive: true)
+            for number in 0..<12 {
+                let time = MediaTime(nanoseconds: offset + Int64(number) * 8_333_333)
+                try recorder.send(
+                    RecorderStreams.Unit(
+                        pts: time, dts: time, duration: .zero, isKeyframe: number % 4 == 0,
+                        bytes: RecorderStreams.payload(number, bytes: 10, isKeyframe: number % 4 == 0)))
+            }
+            try recorder.finish()
+            let first = try #require(RecorderStreams.packets(of: folder.file("a.\(ending)")).packets.first)
+            #expect(first.pts == 0, "\(offset) ns")
+            // Matroska has no decode times.
+            if ending != "mkv" { #expect(first.dts == 0, "\(offset) ns") }
+        }
+    }
+
     @Test(arguments: Orientation.allCases) func saysHowThePictureLies(orientation: Orientation) throws {
         let folder = try ScratchFolder()
         var format = Self.format

@@ -38,6 +38,8 @@ struct MuxerTrack {
     private let timeBase: TimeBase
     /// The time on the chain's line that is 0 in the file.
     private let origin: MediaTime
+    /// The same in the pictures' ticks.
+    private let originTicks: Int64
     /// Of a sound: the tick its packets come in.
     private let sourceBase: TimeBase
     private(set) var hasBegun = false
@@ -53,27 +55,37 @@ struct MuxerTrack {
         self.mostGap = mostGap
         self.timeBase = timeBase
         self.origin = origin
+        originTicks = timeBase.ticks(of: origin)
         sourceBase = source?.timeBase ?? .nanoseconds
     }
 
     /// The longest time from one packet to the next.
     var longestGap: MediaTime { timeBase.time(ofTicks: mostGap) }
 
-    /// Whether the container can say when a packet of these times comes after the one before it.
-    func reaches(pts: MediaTime, dts: MediaTime) -> Bool {
-        let (pts, dts) = (timeBase.ticks(of: pts - origin), timeBase.ticks(of: dts - origin))
-        return pts - dts <= mostGap && (!hasBegun || dts <= lastDTS + mostGap)
+    /// A picture's time in the file. Rounded as the origin was: the first picture is at 0, though its time lie in the
+    /// middle between two ticks.
+    private func ticks(_ time: MediaTime) -> Int64 {
+        min(max(timeBase.ticks(of: time) - originTicks, -TimeBase.mostTicks), TimeBase.mostTicks)
+    }
+
+    /// Whether the container can say when a picture of these times comes after the one before it.
+    func reaches(pts: MediaTime, dts: MediaTime) -> Bool { reaches(ticks(pts), ticks(dts)) }
+
+    private func reaches(_ pts: Int64, _ dts: Int64) -> Bool {
+        pts - dts <= mostGap && (!hasBegun || dts <= lastDTS + mostGap)
     }
 
     func reaches(_ sound: AudioPacket) -> Bool {
-        reaches(pts: sourceBase.time(ofTicks: sound.pts), dts: sourceBase.time(ofTicks: sound.dts))
+        reaches(
+            timeBase.ticks(of: sourceBase.time(ofTicks: sound.pts) - origin),
+            timeBase.ticks(of: sourceBase.time(ofTicks: sound.dts) - origin))
     }
 
     mutating func setTimes(
         _ packet: UnsafeMutablePointer<AVPacket>, pts: MediaTime, dts: MediaTime, duration: MediaTime
     ) {
         let ticks = duration > .zero ? timeBase.ticks(of: duration) : nil
-        set(packet, timeBase.ticks(of: pts - origin), timeBase.ticks(of: dts - origin), ticks)
+        set(packet, self.ticks(pts), self.ticks(dts), ticks)
     }
 
     mutating func setTimes(_ packet: UnsafeMutablePointer<AVPacket>, _ sound: AudioPacket) {
