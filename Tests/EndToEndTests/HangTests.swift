@@ -4,19 +4,13 @@ import Testing
 /// Stages that hang while a real program runs: who is named on standard error, in the events and in the figures, and
 /// that a signal ends it.
 @Suite struct HangTests {
-    let workspace: Workspace
-    let framehost: Program
-    let plugins: String
+    let run: MisbehavingRun
+    var workspace: Workspace { run.workspace }
 
-    init() throws {
-        workspace = try Workspace()
-        framehost = try Program.framehost
-        plugins = try PluginBuild.misbehave().path
-    }
+    init() throws { run = try MisbehavingRun() }
 
     private func start(_ faulty: String, _ arguments: String...) throws -> RunningProgram {
-        try workspace.write(
-            "chain.json",
+        try run.start(
             """
             {
               "drainSeconds": 0.5,
@@ -25,11 +19,7 @@ import Testing
                 { "id": "odd", "use": "misbehave", \(faulty) }, { "use": "null-sink" }
               ]
             }
-            """)
-        let program = try framehost.start(
-            ["chain.json", "--events", "--plugin-path", plugins] + arguments, folder: workspace.folder.path)
-        program.closeInput()
-        return program
+            """, ["--events"] + arguments)
     }
 
     @Test func namesStageCallFrameAndAgeWhileTheStageHangs() throws {
@@ -37,7 +27,7 @@ import Testing
         try program.waitForOutput(#""event":"stage-hangs""#)
         // The first signal is enough: the drain it states has an end.
         program.send(SIGTERM)
-        let outcome = try program.finish(timeout: 30)
+        let outcome = try program.finish()
         #expect(outcome.status == 1)
         let pattern =
             /warning: odd \(misbehave\): process of frame \d+ has not returned for \d+\.\d s\. The chain waits for it\./
@@ -59,7 +49,7 @@ import Testing
         let program = try start(#""inStart": true"#)
         try program.waitForOutput(#""event":"stage-hangs""#)
         program.send(SIGTERM)
-        let outcome = try program.finish(timeout: 30)
+        let outcome = try program.finish()
         #expect(outcome.status == 1)
         #expect(outcome.error.contains("warning: odd (misbehave): start has not returned for 1."), "\(outcome.error)")
         #expect(outcome.error.contains("error: odd (misbehave) did not come back within 800 ms of stop: abandoned"))

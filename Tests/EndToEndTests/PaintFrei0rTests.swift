@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import Testing
 
 /// Every effect that is installed, each in a process of its own: a crash in one is then a failure of that one.
@@ -56,7 +57,7 @@ import Testing
               \(stages),
               { "id": "end", "use": "null-sink" } ] }
             """)
-        return try Program.framehost.run([chain], timeout: 30)
+        return try Program.framehost.run([chain], timeout: 90)
     }
 
     @Test(isInstalled) func describesEffects() throws {
@@ -89,9 +90,11 @@ import Testing
               { "id": "f", "use": "frei0r", "effect": "brightness", "parameters": { "Brightness": 0.5 } },
               { "id": "end", "use": "null-sink" } ] }
             """)
-        let running = try Program.framehost.start([chain, "--commands", "--for", "1"])
+        let running = try Program.framehost.start([chain, "--commands"])
         try running.write(#"{"stage":"f","set":{"parameters":{"Brightness":0.9}},"tag":1}"# + "\n")
         try running.write(#"{"stage":"f","set":{"parameters":{"Brightnes":0.9}},"tag":2}"# + "\n")
+        try running.waitForAnswers(2)
+        running.send(SIGINT)
         let outcome = try running.finish()
         #expect(outcome.status == 0)
         let answers = try outcome.lines.map { try JSON(parsing: $0) }

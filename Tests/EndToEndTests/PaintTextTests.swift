@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import Testing
 
 /// `text` beside ffmpeg's drawtext, which draws with the same library.
@@ -98,9 +99,11 @@ import Testing
               { "id": "text", "use": "text", "text": "one" },
               { "id": "end", "use": "null-sink" } ] }
             """)
-        let running = try Program.framehost.start([chain, "--commands", "--for", "1"])
+        let running = try Program.framehost.start([chain, "--commands"])
         try running.write(#"{"stage":"text","set":{"text":"{frame} zwei"},"tag":1}"# + "\n")
         try running.write(#"{"stage":"text","set":{"text":"{fraem}"},"tag":2}"# + "\n")
+        try running.waitForAnswers(2)
+        running.send(SIGINT)
         let outcome = try running.finish()
         #expect(outcome.status == 0)
         let answers = try outcome.lines.map { try JSON(parsing: $0) }

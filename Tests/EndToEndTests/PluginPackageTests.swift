@@ -243,7 +243,7 @@ import Testing
             )
         }
         program.send(SIGINT)
-        #expect(try program.finish(timeout: 10).status == 0)
+        #expect(try program.finish().status == 0)
     }
 
     /// Paths of all files in the process's address space; proc(5), /proc/pid/maps.

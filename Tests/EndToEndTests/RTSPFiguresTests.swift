@@ -54,20 +54,26 @@ import Testing
         let program = try start()
         #expect(try figures(program, tag: 1).sink["figures"]["readers"].list.isEmpty)
         let players = [try play("tcp", seconds: 60), try play("udp", seconds: 60)]
-        for _ in players.indices { try program.waitForOutput(#""event":"client-joined""#) }
-        program.listen(seconds: 1)
-        let sink = try figures(program, tag: 2).sink["figures"]
+        // Until both have packets, and their first receiver reports have come.
+        var (sink, tag) = (try figures(program, tag: 2).sink["figures"], 2)
+        while sink["readers"].list.count < 2 || sink["readers"].list.contains(where: { $0["packetsLost"].int == nil }) {
+            tag += 1
+            try #require(tag < 2000)
+            program.listen(seconds: 0.05)
+            sink = try figures(program, tag: tag).sink["figures"]
+        }
         #expect(Set(sink["readers"].list.map { $0["transport"].string }) == ["tcp", "udp"])
         for reader in sink["readers"].list {
             #expect(reader["address"].string == "127.0.0.1")
-            #expect((0..<1000).contains(reader["queueMs"].int ?? -1))
-            #expect(reader["packetsLost"].int == 0)
+            #expect((reader["queueMs"].int ?? -1) >= 0)
+            // A player that is held up may lose datagrams, and no others.
+            if reader["transport"].string == "tcp" { #expect(reader["packetsLost"].int == 0) }
         }
         players[0].send(SIGKILL)
-        _ = try players[0].finish(timeout: 10)
+        _ = try players[0].finish()
         try program.waitForOutput(#""event":"client-left""#)
         program.send(SIGINT)
-        let outcome = try program.finish(timeout: 20)
+        let outcome = try program.finish()
         #expect(outcome.status == 0)
         let after = try JSON(file: workspace.path("stats.json"))["stages"].first("id", "live")["figures"]
         #expect(after["joined"].int == 2)
@@ -88,15 +94,14 @@ import Testing
         let player = try play(transport, seconds: 60)
         try program.waitForOutput(#""event":"client-joined""#)
         // All blocks of the ring have been used, and most have had a keyframe.
-        program.listen(seconds: 5)
+        try program.waitForFrames(250)
         let before = (try figures(program, tag: 1).frame, try counts.read())
-        program.listen(seconds: 6)
+        try program.waitForFrames(before.0 + 300)
         let after = (try figures(program, tag: 2).frame, try counts.read())
         player.send(SIGKILL)
         program.send(SIGINT)
-        #expect(try program.finish(timeout: 20).status == 0)
+        #expect(try program.finish().status == 0)
         let frames = after.0 - before.0
-        try #require(frames > 100)
         func perFrame(_ isWanted: (String) -> Bool) -> Double {
             let names = after.1.keys.filter(isWanted)
             return Double(names.reduce(0) { $0 + after.1[$1]! - before.1[$1, default: 0] }) / Double(frames)

@@ -14,7 +14,8 @@ import Testing
     }
 
     private static func connect(_ port: Int) -> Int32 {
-        let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        let flags = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
+        let socket = socket(AF_INET, flags, 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = in_port_t(port).bigEndian
@@ -24,7 +25,8 @@ import Testing
                 Glibc.connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
             }
         }
-        #expect(result == 0, "\(String(cString: strerror(errno)))")
+        // More than may wait to be accepted: the rest go on trying.
+        #expect(result == 0 || errno == EINPROGRESS, "\(String(cString: strerror(errno)))")
         return socket
     }
 
@@ -37,41 +39,43 @@ import Testing
         ])
         try stream.program.waitForOutput(#""event":"client-joined""#)
         let crowd = (0..<200).map { _ in Self.connect(stream.port) }
-        stream.program.listen(seconds: 1)
-        let begin = try Self.processorTime(stream.program.pid)
+        try stream.program.waitForOutput("none can be accepted: Too many open files")
+        // Half a core at most, in processor time: a busy machine gives it less.
+        let (begin, used) = (Date(), try Self.processorTime(stream.program.pid))
         stream.program.listen(seconds: 3)
-        #expect(try Self.processorTime(stream.program.pid) - begin < 1.5)
+        #expect(try Self.processorTime(stream.program.pid) - used < 0.5 * Date().timeIntervalSince(begin))
         #expect(try player.finish().status == 0)
         for socket in crowd { close(socket) }
-        stream.program.listen(seconds: 1)
-        #expect(try Tool.curl.run("-sS", "-i", "--max-time", "10", stream.url).output.contains("RTSP/1.0 200 OK"))
+        #expect(try Tool.curl.run("-sS", "-i", "--max-time", "50", stream.url).output.contains("RTSP/1.0 200 OK"))
         _ = try stream.finish()
-        #expect(stream.program.output.contains("none can be accepted: Too many open files"))
     }
 
     /// At the end everybody is sent away and the port is free: the same chain starts again at once.
     @Test(.needs(.python)) func endsWhileClientsComeAndGoAndStartsAgainAtOnce() throws {
         let port = try RTSPStream.freePort()
         let clients = try Program(URL(fileURLWithPath: Tool.python.path ?? "")).start([
-            Self.joins, "--at", "\(port)", "--seconds", "9",
+            Self.joins, "--at", "\(port)", "--seconds", "600",
         ])
         for _ in 0..<4 {
             let stream = try RTSPStream(port: port)
             try stream.program.waitForOutput(#""event":"client-left""#)
             stream.program.listen(seconds: 0.5)
             stream.program.send(SIGTERM)
-            let outcome = try stream.program.finish(timeout: 10)
-            #expect(outcome.status == 0)
+            let outcome = try stream.program.finish()
+            // 1 where the drain was not over within its ten seconds.
+            #expect(outcome.status == 0, "\(outcome.error)")
             // NIO says so where somebody hands a loop work that has ended.
             #expect(!outcome.error.contains("EventLoop"), "\(outcome.error)")
         }
-        #expect(try clients.finish().status == 0)
+        #expect(clients.isRunning)
+        clients.send(SIGKILL)
+        _ = try clients.finish()
     }
 
     /// `make soak` has a hundred thousand.
-    @Test(.needs(.python), .timeLimit(.minutes(3))) func keepsNothingOfClientsThatHaveLeft() throws {
+    @Test(.needs(.python), .timeLimit(.minutes(10))) func keepsNothingOfClientsThatHaveLeft() throws {
         let outcome = try Tool.python.run(
-            [Self.joins, "--joins", "2000", "--stops", "2", "--program", try Repository.executable.path], timeout: 150)
+            [Self.joins, "--joins", "2000", "--stops", "2", "--program", try Repository.executable.path], timeout: 500)
         #expect(outcome.status == 0, "\(outcome.output)\(outcome.error)")
     }
 }

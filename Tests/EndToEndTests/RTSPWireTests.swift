@@ -16,7 +16,7 @@ import Testing
         try workspace.write("chain.json", Self.chain)
         let script = try workspace.write("capture.sh", Self.script)
         let outcome = try Tool.unshare.run(
-            ["-rn", "/bin/sh", script, workspace.folder.path, try Repository.executable.path, transport], timeout: 90)
+            ["-rn", "/bin/sh", script, workspace.folder.path, try Repository.executable.path, transport], timeout: 300)
         #expect(outcome.status == 0, "\(outcome.error.suffix(2000))")
         func lines(_ name: String) throws -> [Substring] {
             String(decoding: try workspace.data(name), as: UTF8.self).split(separator: "\n")
@@ -62,24 +62,27 @@ import Testing
         "$2" chain.json > framehost.txt 2>&1 &
         host=$!
         capture() {
-          tshark -q -i lo -w wire.pcapng > tshark.txt 2>&1 &
+          tshark -q -B 64 -i lo -w wire.pcapng > tshark.txt 2>&1 &
           shark=$!
         }
         capture
-        for second in 1 2 3 4 5 6 7 8 9 10; do
-          sleep 1
+        for attempt in $(seq 300); do
           # It may fail to begin while another one does.
           kill -0 $shark 2> /dev/null || { cat tshark.txt >&2; capture; }
           if grep -q Capturing tshark.txt && grep -q serving framehost.txt; then break; fi
+          sleep 0.2
         done
-        sleep 1
+        show() { tshark -r wire.pcapng -d tcp.port==8554,rtsp "$@" 2> /dev/null; }
         ffmpeg -nostdin -v error -rtsp_transport "$3" -i rtsp://127.0.0.1:8554/live -frames:v 100 -f null -
-        sleep 1
+        # Its last word, and so all before it is in the file.
+        for attempt in $(seq 50); do
+          if show -Y "rtsp.method == TEARDOWN" | grep -q .; then break; fi
+          sleep 0.2
+        done
         kill -INT $shark || cat tshark.txt >&2
         wait $shark || true
         kill -INT $host
         wait $host
-        show() { tshark -r wire.pcapng -d tcp.port==8554,rtsp "$@" 2> /dev/null; }
         show -Y "(rtp || rtcp) && (_ws.malformed || _ws.expert.severity >= 0x600000)" > wrong.txt
         show -Y rtcp -T fields -E separator=/s -E occurrence=a -e rtcp.pt > reports.txt
         show -Y rtp -T fields -E separator=/s -E occurrence=a -e rtp.ssrc -e rtp.seq -e rtp.timestamp -e rtp.marker > packets.txt

@@ -3,22 +3,13 @@ import Testing
 
 /// Drain and stop with stages that do not do their part.
 @Suite struct StoppingTests {
-    let workspace: Workspace
-    let framehost: Program
-    let plugins: String
+    let run: MisbehavingRun
+    var workspace: Workspace { run.workspace }
 
-    init() throws {
-        workspace = try Workspace()
-        framehost = try Program.framehost
-        plugins = try PluginBuild.misbehave().path
-    }
+    init() throws { run = try MisbehavingRun() }
 
     private func start(_ chain: String, _ arguments: String...) throws -> RunningProgram {
-        try workspace.write("chain.json", chain)
-        let program = try framehost.start(
-            ["chain.json", "--plugin-path", plugins] + arguments, folder: workspace.folder.path)
-        if !arguments.contains("--commands") { program.closeInput() }
-        return program
+        try run.start(chain, arguments)
     }
 
     /// A recording beside a branch with a faulty stage.

@@ -43,6 +43,9 @@ def judge(one, target):
         return Result(one, "FAILED" if one.level == "must" else "differs", str(fault))
     except OSError as fault:
         return Result(one, "FAILED", f"the connection failed: {fault}")
+    except Exception as fault:
+        # A rule with a fault of its own must not take the verdicts of the others with it.
+        return Result(one, "FAILED", f"the rule itself is broken: {fault!r}")
 
 
 def demand(condition, said):

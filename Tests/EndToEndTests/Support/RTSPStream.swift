@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import Synchronization
 import Testing
 
 /// A chain that serves a test picture and records the same access units.
@@ -60,13 +61,13 @@ final class RTSPStream {
     /// - Parameter bySignal: False for a chain that ends by itself.
     func finish(bySignal: Bool = true) throws -> [String] {
         if bySignal { program.send(SIGINT) }
-        let outcome = try program.finish(timeout: 20)
+        let outcome = try program.finish()
         guard outcome.status == 0 else { throw TestFault("framehost ended with \(outcome.status): \(outcome.error)") }
         return try Self.pictures(["-i", workspace.path("out.mp4")])
     }
 
     /// MD5 of each decoded picture, as ffmpeg's framemd5 writes them.
-    static func pictures(_ input: [String], timeout: Double = 30) throws -> [String] {
+    static func pictures(_ input: [String], timeout: Double = 90) throws -> [String] {
         let outcome = try Tool.ffmpeg.run(
             ["-nostdin", "-v", "error"] + input + ["-an", "-fps_mode", "passthrough", "-f", "framemd5", "-"],
             timeout: timeout)
@@ -121,7 +122,8 @@ final class RTSPStream {
     /// keep the port.
     static func freePort() throws -> Int {
         for _ in 0..<200 {
-            let port = Int.random(in: 10_000..<20_000)
+            // None twice in this process: it is free until its program listens, and another test would be given it.
+            let port = 10_000 + nextPort.wrappingAdd(1, ordering: .relaxed).oldValue % 5000
             let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
             defer { close(socket) }
             var address = sockaddr_in()
@@ -134,8 +136,11 @@ final class RTSPStream {
             }
             if result == 0 { return port }
         }
-        throw TestFault("no port is free between 10000 and 20000")
+        throw TestFault("no port is free between 10000 and 15000")
     }
+
+    /// RTSPSinkTests have those from 15000 on.
+    private static let nextPort = Atomic(Int.random(in: 0..<5000))
 }
 
 extension Tool {

@@ -1,6 +1,11 @@
 import Foundation
 import Glibc
 
+/// Closes what the new program would inherit. glibc has it from 2.34 on, and Swift's Glibc does not show it.
+@_silgen_name("posix_spawn_file_actions_addclosefrom_np") private func addCloseFrom(
+    _ actions: UnsafeMutablePointer<posix_spawn_file_actions_t>, _ first: Int32
+) -> Int32
+
 /// A program that runs: what it says is collected while a test waits for something.
 final class RunningProgram {
     let pid: pid_t
@@ -35,6 +40,9 @@ final class RunningProgram {
         for (number, file) in [stdinRead, stdoutWrite, stderrWrite].enumerated() {
             posix_spawn_file_actions_adddup2(&actions, file, Int32(number))
         }
+        // Sockets that libraries of other tests opened without close-on-exec: a copy would keep a connection open that
+        // its server has closed.
+        _ = addCloseFrom(&actions, 3)
 
         // Signals as in a fresh shell, and a group of its own, so that all of it can be killed.
         var attributes = posix_spawnattr_t()
@@ -127,13 +135,13 @@ final class RunningProgram {
     func listen(seconds: Double) { pump(until: Date() + seconds) { false } }
 
     /// Waits until it has said `text`.
-    func waitForOutput(_ text: String, timeout: Double = 20) throws { try wait(for: text, in: 0, timeout) }
+    func waitForOutput(_ text: String, timeout: Double = 60) throws { try wait(for: text, in: 0, timeout) }
 
-    func waitForError(_ text: String, timeout: Double = 20) throws { try wait(for: text, in: 1, timeout) }
+    func waitForError(_ text: String, timeout: Double = 60) throws { try wait(for: text, in: 1, timeout) }
 
     /// Asks a program with `--commands` for its figures until its sources have given so many frames: time that is
     /// counted in frames.
-    func waitForFrames(_ count: Int, timeout: Double = 60) throws {
+    func waitForFrames(_ count: Int, timeout: Double = 120) throws {
         let deadline = Date() + timeout
         var asked = 0
         while Date() < deadline {
@@ -148,7 +156,7 @@ final class RunningProgram {
     }
 
     /// Waits until so many commands have been answered, those of `waitForFrames` not counted.
-    func waitForAnswers(_ count: Int, timeout: Double = 30) throws {
+    func waitForAnswers(_ count: Int, timeout: Double = 60) throws {
         let isThere = { [self] in
             output.split(separator: "\n").count {
                 $0.contains(#""event":"command-answered""#) && !$0.contains(#""tag":"frames "#)
@@ -161,7 +169,7 @@ final class RunningProgram {
     }
 
     /// Waits until the program takes signals itself: before that one ends it as it ends any process.
-    func waitUntilItTakesSignals(timeout: Double = 20) throws {
+    func waitUntilItTakesSignals(timeout: Double = 60) throws {
         let deadline = Date() + timeout
         while Date() < deadline {
             // proc(5): the mask of any thread but the one in sigwait, for which the kernel shows what it waits for as
@@ -191,7 +199,7 @@ final class RunningProgram {
     private var said: String { "Standard output: \(output.suffix(4000))\nStandard error: \(error.suffix(4000))" }
 
     /// Waits for its end, doing something ten times a second until then.
-    func finish(timeout: Double = 30, _ repeatedly: () -> Void) throws -> Outcome {
+    func finish(timeout: Double = 60, _ repeatedly: () -> Void) throws -> Outcome {
         let deadline = Date() + timeout
         while status == nil, Date() < deadline {
             pump(until: Date() + 0.1) { false }
@@ -202,7 +210,7 @@ final class RunningProgram {
     }
 
     /// Waits for its end.
-    func finish(timeout: Double = 30) throws -> Outcome {
+    func finish(timeout: Double = 60) throws -> Outcome {
         let deadline = Date() + timeout
         pump(until: deadline) { false }
         while status == nil, Date() < deadline {
@@ -216,7 +224,14 @@ final class RunningProgram {
         return Outcome(status: status, output: output, error: error, seconds: Date().timeIntervalSince(begin))
     }
 
+    /// Whether it has not ended yet.
+    var isRunning: Bool {
+        reap()
+        return status == nil
+    }
+
     private func reap() {
+        guard status == nil else { return }
         var raw: Int32 = 0
         guard waitpid(pid, &raw, WNOHANG) == pid else { return }
         let signal = Int(raw & 0x7f)

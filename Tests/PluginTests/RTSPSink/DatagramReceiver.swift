@@ -18,10 +18,6 @@ final class DatagramReceiver {
             }
             guard pair.allSatisfy({ $0 >= 0 }) else { continue }
             (sockets, port) = (pair, candidate)
-            var limit = timeval(tv_sec: 1, tv_usec: 0)
-            for socket in sockets {
-                setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
-            }
             return
         }
         throw RTSPTestClient.Fault(what: "no free pair of ports")
@@ -29,8 +25,10 @@ final class DatagramReceiver {
 
     deinit { for socket in sockets { close(socket) } }
 
-    /// The NAL units of the next `count` access units; throws after a second without a datagram.
-    func units(_ count: Int) throws -> [[[UInt8]]] {
+    /// The NAL units of the next `count` access units; throws after so many seconds without a datagram.
+    func units(_ count: Int, seconds: Int = 60) throws -> [[[UInt8]]] {
+        var limit = timeval(tv_sec: seconds, tv_usec: 0)
+        setsockopt(sockets[0], SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         var units: [[[UInt8]]] = []
         var depacketizer = H264Depacketizer()
         var buffer = [UInt8](repeating: 0, count: 65536)

@@ -15,7 +15,7 @@ import Testing
 
     /// PLAY on one connection against TEARDOWN, PAUSE or another SETUP on another: each round once left a reader that
     /// no session owned in about one of two thousand.
-    @Test(.timeLimit(.minutes(2)), arguments: ["TEARDOWN", "PAUSE", "SETUP"])
+    @Test(.timeLimit(.minutes(10)), arguments: ["TEARDOWN", "PAUSE", "SETUP"])
     func leavesNoReaderBehindWhereTwoConnectionsDisagree(
         against: String
     ) throws {
@@ -71,9 +71,9 @@ import Testing
             thread.start()
             return thread
         }
-        while stoppers.contains(where: { !$0.isFinished }), Date().timeIntervalSince(begin) < 10 { usleep(5000) }
-        // One after the other it was 12 × 0.4 s.
-        #expect(Date().timeIntervalSince(begin) < 3)
+        while stoppers.contains(where: { !$0.isFinished }), Date().timeIntervalSince(begin) < 60 { usleep(5000) }
+        // One after the other they cannot do it in less than 12 × 0.4 s.
+        #expect(Date().timeIntervalSince(begin) < 4.8)
         for client in clients { #expect(client.isClosed()) }
         #expect(throws: RTSPTestClient.Fault.self) { try RTSPTestClient(port: port) }
     }

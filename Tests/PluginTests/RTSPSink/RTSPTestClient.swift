@@ -29,7 +29,7 @@ final class RTSPTestClient {
         if var size = receiveBuffer {
             setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
         }
-        var limit = timeval(tv_sec: 5, tv_usec: 0)
+        var limit = timeval(tv_sec: 60, tv_usec: 0)
         setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         let storage = SocketAddressStorage(IPAddress(address)!, port: UInt16(port), isIPv6: false)
         guard connect(socket, storage.generic, storage.byteCount) == 0 else {
@@ -102,6 +102,12 @@ final class RTSPTestClient {
             depacketizer = H264Depacketizer()
         }
         return units
+    }
+
+    /// Whether anything comes, the end of the connection too, within this time.
+    func hasNews(milliseconds: Int32) -> Bool {
+        var one = pollfd(fd: socket, events: Int16(POLLIN), revents: 0)
+        return poll(&one, 1, milliseconds) > 0
     }
 
     /// True when the server closes the connection before anything else comes.

@@ -113,9 +113,7 @@ import Testing
         let client = try RTSPTestClient(port: port)
         client.write(Tunnel.head("GET", "abc"))
         #expect(try client.answer().status == 200)
-        let begin = Date()
-        while !client.isClosed(), Date().timeIntervalSince(begin) < 20 {}
-        #expect(Date().timeIntervalSince(begin) < 15)
+        #expect(client.isClosed())
         // Its cookie is free again.
         _ = try Tunnel(port: port)
     }
@@ -158,7 +156,7 @@ import Testing
         setsockopt(tunnel.input.socket, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         var isRefused = false
         let begin = Date()
-        while !isRefused, Date().timeIntervalSince(begin) < 10 {
+        while !isRefused, Date().timeIntervalSince(begin) < 60 {
             let sent = coded.withUnsafeBytes {
                 Glibc.send(tunnel.input.socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
             }

@@ -25,8 +25,21 @@ enum Listener {
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
             .childChannelOption(.socketOption(.so_sndbuf), value: 512 << 10)
             .childChannelOption(.writeBufferWaterMark, value: .init(low: 32 << 10, high: 128 << 10))
-            .childChannelInitializer { channel in channel.eventLoop.makeCompletedFuture { try initialize(channel) } }
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try closeOnExec(channel)
+                    try initialize(channel)
+                }
+            }
         return try bind(bootstrap, endpoint)
+    }
+
+    /// [network loop] NIO accepts without close-on-exec: a program that a plugin starts would keep a client's
+    /// connection open after it was closed here. One that is started before this still does.
+    private static func closeOnExec(_ channel: any Channel) throws {
+        try channel.pipeline.syncOperations.withUnsafeTransportIfAvailable { (socket: NIOBSDSocket.Handle) in
+            _ = fcntl(socket, F_SETFD, FD_CLOEXEC)
+        }
     }
 
     private static func bind(_ bootstrap: ServerBootstrap, _ endpoint: ServerEndpoint) throws -> any Channel {

@@ -49,8 +49,11 @@ final class StreamHub: Sendable {
         shared = NIOLockedValueBox(Shared())
     }
 
-    /// Nanoseconds of the monotonic clock, by which queues and kept units are timed.
+    /// Nanoseconds of the monotonic clock, by which readers' queues are timed. Kept units go by the chain clock.
     static func monotonic() -> Int64 { Int64(NIODeadline.now().uptimeNanoseconds) }
+
+    /// Within ±2^61 ns, whatever a clock says: differences do not overflow.
+    private var boundedNow: Int64 { MediaTime(nanoseconds: now()).nanoseconds }
 
     // MARK: Stage thread
 
@@ -65,7 +68,7 @@ final class StreamHub: Sendable {
 
     /// [stage thread] Hands a block to all loops with readers. Never waits for one.
     func publish(_ block: MediaBlock) {
-        let now = Self.monotonic()
+        let now = boundedNow
         let payloadBytes = block.packets.reduce(0) { $0 + $1.byteCount - RTPHeader.byteCount }
         shared.withLockedValue { shared in
             let isCrowded = block.isKeyframe && shared.requests.sawKeyframe(now: now)
@@ -98,7 +101,7 @@ final class StreamHub: Sendable {
 
     /// [network loop] A reader begins: `fan` gets every block from the entry on.
     func join(_ fan: LoopFan) -> Entry? {
-        let now = Self.monotonic()
+        let now = boundedNow
         let (entry, mustAsk) = shared.withLockedValue { shared -> (Entry?, Bool) in
             if shared.isClosed { return (nil, false) }
             if !shared.fans.contains(where: { $0 === fan }) { shared.fans.append(fan) }
@@ -115,7 +118,7 @@ final class StreamHub: Sendable {
     /// [any thread] A compound packet with a sender report of this moment (RFC 3550, 6.4.1): its two times are the same
     /// tick.
     func senderReport() -> [UInt8] {
-        let moment = MediaTime(nanoseconds: now()).nanoseconds
+        let moment = boundedNow
         let (anchor, packets, bytes) = shared.withLockedValue { ($0.anchor, $0.packetCount, $0.payloadByteCount) }
         let ticks = RTPClock.ticks(ofNanoseconds: moment - anchor)
         let pts = RTPClock.nanoseconds(ofTicks: ticks)
