@@ -31,6 +31,7 @@ struct RequestCheck {
         }
         // A wrong `from` leaves some other stage without a reader: that is said once.
         if faults.found.count == before { checkReaders() }
+        checkBypass()
     }
 
     private mutating func checkInputs(of stage: StageRequest) {
@@ -95,6 +96,16 @@ struct RequestCheck {
             for passed in way { given[passed] = media }
         }
         return given.map { $0 ?? .any }
+    }
+
+    /// Frames can pass a filter by; what any other stage gives is its own.
+    private mutating func checkBypass() {
+        for stage in request.stages where stage.onError == .bypass && stage.type.kind != .filter {
+            faults.add(
+                stage, "onError", at: stage.place,
+                "'bypass' lets frames pass a filter by, and '\(stage.id)' (\(stage.type.info.id)) is a \(stage.type.kind.rawValue)",
+                "Use \"stop\", \"continue\" or \"restart\".")
+        }
     }
 
     /// What a stage gives goes somewhere, unless the chain says that it does not.

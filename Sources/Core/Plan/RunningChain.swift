@@ -38,6 +38,7 @@ struct RunningChain {
     let buffers: [String: Int]
     let spare: Int?
     private var links: [LinkName: LinkSettings] = [:]
+    private var remade: Set<String> = []
 
     /// What runs once `planned` is applied.
     init(_ planned: PlannedChain) {
@@ -64,6 +65,9 @@ struct RunningChain {
         }
     }
 
+    /// The stage is to be made anew, whatever is asked for.
+    mutating func remake(_ id: String) { remade.insert(id) }
+
     subscript(id: String) -> PlannedStage? { stages[id] }
 
     /// The link between two stages that run, and what was asked of it; nil where there is none.
@@ -83,7 +87,8 @@ struct RunningChain {
     /// The stage that runs as `request` asks for it, and the live options to set so that it does; nil where it is to be
     /// made anew.
     func counterpart(of request: StageRequest) -> (stage: PlannedStage, options: [JSONNode.Member])? {
-        guard let stage = stages[request.id], stage.request.type === request.type else { return nil }
+        guard !remade.contains(request.id), let stage = stages[request.id], stage.request.type === request.type
+        else { return nil }
         var options: [JSONNode.Member] = []
         for key in request.changedOptions(from: stage.request) {
             guard let field = request.type.options.first(where: { $0.name == key }), field.isLive else { return nil }

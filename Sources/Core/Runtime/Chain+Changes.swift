@@ -98,6 +98,29 @@ extension Chain {
                 ?? "The chain has \(quotedList(ids)).")
     }
 
+    /// [control thread] Has a stage that failed made and started anew.
+    func restart(_ id: String) {
+        changes.post { [unowned self] in
+            guard !changes.isClosed, let runner = graph.runner(id: id), runner.hasFailed else { return }
+            do {
+                // What it had open may be what the new one opens.
+                try perform(on: runner.thread, for: runner) { try? runner.instance.stage.stop() }
+                var change = try ChainChange(self, to: graph.request, isDraining: false, remaking: id)
+                try change.make()
+                post("stage-restarted", id, "\(runner.title) was started anew.")
+            } catch {
+                let fault = FrameHostError.wrap(error, place: runner.title)
+                post("restart-failed", id, fault.description)
+                guard !restarts.isToBeRestarted(runner, now: ChainClock.system.now()) else { return }
+                failures.withLock { $0.append(fault) }
+                if !runners.contains(where: { $0.kind == .sink && !$0.hasFailed }) || runner.kind != .sink { drain() }
+            }
+        } refuse: {
+        } start: { [unowned self] thread, work in
+            beginChanges(thread, work)
+        }
+    }
+
     // MARK: The desk's thread
 
     /// Starts the thread on which changes are made; the run waits for it like for any other.

@@ -30,6 +30,8 @@ public final class Chain: @unchecked Sendable {
     /// Sentences about stages and links that have gone.
     let departedFaults = Locked<[String]>([])
     let abandonedBranches = Locked<[String]>([])
+    /// Stages that have failed and are to be started anew.
+    let restarts = Restarts()
     /// Threads on which replaced instances end.
     let endings = Locked<[ThreadState]>([])
 
@@ -242,6 +244,7 @@ public final class Chain: @unchecked Sendable {
             let threads = threadsNow()
             callWatch.look(at: self, threads, hub, now: now)
             tendLeavingBranches(now: now)
+            for id in restarts.due(now: now) { restart(id) }
             if isOver { return [] }
             if drainDeadline == nil, drainRequested.load(ordering: .acquiring) {
                 drainDeadline = now + drainNs
@@ -423,6 +426,7 @@ public final class Chain: @unchecked Sendable {
     }
 
     private func stageFailed(_ runner: StageRunner, _ error: FrameHostError) {
+        if restarts.isToBeRestarted(runner, now: systemNow()) { return postFailure(of: runner, error) }
         failures.withLock { $0.append(error) }
         postFailure(of: runner, error)
         if endsRun(runner) { drain() }

@@ -23,11 +23,15 @@ struct ChainChange {
     /// Plans the change whole and makes its parts; opens nothing.
     ///
     /// - Throws: ``FrameHostErrors``.
-    init(_ chain: Chain, to request: ChainRequest, isDraining: Bool) throws {
+    ///
+    /// - Parameter id: A stage that is made anew though it is asked for as it runs.
+    init(_ chain: Chain, to request: ChainRequest, isDraining: Bool, remaking id: String? = nil) throws {
         self.chain = chain
         self.isDraining = isDraining
         before = chain.graph
-        let planned = try ChainPlanner(request, clock: chain.clock, running: RunningChain(before.planned)).plan()
+        var running = RunningChain(before.planned)
+        if let id { running.remake(id) }
+        let planned = try ChainPlanner(request, clock: chain.clock, running: running).plan()
         self.planned = planned
         sets = planned.stages.compactMap { [before] stage in
             guard case .kept(let options) = stage.origin, !options.isEmpty, let runner = before.runner(id: stage.id)

@@ -481,7 +481,8 @@ final class StageRunner: @unchecked Sendable {
         modifies = demand.access == .modify
         hasReportedHold = false
         times = TimeCheck()
-        if !isPaused { modeCode.store(Mode.runs.rawValue, ordering: .releasing) }
+        // One that failed dropped what came since.
+        if hasFailed { modeCode.store(Mode.followsGap.rawValue, ordering: .releasing) }
         return old
     }
 
@@ -492,7 +493,8 @@ final class StageRunner: @unchecked Sendable {
     }
 
     private func fail(_ error: any Error, sequence: UInt64, pts: MediaTime?) {
-        modeCode.store(Mode.failed.rawValue, ordering: .releasing)
+        let isBypassed = onError == .bypass && kind == .filter
+        modeCode.store((isBypassed ? Mode.passes : .failed).rawValue, ordering: .releasing)
         let when = pts.map { ", PTS \(text(seconds: $0.seconds)) s" } ?? ""
         let item = taken.value + made.value > 0 ? ": frame \(sequence)\(when)" : ""
         onFailure?(self, FrameHostError.wrap(error, place: title + item))

@@ -6,7 +6,7 @@ import Synchronization
 /// Each change is a whole new document, read and checked like a file; it becomes the present one once the chain runs
 /// so. [desk's thread; made on the control thread]
 final class ChainDocument: @unchecked Sendable {
-    private let path: String
+    let path: String
     private let registry: PluginRegistry
     private let settings: [String]
     private let frameLimit: Int?
@@ -44,6 +44,19 @@ final class ChainDocument: @unchecked Sendable {
             return request
         } catch let faults as FrameHostErrors {
             throw FrameHostErrors(ChainFile.sorted(faults.errors))
+        }
+    }
+
+    /// [any thread] Has the chain file read again and the chain changed to it, all or nothing; the answer comes as an
+    /// event `command-answered`.
+    func reload(_ chain: Chain) {
+        var next: JSONNode?
+        chain.change(stage: nil) { [self] _ in
+            let root = try read(nil)
+            next = root
+            return try request(root)
+        } committed: { [self] in
+            if let next { commit(next) }
         }
     }
 

@@ -315,7 +315,7 @@ struct ChainFile {
         guard let node else { return nil }
         if let value = node.asString.flatMap(OnError.init(rawValue:)) { return value }
         fault(
-            node.place, "\(path).onError", "\(node.text()) is not 'stop' or 'continue'",
+            node.place, "\(path).onError", "\(node.text()) must be 'stop', 'continue', 'bypass' or 'restart'",
             "Use one of these, or leave it out.")
         return nil
     }

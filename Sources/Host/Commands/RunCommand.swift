@@ -43,6 +43,9 @@ struct RunCommand: ParsableCommand {
     @Flag(help: "Read commands from standard input, a JSON object a line; answers go to standard output.")
     var commands = false
 
+    @Flag(help: "Read the chain file again whenever it changes, as SIGHUP does: what can change changes.")
+    var watch = false
+
     @OptionGroup var plugins: PluginOptions
 
     func validate() throws {
@@ -61,7 +64,9 @@ struct RunCommand: ParsableCommand {
         let display = RunDisplay(
             quiet: quiet, verbose: verbose, jsonEvents: events || commands, onlyAnswers: commands && !events,
             replies: replies)
-        RunSession(display: display, replies: replies, seconds: seconds, statsPath: stats, plan: plan).run()
+        RunSession(
+            display: display, replies: replies, seconds: seconds, statsPath: stats, isWatching: watch, plan: plan
+        ).run()
     }
 
     /// [control thread] Everything is checked, nothing is opened.

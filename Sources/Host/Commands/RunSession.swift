@@ -12,14 +12,19 @@ final class RunSession: @unchecked Sendable {
     private let replies: CommandReplies?
     private let seconds: Double?
     private let statsPath: String?
+    private let isWatching: Bool
+    /// Standard streams that were a terminal when the run began.
+    private let terminals = (0...2 as ClosedRange<Int32>).filter { isatty($0) == 1 }
+    private let document = Mutex<ChainDocument?>(nil)
     /// Nil until it is planned.
     private let chain = Mutex<Chain?>(nil)
 
     /// - Parameters:
     ///   - plan: Checks and plans; its faults end the process with status 2.
     ///   - replies: Given where commands are to be read.
+    ///   - isWatching: The chain file is read again whenever it changes.
     init(
-        display: RunDisplay, replies: CommandReplies?, seconds: Double?, statsPath: String?,
+        display: RunDisplay, replies: CommandReplies?, seconds: Double?, statsPath: String?, isWatching: Bool,
         plan: @escaping () throws -> (Chain, ChainDocument)
     ) {
         self.plan = plan
@@ -27,6 +32,7 @@ final class RunSession: @unchecked Sendable {
         self.replies = replies
         self.seconds = seconds
         self.statsPath = statsPath
+        self.isWatching = isWatching
     }
 
     /// Runs the chain and ends the process with its exit status.
@@ -55,7 +61,7 @@ final class RunSession: @unchecked Sendable {
         }
     }
 
-    /// [main thread] First signal: drain. Second: stop. Third: end the process. Before there is a chain, nothing is
+    /// [main thread] SIGHUP: the chain file is read again, unless it says that the terminal has gone. First signal: drain. Second: stop. Third: end the process. Before there is a chain, nothing is
     /// open: the first ends it. Once all stages have ended the first of these that comes gives up what they have left
     /// to do.
     private func waitForSignals(_ signals: sigset_t) -> Never {
@@ -65,6 +71,7 @@ final class RunSession: @unchecked Sendable {
         while true {
             var signal: Int32 = 0
             guard sigwait(&signals, &signal) == 0 else { continue }
+            if signal == SIGHUP, reload() { continue }
             count += 1
             guard let chain = chain.withLock({ $0 }) else {
                 Terminal.complain("Stopped before the chain was ready to run.")
@@ -87,6 +94,15 @@ final class RunSession: @unchecked Sendable {
         }
     }
 
+    /// [any thread] Has the chain file read again; false where SIGHUP says that the terminal has gone, or nothing runs.
+    private func reload() -> Bool {
+        guard terminals.allSatisfy({ isatty($0) == 1 }), let chain = chain.withLock({ $0 }),
+            let document = document.withLock({ $0 })
+        else { return false }
+        document.reload(chain)
+        return true
+    }
+
     // MARK: Control thread
 
     private func control() -> Never {
@@ -99,7 +115,9 @@ final class RunSession: @unchecked Sendable {
         } catch {
             exit(reportBeforeRun(error).rawValue)
         }
+        self.document.withLock { $0 = document }
         self.chain.withLock { $0 = chain }
+        var watch = FileWatch(document.path)
         if let replies {
             CommandReader.start(CommandLanguage(chain: chain, document: document, replies: replies))
         }
@@ -107,6 +125,7 @@ final class RunSession: @unchecked Sendable {
         let limit = seconds.map { start + MediaTime(seconds: $0).nanoseconds }
         let result = chain.run { [self] in
             if let limit, chain.currentState == .streaming, chain.clock.now() >= limit { chain.drain() }
+            if isWatching, watch.hasChanged(now: chain.clock.now()) { document.reload(chain) }
             display.update(chain)
         }
         display.finish(chain, result, elapsed: Double(chain.clock.now() - start) / 1e9)

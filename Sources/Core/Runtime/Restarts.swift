@@ -1,0 +1,40 @@
+/// Stages with `onError: "restart"` that have failed: when each is made anew. [any thread]
+final class Restarts: Sendable {
+    static let mostInARow = 10
+    private static let longestNs: Int64 = 30_000_000_000
+    /// A stage that runs for this long has come back, nanoseconds.
+    private static let recoveredNs: Int64 = 60_000_000_000
+
+    private struct Entry {
+        var attempts = 0
+        /// System clock; nil while it runs, or is being made.
+        var due: Int64?
+        var lastFailure: Int64 = 0
+    }
+
+    private let entries = Locked<[String: Entry]>([:])
+
+    /// [stage thread, desk's thread] A stage has failed, or could not be started again; false when it stays so.
+    func isToBeRestarted(_ runner: StageRunner, now: Int64) -> Bool {
+        guard runner.onError == .restart else { return false }
+        return entries.withLock { entries in
+            var entry = entries[runner.id] ?? Entry()
+            if now - entry.lastFailure > Self.recoveredNs { entry.attempts = 0 }
+            entry.lastFailure = now
+            let goesOn = entry.attempts < Self.mostInARow
+            entry.due = goesOn ? now + min(1_000_000_000 << Int64(entry.attempts), Self.longestNs) : nil
+            entry.attempts += 1
+            entries[runner.id] = entry
+            return goesOn
+        }
+    }
+
+    /// [control thread] Those whose time has come, each once.
+    func due(now: Int64) -> [String] {
+        entries.withLock { entries in
+            let due = entries.filter { $0.value.due.map { now >= $0 } ?? false }.map(\.key)
+            for id in due { entries[id]?.due = nil }
+            return due
+        }
+    }
+}
