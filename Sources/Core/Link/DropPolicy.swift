@@ -34,6 +34,8 @@ public enum DropReason: Int, Sendable, Hashable, CaseIterable {
     case byStage
     /// Damaged input.
     case damaged
+    /// No item of a join's leading input belongs to it, or the join has ended.
+    case unmatched
     /// The stage had failed.
     case failed
     /// The stage is paused.

@@ -156,9 +156,9 @@ final class FrameQueue: @unchecked Sendable {
     /// producer that waits for a place here goes on at once, and the consumer finds the end behind what it has.
     ///
     /// - Returns: Sequence number of the last item that was taken in; nil when there was none.
-    func close() -> UInt64? {
+    func detach() -> UInt64? {
         consumer.lock()
-        state.close()
+        state.detach()
         let last = state.counts.accepted > 0 ? lastSequence : nil
         wakeConsumerAndUnlock()
         room.announce()
@@ -246,12 +246,12 @@ final class FrameQueue: @unchecked Sendable {
 
     // MARK: A join's consumer, which looks at all its inputs under their one lock
 
-    /// With the lock held: PTS of the oldest item, nil when there is none.
-    var headPTS: Int64? { state.depth > 0 ? ring[head].pointee.pts.nanoseconds : nil }
-    /// With the lock held: up to which PTS nothing more will come.
-    var emptyUpTo: Int64 { state.hasEnded ? .max : nothingUpTo }
-    /// With the lock held: ended and empty.
-    var isExhausted: Bool { state.hasEnded && state.depth == 0 }
+    /// With the lock held: what a join decides by.
+    var shown: QueueHead {
+        QueueHead(
+            head: state.depth > 0 ? ring[head].pointee.pts.nanoseconds : nil, nothingUpTo: nothingUpTo,
+            hasEnded: state.hasEnded)
+    }
     /// With the lock held: what `interrupt()` set, cleared.
     func takeInterrupt() -> Bool {
         defer { isInterrupted = false }
@@ -267,6 +267,14 @@ final class FrameQueue: @unchecked Sendable {
         state.take(bytes: record.pointee.owner is Slab ? record.pointee.byteCount : 0, nextTime: nextTime)
         room.announce()
         return Lease(record)
+    }
+
+    /// [consumer's thread] Nothing is taken any more: what lies here and all that is offered from now on is dropped for
+    /// `reason`, and a producer that waits for a place goes on at once.
+    func close(_ reason: DropReason) {
+        consumer.locked { state.close(reason) }
+        discardAll(reason)
+        room.announce()
     }
 
     // MARK: Watching

@@ -31,8 +31,8 @@ struct FrameQueueState: Sendable {
     private var oldestTime: Int64?
     private var isSkipping = false
     private(set) var hasEnded = false
-    /// Nothing is taken in any more: the link is being taken away.
-    private(set) var isClosed = false
+    /// The consumer takes nothing any more; why.
+    private var closed: DropReason?
 
     init(settings: LinkSettings) { self.settings = settings }
 
@@ -53,7 +53,7 @@ struct FrameQueueState: Sendable {
     mutating func offer(bytes more: Int = 0, time: Int64 = 0, isKeyframe: Bool = false, mayWait: Bool = true)
         -> OfferAction
     {
-        if isClosed { return reject(.detached) }
+        if let closed { return reject(closed) }
         guard isFull(bytes: more, time: time) || isSkipping else {
             accept(bytes: more, time: time)
             return .accept
@@ -126,12 +126,15 @@ struct FrameQueueState: Sendable {
         return all
     }
 
+    /// All that is offered from now on is dropped for `reason`.
+    mutating func close(_ reason: DropReason) { closed = reason }
+
     /// No item follows. Items already queued are still taken.
     mutating func end() { hasEnded = true }
 
     /// The link is taken away: as `end()`, and every later offer is rejected.
-    mutating func close() {
+    mutating func detach() {
         hasEnded = true
-        isClosed = true
+        closed = .detached
     }
 }

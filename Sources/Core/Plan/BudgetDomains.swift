@@ -76,6 +76,7 @@ struct BudgetDomains {
             guard before.insert(node).inserted else { continue }
             if graph.nodes[node].kind == .passThrough {
                 if topology.hold(node) > 0 { found.canKeep = true }
+                if topology.incoming[node].contains(where: { graph.edges[$0].keeps > 0 }) { found.canKeep = true }
                 if !graph.nodes[node].modifies { open += topology.incoming[node].map { graph.edges[$0].from } }
             } else if graph.nodes[node].floor > 0 {
                 found.canKeep = true
@@ -97,6 +98,7 @@ struct BudgetDomains {
         guard !graph.edges[edge].carriesUnits, found.edges.insert(edge).inserted else { return }
         let node = graph.edges[edge].to
         found.threads.insert(topology.thread[node])
+        if graph.edges[edge].keeps > 0 { found.canKeep = true }
         if graph.nodes[node].modifies { return }
         if topology.hold(node) > 0 { found.canKeep = true }
         if graph.nodes[node].kind == .passThrough { for next in topology.outgoing[node] { share(next, into: &found) } }

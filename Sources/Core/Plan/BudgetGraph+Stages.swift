@@ -1,20 +1,22 @@
 extension BudgetGraph {
     /// What budgets see of planned stages and their links.
-    init(_ stages: [PlannedStage], _ links: [ChainPlan.Link]) {
+    init(_ stages: [PlannedStage], _ links: [ChainPlan.Link], _ joins: [Int: JoinRule]) {
         self.init(
-            nodes: stages.map { Node($0) },
+            nodes: stages.indices.map { Node(stages[$0], joins[$0]) },
             edges: links.map { link in
                 let consumer = stages[link.to]
-                let asked = zip(consumer.request.from, consumer.inputLinks).first { $0.0 == link.from }?.1
+                let input = consumer.request.from.firstIndex(of: link.from)
+                let asked = input.map { consumer.inputLinks[$0] }
+                let keeps = input.map { joins[link.to]?.keeps($0) ?? false } ?? false
                 return Edge(
                     link.from, link.to, capacity: link.settings.capacity, policy: link.settings.policy,
-                    isFixed: asked?.queue != nil, carriesUnits: link.format.encoded != nil)
+                    isFixed: asked?.queue != nil, carriesUnits: link.format.encoded != nil, keeps: keeps ? 1 : 0)
             })
     }
 }
 
 extension BudgetGraph.Node {
-    fileprivate init(_ stage: PlannedStage) {
+    fileprivate init(_ stage: PlannedStage, _ rule: JoinRule?) {
         let type = stage.request.type
         let demand = stage.demand
         let givesUnits = stage.output?.encoded != nil
@@ -33,6 +35,7 @@ extension BudgetGraph.Node {
         workers = demand.workers
         floor = demand.floor
         isJoin = type.kind == .join
+        if let rule { (match, lead) = (rule.match, rule.lead) }
         isLive = demand.isLive
     }
 }

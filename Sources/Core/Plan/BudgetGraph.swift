@@ -31,6 +31,9 @@ public struct BudgetGraph: Sendable, Equatable {
         public var floor = 0
         /// Takes an item from every input at once.
         public var isJoin = false
+        /// A join: which items belong together, and which of its inputs leads (by position among them).
+        public var match = JoinMatch.exact
+        public var lead = 0
         /// A source that never waits.
         public var isLive = false
 
@@ -53,10 +56,12 @@ public struct BudgetGraph: Sendable, Equatable {
         public var isFixed: Bool
         /// Carries access units rather than frames.
         public var carriesUnits: Bool
+        /// Frames that the runner keeps of a join's input beside the stage's `hold`: its last one, to give it again.
+        public var keeps: Int
 
         public init(
             _ from: Int, _ to: Int, capacity: Int, policy: DropPolicy = .wait, isFixed: Bool = false,
-            carriesUnits: Bool = false
+            carriesUnits: Bool = false, keeps: Int = 0
         ) {
             self.from = from
             self.to = to
@@ -64,6 +69,7 @@ public struct BudgetGraph: Sendable, Equatable {
             self.policy = policy
             self.isFixed = isFixed
             self.carriesUnits = carriesUnits
+            self.keeps = keeps
         }
     }
 
@@ -116,6 +122,10 @@ public struct BudgetRules: Sendable {
     public var need = 0
     /// Below 0: a link that drops before a stage that delays is taken for one that does not.
     public var gaps = 0
+    /// Below 0: a join that waits past the window of its leading item is taken for one that does not.
+    public var window = 0
+    /// Below 0: the last items that joins keep are not counted.
+    public var keeps = 0
     /// Below 0: a writer waits for the others although they can wait for it.
     public var sharers = 0
 

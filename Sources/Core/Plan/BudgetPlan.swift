@@ -96,8 +96,14 @@ public struct BudgetPlan: Sendable {
                 waits.capacities[edge] += circle.sum + 1
             } else {
                 // Some link on this circle drops what a stage behind it needs.
-                edge = circle.places.lazy.compactMap { if case .starved(let edge, true) = $0 { edge } else { nil } }
-                    .first { waits.losesTooMuch($0, nil) }!
+                let late = circle.places.lazy.compactMap { if case .starved(let edge, true) = $0 { edge } else { nil } }
+                guard let short = late.first(where: { waits.losesTooMuch($0, nil) }) else {
+                    edge = waits.loser(on: circle.places)!
+                    faults.append(.dropsBeforeDelay(edge: edge, fork: fork, join: join))
+                    waits.reported.insert(edge)
+                    continue
+                }
+                edge = short
                 let policy = graph.edges[edge].policy
                 guard !graph.edges[edge].isFixed, policy != .latest, policy != .dropToKeyframe else {
                     faults.append(.dropsBeforeDelay(edge: edge, fork: fork, join: join))

@@ -14,8 +14,10 @@ struct BudgetTopology {
     /// For each edge whether its consumer is a join, that is, waits for its other inputs too.
     let entersJoin: [Bool]
     let hasJoins: Bool
-    /// For each edge whether an item that another branch carries can be missing on it.
+    /// For each edge whether an item that another branch carries can be missing on it, dropped by a link.
     private(set) var mayLack: [Bool] = []
+    /// The same, dropped by a link or by a stage.
+    private(set) var mayMiss: [Bool] = []
     /// The most items that all stages together have accepted and not answered.
     let totalDelay: Int
 
@@ -45,13 +47,51 @@ struct BudgetTopology {
         entersJoin = graph.edges.map { graph.nodes[$0.to].isJoin && incoming[$0.to].count > 1 }
         hasJoins = entersJoin.contains(true)
         totalDelay = graph.nodes.reduce(0) { $0 + $1.delay }
-        // A join gives what any of its inputs had.
         mayLack = [Bool](repeating: false, count: graph.edges.count)
+        mayMiss = mayLack
         for node in graph.nodes.indices {
-            let lacking = incoming[node].filter { mayLack[$0] }.count
-            let lacks = lacking > 0 && (lacking == incoming[node].count || !graph.nodes[node].isJoin)
-            for edge in outgoing[node] { mayLack[edge] = lacks || canLose(edge) }
+            let lacks = self.lacks(node, mayLack)
+            let canDrop = self.canDrop(node)
+            let misses = self.lacks(node, mayMiss) || canDrop
+            for edge in outgoing[node] {
+                mayLack[edge] = lacks || canLose(edge)
+                mayMiss[edge] = misses || canLose(edge)
+            }
         }
+    }
+
+    /// A stage may drop what it is handed, and another branch carries it. Not where the stage or one behind it delays:
+    /// such a stage needs more items before it answers, and no declaration says how many are dropped.
+    private func canDrop(_ node: Int) -> Bool {
+        incoming[node].contains { hasForkBefore[graph.edges[$0].from] } && graph.nodes[node].delay == 0
+            && !descendants(of: node).contains { graph.nodes[$0].delay > 0 }
+    }
+
+    /// A join gives what its leading input had; one without, what any of its inputs had.
+    private func lacks(_ node: Int, _ mayLack: [Bool]) -> Bool {
+        if let lead = leadingInput(of: node) { return mayLack[lead] }
+        let lacking = incoming[node].filter { mayLack[$0] }.count
+        return lacking > 0 && (lacking == incoming[node].count || !graph.nodes[node].isJoin)
+    }
+
+    /// The edge that leads a join; nil for a join that waits for equal times, and for other stages.
+    func leadingInput(of node: Int) -> Int? {
+        guard graph.nodes[node].isJoin, graph.nodes[node].match != .exact, incoming[node].count > 1 else { return nil }
+        return incoming[node][graph.nodes[node].lead]
+    }
+
+    /// Inputs of `node` on which it can wait while others have items: of a join all, or the leading one alone.
+    func awaited(_ node: Int) -> [Int] {
+        guard incoming[node].count > 1, graph.nodes[node].isJoin else { return incoming[node] }
+        if graph.nodes[node].match == .newest, let lead = leadingInput(of: node) { return [lead] }
+        return incoming[node]
+    }
+
+    /// Items by which a join that waits on `edge` may wait for a later one than it has: under `nearest` the news that
+    /// an item was dropped is not enough, another one could lie in the window.
+    func window(_ edge: Int) -> Int {
+        let node = graph.nodes[graph.edges[edge].to]
+        return entersJoin[edge] && node.match == .nearest && mayMiss[edge] ? 1 : 0
     }
 
     /// True when the producer of `edge` can stand still there.
@@ -73,10 +113,17 @@ struct BudgetTopology {
         nodesOfThread[thread].flatMap { outgoing[$0].filter { graph.edges[$0].capacity > 0 } }
     }
 
-    /// Other inputs of the join that `edge` enters; none when it enters no join.
+    /// An input of a join that takes the newest of it when another input leads: what lies there waits for no item in
+    /// particular, and is counted as held.
+    func isNewest(_ edge: Int) -> Bool {
+        let node = graph.edges[edge].to
+        return graph.nodes[node].match == .newest && leadingInput(of: node).map { $0 != edge } ?? false
+    }
+
+    /// Other inputs on which the join that `edge` enters can wait while an item lies there; none when it enters no join.
     func siblings(_ edge: Int) -> [Int] {
-        guard entersJoin[edge] else { return [] }
-        return incoming[graph.edges[edge].to].filter { $0 != edge }
+        guard entersJoin[edge], !isNewest(edge) else { return [] }
+        return awaited(graph.edges[edge].to).filter { $0 != edge }
     }
 
     /// Input buffers a node keeps, at most, for each input. One that hands on the buffers it got has those it delays

@@ -89,7 +89,9 @@ struct BudgetWaits {
         case .pushing(let edge):
             // The queue is full of older frames, and what its consumer has in hand is older still.
             inCall(topology.thread[topology.graph.edges[edge].to], -capacity(edge) - 1)
-                + topology.siblings(edge).map { Arrow(to: .starved(edge: $0, late: false), later: -capacity(edge)) }
+                + topology.siblings(edge).map {
+                    Arrow(to: .starved(edge: $0, late: false), later: window($0) - capacity(edge))
+                }
         case .buffer(let pool):
             switch windows[pool] {
             case .endless: []
@@ -100,6 +102,7 @@ struct BudgetWaits {
     }
 
     private func capacity(_ edge: Int) -> Int { capacities[edge] - rules.capacity }
+    private func window(_ edge: Int) -> Int { max(0, topology.window(edge) + rules.window) }
 
     /// The thread before `edge` has not given what is awaited: it lacks input itself, or it waits with that frame or an
     /// older one.
@@ -110,11 +113,18 @@ struct BudgetWaits {
         let delay = nodes.reduce(0) { $0 + self.delay(of: $1, following: pool) }
         var found: [Arrow] = []
         let inputs = topology.inputs(ofThread: thread)
-        // What one input of a join lacks another may have.
-        let waitsForMore = (isLate || delays) && inputs.allSatisfy { topology.mayLack[$0] }
+        let lead = topology.leadingInput(of: nodes[0])
+        // What one input of a join lacks another may have, unless one leads.
+        let waitsForMore = (isLate || delays) && (lead.map { [$0] } ?? inputs).allSatisfy { topology.mayLack[$0] }
+        // A join gives no more than its leading input, and goes through all of its others' items to the next of it: how
+        // much later that is, no queue bounds.
+        let skips = waitsForMore && (lead.map { loser(before: $0) != nil } ?? false)
         for input in awaited(inputs) where thread != busy {
-            let starves = waitsForMore && losesTooMuch(input, pool)
-            found.append(Arrow(to: .starved(edge: input, late: waitsForMore), later: starves ? Self.unbounded : delay))
+            let starves = skips || (waitsForMore && losesTooMuch(input, pool))
+            found.append(
+                Arrow(
+                    to: .starved(edge: input, late: waitsForMore),
+                    later: starves ? Self.unbounded : delay + window(input)))
         }
         for other in topology.outputs(ofThread: thread) where other != edge && topology.canBlock(other) {
             found.append(Arrow(to: .pushing(edge: other), later: -1, busy: thread))
@@ -144,11 +154,34 @@ struct BudgetWaits {
         return capacities[edge] - rules.gaps <= topology.totalDelay
     }
 
+    /// The first link, from `edge` upwards, for which an item that another branch carries can be missing on `edge`, and
+    /// that has not been reported.
+    func loser(before edge: Int) -> Int? {
+        var open = [edge]
+        var seen: Set<Int> = []
+        while let next = open.popLast() {
+            guard topology.mayLack[next], seen.insert(next).inserted else { continue }
+            if topology.canLose(next), !reported.contains(next) { return next }
+            let node = topology.graph.edges[next].from
+            open += topology.leadingInput(of: node).map { [$0] } ?? topology.incoming[node]
+        }
+        return nil
+    }
+
+    /// For the circle of a fault: the link that loses what a join with a leading input would need for a stage behind it.
+    func loser(on circle: [Place]) -> Int? {
+        for case .starved(let edge, true) in circle {
+            guard let lead = topology.leadingInput(of: topology.graph.edges[edge].to) else { continue }
+            if let found = loser(before: lead) { return found }
+        }
+        return nil
+    }
+
     /// A join waits for any of its inputs; a stage that takes what comes from several waits for all, so one is enough
     /// to follow.
     private func awaited(_ inputs: [Int]) -> ArraySlice<Int> {
         guard let first = inputs.first else { return [] }
-        return topology.entersJoin[first] ? inputs[...] : inputs[..<1]
+        return topology.entersJoin[first] ? topology.awaited(topology.graph.edges[first].to)[...] : inputs[..<1]
     }
 
     /// A thread has in hand what is awaited: it waits for a place, a buffer, or to be alone with its frame.
@@ -175,7 +208,9 @@ struct BudgetWaits {
             found += inCall(thread, later)
         }
         for edge in domain.edges {
-            found += topology.siblings(edge).map { Arrow(to: .starved(edge: $0, late: false), later: later, busy: own) }
+            found += topology.siblings(edge).map {
+                Arrow(to: .starved(edge: $0, late: false), later: later + window($0), busy: own)
+            }
         }
         return found
     }
@@ -187,7 +222,7 @@ struct BudgetWaits {
         for edge in sharers.edges.sorted() {
             if topology.canBlock(edge) { found.append(Arrow(to: .pushing(edge: edge), later: 0)) }
             found += topology.siblings(edge).map {
-                Arrow(to: .starved(edge: $0, late: false), later: 0, busy: topology.thread[writer])
+                Arrow(to: .starved(edge: $0, late: false), later: window($0), busy: topology.thread[writer])
             }
         }
         return found

@@ -29,6 +29,8 @@ public struct ChainPlan: Sendable {
     /// In topological order.
     public var stages: [Stage]
     public var links: [Link]
+    /// How joins bring their inputs together, by index of the stage.
+    public var joins: [Int: JoinRule]
     public var budget: BudgetPlan
     public var slabs: [SlabPlan]
     /// Time that stages of a live chain hold items back while its queues are empty, in seconds, where every rate on the
@@ -47,7 +49,7 @@ public struct ChainPlan: Sendable {
     public var poolBufferBytes: [Int]
 
     /// Stages, links and budget; the rest is still to be said.
-    init(_ stages: [PlannedStage], _ links: [Link], _ budget: BudgetPlan) {
+    init(_ stages: [PlannedStage], _ links: [Link], _ joins: [Int: JoinRule], _ budget: BudgetPlan) {
         self.stages = stages.enumerated().map { index, stage in
             Stage(
                 id: stage.id, use: stage.request.type.info.id, kind: stage.request.type.kind,
@@ -55,11 +57,19 @@ public struct ChainPlan: Sendable {
                 demand: stage.demand)
         }
         self.links = links
+        self.joins = joins
         self.budget = budget
         slabs = []
         warnings = []
         notes = []
         poolFormats = []
         poolBufferBytes = []
+    }
+
+    /// The id of a stage as a person knows it: of a converter that was put in, that of the stage before.
+    func nameInFile(_ stage: Int) -> String {
+        var stage = stage
+        while stages[stage].isInserted, let before = links.first(where: { $0.to == stage })?.from { stage = before }
+        return stages[stage].id
     }
 }

@@ -63,16 +63,18 @@ struct ChainPlanner {
     private func plan(_ stages: [PlannedStage], isLive: Bool) throws -> ChainPlan {
         var faults = PlanFaults(file: request.file)
         let demands = stages.map(\.demand)
+        let joins = JoinPlanner(stages)
+        joins.check(&faults)
         var links = LinkPlanner(stages, isLive: isLive, running: running).links(&faults)
         for clash in FileClashes(demands).clashes { faults.add(clash, stages) }
         faults.addClaims(stages)
         try faults.throwAll()
 
         let spare = request.spare.map { PoolSpare.buffers($0) } ?? (isLive ? .computed : .none)
-        let budget = try budget(stages, links, spare, &faults)
+        let budget = try budget(stages, links, joins.rules, spare, &faults)
         for (index, edge) in budget.graph.edges.enumerated() { links[index].settings.capacity = edge.capacity }
 
-        var plan = ChainPlan(stages, links, budget)
+        var plan = ChainPlan(stages, links, joins.rules, budget)
         plan.poolFormats = try budget.pools.map { try poolFormat($0, stages) }
         plan.poolBufferBytes = zip(budget.pools, plan.poolFormats).map { pool, format in
             let padding = pool.isCopyPool ? BufferPadding() : stages[pool.allocator].demand.padding
@@ -89,14 +91,15 @@ struct ChainPlanner {
             plan.worstLatency = PlanLatency(plan).seconds(withQueues: true)
         }
         let notes = PlanNotes(plan)
-        plan.warnings = notes.ofStages(stages, warnings: true)
-        plan.notes = notes.ofPlan + notes.ofStages(stages, warnings: false)
+        plan.warnings = joins.notes(warnings: true) + notes.ofStages(stages, warnings: true)
+        plan.notes = notes.ofPlan + joins.notes(warnings: false) + notes.ofStages(stages, warnings: false)
         return plan
     }
 
     /// Pools that run keep their size, which is enough for the new plan or a fault.
     private func budget(
-        _ stages: [PlannedStage], _ links: [ChainPlan.Link], _ spare: PoolSpare, _ faults: inout PlanFaults
+        _ stages: [PlannedStage], _ links: [ChainPlan.Link], _ joins: [Int: JoinRule], _ spare: PoolSpare,
+        _ faults: inout PlanFaults
     ) throws -> BudgetPlan {
         var sizes = stages.writtenPoolSizes
         var copySizes: [Int: Int] = [:]
@@ -104,7 +107,7 @@ struct ChainPlanner {
             if let pool = running?.pools[RunningChain.PoolName(stage: stage.id)] { sizes[index] = pool.size }
             copySizes[index] = running?.pools[RunningChain.PoolName(stage: stage.id, isCopyPool: true)]?.size
         }
-        let budget = BudgetPlan(BudgetGraph(stages, links), sizes: sizes, copySizes: copySizes, spare: spare)
+        let budget = BudgetPlan(BudgetGraph(stages, links, joins), sizes: sizes, copySizes: copySizes, spare: spare)
         for pool in budget.pools {
             guard let missing = missing(pool, stages) else { continue }
             let reader = pool.members.first { !stages[$0].isKept } ?? pool.allocator

@@ -50,6 +50,11 @@ struct PoolSizes {
         return own + domain.members.map { ($0, topology.hold($0) * domain.inputs[$0]!) }
     }
 
+    /// Edges whose last frame the runner keeps, to give it again.
+    private func keeping(_ domain: BudgetDomains.Domain) -> [Int] {
+        waits.rules.keeps < 0 ? [] : domain.edges.filter { graph.edges[$0].keeps > 0 }
+    }
+
     /// What makes up `need`: everything that can have a buffer at the same time.
     private func shares(_ domain: BudgetDomains.Domain) -> [BudgetPlan.Share] {
         let node = graph.nodes[domain.allocator]
@@ -66,6 +71,9 @@ struct PoolSizes {
             add("queue before \(graph.nodes[graph.edges[edge].to].name)", graph.edges[edge].capacity)
         }
         for member in holds { add("\(graph.nodes[member.node].name) hold", member.count) }
+        for edge in keeping(domain) {
+            add("\(graph.nodes[graph.edges[edge].to].name) last picture", graph.edges[edge].keeps)
+        }
         return shares
     }
 
@@ -74,7 +82,11 @@ struct PoolSizes {
         guard let lag else { return nil }
         let rules = waits.rules
         let floor = floor(domain)
-        let held = holds(domain).reduce(0) { $0 + $1.count }
+        // What lies before a join that takes the newest waits for no item in particular: it may as well be held.
+        let newest = domain.edges.filter(waits.topology.isNewest)
+        let held =
+            holds(domain).reduce(0) { $0 + $1.count } + keeping(domain).reduce(0) { $0 + graph.edges[$1].keeps }
+            + newest.reduce(0) { $0 + graph.edges[$1].capacity }
         var min = 1 + rules.base + floor + held
         if floor > 0 { min += rules.floor }
         if held > 0 { min += rules.hold }

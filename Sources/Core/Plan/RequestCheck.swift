@@ -36,6 +36,11 @@ struct RequestCheck {
 
     private mutating func checkInputs(of stage: StageRequest) {
         let info = stage.type.info
+        if stage.join != nil, stage.type.kind != .join {
+            faults.add(
+                stage, "join", at: stage.place, "'\(stage.id)' (\(info.id)) takes one input and joins nothing",
+                "Leave 'join' out.")
+        }
         if info.input == .none, !stage.from.isEmpty {
             faults.add(
                 stage, "from", at: stage.fromPlace, "'\(stage.id)' is a source (\(info.id)) and takes no input",

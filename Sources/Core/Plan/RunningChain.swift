@@ -87,7 +87,8 @@ struct RunningChain {
     /// The stage that runs as `request` asks for it, and the live options to set so that it does; nil where it is to be
     /// made anew.
     func counterpart(of request: StageRequest) -> (stage: PlannedStage, options: [JSONNode.Member])? {
-        guard !remade.contains(request.id), let stage = stages[request.id], stage.request.type === request.type
+        guard !remade.contains(request.id), let stage = stages[request.id], stage.request.type === request.type,
+            stage.request.join == request.join
         else { return nil }
         var options: [JSONNode.Member] = []
         for key in request.changedOptions(from: stage.request) {

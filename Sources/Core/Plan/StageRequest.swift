@@ -7,6 +7,8 @@ public struct StageRequest: Sendable {
     /// Index of the stage each input comes from; empty for a source.
     public var from: [Int]
     public var link: LinkRequest
+    /// How a join brings its inputs together; nil for what a person left out.
+    public var join: JoinRequest?
     /// Nil: a sink that others stand beside fails alone, every other stage ends the run.
     public var onError: OnError?
     /// Its output is not taken by any stage, on purpose.
@@ -22,7 +24,7 @@ public struct StageRequest: Sendable {
 
     public init(
         id: String, type: StageType, options: [JSONNode.Member] = [], from: [Int] = [],
-        link: LinkRequest = LinkRequest(),
+        link: LinkRequest = LinkRequest(), join: JoinRequest? = nil,
         onError: OnError? = nil, isUnread: Bool = false, fileIndex: Int = 0,
         place: TextPlace = TextPlace(line: 0, column: 0),
         fromPlace: TextPlace = TextPlace(line: 0, column: 0)
@@ -32,6 +34,7 @@ public struct StageRequest: Sendable {
         self.options = options
         self.from = from
         self.link = link
+        self.join = join
         self.onError = onError
         self.isUnread = isUnread
         self.fileIndex = fileIndex

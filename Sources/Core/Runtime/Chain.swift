@@ -30,6 +30,8 @@ public final class Chain: @unchecked Sendable {
     /// Sentences about stages and links that have gone.
     let departedFaults = Locked<[String]>([])
     let abandonedBranches = Locked<[String]>([])
+    /// Numbers of joins that have ended before their inputs.
+    let endedJoins = Locked<Set<Int>>([])
     /// Stages that have failed and are to be started anew.
     let restarts = Restarts()
     /// Threads on which replaced instances end.
@@ -85,6 +87,7 @@ public final class Chain: @unchecked Sendable {
     /// A stage's failures are this chain's.
     func adopt(_ runner: StageRunner) {
         runner.onFailure = { [unowned self] in self.stageFailed($0, $1) }
+        runner.onJoinEnd = { [unowned self] in self.joinEnded($0) }
     }
 
     // MARK: What runs
@@ -384,6 +387,7 @@ public final class Chain: @unchecked Sendable {
         for worker in graph.everyWorker { worker.state.closeMail() }
         for queue in graph.everyQueue { queue.discardAll(.stopped) }
         finishJobs(tick)
+        for runner in runners { runner.reportJoinLosses() }
         if abandoned.isEmpty {
             for runner in runners { runner.timeFault.map { fault in failures.withLock { $0.append(fault) } } }
         }

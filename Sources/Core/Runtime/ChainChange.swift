@@ -186,7 +186,7 @@ struct ChainChange {
         }
         let branch = LeavingBranch(
             runners: assembly.newRunners, queues: assembly.newQueues, workers: assembly.newWorkers)
-        for queue in assembly.newQueues { _ = queue.close() }
+        for queue in assembly.newQueues { _ = queue.detach() }
         for worker in assembly.newWorkers where worker.head.kind == .source { worker.head.context.requestEnd() }
         chain.graphBox.withLock { present in
             let (leaving, departed) = (present.leaving, present.departed)
@@ -252,7 +252,7 @@ struct ChainChange {
         chain.graphBox.withLock { $0.leaving.append(branch) }
         for runner in removed where runner.kind == .source { runner.context.requestEnd() }
         for queue in leaving.entrances {
-            let last = queue.close()
+            let last = queue.detach()
             frame = frame ?? last.map { $0 + 1 }
         }
         for rewiring in assembly.rewirings where leaving.producers.contains(rewiring.worker.head.number) {

@@ -109,7 +109,8 @@ struct GraphAssembly {
             if pool.isCopyPool, pool.size == 0 { continue }
             // One lease per holder of a buffer: each branch, each frame a stage keeps. Repeats of one buffer can fill
             // the queues besides.
-            let leases = 1 + pool.members.count + pool.members.reduce(0) { $0 + plan.stages[$1].demand.hold }
+            let kept = plan.budget.graph.edges.reduce(0) { $0 + (pool.members.contains($1.to) ? 2 * $1.keeps : 0) }
+            let leases = 1 + pool.members.count + pool.members.reduce(kept) { $0 + plan.stages[$1].demand.hold }
             let queued = plan.links.reduce(0) { $0 + (pool.members.contains($1.to) ? $1.settings.capacity : 0) }
             if let kept = pool.isCopyPool ? runner.copyPool : runner.output?.pool {
                 kept.reserveLeases(kept.bufferCount * max(min(leases, 64), 1) + queued)
@@ -241,7 +242,7 @@ struct GraphAssembly {
             let head = members[0]
             let kept = isNew(head) ? nil : before?.workers.first { $0.head === head }
             let inputs = plan.links.indices.filter { plan.links[$0].to == places[0] }.compactMap { queueOf[$0] }
-            let worker = kept ?? Worker(head: head, input: input(of: head, inputs), frameLimit: frameLimit)
+            let worker = kept ?? Worker(head: head, input: input(of: head, at: places[0], inputs), frameLimit: frameLimit)
             graph.workers.append(worker)
             for member in members where member.thread !== worker.state {
                 guard isNew(member) else { throw Self.moved(member) }
@@ -269,10 +270,16 @@ struct GraphAssembly {
         }
     }
 
-    private func input(of head: StageRunner, _ queues: [FrameQueue]) -> Worker.Input {
+    private func input(of head: StageRunner, at place: Int, _ queues: [FrameQueue]) -> Worker.Input {
         switch head.kind {
         case .source: .source
-        case .join: .join(queues, JoinInputs(count: queues.count))
+        case .join:
+            .join(
+                JoinInlet(
+                    head, queues,
+                    JoinInputs(
+                        names: graph.plan.links.filter { $0.to == place }.map { graph.plan.nameInFile($0.from) }),
+                    graph.plan.joins[place]!, stop: head.stop))
         case .filter, .transform, .sink: .queue(queues[0])
         }
     }

@@ -1,58 +1,155 @@
-/// The items of one time, one from each input of a join. Reused from call to call: take what you need before you
-/// return.
+/// The items that belong together, one from each input of a join. Reused from call to call: take what you need before
+/// you return.
 public final class JoinInputs {
+    /// What became of one input's items. Written by the join's thread, read by any.
+    struct Counts: ~Copyable {
+        /// Given to the stage.
+        let given = Counter()
+        /// Matched no item of the leading input.
+        let unmatched = Counter()
+        /// Given without an item of another input that went on.
+        let incomplete = Counter()
+        /// Times the last item was given again.
+        let repeated = Counter()
+        /// Times the stage was called without an item of this input, while the input went on.
+        let missing = Counter()
+        /// The same after the input's end.
+        let missingAfterEnd = Counter()
+    }
+
     /// Inputs of the join.
     public let count: Int
-    private let records: UnsafeMutablePointer<UnsafeMutablePointer<LeaseRecord>?>
-    /// PTS of these items, nanoseconds.
-    private(set) var pts = Int64.min
-    /// Sequence number of one of them.
-    private(set) var sequenceNumber: UInt64 = 0
-    /// Items that are there.
-    private(set) var present = 0
+    /// The input whose item the others' belong to: that one is always there, and the answer has its time. Under
+    /// `"match": "exact"` the first of those that are there, where the one that leads is not.
+    public internal(set) var lead = 0
+    /// PTS of the leading item: what the answer has.
+    public var time: MediaTime { MediaTime(nanoseconds: pts) }
 
-    init(count: Int) {
-        self.count = count
+    /// Ids of the stages the inputs come from, for people.
+    let names: [String]
+    let counts: UnsafeMutablePointer<Counts>
+    private let records: UnsafeMutablePointer<UnsafeMutablePointer<LeaseRecord>?>
+    /// Of inputs whose last item may be given again: that item.
+    private let last: UnsafeMutablePointer<UnsafeMutablePointer<LeaseRecord>?>
+    /// Inputs that give their last item again this time.
+    private let isRepeated: UnsafeMutablePointer<Bool>
+    /// PTS of the leading item, nanoseconds.
+    private(set) var pts = Int64.min
+    /// Sequence number of the leading item.
+    private(set) var sequenceNumber: UInt64 = 0
+    /// Items that have come; those given again are not among them.
+    private(set) var present = 0
+    private var keeper: UnsafeMutablePointer<KeeperCell>?
+    private var holder: Int32 = -1
+    private var now: Int64 = 0
+
+    init(names: [String]) {
+        self.names = names
+        count = names.count
+        counts = .allocate(capacity: count)
         records = .allocate(capacity: count)
+        last = .allocate(capacity: count)
+        isRepeated = .allocate(capacity: count)
+        for index in 0..<count { (counts + index).initialize(to: Counts()) }
         records.initialize(repeating: nil, count: count)
+        last.initialize(repeating: nil, count: count)
+        isRepeated.initialize(repeating: false, count: count)
     }
 
     deinit {
         releaseAll()
+        releaseKept()
+        counts.deinitialize(count: count)
+        counts.deallocate()
         records.deallocate()
+        last.deallocate()
+        isRepeated.deallocate()
     }
 
-    /// The item of input `index`, once; nil when it was dropped on its way or is taken already.
+    /// The item of input `index`, once; nil when there is none that belongs to the leading one, when it was dropped on
+    /// its way, or when it is taken already.
+    ///
+    /// An input that has ended may go on giving its last item (`"hold": true`), and under `"match": "newest"` an input
+    /// gives its newest item until it has a newer one: its time is then the one it always had. See ``time``.
     public func take(_ index: Int) -> Sample? {
         precondition(index >= 0 && index < count, "input \(index) of \(count)")
-        guard let record = records[index] else { return nil }
-        records[index] = nil
-        return record.pointee.owner is Slab ? .accessUnit(AccessUnit(Lease(record))) : .frame(Frame(Lease(record)))
+        if let record = records[index] {
+            records[index] = nil
+            return Self.sample(record)
+        }
+        guard isRepeated[index], let kept = last[index] else { return nil }
+        isRepeated[index] = false
+        let record = kept.pointee.owner.share(kept)
+        mark(record)
+        return Self.sample(record)
     }
+
+    private static func sample(_ record: UnsafeMutablePointer<LeaseRecord>) -> Sample {
+        record.pointee.owner is Slab ? .accessUnit(AccessUnit(Lease(record))) : .frame(Frame(Lease(record)))
+    }
+
+    // MARK: The join's thread
 
     func put(_ lease: consuming Lease, at index: Int) {
         let record = lease.release()
-        pts = record.pointee.pts.nanoseconds
-        sequenceNumber = record.pointee.sequenceNumber
+        if present == 0 || index == lead {
+            pts = record.pointee.pts.nanoseconds
+            sequenceNumber = record.pointee.sequenceNumber
+        }
+        if let former = records[index] { _ = Lease(former) } else { present += 1 }
         records[index] = record
-        present += 1
+    }
+
+    /// Keeps a further lease of the item that lies at `index`, in place of the one before.
+    func keep(at index: Int) {
+        guard let record = records[index] else { return }
+        keep(Lease(record.pointee.owner.share(record)), at: index)
+    }
+
+    /// Keeps this item of an input, in place of the one before.
+    func keep(_ lease: consuming Lease, at index: Int) {
+        if let former = last[index] { _ = Lease(former) }
+        let record = lease.release()
+        record.pointee.keeper = nil
+        last[index] = record
+    }
+
+    /// The stage is given the last item of `index` again; false when there is none.
+    func repeatLast(at index: Int) -> Bool {
+        isRepeated[index] = last[index] != nil
+        return isRepeated[index]
     }
 
     func mark(keeper: UnsafeMutablePointer<KeeperCell>, holder: Int32, now: Int64) {
+        (self.keeper, self.holder, self.now) = (keeper, holder, now)
         for index in 0..<count {
-            guard let record = records[index] else { continue }
-            record.pointee.keeper = keeper
-            record.pointee.keep()
-            record.pointee.holder.store(holder, ordering: .relaxed)
-            record.pointee.since.store(now, ordering: .relaxed)
+            if let record = records[index] { mark(record) }
+            last[index]?.pointee.holder.store(holder, ordering: .relaxed)
         }
     }
 
+    private func mark(_ record: UnsafeMutablePointer<LeaseRecord>) {
+        record.pointee.keeper = keeper
+        record.pointee.keep()
+        record.pointee.holder.store(holder, ordering: .relaxed)
+        record.pointee.since.store(now, ordering: .relaxed)
+    }
+
+    /// Lets go what the stage has not taken.
     func releaseAll() {
         for index in 0..<count {
             if let record = records[index] { _ = Lease(record) }
             records[index] = nil
+            isRepeated[index] = false
         }
         present = 0
+    }
+
+    /// Lets go the last items: nothing is given any more.
+    func releaseKept() {
+        for index in 0..<count {
+            if let record = last[index] { _ = Lease(record) }
+            last[index] = nil
+        }
     }
 }

@@ -1,67 +1,158 @@
 /// What a join's thread does: it takes from several queues, which share one lock.
 extension Worker {
-    func runJoin(_ join: StageRunner, _ queues: [FrameQueue], _ inputs: JoinInputs) {
-        while !stop.isRaised {
+    func runJoin(_ join: StageRunner, _ inlet: JoinInlet) {
+        loop: while !stop.isRaised {
             state.inside.store(ThreadState.Place.chainWait, ordering: .relaxed)
             state.readMail()
-            switch gather(queues, inputs, announcing: join.output?.announcesGaps ?? false) {
-            case .items: if !join.merge(inputs) { return }
+            switch inlet.take() {
+            case .items: if !join.merge(inlet.inputs) { break loop }
             case .nothing(let pts): join.output?.announceNothing(upTo: pts)
             case .mail: continue
             case .ended:
+                inlet.close()
+                // Some sources may have no reader left.
+                join.onJoinEnd?(join)
                 join.drain()
                 join.output?.end()
-                return
-            case .stopped: return
+                break loop
+            case .stopped: break loop
             }
         }
+        inlet.inputs.releaseKept()
     }
+}
 
-    private enum Gathered {
+/// Takes from the queues of a join what ``JoinMatcher`` says. Belongs to the join's thread.
+final class JoinInlet {
+    enum Found {
+        /// Lie in `inputs`.
         case items
+        /// Nothing that the join gives from now on has a time up to this one.
         case nothing(Int64)
         case mail
         case ended
         case stopped
     }
 
-    /// Waits until every input has an item of the next time, or is known to have none of it; takes none before.
-    private func gather(_ queues: [FrameQueue], _ inputs: JoinInputs, announcing: Bool) -> Gathered {
+    let inputs: JoinInputs
+    private let join: StageRunner
+    let queues: [FrameQueue]
+    private let rule: JoinRule
+    private var matcher: JoinMatcher
+    private let stop: StopSignal
+
+    init(_ join: StageRunner, _ queues: [FrameQueue], _ inputs: JoinInputs, _ rule: JoinRule, stop: StopSignal) {
+        self.join = join
+        self.queues = queues
+        self.inputs = inputs
+        self.rule = rule
+        self.stop = stop
+        matcher = JoinMatcher(rule)
+    }
+
+    /// Waits until the matcher can say what belongs together; takes nothing before, but what matches nothing.
+    func take() -> Found {
         let condition = queues[0].consumer
         condition.lock()
-        defer { condition.unlock() }
         while true {
-            if stop.isRaised { return .stopped }
-            if queues[0].takeInterrupt() { return .mail }
-            // The oldest item that is there; up to when nothing more comes on the inputs that are empty. Plain loops:
-            // no allocation.
-            var next: Int64?
-            var emptyUpTo = Int64.max
-            var isExhausted = true
-            for queue in queues {
-                if let head = queue.headPTS {
-                    next = min(next ?? head, head)
-                } else {
-                    emptyUpTo = min(emptyUpTo, queue.emptyUpTo)
-                }
-                if !queue.isExhausted { isExhausted = false }
+            if stop.isRaised {
+                condition.unlock()
+                return .stopped
             }
-            if isExhausted { return .ended }
-            if let next, emptyUpTo >= next {
-                for index in queues.indices where queues[index].headPTS == next {
+            if queues[0].takeInterrupt() {
+                condition.unlock()
+                return .mail
+            }
+            for index in queues.indices { matcher.inputs[index] = queues[index].shown }
+            switch matcher.next() {
+            case .merge:
+                inputs.lead = matcher.leadOfTaken
+                for index in queues.indices where matcher.takes(index) {
                     inputs.put(queues[index].popLocked(), at: index)
                 }
+                condition.unlock()
+                complete()
                 return .items
+            case .drop(let index):
+                let lease = queues[index].popLocked()
+                condition.unlock()
+                leaveOut(lease, of: index)
+                condition.lock()
+            case .end:
+                condition.unlock()
+                return .ended
+            case .wait:
+                // What lies behind may wait for the news of what cannot come any more.
+                let upTo = matcher.givesNothingUpTo
+                if join.output?.announcesGaps ?? false, upTo != .max, upTo != .min, queues[0].noteAnnounced(upTo) {
+                    condition.unlock()
+                    return .nothing(upTo)
+                }
+                for queue in queues { queue.setConsumerSleeps(true) }
+                Spinner.fallAsleep()
+                condition.wait()
+                Spinner.wakeUp()
+                for queue in queues { queue.setConsumerSleeps(false) }
             }
-            // Nothing before the oldest item that may still come can leave this join: what lies behind may wait for
-            // that news.
-            let upTo = min(emptyUpTo, next.map { $0 &- 1 } ?? .max)
-            if announcing, upTo != .max, upTo != .min, queues[0].noteAnnounced(upTo) { return .nothing(upTo) }
-            for queue in queues { queue.setConsumerSleeps(true) }
-            Spinner.fallAsleep()
-            condition.wait()
-            Spinner.wakeUp()
-            for queue in queues { queue.setConsumerSleeps(false) }
         }
+    }
+
+    /// Counts what is there, and gives last items again where there is none.
+    private func complete() {
+        var isIncomplete = false
+        for index in queues.indices where !matcher.takes(index) {
+            if matcher.repeats(index), inputs.repeatLast(at: index) {
+                inputs.counts[index].repeated.add()
+            } else if matcher.inputs[index].isExhausted {
+                inputs.counts[index].missingAfterEnd.add()
+            } else {
+                inputs.counts[index].missing.add()
+                isIncomplete = true
+            }
+        }
+        for index in queues.indices where matcher.takes(index) {
+            inputs.counts[index].given.add()
+            if isIncomplete { inputs.counts[index].incomplete.add() }
+            if rule.keeps(index) { inputs.keep(at: index) }
+        }
+    }
+
+    private func leaveOut(_ lease: consuming Lease, of input: Int) {
+        join.taken.add()
+        join.countDrop(.unmatched)
+        inputs.counts[input].unmatched.add()
+        if rule.keeps(input) { inputs.keep(lease, at: input) } else { _ = consume lease }
+        join.warnOfUnmatched(input)
+    }
+
+    /// Takes nothing more: who waits for a place goes on at once, and all that is offered is dropped.
+    func close() { for queue in queues { queue.close(.unmatched) } }
+}
+
+extension Chain {
+    /// [join's thread] A join has ended, its inputs closed: sources that feed nobody else end.
+    func joinEnded(_ join: StageRunner) {
+        let ended = endedJoins.withLock { ended in
+            ended.insert(join.number)
+            return ended
+        }
+        let graph = graph
+        let isOver = graph.runners.map { ended.contains($0.number) }
+        for source in graph.plan.sourcesWithoutReaders(isOver) { graph.runners[source].shown.context.requestEnd() }
+    }
+}
+
+extension ChainPlan {
+    /// Sources whose every reader has ended.
+    ///
+    /// - Parameter ended: By stage.
+    func sourcesWithoutReaders(_ ended: [Bool]) -> [Int] {
+        // Stages are in topological order: readers are judged before what they read.
+        var isOver = ended
+        for stage in stages.indices.reversed() where !isOver[stage] {
+            let readers = links.filter { $0.from == stage }.map(\.to)
+            isOver[stage] = !readers.isEmpty && readers.allSatisfy { isOver[$0] }
+        }
+        return stages.indices.filter { stages[$0].kind == .source && isOver[$0] }
     }
 }

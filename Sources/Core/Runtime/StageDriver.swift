@@ -113,7 +113,7 @@ public final class StageDriver<S: Stage> {
             stageType.kind == .source
             ? nil
             : InlineRun(filters: isFilter ? [runner] : [], last: isFilter ? nil : runner, clock: clock, isTimed: false)
-        joined = stageType.kind == .join ? JoinInputs(count: inputs.count) : nil
+        joined = stageType.kind == .join ? JoinInputs(names: inputs.indices.map { "\($0)" }) : nil
         runner.inputs = joined
         runner.onFailure = { [unowned self] in self.failure = $1 }
         try instance.stage.start()

@@ -50,6 +50,8 @@ final class StageRunner: @unchecked Sendable {
     var copyPool: FramePool?
     /// Tells the chain that this stage has failed.
     var onFailure: ((StageRunner, FrameHostError) -> Void)?
+    /// Tells the chain that this join has ended before its inputs.
+    var onJoinEnd: ((StageRunner) -> Void)?
     /// The thread it runs on.
     var thread: ThreadState!
     var inputs: JoinInputs?

@@ -20,6 +20,7 @@ extension Chain {
                 let value = runner.histogram?.percentile(fraction).map { JSONNode(.number(tenths($0 / 1000))) }
                 members.append((key, value ?? JSONNode(.null)))
             }
+            if let inputs = runner.inputFigures { members.append(("inputs", inputs)) }
             if let watched = callWatch.figures[runner.number] {
                 members.append(("slowCalls", number(watched.slowCalls)))
                 members.append(("longestCallMs", number(Int(watched.longestNs / 1_000_000))))

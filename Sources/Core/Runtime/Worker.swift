@@ -7,7 +7,7 @@ final class Worker: @unchecked Sendable {
     enum Input {
         case source
         case queue(FrameQueue)
-        case join([FrameQueue], JoinInputs)
+        case join(JoinInlet)
         /// None any more: the run was on a thread that stays, and only ends.
         case none
 
@@ -15,7 +15,7 @@ final class Worker: @unchecked Sendable {
             switch self {
             case .source, .none: []
             case .queue(let queue): [queue]
-            case .join(let queues, _): queues
+            case .join(let inlet): inlet.queues
             }
         }
     }
@@ -46,7 +46,7 @@ final class Worker: @unchecked Sendable {
             state.interrupt = { [unowned head] in head.shown.context.wake() }
         }
         if case .queue(let queue) = input { state.input = queue }
-        if case .join(_, let inputs) = input { head.inputs = inputs }
+        if case .join(let inlet) = input { head.inputs = inlet.inputs }
     }
 
     /// A worker that ends a run which goes from another thread.
@@ -86,7 +86,7 @@ final class Worker: @unchecked Sendable {
         switch input {
         case .source: runSource()
         case .queue(let queue): runQueue(queue)
-        case .join(let queues, let inputs): runJoin(head, queues, inputs)
+        case .join(let inlet): runJoin(head, inlet)
         case .none: run?.end()
         }
         stopMembers()

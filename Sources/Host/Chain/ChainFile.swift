@@ -8,6 +8,7 @@ struct ChainFile {
     /// More stages than any chain has use for; each costs a context and perhaps a thread.
     static let mostStages = 1000
     static let topKeys = ["$schema", "note", "stages", "buffers", "spare", "drainSeconds"]
+    static let joinKeys = ["match", "lead", "whenEnded", "hold"]
     static let linkKeys = ["queue", "whenFull", "seconds", "megabytes"]
 
     let name: String
@@ -262,11 +263,13 @@ struct ChainFile {
         // Faults of the other keys are listed even where the plugin is not known.
         let from = readFrom(node["from"], path, index, isSource: type?.info.input == StageInfo.Media.none, ids: ids)
         let link = readLink(node["link"], path)
+        let join = readJoin(node["join"], path, from, ids: ids)
         let onError = readOnError(node["onError"], path)
         let isUnread = readUnread(node["unread"], path)
         guard let type else { return nil }
         var stage = StageRequest(
-            id: Self.id(of: node, index), type: type, from: from, link: link, onError: onError, isUnread: isUnread,
+            id: Self.id(of: node, index), type: type, from: from, link: link, join: join, onError: onError,
+            isUnread: isUnread,
             fileIndex: index, place: node.place,
             fromPlace: node["from"]?.place ?? node.place)
         var options = members.filter { !PluginLoader.reservedKeys.contains($0.key) }
@@ -421,6 +424,67 @@ struct ChainFile {
             fault(node.place, "\(path).link", "'whenFull' without a queue has no effect", "Use \"queue\": 1 or more.")
         }
         return link
+    }
+
+    private mutating func readJoin(_ node: JSONNode?, _ path: String, _ from: [Int], ids: [String: Int]) -> JoinRequest?
+    {
+        guard let node else { return nil }
+        guard let members = node.asObject else {
+            fault(
+                node.place, "\(path).join", "expected an object, found \(node.kindName)",
+                "Write { \"match\": \"nearest\" }.")
+            return nil
+        }
+        var join = JoinRequest()
+        for member in members {
+            let (value, key) = (member.value, "\(path).join.\(member.key)")
+            switch member.key {
+            case "match": join.match = readWord(value, key)
+            case "whenEnded": join.whenEnded = readWord(value, key)
+            case "lead": join.lead = readLead(value, key, from, ids: ids)
+            case "hold":
+                if case .bool(let hold) = value.value {
+                    join.hold = hold
+                } else {
+                    fault(value.place, key, "\(value.text()) must be true or false", "Write true, or leave it out.")
+                }
+            default:
+                let near = Suggestion.nearest(to: member.key, in: Self.joinKeys).map { "Did you mean '\($0)'?" }
+                fault(
+                    member.keyPlace, key, "no such key",
+                    near ?? "A join has 'match', 'lead', 'whenEnded' and 'hold'.")
+            }
+        }
+        return join
+    }
+
+    /// One of the words of `Word`.
+    private mutating func readWord<Word: RawRepresentable & CaseIterable>(_ node: JSONNode, _ key: String) -> Word?
+    where Word.RawValue == String {
+        if let word = node.asString.flatMap(Word.init(rawValue:)) { return word }
+        let words = Word.allCases.map(\.rawValue)
+        let near = node.asString.flatMap { Suggestion.nearest(to: $0, in: words) }.map { "Did you mean '\($0)'?" }
+        fault(
+            node.place, key, "\(node.text()) is not one of \(words.joined(separator: ", "))",
+            near ?? "Use one of these.")
+        return nil
+    }
+
+    /// The position among `from` of the stage that leads.
+    private mutating func readLead(_ node: JSONNode, _ key: String, _ from: [Int], ids: [String: Int]) -> Int? {
+        guard let id = node.asString else {
+            fault(node.place, key, "expected a stage's id, found \(node.text())", "Write \"lead\": \"id\".")
+            return nil
+        }
+        if let index = ids[id], let input = from.firstIndex(of: index) { return input }
+        // A fault of `from` says enough.
+        guard !from.isEmpty, !hasBrokenFrom else { return nil }
+        let inputs = ids.filter { from.contains($0.value) }.sorted { $0.value < $1.value }.map(\.key)
+        let near = Suggestion.nearest(to: id, in: inputs).map { "Did you mean '\($0)'?" }
+        fault(
+            node.place, key, "'\(id)' is none of the inputs",
+            near ?? "Name one of \(inputs.map { "'\($0)'" }.joined(separator: ", ")).")
+        return nil
     }
 
     // MARK: Environment and --set

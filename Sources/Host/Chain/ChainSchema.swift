@@ -86,6 +86,28 @@ struct ChainSchema {
                     ],
                 ]
             ),
+            (
+                "join",
+                [
+                    "type": "object", "additionalProperties": false,
+                    "description": "How a join brings its inputs together.",
+                    "properties": [
+                        "match": [
+                            "enum": .array(JoinMatch.allCases.map { .string($0.rawValue) }), "default": "nearest",
+                            "description": "Which items belong to one of the leading input.",
+                        ],
+                        "lead": ["type": "string", "description": "The input that leads; the first when left out."],
+                        "whenEnded": [
+                            "enum": .array(JoinEnd.allCases.map { .string($0.rawValue) }), "default": "lead",
+                            "description": "The input with which the join ends.",
+                        ],
+                        "hold": [
+                            "type": "boolean", "default": false,
+                            "description": "An input that has ended goes on giving its last picture.",
+                        ],
+                    ],
+                ]
+            ),
             // What a text with ${NAME} becomes is known only when the chain is read.
             ("environment", ["type": "string", "pattern": "\\$\\{"]),
         ] + stages.map { ($0.info.id, schema(of: $0)) }
@@ -99,6 +121,7 @@ struct ChainSchema {
             ("unread", ["type": "boolean", "description": "No stage takes its output, on purpose."]),
             ("onError", ["enum": .array(OnError.allCases.map { .string($0.rawValue) })]),
         ]
+        if stage.kind == .join { properties.append(("join", ["$ref": "#/$defs/join"])) }
         for option in stage.options {
             let isText =
                 option.schema["type"]?.asString == "string" && option.schema["pattern"] != nil

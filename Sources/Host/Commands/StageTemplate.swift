@@ -290,7 +290,7 @@ extension StageTemplate {
 
             /// Mixes two pictures of one size.
             ///
-            /// Takes and gives GRAY8. PTS and metadata are those of the first input.
+            /// Takes and gives GRAY8. Metadata is that of the first input, the time that of the one that leads.
             public final class STAGETYPE: Join {
                 public static let info = StageInfo(
                     id: "STAGEID", summary: "Mixes two pictures.", input: .video(.gray8), output: .video(.gray8))
@@ -322,9 +322,9 @@ extension StageTemplate {
                     return .video(first)
                 }
 
-                /// [stage thread] One frame of each input, of one time. Does not allocate.
+                /// [stage thread] The frames that belong together, one of each input. Does not allocate.
                 public func merge(_ inputs: JoinInputs, _ output: Output) throws {
-                    // One of them was dropped on its way: no picture of this time.
+                    // One of them was dropped on its way, or none is near enough: no picture of this time.
                     guard case .frame(let first) = inputs.take(0), case .frame(let second) = inputs.take(1) else { return output.drop(.byStage) }
                     guard var result = try output.makeFrame() else { return }
                     let share = Int(options.share * 256)
@@ -339,6 +339,7 @@ extension StageTemplate {
                         }
                     }
                     result.copyProperties(from: first)
+                    result.pts = inputs.time
                     try output.emit(result)
                 }
             }

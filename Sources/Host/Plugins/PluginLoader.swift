@@ -4,7 +4,7 @@ import Glibc
 /// Loads a plugin whose manifest has passed the gate, and compares what it exports with what it said.
 enum PluginLoader {
     /// Keys of a stage in the chain file that no option may have.
-    static let reservedKeys: Set<String> = ["id", "use", "from", "link", "note", "onError", "unread"]
+    static let reservedKeys: Set<String> = ["id", "use", "from", "join", "link", "note", "onError", "unread"]
 
     /// The stages of a plugin. dlopen(3) with RTLD_NOW, so that a missing symbol speaks now; never unloaded.
     ///

@@ -2,8 +2,8 @@ import FrameCore
 
 /// Runs a frei0r effect that makes one picture of two or three.
 ///
-/// Takes the pictures of one time from stages of equal size, in the order of `from`. A picture of which a partner was
-/// dropped on its way is dropped.
+/// Takes the pictures that belong together from stages of equal size, in the order of `from`. A picture without a partner
+/// is dropped.
 final class Frei0rMixer: Join {
     static let info = StageInfo(
         id: "frei0r-mixer", summary: "Makes one picture of two or three by a frei0r effect.", input: .video(.bgra),
@@ -55,34 +55,44 @@ final class Frei0rMixer: Join {
         return inputs[0]
     }
 
-    /// [stage thread] One frame of each input in, one out, with the time of the first.
+    /// [stage thread] One frame of each input in, one out, with the time and the metadata of the one that leads.
     func merge(_ inputs: JoinInputs, _ output: Output) throws {
         guard case .frame(let first)? = inputs.take(0), case .frame(let second)? = inputs.take(1) else {
             return output.drop(.byStage)
         }
-        guard self.inputs.count == 3 else { return try mix(first, second, nil, output) }
+        guard self.inputs.count == 3 else {
+            guard var mixed = try output.makeFrame() else { return }
+            try mix(inputs.time, first, second, nil, into: &mixed)
+            if inputs.lead == 0 { mixed.copyProperties(from: first) } else { mixed.copyProperties(from: second) }
+            return try output.emit(mixed)
+        }
         guard case .frame(let third)? = inputs.take(2) else { return output.drop(.byStage) }
-        try third.withPicture { try mix(first, second, self.inputs[2].load($0), output) }
+        guard var mixed = try output.makeFrame() else { return }
+        try third.withPicture { try mix(inputs.time, first, second, self.inputs[2].load($0), into: &mixed) }
+        switch inputs.lead {
+        case 0: mixed.copyProperties(from: first)
+        case 1: mixed.copyProperties(from: second)
+        default: mixed.copyProperties(from: third)
+        }
+        try output.emit(mixed)
     }
 
     private func mix(
-        _ first: borrowing Frame, _ second: borrowing Frame, _ third: EffectFunctions.Pixels?, _ output: Output
+        _ time: MediaTime, _ first: borrowing Frame, _ second: borrowing Frame, _ third: EffectFunctions.Pixels?,
+        into mixed: inout Frame
     ) throws {
         guard let effect, let pixels = self.output else {
             throw FrameHostError(.broken, what: "frei0r-mixer was not negotiated")
         }
-        guard var mixed = try output.makeFrame() else { return }
-        let time = first.pts.seconds
         first.withPicture { one in
             second.withPicture { other in
                 mixed.withMutablePicture { to in
-                    effect.mix(time: time, inputs[0].load(one), inputs[1].load(other), third, into: pixels.target(to))
+                    effect.mix(
+                        time: time.seconds, inputs[0].load(one), inputs[1].load(other), third, into: pixels.target(to))
                     pixels.finish(to)
                 }
             }
         }
-        mixed.copyProperties(from: first)
-        try output.emit(mixed)
     }
 
     /// [control thread] The effects that are installed.

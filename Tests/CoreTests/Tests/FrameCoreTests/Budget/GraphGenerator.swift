@@ -21,6 +21,9 @@ struct GraphGenerator {
         var drops = 30
         /// Of 100 links, how many have a capacity that the planner must leave alone.
         var fixed = 25
+        /// Of 100 joins, how many do not want equal times, and of those how many take the newest.
+        var matching = 60
+        var newest = 30
 
         static let large = Limits()
         /// For the model checker: at most 5 stages.
@@ -33,7 +36,28 @@ struct GraphGenerator {
 
     static func make(seed: UInt64, _ limits: Limits) -> BudgetGraph {
         var generator = GraphGenerator(limits, random: SplitMix(state: seed))
-        return generator.make()
+        var graph = generator.make()
+        // Dice of their own, so that a seed's chain is otherwise what it was.
+        var dice = SplitMix(state: seed ^ 0xA5A5)
+        for node in graph.nodes.indices where graph.nodes[node].isJoin && dice.hits(limits.matching) {
+            match(node, in: &graph, limits, &dice)
+        }
+        return graph
+    }
+
+    private static func match(_ node: Int, in graph: inout BudgetGraph, _ limits: Limits, _ dice: inout SplitMix) {
+        let inputs = graph.incoming(node)
+        // Access units are neither left out nor given again.
+        let takesUnits = inputs.contains { graph.edges[$0].carriesUnits }
+        graph.nodes[node].match = !takesUnits && dice.hits(limits.newest) ? .newest : .nearest
+        graph.nodes[node].lead = dice.next(in: 0...inputs.count - 1)
+        let holds = !takesUnits && dice.hits(30)
+        for (input, edge) in inputs.enumerated() where input != graph.nodes[node].lead {
+            if graph.nodes[node].match == .newest {
+                (graph.edges[edge].capacity, graph.edges[edge].policy) = (1, .latest)
+            }
+            if holds || graph.nodes[node].match == .newest { graph.edges[edge].keeps = 1 }
+        }
     }
 
     private let limits: Limits

@@ -10,7 +10,10 @@
 ///
 /// A frame is known by its pool and its time: one source gives one frame of each time, an allocator one answer to each
 /// item. Only the order of the times matters, so they are numbered afresh in each state, which makes the states
-/// finitely many. Sources that meet at a join give the same times; one that drops may thereby skip some.
+/// finitely many. Sources that meet at a join give the same times; one that drops may thereby skip some, and one that is
+/// `sparse` does so at will. A join whose inputs match by time is explored with the leading input's frames as the unit of
+/// time: an item of another input belongs to one of them, and the news that it was dropped does not say that no other one
+/// belongs there, so the join waits for what comes after. Stages before such a join may drop what they are handed.
 ///
 /// Memory is flat and unsafe, since suites run in debug: the layout of a state is fixed by ``StateLayout``.
 struct ModelChecker {
@@ -38,7 +41,9 @@ struct ModelChecker {
 
     let layout: StateLayout
 
-    init(_ graph: BudgetGraph, pools: [Pool]) throws { layout = try StateLayout(graph, pools) }
+    init(_ graph: BudgetGraph, pools: [Pool], sparse: Set<Int> = []) throws {
+        layout = try StateLayout(graph, pools, sparse: sparse)
+    }
 
     /// A plan's graph with the sizes the plan gives, or others in the order of its pools.
     init(_ plan: BudgetPlan, sizes: [Int]? = nil) throws {

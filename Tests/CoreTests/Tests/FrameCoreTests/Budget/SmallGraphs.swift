@@ -11,6 +11,13 @@ struct SmallGraphs {
         var floor = 0
         var modifies = false
         var isLive = false
+        /// A source that gives no item of some times.
+        var isSparse = false
+        /// A join.
+        var match = JoinMatch.exact
+        var lead = 0
+        /// Keeps the last picture of the inputs that do not lead.
+        var keeps = false
     }
 
     struct Link {
@@ -74,6 +81,7 @@ struct SmallGraphs {
                 defer { rest /= choices.count }
                 return choices[rest % choices.count]
             }
+            var isKeeping: [Bool] = []
             let nodes = stages.enumerated().map { index, choices in
                 let variant = pick(choices)
                 var node = BudgetGraph.Node("\(variant.kind)\(index)", variant.kind)
@@ -83,15 +91,29 @@ struct SmallGraphs {
                 node.modifies = variant.modifies
                 node.isLive = variant.isLive
                 node.isJoin = ends.filter { $0.1 == index }.count > 1
+                node.match = variant.match
+                node.lead = variant.lead
+                isKeeping.append(variant.keeps || (variant.match == .newest && node.isJoin))
                 return node
             }
             let edges = ends.enumerated().map { index, ends in
-                let link = pick(links[index])
+                var link = pick(links[index])
+                let consumer = nodes[ends.1]
+                let input = self.ends[..<index].count { $0.1 == ends.1 }
+                let leads = !consumer.isJoin || consumer.match == .exact || input == consumer.lead
+                if !leads, consumer.match == .newest { link = Link(capacity: 1, policy: .latest) }
                 let units = nodes[ends.0].kind == .encoder
                 let policy: DropPolicy = units && link.policy != .wait ? .dropToKeyframe : link.policy
-                return BudgetGraph.Edge(ends.0, ends.1, capacity: link.capacity, policy: policy, carriesUnits: units)
+                return BudgetGraph.Edge(
+                    ends.0, ends.1, capacity: link.capacity, policy: policy, carriesUnits: units,
+                    keeps: isKeeping[ends.1] && !leads && !units ? 1 : 0)
             }
             return BudgetGraph(nodes: nodes, edges: edges)
+        }
+
+        /// Sources of the chain of this number that give no item of some times.
+        func sparse(_ graph: BudgetGraph) -> Set<Int> {
+            Set(stages.indices.filter { stages[$0].contains { $0.isSparse } })
         }
 
         /// All of them, or about `most`, spread evenly over all choices.
@@ -215,6 +237,73 @@ struct SmallGraphs {
             ends: [(0, 2), (2, 3), (1, 3)], links: [inline, anyQueues, anyQueues]),
     ]
 
+    /// Shapes with joins whose inputs match by time, or take the newest.
+    static let matching: [Family] = [
+        Family(
+            name: "nearest: diamond", stages: [pausable, matchedStages, nearest.filter(isSink)],
+            ends: [(0, 1), (1, 2), (0, 2)], links: [places, places, places]),
+        Family(
+            name: "nearest: diamond with drops", stages: [anySources, matchedStages, nearest.filter(isSink)],
+            ends: [(0, 1), (1, 2), (0, 2)], links: [anyQueues, anyQueues, anyQueues]),
+        Family(
+            name: "nearest: diamond with two stages",
+            stages: [pausable, matchedStages, matchedStages, nearest.filter(isSink)],
+            ends: [(0, 1), (0, 2), (1, 3), (2, 3)], links: [one, places, one, places]),
+        Family(
+            name: "nearest: diamond in a row",
+            stages: [pausable, matchedStages, nearest.filter { !isSink($0) }, smallSinks],
+            ends: [(0, 1), (1, 2), (0, 2), (2, 3)], links: [places, one, places, inline]),
+        Family(
+            name: "nearest: three-way join", stages: [pausable, matchedStages, matchedStages, nearest.filter(isSink)],
+            ends: [(0, 1), (0, 2), (1, 3), (2, 3), (0, 3)], links: [one, places, one, one, places]),
+        Family(
+            name: "nearest: two joins",
+            stages: [pausable, matchedStages, nearest.filter { !isSink($0) }, nearest.filter(isSink)],
+            ends: [(0, 1), (0, 2), (1, 2), (0, 3), (2, 3)], links: [one, places, one, places, one]),
+        Family(
+            name: "nearest: two sources", stages: [pausable, sparse, matchedStages, nearest.filter(isSink)],
+            ends: [(0, 2), (2, 3), (1, 3)], links: [inline + one, one, places]),
+        Family(
+            name: "nearest: two sources, two joins",
+            stages: [pausable, sparse, nearest.filter(isSink), nearest.filter(isSink)],
+            ends: [(0, 2), (1, 2), (0, 3), (1, 3)], links: [places, places, places, places]),
+        Family(
+            name: "newest: diamond", stages: [anySources, smallStages, newest.filter(isSink)],
+            ends: [(0, 1), (1, 2), (0, 2)], links: [anyQueues, one, anyQueues]),
+        Family(
+            name: "newest: diamond in a row",
+            stages: [anySources, smallStages, newest.filter { !isSink($0) }, smallSinks],
+            ends: [(0, 1), (1, 2), (0, 2), (2, 3)], links: [anyQueues, one, one, inline]),
+        Family(
+            name: "newest: two sources", stages: [anySources, anySources, smallStages, newest.filter(isSink)],
+            ends: [(0, 2), (2, 3), (1, 3)], links: [inline, anyQueues, anyQueues]),
+        Family(
+            name: "newest: two joins",
+            stages: [anySources, smallStages, newest.filter { !isSink($0) }, smallJoins.filter(isSink)],
+            ends: [(0, 1), (0, 2), (1, 2), (0, 3), (2, 3)], links: [one, one, one, places, one]),
+    ]
+
+    private static let sparse = [Variant(kind: .source, isSparse: true)]
+    private static let matchedStages = [
+        Variant(kind: .passThrough), Variant(kind: .passThrough, hold: 1), Variant(kind: .allocator),
+        Variant(kind: .encoder), Variant(kind: .encoder, delay: 1), Variant(kind: .encoder, delay: 2),
+        Variant(kind: .passThrough, hold: 1, delay: 1), Variant(kind: .allocator, delay: 1),
+    ]
+    private static func joins(_ match: JoinMatch, _ keeps: [Bool]) -> [Variant] {
+        [Variant(kind: .sink), Variant(kind: .sink, hold: 1), Variant(kind: .allocator), Variant(kind: .passThrough)]
+            .flatMap { variant in
+                keeps.flatMap { keeps in
+                    [0, 1].map { lead in
+                        var variant = variant
+                        (variant.match, variant.lead, variant.keeps) = (match, lead, keeps)
+                        return variant
+                    }
+                }
+            }
+    }
+    private static let nearest = joins(.nearest, [false, true])
+    private static let newest = joins(.newest, [true])
+
     private static func isSink(_ variant: Variant) -> Bool { variant.kind == .sink }
 }
 
@@ -225,10 +314,10 @@ extension BudgetGraph {
             "\(index):\(node.kind)" + (node.modifies ? " W" : "") + (node.hold > 0 ? " h\(node.hold)" : "")
                 + (node.delay > 0 ? " d\(node.delay)" : "") + (node.floor > 0 ? " f\(node.floor)" : "")
                 + (node.isLive ? " live" : "")
-                + (node.isJoin ? " J" : "")
+                + (node.isJoin ? " J\(node.match == .exact ? "" : " \(node.match) \(node.lead)")" : "")
         }
         let links = edges.map { edge in
-            "\(edge.from)-\(edge.capacity)\(edge.policy == .wait ? "" : edge.policy.rawValue)\(edge.isFixed ? "!" : "")->\(edge.to)"
+            "\(edge.from)-\(edge.capacity)\(edge.policy == .wait ? "" : edge.policy.rawValue)\(edge.isFixed ? "!" : "")->\(edge.to)\(edge.keeps > 0 ? " k" : "")"
         }
         return stages.joined(separator: ", ") + " | " + links.joined(separator: ", ")
     }

@@ -7,6 +7,8 @@
 final class StateLayout {
     static let none: UInt8 = 0xFF
     static let unitPool = 7
+    /// In what is said of items that will not come: later than the time, and before the next there is.
+    static let afterTime = UInt8(6 << 5)
     static let mostTimes = 30
 
     final class Queue {
@@ -38,6 +40,8 @@ final class StateLayout {
         var insideCount = 0
         /// Frames kept from each input.
         var kept = 0
+        /// The last frame of each input, where the runner keeps it.
+        var last: [Int?] = []
         /// Output frames that a decoder still refers to.
         var refs = 0
         /// Sources: the time of the next frame.
@@ -53,6 +57,13 @@ final class StateLayout {
         /// The node that calls this one inline.
         var caller: Int?
         var isJoin = false
+        var match = JoinMatch.exact
+        /// The edge that leads a join.
+        var lead: Int?
+        /// The stage may drop what it is handed.
+        var mayDrop = false
+        /// A source that gives no item of some times.
+        var isSparse = false
         var thread = 0
         var isOnLiveThread = false
         /// Pool of the output, and of copies.
@@ -81,16 +92,29 @@ final class StateLayout {
     /// A part can stop while the rest goes on. Where every link waits and all hangs together, it soon stands still as a
     /// whole.
     let canStopInPart: Bool
+    /// A join waits for the news of what lies past its leading item's window.
+    let hasWindows: Bool
 
     var threadCount: Int { nodesOfThread.count }
 
-    init(_ graph: BudgetGraph, _ pools: [ModelChecker.Pool]) throws {
+    /// - Parameter sparse: Sources that give no item of some times.
+    init(_ graph: BudgetGraph, _ pools: [ModelChecker.Pool], sparse: Set<Int> = []) throws {
         guard pools.count < Self.unitPool else { throw ModelChecker.Failure.unsupported("more than 6 pools") }
         self.graph = graph
         self.pools = pools
         let topology = BudgetTopology(graph)
         nodesOfThread = topology.nodesOfThread
-        canLose = graph.edges.indices.contains { graph.edges[$0].capacity > 0 && !topology.canBlock($0) }
+        hasWindows = graph.nodes.contains { $0.isJoin && $0.match == .nearest }
+        // Stages that delay need more items, and no declaration says how many a stage before them drops.
+        let mayDrop = graph.nodes.indices.map { node in
+            let behind = topology.descendants(of: node)
+            return graph.nodes[node].kind != .source && graph.nodes[node].kind != .sink
+                && graph.nodes[node].delay == 0 && !behind.contains { graph.nodes[$0].delay > 0 }
+                && behind.contains { graph.nodes[$0].isJoin && graph.nodes[$0].match == .nearest }
+        }
+        canLose =
+            graph.edges.indices.contains { graph.edges[$0].capacity > 0 && !topology.canBlock($0) }
+            || mayDrop.contains(true)
         canStopInPart = canLose || topology.incoming.filter(\.isEmpty).count > 1
         isOrderless = !canStopInPart && !graph.nodes.contains { $0.modifies }
         var leases: [Int] = []
@@ -120,6 +144,10 @@ final class StateLayout {
             entry.inputs = topology.incoming[index]
             entry.outputs = topology.outgoing[index]
             entry.isJoin = node.isJoin && entry.inputs.count > 1
+            entry.match = node.match
+            entry.lead = topology.leadingInput(of: index)
+            entry.mayDrop = mayDrop[index]
+            entry.isSparse = sparse.contains(index)
             entry.thread = topology.thread[index]
             entry.isOnLiveThread = topology.isLiveThread[entry.thread]
             if entry.inputs.count == 1, graph.edges[entry.inputs[0]].capacity == 0 {
@@ -134,6 +162,7 @@ final class StateLayout {
             entry.out = reserve(1)
             entry.hand = reserve(max(entry.inputs.count, 1))
             entry.kept = reserve(max(entry.inputs.count, 1) * entry.hold)
+            entry.last = entry.inputs.map { graph.edges[$0].keeps > 0 ? reserve(1) : nil }
             entry.refs = reserve(node.floor)
             leases += entry.out..<end
             times += entry.out..<end

@@ -147,7 +147,7 @@ final class StateMoves {
     }
 
     /// A source gives its next frame, or an allocator answers with a frame of its own: both need a buffer.
-    private func lease(_ state: State, _ node: Int) {
+    private func lease(_ state: State, _ node: Int, isSkipping: Bool = false) {
         let entry = layout.nodes[node]
         guard let pool = entry.pool else { return }
         guard freeBuffers(state, pool) > 0 else {
@@ -157,8 +157,9 @@ final class StateMoves {
         let next = copy(state)
         let time: UInt8
         if entry.kind == .source {
-            time = state[entry.next] & 31
-            next[entry.next] += 1
+            if entry.isSparse, !isSkipping { lease(state, node, isSkipping: true) }
+            time = (state[entry.next] & 31) + (isSkipping ? 1 : 0)
+            next[entry.next] += isSkipping ? 2 : 1
         } else {
             time = removeFirst(next, entry.inside, entry.insideCount) & 31
             next[entry.answers] -= 1
@@ -199,6 +200,7 @@ final class StateMoves {
     /// A join takes the items of the earliest time, once each input has one or is known to have none of that time.
     private func takeAll(_ state: State, _ node: Int) {
         let entry = layout.nodes[node]
+        if let lead = entry.lead { return takeLed(state, node, lead) }
         var earliest: UInt8 = 32
         for edge in entry.inputs {
             let head = state[layout.queues[edge].first]
@@ -212,9 +214,54 @@ final class StateMoves {
         let next = copy(state)
         for (input, edge) in entry.inputs.enumerated() {
             let head = next[layout.queues[edge].first]
-            if head != Self.none, head & 31 == earliest { next[entry.hand + input] = pop(next, edge) }
+            if head != Self.none, head & 31 == earliest { hand(next, node, input, pop(next, edge)) }
         }
         enter(next, node)
+    }
+
+    /// An item of an input comes into the join's hand; its last one is kept besides where it may be given again.
+    private func hand(_ state: State, _ node: Int, _ input: Int, _ item: UInt8) {
+        let entry = layout.nodes[node]
+        state[entry.hand + input] = item
+        if let last = entry.last[input] { state[last] = item }
+    }
+
+    /// A join with an input that leads: as ``JoinMatcher``.
+    private func takeLed(_ state: State, _ node: Int, _ lead: Int) {
+        let entry = layout.nodes[node]
+        func head(_ edge: Int) -> UInt8? {
+            let item = state[layout.queues[edge].first]
+            return item == Self.none ? nil : item & 31
+        }
+        let time = head(lead)
+        if entry.match == .nearest {
+            for (input, edge) in entry.inputs.enumerated() where edge != lead {
+                guard let item = head(edge) else { continue }
+                let isTooEarly = time.map { item < $0 } ?? knowsPast(item, state, lead)
+                guard isTooEarly else { continue }
+                let next = copy(state)
+                let lost = pop(next, edge)
+                if let last = entry.last[input] { next[last] = lost }
+                return record(next)
+            }
+        }
+        guard let time else { return }
+        if entry.match == .nearest {
+            for edge in entry.inputs where head(edge) == nil && !knowsPast(time, state, edge) { return }
+        }
+        let next = copy(state)
+        for (input, edge) in entry.inputs.enumerated() {
+            guard let item = head(edge) else { continue }
+            if entry.match == .newest || item == time { hand(next, node, input, pop(next, edge)) }
+        }
+        enter(next, node)
+    }
+
+    /// Nothing up to `time`, nor anything that is as near to it, will come on an empty queue.
+    private func knowsPast(_ time: UInt8, _ state: State, _ edge: Int) -> Bool {
+        let upTo = state[layout.queues[edge].upTo]
+        guard upTo != Self.none else { return false }
+        return upTo & 31 > time || (upTo & 31 == time && upTo & 0xE0 == StateLayout.afterTime)
     }
 
     private func enter(_ state: State, _ node: Int) {
@@ -236,9 +283,14 @@ final class StateMoves {
             choose(state, node, left: 0)
             return
         }
-        // A join that hands on the buffers it got may take any of its inputs for that.
+        let leading = entry.lead.map { state[entry.hand + entry.inputs.firstIndex(of: $0)!] } ?? hand[0]
+        if entry.mayDrop { drop(copy(state), node, leading) }
+        // A join that hands on the buffers it got may take any of its inputs for that; items of other times than the
+        // leading one it does not hand on.
         let candidates =
-            entry.kind == .passThrough ? Set(hand).sorted() : [UInt8(StateLayout.unitPool << 5) | (hand[0] & 31)]
+            entry.kind != .passThrough
+            ? [UInt8(StateLayout.unitPool << 5) | (leading & 31)]
+            : entry.match == .newest ? [leading] : Set(hand).sorted()
         for item in candidates {
             let accepted = candidates.count == 1 ? state : copy(state)
             let count = length(accepted, entry.inside, entry.insideCount)
@@ -249,6 +301,19 @@ final class StateMoves {
                 choose(answering, node, left: left)
             }
         }
+    }
+
+    /// The stage answers with nothing, and who waits behind it is told.
+    private func drop(_ state: State, _ node: Int, _ item: UInt8) {
+        var tail = layout.nodes[node]
+        while let edge = tail.outputs.first, layout.queues[edge].capacity == 0 {
+            tail = layout.nodes[layout.graph.edges[edge].to]
+        }
+        for edge in tail.outputs where emptyUpTo(state, edge, besidesQueue: true) < 2 * Int(item & 31) {
+            reject(state, layout.queues[edge], item)
+        }
+        state[layout.nodes[node].answers] = 0
+        choose(state, node, left: 0)
     }
 
     /// Every set of frames the stage may keep; `left` of the items inside stay unanswered.
@@ -278,6 +343,10 @@ final class StateMoves {
             most -= left
         } else if state[entry.hand + input] != Self.none, !candidates.contains(state[entry.hand + input]) {
             candidates.append(state[entry.hand + input])
+        } else if state[entry.hand + input] == Self.none, input < entry.last.count, let last = entry.last[input],
+            state[last] != Self.none, !candidates.contains(state[last])
+        {
+            candidates.append(state[last])
         }
         candidates.removeAll { Int($0 >> 5) == StateLayout.unitPool }
         for chosen in 0..<(1 << candidates.count) where chosen.nonzeroBitCount <= most {
@@ -415,23 +484,27 @@ final class StateMoves {
             guard !head.inputs.isEmpty, isIdle(thread: thread, state) else { continue }
             guard nodes.allSatisfy({ layout.nodes[$0].insideCount == 0 || state[layout.nodes[$0].inside] == Self.none })
             else { continue }
-            var known = 32
-            for edge in head.inputs { known = min(known, emptyUpTo(state, edge, besidesQueue: false)) }
+            var known = 64
+            for edge in head.lead.map({ [$0] }) ?? head.inputs {
+                known = min(known, emptyUpTo(state, edge, besidesQueue: false))
+            }
             if !head.isJoin, head.inputs.contains(where: { state[layout.queues[$0].first] != Self.none }) { continue }
             guard known >= 0 else { continue }
             for edge in layout.nodes[nodes[nodes.count - 1]].outputs
             where emptyUpTo(state, edge, besidesQueue: true) < known {
-                state[layout.queues[edge].upTo] = UInt8(StateLayout.unitPool << 5) | UInt8(known)
+                let mark = known & 1 == 1 ? StateLayout.afterTime : UInt8(StateLayout.unitPool << 5)
+                state[layout.queues[edge].upTo] = mark | UInt8(known >> 1)
             }
         }
     }
 
-    /// Up to which time nothing is in a queue or will come to it; −1 when nothing is known.
+    /// Up to which time nothing is in a queue or will come to it, doubled, and one more for what lies just after it; −1
+    /// when nothing is known.
     private func emptyUpTo(_ state: State, _ edge: Int, besidesQueue: Bool) -> Int {
         let head = state[layout.queues[edge].first]
-        if head != Self.none, !besidesQueue { return Int(head & 31) - 1 }
+        if head != Self.none, !besidesQueue { return 2 * Int(head & 31) - 1 }
         let upTo = state[layout.queues[edge].upTo]
-        return upTo == Self.none ? -1 : Int(upTo & 31)
+        return upTo == Self.none ? -1 : 2 * Int(upTo & 31) + (upTo & 0xE0 == StateLayout.afterTime ? 1 : 0)
     }
 
     // MARK: Lists of frames
@@ -484,9 +557,14 @@ final class StateMoves {
         if layout.canLose {
             for offset in layout.announcements where state[offset] != Self.none {
                 // The latest present time that is not later says the same.
-                let notLater = present & (UInt32.max >> (31 - UInt32(state[offset] & 31)))
+                let time = UInt32(state[offset] & 31)
+                let notLater = present & (UInt32.max >> (31 - time))
                 let rank = notLater.nonzeroBitCount
-                state[offset] = rank == 0 ? Self.none : UInt8(StateLayout.unitPool << 5) | UInt8(rank - 1)
+                let isAfter =
+                    layout.hasWindows
+                    && (state[offset] & 0xE0 == StateLayout.afterTime || present >> time & 1 == 0)
+                let mark = isAfter ? StateLayout.afterTime : UInt8(StateLayout.unitPool << 5)
+                state[offset] = rank == 0 ? Self.none : mark | UInt8(rank - 1)
             }
         }
         guard present & (present &+ 1) != 0 else { return }

@@ -278,7 +278,7 @@ class GraphJoinBase {
     /// Time of the items; keeps what `hold` allows of each input but the one it gives back.
     fileprivate func takeAll(_ inputs: JoinInputs, passing: Bool) -> Joined {
         var first: Frame?
-        var pts = MediaTime.zero
+        let pts = inputs.time
         var sequence: UInt64 = 0
         for index in 0..<inputs.count {
             let box = hoards[index] ?? HoardBox(options)
@@ -286,17 +286,15 @@ class GraphJoinBase {
             guard let sample = inputs.take(index) else { continue }
             switch consume sample {
             case .frame(let frame):
-                pts = frame.pts
-                sequence = frame.sequenceNumber
-                if passing, first == nil {
+                if index == inputs.lead { sequence = frame.sequenceNumber }
+                if passing, index == inputs.lead {
                     box.hoard.see(frame)
                     first = consume frame
                 } else {
                     box.hoard.take(frame)
                 }
             case .accessUnit(let unit):
-                pts = unit.pts
-                sequence = unit.sequenceNumber
+                if index == inputs.lead { sequence = unit.sequenceNumber }
             }
         }
         return Joined(first: first, pts: pts, sequence: sequence)
@@ -371,12 +369,15 @@ enum GraphChain {
             let options =
                 #"{"hold": \#(node.hold), "delay": \#(node.delay), "floor": \#(node.floor), "count": \#(frames), "live": \#(node.isLive), "seed": \#(seed % 1_000_000 * 100 + UInt64(index))}"#
             let members = try JSONReader.read(Array(options.utf8), file: "options").asObject!
+            let rule = JoinRequest(
+                match: node.match, lead: node.lead, hold: edges.contains { graph.edges[$0].keeps > 0 }
+            )
             // Queues of a join differ from input to input, which a chain file cannot say: see `links`.
             let link = edges.isEmpty ? LinkRequest() : request(graph.edges[edges[0]])
             stages.append(
                 StageRequest(
                     id: "n\(index)", type: type(of: node), options: members, from: edges.map { graph.edges[$0].from },
-                    link: link,
+                    link: link, join: node.isJoin ? rule : nil,
                     isUnread: type(of: node).info.output != .none && graph.outgoing(index).isEmpty, fileIndex: index))
         }
         var request = ChainRequest(file: "seed-\(seed)", folder: ".", stages: stages)

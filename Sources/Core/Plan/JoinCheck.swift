@@ -1,0 +1,79 @@
+/// What is wrong with a stage's `join`, and what a person should know of it: pure.
+enum JoinCheck {
+    struct Fault: Equatable {
+        /// The member at fault, from the stage on: `join.match`.
+        var key: String
+        var what: String
+        var remedy: String
+    }
+
+    /// - Parameter producers: What feeds the join, input by input.
+    static func faults(of rule: JoinRule, at id: String, _ producers: [Producer]) -> [Fault] {
+        var faults: [Fault] = []
+        let encoded = producers.indices.first { producers[$0].isEncoded && rule.keeps($0) }
+        if let encoded, rule.match == .newest {
+            faults.append(
+                Fault(
+                    key: "join.match",
+                    what: "'newest' would leave out access units of '\(producers[encoded].id)' that later ones need",
+                    remedy: "Use \"nearest\" or \"exact\"."))
+        } else if let encoded {
+            faults.append(
+                Fault(
+                    key: "join.hold",
+                    what: "'\(producers[encoded].id)' gives access units, and only pictures can be given again",
+                    remedy: "Leave 'hold' out, or join before the encoder."))
+        }
+        if rule.hold, rule.whenEnded == .first {
+            faults.append(
+                Fault(
+                    key: "join.hold", what: "'\(id)' ends with the first input that ends, so none is held",
+                    remedy: "Leave 'hold' out, or use \"whenEnded\": \"lead\" or \"last\"."))
+        }
+        return faults
+    }
+
+    /// What feeds an input, as far as joins ask.
+    struct Producer {
+        var id: String
+        var isEncoded: Bool
+        /// All sources it comes from are live.
+        var isLive: Bool
+        /// By index.
+        var sources: Set<Int>
+    }
+
+    /// Sentences for `check`, and whether each is a warning.
+    static func notes(on rule: JoinRule, at id: String, _ producers: [Producer]) -> [(text: String, isWarning: Bool)] {
+        let lead = producers[rule.lead]
+        // Branches of one source have its times.
+        let others = producers.indices.filter {
+            $0 != rule.lead && producers[$0].sources.isDisjoint(with: lead.sources)
+        }
+        var notes: [(text: String, isWarning: Bool)] = []
+        for other in others.map({ producers[$0] }) {
+            switch rule.match {
+            case .exact where lead.isLive && other.isLive:
+                notes.append(
+                    (
+                        "join \(id): '\(lead.id)' and '\(other.id)' are live and hardly ever have equal times; use \"match\": \"newest\" or \"nearest\"",
+                        true
+                    ))
+            case .nearest where lead.isLive && other.isLive:
+                notes.append(
+                    (
+                        "join \(id): waits for the picture of '\(other.id)' that is nearest to that of '\(lead.id)', up to one frame; \"match\": \"newest\" never waits",
+                        false
+                    ))
+            case .newest where !other.isLive:
+                notes.append(
+                    (
+                        "join \(id): '\(other.id)' is not live, so \"newest\" leaves out most of what it gives; use \"nearest\", or let it give its pictures in real time",
+                        true
+                    ))
+            default: break
+            }
+        }
+        return notes
+    }
+}

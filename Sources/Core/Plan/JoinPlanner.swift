@@ -1,0 +1,56 @@
+/// Decides how each join of a chain brings its inputs together, and says what is wrong with it and what a person should
+/// know.
+struct JoinPlanner {
+    /// By index of the stage.
+    let rules: [Int: JoinRule]
+    private let stages: [PlannedStage]
+
+    init(_ stages: [PlannedStage]) {
+        self.stages = stages
+        var rules: [Int: JoinRule] = [:]
+        for (index, stage) in stages.enumerated() where stage.request.type.kind == .join {
+            rules[index] = JoinRule(stage)
+        }
+        self.rules = rules
+    }
+
+    func check(_ faults: inout PlanFaults) {
+        for (index, rule) in rules.sorted(by: { $0.key < $1.key }) {
+            let request = stages[index].request
+            for found in JoinCheck.faults(of: rule, at: request.id, producers(of: index)) {
+                faults.add(request, found.key, at: request.place, found.what, found.remedy)
+            }
+        }
+    }
+
+    /// Sentences for `check`.
+    func notes(warnings: Bool) -> [String] {
+        rules.sorted { $0.key < $1.key }.flatMap { index, rule in
+            JoinCheck.notes(on: rule, at: stages[index].id, producers(of: index))
+                .filter { $0.isWarning == warnings }.map(\.text)
+        }
+    }
+
+    /// What feeds a join, input by input.
+    private func producers(of join: Int) -> [JoinCheck.Producer] {
+        stages[join].request.from.map { producer in
+            var sources: Set<Int> = []
+            var open = [producer]
+            while let next = open.popLast() {
+                let from = stages[next].request.from
+                if from.isEmpty { sources.insert(next) }
+                open += from
+            }
+            var named = producer
+            while stages[named].isInserted, let before = stages[named].request.from.first { named = before }
+            return JoinCheck.Producer(
+                id: stages[named].id, isEncoded: stages[producer].output?.encoded != nil,
+                isLive: sources.allSatisfy { stages[$0].demand.isLive }, sources: sources)
+        }
+    }
+}
+
+extension JoinRule {
+    /// Of a stage that is negotiated.
+    init(_ stage: PlannedStage) { self.init(stage.request.join ?? JoinRequest(), formats: stage.inputs) }
+}

@@ -1,0 +1,78 @@
+/// Which items of the other inputs belong to an item of the leading one.
+public enum JoinMatch: String, Sendable, CaseIterable {
+    /// The nearest within half a frame of the leading input.
+    case nearest
+    /// The newest there is when the leading input gives one; the join waits for no other input.
+    case newest
+    /// The one of equal PTS. No input leads: each time that any input has is given.
+    case exact
+}
+
+/// When a join ends, and with it what lies behind.
+public enum JoinEnd: String, Sendable, CaseIterable {
+    /// With the leading input.
+    case lead
+    /// With the first input that ends.
+    case first
+    /// With the last. Where the leading input has ended, the next in the order of `from` leads.
+    case last
+}
+
+/// What a person wrote as a stage's `join`; what is nil takes its default.
+public struct JoinRequest: Sendable, Equatable {
+    public var match: JoinMatch?
+    /// Which input leads, as a position in `from`.
+    public var lead: Int?
+    public var whenEnded: JoinEnd?
+    /// An input that has ended goes on giving its last picture.
+    public var hold: Bool?
+
+    public init(match: JoinMatch? = nil, lead: Int? = nil, whenEnded: JoinEnd? = nil, hold: Bool? = nil) {
+        self.match = match
+        self.lead = lead
+        self.whenEnded = whenEnded
+        self.hold = hold
+    }
+}
+
+/// How a join brings its inputs together, decided. docs/design/010-joins.md.
+public struct JoinRule: Sendable, Equatable {
+    public var match: JoinMatch
+    /// The input that leads, as a position among the inputs; 0 under ``JoinMatch/exact`` unless the file says otherwise.
+    public var lead: Int
+    public var whenEnded: JoinEnd
+    public var hold: Bool
+    /// Of each input the time from one item to the next by its format, nanoseconds; 0 where the rate is unknown.
+    public var frameTimes: [Int64]
+
+    public init(
+        match: JoinMatch = .nearest, lead: Int = 0, whenEnded: JoinEnd = .lead, hold: Bool = false, frameTimes: [Int64]
+    ) {
+        self.match = match
+        self.lead = lead
+        self.whenEnded = whenEnded
+        self.hold = hold
+        self.frameTimes = frameTimes
+    }
+
+    init(_ request: JoinRequest, formats: [MediaFormat]) {
+        self.init(
+            match: request.match ?? .nearest, lead: request.lead ?? 0, whenEnded: request.whenEnded ?? .lead,
+            hold: request.hold ?? false, frameTimes: formats.map(\.frameTime))
+    }
+
+    /// Whether the join keeps the last item of an input, to give it again: one more buffer of that input's pool.
+    public func keeps(_ input: Int) -> Bool {
+        if match == .newest, input != lead { return true }
+        // Nothing is given after the end of the leading input, or of any.
+        return hold && (whenEnded == .last || whenEnded == .lead && input != lead)
+    }
+}
+
+extension MediaFormat {
+    /// From one item to the next, nanoseconds; 0 where the rate is unknown.
+    var frameTime: Int64 {
+        guard let rate = video?.frameRate ?? encoded?.video.frameRate, rate.numerator > 0 else { return 0 }
+        return Int64(rate.denominator) * 1_000_000_000 / Int64(rate.numerator)
+    }
+}

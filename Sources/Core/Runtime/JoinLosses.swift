@@ -1,0 +1,79 @@
+/// What a join says of items that found no partner.
+extension StageRunner {
+    /// [the join's thread] An item of `input` matched nothing: said of the 10th, the 100th, the 1,000th …
+    func warnOfUnmatched(_ input: Int) {
+        guard let inputs else { return }
+        let count = inputs.counts[input].unmatched.value
+        guard count >= 10, Self.isPowerOfTen(count) else { return }
+        let lead = inputs.names[inputs.lead]
+        context.post(
+            "items-unmatched", level: .warning,
+            text: "\(title): \(count) items of '\(inputs.names[input])' matched none of '\(lead)', which leads:"
+                + " they were too early, or another one was nearer.",
+            details: details(of: input))
+    }
+
+    /// [control thread, after the run] A sentence for each input of which most was lost.
+    func reportJoinLosses() {
+        guard let inputs else { return }
+        for input in 0..<inputs.count {
+            guard let text = lossText(inputs, input) else { continue }
+            context.post(
+                "input-mostly-unmatched", level: .warning, text: "\(title): \(text)", details: details(of: input))
+        }
+    }
+
+    private func lossText(_ inputs: JoinInputs, _ input: Int) -> String? {
+        let counts = inputs.counts + input
+        let (given, unmatched) = (counts.pointee.given.value, counts.pointee.unmatched.value)
+        let (incomplete, afterEnd) = (counts.pointee.incomplete.value, counts.pointee.missingAfterEnd.value)
+        let name = inputs.names[input]
+        if unmatched > given {
+            return "\(unmatched) of \(given + unmatched) items of '\(name)' matched no item of the input that leads."
+                + " Let 'rate' bring both to one rate, or name another input as \"lead\"."
+        }
+        if incomplete > given / 2 {
+            return "\(incomplete) of \(given) items of '\(name)' found none that belongs to them in another input."
+                + " Use \"join\": { \"match\": \"nearest\" }, and 'rate' where the rates differ; for live sources \"newest\"."
+        }
+        let calls = given + afterEnd + counts.pointee.missing.value + counts.pointee.repeated.value
+        if afterEnd > calls / 2 {
+            return "'\(name)' ended early: \(afterEnd) of \(calls) times it had no item."
+                + " Use \"join\": { \"hold\": true } to keep its last picture, or \"whenEnded\": \"first\" to end with it."
+        }
+        return nil
+    }
+
+    private func details(of input: Int) -> JSONNode {
+        guard let inputs else { return JSONNode(.object([])) }
+        let members = [JSONNode.Member(key: "input", value: JSONNode(.string(inputs.names[input])))]
+        return JSONNode(.object(members + Self.figures(inputs, input)))
+    }
+
+    /// [control thread] Figures of each input of a join; nil for other stages.
+    var inputFigures: JSONNode? {
+        guard let inputs else { return nil }
+        return JSONNode(
+            .array(
+                (0..<inputs.count).map { input in
+                    let name = JSONNode.Member(key: "from", value: JSONNode(.string(inputs.names[input])))
+                    return JSONNode(.object([name] + Self.figures(inputs, input)))
+                }))
+    }
+
+    private static func figures(_ inputs: JoinInputs, _ input: Int) -> [JSONNode.Member] {
+        let counts = inputs.counts + input
+        let missing = counts.pointee.missing.value + counts.pointee.missingAfterEnd.value
+        let values = [
+            ("given", counts.pointee.given.value), ("unmatched", counts.pointee.unmatched.value),
+            ("repeated", counts.pointee.repeated.value), ("missing", missing),
+        ]
+        return values.map { JSONNode.Member(key: $0.0, value: JSONNode(.number(String($0.1)))) }
+    }
+
+    private static func isPowerOfTen(_ count: Int) -> Bool {
+        var rest = count
+        while rest > 1, rest % 10 == 0 { rest /= 10 }
+        return rest == 1
+    }
+}

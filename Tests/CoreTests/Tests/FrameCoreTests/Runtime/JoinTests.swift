@@ -1,0 +1,248 @@
+import Testing
+
+@testable import FrameCore
+
+/// Gives frames at `startUs`, `startUs + stepUs` …, rounded down to `roundUs`; endless with `count` 0.
+final class TimedSource: Source {
+    static let info = StageInfo(id: "timed-source", summary: "Gives at times.", output: .video(.gray8))
+
+    struct Options: StageOptions {
+        @Option(help: "Frames.") var count = 0
+        @Option(help: "First PTS.") var startUs = 0
+        @Option(help: "From frame to frame.") var stepUs = 33_333
+        @Option(help: "What times are rounded down to.", range: 1...1_000_000) var roundUs = 1
+        @Option(help: "Live.") var live = false
+    }
+
+    var options: Options
+    let context: StageContext
+    private var next = 0
+    private var origin: Int64 = 0
+
+    init(options: Options, context: StageContext) {
+        self.options = options
+        self.context = context
+    }
+
+    var demand: StageDemand {
+        var demand = Self.declaredDemand
+        demand.isLive = options.live
+        return demand
+    }
+
+    func negotiate() throws -> MediaFormat {
+        .video(
+            VideoFormat(.gray8, width: 16, height: 16, frameRate: Rational(1_000_000, Int32(options.stepUs))))
+    }
+
+    func produce(_ output: Output) throws -> SourceProgress {
+        if options.count > 0, next >= options.count { return .ended }
+        var time = Int64((options.startUs + next * options.stepUs) / options.roundUs * options.roundUs) * 1000
+        if options.live {
+            // Two of the same step keep their phase, whichever begins first.
+            let step = Int64(options.stepUs) * 1000
+            if next == 0 { origin = (context.clock.now() / step + 2) * step }
+            time += origin
+            if !context.sleep(until: time) { return .ended }
+        }
+        defer { next += 1 }
+        guard let frame = try output.makeFrame() else { return .more }
+        frame.pts = MediaTime(nanoseconds: time)
+        try output.emit(frame)
+        return .more
+    }
+}
+
+/// Writes down which frames it was given together, `3+3` or `4+-`, and gives a frame of its own for each.
+final class NotingJoin: Join {
+    static let info = StageInfo(id: "noting-join", summary: "Notes.", input: .video(.gray8), output: .video(.gray8))
+
+    struct Options: StageOptions { @Option(help: "Name under which the notes are found.") var log = "" }
+
+    private static let logs = Locked<[String: [String]]>([:])
+    static func notes(_ name: String) -> [String] { logs.withLock { $0[name] ?? [] } }
+
+    var options: Options
+    init(options: Options, context: StageContext) { self.options = options }
+    func negotiate(_ inputs: [MediaFormat]) throws -> MediaFormat { inputs[0] }
+
+    func merge(_ inputs: JoinInputs, _ output: Output) throws {
+        var parts: [String] = []
+        for index in 0..<inputs.count {
+            if case .frame(let frame)? = inputs.take(index) {
+                parts.append("\(frame.sequenceNumber)")
+            } else {
+                parts.append("-")
+            }
+        }
+        let note = parts.joined(separator: "+")
+        Self.logs.withLock { $0[options.log, default: []].append(note) }
+        guard let made = try output.makeFrame() else { return }
+        made.pts = inputs.time
+        try output.emit(made)
+    }
+}
+
+/// Joins on the real runner.
+@Suite struct JoinTests {
+    private struct Ran {
+        var chain: Chain
+        var result: Chain.Result
+        var events: [Event]
+        var notes: [String]
+    }
+
+    private static func run(
+        _ log: String, _ a: String, _ b: String, _ join: JoinRequest? = nil, clock: ChainClock = ChainClock()
+    ) throws -> Ran {
+        var sketch = ChainSketch()
+        try sketch.add(TimedSource.self, "a", options: a)
+        try sketch.add(TimedSource.self, "b", options: b)
+        try sketch.add(NotingJoin.self, "pair", options: #"{"log": "\#(log)"}"#, from: ["a", "b"])
+        sketch.request.stages[2].join = join
+        try sketch.add(CountSink.self, "sink")
+        let chain = try Chain(sketch.request, clock: clock)
+        let (result, events) = ChainTests.run(chain)
+        #expect(result.isSuccess, "\(result)")
+        #expect(chain.ledger.isBalanced, "\(chain.ledger)")
+        #expect(chain.pools.allSatisfy { $0.freeCount == $0.bufferCount }, "a buffer did not come back")
+        #expect(!events.contains { $0.name == "leases-grew" })
+        return Ran(chain: chain, result: result, events: events, notes: NotingJoin.notes(log))
+    }
+
+    private static func figures(_ chain: Chain, _ input: Int) -> JSONNode? {
+        chain.statistics["stages"]?.asArray?[2]["inputs"]?.asArray?[input]
+    }
+
+    @Test func pairsTimesThatWereRounded() throws {
+        let ran = try Self.run("rounded", #"{"count": 89}"#, #"{"count": 89, "roundUs": 1000}"#)
+        #expect(ran.notes == (0..<89).map { "\($0)+\($0)" })
+        #expect(!ran.events.contains { $0.level >= .warning })
+        #expect(ran.chain.ledger.delivered == 89)
+    }
+
+    @Test func takesEqualTimesAloneUnderExactAndSaysWhatThatCost() throws {
+        let ran = try Self.run(
+            "exact", #"{"count": 90}"#, #"{"count": 90, "roundUs": 1000}"#, JoinRequest(match: .exact))
+        #expect(ran.notes.count { !$0.contains("-") } == 1)
+        let event = try #require(ran.events.first { $0.name == "input-mostly-unmatched" })
+        #expect(
+            event.text
+                == "pair (noting-join): 88 of 90 items of 'a' found none that belongs to them in another input."
+                + " Use \"join\": { \"match\": \"nearest\" }, and 'rate' where the rates differ; for live sources \"newest\"."
+        )
+    }
+
+    @Test func countsAndReportsWhatMatchesNothing() throws {
+        let ran = try Self.run("faster", #"{"count": 20, "stepUs": 40000}"#, #"{"count": 80, "stepUs": 10000}"#)
+        #expect(ran.notes == (0..<20).map { "\($0)+\($0 * 4)" })
+        let unmatched = ran.chain.runners[2].dropCount(.unmatched)
+        #expect((57...60).contains(unmatched), "what came after the last leading frame lies in the queue")
+        #expect(Self.figures(ran.chain, 1)?["unmatched"]?.asInt == unmatched)
+        #expect(Self.figures(ran.chain, 1)?["given"]?.asInt == 20)
+        #expect(ran.events.filter { $0.name == "items-unmatched" }.count == 1)
+        let end = try #require(ran.events.last { $0.name == "input-mostly-unmatched" })
+        #expect(end.stage == "pair" && end.level == .warning)
+        #expect(
+            end.text
+                == "pair (noting-join): \(unmatched) of \(unmatched + 20) items of 'b' matched no item of the input that leads."
+                + " Let 'rate' bring both to one rate, or name another input as \"lead\".")
+    }
+
+    @Test func endsWithTheLeadingInputAndEndsTheSourcesThatOnlyFedIt() throws {
+        let ran = try Self.run("lead", #"{"count": 30}"#, "{}")
+        #expect(ran.notes == (0..<30).map { "\($0)+\($0)" })
+        #expect(ran.chain.runners[1].made.value < 60, "the endless source went on")
+        let dropped = ran.chain.ledger.dropped
+        #expect(dropped == ran.chain.runners[1].made.value - 30, "all unmatched: the join had ended")
+    }
+
+    @Test func endsWithTheFirstInputThatEnds() throws {
+        let ran = try Self.run("first", "{}", #"{"count": 12}"#, JoinRequest(whenEnded: .first))
+        #expect(ran.notes == (0..<12).map { "\($0)+\($0)" })
+    }
+
+    @Test func endsWithTheLastAndLetsTheNextInputLead() throws {
+        let ran = try Self.run("last", #"{"count": 3}"#, #"{"count": 6}"#, JoinRequest(whenEnded: .last))
+        #expect(ran.notes == ["0+0", "1+1", "2+2", "-+3", "-+4", "-+5"])
+    }
+
+    @Test func holdsTheLastPictureOfAnInputThatHasEnded() throws {
+        let ran = try Self.run("held", #"{"count": 40}"#, #"{"count": 10}"#, JoinRequest(hold: true))
+        #expect(ran.notes == (0..<40).map { "\($0)+\(min($0, 9))" })
+        #expect(Self.figures(ran.chain, 1)?["repeated"]?.asInt == 30)
+        let pools = ran.chain.plan.budget.pools
+        #expect(pools[1].need == pools[0].need + 1)
+        #expect(pools[1].shares.contains { $0.what == "pair last picture" && $0.count == 1 })
+        #expect(!ran.events.contains { $0.level >= .warning })
+    }
+
+    @Test func holdsAnInputThatLedToo() throws {
+        let ran = try Self.run(
+            "held-lead", #"{"count": 2}"#, #"{"count": 5}"#, JoinRequest(whenEnded: .last, hold: true))
+        #expect(ran.notes == ["0+0", "1+1", "1+2", "1+3", "1+4"])
+    }
+
+    @Test func saysThatAnInputEndedEarly() throws {
+        let ran = try Self.run("early", #"{"count": 40}"#, #"{"count": 10}"#)
+        #expect(ran.notes.suffix(30) == (10..<40).map { "\($0)+-" }[...])
+        let event = try #require(ran.events.last { $0.name == "input-mostly-unmatched" })
+        #expect(
+            event.text
+                == "pair (noting-join): 'b' ended early: 30 of 40 times it had no item."
+                + " Use \"join\": { \"hold\": true } to keep its last picture, or \"whenEnded\": \"first\" to end with it."
+        )
+    }
+
+    /// Two cameras with different phases and rates: every frame of the leading one, with the newest of the other.
+    @Test func givesEveryFrameOfTheLeadingCameraUnderNewest() throws {
+        let ran = try Self.run(
+            "cameras", #"{"count": 60, "stepUs": 2000, "live": true}"#,
+            #"{"stepUs": 3100, "startUs": 700, "live": true}"#, JoinRequest(match: .newest))
+        let lost = ran.chain.queues[0].queue.snapshot().counts.dropped.reduce(0, +)
+        #expect(ran.notes.count == 60 - lost)
+        let newest = ran.notes.compactMap { Int($0.drop { $0 != "+" }.dropFirst()) }
+        #expect(newest.count * 2 >= ran.notes.count && newest == newest.sorted(), "\(ran.notes)")
+        let link = ran.chain.plan.links[1]
+        #expect(link.settings == LinkSettings(capacity: 1, policy: .latest))
+    }
+
+    /// The same with two cameras of one rate and the default: whatever the phase, each leading frame has a partner.
+    @Test func pairsCamerasOfDifferentPhases() throws {
+        let ran = try Self.run(
+            "phases", #"{"count": 60, "stepUs": 3000, "live": true}"#,
+            #"{"stepUs": 3000, "startUs": 1100, "live": true}"#)
+        // A machine under load may lose frames at the cameras; all others have partners, but where one began later.
+        let lost = ran.chain.queues[0].queue.snapshot().counts.dropped.reduce(0, +)
+        #expect(ran.notes.count == 60 - lost)
+        #expect(ran.notes.count { !$0.contains("-") } * 4 >= ran.notes.count * 3, "\(ran.notes)")
+        #expect(
+            ran.chain.plan.notes == [
+                "join pair: waits for the picture of 'b' that is nearest to that of 'a', up to one frame; \"match\": \"newest\" never waits"
+            ])
+    }
+
+    /// A branch that loses frames, joined with one that does not, with as few buffers as the plan allows.
+    @Test(arguments: [JoinMatch.nearest, .exact, .newest]) func goesOnWithAsFewBuffersAsThePlanAllows(match: JoinMatch)
+        throws
+    {
+        for lead in 0...1 {
+            var sketch = ChainSketch()
+            try sketch.add(CountingSource.self, "src", options: #"{"count": 400}"#)
+            try sketch.add(ProbeFilter.self, "lossy", options: #"{"dropEvery": 3}"#, from: ["src"])
+            try sketch.add(
+                NotingJoin.self, "pair", options: #"{"log": "tight-\#(match)-\#(lead)"}"#, from: ["src", "lossy"])
+            sketch.request.stages[2].join = JoinRequest(match: match, lead: lead, hold: match != .exact)
+            try sketch.add(CountSink.self, "sink")
+            let plan = try Chain.plan(sketch.request)
+            sketch.request.buffers = [0: plan.budget.pools[0].min]
+            let chain = try Chain(sketch.request)
+            let (result, _) = ChainTests.run(chain)
+            #expect(result.isSuccess, "\(match), \(lead): \(result)")
+            #expect(chain.ledger.isBalanced)
+            if match == .nearest {
+                #expect(chain.runners[2].emitted.value == (lead == 0 ? 400 : 266))
+            }
+        }
+    }
+}
