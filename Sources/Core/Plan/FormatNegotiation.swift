@@ -277,22 +277,29 @@ extension Array {
 }
 
 extension StageInstance {
-    /// From the formats of the inputs to that of the output; nil for a sink.
-    fileprivate func negotiate(_ inputs: [MediaFormat]) throws -> MediaFormat? {
+    /// From the formats of the inputs to that of the output; nil for a sink. Also what ``StageDriver`` asks.
+    func negotiate(_ inputs: [MediaFormat]) throws -> MediaFormat? {
         switch stage {
         case let source as any Source: return try source.negotiate()
         case let filter as any Filter:
-            guard let format = inputs[0].video else {
-                throw FrameHostError(.invalidConfiguration, what: "filters take video, not \(inputs[0])")
+            guard let format = inputs.first?.video else {
+                throw FrameHostError(
+                    .invalidConfiguration, what: "filters take video, not \(inputs.first.map { "\($0)" } ?? "nothing")")
             }
             try filter.negotiate(format)
             return inputs[0]
         case let join as any Join: return try join.negotiate(inputs)
-        case let transform as any Transform: return try transform.negotiate(inputs[0])
+        case let transform as any Transform: return try transform.negotiate(first(of: inputs))
         case let sink as any Sink:
-            try sink.negotiate(inputs[0])
+            try sink.negotiate(first(of: inputs))
             return nil
         default: throw FrameHostError(.broken, what: "the stage adopts none of the five protocols")
         }
+    }
+
+    private func first(of inputs: [MediaFormat]) throws -> MediaFormat {
+        if let first = inputs.first { return first }
+        throw FrameHostError(
+            .invalidConfiguration, what: "the stage takes an input, and none is there", remedy: "Name its format.")
     }
 }

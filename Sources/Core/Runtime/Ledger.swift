@@ -99,15 +99,26 @@ extension FrameQueue {
 }
 
 extension StageRunner {
-    /// Law 3.
-    var ledgerFaults: [String] {
+    /// Law 3, where it does not hold: every item a stage took or made is emitted, ended, dropped or held.
+    private var ledgerSentence: String? {
         let come = taken.value + made.value
         let gone = answered + heldNow
-        guard come != gone else { return [] }
+        guard come != gone else { return nil }
         let verb = come > gone ? "swallowed \(come - gone)" : "gave \(gone - come) too many"
-        return [
-            "ledger, \(title): taken \(taken.value) + made \(made.value) ≠ emitted, ended, dropped and held \(gone): the stage \(verb)"
-        ]
+        return
+            "taken \(taken.value) + made \(made.value) ≠ emitted, ended, dropped and held \(gone): the stage \(verb)"
+    }
+
+    /// Law 3, of a run.
+    var ledgerFaults: [String] { ledgerSentence.map { ["ledger, \(title): \($0)"] } ?? [] }
+
+    /// The same as a fault, for who calls the stage alone.
+    var ledgerFault: FrameHostError? {
+        ledgerSentence.map {
+            FrameHostError(
+                .broken, place: "ledger, \(title)", what: $0,
+                remedy: "Emit or drop every item once, and count in held what is still to be answered.")
+        }
     }
 
     /// Law 2: each emission is offered once to each link.

@@ -7,6 +7,9 @@
 /// let out = driver.takeFrame()
 /// ```
 /// Everything happens on the caller's thread; what the stage emits waits in the driver (up to 1,024 items).
+///
+/// Each call checks what a run checks, and throws the sentence the run would end with: an item that is neither emitted,
+/// dropped nor in `held`, or answered twice; more buffers kept than `hold` declares; times that do not rise.
 public final class StageDriver<S: Stage> {
     public let stage: S
     public let context: StageContext
@@ -22,6 +25,7 @@ public final class StageDriver<S: Stage> {
     private let events: EventHub
     private let jobs: JobQueue
     private var failure: FrameHostError?
+    private var hasDrained = false
     /// By input.
     private var nextSequences: [UInt64]
 
@@ -65,23 +69,7 @@ public final class StageDriver<S: Stage> {
         nextSequences = [UInt64](repeating: 0, count: max(inputs.count, 1))
         inputSlab =
             input?.encoded != nil ? try Slab(name: "input", byteCount: slabBytes, unitCount: 256, stop: stop) : nil
-        outputFormat =
-            switch instance.stage {
-            case let source as any Source: try source.negotiate()
-            case let filter as any Filter:
-                try {
-                    try filter.negotiate(input!.video!)
-                    return input
-                }()
-            case let transform as any Transform: try transform.negotiate(input!)
-            case let sink as any Sink:
-                try {
-                    try sink.negotiate(input!)
-                    return nil
-                }()
-            case let join as any Join: try join.negotiate(inputs)
-            default: throw FrameHostError(.broken, what: "the stage adopts none of the five protocols")
-            }
+        outputFormat = try instance.negotiate(input.map { [$0] } ?? inputs)
         runner = StageRunner(
             number: 0, id: S.info.id, info: S.info, kind: stageType.kind, instance: instance, context: context,
             onError: nil,
@@ -158,7 +146,7 @@ public final class StageDriver<S: Stage> {
 
     /// Hands the stage a frame.
     ///
-    /// - Throws: what the stage threw.
+    /// - Throws: what the stage threw, and what a run would end with.
     public func send(_ frame: consuming Frame) throws { try send(frame.release()) }
 
     /// Hands the stage an access unit.
@@ -166,44 +154,66 @@ public final class StageDriver<S: Stage> {
 
     private func send(_ lease: consuming Lease) throws {
         _ = run!.receive(lease)
-        try throwFailure()
+        try check()
     }
 
     /// Lays a frame at an input of a join, to be taken with the next ``merge()``.
-    public func put(_ frame: consuming Frame, at input: Int) { joined!.put(frame.release(), at: input) }
-
-    /// Hands a join what lies at its inputs: the items of one time. An input without one counts as dropped on its way.
-    ///
-    /// - Throws: what the stage threw.
-    public func merge() throws {
-        _ = runner.merge(joined!)
-        try throwFailure()
+    public func put(_ frame: consuming Frame, at input: Int) {
+        // The first input leads, or the first that has an item.
+        if joined!.present == 0 || input < joined!.lead { joined!.lead = input }
+        joined!.put(frame.release(), at: input)
     }
 
-    private func throwFailure() throws {
+    /// Hands a join what lies at its inputs: the items that belong together, of which the first leads. An input without
+    /// one counts as dropped on its way.
+    ///
+    /// - Throws: what the stage threw, and what a run would end with.
+    public func merge() throws {
+        _ = runner.merge(joined!)
+        try check()
+    }
+
+    /// What the stage threw, or what is wrong with what it did.
+    private func check() throws {
         if let failure {
             self.failure = nil
             throw failure
         }
+        if let fault = faults().first { throw fault }
+    }
+
+    /// Each is thrown once: a test may go on.
+    private var reported: Set<String> = []
+
+    private func faults() -> [FrameHostError] {
+        var found = [runner.holdFault, runner.ledgerFault, runner.firstTimeFault]
+        if hasDrained, runner.heldNow > 0 {
+            found.append(
+                FrameHostError(
+                    .broken, place: runner.title, what: "\(runner.heldNow) items are still held after the drain",
+                    remedy: "drain must emit or drop everything the stage holds."))
+        }
+        return found.compactMap { $0 }.filter { reported.insert($0.description).inserted }
     }
 
     /// Calls a source once.
     public func produce() throws -> SourceProgress {
         let progress = runner.produce() ?? .ended
-        try throwFailure()
+        try check()
         return progress
     }
 
     /// No item follows: the stage gives what it still has.
     public func drain() throws {
         runner.drain()
-        try throwFailure()
+        hasDrained = true
+        try check()
     }
 
     /// Ends what `start` began.
     public func stop() throws {
         runner.stop(on: runner.thread)
-        try throwFailure()
+        try check()
     }
 
     /// Wishes for a keyframe, as a stage behind would.

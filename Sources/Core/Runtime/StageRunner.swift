@@ -506,13 +506,24 @@ final class StageRunner: @unchecked Sendable {
     private func checkHold() {
         let kept = keptNow
         if kept > keeper.pointee.most.load(ordering: .relaxed) { keeper.pointee.most.store(kept, ordering: .relaxed) }
-        guard kept > demand.hold * max(inputs?.count ?? 1, 1), !hasReportedHold else { return }
+        guard kept > mostHeld, !hasReportedHold else { return }
         hasReportedHold = true
         context.post(
-            "over-retention", level: .warning,
-            text: "\(title) keeps \(kept) buffers after its call and declares hold \(demand.hold)."
-                + " The chain may run out of buffers: raise hold in its StageInfo, or let go earlier.",
+            "over-retention", level: .warning, text: "\(holdSentence(kept)). \(Self.holdRemedy)",
             details: ["kept": JSONNode(.number(String(kept))), "declared": JSONNode(.number(String(demand.hold)))])
+    }
+
+    private var mostHeld: Int { demand.hold * max(inputs?.count ?? 1, 1) }
+    private static let holdRemedy =
+        "The chain may run out of buffers: raise hold in its StageInfo, or let go earlier."
+    private func holdSentence(_ kept: Int) -> String {
+        "\(title) keeps \(kept) buffers after its call and declares hold \(demand.hold)"
+    }
+
+    /// More is kept than declared, for who calls the stage alone.
+    var holdFault: FrameHostError? {
+        guard keptNow > mostHeld else { return nil }
+        return FrameHostError(.broken, what: holdSentence(keptNow), remedy: Self.holdRemedy)
     }
 }
 

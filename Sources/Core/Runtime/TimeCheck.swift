@@ -58,6 +58,14 @@ extension StageRunner {
             remedy: timeRemedy)
     }
 
+    /// The first item whose time does not rise, for who calls the stage alone.
+    var firstTimeFault: FrameHostError? {
+        guard times.wrong > 0 else { return nil }
+        return FrameHostError(
+            .broken, place: title,
+            what: "a frame was given a time that is not later than that of the frame before", remedy: timeRemedy)
+    }
+
     private var timeRemedy: String {
         kind == .source
             ? "The source must set pts so that it rises from frame to frame."

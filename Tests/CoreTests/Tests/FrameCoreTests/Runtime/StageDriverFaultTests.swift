@@ -1,0 +1,148 @@
+import Testing
+
+@testable import FrameCore
+
+/// What fails a run fails the driver's call.
+@Suite struct StageDriverFaultTests {
+    private static let grey = MediaFormat.video(VideoFormat(.gray8, width: 16, height: 16, frameRate: Rational(30)))
+
+    private static func fault(_ body: () throws -> Void) -> String? {
+        do {
+            try body()
+            return nil
+        } catch {
+            return "\(error)"
+        }
+    }
+
+    @Test func failsWhereAnItemIsForgotten() throws {
+        let driver = try StageDriver(CopyTransform.self, options: #"{"swallow": 2}"#, input: Self.grey)
+        for _ in 0..<2 { try driver.send(driver.makeFrame()) }
+        let fault = Self.fault { try driver.send(driver.makeFrame()) }
+        #expect(
+            fault
+                == "ledger, copy (copy): taken 3 + made 0 ≠ emitted, ended, dropped and held 2: the stage swallowed 1."
+                + " Emit or drop every item once, and count in held what is still to be answered.")
+    }
+
+    @Test func failsWhereAnItemIsAnsweredTwice() throws {
+        let driver = try StageDriver(CopyTransform.self, options: #"{"double": 1}"#, input: Self.grey)
+        try driver.send(driver.makeFrame())
+        let fault = Self.fault { try driver.send(driver.makeFrame()) }
+        #expect(fault?.contains("the stage gave 1 too many") ?? false, "\(fault ?? "nothing")")
+    }
+
+    @Test func failsWhereHeldIsFalse() throws {
+        let driver = try StageDriver(LyingTransform.self, options: #"{"held": 1}"#, input: Self.grey)
+        let fault = Self.fault { try driver.send(driver.makeFrame()) }
+        #expect(fault?.contains("held 2: the stage gave 1 too many") ?? false, "\(fault ?? "nothing")")
+    }
+
+    @Test func failsWhereItemsAreHeldAfterTheDrain() throws {
+        let driver = try StageDriver(LyingTransform.self, options: #"{"keep": true}"#, input: Self.grey)
+        try driver.send(driver.makeFrame())
+        #expect(
+            Self.fault { try driver.drain() }
+                == "lying (lying): 1 items are still held after the drain. drain must emit or drop everything the stage holds."
+        )
+    }
+
+    @Test func failsWhereMoreIsKeptThanDeclared() throws {
+        let driver = try StageDriver(ProbeFilter.self, options: #"{"keep": 3, "declared": 1}"#, input: Self.grey)
+        try driver.send(driver.makeFrame())
+        #expect(
+            Self.fault { try driver.send(driver.makeFrame()) }
+                == "probe (probe) keeps 2 buffers after its call and declares hold 1."
+                + " The chain may run out of buffers: raise hold in its StageInfo, or let go earlier.")
+    }
+
+    @Test func failsWhereTimesAreMissing() throws {
+        let driver = try StageDriver(LyingTransform.self, options: #"{"timeless": true}"#, input: Self.grey)
+        try driver.send(driver.makeFrame())
+        #expect(
+            Self.fault { try driver.send(driver.makeFrame()) }
+                == "lying (lying): a frame was given a time that is not later than that of the frame before."
+                + " The stage must call copyProperties(from:) on each new frame before it emits it, or set pts itself.")
+        _ = driver.takeFrame()
+    }
+
+    @Test func takesAStageThatKeepsItsPromises() throws {
+        let driver = try StageDriver(CopyTransform.self, options: #"{"delay": 2}"#, input: Self.grey)
+        for _ in 0..<5 { try driver.send(driver.makeFrame()) }
+        try driver.drain()
+        try driver.stop()
+        var count = 0
+        while let frame = driver.takeFrame() {
+            #expect(frame.sequenceNumber == UInt64(count))
+            count += 1
+        }
+        #expect(count == 5)
+    }
+
+    @Test func checksJoinsToo() throws {
+        let driver = try StageDriver(PairJoin.self, inputs: [Self.grey, Self.grey])
+        driver.put(try driver.makeFrame(input: 0), at: 0)
+        driver.put(try driver.makeFrame(input: 1), at: 1)
+        try driver.merge()
+        let second = try driver.makeFrame(input: 1)
+        driver.put(second, at: 1)
+        try driver.merge()
+        // PairJoin says nothing where nothing is there.
+        let forgetful = try StageDriver(ForgetfulJoin.self, inputs: [Self.grey, Self.grey])
+        forgetful.put(try forgetful.makeFrame(input: 1), at: 1)
+        let fault = Self.fault { try forgetful.merge() }
+        #expect(fault?.contains("the stage swallowed 1") ?? false, "\(fault ?? "nothing")")
+    }
+
+    /// As the planner does: no input where one is needed is a sentence, not a trap.
+    @Test func saysThatAnInputIsMissing() {
+        #expect(
+            Self.fault { _ = try StageDriver(CopyTransform.self) }
+                == "the stage takes an input, and none is there. Name its format.")
+        #expect(Self.fault { _ = try StageDriver(ProbeFilter.self) } == "filters take video, not nothing.")
+    }
+}
+
+/// Breaks one promise, as told.
+final class LyingTransform: Transform {
+    static let info = StageInfo(
+        id: "lying", summary: "Lies.", input: .video(.gray8), output: .video(.gray8), hold: 1, delay: 1)
+
+    struct Options: StageOptions {
+        @Option(help: "Said to be held.") var held = 0
+        @Option(help: "Keeps what it gets, also at the drain.") var keep = false
+        @Option(help: "Gives frames without a time.") var timeless = false
+    }
+
+    var options: Options
+    private var kept: Frame?
+    init(options: Options, context: StageContext) { self.options = options }
+    var held: Int { options.held + (kept == nil ? 0 : 1) }
+    func negotiate(_ input: MediaFormat) throws -> MediaFormat { input }
+
+    func process(_ input: consuming Sample, _ output: Output) throws {
+        guard case .frame(let frame) = consume input else { return }
+        if options.keep {
+            kept = consume frame
+            return
+        }
+        guard let made = try output.makeFrame() else { return }
+        if !options.timeless { made.copyProperties(from: frame) }
+        try output.emit(made)
+    }
+
+    func stop() { kept = nil }
+}
+
+/// Forgets what has no partner.
+final class ForgetfulJoin: Join {
+    static let info = StageInfo(id: "forgetful", summary: "Forgets.", input: .video(.gray8), output: .sameAsInput)
+    typealias Options = NoOptions
+    var options: NoOptions
+    init(options: NoOptions, context: StageContext) { self.options = options }
+    func negotiate(_ inputs: [MediaFormat]) throws -> MediaFormat { inputs[0] }
+    func merge(_ inputs: JoinInputs, _ output: Output) throws {
+        guard case .frame(let first)? = inputs.take(0) else { return }
+        try output.emit(first)
+    }
+}

@@ -1,0 +1,133 @@
+import Foundation
+import Testing
+
+/// Joins as a person uses them: files of two containers, lengths and cameras, and what the chain file says of them.
+@Suite struct JoinsTests {
+    private static let isInstalled: Testing.ConditionTrait = .enabled(
+        if: FileManager.default.fileExists(atPath: "/usr/lib/frei0r-1/blend.so") || Tool.isCI,
+        "frei0r-plugins is not installed: make test-packages")
+
+    let workspace: Workspace
+
+    init() throws { workspace = try Workspace() }
+
+    /// Runs a chain of two inputs `a` and `b` and a mixer; the figures of the run besides.
+    private func mix(_ a: String, _ b: String, join: String? = nil) throws -> (outcome: Outcome, figures: JSON) {
+        let chain = try workspace.write(
+            "mix.json",
+            """
+            { "stages": [
+              { "id": "a", \(a) }, { "id": "b", \(b) },
+              { "id": "mix", "use": "frei0r-mixer", "from": ["a", "b"], "effect": "blend"\(join.map { ", \"join\": \($0)" } ?? "") },
+              { "id": "end", "use": "null-sink" } ] }
+            """)
+        let outcome = try Program.framehost.run(
+            ["run", chain, "--stats", "stats.json"], folder: workspace.folder.path, timeout: 60)
+        let text = try String(contentsOf: workspace.folder.appending(path: "stats.json"), encoding: .utf8)
+        return (outcome, try JSON(parsing: text))
+    }
+
+    private func delivered(_ figures: JSON) -> Int? { figures["ledger"]["delivered"].int }
+
+    /// 89 frames at 30 per second: Matroska rounds their times to milliseconds.
+    private func writeClips() throws {
+        let chain = try workspace.write(
+            "clips.json",
+            """
+            { "stages": [
+              { "id": "pictures", "use": "test-source", "size": "320x240", "frames": 89 },
+              { "id": "h264", "use": "x264-encoder", "preset": "ultrafast" },
+              { "id": "mp4", "use": "recorder", "path": "clip.mp4" },
+              { "id": "mkv", "use": "recorder", "from": "h264", "path": "clip.mkv" } ] }
+            """)
+        let outcome = try Program.framehost.run([chain], folder: workspace.folder.path)
+        #expect(outcome.status == 0, "\(outcome.error)")
+    }
+
+    @Test(isInstalled) func mixesTheSameClipFromMP4AndMatroska() throws {
+        try writeClips()
+        let (a, b) = (#""use": "file-source", "path": "clip.mp4""#, #""use": "file-source", "path": "clip.mkv""#)
+        let near = try mix(a, b)
+        #expect(near.outcome.status == 0 && delivered(near.figures) == 89, "\(near.outcome.error)")
+        #expect(!near.outcome.error.contains("warning"), "\(near.outcome.error)")
+        let exact = try mix(a, b, join: #"{ "match": "exact" }"#)
+        #expect(delivered(exact.figures) ?? 89 < 45)
+        #expect(
+            exact.outcome.error.contains("items of 'a' found none that belongs to them in another input."),
+            "\(exact.outcome.error)")
+    }
+
+    @Test(isInstalled) func endsWithTheLeadingInputThoughAnotherLoops() throws {
+        try writeClips()
+        let looped = #""use": "file-source", "path": "clip.mkv", "loop": true"#
+        let ran = try mix(#""use": "file-source", "path": "clip.mp4""#, looped)
+        #expect(ran.outcome.status == 0 && delivered(ran.figures) == 89, "\(ran.outcome.error)")
+    }
+
+    @Test(isInstalled) func keepsTheLastPictureOfAShorterInput() throws {
+        let (long, short) = (source("bars", 60), source("balls", 20))
+        let held = try mix(long, short, join: #"{ "hold": true }"#)
+        #expect(held.outcome.status == 0 && delivered(held.figures) == 60)
+        let lone = try mix(long, short)
+        #expect(delivered(lone.figures) == 20)
+        #expect(lone.outcome.error.contains("'b' ended early: 40 of 60 times it had no item."), "\(lone.outcome.error)")
+        let last = try mix(short, long, join: #"{ "hold": true, "whenEnded": "last" }"#)
+        #expect(last.outcome.status == 0 && delivered(last.figures) == 60, "\(last.outcome.error)")
+    }
+
+    /// The second input leads: the result has its times, which rise.
+    @Test(isInstalled) func takesTheTimesOfTheInputThatLeads() throws {
+        let ran = try mix(source("bars", 20), source("balls", 60), join: #"{ "lead": "b", "hold": true }"#)
+        #expect(ran.outcome.status == 0 && delivered(ran.figures) == 60, "\(ran.outcome.error)")
+    }
+
+    @Test(isInstalled) func givesEveryFrameOfTheLeadingCamera() throws {
+        let (a, b) = (
+            #""use": "test-source", "size": "320x240", "live": true, "frames": 45"#,
+            #""use": "test-source", "size": "320x240", "live": true, "rate": 25"#
+        )
+        let ran = try mix(a, b, join: #"{ "match": "newest" }"#)
+        #expect(ran.outcome.status == 0, "\(ran.outcome.error)")
+        // The first one or two may come before the other camera's.
+        #expect(delivered(ran.figures) ?? 0 >= 40, "\(ran.outcome.error)")
+    }
+
+    private func source(_ pattern: String, _ frames: Int) -> String {
+        #""use": "test-source", "size": "320x240", "pattern": "\#(pattern)", "frames": \#(frames)"#
+    }
+
+    /// Each fault with its place; nothing runs.
+    @Test func refusesWhatAJoinCannotBe() throws {
+        func faults(_ join: String, at stage: String = #""use": "frei0r-mixer", "from": ["a", "b"]"#) throws -> [String]
+        {
+            let chain = try workspace.write(
+                "bad.json",
+                """
+                { "stages": [
+                  { "id": "a", "use": "test-source" }, { "id": "b", "use": "test-source" },
+                  { "id": "mix", \(stage), "join": \(join) }, { "use": "null-sink" } ] }
+                """)
+            let outcome = try Program.framehost.run(["check", chain], folder: workspace.folder.path)
+            #expect(outcome.status == 2)
+            return outcome.errorLines.filter { $0.contains(".join") }.map { line in
+                line.range(of: "stages[2]").map { String(line[$0.lowerBound...]) } ?? line
+            }
+        }
+        #expect(
+            try faults(#"{ "match": "nearst", "whenEnded": 3, "lead": "c", "hold": 1, "latest": 2 }"#) == [
+                #"stages[2].join.match: "nearst" is not one of nearest, newest, exact. Did you mean 'nearest'?"#,
+                "stages[2].join.whenEnded: 3 is not one of lead, first, last. Use one of these.",
+                "stages[2].join.lead: 'c' is none of the inputs. Name one of 'a', 'b'.",
+                "stages[2].join.hold: 1 must be true or false. Write true, or leave it out.",
+                "stages[2].join.latest: no such key. A join has 'match', 'lead', 'whenEnded' and 'hold'.",
+            ])
+        #expect(
+            try faults(#""newest""#) == [
+                #"stages[2].join: expected an object, found a string. Write { "match": "nearest" }."#
+            ])
+        #expect(
+            try faults("{}", at: #""use": "fps-meter", "from": "a""#) == [
+                "stages[2].join: 'mix' (fps-meter) takes one input and joins nothing. Leave 'join' out."
+            ])
+    }
+}
