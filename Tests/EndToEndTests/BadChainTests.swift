@@ -146,8 +146,8 @@ import Testing
             "11:68: stages[7].from: expected a stage's id or a list of ids, found []. Write \"from\": \"id\".",
             "12:33: stages[8].id: 'x' is the id of stages[7] already. Give each stage an id of its own.",
             "14:19: drainSeconds: -1 is no time in 0...3600 s. Use seconds, or leave the key out for 10.",
-            "15:16: buffers.test-sorce: no such stage. Did you mean 'test-source'?",
-            "15:48: buffers.test-source: 0 is no count in 1...4096. Use a whole number.",
+            "15:16: buffers[\"test-sorce\"]: no such stage. Did you mean 'test-source'?",
+            "15:48: buffers[\"test-source\"]: 0 is no count in 1...4096. Use a whole number.",
             "16:12: spare: -1 must be a whole number from 0 to 4096. Use a number of buffers, or leave the key out for the computed one.",
         ]
         for (index, text) in expected.enumerated() { #expect(index < found.count && found[index] == text) }
@@ -376,5 +376,8 @@ import Testing
         #expect(faults[0]["what"].string == "no such option")
         #expect(faults[0]["remedy"].string == "Did you mean 'frames'?")
         #expect(faults[0]["code"].string == "invalid-configuration")
+        #expect(faults[0]["file"].string == "chain.json")
+        #expect(faults[0]["line"].int == 1 && faults[0]["column"].int == 39)
+        #expect(faults[0]["path"].string == "stages[0].framez" && faults[0]["argument"].isNull)
     }
 }

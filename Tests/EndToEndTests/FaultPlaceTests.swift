@@ -98,6 +98,46 @@ import Testing
         }
     }
 
+    /// Of links, buffers and marks, each on a line of its own.
+    @Test(arguments: [
+        ("\"buffers\": { \"s\":\n1 },", "", "2:1: buffers.s: 1 buffers are fewer than"),
+        ("", "\"link\": {\n\"queue\": 0 },", "5:10: stages[2].link.queue: \"queue\": 0 runs"),
+        ("", "\"link\": {\n\"whenFull\": \"dropToKeyframe\" },", "5:13: stages[2].link.whenFull: 'dropToKeyframe'"),
+        ("", "\n\"unread\": true,", "5:11: stages[2].unread: 'n' (null-sink) gives nothing on"),
+    ]) func faultsOfThePlanStandAtTheirMember(top: String, member: String, fault: String) throws {
+        try workspace.write(
+            "c.json",
+            """
+            { \(top) "stages": [
+            { "id": "s", "use": "test-source" },
+            { "use": "replicate", "from": "s", "copies": 4, "step": { "delay": 3 } },
+            { \(member) "id": "n", "use": "null-sink", "from": "s" },
+            { "use": "null-sink", "id": "m", "from": "replicate" }
+            ] }
+            """)
+        let outcome = try framehost.run(["check", "c.json", "--json"], folder: workspace.folder.path)
+        #expect(outcome.status == 2)
+        let found = try JSON(parsing: outcome.output)["faults"][0]
+        #expect("c.json:\(fault)".hasPrefix(found["place"].string ?? "?"))
+        #expect("\(found["place"].string ?? "?"): \(found["what"].string ?? "?")".hasPrefix("c.json:\(fault)"))
+        let place = fault.split(separator: ":")
+        #expect(found["line"].int == Int(place[0]) && found["column"].int == Int(place[1]))
+        #expect(found["file"].string == "c.json" && place[2].hasSuffix(found["path"].string ?? "?"))
+        #expect(found["stage"].string == (top.isEmpty ? "n" : nil))
+    }
+
+    @Test func twoStagesAtOneFileStandAtTheOptionThatNamesIt() throws {
+        let found = try faults(
+            """
+            { "id": "s", "use": "test-source" },
+            { "id": "enc", "use": "x264-encoder" },
+            { "id": "a", "use": "recorder", "path": "out.mp4" },
+            { "id": "b", "use": "recorder", "from": "enc",
+              "path": "out.mp4" }
+            """)
+        #expect(found.count == 1 && found[0].hasPrefix("c.json:6:3: stages[3].path: 'b' would write"), "\(found)")
+    }
+
     @Test func aPluginFolderThatIsNotThereIsAFault() throws {
         try workspace.write("c.json", Chains.short)
         for arguments in [

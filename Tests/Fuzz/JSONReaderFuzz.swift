@@ -12,7 +12,7 @@ public func fuzzJSONReader(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt
     } catch let faults as FrameHostErrors {
         precondition(!faults.errors.isEmpty, "a refusal without a fault")
         for fault in faults.errors {
-            precondition(fault.place.hasPrefix("fuzz:"), "a fault without a place: \(fault)")
+            precondition(fault.place.file == "fuzz", "a fault without a place: \(fault)")
             precondition(!fault.what.isEmpty, "a fault without a sentence: \(fault)")
             precondition(fault.remedy.hasSuffix(".") || fault.remedy.hasSuffix("?"), "no sentence: \(fault)")
         }

@@ -1,6 +1,7 @@
 extension FrameHostError: CustomStringConvertible {
     /// `place: what. remedy` with the cause on a line of its own, indented by two spaces.
     public var description: String {
+        let place = place.description
         var text = place.isEmpty ? "" : "\(place): "
         text += what.hasSuffix(".") || what.hasSuffix("?") ? what : what + "."
         if !remedy.isEmpty { text += " " + remedy }

@@ -26,9 +26,8 @@ public struct FrameHostError: Error, Sendable, Equatable {
 
     /// The broad class.
     public var code: Code
-    /// Where: `camera.json:7:5: stages[2].from`, or `cam (v4l2-source): frame 1841, PTS 61.366 s`. Empty when there is
-    /// no place.
-    public var place: String
+    /// Where: `camera.json:7:5: stages[2].from`, or `cam (v4l2-source): frame 1841, PTS 61.366 s`.
+    public var place: FaultPlace
     /// What happened: one sentence without its full stop, naming the value, the rule and the range.
     public var what: String
     /// What the reader can do, as a sentence; empty when nothing can be done.
@@ -36,7 +35,9 @@ public struct FrameHostError: Error, Sendable, Equatable {
     /// What lies behind it, innermost last: a library's own words, an errno.
     public var cause: String
 
-    public init(_ code: Code, place: String = "", what: String, remedy: String = "", cause: String = "") {
+    public init(
+        _ code: Code, place: FaultPlace = FaultPlace(), what: String, remedy: String = "", cause: String = ""
+    ) {
         self.code = code
         self.place = place
         self.what = what
@@ -44,16 +45,24 @@ public struct FrameHostError: Error, Sendable, Equatable {
         self.cause = cause
     }
 
+    /// - Parameter place: In words: the key of an option, a path, an address.
+    public init(_ code: Code, place: String, what: String, remedy: String = "", cause: String = "") {
+        self.init(code, place: FaultPlace(place), what: what, remedy: remedy, cause: cause)
+    }
+
     /// The same fault one layer further out: `outer` before the place that is already there.
-    public func within(_ outer: String) -> FrameHostError {
+    public func within(_ outer: FaultPlace) -> FrameHostError {
         var wrapped = self
-        wrapped.place = place.isEmpty ? outer : "\(outer): \(place)"
+        wrapped.place = place.within(outer)
         return wrapped
     }
 
+    /// The same with a place in words.
+    public func within(_ outer: String) -> FrameHostError { within(FaultPlace(outer)) }
+
     /// Any error as one of ours; a foreign one keeps its own words, with its type before them.
-    public static func wrap(_ error: any Error, place: String = "") -> FrameHostError {
-        if let known = error as? FrameHostError { return place.isEmpty ? known : known.within(place) }
+    public static func wrap(_ error: any Error, place: FaultPlace = FaultPlace()) -> FrameHostError {
+        if let known = error as? FrameHostError { return known.within(place) }
         if let several = error as? FrameHostErrors, var first = several.errors.first {
             first.cause = ([first.cause] + several.errors.dropFirst().map(\.description)).filter { !$0.isEmpty }.joined(
                 separator: "\n")
@@ -63,6 +72,11 @@ public struct FrameHostError: Error, Sendable, Equatable {
             .callFailed, place: place,
             what: "an error of type '\(String(reflecting: type(of: error)))' was thrown: \(error)",
             remedy: "If that says too little, ask the author: a FrameHostError says what to do.")
+    }
+
+    /// The same with a place in words.
+    public static func wrap(_ error: any Error, place: String) -> FrameHostError {
+        wrap(error, place: FaultPlace(place))
     }
 }
 

@@ -1,7 +1,7 @@
 extension JSONParser {
     func fault(_ place: TextPlace, _ what: String, remedy: String, path: String = "") -> FrameHostError {
         FrameHostError(
-            .invalidConfiguration, place: "\(file):\(place)" + (path.isEmpty ? "" : ": \(path)"), what: what,
+            .invalidConfiguration, place: FaultPlace(file: file, position: place, path: path), what: what,
             remedy: remedy)
     }
 
@@ -159,7 +159,7 @@ extension FrameHostError {
     /// `count` is nil where the text was not read to its end.
     static func tooLong(_ count: Int?, file: String, limits: JSONReader.Limits) -> FrameHostError {
         FrameHostError(
-            .invalidConfiguration, place: file,
+            .invalidConfiguration, place: FaultPlace(file: file),
             what: count.map { "\($0) bytes are above the limit of \(limits.bytes)" }
                 ?? "more bytes than the limit of \(limits.bytes)",
             remedy: "Check that this is the file you mean.")

@@ -62,10 +62,11 @@ extension FrameHostError {
             default: ""
             }
         return FrameHostError(
-            .unavailable, place: path, what: "cannot be \(verb): \(String(cString: strerror(number)))", remedy: remedy)
+            .unavailable, place: FaultPlace(file: path),
+            what: "cannot be \(verb): \(String(cString: strerror(number)))", remedy: remedy)
     }
 
     fileprivate static func noText(_ path: String, _ what: String) -> FrameHostError {
-        FrameHostError(.invalidConfiguration, place: path, what: what, remedy: "Name a JSON file.")
+        FrameHostError(.invalidConfiguration, place: FaultPlace(file: path), what: what, remedy: "Name a JSON file.")
     }
 }

@@ -7,7 +7,7 @@ struct OptionDecoder {
     /// - Throws: ``FrameHostErrors``.
     static func decode<Options: StageOptions>(
         _ type: Options.Type, from members: [JSONNode.Member], base: Options = Options(),
-        place: (_ key: String, _ text: TextPlace) -> String
+        place: OptionPlace
     ) throws -> Options {
         let definitions = Dictionary(
             uniqueKeysWithValues: Mirror(reflecting: base).children.compactMap { child -> (String, any AnyOption)? in
@@ -47,7 +47,7 @@ struct OptionDecoder {
         do {
             try options.validate()
         } catch {
-            let named = StageRequest.optionNamed(in: error.what, members).flatMap { name in
+            let named = OptionNaming.option(in: error.what, members).flatMap { name in
                 members.last { $0.key == name }
             }
             faults.append(

@@ -36,17 +36,18 @@ struct ChainPlanner {
     /// Metadata slots and the sizes of pools are for the whole run.
     private func checkWhatStays(_ stages: [PlannedStage], _ layout: MetadataLayout) throws {
         guard let running else { return }
-        var faults = PlanFaults(file: request.file)
+        var faults = PlanFaults(request)
         for stage in stages {
             for type in stage.request.type.info.metadata where !layout.entries.contains(where: { $0.type == type }) {
                 faults.addRestart(metadata: type.metadataName, of: stage.request)
             }
             if stage.isKept, stage.buffers != running.buffers[stage.id] {
-                faults.addRestart(top: "buffers.\(stage.id)", "the pool of '\(stage.id)' has the size it was made with")
+                faults.addRestart(
+                    top: .buffers(of: stage.id), "the pool of '\(stage.id)' has the size it was made with")
             }
         }
         if request.spare != running.spare {
-            faults.addRestart(top: "spare", "pools have the sizes they were made with")
+            faults.addRestart(top: .spare, "pools have the sizes they were made with")
         }
         try faults.throwAll()
     }
@@ -61,7 +62,7 @@ struct ChainPlanner {
     // MARK: Links, threads and budgets
 
     private func plan(_ stages: [PlannedStage], isLive: Bool) throws -> ChainPlan {
-        var faults = PlanFaults(file: request.file)
+        var faults = PlanFaults(request)
         let demands = stages.map(\.demand)
         let joins = JoinPlanner(stages)
         joins.check(&faults)

@@ -11,6 +11,8 @@ public struct ChainRequest: Sendable {
     /// Buffers of each pool beside what the chain needs, for branches that are attached while it runs; nil for the
     /// computed number (``PoolSpare``).
     public var spare: Int?
+    /// Where keys of the chain and their parts stand, as far as they are written: `spare`, `buffers.camera`.
+    public var ownPlaces: [String: TextPlace] = [:]
     /// Links of a join that differ from input to input; else the consumer's ``StageRequest/link`` holds for all its
     /// inputs.
     var links: [LinkEnds: LinkRequest] = [:]

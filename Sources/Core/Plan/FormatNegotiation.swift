@@ -32,7 +32,7 @@ struct FormatNegotiation {
         self.request = request
         self.services = services
         self.running = running
-        faults = PlanFaults(file: request.file)
+        faults = PlanFaults(request)
         var made: [MadeStage] = []
         for stage in request.stages {
             if let kept = running?.counterpart(of: stage) {
@@ -59,7 +59,7 @@ struct FormatNegotiation {
         do {
             let instance = try CrashNote.during("\(stage.id) (\(stage.type.info.id)) was being made") {
                 try stage.type.make(
-                    stage.options, { stage.optionPlace(file: request.file, $0, $1) }, context)
+                    stage.options, { stage.place(file: request.file, of: $0, at: $1) }, context)
             }
             return (context, instance)
         } catch {
@@ -138,7 +138,7 @@ struct FormatNegotiation {
             ("workers", stage.demand.workers, info.workers),
         ] where asked > declared {
             faults.add(
-                stage.request, "", at: stage.request.place,
+                stage.request, "",
                 "'\(stage.id)' asks for \(name) \(asked) and \(info.id) declares \(declared)",
                 "Choose smaller options, or raise \(name) in the plugin's StageInfo.")
         }
@@ -225,8 +225,8 @@ struct FormatNegotiation {
         var converter = StageRequest(
             id: running?.id ?? uniqueID("\(stage.id)-convert"), type: type,
             options: [JSONNode.Member(key: "format", value: JSONNode(.string(target.rawValue)))],
-            from: [stage.request.from[input]], fileIndex: stage.request.fileIndex, place: stage.request.place,
-            fromPlace: stage.request.fromPlace)
+            from: [stage.request.from[input]], fileIndex: stage.request.fileIndex, place: stage.request.place)
+        converter.ownPlaces = stage.request.ownPlaces
         // What was asked of the stage's link holds before the converter, which then runs where the stage would have.
         converter.link = stage.inputLinks[input]
         converter.link.seconds = nil

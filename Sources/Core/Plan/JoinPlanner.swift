@@ -18,7 +18,7 @@ struct JoinPlanner {
         for (index, rule) in rules.sorted(by: { $0.key < $1.key }) {
             let request = stages[index].request
             for found in JoinCheck.faults(of: rule, at: request.id, producers(of: index)) {
-                faults.add(request, found.key, at: request.place, found.what, found.remedy)
+                faults.add(request, found.key, found.what, found.remedy)
             }
         }
     }

@@ -35,7 +35,7 @@ struct LinkPlanner {
                 guard let format = stages[producer].output else { continue }
                 let asked = stage.inputLinks[input]
                 let settings =
-                    newestAlone(input, of: stage) ?? linkThatRuns(from: producer, into: stage, asked)
+                    newestAlone(input, of: stage) ?? linkThatRuns(from: producer, into: stage, asked, format)
                     ?? settings(from: producer, into: stage, asked, format)
                 check(settings, producer, stage, format, &faults)
                 links.append(ChainPlan.Link(from: producer, to: index, settings: settings, format: format))
@@ -67,8 +67,11 @@ struct LinkPlanner {
 
     /// A link that runs stays as it is, so that no stage moves to another thread: a queue also where the fork it was made
     /// for is gone, an inline link also where a branch is attached beside it.
-    private func linkThatRuns(from producer: Int, into stage: PlannedStage, _ asked: LinkRequest) -> LinkSettings? {
+    private func linkThatRuns(
+        from producer: Int, into stage: PlannedStage, _ asked: LinkRequest, _ format: MediaFormat
+    ) -> LinkSettings? {
         guard let runs = running?.link(from: stages[producer].id, to: stage.id), runs.asked == asked,
+            (runs.settings.mostBytes == nil) == (format.encoded == nil),
             running?[stage.id]?.request.type.info.id == stage.request.type.info.id
         else { return nil }
         return runs.settings
@@ -118,20 +121,21 @@ struct LinkPlanner {
         let isEncoded = format.encoded != nil
         if isEncoded, settings.policy != .wait, settings.policy != .dropToKeyframe {
             faults.add(
-                stage.request, "link.whenFull", at: stage.request.place,
+                stage.request, "link.whenFull",
                 "'\(settings.policy.rawValue)' would leave access units that cannot be decoded on the way to '\(stage.id)'",
                 "Use \"wait\" or \"dropToKeyframe\".")
         }
         if !isEncoded, settings.policy == .dropToKeyframe {
             faults.add(
-                stage.request, "link.whenFull", at: stage.request.place,
+                stage.request, "link.whenFull",
                 "'dropToKeyframe' is for access units, and '\(stage.id)' takes video",
                 "Use \"wait\", \"dropOldest\", \"dropNewest\" or \"latest\".")
         }
-        let runsInline = stage.isKept && stages[producer].isKept && !isBeforeJoin(producer)
+        let runsInline =
+            running?.link(from: stages[producer].id, to: stage.id)?.settings.capacity == 0 && !isBeforeJoin(producer)
         if settings.capacity == 0, (isFork(producer) && !runsInline) || isJoin(stage) {
             faults.add(
-                stage.request, "link", at: stage.request.place,
+                stage.request, "link.queue",
                 "\"queue\": 0 runs '\(stage.id)' on the thread of '\(stages[producer].id)', "
                     + (isJoin(stage) ? "and a join waits for several" : "which feeds several"),
                 "Use 1 or more, or leave it out for 2.")

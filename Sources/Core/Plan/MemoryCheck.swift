@@ -23,7 +23,7 @@ struct MemoryCheck {
         guard needed > available.bytes, let largest = parts.max(by: { $0.bytes < $1.bytes }) else { return }
         faults.add(
             FrameHostError(
-                .invalidConfiguration, place: faults.file,
+                .invalidConfiguration, place: FaultPlace(file: faults.file),
                 what:
                     "the chain needs \(AvailableMemory.text(needed)) of memory and \(available.holder) has \(AvailableMemory.text(available.bytes)) to give;"
                     + " the largest part is \(AvailableMemory.text(largest.bytes)), \(largest.text)",

@@ -1,18 +1,40 @@
 /// Faults of a request and of its plan, in words, each at its place in the chain file; collected, then thrown together.
 struct PlanFaults {
     let file: String
+    private let ownPlaces: [String: TextPlace]
     private(set) var found: [FrameHostError] = []
 
-    init(file: String) { self.file = file }
+    init(_ request: ChainRequest) {
+        file = request.file
+        ownPlaces = request.ownPlaces
+    }
 
     func throwAll() throws { if !found.isEmpty { throw FrameHostErrors(found) } }
 
-    mutating func add(
-        _ stage: StageRequest, _ key: String, at place: TextPlace, _ what: String, _ remedy: String
-    ) {
+    /// - Parameter key: The member of the stage that is at fault, as far as it is known: an option, `from`,
+    ///   `link.queue`; empty for the stage.
+    mutating func add(_ stage: StageRequest, _ key: String, _ what: String, _ remedy: String) {
         found.append(
-            FrameHostError(
-                .invalidConfiguration, place: stage.optionPlace(file: file, key, place), what: what, remedy: remedy))
+            FrameHostError(.invalidConfiguration, place: stage.place(file: file, of: key), what: what, remedy: remedy))
+    }
+
+    /// Of a member of the chain itself.
+    mutating func add(_ key: ChainKey, _ what: String, _ remedy: String) {
+        let place = FaultPlace(file: file, position: ownPlaces[key.path], path: key.path)
+        found.append(FrameHostError(.invalidConfiguration, place: place, what: what, remedy: remedy))
+    }
+
+    /// A member of the chain beside its stages.
+    enum ChainKey {
+        case buffers(of: String)
+        case spare
+
+        var path: String {
+            switch self {
+            case .buffers(let stage): JSONPath().appending("buffers").appending(stage).description
+            case .spare: "spare"
+            }
+        }
     }
 
     mutating func add(_ error: FrameHostError) { found.append(error) }
@@ -30,7 +52,7 @@ struct PlanFaults {
 
     mutating func addCircle(_ circle: [StageRequest]) {
         add(
-            circle[0], "from", at: circle[0].fromPlace,
+            circle[0], "from",
             circle.count == 1
                 ? "'\(circle[0].id)' takes its input from itself"
                 : "\(circle.map { "'\($0.id)'" }.joined(separator: ", ")) feed each other in a circle",
@@ -39,7 +61,7 @@ struct PlanFaults {
 
     mutating func addUnconvertible(_ stage: StageRequest, _ producer: String, gives format: PixelFormat) {
         add(
-            stage, "from", at: stage.fromPlace,
+            stage, "from",
             "'\(stage.id)' takes video (\(stage.type.info.input.listed)), but '\(producer)' gives \(format.rawValue)",
             "No converter plugin was found: put the plugin 'convert' beside the executable, or name its folder with --plugin-path."
         )
@@ -50,7 +72,7 @@ struct PlanFaults {
     mutating func add(_ clash: FileClashes.Clash, _ stages: [PlannedStage]) {
         let (writer, other) = (stages[clash.writer].request, stages[clash.other].id)
         add(
-            writer, writer.key(ofFile: clash.path), at: writer.place,
+            writer, writer.key(ofFile: clash.path),
             "'\(writer.id)' would write '\(clash.path)', which '\(other)' \(clash.isRead ? "reads" : "writes")",
             "Name another file.")
     }
@@ -66,7 +88,7 @@ struct PlanFaults {
                 }
                 if let terms = claim.terms, terms == other.terms { continue }
                 add(
-                    stage.request, claim.option, at: stage.request.place,
+                    stage.request, claim.option,
                     "'\(stage.id)' \(claim.what) '\(other.stage)'", claim.remedy)
             }
         }
@@ -109,26 +131,20 @@ struct PlanFaults {
     mutating func addRestart(_ what: String, at member: (stage: StageRequest, key: String)) {
         let fault = FrameHostError(
             .invalidConfiguration,
-            place: member.stage.optionPlace(file: file, member.key, member.stage.textPlace(of: member.key)),
+            place: member.stage.place(file: file, of: member.key),
             what: "needs a restart: \(what)", remedy: Self.restart)
         // Several stages may run behind one that changes.
         if !found.contains(where: { $0.place == fault.place }) { found.append(fault) }
     }
 
-    /// Of the whole chain: `buffers.camera`, `spare`.
-    mutating func addRestart(top key: String, _ what: String) {
-        add(
-            FrameHostError(
-                .invalidConfiguration, place: "\(file): \(key)", what: "needs a restart: \(what)",
-                remedy: Self.restart))
-    }
+    mutating func addRestart(top key: ChainKey, _ what: String) { add(key, "needs a restart: \(what)", Self.restart) }
 
     /// - Parameters:
     ///   - missing: Buffers.
     ///   - reader: The first stage that is new among those that would hold them.
     mutating func addShortage(_ missing: Int, ofPool pool: String, for reader: StageRequest) {
         add(
-            reader, "", at: reader.place,
+            reader, "",
             "'\(reader.id)' needs \(missing) \(missing == 1 ? "buffer" : "buffers") more than pool '\(pool)' has to spare",
             "Attach it behind a stage with buffers of its own, give its links shorter queues, or start the chain anew with a larger \"spare\"."
         )
@@ -142,7 +158,7 @@ struct PlanFaults {
         ]
         .compactMap { $0 }
         add(
-            reader, "", at: reader.place,
+            reader, "",
             "'\(reader.id)' needs \(parts.joined(separator: " and ")) more than '\(stages[missing.stage].id)' has to spare for access units",
             "Give its link a shorter queue (\"queue\", \"megabytes\"), or start the chain anew with it.")
     }
@@ -154,21 +170,20 @@ struct PlanFaults {
         case .queueTooShort(let edge, let capacity, let required, let fork, let join):
             let stage = stages[budget.graph.edges[edge].to].request
             add(
-                stage, "link.queue", at: stage.place,
+                stage, "link.queue",
                 "\(capacity) places are too few: from '\(stages[fork].id)' the other way to '\(stages[join].id)' delays so much that \(required) items wait here",
                 "Use \(required) or more, or leave it out.")
         case .dropsBeforeDelay(let edge, let fork, let join):
             let stage = stages[budget.graph.edges[edge].to].request
             add(
-                stage, "link.whenFull", at: stage.place,
+                stage, "link.whenFull",
                 "drops before '\(stage.id)', which answers later, on the way from '\(stages[fork].id)' to '\(stages[join].id)': a join would wait for what was dropped",
                 "Use \"wait\" here, or drop after the stage that delays.")
         case .poolTooSmall(let allocator, _, let size, let min):
             add(
-                FrameHostError(
-                    .invalidConfiguration, place: "\(file): buffers.\(stages[allocator].id)",
-                    what: "\(size) buffers are fewer than the \(min) without which the chain can stop for good",
-                    remedy: "Use \(min) or more, or leave it out."))
+                .buffers(of: stages[allocator].id),
+                "\(size) buffers are fewer than the \(min) without which the chain can stop for good",
+                "Use \(min) or more, or leave it out.")
         }
     }
 }

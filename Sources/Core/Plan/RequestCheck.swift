@@ -5,7 +5,7 @@ struct RequestCheck {
 
     init(_ request: ChainRequest) {
         self.request = request
-        faults = PlanFaults(file: request.file)
+        faults = PlanFaults(request)
         checkOptions()
         checkMedia()
     }
@@ -17,7 +17,7 @@ struct RequestCheck {
             } catch let found as FrameHostErrors {
                 for fault in found.errors { faults.add(fault) }
             } catch {
-                faults.add(.wrap(error, place: stage.optionPlace(file: request.file, "", stage.place)))
+                faults.add(.wrap(error, place: stage.place(file: request.file, of: "")))
             }
         }
     }
@@ -38,25 +38,25 @@ struct RequestCheck {
         let info = stage.type.info
         if stage.join != nil, stage.type.kind != .join {
             faults.add(
-                stage, "join", at: stage.place, "'\(stage.id)' (\(info.id)) takes one input and joins nothing",
+                stage, "join", "'\(stage.id)' (\(info.id)) takes one input and joins nothing",
                 "Leave 'join' out.")
         }
         if info.input == .none, !stage.from.isEmpty {
             faults.add(
-                stage, "from", at: stage.fromPlace, "'\(stage.id)' is a source (\(info.id)) and takes no input",
+                stage, "from", "'\(stage.id)' is a source (\(info.id)) and takes no input",
                 "Put it first, or take 'from' out.")
         } else if info.input != .none, stage.from.isEmpty {
             faults.add(
-                stage, "", at: stage.place, "'\(stage.id)' (\(info.id)) has no input",
+                stage, "", "'\(stage.id)' (\(info.id)) has no input",
                 "Put a source before it, or name one with 'from'.")
         } else if stage.from.count > 1, stage.type.kind != .join {
             faults.add(
-                stage, "from", at: stage.fromPlace,
+                stage, "from",
                 "'\(stage.id)' (\(info.id)) takes one input, \(stage.from.count) are named",
                 "Name one stage.")
         } else if stage.type.kind == .join, stage.from.count < 2 {
             faults.add(
-                stage, "from", at: stage.fromPlace, "'\(stage.id)' (\(info.id)) joins several inputs, one is named",
+                stage, "from", "'\(stage.id)' (\(info.id)) joins several inputs, one is named",
                 "Name two or more: \"from\": [\"a\", \"b\"].")
         }
     }
@@ -66,16 +66,16 @@ struct RequestCheck {
         switch (gives, takes) {
         case (.none, _):
             faults.add(
-                stage, "from", at: stage.fromPlace, "'\(producer.id)' (\(producer.type.info.id)) gives nothing on",
+                stage, "from", "'\(producer.id)' (\(producer.type.info.id)) gives nothing on",
                 "Name the stage before '\(producer.id)'.")
         case (.encoded(let codecs), .video):
             faults.add(
-                stage, "from", at: stage.fromPlace,
+                stage, "from",
                 "'\(stage.id)' takes video (\(takes.listed)), but '\(producer.id)' gives "
                     + codecs.map(\.description).joined(separator: " or "), "Name a stage before '\(producer.id)'.")
         case (.video, .encoded(let codecs)):
             faults.add(
-                stage, "from", at: stage.fromPlace,
+                stage, "from",
                 "'\(stage.id)' takes \(codecs.map(\.description).joined(separator: " or ")), but '\(producer.id)' gives video",
                 "Put an encoder between them.")
         default: break
@@ -107,7 +107,7 @@ struct RequestCheck {
     private mutating func checkBypass() {
         for stage in request.stages where stage.onError == .bypass && stage.type.kind != .filter {
             faults.add(
-                stage, "onError", at: stage.place,
+                stage, "onError",
                 "'bypass' lets frames pass a filter by, and '\(stage.id)' (\(stage.type.info.id)) is a \(stage.type.kind.rawValue)",
                 "Use \"stop\", \"continue\" or \"restart\".")
         }
@@ -123,10 +123,10 @@ struct RequestCheck {
                 let why =
                     reader[index].map { "'\(request.stages[$0].id)' takes what '\(stage.id)' gives" }
                     ?? "'\(stage.id)' (\(info.id)) gives nothing on"
-                faults.add(stage, "unread", at: stage.place, why, "Leave 'unread' out.")
+                faults.add(stage, "unread", why, "Leave 'unread' out.")
             } else if !stage.isUnread, info.output != .none, reader[index] == nil {
                 faults.add(
-                    stage, "", at: stage.place, "no stage takes what '\(stage.id)' (\(info.id)) gives",
+                    stage, "", "no stage takes what '\(stage.id)' (\(info.id)) gives",
                     "Name it in a later stage (\"from\": \"\(stage.id)\"), put a sink behind it, or write \"unread\": true if it ends here on purpose."
                 )
             }

@@ -3,7 +3,7 @@ extension StageRequest {
     ///
     /// - Throws: ``FrameHostErrors``.
     public func checkOptions(file: String) throws {
-        try type.check(options) { optionPlace(file: file, $0, $1) }
+        try type.check(options) { place(file: file, of: $0, at: $1) }
     }
 
     /// The option that names a file; `path` where none of them reads like it.
@@ -14,12 +14,17 @@ extension StageRequest {
         }?.key ?? "path"
     }
 
-    /// `camera.json:7:5: stages[2].rate`; of a value from the command line, that.
-    func optionPlace(file: String, _ key: String, _ text: TextPlace) -> String {
-        if let setting = settings[Self.option(in: key)] { return setting }
-        let shown = key.isEmpty ? place : text
-        let position = shown.line > 0 ? ":\(shown.line):\(shown.column)" : ""
-        return "\(file)\(position): stages[\(fileIndex)]" + (key.isEmpty ? "" : ".\(key)")
+    // MARK: Places
+
+    /// Of one of its members: an option (`rate`, `parameters.blur`), a key of its own (`link.queue`), or the stage
+    /// itself (empty). `camera.json:7:5: stages[2].rate`; of a value from the command line, that.
+    ///
+    /// - Parameter text: Where that stands, where it is known better than by its key.
+    func place(file: String, of key: String, at text: TextPlace? = nil) -> FaultPlace {
+        FaultPlace(
+            file: file, position: key.isEmpty ? place : text ?? textPlace(of: key),
+            path: "stages[\(fileIndex)]" + (key.isEmpty ? "" : ".\(key)"),
+            argument: settings[Self.option(in: key)], stage: id)
     }
 
     /// What the stage threw before the run, at its place in the file.
@@ -28,44 +33,37 @@ extension StageRequest {
     /// option that is written in the file, or what is written there; any other at the stage.
     func placed(_ error: any Error, file: String) -> FrameHostError {
         var fault = FrameHostError.wrap(error)
-        let isOption = type.options.contains { $0.name == Self.option(in: fault.place) }
+        let words = fault.place.description
+        let isOption = type.options.contains { $0.name == Self.option(in: words) }
         let key =
-            isOption
-            ? fault.place : fault.place.isEmpty ? Self.optionNamed(in: fault.what, or: fault.remedy, options) ?? "" : ""
-        guard !key.isEmpty else { return fault.within(optionPlace(file: file, "", place) + " '\(id)'") }
-        fault.place = optionPlace(file: file, key, textPlace(of: key))
+            isOption ? words : words.isEmpty ? OptionNaming.option(in: fault.what, or: fault.remedy, options) ?? "" : ""
+        guard !key.isEmpty else {
+            var place = place(file: file, of: "")
+            place.title = "'\(id)'"
+            return fault.within(place)
+        }
+        fault.place = place(file: file, of: key)
         return fault
-    }
-
-    /// The option of `members` that a sentence is about: quoted in it ("'track' is 3"), its first word ("stamp needs
-    /// …"), by the text it was given ("'/clips/no.mp4' does not exist"), or else quoted in the remedy.
-    static func optionNamed(in what: String, or remedy: String = "", _ members: [JSONNode.Member]) -> String? {
-        func quoted(_ text: String) -> String? {
-            members.compactMap { member in
-                text.firstRange(of: "'\(member.key)'").map { (at: $0.lowerBound, key: member.key) }
-            }
-            .min { $0.at < $1.at }?.key
-        }
-        if let found = quoted(what) { return found }
-        let first = what.prefix { $0 != " " && $0 != ":" }
-        if let member = members.first(where: { $0.key == first }) { return member.key }
-        func isQuoted(_ value: String?) -> Bool {
-            value.map { $0.utf8.count >= 3 && what.firstRange(of: $0) != nil } ?? false
-        }
-        return members.first { isQuoted($0.value.asString) }?.key ?? quoted(remedy)
     }
 
     /// `parameters` of `parameters.blur`, `each` of `each[2].tint`.
     private static func option(in key: String) -> String { String(key.prefix { $0 != "." && $0 != "[" }) }
 
-    /// Where the key stands, as far into it as there is something; the stage for an option that is not written.
-    func textPlace(of key: String) -> TextPlace {
+    /// Where the key stands, as far into it as there is something; the stage for one that is not written.
+    private func textPlace(of key: String) -> TextPlace {
         var found = place
         var members = options
+        var path = ""
         for part in key.split(separator: ".") {
-            guard let member = members.first(where: { $0.key == part }) else { break }
-            found = member.keyPlace
-            members = member.value.asObject ?? []
+            path += path.isEmpty ? String(part) : ".\(part)"
+            if let own = ownPlaces[path] {
+                found = own
+            } else if let member = members.first(where: { $0.key == part }) {
+                found = member.keyPlace
+                members = member.value.asObject ?? []
+            } else {
+                break
+            }
         }
         return found
     }

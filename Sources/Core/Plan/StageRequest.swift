@@ -17,8 +17,8 @@ public struct StageRequest: Sendable {
     public var fileIndex: Int
     /// Where the stage begins in the file.
     public var place: TextPlace
-    /// Where `from` (or the stage) stands.
-    public var fromPlace: TextPlace
+    /// Where its own keys and their parts stand, as far as they are written: `from`, `link.queue`, `unread`.
+    public var ownPlaces: [String: TextPlace] = [:]
     /// Options that the command line set, as it did: `rate` → `--set camera.rate=3`.
     public var settings: [String: String] = [:]
 
@@ -26,8 +26,7 @@ public struct StageRequest: Sendable {
         id: String, type: StageType, options: [JSONNode.Member] = [], from: [Int] = [],
         link: LinkRequest = LinkRequest(), join: JoinRequest? = nil,
         onError: OnError? = nil, isUnread: Bool = false, fileIndex: Int = 0,
-        place: TextPlace = TextPlace(line: 0, column: 0),
-        fromPlace: TextPlace = TextPlace(line: 0, column: 0)
+        place: TextPlace = TextPlace(line: 0, column: 0)
     ) {
         self.id = id
         self.type = type
@@ -39,6 +38,5 @@ public struct StageRequest: Sendable {
         self.isUnread = isUnread
         self.fileIndex = fileIndex
         self.place = place
-        self.fromPlace = fromPlace
     }
 }

@@ -26,7 +26,9 @@ extension Chain {
     public func set(stage id: String, options: [JSONNode.Member], tag: JSONNode? = nil) {
         guard let runner = runner(id, tag) else { return }
         post(runner, .set, tag) { [unowned runner] in
-            try runner.instance.set(options) { key, _ in key.isEmpty ? id : "\(id).\(key)" }
+            try runner.instance.set(options) { key, _ in
+                FaultPlace(stage: id, words: key.isEmpty ? id : "\(id).\(key)")
+            }
         }
     }
 

@@ -120,7 +120,7 @@ public final class Chain: @unchecked Sendable {
                 .invalidConfiguration, place: option, what: "'\(path)' \(who)", remedy: "Name another file.")
         }
         guard var fault = files.refusalOfWriting(path)?.fault(path) else { return nil }
-        (fault.code, fault.place) = (.invalidConfiguration, option)
+        (fault.code, fault.place) = (.invalidConfiguration, FaultPlace(argument: option))
         return fault
     }
 
@@ -184,7 +184,7 @@ public final class Chain: @unchecked Sendable {
             do {
                 try setup.call(.start, stage: runner.number) { try runner.instance.stage.start() }
             } catch {
-                let fault = FrameHostError.wrap(error, place: runner.title)
+                let fault = FrameHostError.wrap(error, place: FaultPlace(stage: runner.id, title: runner.title))
                 failures.withLock { $0.append(fault) }
                 postFailure(of: runner, fault)
                 break

@@ -105,7 +105,7 @@ struct ChainChange {
                 try thread.call(.start, stage: runner.number) { try instance.stage.start() }
             } catch {
                 for instance in begun { try? instance.stage.stop() }
-                throw FrameHostError.wrap(error, place: runner.title)
+                throw FrameHostError.wrap(error, place: FaultPlace(stage: runner.id, title: runner.title))
             }
         }
     }
@@ -171,7 +171,7 @@ struct ChainChange {
             } catch {
                 for set in done.reversed() {
                     try? chain.perform(on: set.runner.thread, for: set.runner) {
-                        try? set.runner.instance.set(set.earlier) { key, _ in key }
+                        try? set.runner.instance.set(set.earlier) { key, _ in FaultPlace(key) }
                     }
                 }
                 throw error

@@ -237,7 +237,7 @@ public final class StageDriver<S: Stage> {
     /// Changes live options: a JSON object.
     public func set(_ options: String) throws {
         let members = try JSONReader.read(Array(options.utf8), file: "options").asObject ?? []
-        try runner.instance.set(members) { key, _ in key }
+        try runner.instance.set(members) { key, _ in FaultPlace(key) }
     }
 
     /// Sends a command.

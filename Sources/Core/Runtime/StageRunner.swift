@@ -497,9 +497,9 @@ final class StageRunner: @unchecked Sendable {
     private func fail(_ error: any Error, sequence: UInt64, pts: MediaTime?) {
         let isBypassed = onError == .bypass && kind == .filter
         modeCode.store((isBypassed ? Mode.passes : .failed).rawValue, ordering: .releasing)
-        let when = pts.map { ", PTS \(text(seconds: $0.seconds)) s" } ?? ""
-        let item = taken.value + made.value > 0 ? ": frame \(sequence)\(when)" : ""
-        onFailure?(self, FrameHostError.wrap(error, place: title + item))
+        var place = FaultPlace(stage: id, title: title)
+        if taken.value + made.value > 0 { (place.frame, place.pts) = (sequence, pts) }
+        onFailure?(self, FrameHostError.wrap(error, place: place))
     }
 
     /// After a call: is more kept than declared?
@@ -525,12 +525,4 @@ final class StageRunner: @unchecked Sendable {
         guard keptNow > mostHeld else { return nil }
         return FrameHostError(.broken, what: holdSentence(keptNow), remedy: Self.holdRemedy)
     }
-}
-
-/// `61.366`: seconds with three places, without Foundation.
-func text(seconds: Double) -> String {
-    let milliseconds = Int64((seconds * 1000).rounded())
-    let fraction = String(milliseconds.magnitude % 1000)
-    return
-        "\(milliseconds < 0 ? "-" : "")\(milliseconds.magnitude / 1000).\(String(repeating: "0", count: 3 - fraction.count))\(fraction)"
 }

@@ -63,4 +63,4 @@ public final class StageType: Sendable {
 }
 
 /// Makes the place of an option's fault: `camera.json:7:5: stages[2].rate`.
-public typealias OptionPlace = (_ key: String, _ text: TextPlace) -> String
+public typealias OptionPlace = (_ key: String, _ text: TextPlace) -> FaultPlace

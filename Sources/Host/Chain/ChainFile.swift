@@ -42,7 +42,7 @@ struct ChainFile {
         if path == "-" || path.firstRange(of: "://") != nil {
             throw FrameHostErrors([
                 FrameHostError(
-                    .invalidConfiguration, place: path,
+                    .invalidConfiguration, place: FaultPlace(file: path),
                     what: path == "-" ? "is no file" : "is an address, and a chain is read from a file",
                     remedy: path == "-"
                         ? "Name the chain file; /dev/stdin is standard input." : "Fetch it first, and name the file.")
@@ -135,29 +135,27 @@ struct ChainFile {
     /// Faults of its other options stay.
     private func comesFromAnUnknownValue(_ fault: FrameHostError) -> Bool {
         unknownValues.contains { index, keys in
-            guard let path = fault.place.firstRange(of: "stages[\(index)]") else { return false }
-            let rest = fault.place[path.upperBound...]
+            let stage = "stages[\(index)]"
+            guard let path = fault.place.path, path.hasPrefix(stage) else { return false }
+            let rest = path.dropFirst(stage.count)
             guard rest.hasPrefix(".") else { return true }
             return keys.contains { rest == ".\($0)" || rest.hasPrefix(".\($0).") || rest.hasPrefix(".\($0)[") }
         }
     }
 
-    /// In the order of the file.
+    /// In the order of the file; faults of one place in the order they were found.
     static func sorted(_ faults: [FrameHostError]) -> [FrameHostError] {
-        func key(_ index: Int) -> (Int, Int, Int) {
-            // What the command line says has no line.
-            if faults[index].place.hasPrefix("--") { return (0, 0, index) }
-            let parts = faults[index].place.split(separator: ":")
-            return (parts.count > 1 ? Int(parts[1]) ?? 0 : 0, parts.count > 2 ? Int(parts[2]) ?? 0 : 0, index)
+        faults.enumerated().sorted { a, b in
+            if a.element.place.precedes(b.element.place) { return true }
+            return !b.element.place.precedes(a.element.place) && a.offset < b.offset
         }
-        return faults.indices.sorted { key($0) < key($1) }.map { faults[$0] }
+        .map(\.element)
     }
 
     private mutating func fault(_ place: TextPlace, _ path: String, _ what: String, _ remedy: String) {
-        let position = place.line > 0 ? ":\(place.line):\(place.column)" : ""
         faults.append(
             FrameHostError(
-                .invalidConfiguration, place: "\(name)\(position)" + (path.isEmpty ? "" : ": \(path)"), what: what,
+                .invalidConfiguration, place: FaultPlace(file: name, position: place, path: path), what: what,
                 remedy: remedy))
     }
 
@@ -174,6 +172,7 @@ struct ChainFile {
             }
         }
         if let node = root["spare"] {
+            request.ownPlaces["spare"] = node.place
             if let count = node.asInt, (0...4096).contains(count) {
                 request.spare = count
             } else {
@@ -191,16 +190,18 @@ struct ChainFile {
                 node.place, "buffers", "expected an object, found \(node.kindName)", "Write { \"STAGE\": COUNT }.")
         }
         for member in members {
+            let path = JSONPath().appending("buffers").appending(member.key).description
+            request.ownPlaces[path] = member.value.place
             guard let index = ids[member.key] else {
                 let near = Suggestion.nearest(to: member.key, in: Array(ids.keys).sorted()).map {
                     "Did you mean '\($0)'?"
                 }
-                fault(member.keyPlace, "buffers.\(member.key)", "no such stage", near ?? "Name a stage of this chain.")
+                fault(member.keyPlace, path, "no such stage", near ?? "Name a stage of this chain.")
                 continue
             }
             guard let count = member.value.asInt, (1...4096).contains(count) else {
                 fault(
-                    member.value.place, "buffers.\(member.key)", "\(member.value.text()) is no count in 1...4096",
+                    member.value.place, path, "\(member.value.text()) is no count in 1...4096",
                     "Use a whole number.")
                 continue
             }
@@ -269,9 +270,8 @@ struct ChainFile {
         guard let type else { return nil }
         var stage = StageRequest(
             id: Self.id(of: node, index), type: type, from: from, link: link, join: join, onError: onError,
-            isUnread: isUnread,
-            fileIndex: index, place: node.place,
-            fromPlace: node["from"]?.place ?? node.place)
+            isUnread: isUnread, fileIndex: index, place: node.place)
+        stage.ownPlaces = ownPlaces(node)
         var options = members.filter { !PluginLoader.reservedKeys.contains($0.key) }
         options = options.map { member in
             var member = member
@@ -289,6 +289,18 @@ struct ChainFile {
         }
         stage.options = options
         return stage
+    }
+
+    /// Where the keys stand that are no options, and the parts of `link`.
+    private func ownPlaces(_ node: JSONNode) -> [String: TextPlace] {
+        var places: [String: TextPlace] = [:]
+        for member in node.asObject ?? [] where PluginLoader.reservedKeys.contains(member.key) {
+            places[member.key] = member.value.place
+        }
+        for key in ["link", "join"] {
+            for part in node[key]?.asObject ?? [] { places["\(key).\(part.key)"] = part.value.place }
+        }
+        return places
     }
 
     private mutating func readUse(_ node: JSONNode, _ members: [JSONNode.Member], _ path: String) -> StageType? {
@@ -309,7 +321,8 @@ struct ChainFile {
                 use.place, "\(path).use", "no plugin '\(plugin)'",
                 registry.remedy(forUnknown: plugin, nearest: Suggestion.nearest))
         } catch {
-            faults.append(.wrap(error, place: "\(name):\(use.place.line):\(use.place.column): \(path).use"))
+            faults.append(
+                .wrap(error, place: FaultPlace(file: name, position: use.place, path: "\(path).use")))
         }
         return nil
     }
@@ -545,7 +558,9 @@ struct ChainFile {
         for setting in settings {
             let place = "--set \(setting)"
             func refuse(_ what: String, _ remedy: String) {
-                faults.append(FrameHostError(.invalidConfiguration, place: place, what: what, remedy: remedy))
+                faults.append(
+                    FrameHostError(
+                        .invalidConfiguration, place: FaultPlace(argument: place), what: what, remedy: remedy))
             }
             guard let equals = setting.firstIndex(of: "="), let dot = setting[..<equals].firstIndex(of: ".") else {
                 refuse("is not of the form stage.option=value", "Write for example --set h264.bitrateKbps=2500.")

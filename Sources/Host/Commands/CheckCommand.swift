@@ -44,9 +44,14 @@ extension FrameHostError {
     /// As `check --json` prints it.
     var json: JSONNode {
         .object([
-            ("code", .string(code.rawValue)), ("place", .string(place)), ("what", .string(what)),
-            ("remedy", .string(remedy)),
-            ("cause", .string(cause)),
+            ("code", .string(code.rawValue)), ("place", .string(place.description)),
+            ("file", place.file.map { .string($0) } ?? .null),
+            ("line", place.position.map { .number($0.line) } ?? .null),
+            ("column", place.position.map { .number($0.column) } ?? .null),
+            ("path", place.path.map { .string($0) } ?? .null),
+            ("argument", place.argument.map { .string($0) } ?? .null),
+            ("stage", place.stage.map { .string($0) } ?? .null), ("what", .string(what)),
+            ("remedy", .string(remedy)), ("cause", .string(cause)),
         ])
     }
 }

@@ -306,7 +306,7 @@ final class NameConverter: Transform {
         }
         #expect(
             text
-                == "test.json: stages[1].link: \"queue\": 0 runs 'file' on the thread of 'a', which feeds several. Use 1 or more, or leave it out for 2."
+                == "test.json: stages[1].link.queue: \"queue\": 0 runs 'file' on the thread of 'a', which feeds several. Use 1 or more, or leave it out for 2."
         )
     }
 
@@ -319,8 +319,8 @@ final class NameConverter: Transform {
         #expect(
             text
                 == """
-                test.json: stages[2].link: "queue": 0 runs 'pair' on the thread of 'a', and a join waits for several. Use 1 or more, or leave it out for 2.
-                test.json: stages[2].link: "queue": 0 runs 'pair' on the thread of 'b', and a join waits for several. Use 1 or more, or leave it out for 2.
+                test.json: stages[2].link.queue: "queue": 0 runs 'pair' on the thread of 'a', and a join waits for several. Use 1 or more, or leave it out for 2.
+                test.json: stages[2].link.queue: "queue": 0 runs 'pair' on the thread of 'b', and a join waits for several. Use 1 or more, or leave it out for 2.
                 """)
     }
 

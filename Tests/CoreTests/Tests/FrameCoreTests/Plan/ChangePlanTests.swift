@@ -308,6 +308,33 @@ import Testing
 
     // MARK: Links
 
+    /// A queue of pictures is none for access units, though both ends keep their ids and the sink its plugin.
+    @Test func makesAnotherQueueWhereTheMediaChange() throws {
+        var draft = ChainDraft()
+        try draft.add("plain-camera", "cam")
+        try draft.add("probe", "middle")
+        try draft.add("omnivore", "end", link: LinkRequest(queue: 5))
+        let running = try draft.plan()
+        #expect(running.link("middle", "end")?.settings.mostBytes == nil)
+        draft.use("unit-encoder", for: "middle")
+        try draft.set("end", #"{"number": 1}"#)
+        let changed = try draft.plan(against: running)
+        #expect(changed.changes == .init(kept: ["cam"], made: ["middle", "end"], gone: ["end", "middle"]))
+        #expect(changed.link("middle", "end")?.settings.mostBytes == 64_000_000)
+    }
+
+    @Test func takesWhatTheChainFileSaysOfAQueueNow() throws {
+        var draft = try camera()
+        let running = try draft.plan()
+        draft = ChainDraft()
+        try draft.add("plain-camera", "cam")
+        try draft.add("probe", "mark", link: LinkRequest(queue: 4))
+        try draft.add("anything", "show")
+        let changed = try draft.plan(against: running)
+        #expect(changed.changes.made == [] && changed.link("cam", "mark")?.settings.capacity == 4)
+        #expect(changed.pool("cam")?.spare == 1)
+    }
+
     @Test func keepsWhatWasAskedOfTheOtherLinksOfAJoinWhenOneIsConverted() throws {
         var draft = ChainDraft()
         try draft.add("plain-camera", "a", #"{"format": "i420"}"#)

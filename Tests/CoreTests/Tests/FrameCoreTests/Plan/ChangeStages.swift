@@ -59,6 +59,15 @@ final class Anything: Sink {
     func consume(_ input: consuming Sample) throws -> SinkVerdict { .delivered }
 }
 
+/// Takes pictures and access units.
+final class Omnivore: Sink {
+    static let info = StageInfo(id: "omnivore", summary: "Takes all.", input: .any)
+    struct Options: StageOptions { @Option(help: "Number.") var number = 0 }
+    var options: Options
+    init(options: Options, context: StageContext) { self.options = options }
+    func consume(_ input: consuming Sample) throws -> SinkVerdict { .delivered }
+}
+
 /// A chain file in the small, whose kinds of stage are the same objects from request to request.
 struct ChainDraft {
     static let types: [String: StageType] = Dictionary(
@@ -67,7 +76,7 @@ struct ChainDraft {
             StageType(ProbeFilter.self),
             StageType(CopyTransform.self), StageType(PairJoin.self), StageType(UnitEncoder.self),
             StageType(UnitSink.self), StageType(AddOne.self), StageType(RecordingSink.self),
-            StageType(NameConverter.self),
+            StageType(NameConverter.self), StageType(Omnivore.self),
         ].map { ($0.info.id, $0) })
 
     private(set) var stages: [StageRequest] = []

@@ -1,0 +1,20 @@
+/// Which option a sentence is about that does not say so in its place.
+enum OptionNaming {
+    /// The option of `members` that a sentence is about: quoted in it ("'track' is 3"), its first word ("stamp needs
+    /// …"), by the text it was given ("'/clips/no.mp4' does not exist"), or else quoted in the remedy.
+    static func option(in what: String, or remedy: String = "", _ members: [JSONNode.Member]) -> String? {
+        func quoted(_ text: String) -> String? {
+            members.compactMap { member in
+                text.firstRange(of: "'\(member.key)'").map { (at: $0.lowerBound, key: member.key) }
+            }
+            .min { $0.at < $1.at }?.key
+        }
+        if let found = quoted(what) { return found }
+        let first = what.prefix { $0 != " " && $0 != ":" }
+        if let member = members.first(where: { $0.key == first }) { return member.key }
+        func isQuoted(_ value: String?) -> Bool {
+            value.map { $0.utf8.count >= 3 && what.firstRange(of: $0) != nil } ?? false
+        }
+        return members.first { isQuoted($0.value.asString) }?.key ?? quoted(remedy)
+    }
+}
