@@ -1,3 +1,5 @@
+import Synchronization
+
 /// One change of a running chain, from the request to the last thread that has applied it. [desk's thread]
 struct ChainChange {
     private let chain: Chain
@@ -181,11 +183,9 @@ struct ChainChange {
 
     /// The graph as it was; what was begun ends.
     private func takeBack() {
-        for rewiring in assembly.earlier {
-            Errand { rewiring.perform() }.post(to: rewiring.worker.state)
-        }
         let branch = LeavingBranch(
-            runners: assembly.newRunners, queues: assembly.newQueues, workers: assembly.newWorkers)
+            runners: assembly.newRunners, queues: assembly.newQueues, workers: assembly.newWorkers,
+            uncut: LeavingBranch.Uncut(assembly.earlier.count))
         for queue in assembly.newQueues { _ = queue.detach() }
         for worker in assembly.newWorkers where worker.head.kind == .source { worker.head.context.requestEnd() }
         chain.graphBox.withLock { present in
@@ -195,6 +195,12 @@ struct ChainChange {
             present.leaving = leaving + (branch.workers.isEmpty ? [] : [branch])
             present.departed = departed
             present.nextNumber = number
+        }
+        for rewiring in assembly.earlier {
+            Errand {
+                rewiring.perform()
+                branch.uncut.count.subtract(1, ordering: .releasing)
+            }.post(to: rewiring.worker.state)
         }
         for exchange in exchanges where exchange.runner.instance !== exchange.instance {
             stop(exchange.instance, of: exchange.runner)
@@ -245,7 +251,10 @@ struct ChainChange {
     /// of them. One that does not come to it in time does so later: to the closed link it gives nothing.
     private mutating func applyLast(_ leaving: Leaving) {
         guard !removed.isEmpty else { return }
-        var branch = LeavingBranch(runners: removed, queues: leaving.queues, workers: leaving.workers)
+        let rewirings = assembly.rewirings.filter { leaving.producers.contains($0.worker.head.number) }
+        let uncut = LeavingBranch.Uncut(rewirings.count)
+        var branch = LeavingBranch(
+            runners: removed, queues: leaving.queues, workers: leaving.workers, uncut: uncut)
         for part in leaving.inline {
             branch.workers.append(Worker(ending: part.run, members: part.members))
         }
@@ -255,7 +264,7 @@ struct ChainChange {
             let last = queue.detach()
             frame = frame ?? last.map { $0 + 1 }
         }
-        for rewiring in assembly.rewirings where leaving.producers.contains(rewiring.worker.head.number) {
+        for rewiring in rewirings {
             let ends = zip(leaving.inline, branch.workers.suffix(leaving.inline.count))
                 .filter { $0.0.producer === rewiring.worker }.map(\.1)
             let chain = chain
@@ -265,6 +274,7 @@ struct ChainChange {
                     end.adoptMembers()
                     chain.begin(workers: [end])
                 }
+                uncut.count.subtract(1, ordering: .releasing)
             }
             errand.post(to: rewiring.worker.state)
             if errand.wait(Chain.changePatienceNs, withdrawing: false) != .done, !ends.isEmpty {
