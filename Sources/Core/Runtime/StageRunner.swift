@@ -211,6 +211,13 @@ final class StageRunner: @unchecked Sendable {
             countDrop(.paused)
             return .dropped
         case .passes:
+            do {
+                // The plan counts on it: a writer behind this one takes the frame for its own.
+                if modifies, !frame.isUnique { try makeWritable(&frame) }
+            } catch {
+                countDrop(.stopped)
+                return .stopped
+            }
             emitted.add()
             return .forward
         case .runs, .followsGap:

@@ -76,6 +76,23 @@ private struct RandomChange {
             let driver = try RunningChainDriver(sketch)
             for _ in 0..<operations { try operate(driver) }
             let result = driver.finish()
+            if !result.isSuccess {
+                let plan = driver.chain.plan
+                log.append(
+                    "stages: "
+                        + plan.stages.map { "\($0.id) \($0.use) thread \($0.thread) hold \($0.demand.hold)" }.joined(
+                            separator: ", "))
+                log.append(
+                    "links: "
+                        + plan.links.map {
+                            "\(plan.stages[$0.from].id)-\(plan.stages[$0.to].id) \($0.settings.capacity) \($0.settings.policy)"
+                        }.joined(separator: ", "))
+                log.append(
+                    "pools: "
+                        + plan.budget.pools.map {
+                            "\(plan.stages[$0.allocator].id) \($0.isCopyPool) min \($0.min) need \($0.need) size \($0.size)"
+                        }.joined(separator: ", "))
+            }
             if !result.isSuccess { Issue.record("seed \(seed): \(result)\n\(log.joined(separator: "\n"))") }
             for pool in driver.chain.pools where pool.freeCount != pool.bufferCount {
                 Issue.record("seed \(seed): pool \(pool.name) lacks \(pool.bufferCount - pool.freeCount) buffers")
