@@ -60,7 +60,7 @@ import Testing
             ])
         let pools = rows("Pools", outcome.output)
         #expect(pools.map { $0[0] } == ["camera", "fps (copies)"])
-        #expect(pools[0][1...4] == ["1", "7", "6", "13"])
+        #expect(pools[0][1...4] == ["1", "7", "3", "10"])
         #expect(pools[0].last == "threads 3, queue before h264 2, queue before fps 2")
         #expect(outcome.output.contains("4 threads for frames; pools "))
         #expect(outcome.output.contains("Usual added latency: the stages' own time; none holds frames back."))

@@ -242,7 +242,8 @@ struct GraphAssembly {
             let head = members[0]
             let kept = isNew(head) ? nil : before?.workers.first { $0.head === head }
             let inputs = plan.links.indices.filter { plan.links[$0].to == places[0] }.compactMap { queueOf[$0] }
-            let worker = kept ?? Worker(head: head, input: input(of: head, at: places[0], inputs), frameLimit: frameLimit)
+            let worker =
+                kept ?? Worker(head: head, input: input(of: head, at: places[0], inputs), frameLimit: frameLimit)
             graph.workers.append(worker)
             for member in members where member.thread !== worker.state {
                 guard isNew(member) else { throw Self.moved(member) }

@@ -11,6 +11,8 @@ final class ChainDocument: @unchecked Sendable {
     private let settings: [String]
     private let frameLimit: Int?
     private let root: Mutex<JSONNode>
+    /// Stages of the file as the run began.
+    private let firstIDs: Set<String>
 
     /// - Parameter settings: `--set`, which hold for every file that is read in this run.
     /// - Throws: ``FrameHostErrors``.
@@ -19,13 +21,19 @@ final class ChainDocument: @unchecked Sendable {
         self.registry = registry
         self.settings = settings
         self.frameLimit = frameLimit
-        root = Mutex(try ChainFile.read(path))
+        let first = try ChainFile.read(path)
+        firstIDs = Self.ids(first)
+        root = Mutex(first)
     }
 
     /// What the present document asks for.
     ///
     /// - Throws: ``FrameHostErrors``.
     func request() throws -> ChainRequest { try request(present) }
+
+    private static func ids(_ root: JSONNode) -> Set<String> {
+        Set((root["stages"]?.asArray ?? []).enumerated().map { ChainFile.id(of: $1, $0) })
+    }
 
     var present: JSONNode { root.withLock { $0 } }
 
@@ -35,9 +43,12 @@ final class ChainDocument: @unchecked Sendable {
     /// - Parameter file: Whose text it is, for the places of faults.
     func request(_ root: JSONNode, file: String? = nil) throws -> ChainRequest {
         var reader = ChainFile(name: file ?? path, registry: registry)
-        // A stage that was detached needs no setting.
-        let ids = Set((root["stages"]?.asArray ?? []).enumerated().map { ChainFile.id(of: $1, $0) })
-        let known = settings.filter { ids.contains(String($0.prefix { $0 != "." })) || file != nil }
+        // A stage that was detached needs no setting; one that was never there is a fault.
+        let ids = Self.ids(root)
+        let known = settings.filter { setting in
+            let id = String(setting.prefix { $0 != "." })
+            return ids.contains(id) || !firstIDs.contains(id) || file != nil
+        }
         do {
             var request = try reader.request(from: root, folder: ChainFile.folder(of: path), settings: known)
             request.frameLimit = frameLimit
