@@ -1,0 +1,186 @@
+import Foundation
+import Testing
+
+/// A chain that is changed while it runs: by commands, and by its file read again.
+@Suite struct ChangesTests {
+    let workspace: Workspace
+    let framehost: Program
+
+    init() throws {
+        workspace = try Workspace()
+        framehost = try Program.framehost
+    }
+
+    private static let chain = """
+        {
+          "stages": [
+            { "id": "camera", "use": "test-source", "size": "320x240", "rate": 50, "live": true },
+            { "id": "mark", "use": "text", "text": "one" },
+            { "id": "h264", "use": "x264-encoder", "preset": "ultrafast", "bitrateKbps": 500 },
+            { "id": "file", "use": "recorder", "path": "out.mp4" }
+          ]
+        }
+        """
+
+    private func start(_ arguments: String...) throws -> RunningProgram {
+        try workspace.write("chain.json", Self.chain)
+        let program = try framehost.start(
+            ["chain.json", "--commands", "--events"] + arguments, folder: workspace.folder.path)
+        try program.waitForOutput(#""state":"streaming""#)
+        try program.waitForFrames(20)
+        return program
+    }
+
+    /// The answers, by tag.
+    private func answers(_ outcome: Outcome) throws -> [Int: JSON] {
+        var byTag: [Int: JSON] = [:]
+        for line in outcome.lines {
+            let event = try JSON(parsing: line)
+            if event["event"].string == "command-answered", let tag = event["tag"].int { byTag[tag] = event }
+        }
+        return byTag
+    }
+
+    /// Pictures that ffmpeg decodes without a word of complaint.
+    private func frames(_ name: String) throws -> Int {
+        let outcome = try Tool.ffprobe.run(
+            "-v", "error", "-count_frames", "-select_streams", "v:0", "-show_entries", "stream=nb_read_frames", "-of",
+            "csv=p=0", workspace.path(name))
+        #expect(outcome.error == "")
+        return Int(outcome.output.trimmingCharacters(in: .whitespacesAndNewlines)) ?? -1
+    }
+
+    @Test(.needs(.ffprobe)) func attachesARecordingBranchAndTakesItAway() throws {
+        let program = try start()
+        try program.write(
+            #"{ "command": "attach", "at": "mark", "tag": 1, "stages": [ { "id": "small", "use": "crop-orient", "size": "160x120" }, { "id": "small264", "use": "x264-encoder", "preset": "ultrafast" }, { "id": "second", "use": "recorder", "path": "small.mp4" } ] }"#
+                + "\n")
+        try program.waitForOutput(#""event":"stage-attached""#)
+        try program.waitForFrames(80)
+        try program.write(#"{ "command": "detach", "stage": "small", "tag": 2 }"# + "\n")
+        try program.waitForOutput(#""event":"branch-ended""#)
+        program.send(SIGINT)
+        let outcome = try program.finish()
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let answers = try answers(outcome)
+        let (attached, detached) = (try #require(answers[1]), try #require(answers[2]))
+        #expect(attached["ok"].bool == true && detached["ok"].bool == true, "\(attached) \(detached)")
+        #expect(try frames("small.mp4") == detached["frame"].int! - attached["frame"].int!)
+        // The other recording has lost none.
+        let captured = try #require(outcome.error.firstMatch(of: /Done: (\d+) frames/)).1
+        #expect(try frames("out.mp4") == Int(captured))
+    }
+
+    @Test(.needs(.ffprobe)) func replacesTheEncoderUnderARecording() throws {
+        let program = try start()
+        try program.write(
+            #"{ "command": "replace", "stage": "h264", "tag": 1, "with": { "use": "x264-encoder", "preset": "veryfast", "bitrateKbps": 900, "bframes": 0 } }"#
+                + "\n")
+        try program.waitForAnswers(1)
+        try program.waitForFrames(100)
+        program.send(SIGINT)
+        let outcome = try program.finish()
+        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(try answers(outcome)[1]?["replaced"][0].string == "h264", "\(outcome.output)")
+        let captured = try #require(outcome.error.firstMatch(of: /Done: (\d+) frames/)).1
+        #expect(try frames("out.mp4") == Int(captured))
+    }
+
+    @Test func readsItsFileAgainAtSIGHUPAllOrNothing() throws {
+        let program = try start()
+        try workspace.write(
+            "chain.json",
+            Self.chain.replacing("\"rate\": 50", with: "\"rate\": 0").replacing(
+                "text\": \"one\"", with: "tekst\": \"x\""))
+        program.send(SIGHUP)
+        try program.waitForError("'tekst'")
+        try workspace.write("chain.json", Self.chain.replacing("\"size\": \"320x240\"", with: "\"size\": \"640x480\""))
+        program.send(SIGHUP)
+        try program.waitForError("needs a restart")
+        try workspace.write("chain.json", Self.chain.replacing("\"one\"", with: "\"two\""))
+        program.send(SIGHUP)
+        try program.waitForOutput(#""set":["mark"]"#)
+        program.send(SIGINT)
+        let outcome = try program.finish()
+        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(outcome.error.contains("chain.json:3:77: stages[0].rate: 0 is not a frame rate."), "\(outcome.error)")
+        #expect(outcome.error.contains("chain.json:4:36: stages[1].tekst: "), "\(outcome.error)")
+        #expect(outcome.error.contains("chain.json:3:51: stages[0].size: needs a restart:"), "\(outcome.error)")
+    }
+
+    @Test func watchesItsFile() throws {
+        let program = try start("--watch")
+        try workspace.write("chain.json", Self.chain.replacing("\"one\"", with: "\"two\""))
+        try program.waitForOutput(#""set":["mark"]"#)
+        program.send(SIGINT)
+        #expect(try program.finish().status == 0)
+    }
+
+    @Test func refusesWhatCannotBeAndChangesNothing() throws {
+        let program = try start()
+        let lines = [
+            #"{ "command": "detach", "stage": "fil", "tag": 1 }"#,
+            #"{ "command": "detach", "stage": "file", "tag": 2 }"#,
+            #"{ "command": "attach", "at": "mark", "tag": 3 }"#,
+            #"{ "command": "replace", "stage": "mark", "tag": 4 }"#,
+            #"{ "command": "attach", "at": "mark", "stages": [ { "use": "nul-sink" } ], "tag": 5 }"#,
+            #"{ "command": "pause", "tag": 6 }"#, #"{ "command": "plan", "tag": 7 }"#,
+        ]
+        for line in lines { try program.write(line + "\n") }
+        try program.waitForAnswers(lines.count)
+        program.send(SIGINT)
+        let outcome = try program.finish()
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let answers = try answers(outcome)
+        #expect(answers[1]?["error"].string == "fil: no such stage. Did you mean 'file'?")
+        #expect(answers[2]?["error"].string?.contains("no stage takes what 'h264' (x264-encoder) gives") == true)
+        #expect(answers[3]?["error"].string?.hasPrefix("'at' or 'stages' is missing.") == true)
+        #expect(answers[4]?["error"].string?.hasPrefix("'with' is missing.") == true)
+        #expect(answers[5]?["error"].string?.contains("stages[4].use: no plugin 'nul-sink'") == true)
+        #expect(answers[6]?["error"].string == "'stage' is missing. Name its stage: \"stage\": \"…\".")
+        #expect(answers[7]?["plan"]["stages"].list.count == 4)
+    }
+
+    // MARK: onError
+
+    private func faulty(_ onError: String) throws -> RunningProgram {
+        try workspace.write(
+            "chain.json",
+            """
+            { "stages": [
+              { "id": "camera", "use": "test-source", "size": "64x64", "rate": 50, "live": true },
+              { "id": "odd", "use": "misbehave", "fault": "throw", "at": 20, "onError": "\(onError)" },
+              { "id": "end", "use": "null-sink" } ] }
+            """)
+        let program = try framehost.start(
+            [
+                "chain.json", "--commands", "--events", "--stats", "stats.json", "--plugin-path",
+                try PluginBuild.misbehave().path,
+            ],
+            folder: workspace.folder.path)
+        try program.waitForOutput(#""event":"stage-failed""#)
+        return program
+    }
+
+    @Test func letsFramesByAFilterThatFailed() throws {
+        let program = try faulty("bypass")
+        try program.waitForFrames(60)
+        program.send(SIGINT)
+        let outcome = try program.finish()
+        #expect(outcome.status == 1)
+        let stages = try JSON(parsing: String(contentsOfFile: workspace.path("stats.json"), encoding: .utf8))["stages"]
+        #expect(stages.first("id", "odd")["dropped"]["failed"].int == 1)
+        #expect((stages.first("id", "end")["framesIn"].int ?? 0) >= 59)
+    }
+
+    /// It fails at each frame from the 20th on: made anew it fails again, and again after twice the time.
+    @Test func startsAStageThatFailedAnew() throws {
+        let program = try faulty("restart")
+        try program.waitForOutput(#""event":"stage-restarted""#)
+        program.send(SIGINT)
+        let outcome = try program.finish()
+        let events = try outcome.lines.map { try JSON(parsing: $0) }
+        #expect(events.contains { $0["event"].string == "stage-restarted" && $0["stage"].string == "odd" })
+        #expect(!outcome.error.contains("ledger"), "\(outcome.error)")
+    }
+}
