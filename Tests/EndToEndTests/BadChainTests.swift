@@ -142,7 +142,7 @@ import Testing
             "8:27: stages[4].use: expected a string, found a number. Name a plugin.",
             "9:5: stages[5]: 'use' is missing. Write 'use' instead of 'type'.",
             "10:5: stages[6]: expected an object, found a number. Write { \"use\": \"…\" }.",
-            "11:38: stages[7].onError: \"explode\" is not 'stop' or 'continue'. Use one of these, or leave it out.",
+            "11:38: stages[7].onError: \"explode\" must be 'stop', 'continue', 'bypass' or 'restart'. Use one of these, or leave it out.",
             "11:68: stages[7].from: expected a stage's id or a list of ids, found []. Write \"from\": \"id\".",
             "12:33: stages[8].id: 'x' is the id of stages[7] already. Give each stage an id of its own.",
             "14:19: drainSeconds: -1 is no time in 0...3600 s. Use seconds, or leave the key out for 10.",
