@@ -151,7 +151,7 @@ import Testing
 
     // MARK: Signals and readers that go
 
-    @Test(arguments: [SIGINT, SIGTERM, SIGHUP])
+    @Test(arguments: [SIGINT, SIGTERM])
     func drainsAtTheFirstSignal(signal: Int32) throws {
         let program = try start(Chains.live, "--events")
         try program.waitForOutput(#""state":"streaming""#)
