@@ -33,7 +33,7 @@ struct CommandLanguage: Sendable {
         }
         let command = node["command"]?.asString
         guard let stage = node["stage"]?.asString else {
-            guard let command else {
+            guard let command, node["stage"] == nil else {
                 return replies.refuse("'stage' is missing", "Write {\"stage\":\"…\",\"command\":\"…\"}.", tag)
             }
             return performOnChain(command, node, tag)
