@@ -102,6 +102,7 @@ struct FormatNegotiation {
             keep(&stage, running, inputs: areKnown ? inputs : nil)
         } else {
             stage.context.isLiveChain = isLive
+            stage.context.repeatsParameterSets = self.running?[stage.id] != nil
             if areKnown { negotiate(&stage, inputs) }
         }
         stages.append(stage)

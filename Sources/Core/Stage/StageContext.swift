@@ -16,6 +16,10 @@ public final class StageContext: @unchecked Sendable {
     /// True when the chain has a live source; encoders and sinks choose their defaults by it. Known before `negotiate`.
     public internal(set) var isLiveChain = false
 
+    /// True for a stage that takes the place of one that ran: whoever reads what it gives knows the parameter sets of the
+    /// one before, so that each of its keyframes carries its own. Known before `negotiate`.
+    public internal(set) var repeatsParameterSets = false
+
     /// The sound that belongs to the pictures that come in, where a source before offers it. Known before `negotiate`;
     /// in a source nil.
     public internal(set) var audio: (any AudioOrigin)?

@@ -99,8 +99,8 @@ final class X264Encoder: Transform {
         X264Settings(
             format: format, preset: options.preset, tune: options.tune ?? (context.isLiveChain ? .zerolatency : .none),
             profile: options.profile, level: options.level, rate: rate, keyframeSeconds: options.keyframeSeconds,
-            sceneCut: options.sceneCut,
-            threads: options.threads, bframes: options.bframes)
+            sceneCut: options.sceneCut, threads: options.threads, bframes: options.bframes,
+            repeatsParameterSets: context.repeatsParameterSets)
     }
 
     var demand: StageDemand {

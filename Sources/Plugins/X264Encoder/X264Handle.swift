@@ -14,6 +14,8 @@ struct X264Settings {
     var sceneCut: Int?
     var threads: Int?
     var bframes: Int?
+    /// Each keyframe carries SPS and PPS.
+    var repeatsParameterSets = false
 }
 
 /// One picture as x264 gave it.
@@ -181,8 +183,9 @@ final class X264Handle {
         if let level = settings.level { parameters.i_level_idc = level.number }
         if let sceneCut = settings.sceneCut { parameters.i_scenecut_threshold = Int32(sceneCut) }
         if let bframes = settings.bframes { parameters.i_bframe = Int32(bframes) }
-        // Parameter sets travel in the format of the link; whoever wants them in the stream as well puts them there.
-        parameters.b_repeat_headers = 0
+        // Parameter sets travel in the format of the link; whoever wants them in the stream as well puts them there. Those
+        // who read on when an encoder is replaced know the format of the one before.
+        parameters.b_repeat_headers = settings.repeatsParameterSets ? 1 : 0
         parameters.b_annexb = 1
         setTiming(settings, &parameters)
         set(settings.rate, &parameters)

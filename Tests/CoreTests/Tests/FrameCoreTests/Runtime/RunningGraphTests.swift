@@ -164,7 +164,7 @@ import Testing
 
     @Test func replacesATransformThatAnswersWhatItHolds() throws {
         var sketch = ChainSketch()
-        try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "live": true, "everyMs": 1}"#)
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "everyMs": 1}"#)
         try sketch.add(CopyTransform.self, "copy", options: #"{"delay": 3}"#)
         try sketch.add(RecordingSink.self, "file", options: #"{"log": "replace"}"#)
         let driver = try RunningChainDriver(sketch)
@@ -183,7 +183,7 @@ import Testing
 
     @Test func countsWhatAReplacedStageHeldWhenItIsNotDrained() throws {
         var sketch = ChainSketch()
-        try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "live": true, "everyMs": 1}"#)
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "everyMs": 1}"#)
         try sketch.add(CopyTransform.self, "copy", options: #"{"delay": 3}"#)
         try sketch.add(RecordingSink.self, "file", options: #"{"log": "replace-drop"}"#)
         let driver = try RunningChainDriver(sketch)
