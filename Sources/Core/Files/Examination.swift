@@ -25,9 +25,12 @@ final class Examination {
         }
         facts.kind = FileFacts.Kind(found)
         guard facts.kind == .regular else { return }
-        open()
+        // The caller's own is open already: with no descriptor left it can still be looked at.
+        let isOwn = own.map { $0.descriptor >= 0 && $0.identity == FileIdentity(found) } ?? false
+        if !isOwn { open() }
+        let looked = isOwn ? own!.descriptor : file
         // The file that was opened is the one all else is said of.
-        if file >= 0, fstat(file, &found) != 0 { facts.lock = .unknown(errno) }
+        if looked >= 0, fstat(looked, &found) != 0 { facts.lock = .unknown(errno) }
         status = found
         let identity = FileIdentity(found)
         facts.isMeant = (meant ?? identity) == identity
@@ -36,7 +39,7 @@ final class Examination {
         (facts.use, hold) = HeldFiles.shared.claim(
             identity, name: name, except: own?.identity == identity ? own?.hold : nil)
         let isOwnLock = own?.identity == identity && own?.isLocked == true
-        if file >= 0, hold != nil, !isOwnLock { facts.lock = RunFiles.lock(file, LOCK_EX, tries: 1) }
+        if looked >= 0, hold != nil, !isOwnLock { facts.lock = RunFiles.lock(looked, LOCK_EX, tries: 1) }
         if !isStillThere { facts.isMeant = false }
     }
 
@@ -88,16 +91,15 @@ extension RunFiles {
     /// Asks for a lock, `tries` times 2 ms apart: somebody who only looks has it for a moment.
     static func lock(_ file: Int32, _ kind: Int32, tries: Int) -> FileFacts.Lock {
         for attempt in 1...tries {
-            if flock(file, kind | LOCK_NB) == 0 { return .free }
+            if SystemCall.retrying({ flock(file, kind | LOCK_NB) }) == 0 { return .free }
             switch errno {
             case EWOULDBLOCK: break
             case ENOLCK, ENOSYS, EOPNOTSUPP, EINVAL: return .missing
-            case EINTR: continue
             default: return .unknown(errno)
             }
             if attempt < tries { usleep(2000) }
         }
-        guard kind == LOCK_EX, flock(file, LOCK_SH | LOCK_NB) == 0 else { return .written }
+        guard kind == LOCK_EX, SystemCall.retrying({ flock(file, LOCK_SH | LOCK_NB) }) == 0 else { return .written }
         _ = flock(file, LOCK_UN)
         return .read
     }

@@ -38,7 +38,8 @@ public final class HeldFile {
         // Before the close: the inode of a file without a name is free from then on, and a file that is made meanwhile
         // may have it.
         HeldFiles.shared.remove(identity, hold)
-        let result = Glibc.close(descriptor) == 0 ? 0 : errno
+        // Interrupted, it is closed all the same (close(2), on Linux).
+        let result = Glibc.close(descriptor) == 0 || errno == EINTR ? 0 : errno
         descriptor = -1
         return result
     }

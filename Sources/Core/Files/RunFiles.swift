@@ -209,7 +209,7 @@ public final class RunFiles: Sendable {
         if claim.hold != nil { facts.lock = Self.lock(file, LOCK_EX, tries: 10) }
         var refusal = FileRule.refusal(of: .rewrite, facts)
         // Nobody's from here on, and only now is its content let go.
-        if refusal == nil, ftruncate(file, 0) != 0 { refusal = .failed(errno) }
+        if refusal == nil, SystemCall.retrying({ ftruncate(file, 0) }) != 0 { refusal = .failed(errno) }
         let held = claim.hold.map {
             HeldFile(
                 path: path, descriptor: file, identity: identity, isRegular: true, hold: $0,

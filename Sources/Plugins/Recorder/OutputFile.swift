@@ -104,13 +104,15 @@ final class OutputFile {
     /// - Throws: ``RecordingErrno``; the file is as good as lost from then on.
     func sync() throws(RecordingErrno) {
         guard isRegular else { return }
-        guard fdatasync(file) == 0 else { throw RecordingErrno(code: -fail(errno)) }
+        guard SystemCall.retrying({ fdatasync(file) }) == 0 else { throw RecordingErrno(code: -fail(errno)) }
     }
 
     /// Gives it the rights of another file, and its time, by which old files are told.
     func takeOver(from original: OutputFile) throws(RecordingErrno) {
         var status = stat()
-        guard fstat(original.file, &status) == 0, fchmod(file, status.st_mode & 0o7777) == 0 else {
+        guard fstat(original.file, &status) == 0,
+            SystemCall.retrying({ fchmod(file, status.st_mode & 0o7777) }) == 0
+        else {
             throw RecordingErrno(code: errno)
         }
         let times = [status.st_atim, status.st_mtim]
@@ -122,7 +124,7 @@ final class OutputFile {
     static func syncFolder(of path: String) {
         let folder = open(FileNames.folder(of: path), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard folder >= 0 else { return }
-        fsync(folder)
+        _ = SystemCall.retrying { fsync(folder) }
         Glibc.close(folder)
     }
 
@@ -135,7 +137,7 @@ final class OutputFile {
     /// Shortens the file to what plays, or removes it when that is nothing: only under a name that still leads to it.
     func cut(to length: Int64) {
         guard isRegular, file >= 0 else { return }
-        if length == 0 { files.discard(held) } else { ftruncate(file, Int(length)) }
+        if length == 0 { files.discard(held) } else { _ = SystemCall.retrying { ftruncate(file, Int(length)) } }
     }
 
     /// - Throws: ``RecordingErrno``: some network file systems say only here that they had no room.

@@ -4,6 +4,7 @@
 //                   below with commas between
 //   REFUSALS_UNDER  paths outside this folder are left alone; without it every path may be refused
 //   REFUSALS_LOG    one line for each refusal: call, errno, path or descriptor
+//   REFUSALS_AS     errno of every refusal, instead of those of the table
 //   LIMITS          files:bytes                 RLIMIT_NOFILE and RLIMIT_FSIZE, 0 for none
 //
 // What the nth call of a name gets depends on the seed, its name and n alone. Standard input, output and error are left alone. The loader's own
@@ -72,6 +73,7 @@ static const struct {
 };
 
 static uint64_t seed, rate, skip, most;
+static int only_error;
 static unsigned wanted;
 static atomic_ullong counts[CALLS], all, refused;
 static const char *under;
@@ -105,6 +107,7 @@ __attribute__((constructor)) static void begin(void) {
                 if (!strcmp(name, table[i].name)) wanted |= 1u << i;
         seed = s, rate = r, skip = k, most = m;
     }
+    if (getenv("REFUSALS_AS")) only_error = atoi(getenv("REFUSALS_AS"));
     unsetenv("LD_PRELOAD");
 }
 
@@ -128,7 +131,7 @@ static int refuse(enum call call, const char *path, int file) {
     uint64_t dice = mix(seed ^ mix(call * 0x10001 + n * 0x1000003));
     if (dice % 1000000 >= rate) return 0;
     if (atomic_fetch_add(&refused, 1) >= most) return 0;
-    int code = call == SHORT ? -1 : table[call].errors[dice >> 40 & 7];
+    int code = call == SHORT ? -1 : only_error ? only_error : table[call].errors[dice >> 40 & 7];
     if (log_file >= 0) {
         char line[400];
         int length = snprintf(line, sizeof line, "%s %llu: %s, %s%.200s (%d)\n", table[call].name, (unsigned long long)n,
