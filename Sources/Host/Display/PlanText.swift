@@ -119,6 +119,7 @@ struct PlanText {
             ("thread", .number(stage.thread)), ("inserted", .bool(stage.isInserted)),
             ("output", stage.output.map { .string($0.description) } ?? .null), ("hold", .number(stage.demand.hold)),
             ("delay", .number(stage.demand.delay)), ("live", .bool(stage.demand.isLive)),
+            ("ownBytes", .number(stage.demand.ownBytes)),
         ])
     }
 

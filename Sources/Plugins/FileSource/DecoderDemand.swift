@@ -77,7 +77,7 @@ struct DecoderDemand {
 
     /// Pictures a decoder keeps beside those in work, to refer to or to put into order; nil for codecs that are not
     /// known to leave a picture alone once they have given it.
-    private static func picturesKept(_ parameters: AVCodecParameters) -> Int? {
+    static func picturesKept(_ parameters: AVCodecParameters) -> Int? {
         switch parameters.codec_id {
         case AV_CODEC_ID_H264: min(h264Pictures(parameters), 6)
         // ITU-T H.265, A.4.2: six pictures at the largest size of a level.

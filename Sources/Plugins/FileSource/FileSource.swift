@@ -16,6 +16,7 @@ final class FileSource: Source {
     private var file: MediaFile?
     private var track: VideoTrack?
     private var decoderDemand: DecoderDemand?
+    private var ownBytes = 0
     /// What a recorder may carry along; nil with `loop`.
     private(set) var audio: FileAudio?
     private var reader: VideoReader?
@@ -59,6 +60,8 @@ final class FileSource: Source {
         if !track.conversion.isConverted, !options.deinterlace {
             decoderDemand = DecoderDemand(file.parameters(track.index), format: track.format, threads: Self.threads)
         }
+        ownBytes = DecoderMemory.bytes(
+            file.parameters(track.index), hasLoans: decoderDemand != nil, threads: Self.threads)
         if !options.loop {
             let audio = FileAudio(file, range: timeline.timeRange, context: context)
             if !audio.tracks.isEmpty { context.offerAudio(audio) }
@@ -74,6 +77,7 @@ final class FileSource: Source {
     var demand: StageDemand {
         var demand = Self.declaredDemand
         demand.readsFiles = [path]
+        demand.ownBytes = ownBytes
         if let decoderDemand {
             demand.floor = decoderDemand.floor
             demand.padding = decoderDemand.padding

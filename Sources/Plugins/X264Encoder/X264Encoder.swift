@@ -107,6 +107,7 @@ final class X264Encoder: Transform {
         var demand = Self.declaredDemand
         demand.delay = encoder?.maximumDelay ?? 0
         if slabBytes > 0 { demand.slabBytes = slabBytes }
+        demand.ownBytes = encoder?.ownBytes ?? 0
         return demand
     }
 

@@ -45,6 +45,8 @@ final class X264Handle {
     let maximumDelay: Int
     /// Most pictures a decoder must reorder.
     let reorderDepth: Int
+    /// Memory x264 takes for its pictures, bytes; see ``X264Memory``.
+    let ownBytes: Int
 
     private let encoder: OpaquePointer
     private let log: X264Log
@@ -82,6 +84,7 @@ final class X264Handle {
         x264_encoder_parameters(encoder, &parameters)
         // As x264 writes it to the VUI: a pyramid of B-frames is one level deeper.
         reorderDepth = parameters.i_bframe == 0 ? 0 : parameters.i_bframe_pyramid == X264_B_PYRAMID_NONE ? 1 : 2
+        ownBytes = X264Memory(parameters, mostDelay: maximumDelay).byteCount
         (parameterSets, settingsMessage) = Self.headers(encoder)
         x264_picture_init(picture)
         x264_picture_init(output)
