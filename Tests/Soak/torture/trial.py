@@ -16,7 +16,8 @@ import clients
 import folders
 
 STATES = ["starting", "streaming", "streaming", "draining", "finishing"]
-SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
+# What asks a run to end; SIGHUP has it read its file again.
+SIGNALS = [signal.SIGTERM, signal.SIGINT]
 CALLS = ["open", "write", "short", "read", "rename", "mmap", "socket", "bind", "listen", "accept", "send", "recv", "ftruncate", "sync", "unlink", "mkdir", "flock", "stat",
          "fstat", "statvfs", "opendir", "readdir", "close", "seek", "times", "chmod", "thread", "loop"]
 # On top of what the program states: this machine may be busy.
