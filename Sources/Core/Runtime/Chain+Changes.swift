@@ -65,7 +65,7 @@ extension Chain {
         }
     }
 
-    /// Answers with the plan as it is now, in `plan`.
+    /// Has `body` done at the desk, and answers with what it gives or throws.
     private func change(
         _ id: String?, _ tag: JSONNode?, _ body: @escaping () throws -> (frame: UInt64, details: [JSONNode.Member])
     ) {
@@ -111,7 +111,7 @@ extension Chain {
             } catch {
                 let fault = FrameHostError.wrap(error, place: runner.title)
                 post("restart-failed", id, fault.description)
-                guard !restarts.isToBeRestarted(runner, now: ChainClock.system.now()) else { return }
+                guard !restarts.isToBeRestarted(runner, fault, now: ChainClock.system.now()) else { return }
                 failures.withLock { $0.append(fault) }
                 if !runners.contains(where: { $0.kind == .sink && !$0.hasFailed }) || runner.kind != .sink { drain() }
             }
@@ -125,7 +125,8 @@ extension Chain {
 
     /// Starts the thread on which changes are made; the run waits for it like for any other.
     func beginChanges(_ thread: ThreadState, _ work: @escaping () -> Void) {
-        begin([(thread, work)], isBatch: false)
+        // The chain stays for as long as something is done to it.
+        begin([(thread, { [self] in withExtendedLifetime(self) { work() } })], isBatch: false)
     }
 
     /// A thread for something that ends and may take its time.
@@ -150,7 +151,7 @@ extension Chain {
     func perform(on thread: ThreadState, for runner: StageRunner, _ body: @escaping () -> Void) throws {
         let errand = Errand(body)
         errand.post(to: thread)
-        switch errand.wait(Self.changePatienceNs) {
+        switch errand.wait(Self.changePatienceNs, stop: stop) {
         case .done: return
         case .refused, .underWay:
             throw FrameHostError(

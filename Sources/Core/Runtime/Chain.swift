@@ -388,6 +388,7 @@ public final class Chain: @unchecked Sendable {
         for queue in graph.everyQueue { queue.discardAll(.stopped) }
         finishJobs(tick)
         for runner in runners { runner.reportJoinLosses() }
+        failures.withLock { $0 += restarts.unfinished(of: runners) }
         if abandoned.isEmpty {
             for runner in runners { runner.timeFault.map { fault in failures.withLock { $0.append(fault) } } }
         }
@@ -430,7 +431,7 @@ public final class Chain: @unchecked Sendable {
     }
 
     private func stageFailed(_ runner: StageRunner, _ error: FrameHostError) {
-        if restarts.isToBeRestarted(runner, now: systemNow()) { return postFailure(of: runner, error) }
+        if restarts.isToBeRestarted(runner, error, now: systemNow()) { return postFailure(of: runner, error) }
         failures.withLock { $0.append(error) }
         postFailure(of: runner, error)
         if endsRun(runner) { drain() }

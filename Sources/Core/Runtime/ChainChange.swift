@@ -24,9 +24,8 @@ struct ChainChange {
 
     /// Plans the change whole and makes its parts; opens nothing.
     ///
-    /// - Throws: ``FrameHostErrors``.
-    ///
     /// - Parameter id: A stage that is made anew though it is asked for as it runs.
+    /// - Throws: ``FrameHostErrors``; ``FrameHostError`` where the change would move a stage to another thread.
     init(_ chain: Chain, to request: ChainRequest, isDraining: Bool, remaking id: String? = nil) throws {
         self.chain = chain
         self.isDraining = isDraining
@@ -83,12 +82,13 @@ struct ChainChange {
         }
         chain.begin(workers: assembly.newWorkers)
         do {
-            try setOptions()
             try applyBefore(leaving)
+            try setOptions()
         } catch {
             takeBack()
             throw error
         }
+        exchangeInstances()
         applyLast(leaving)
         planned.connectKeyframeRequests()
         for runner in assembly.newRunners { chain.post("stage-attached", runner.id, "\(runner.id) was attached.") }
@@ -112,22 +112,36 @@ struct ChainChange {
         }
     }
 
-    /// Everything but what feeds branches that go: may still be taken back.
+    /// Everything but what feeds branches that go, and the exchanges: may still be taken back. The threads of stages
+    /// that are replaced are asked whether they answer, so that what follows finds them between two items.
     private mutating func applyBefore(_ leaving: Leaving) throws {
         for rewiring in assembly.rewirings.reversed() where !leaving.producers.contains(rewiring.worker.head.number) {
             try perform(rewiring)
         }
+        for exchange in exchanges { try chain.perform(on: exchange.runner.thread, for: exchange.runner) {} }
+    }
+
+    /// From the first exchange on there is no way back: an instance that has drained cannot go on. A thread that does not
+    /// come to it in time does so later.
+    private mutating func exchangeInstances() {
         for exchange in exchanges {
-            let isDraining = isDraining
-            let old = Locked<StageInstance?>(nil)
-            try chain.perform(on: exchange.runner.thread, for: exchange.runner) {
-                let instance = exchange.runner.exchange(
-                    exchange.instance, exchange.context, type: exchange.type, isDraining: isDraining)
-                old.withLock { $0 = instance }
+            let (change, runner) = (self, exchange.runner)
+            let frame = Locked<UInt64?>(nil)
+            let errand = Errand {
+                let old = exchange.perform(isDraining: change.isDraining)
+                frame.withLock { $0 = runner.nextFrame }
+                change.stop(old, of: runner)
             }
-            frame = frame ?? exchange.runner.nextFrame
-            stop(old.withLock { $0 }, of: exchange.runner)
-            chain.post("stage-replaced", exchange.runner.id, "\(exchange.runner.id) was replaced.")
+            errand.post(to: runner.thread)
+            let outcome = errand.wait(Chain.changePatienceNs, withdrawing: false, stop: chain.stop)
+            self.frame = self.frame ?? frame.withLock { $0 }
+            switch outcome {
+            case .done: chain.post("stage-replaced", runner.id, "\(runner.id) was replaced.")
+            case .refused: stop(exchange.instance, of: runner)
+            case .underWay, .withdrawn:
+                chain.post(
+                    "replace-waits", runner.id, "\(runner.title) has not come back; it is replaced when it does.")
+            }
         }
     }
 
@@ -187,7 +201,7 @@ struct ChainChange {
             runners: assembly.newRunners, queues: assembly.newQueues, workers: assembly.newWorkers,
             uncut: LeavingBranch.Uncut(assembly.earlier.count))
         for queue in assembly.newQueues { _ = queue.detach() }
-        for worker in assembly.newWorkers where worker.head.kind == .source { worker.head.context.requestEnd() }
+        for worker in assembly.newWorkers where worker.head.kind == .source { worker.head.shown.context.requestEnd() }
         chain.graphBox.withLock { present in
             let (leaving, departed) = (present.leaving, present.departed)
             let number = present.nextNumber
@@ -202,9 +216,7 @@ struct ChainChange {
                 branch.uncut.count.subtract(1, ordering: .releasing)
             }.post(to: rewiring.worker.state)
         }
-        for exchange in exchanges where exchange.runner.instance !== exchange.instance {
-            stop(exchange.instance, of: exchange.runner)
-        }
+        for exchange in exchanges { stop(exchange.instance, of: exchange.runner) }
     }
 
     // MARK: Branches that go
@@ -240,7 +252,10 @@ struct ChainChange {
             let members = worker.members.filter { numbers.contains($0.number) }
             guard !members.isEmpty else { continue }
             leaving.producers.insert(worker.head.number)
-            let ends = before.runners.flatMap { $0.thread === worker.state ? $0.output?.links ?? [] : [] }
+            // What lies behind such a run ends with it.
+            let ends = before.runners.flatMap { runner in
+                runner.thread === worker.state && !numbers.contains(runner.number) ? runner.output?.links ?? [] : []
+            }
             let runs = ends.compactMap(\.inline).filter { numbers.contains($0.stages[0].number) }
             for run in runs { leaving.inline.append((worker, run, members)) }
         }
@@ -259,7 +274,7 @@ struct ChainChange {
             branch.workers.append(Worker(ending: part.run, members: part.members))
         }
         chain.graphBox.withLock { $0.leaving.append(branch) }
-        for runner in removed where runner.kind == .source { runner.context.requestEnd() }
+        for runner in removed where runner.kind == .source { runner.shown.context.requestEnd() }
         for queue in leaving.entrances {
             let last = queue.detach()
             frame = frame ?? last.map { $0 + 1 }
@@ -277,7 +292,7 @@ struct ChainChange {
                 uncut.count.subtract(1, ordering: .releasing)
             }
             errand.post(to: rewiring.worker.state)
-            if errand.wait(Chain.changePatienceNs, withdrawing: false) != .done, !ends.isEmpty {
+            if errand.wait(Chain.changePatienceNs, withdrawing: false, stop: chain.stop) != .done, !ends.isEmpty {
                 chain.post(
                     "detach-waits", rewiring.worker.head.id,
                     "\(rewiring.worker.head.title) has not come back; what ran on its thread ends after that.")

@@ -26,6 +26,22 @@ struct GraphAssembly {
         var instance: StageInstance
         var context: StageContext
         var type: StageType
+        /// What the new instance fills, where that is not what the old one did.
+        var pool: (pool: FramePool, lender: BufferLender)?
+        var slab: Slab?
+        var copyPool: FramePool?
+
+        /// [worker thread, between two items] The old instance.
+        func perform(isDraining: Bool) -> StageInstance {
+            let old = runner.exchange(instance, context, type: type, isDraining: isDraining)
+            if let pool {
+                runner.output?.pool = pool.pool
+                runner.output?.lender = pool.lender
+            }
+            if let slab { runner.output?.slab = slab }
+            if let copyPool { runner.copyPool = copyPool }
+            return old
+        }
     }
 
     private(set) var graph: RunningGraph
@@ -112,34 +128,46 @@ struct GraphAssembly {
             let kept = plan.budget.graph.edges.reduce(0) { $0 + (pool.members.contains($1.to) ? 2 * $1.keeps : 0) }
             let leases = 1 + pool.members.count + pool.members.reduce(kept) { $0 + plan.stages[$1].demand.hold }
             let queued = plan.links.reduce(0) { $0 + (pool.members.contains($1.to) ? $1.settings.capacity : 0) }
-            if let kept = pool.isCopyPool ? runner.copyPool : runner.output?.pool {
+            let exchange = exchanges.firstIndex { $0.runner === runner }
+            let demand = graph.planned.stages[pool.allocator].demand
+            if let kept = pool.isCopyPool ? runner.copyPool : runner.output?.pool,
+                exchange == nil || fits(kept, pool, plan.poolFormats[index], demand, runner)
+            {
                 kept.reserveLeases(kept.bufferCount * max(min(leases, 64), 1) + queued)
                 graph.pools.append(kept)
                 continue
             }
             let made = try FramePool(
                 name: pool.isCopyPool ? "\(runner.id) copies" : runner.id, format: plan.poolFormats[index],
-                padding: pool.isCopyPool ? BufferPadding() : runner.demand.padding, bufferCount: pool.size,
+                padding: pool.isCopyPool ? BufferPadding() : demand.padding, bufferCount: pool.size,
                 leasesPerBuffer: min(leases, 64), furtherLeases: queued, metadata: layout,
                 stop: runner.stop, clock: clock)
             graph.pools.append(made)
             if pool.isCopyPool {
-                newCopyPools.append((runner, made))
+                if let exchange { exchanges[exchange].copyPool = made } else { newCopyPools.append((runner, made)) }
+                continue
+            }
+            let lender = BufferLender(pool: made, count: demand.floor, holderCode: runner.holderCode)
+            if let exchange {
+                exchanges[exchange].pool = (made, lender)
             } else {
                 let output = Output(stage: runner, stop: runner.stop)
-                output.pool = made
-                output.lender = BufferLender(pool: made, count: runner.demand.floor, holderCode: runner.holderCode)
+                (output.pool, output.lender) = (made, lender)
                 runner.output = output
             }
         }
         // Every pool whose buffers a writer may be handed wakes that writer when a buffer is down to one holder.
-        let copyPools = runners.compactMap(\.copyPool) + newCopyPools.map(\.pool)
+        let copyPools =
+            runners.compactMap(\.copyPool) + newCopyPools.map(\.pool) + exchanges.compactMap(\.copyPool)
         for copyPool in copyPools {
             for pool in graph.pools where pool !== copyPool { pool.addUniquenessListener(copyPool) }
         }
         for slab in plan.slabs {
             let runner = runners[slab.stage]
-            if let kept = runner.output?.slab {
+            let exchange = exchanges.firstIndex { $0.runner === runner }
+            if let kept = runner.output?.slab,
+                exchange == nil || (kept.byteCount >= slab.byteCount && kept.unitCount >= slab.unitCount)
+            {
                 graph.slabs.append(kept)
                 continue
             }
@@ -148,10 +176,23 @@ struct GraphAssembly {
                 leasesPerUnit: max(2, plan.links.count { $0.from == slab.stage } + 1), metadata: layout,
                 stop: runner.stop)
             graph.slabs.append(made)
+            if let exchange {
+                exchanges[exchange].slab = made
+                continue
+            }
             let output = runner.output ?? Output(stage: runner, stop: runner.stop)
             output.slab = made
             runner.output = output
         }
+    }
+
+    /// Whether an instance that comes can fill the buffers of the one that goes.
+    private func fits(
+        _ kept: FramePool, _ pool: BudgetPlan.Pool, _ format: VideoFormat, _ demand: StageDemand, _ runner: StageRunner
+    ) -> Bool {
+        let was = runner.shown.demand
+        return kept.format == format && kept.bufferCount >= pool.size
+            && (pool.isCopyPool || (was.padding == demand.padding && was.floor == demand.floor))
     }
 
     // MARK: Links and threads
@@ -244,6 +285,8 @@ struct GraphAssembly {
             let inputs = plan.links.indices.filter { plan.links[$0].to == places[0] }.compactMap { queueOf[$0] }
             let worker =
                 kept ?? Worker(head: head, input: input(of: head, at: places[0], inputs), frameLimit: frameLimit)
+            // A stage behind a queue stays there: whoever takes the place of its producer would feed another one.
+            if kept != nil, !worker.input.queues.elementsEqual(inputs, by: { $0 === $1 }) { throw Self.moved(head) }
             graph.workers.append(worker)
             for member in members where member.thread !== worker.state {
                 guard isNew(member) else { throw Self.moved(member) }
@@ -288,7 +331,7 @@ struct GraphAssembly {
     private static func moved(_ runner: StageRunner) -> FrameHostError {
         FrameHostError(
             .invalidConfiguration, place: runner.id,
-            what: "'\(runner.id)' would have to move to another thread while it runs",
+            what: "'\(runner.id)' runs, and would have to move to another thread or queue",
             remedy: "Start the chain again with the new file.")
     }
 

@@ -10,22 +10,36 @@ final class Restarts: Sendable {
         /// System clock; nil while it runs, or is being made.
         var due: Int64?
         var lastFailure: Int64 = 0
+        var fault: FrameHostError?
     }
 
     private let entries = Locked<[String: Entry]>([:])
 
     /// [stage thread, desk's thread] A stage has failed, or could not be started again; false when it stays so.
-    func isToBeRestarted(_ runner: StageRunner, now: Int64) -> Bool {
+    func isToBeRestarted(_ runner: StageRunner, _ fault: FrameHostError, now: Int64) -> Bool {
         guard runner.onError == .restart else { return false }
         return entries.withLock { entries in
             var entry = entries[runner.id] ?? Entry()
             if now - entry.lastFailure > Self.recoveredNs { entry.attempts = 0 }
             entry.lastFailure = now
+            entry.fault = fault
             let goesOn = entry.attempts < Self.mostInARow
             entry.due = goesOn ? now + min(1_000_000_000 << Int64(entry.attempts), Self.longestNs) : nil
             entry.attempts += 1
             entries[runner.id] = entry
             return goesOn
+        }
+    }
+
+    /// [control thread, at the end] Why stages that were to be started anew have not come back.
+    func unfinished(of runners: [StageRunner]) -> [FrameHostError] {
+        entries.withLock { entries in
+            runners.compactMap { runner in
+                guard runner.hasFailed, let entry = entries[runner.id], entry.attempts <= Self.mostInARow else {
+                    return nil
+                }
+                return entry.fault
+            }
         }
     }
 

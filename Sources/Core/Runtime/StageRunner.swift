@@ -304,6 +304,7 @@ final class StageRunner: @unchecked Sendable {
         switch mode {
         case .failed:
             countDrop(.failed)
+            awaitsKeyframe = record.pointee.owner is Slab
             return true
         case .passes, .drops:
             countDrop(.paused)

@@ -180,10 +180,10 @@ final class Errand: @unchecked Sendable {
         enter(.done)
     }
 
-    /// [any thread but the stage's] Waits until it is done, `patience` nanoseconds at most; what has not been begun by
-    /// then is withdrawn if so asked. Work that is under way is waited for as long again.
-    func wait(_ patience: Int64, withdrawing: Bool = true) -> Outcome {
-        var deadline = ChainClock.system.now() + patience
+    /// [any thread but the stage's] Waits until it is done; what has not been begun after `patience` nanoseconds is
+    /// withdrawn if so asked. Work that is under way is waited for until `stop`.
+    func wait(_ patience: Int64, withdrawing: Bool = true, stop: StopSignal) -> Outcome {
+        let deadline = ChainClock.system.now() + patience
         condition.lock()
         defer { condition.unlock() }
         while true {
@@ -193,16 +193,15 @@ final class Errand: @unchecked Sendable {
             case .withdrawn: return .withdrawn
             case .waiting, .begun: break
             }
-            if ChainClock.system.now() >= deadline {
-                if state == .begun || !withdrawing {
-                    guard state == .begun, patience < .max / 4 else { return .underWay }
-                    deadline = .max / 4
-                    continue
-                }
+            let now = ChainClock.system.now()
+            if stop.isRaised, state == .begun || !withdrawing { return .underWay }
+            if state == .waiting, now >= deadline {
+                guard withdrawing else { return .underWay }
                 state = .withdrawn
                 return .withdrawn
             }
-            condition.wait(until: min(deadline, ChainClock.system.now() + 1_000_000_000))
+            // The signal of `stop` is looked at from time to time: it lies under other locks.
+            condition.wait(until: now + 50_000_000)
         }
     }
 }

@@ -95,11 +95,13 @@ final class Worker: @unchecked Sendable {
     private func runSource() {
         while !stop.isRaised, !head.context.isEnded, head.made.value < frameLimit {
             state.readMail()
-            if head.isPaused {
+            if head.isPaused || head.hasFailed {
                 head.context.waitForMail(of: state)
                 continue
             }
             guard let progress = head.produce() else { break }
+            // One that is to be started anew waits for that.
+            if head.hasFailed, head.onError == .restart { continue }
             if progress == .ended || head.hasFailed { break }
         }
         if !stop.isRaised { head.output?.end() }

@@ -61,9 +61,9 @@ final class RunSession: @unchecked Sendable {
         }
     }
 
-    /// [main thread] SIGHUP: the chain file is read again, unless it says that the terminal has gone. First signal: drain. Second: stop. Third: end the process. Before there is a chain, nothing is
-    /// open: the first ends it. Once all stages have ended the first of these that comes gives up what they have left
-    /// to do.
+    /// [main thread] SIGHUP: the chain file is read again, unless it says that the terminal has gone. Other signals, the
+    /// first: drain. Second: stop. Third: end the process. Before there is a chain, nothing is open: the first ends it.
+    /// Once all stages have ended the first of these that comes gives up what they have left to do.
     private func waitForSignals(_ signals: sigset_t) -> Never {
         var signals = signals
         var count = 0

@@ -196,6 +196,47 @@ import Testing
         #expect(driver.chain.graph.runner(id: "copy")!.dropCount(.detached) == 3)
     }
 
+    /// What was behind a stage that is replaced by one of another kind would wait at a queue that nobody fills.
+    @Test func refusesToPutAnotherKindBeforeAQueueThatRuns() throws {
+        var sketch = ChainSketch()
+        sketch.request.spare = 8
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "everyMs": 1}"#)
+        try sketch.add(ProbeFilter.self, "mark", link: LinkRequest(queue: 2))
+        try sketch.add(RecordingSink.self, "file", options: #"{"log": "other-kind"}"#, link: LinkRequest(queue: 2))
+        let driver = try RunningChainDriver(sketch)
+        var other = ChainSketch()
+        other.request.spare = 8
+        other.request.stages = [sketch.request.stages[0]]
+        try other.add(CopyTransform.self, "mark", link: LinkRequest(queue: 2))
+        try other.add(RecordingSink.self, "file", options: #"{"log": "other-kind"}"#, link: LinkRequest(queue: 2))
+        let answer = driver.change(to: other)
+        #expect(
+            answer.error
+                == "file: 'file' runs, and would have to move to another thread or queue. Start the chain again with the new file."
+        )
+        driver.waitForFrames(driver.chain.progress.captured + 20)
+        let result = driver.finish()
+        #expect(result.isSuccess, "\(result)")
+        #expect(isGapless("other-kind"))
+    }
+
+    // MARK: Restart
+
+    /// A source that fails at its 30th frame: made anew it gives them from the first again.
+    @Test func startsASourceThatFailedAnewAndDoesNotForgetOneThatHasNotComeBack() throws {
+        var sketch = ChainSketch()
+        try sketch.add(FailingSource.self, "src", onError: .restart)
+        try sketch.add(RecordingSink.self, "file", options: #"{"log": "restart"}"#)
+        let driver = try RunningChainDriver(sketch)
+        driver.waitForEvent { $0.name == "stage-restarted" }
+        driver.waitForFrames(45)
+        let result = driver.finish()
+        #expect(RecordingSink.log("restart").entries.count > 30)
+        #expect(result.ledgerFaults.isEmpty && result.abandoned.isEmpty, "\(result)")
+        // It fails again at once; until it is there once more the run is a failed one.
+        #expect(result.failures.map(\.what) == ["the source was told to fail"])
+    }
+
     @Test func setsLiveOptionsWithoutANewInstance() throws {
         let sketch = try base("live-set")
         let driver = try RunningChainDriver(sketch)
@@ -207,6 +248,28 @@ import Testing
         #expect(result.isSuccess, "\(result)")
         #expect(driver.chain.graph.runner(id: "mark")!.instance === instance)
         #expect((instance.stage as! ProbeFilter).options.level == 7)
+    }
+}
+
+/// Fails at its 30th frame.
+final class FailingSource: Source {
+    static let info = StageInfo(id: "failing-source", summary: "Fails.", output: .video(.gray8))
+    typealias Options = NoOptions
+    var options: NoOptions
+    private var count = 0
+    init(options: NoOptions, context: StageContext) { self.options = options }
+
+    func negotiate() throws -> MediaFormat {
+        .video(VideoFormat(.gray8, width: 16, height: 16, frameRate: Rational(1000)))
+    }
+
+    func produce(_ output: Output) throws -> SourceProgress {
+        if count == 30 { throw FrameHostError(.callFailed, what: "the source was told to fail") }
+        guard let frame = try output.makeFrame() else { return .more }
+        frame.pts = MediaTime(nanoseconds: Int64(count) * 1_000_000)
+        count += 1
+        try output.emit(frame)
+        return .more
     }
 }
 
