@@ -60,7 +60,7 @@ import Testing
         for client in clients { #expect(try client.finish().status == 0) }
     }
 
-    /// Thirty took 30 × 0.4 s, more than the drain grants.
+    /// Thirty took 30 × 0.9 s, more than the drain grants.
     @Test(.needs(.python), .timeLimit(.minutes(10))) func thirtyStreamsDrainTogether() throws {
         let (workspace, port) = (try Workspace(), try RTSPStream.freePort())
         let program = try Self.start(streams: 30, rate: 4, workspace, port: port)

@@ -72,7 +72,7 @@ import Testing
             return thread
         }
         while stoppers.contains(where: { !$0.isFinished }), Date().timeIntervalSince(begin) < 60 { usleep(5000) }
-        // One after the other they cannot do it in less than 12 × 0.4 s.
+        // One after the other they cannot do it in less than 12 × 0.9 s.
         #expect(Date().timeIntervalSince(begin) < 4.8)
         for client in clients { #expect(client.isClosed()) }
         #expect(throws: RTSPTestClient.Fault.self) { try RTSPTestClient(port: port) }

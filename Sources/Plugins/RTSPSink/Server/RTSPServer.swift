@@ -150,7 +150,7 @@ final class RTSPServer: Sendable {
     /// them time to leave by themselves, before they are sent away.
     private enum Grace {
         static let packetMilliseconds = 100
-        static let leaveMilliseconds = 300
+        static let leaveMilliseconds = 800
         static let stepMicroseconds: UInt32 = 5000
         /// Sessions that end under one hold of the lock.
         static let sessionsAtOnce = 64
