@@ -86,6 +86,13 @@ import Testing
         // Padding, and a source description without a name.
         #expect(RTCP.parse([0xa0, 201, 0, 2, 0, 0, 0, 9, 0, 0, 0, 4]) == [.receiverReport(ssrc: 9, [])])
         #expect(RTCP.parse([0x81, 202, 0, 2, 0, 0, 0, 9, 8, 1, 1, 0]) == [.other(type: 202)])
+        // A name that is not UTF-8.
+        #expect(RTCP.parse([0x81, 202, 0, 2, 0, 0, 0, 9, 1, 1, 0xc9, 0]) == [.other(type: 202)])
+    }
+
+    @Test func cutsALongNameBetweenCharacters() {
+        let written = RTCP.bytes([.canonicalName(ssrc: 9, String(repeating: "é", count: 200))])
+        #expect(RTCP.parse(written) == [.canonicalName(ssrc: 9, String(repeating: "é", count: 127))])
     }
 
     @Test(

@@ -59,7 +59,9 @@ enum RTCP {
         case .receiverReport(let ssrc, let blocks):
             return wrap(Kind.receiverReport, blocks.count, bigEndian(ssrc) + blocks.flatMap(bytes))
         case .canonicalName(let ssrc, let name):
-            let text = Array(name.utf8.prefix(255))
+            var text = Array(name.utf8.prefix(255))
+            // Cut between characters.
+            while String(validating: text, as: UTF8.self) == nil { text.removeLast() }
             return wrap(Kind.sourceDescription, 1, bigEndian(ssrc) + [1, UInt8(text.count)] + text + [0])
         case .bye(let sources):
             return wrap(Kind.bye, sources.count, sources.flatMap(bigEndian))
@@ -133,13 +135,14 @@ enum RTCP {
             guard count > 0 else { return .other(type: kind) }
             guard body.count >= 4 else { return nil }
             let ssrc = reader.next()
+            // A text that is not UTF-8 (RFC 3550, 6.5) names nobody; repaired, it could grow beyond what can be written.
             guard reader.rest.first == 1, let length = reader.rest.dropFirst().first,
-                reader.rest.count >= 2 + Int(length)
+                reader.rest.count >= 2 + Int(length),
+                let name = String(validating: reader.rest.dropFirst(2).prefix(Int(length)), as: UTF8.self)
             else {
                 return .other(type: kind)
             }
-            return .canonicalName(
-                ssrc: ssrc, String(decoding: reader.rest.dropFirst(2).prefix(Int(length)), as: UTF8.self))
+            return .canonicalName(ssrc: ssrc, name)
         case Kind.bye:
             guard body.count >= 4 * count else { return nil }
             return .bye((0..<count).map { _ in reader.next() })
