@@ -26,8 +26,8 @@ struct CallWatch {
         var lostBefore: Int
     }
 
-    /// By number of the stage.
-    private(set) var figures: [Int: Figures] = [:]
+    /// By number of the stage; any thread may look.
+    let figures = Locked<[Int: Figures]>([:])
     /// Sentences about frames that were lost.
     private(set) var losses: [String] = []
     private var calls: [ObjectIdentifier: Call] = [:]
@@ -66,9 +66,8 @@ struct CallWatch {
     {
         let age = now - call.since
         guard age >= call.speaksAt, Int64(call.looks) * 100_000_000 >= call.speaksAt else { return }
-        if !call.hasSpoken { figures[call.stage, default: Figures()].slowCalls += 1 }
+        note(call, age)
         call.hasSpoken = true
-        figures[call.stage]!.longestNs = max(figures[call.stage]!.longestNs, age)
         call.speaksAt = age < 10_000_000_000 ? 10_000_000_000 : (age / 60_000_000_000 + 1) * 60_000_000_000
         hub.post(
             Event(
@@ -79,7 +78,7 @@ struct CallWatch {
 
     private mutating func end(_ call: Call, _ runner: StageRunner, _ chain: Chain, _ hub: EventHub, now: Int64) {
         let age = now - call.since
-        figures[call.stage]!.longestNs = max(figures[call.stage]!.longestNs, age)
+        note(call, age)
         let lost = chain.itemsLostLive - call.lostBefore
         var details = Self.details(call, runner, age)
         var text = "\(Self.subject(call, runner)) took \(tenths(age)) s"
@@ -94,6 +93,15 @@ struct CallWatch {
             Event(
                 name: "stage-returned", stage: runner.id, level: .warning, text: text + ".", details: details,
                 time: chain.clock.now()))
+    }
+
+    private func note(_ call: Call, _ age: Int64) {
+        figures.withLock { figures in
+            var own = figures[call.stage] ?? Figures()
+            if !call.hasSpoken { own.slowCalls += 1 }
+            own.longestNs = max(own.longestNs, age)
+            figures[call.stage] = own
+        }
     }
 
     /// `odd (misbehave): process of frame 12`
@@ -113,9 +121,10 @@ struct CallWatch {
 }
 
 extension Chain {
-    /// Items a live chain had no place for; without those of `latest` links, which want the newest alone. [control
-    /// thread]
+    /// Items a live chain had no place for; without those of `latest` links, which want the newest alone. [any thread]
     var itemsLostLive: Int {
+        let graph = graph
+        let (runners, queues) = (graph.runners, graph.queues)
         guard runners.contains(where: { $0.shown.demand.isLive }) else { return 0 }
         let atSources = runners.reduce(0) { $0 + $1.dropCount(.noBuffer) }
         return queues.reduce(atSources) { sum, entry in

@@ -11,17 +11,19 @@ extension Chain {
     /// Makes the stage rest: a source gives nothing, a filter lets frames by (or drops them), any other stage drops what
     /// comes, counted as `paused`. Answered once nothing is inside the stage.
     ///
-    /// - Parameter isDropping: Whether a filter drops what comes.
-    public func pause(stage id: String, isDropping: Bool = false, tag: JSONNode? = nil) {
-        setMode(of: id, isDropping ? .drops : .passes, tag)
+    /// - Parameters:
+    ///   - isDropping: Whether a filter drops what comes.
+    ///   - reply: Called with the answer on the desk's thread.
+    public func pause(stage id: String, isDropping: Bool = false, reply: @escaping CommandReply) {
+        setMode(of: id, isDropping ? .drops : .passes, reply)
     }
 
     /// Lets a paused stage go on; the first item it takes is marked as following a gap, and access units begin with a
     /// keyframe.
-    public func resume(stage id: String, tag: JSONNode? = nil) { setMode(of: id, .runs, tag) }
+    public func resume(stage id: String, reply: @escaping CommandReply) { setMode(of: id, .runs, reply) }
 
-    private func setMode(of id: String, _ mode: StageRunner.Mode, _ tag: JSONNode?) {
-        change(id, tag) { [unowned self] in
+    private func setMode(of id: String, _ mode: StageRunner.Mode, _ reply: @escaping CommandReply) {
+        change(id, reply) { [unowned self] in
             guard let runner = graph.runner(id: id) else { throw unknown(id) }
             let accepted = Atomic<Bool>(false)
             let frame = Atomic<UInt64>(0)
@@ -52,11 +54,12 @@ extension Chain {
     ///   - isDraining: Whether an instance that goes first answers what it holds.
     ///   - request: Called on the desk's thread with what runs.
     ///   - committed: Called there once the chain is what was asked for.
+    ///   - reply: Called there with the answer, after `committed`.
     public func change(
-        stage id: String?, tag: JSONNode? = nil, isDraining: Bool = true,
-        to request: @escaping (ChainRequest) throws -> ChainRequest, committed: @escaping () -> Void = {}
+        stage id: String?, isDraining: Bool = true, to request: @escaping (ChainRequest) throws -> ChainRequest,
+        committed: @escaping () -> Void = {}, reply: @escaping CommandReply
     ) {
-        change(id, tag) { [unowned self] in
+        change(id, reply) { [unowned self] in
             var change = try ChainChange(self, to: try request(graph.request), isDraining: isDraining)
             try change.make()
             committed()
@@ -67,18 +70,19 @@ extension Chain {
 
     /// Has `body` done at the desk, and answers with what it gives or throws.
     private func change(
-        _ id: String?, _ tag: JSONNode?, _ body: @escaping () throws -> (frame: UInt64, details: [JSONNode.Member])
+        _ id: String?, _ reply: @escaping CommandReply,
+        _ body: @escaping () throws -> (frame: UInt64, details: [JSONNode.Member])
     ) {
         changes.post { [unowned self] in
             do {
                 guard !changes.isClosed else { throw ended(id) }
                 let (frame, details) = try body()
-                answer(id, tag, frame: frame, details: details)
+                reply(CommandAnswer(stage: id, frame: frame, details: details))
             } catch {
-                answer(id, tag, error: error)
+                reply(CommandAnswer(stage: id, error: error))
             }
         } refuse: { [unowned self] in
-            answer(id, tag, error: ended(id))
+            reply(CommandAnswer(stage: id, error: ended(id)))
         } start: { [unowned self] thread, work in
             beginChanges(thread, work)
         }

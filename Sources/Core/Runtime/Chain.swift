@@ -24,8 +24,10 @@ public final class Chain: @unchecked Sendable {
     private let chainFile: String
     let isTimed: Bool
     let running = RunningThreads()
-    /// The control thread's: what was seen of calls that took too long.
-    private(set) var callWatch = CallWatch()
+    /// What was seen of calls that took too long, by number of the stage.
+    let callFigures: Locked<[Int: CallWatch.Figures]>
+    /// The control thread's.
+    private var callWatch = CallWatch()
     let changes = ChangeDesk()
     /// Sentences about stages and links that have gone.
     let departedFaults = Locked<[String]>([])
@@ -81,6 +83,7 @@ public final class Chain: @unchecked Sendable {
         let assembly = try GraphAssembly(
             planned, request: request, running: nil, timed: timed, frameLimit: request.frameLimit)
         graphBox = Locked(assembly.graph)
+        callFigures = callWatch.figures
         for runner in assembly.newRunners { adopt(runner) }
     }
 
@@ -155,8 +158,12 @@ public final class Chain: @unchecked Sendable {
     /// nil when there is none.
     public var currentJob: (title: String, fraction: Double, following: Int)? { jobs.current }
 
-    /// All events since the last call, and how many were lost because nobody asked in time.
-    public func takeEvents() -> (events: [Event], lost: Int) { hub.drain() }
+    /// What happens in the run from now on; for the first who asks also what has happened since it was planned.
+    ///
+    /// - Parameter capacity: Events that wait for this listener before it loses the oldest.
+    public func subscribe(capacity: Int = EventSubscription.capacity) -> EventSubscription {
+        hub.subscribe(capacity: capacity)
+    }
 
     // MARK: Control thread
 

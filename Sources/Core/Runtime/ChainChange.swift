@@ -12,7 +12,7 @@ struct ChainChange {
     private let sets: [LiveSet]
     /// Stages that are no more in the plan.
     private let removed: [StageRunner]
-    /// The frame from which on the chain is the new one; nil where no frame can tell.
+    /// The frame from which on all of the change holds; nil where no frame can tell.
     private(set) var frame: UInt64?
 
     /// Live options that a stage of the new request has otherwise.
@@ -20,6 +20,12 @@ struct ChainChange {
         var runner: StageRunner
         var options: [JSONNode.Member]
         var earlier: [JSONNode.Member]
+
+        /// [stage thread]
+        func perform() throws { try runner.instance.set(options) { key, _ in "\(runner.id).\(key)" } }
+
+        /// [stage thread]
+        func takeBack() { try? runner.instance.set(earlier) { key, _ in FaultPlace(key) } }
     }
 
     /// Plans the change whole and makes its parts; opens nothing.
@@ -81,15 +87,20 @@ struct ChainChange {
             present = next
         }
         chain.begin(workers: assembly.newWorkers)
+        let thread = onlyThread(leaving)
         do {
-            try applyBefore(leaving)
-            try setOptions()
+            if let thread {
+                try applyAtOnce(on: thread, leaving)
+            } else {
+                try applyBefore(leaving)
+                try setOptions()
+            }
         } catch {
             takeBack()
             throw error
         }
-        exchangeInstances()
-        applyLast(leaving)
+        if thread == nil { exchangeInstances() }
+        applyLast(leaving, isRewired: thread != nil)
         planned.connectKeyframeRequests()
         for runner in assembly.newRunners { chain.post("stage-attached", runner.id, "\(runner.id) was attached.") }
     }
@@ -121,6 +132,67 @@ struct ChainChange {
         for exchange in exchanges { try chain.perform(on: exchange.runner.thread, for: exchange.runner) {} }
     }
 
+    // MARK: On one thread
+
+    /// The thread that everything concerns, where one alone does and no queue is to be closed first.
+    private func onlyThread(_ leaving: Leaving) -> ThreadState? {
+        guard leaving.entrances.isEmpty, leaving.workers.isEmpty else { return nil }
+        let threads =
+            assembly.rewirings.map(\.worker.state) + sets.map(\.runner.thread) + exchanges.map(\.runner.thread)
+        guard let first = threads.first, threads.allSatisfy({ $0 === first }) else { return nil }
+        return first
+    }
+
+    /// All parts between the same two items: no frame sees one without the others.
+    private mutating func applyAtOnce(on thread: ThreadState, _ leaving: Leaving) throws {
+        let change = self
+        let failure = Locked<(any Error)?>(nil)
+        let frames = Locked<[UInt64]>([])
+        let first = sets.first?.runner ?? exchanges.first?.runner ?? assembly.rewirings[0].worker.head
+        try chain.perform(on: thread, for: first) {
+            do {
+                // What may fail comes first.
+                for (index, set) in change.sets.enumerated() {
+                    do {
+                        try set.perform()
+                    } catch {
+                        for set in change.sets[..<index].reversed() { set.takeBack() }
+                        throw error
+                    }
+                }
+            } catch {
+                return failure.withLock { $0 = error }
+            }
+            for exchange in change.exchanges {
+                let old = exchange.perform(isDraining: change.isDraining)
+                frames.withLock { $0.append(exchange.runner.nextFrame) }
+                change.stop(old, of: exchange.runner)
+            }
+            for set in change.sets { frames.withLock { $0.append(set.runner.nextFrame) } }
+            for rewiring in change.assembly.rewirings {
+                frames.withLock { $0.append(change.concerned(rewiring).nextFrame) }
+                rewiring.perform()
+            }
+        }
+        if let error = failure.withLock({ $0 }) { throw error }
+        for frame in frames.withLock({ $0 }) { holds(from: frame) }
+        for exchange in exchanges { announce(exchange) }
+    }
+
+    private func announce(_ exchange: GraphAssembly.Exchange) {
+        let runner = exchange.runner
+        chain.post("stage-replaced", runner.id, "\(runner.id) was replaced.")
+    }
+
+    /// Whose next frame is the first that goes the new way.
+    private func concerned(_ rewiring: GraphAssembly.Rewiring) -> StageRunner {
+        rewiring.members.last { member in
+            member.output != nil && !assembly.newRunners.contains { $0 === member }
+        } ?? rewiring.worker.head
+    }
+
+    // MARK: On several threads
+
     /// From the first exchange on there is no way back: an instance that has drained cannot go on. A thread that does not
     /// come to it in time does so later.
     private mutating func exchangeInstances() {
@@ -134,9 +206,9 @@ struct ChainChange {
             }
             errand.post(to: runner.thread)
             let outcome = errand.wait(Chain.changePatienceNs, withdrawing: false, stop: chain.stop)
-            self.frame = self.frame ?? frame.withLock { $0 }
+            holds(from: frame.withLock { $0 })
             switch outcome {
-            case .done: chain.post("stage-replaced", runner.id, "\(runner.id) was replaced.")
+            case .done: announce(exchange)
             case .refused: stop(exchange.instance, of: runner)
             case .underWay, .withdrawn:
                 chain.post(
@@ -146,14 +218,19 @@ struct ChainChange {
     }
 
     private mutating func perform(_ rewiring: GraphAssembly.Rewiring) throws {
-        let head = rewiring.worker.head
         let frame = Locked<UInt64?>(nil)
-        let concerned = rewiring.members.last { $0.output != nil } ?? head
-        try chain.perform(on: rewiring.worker.state, for: head) {
+        let concerned = concerned(rewiring)
+        try chain.perform(on: rewiring.worker.state, for: rewiring.worker.head) {
             rewiring.perform()
             frame.withLock { $0 = concerned.nextFrame }
         }
-        self.frame = self.frame ?? frame.withLock { $0 }
+        holds(from: frame.withLock { $0 })
+    }
+
+    /// A part of the change holds from there on.
+    private mutating func holds(from frame: UInt64?) {
+        guard let frame else { return }
+        self.frame = max(self.frame ?? frame, frame)
     }
 
     /// The instance that was replaced ends on a thread of its own: finishing a file may take its time.
@@ -170,25 +247,26 @@ struct ChainChange {
         }
     }
 
-    private func setOptions() throws {
+    private mutating func setOptions() throws {
         var done: [LiveSet] = []
         for set in sets {
             let failure = Locked<(any Error)?>(nil)
+            let frame = Locked<UInt64?>(nil)
             do {
                 try chain.perform(on: set.runner.thread, for: set.runner) {
+                    frame.withLock { $0 = set.runner.nextFrame }
                     do {
-                        try set.runner.instance.set(set.options) { key, _ in "\(set.runner.id).\(key)" }
+                        try set.perform()
                     } catch {
                         failure.withLock { $0 = error }
                     }
                 }
                 if let error = failure.withLock({ $0 }) { throw error }
+                holds(from: frame.withLock { $0 })
                 done.append(set)
             } catch {
                 for set in done.reversed() {
-                    try? chain.perform(on: set.runner.thread, for: set.runner) {
-                        try? set.runner.instance.set(set.earlier) { key, _ in FaultPlace(key) }
-                    }
+                    try? chain.perform(on: set.runner.thread, for: set.runner) { set.takeBack() }
                 }
                 throw error
             }
@@ -264,9 +342,11 @@ struct ChainChange {
 
     /// The links of what goes are closed, so that nobody waits there any more; then the threads that feed them let go
     /// of them. One that does not come to it in time does so later: to the closed link it gives nothing.
-    private mutating func applyLast(_ leaving: Leaving) {
+    ///
+    /// - Parameter isRewired: Whether those threads have let go of them already.
+    private mutating func applyLast(_ leaving: Leaving, isRewired: Bool) {
         guard !removed.isEmpty else { return }
-        let rewirings = assembly.rewirings.filter { leaving.producers.contains($0.worker.head.number) }
+        let rewirings = isRewired ? [] : assembly.rewirings.filter { leaving.producers.contains($0.worker.head.number) }
         let uncut = LeavingBranch.Uncut(rewirings.count)
         var branch = LeavingBranch(
             runners: removed, queues: leaving.queues, workers: leaving.workers, uncut: uncut)
@@ -275,27 +355,36 @@ struct ChainChange {
         }
         chain.graphBox.withLock { $0.leaving.append(branch) }
         for runner in removed where runner.kind == .source { runner.shown.context.requestEnd() }
-        for queue in leaving.entrances {
-            let last = queue.detach()
-            frame = frame ?? last.map { $0 + 1 }
+        for queue in leaving.entrances { holds(from: queue.detach().map { $0 + 1 }) }
+        let allEnds = branch.workers.suffix(leaving.inline.count)
+        if isRewired {
+            for end in allEnds {
+                end.adoptMembers()
+                chain.begin(workers: [end])
+            }
         }
         for rewiring in rewirings {
-            let ends = zip(leaving.inline, branch.workers.suffix(leaving.inline.count))
-                .filter { $0.0.producer === rewiring.worker }.map(\.1)
-            let chain = chain
+            let ends = zip(leaving.inline, allEnds).filter { $0.0.producer === rewiring.worker }.map(\.1)
+            let (chain, worker, concerned) = (chain, rewiring.worker, concerned(rewiring))
+            // A queue that was closed has told its own frame.
+            let tells = leaving.inline.contains { $0.producer === worker } || !assembly.newRunners.isEmpty
+            let frame = Locked<UInt64?>(nil)
             let errand = Errand {
                 rewiring.perform()
+                if tells { frame.withLock { $0 = concerned.nextFrame } }
                 for end in ends {
                     end.adoptMembers()
                     chain.begin(workers: [end])
                 }
                 uncut.count.subtract(1, ordering: .releasing)
             }
-            errand.post(to: rewiring.worker.state)
-            if errand.wait(Chain.changePatienceNs, withdrawing: false, stop: chain.stop) != .done, !ends.isEmpty {
+            errand.post(to: worker.state)
+            let outcome = errand.wait(Chain.changePatienceNs, withdrawing: false, stop: chain.stop)
+            holds(from: frame.withLock { $0 })
+            if outcome != .done, !ends.isEmpty {
                 chain.post(
-                    "detach-waits", rewiring.worker.head.id,
-                    "\(rewiring.worker.head.title) has not come back; what ran on its thread ends after that.")
+                    "detach-waits", worker.head.id,
+                    "\(worker.head.title) has not come back; what ran on its thread ends after that.")
             }
         }
         chain.post(

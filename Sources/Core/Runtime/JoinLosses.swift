@@ -50,7 +50,7 @@ extension StageRunner {
         return JSONNode(.object(members + Self.figures(inputs, input)))
     }
 
-    /// [control thread] Figures of each input of a join; nil for other stages.
+    /// [any thread] Figures of each input of a join; nil for other stages.
     var inputFigures: JSONNode? {
         guard let inputs else { return nil }
         return JSONNode(

@@ -22,7 +22,7 @@ public final class StageDriver<S: Stage> {
     private let inputPools: [FramePool]
     private let joined: JoinInputs?
     private let inputSlab: Slab?
-    private let events: EventHub
+    private let events: EventSubscription
     private let jobs: JobQueue
     private var failure: FrameHostError?
     private var hasDrained = false
@@ -47,10 +47,11 @@ public final class StageDriver<S: Stage> {
     ) throws {
         let members = try JSONReader.read(Array(options.utf8), file: "options").asObject ?? []
         let stop = StopSignal()
-        events = EventHub()
-        jobs = JobQueue(events: events, clock: clock)
+        let hub = EventHub()
+        events = hub.subscribe()
+        jobs = JobQueue(events: hub, clock: clock)
         context = StageContext(
-            stageID: S.info.id, folder: folder, chainName: chainName, clock: clock, stop: stop, events: events,
+            stageID: S.info.id, folder: folder, chainName: chainName, clock: clock, stop: stop, events: hub,
             jobs: jobs)
         context.isLiveChain = isLive
         context.audio = audio
@@ -246,7 +247,7 @@ public final class StageDriver<S: Stage> {
     }
 
     /// Events posted so far, each once.
-    public func takeEvents() -> [Event] { events.drain().events }
+    public func takeEvents() -> [Event] { events.take().events }
 
     /// How many buffers the stage keeps at this moment.
     public var keptBuffers: Int { runner.keptNow }

@@ -59,7 +59,7 @@ final class Worker: @unchecked Sendable {
         state = ThreadState(name: "end:\(head.id)")
     }
 
-    /// [the thread the members leave, between two items] They belong to this one from here on.
+    /// [once the thread that the members leave has let go of them] They belong to this one from here on.
     func adoptMembers() {
         for member in members {
             member.thread = state

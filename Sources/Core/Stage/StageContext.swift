@@ -40,6 +40,8 @@ public final class StageContext: @unchecked Sendable {
     /// What a source offers the stages behind it.
     private(set) var offeredAudio: (any AudioOrigin)?
     private let ownFigures = Locked<(@Sendable () -> JSONNode)?>(nil)
+    /// Whose turn it is to ask for them.
+    private let figuresTurn = Condition()
     private let sleeper = Condition()
     /// Set once at a drain.
     private let isEnding = Atomic<Bool>(false)
@@ -153,12 +155,15 @@ public final class StageContext: @unchecked Sendable {
     /// Figures of the stage's own, beside the runner's: `figures` of its entry in `--stats` and in the answer to the
     /// command `figures`.
     ///
-    /// - Parameter body: Gives a JSON object of what is known now. Called on the control thread, between `start` and
-    ///   the end of the run and once after it; it must not wait for the stage.
+    /// - Parameter body: Gives a JSON object of what is known now. Called by any thread, one at a time, between
+    ///   `start` and the end of the run and once after it; it must not wait for the stage.
     public func showFigures(_ body: @escaping @Sendable () -> JSONNode) { ownFigures.withLock { $0 = body } }
 
-    /// [control thread] Nil where the stage shows none.
-    var figures: JSONNode? { ownFigures.withLock { $0 }?() }
+    /// [any thread] Nil where the stage shows none.
+    var figures: JSONNode? {
+        guard let body = ownFigures.withLock({ $0 }) else { return nil }
+        return figuresTurn.locked(body)
+    }
 
     /// A source's sound, for the stages behind it. [control thread, in `negotiate`]
     public func offerAudio(_ origin: any AudioOrigin) { offeredAudio = origin }

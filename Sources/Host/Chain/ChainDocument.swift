@@ -58,9 +58,8 @@ final class ChainDocument: @unchecked Sendable {
         }
     }
 
-    /// [any thread] Has the chain file read again and the chain changed to it, all or nothing; the answer comes as an
-    /// event `command-answered`.
-    func reload(_ chain: Chain) {
+    /// [any thread] Has the chain file read again and the chain changed to it, all or nothing.
+    func reload(_ chain: Chain, reply: @escaping CommandReply) {
         var next: JSONNode?
         chain.change(stage: nil) { [self] _ in
             let root = try read(nil)
@@ -68,6 +67,8 @@ final class ChainDocument: @unchecked Sendable {
             return try request(root)
         } committed: { [self] in
             if let next { commit(next) }
+        } reply: {
+            reply($0)
         }
     }
 

@@ -1,110 +1,121 @@
 import FrameCore
 
-/// The commands of `--commands`, wherever they are read: JSON in, an answer out.
+/// The commands of a running chain, wherever they are read: JSON in, an answer out.
 ///
-/// docs/chain-file.md lists them. Each is answered once, by an event `command-answered` with the command's `tag`.
-/// [any thread]
+/// docs/chain-file.md lists them. [any thread]
 struct CommandLanguage: Sendable {
     /// Commands of the chain itself.
     private static let ofChain = ["attach", "drain", "figures", "plan", "reload"]
     /// Commands that every stage has, beside its own.
     static let ofStages = ["detach", "pause", "replace", "resume"]
+    /// `tag` is the asker's own, and passed over.
     private static let keys: Set<String> = [
         "stage", "command", "set", "tag", "arguments", "at", "stages", "with", "file", "drop",
     ]
 
     let chain: Chain
     let document: ChainDocument
-    let replies: CommandReplies
 
     /// Has a command done.
     ///
-    /// - Parameter number: The command's place in the order of those that came; answers keep it.
-    func perform(_ node: JSONNode, _ number: Int) {
-        let tag = AnswerOrder.tag(number, node["tag"])
+    /// - Parameter reply: Called once, now or later, on any thread.
+    func perform(_ node: JSONNode, reply: @escaping CommandReply) {
         guard let members = node.asObject else {
-            return replies.refuse(
-                "expected an object, found \(node.kindName)", "Write {\"stage\":\"…\",\"command\":\"…\"}.", tag)
+            return refuse(
+                "expected an object, found \(node.kindName)", "Write {\"stage\":\"…\",\"command\":\"…\"}.", reply)
         }
         if let odd = members.first(where: { !Self.keys.contains($0.key) }) {
-            return replies.refuse(
+            return refuse(
                 "'\(odd.key)' is no key of a command", "Use \"stage\", \"command\" or \"set\", \"arguments\", \"tag\".",
-                tag)
+                reply)
         }
         let command = node["command"]?.asString
         guard let stage = node["stage"]?.asString else {
             guard let command, node["stage"] == nil else {
-                return replies.refuse("'stage' is missing", "Write {\"stage\":\"…\",\"command\":\"…\"}.", tag)
+                return refuse("'stage' is missing", "Write {\"stage\":\"…\",\"command\":\"…\"}.", reply)
             }
-            return performOnChain(command, node, tag)
+            return performOnChain(command, node, reply)
         }
         if let command, node["set"] == nil {
-            performOnStage(stage, command, node, tag)
+            performOnStage(stage, command, node, reply)
         } else if let members = node["set"]?.asObject, command == nil {
-            chain.set(stage: stage, options: members, tag: tag)
+            chain.set(stage: stage, options: members, reply: reply)
         } else {
-            replies.refuse(
+            refuse(
                 "neither 'command' nor 'set' is given as it should be",
-                "Write \"command\": \"name\" or \"set\": { \"option\": value }.", tag)
+                "Write \"command\": \"name\" or \"set\": { \"option\": value }.", reply)
         }
     }
 
-    private func performOnChain(_ command: String, _ node: JSONNode, _ tag: JSONNode) {
+    private func performOnChain(_ command: String, _ node: JSONNode, _ reply: @escaping CommandReply) {
         switch command {
         case "drain":
-            replies.acceptDrain(tag)
+            tell("drains", [], reply)
             chain.drain()
-        case "figures": replies.askFigures(tag)
-        case "plan": replies.askPlan(tag)
+        case "figures": tell("figures", [JSONNode.Member(key: "figures", value: chain.figures)], reply)
+        case "plan": tell("plan", [JSONNode.Member(key: "plan", value: PlanText(chain.plan).json)], reply)
         case "attach":
             guard let producer = node["at"]?.asString, let stages = node["stages"]?.asArray else {
-                return replies.refuse(
-                    "'at' or 'stages' is missing", "Write \"at\": \"stage\", \"stages\": [ { \"use\": \"…\" } ].", tag)
+                return refuse(
+                    "'at' or 'stages' is missing", "Write \"at\": \"stage\", \"stages\": [ { \"use\": \"…\" } ].", reply
+                )
             }
-            change(producer, tag) { try document.attaching(stages, at: producer) }
+            change(producer, reply) { try document.attaching(stages, at: producer) }
         case "reload":
             let file = node["file"]?.asString
-            change(nil, tag, file: file) { try document.read(file) }
+            change(nil, reply, file: file) { try document.read(file) }
         default:
             let near = Suggestion.nearest(to: command, in: Self.ofChain).map { "Did you mean '\($0)'?" }
             let needsStage = Self.ofStages.contains(command) ? "Name its stage: \"stage\": \"…\"." : nil
-            replies.refuse(
+            refuse(
                 needsStage == nil ? "the chain has no command '\(command)'" : "'stage' is missing",
                 needsStage ?? near
                     ?? "It has \(Self.ofChain.map { "'\($0)'" }.joined(separator: ", ")); name a stage in \"stage\" for one of its own.",
-                tag)
+                reply)
         }
     }
 
-    private func performOnStage(_ stage: String, _ command: String, _ node: JSONNode, _ tag: JSONNode) {
+    private func performOnStage(_ stage: String, _ command: String, _ node: JSONNode, _ reply: @escaping CommandReply) {
         let drops = node["drop"] == JSONNode.bool(true)
         switch command {
-        case "pause": chain.pause(stage: stage, isDropping: drops, tag: tag)
-        case "resume": chain.resume(stage: stage, tag: tag)
-        case "detach": change(nil, tag) { try document.detaching(stage) }
+        case "pause": chain.pause(stage: stage, isDropping: drops, reply: reply)
+        case "resume": chain.resume(stage: stage, reply: reply)
+        case "detach": change(nil, reply) { try document.detaching(stage) }
         case "replace":
             guard let other = node["with"] else {
-                return replies.refuse("'with' is missing", "Write \"with\": { \"use\": \"…\" }.", tag)
+                return refuse("'with' is missing", "Write \"with\": { \"use\": \"…\" }.", reply)
             }
-            change(stage, tag, isDraining: !drops) { try document.replacing(stage, with: other) }
-        default: chain.send(stage: stage, command: command, arguments: node["arguments"] ?? [:], tag: tag)
+            change(stage, reply, isDraining: !drops) { try document.replacing(stage, with: other) }
+        default:
+            chain.send(stage: stage, command: command, arguments: node["arguments"] ?? [:], reply: reply)
         }
     }
 
     /// - Parameter file: The file that `edited` is read from, where it is another than the chain's.
     private func change(
-        _ stage: String?, _ tag: JSONNode, isDraining: Bool = true, file: String? = nil,
+        _ stage: String?, _ reply: @escaping CommandReply, isDraining: Bool = true, file: String? = nil,
         _ edited: @escaping () throws -> JSONNode
     ) {
         let document = document
         var next: JSONNode?
-        chain.change(stage: stage, tag: tag, isDraining: isDraining) { _ in
+        chain.change(stage: stage, isDraining: isDraining) { _ in
             let root = try edited()
             next = root
             return try document.request(root, file: file)
         } committed: {
             if let next { document.commit(next) }
+        } reply: {
+            reply($0)
         }
+    }
+
+    private func tell(_ what: String, _ details: [JSONNode.Member], _ reply: CommandReply) {
+        let frame = UInt64(chain.progress.captured)
+        reply(CommandAnswer(stage: nil, frame: frame, details: details, text: "chain: \(what) at frame \(frame)."))
+    }
+
+    private func refuse(_ what: String, _ remedy: String, _ reply: CommandReply) {
+        reply(CommandAnswer(stage: nil, error: FrameHostError(.invalidConfiguration, what: what, remedy: remedy)))
     }
 }
 

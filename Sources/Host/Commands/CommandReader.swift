@@ -7,16 +7,36 @@ import Glibc
 enum CommandReader {
     private final class Context: @unchecked Sendable {
         let language: CommandLanguage
-        init(_ language: CommandLanguage) { self.language = language }
+        let replies: CommandReplies
+
+        init(_ language: CommandLanguage, _ replies: CommandReplies) {
+            self.language = language
+            self.replies = replies
+        }
+
+        /// Answers line `number`.
+        func reply(_ number: Int, _ tag: JSONNode? = nil) -> CommandReply {
+            { [replies, clock = language.chain.clock] in replies.add($0, number: number, tag: tag, time: clock.now()) }
+        }
+
+        func perform(_ line: [UInt8], _ number: Int) {
+            do {
+                let node = try JSONReader.read(line, file: "command")
+                language.perform(node, reply: reply(number, node["tag"]))
+            } catch {
+                reply(number)(CommandAnswer(stage: nil, error: error))
+            }
+        }
     }
 
-    static func start(_ language: CommandLanguage) {
+    /// - Parameter replies: Where the answers go.
+    static func start(_ language: CommandLanguage, _ replies: CommandReplies) {
         var handle = pthread_t()
-        let context = Unmanaged.passRetained(Context(language)).toOpaque()
+        let context = Unmanaged.passRetained(Context(language, replies)).toOpaque()
         let result = pthread_create(
             &handle, nil,
             { context in
-                CommandReader.read(Unmanaged<Context>.fromOpaque(context!).takeRetainedValue().language)
+                CommandReader.read(Unmanaged<Context>.fromOpaque(context!).takeRetainedValue())
                 return nil
             }, context)
         if result != 0 {
@@ -24,7 +44,7 @@ enum CommandReader {
         }
     }
 
-    private static func read(_ language: CommandLanguage) {
+    private static func read(_ context: Context) {
         var line: [UInt8] = []
         var number = 0
         var buffer = [UInt8](repeating: 0, count: 4096)
@@ -40,24 +60,20 @@ enum CommandReader {
                 }
                 if isTooLong {
                     number += 1
-                    language.replies.refuse(
-                        "the line is longer than 65536 bytes", "Send one command a line.", AnswerOrder.tag(number, nil))
+                    context.reply(number)(
+                        CommandAnswer(
+                            stage: nil,
+                            error: FrameHostError(
+                                .invalidConfiguration, what: "the line is longer than 65536 bytes",
+                                remedy: "Send one command a line.")))
                 } else if line.contains(where: { $0 != 32 && $0 != 9 && $0 != 13 }) {
                     number += 1
-                    perform(line, number, language)
+                    context.perform(line, number)
                 }
                 line.removeAll(keepingCapacity: true)
                 isTooLong = false
             }
         }
-        if !line.isEmpty, !isTooLong { perform(line, number + 1, language) }
-    }
-
-    private static func perform(_ line: [UInt8], _ number: Int, _ language: CommandLanguage) {
-        do {
-            language.perform(try JSONReader.read(line, file: "command"), number)
-        } catch {
-            language.replies.refuse(String(describing: error), "", AnswerOrder.tag(number, nil))
-        }
+        if !line.isEmpty, !isTooLong { context.perform(line, number + 1) }
     }
 }

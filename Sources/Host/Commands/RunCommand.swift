@@ -60,12 +60,13 @@ struct RunCommand: ParsableCommand {
     }
 
     func run() throws {
-        let replies = commands ? CommandReplies() : nil
+        let replies = CommandReplies()
         let display = RunDisplay(
             quiet: quiet, verbose: verbose, jsonEvents: events || commands, onlyAnswers: commands && !events,
             replies: replies)
         RunSession(
-            display: display, replies: replies, seconds: seconds, statsPath: stats, isWatching: watch, plan: plan
+            display: display, replies: replies, readsCommands: commands, seconds: seconds, statsPath: stats,
+            isWatching: watch, plan: plan
         ).run()
     }
 

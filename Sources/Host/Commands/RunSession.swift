@@ -9,7 +9,8 @@ import Synchronization
 final class RunSession: @unchecked Sendable {
     private let plan: () throws -> (Chain, ChainDocument)
     private let display: RunDisplay
-    private let replies: CommandReplies?
+    private let replies: CommandReplies
+    private let readsCommands: Bool
     private let seconds: Double?
     private let statsPath: String?
     private let isWatching: Bool
@@ -21,15 +22,17 @@ final class RunSession: @unchecked Sendable {
 
     /// - Parameters:
     ///   - plan: Checks and plans; its faults end the process with status 2.
-    ///   - replies: Given where commands are to be read.
+    ///   - replies: Answers for `display` to show.
+    ///   - readsCommands: Whether standard input has commands.
     ///   - isWatching: The chain file is read again whenever it changes.
     init(
-        display: RunDisplay, replies: CommandReplies?, seconds: Double?, statsPath: String?, isWatching: Bool,
-        plan: @escaping () throws -> (Chain, ChainDocument)
+        display: RunDisplay, replies: CommandReplies, readsCommands: Bool, seconds: Double?, statsPath: String?,
+        isWatching: Bool, plan: @escaping () throws -> (Chain, ChainDocument)
     ) {
         self.plan = plan
         self.display = display
         self.replies = replies
+        self.readsCommands = readsCommands
         self.seconds = seconds
         self.statsPath = statsPath
         self.isWatching = isWatching
@@ -99,8 +102,15 @@ final class RunSession: @unchecked Sendable {
         guard terminals.allSatisfy({ isatty($0) == 1 }), let chain = chain.withLock({ $0 }),
             let document = document.withLock({ $0 })
         else { return false }
-        document.reload(chain)
+        reload(chain, document)
         return true
+    }
+
+    /// [any thread]
+    private func reload(_ chain: Chain, _ document: ChainDocument) {
+        document.reload(chain) { [replies, clock = chain.clock] in
+            replies.add($0, number: 0, tag: nil, time: clock.now())
+        }
     }
 
     // MARK: Control thread
@@ -118,20 +128,18 @@ final class RunSession: @unchecked Sendable {
         self.document.withLock { $0 = document }
         self.chain.withLock { $0 = chain }
         var watch = FileWatch(document.path)
-        if let replies {
-            CommandReader.start(CommandLanguage(chain: chain, document: document, replies: replies))
-        }
+        if readsCommands { CommandReader.start(CommandLanguage(chain: chain, document: document), replies) }
         let start = chain.clock.now()
         let limit = seconds.map { start + MediaTime(seconds: $0).nanoseconds }
         let result = chain.run { [self] in
             if let limit, chain.currentState == .streaming, chain.clock.now() >= limit { chain.drain() }
-            if isWatching, watch.hasChanged(now: chain.clock.now()) { document.reload(chain) }
+            if isWatching, watch.hasChanged(now: chain.clock.now()) { reload(chain, document) }
             display.update(chain)
         }
         display.finish(chain, result, elapsed: Double(chain.clock.now() - start) / 1e9)
         var failed = !result.isSuccess
         if let statsPath,
-            let refusal = chain.files.write(statsPath, chain.statistics.text(pretty: true) + "\n", as: "--stats")
+            let refusal = chain.files.write(statsPath, chain.figures.text(pretty: true) + "\n", as: "--stats")
         {
             Terminal.complain("--stats: \(refusal.fault(statsPath))")
             failed = true

@@ -9,7 +9,8 @@ final class RunDisplay {
     private let verbose: Bool
     private let jsonEvents: Bool
     private let onlyAnswers: Bool
-    private let replies: CommandReplies?
+    private let replies: CommandReplies
+    private var events: EventSubscription?
     private let isInteractive = Terminal.isInteractive
     private var start: Int64?
     private var lastShown: Int64 = 0
@@ -22,8 +23,8 @@ final class RunDisplay {
     /// - Parameters:
     ///   - verbose: Events of the level debug are lines too.
     ///   - onlyAnswers: Of the events only the answers to commands go to standard output.
-    ///   - replies: Answers to commands that never reach the chain.
-    init(quiet: Bool, verbose: Bool = false, jsonEvents: Bool, onlyAnswers: Bool, replies: CommandReplies?) {
+    ///   - replies: Answers to commands.
+    init(quiet: Bool, verbose: Bool = false, jsonEvents: Bool, onlyAnswers: Bool, replies: CommandReplies) {
         self.replies = replies
         self.quiet = quiet
         self.verbose = verbose
@@ -33,12 +34,13 @@ final class RunDisplay {
 
     /// Shows new events and, from time to time, the progress.
     func update(_ chain: Chain) {
-        let (events, lost) = chain.takeEvents()
+        let subscription = events ?? chain.subscribe()
+        events = subscription
+        let (events, lost) = subscription.take()
         let now = chain.clock.now()
-        for event in events + (replies?.take(chain) ?? []) {
-            // Answers keep the order of the lines they answer.
-            if event.name == "command-answered" { answers.add(event, now: now) } else { show(event, chain) }
-        }
+        for event in events { show(event, chain) }
+        // Answers keep the order of the lines they answer.
+        for reply in replies.take() { answers.add(reply, now: now) }
         for event in answers.take(now: now) { show(event, chain) }
         let unread = Terminal.takeUnread()
         if unread > 0 { complain("warning: \(unread) lines were left out: whoever reads them does not.") }

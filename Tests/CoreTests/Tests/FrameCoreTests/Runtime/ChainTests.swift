@@ -8,9 +8,10 @@ import Testing
     /// Runs to the end, or fails the test after two minutes.
     static func run(_ chain: Chain, tick: (Chain) -> Void = { _ in }) -> (result: Chain.Result, events: [Event]) {
         var events: [Event] = []
+        let subscription = chain.subscribe()
         let begin = ChainClock().now()
         let result = chain.run {
-            events += chain.takeEvents().events
+            events += subscription.take().events
             tick(chain)
             if ChainClock().now() - begin > 120_000_000_000 {
                 Issue.record("the chain did not end in two minutes")
@@ -155,8 +156,9 @@ import Testing
         let chain = try Chain(sketch.request)
         #expect(chain.plan.budget.pools[0].size == 2)
         var events: [Event] = []
+        let subscription = chain.subscribe()
         let result = chain.run {
-            events += chain.takeEvents().events
+            events += subscription.take().events
             if events.contains(where: { $0.name == "out-of-buffers" }) { chain.cancel() }
         }
         #expect(result.abandoned.isEmpty)
@@ -317,26 +319,23 @@ import Testing
         try sketch.add(ProbeFilter.self, "probe")
         try sketch.add(RecordingSink.self, "sink")
         let chain = try Chain(sketch.request)
-        var events: [Event] = []
+        let answers = CommandAnswers()
         var ticks = 0
         _ = chain.run {
-            events += chain.takeEvents().events
             guard chain.progress.captured > 10 else { return }
             ticks += 1
             if ticks == 1 {
-                chain.set(stage: "probe", options: [JSONNode.Member(key: "level", value: 7)], tag: 1)
-                chain.set(stage: "probe", options: [JSONNode.Member(key: "keep", value: 1)], tag: 2)
-                chain.send(stage: "prob", command: "x", tag: 3)
+                chain.set(stage: "probe", options: [JSONNode.Member(key: "level", value: 7)], reply: answers.reply(1))
+                chain.set(stage: "probe", options: [JSONNode.Member(key: "keep", value: 1)], reply: answers.reply(2))
+                chain.send(stage: "prob", command: "x", reply: answers.reply(3))
             }
-            if events.filter({ $0.name == "command-answered" }).count == 3 || ticks > 100 { chain.cancel() }
+            if answers.count == 3 || ticks > 100 { chain.cancel() }
         }
-        let answers = events.filter { $0.name == "command-answered" }
-        let byTag = Dictionary(uniqueKeysWithValues: answers.map { ($0.details["tag"]!.asInt!, $0.details) })
-        #expect(byTag[1]?["ok"]?.asBool == true)
-        #expect((byTag[1]?["frame"]?.asInt ?? 0) > 0)
+        #expect(answers[1]?.isDone == true)
+        #expect((answers[1]?.frame ?? 0) > 0)
         #expect(
-            byTag[2]?["error"]?.asString
+            answers[2]?.text
                 == "probe.keep: cannot change while the chain runs. Set it in the chain file; 'level' can change.")
-        #expect(byTag[3]?["error"]?.asString == "prob: no such stage. Did you mean 'probe'?")
+        #expect(answers[3]?.text == "prob: no such stage. Did you mean 'probe'?")
     }
 }

@@ -71,7 +71,7 @@ private final class LeavingSink: Sink {
         queue.add("next", stage: "rec") { _ in ran.withLock { $0 = true } }
         #expect(queue.waitUntilIdle())
         #expect(ran.withLock { $0 })
-        let found = events.drain().events
+        let found = events.subscribe().take().events
         #expect(found.map(\.text) == ["finalising a.mp4: the disk is full."])
         #expect(found.first?.name == "job-failed" && found.first?.stage == "rec" && found.first?.level == .warning)
     }
@@ -85,7 +85,7 @@ private final class LeavingSink: Sink {
         nonisolated(unsafe) let hold = wait
         queue.add("first", stage: "s") { _ in hold() }
         for number in 1...JobQueue.mostJobs { queue.add("job \(number)", stage: "s") { _ in } }
-        #expect(events.drain().events.map(\.text) == ["job 1000: not begun, since 1000 jobs wait already."])
+        #expect(events.subscribe().take().events.map(\.text) == ["job 1000: not begun, since 1000 jobs wait already."])
         gate.locked {
             isOpen = true
             gate.broadcast()

@@ -111,7 +111,7 @@ final class NotingJoin: Join {
     }
 
     private static func figures(_ chain: Chain, _ input: Int) -> JSONNode? {
-        chain.statistics["stages"]?.asArray?[2]["inputs"]?.asArray?[input]
+        chain.figures["stages"]?.asArray?[2]["inputs"]?.asArray?[input]
     }
 
     @Test func pairsTimesThatWereRounded() throws {

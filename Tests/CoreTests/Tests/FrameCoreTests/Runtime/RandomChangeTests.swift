@@ -179,11 +179,11 @@ private struct RandomChange {
             guard let id = ids.randomElement(using: &random) else { return }
             let drops = chance(50)
             let isResume = chance(60)
-            let answer = driver.answer { tag in
+            let answer = driver.answer { reply in
                 if isResume {
-                    driver.chain.resume(stage: id, tag: tag)
+                    driver.chain.resume(stage: id, reply: reply)
                 } else {
-                    driver.chain.pause(stage: id, isDropping: drops, tag: tag)
+                    driver.chain.pause(stage: id, isDropping: drops, reply: reply)
                 }
             }
             finish(isResume ? "resume" : "pause", answer, before, driver, id)

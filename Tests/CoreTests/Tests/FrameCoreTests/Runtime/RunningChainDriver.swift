@@ -11,10 +11,11 @@ final class RunningChainDriver: @unchecked Sendable {
     // Below: under `condition`.
     private var events: [Event] = []
     private var ended: Chain.Result?
-    private var nextTag = 0
+    private let subscription: EventSubscription
 
     init(_ sketch: ChainSketch) throws {
         chain = try Chain(sketch.request)
+        subscription = chain.subscribe()
         try StageThread.start(name: "run", isBatch: false) { [self] in
             let result = chain.run { [self] in take() }
             take()
@@ -27,7 +28,7 @@ final class RunningChainDriver: @unchecked Sendable {
     }
 
     private func take() {
-        let new = chain.takeEvents().events
+        let new = subscription.take().events
         condition.locked {
             events += new
             condition.broadcast()
@@ -60,23 +61,22 @@ final class RunningChainDriver: @unchecked Sendable {
         var details: JSONNode
     }
 
-    /// The answer to what `ask` asks with the tag it is given.
-    func answer(_ ask: (JSONNode) -> Void) -> Answer {
-        let tag = condition.locked { () -> Int in
-            nextTag += 1
-            return nextTag
+    /// The answer to what `ask` asks, waiting for it.
+    func answer(_ ask: (@escaping CommandReply) -> Void) -> Answer {
+        let answers = CommandAnswers()
+        ask(answers.reply(1))
+        guard let answer = answers.wait(for: 1) else {
+            Issue.record("no answer came: \(allEvents.map(\.text))")
+            return Answer(isOK: false, frame: 0, error: "", details: [:])
         }
-        ask(.number(tag))
-        let event = waitForEvent { $0.name == "command-answered" && $0.details["tag"]?.asInt == tag }
-        let details = event?.details ?? [:]
         return Answer(
-            isOK: details["ok"] == .bool(true), frame: UInt64(details["frame"]?.asInt ?? 0),
-            error: details["error"]?.asString ?? "", details: details)
+            isOK: answer.isDone, frame: answer.frame, error: answer.isDone ? "" : answer.text,
+            details: JSONNode(.object(answer.members)))
     }
 
     /// Makes the chain another one.
     func change(to sketch: ChainSketch, isDraining: Bool = true) -> Answer {
-        answer { tag in chain.change(stage: nil, tag: tag, isDraining: isDraining, to: { _ in sketch.request }) }
+        answer { chain.change(stage: nil, isDraining: isDraining, to: { _ in sketch.request }, reply: $0) }
     }
 
     /// Until so many frames have come from the first source.

@@ -112,10 +112,10 @@ import Testing
     @Test func pausesASinkAndMarksTheGap() throws {
         let driver = try RunningChainDriver(try base("pause"))
         driver.waitForFrames(20)
-        let paused = driver.answer { driver.chain.pause(stage: "file", tag: $0) }
+        let paused = driver.answer { driver.chain.pause(stage: "file", reply: $0) }
         #expect(paused.isOK, "\(paused.error)")
         driver.waitForFrames(Int(paused.frame) + 30)
-        let resumed = driver.answer { driver.chain.resume(stage: "file", tag: $0) }
+        let resumed = driver.answer { driver.chain.resume(stage: "file", reply: $0) }
         driver.waitForFrames(Int(resumed.frame) + 20)
         let result = driver.finish()
         #expect(result.isSuccess, "\(result)")
@@ -128,16 +128,16 @@ import Testing
     @Test func pausesAFilterWhichLetsFramesByAndASourceWhichGivesNone() throws {
         let driver = try RunningChainDriver(try base("pause-more"))
         driver.waitForFrames(20)
-        #expect(driver.answer { driver.chain.pause(stage: "mark", tag: $0) }.isOK)
+        #expect(driver.answer { driver.chain.pause(stage: "mark", reply: $0) }.isOK)
         let before = driver.chain.progress.captured
         driver.waitForFrames(before + 20)
-        #expect(driver.answer { driver.chain.resume(stage: "mark", tag: $0) }.isOK)
-        let paused = driver.answer { driver.chain.pause(stage: "src", tag: $0) }
+        #expect(driver.answer { driver.chain.resume(stage: "mark", reply: $0) }.isOK)
+        let paused = driver.answer { driver.chain.pause(stage: "src", reply: $0) }
         #expect(paused.isOK)
         let captured = driver.chain.progress.captured
         usleep(50_000)
         #expect(driver.chain.progress.captured == captured)
-        #expect(driver.answer { driver.chain.resume(stage: "src", tag: $0) }.isOK)
+        #expect(driver.answer { driver.chain.resume(stage: "src", reply: $0) }.isOK)
         driver.waitForFrames(captured + 20)
         let result = driver.finish()
         #expect(result.isSuccess, "\(result)")
@@ -151,7 +151,7 @@ import Testing
         sketch.request.drainSeconds = 0.2
         let driver = try RunningChainDriver(sketch)
         driver.waitForEvent { $0.name == "stage-hangs" }
-        let answer = driver.answer { driver.chain.pause(stage: "file", tag: $0) }
+        let answer = driver.answer { driver.chain.pause(stage: "file", reply: $0) }
         #expect(!answer.isOK)
         #expect(
             answer.error

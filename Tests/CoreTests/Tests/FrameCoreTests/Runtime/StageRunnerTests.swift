@@ -90,21 +90,21 @@ import Testing
             try sketch.add(CountSink.self, "sink")
             let chain = try Chain(sketch.request)
             let sent = Locked(0)
+            let answers = CommandAnswers()
             let isOver = Locked(false)
             let sender = try TestThread("sender") {
                 while !isOver.now {
-                    chain.set(stage: "probe", options: [JSONNode.Member(key: "level", value: 3)])
+                    let level = JSONNode.Member(key: "level", value: 3)
+                    chain.set(stage: "probe", options: [level], reply: answers.reply(sent.now))
                     sent.withLock { $0 += 1 }
                     pauseTest(ms: 1)
                 }
             }
-            var (result, events) = ChainTests.run(chain)
+            let (result, _) = ChainTests.run(chain)
             isOver.set(true)
             sender.join()
-            events += chain.takeEvents().events
             #expect(result.isSuccess)
-            result.failures = []
-            #expect(events.count { $0.name == "command-answered" } == sent.now, "round \(round)")
+            #expect(answers.count == sent.now && answers.repeated == 0, "round \(round)")
         }
     }
 
@@ -114,12 +114,12 @@ import Testing
         try sketch.add(PickyFilter.self, "picky")
         try sketch.add(CountSink.self, "sink")
         let chain = try Chain(sketch.request)
-        chain.set(stage: "picky", options: [JSONNode.Member(key: "low", value: 9)])
-        var answer: String?
+        let answers = CommandAnswers()
+        chain.set(stage: "picky", options: [JSONNode.Member(key: "low", value: 9)], reply: answers.reply(1))
         _ = ChainTests.run(chain) { chain in
             if chain.progress.captured > 5 { chain.cancel() }
-        }.events.first { $0.name == "command-answered" }.map { answer = $0.details["error"]?.asString }
-        #expect(answer == "picky.low: 'low' is above 'high'. Lower it.")
+        }
+        #expect(answers[1]?.text == "picky.low: 'low' is above 'high'. Lower it.")
     }
 }
 

@@ -9,9 +9,10 @@ import Testing
     /// Runs to the end, or fails the test after twenty seconds; `tick` is handed all events so far.
     private static func run(_ chain: Chain, tick: (Chain, [Event]) -> Void) -> (result: Chain.Result, events: [Event]) {
         var events: [Event] = []
+        let subscription = chain.subscribe()
         let begin = ChainClock().now()
         let result = chain.run {
-            events += chain.takeEvents().events
+            events += subscription.take().events
             tick(chain, events)
             if ChainClock().now() - begin > 20_000_000_000 {
                 Issue.record("the chain did not end in 20 s")
@@ -39,9 +40,9 @@ import Testing
         let (result, all) = Self.run(chain) { chain, seen in
             if !asked, chain.currentState == .streaming {
                 asked = true
-                if call == "command" { chain.send(stage: "slow", command: "wait") }
+                if call == "command" { chain.send(stage: "slow", command: "wait") { _ in } }
                 if call == "set" {
-                    chain.set(stage: "slow", options: [JSONNode.Member(key: "level", value: JSONNode(.number("2")))])
+                    chain.set(stage: "slow", options: [JSONNode.Member(key: "level", value: 2)]) { _ in }
                 }
             }
             // Let go only once it has been named: the warning comes while the stage hangs.
@@ -55,7 +56,7 @@ import Testing
         #expect(all.contains { $0.name == "stage-returned" && $0.text.hasPrefix(subject + " took ") })
         // Nothing was lost: no source is live.
         #expect(result.isSuccess, "\(result)")
-        #expect(chain.callWatch.figures[1]?.slowCalls == 1)
+        #expect(chain.callFigures.withLock { $0[1]?.slowCalls } == 1)
     }
 
     @Test func aStageThatDeclaresLongCallsIsNotNamed() throws {

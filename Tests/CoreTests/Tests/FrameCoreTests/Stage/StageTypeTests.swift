@@ -67,7 +67,7 @@ private final class NamedSource: Source {
         let context = StageContext(stageID: "rec", clock: ManualClock(at: 7))
         context.post("recording-did-start", text: "rec: recording.", details: ["path": "a.mp4"])
         context.log("a line", level: .warning)
-        let events = context.events.drain().events
+        let events = context.events.subscribe().take().events
         #expect(events.map(\.name) == ["recording-did-start", "log"])
         #expect(events.allSatisfy { $0.stage == "rec" && $0.time == 7 })
         #expect(events[0].details.text() == #"{"path":"a.mp4"}"# && events[1].level == .warning)

@@ -1,6 +1,10 @@
 extension Chain {
-    /// [control thread] All figures of the run, as `--stats` writes them.
-    public var statistics: JSONNode {
+    /// [any thread] All figures of the run, as `--stats` writes them: exact once it has ended, before that each as it was
+    /// at some moment of the call. Does not make the run wait.
+    public var figures: JSONNode {
+        let graph = graph
+        let (plan, runners) = (graph.plan, graph.runners)
+        let slowCalls = callFigures.withLock { $0 }
         func number(_ value: Int) -> JSONNode { JSONNode(.number(String(value))) }
         func object(_ members: [(String, JSONNode)]) -> JSONNode {
             JSONNode(.object(members.map { JSONNode.Member(key: $0.0, value: $0.1) }))
@@ -21,7 +25,7 @@ extension Chain {
                 members.append((key, value ?? JSONNode(.null)))
             }
             if let inputs = runner.inputFigures { members.append(("inputs", inputs)) }
-            if let watched = callWatch.figures[runner.number] {
+            if let watched = slowCalls[runner.number] {
                 members.append(("slowCalls", number(watched.slowCalls)))
                 members.append(("longestCallMs", number(Int(watched.longestNs / 1_000_000))))
             }
@@ -29,7 +33,7 @@ extension Chain {
             return object(members)
         }
         let links = plan.links.map { link -> JSONNode in
-            let snapshot = queues.first { $0.link.from == link.from && $0.link.to == link.to }?.queue.snapshot()
+            let snapshot = graph.queues.first { $0.link.from == link.from && $0.link.to == link.to }?.queue.snapshot()
             return object([
                 ("from", JSONNode(.string(runners[link.from].id))), ("to", JSONNode(.string(runners[link.to].id))),
                 ("capacity", number(link.settings.capacity)),
@@ -44,7 +48,7 @@ extension Chain {
                 ),
             ])
         }
-        let pools = self.pools.map { pool -> JSONNode in
+        let pools = graph.pools.map { pool -> JSONNode in
             let budget = plan.budget.pools.first {
                 runners[$0.allocator].id == pool.name
                     || "\(runners[$0.allocator].id) copies" == pool.name && $0.isCopyPool
@@ -56,7 +60,7 @@ extension Chain {
                 ("starvedMs", number(pool.starvedMs)),
             ])
         }
-        let slabs = self.slabs.map { slab -> JSONNode in
+        let slabs = graph.slabs.map { slab -> JSONNode in
             let usage = slab.usage
             return object([
                 ("name", JSONNode(.string(slab.name))), ("bytes", number(slab.byteCount)),
@@ -64,7 +68,7 @@ extension Chain {
                 ("units", number(slab.unitCount)),
             ])
         }
-        let l = ledger
+        let l = graph.ledger
         return object([
             ("stages", JSONNode(.array(stages))), ("links", JSONNode(.array(links))),
             ("pools", JSONNode(.array(pools))),
@@ -80,7 +84,7 @@ extension Chain {
         ])
     }
 
-    /// How far the run is, for a progress line. [control thread]
+    /// How far the run is, for a progress line.
     public struct Progress: Sendable {
         /// Items given by sources.
         public var captured: Int
@@ -93,13 +97,16 @@ extension Chain {
         public var frameRate: Rational
     }
 
+    /// [any thread]
     public var progress: Progress {
+        let graph = graph
+        let (plan, runners) = (graph.plan, graph.runners)
         let sources = runners.filter { $0.kind == .source }
         let sinks = runners.filter { $0.kind == .sink }
         let format = sources.first.flatMap { source in plan.stages.first { $0.id == source.id }?.output }
         return Progress(
             captured: sources.map { $0.made.value }.max() ?? 0, delivered: sinks.map { $0.delivered.value }.max() ?? 0,
-            dropped: ledger.dropped, expectedItems: sources.first?.shown.demand.expectedItems,
+            dropped: graph.ledger.dropped, expectedItems: sources.first?.shown.demand.expectedItems,
             frameRate: format?.video?.frameRate ?? format?.encoded?.video.frameRate ?? Rational(0))
     }
 }
