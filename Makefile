@@ -19,7 +19,7 @@ CLIP := examples/media/portrait.mp4
 # Recipes with a pipe fail with any part of it.
 SHELL := /bin/bash
 
-.PHONY: help packages test-packages build demo test test-core test-release test-asan test-tsan test-rtsp-tsan test-host test-fuzz rtsp-conformance soak torture fuzz fuzz-coverage bench docs pictures lint format clean
+.PHONY: help packages test-packages build demo test test-core test-release test-asan test-tsan test-rtsp-tsan test-host test-fuzz rtsp-conformance soak changes torture fuzz fuzz-coverage bench docs pictures lint format clean
 
 help: ## what there is, and how long each part of `make test` takes on two cores
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -108,7 +108,12 @@ SECONDS ?= 120
 torture: build ## random chains, damaged files, odd folders, rude clients, signals, refused system calls: RUNS=… SECONDS=… SEED=…
 	python3 Tests/Soak/torture --runs $(RUNS) --seconds $(SECONDS) --seed $(or $(SEED),1) --keep $(or $(KEEP),.build/torture)
 
+OPERATIONS ?= 1000
+changes: build ## a live chain with a recording and an RTSP reader, changed at random beside them: OPERATIONS=… SEED=…
+	python3 Tests/Soak/changes.py --operations $(OPERATIONS) --seed $(or $(SEED),1)
+
 soak: build ## for long: an hour of the torture run, thousands of random chains against the real runner, a hundred thousand RTSP joins and leaves
+	python3 Tests/Soak/changes.py --operations 10000 --seed $(or $(SEED),1)
 	python3 Tests/Soak/torture --runs 100000 --seconds 3600 --seed $(or $(SEED),1000000) --keep $(or $(KEEP),.build/torture)
 	python3 Tests/Soak/rtsp-joins.py
 	FRAMEHOST_SOAK=1 $(SWIFT) test -c release -Xswiftc -enable-testing --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/release-tests

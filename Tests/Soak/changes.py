@@ -1,0 +1,261 @@
+"""Changes a live chain at random while a recording and an RTSP reader go on beside it; ends with 1 where either suffers.
+
+    python3 Tests/Soak/changes.py [--operations 1000] [--seed 1] [--program .build/release/framehost] [--keep DIR]
+
+The chain gives 30 pictures a second to an encoder, from there to a recorder and an RTSP sink. Everything else is changed: branches of previews, filters, second recordings and second RTSP paths come, are replaced, paused, set, read again from the file,
+and go. Each operation must be answered, with success or a sentence. At the end:
+
+- the recording has every picture that the source gave, its times without a gap, and ffprobe decodes it without a word;
+- what the RTSP reader (ffprobe over TCP) got has no gap in its times either;
+- the run ends with status 0 and a balanced ledger, and the recordings of the branches decode.
+
+How late packets came to the reader is printed, not judged: that depends on the machine. Needs ffprobe.
+"""
+
+import argparse
+import json
+import os
+import queue
+import random
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+RATE = 30
+PATIENCE = 30
+
+
+def chain(port):
+    """The chain as its file has it."""
+    return {
+        "spare": 8,
+        "stages": [
+            {"id": "camera", "use": "test-source", "size": "320x240", "rate": RATE, "live": True, "pattern": "balls"},
+            {"id": "h264", "use": "x264-encoder", "preset": "ultrafast", "bitrateKbps": 400, "keyframeSeconds": 1},
+            {"id": "file", "use": "recorder", "path": "main.mp4"},
+            {"id": "live", "use": "rtsp-sink", "from": "h264", "port": port, "path": "/live"},
+        ],
+    }
+
+
+class Changer:
+    """Asks for changes and remembers what stands."""
+
+    def __init__(self, seed, port, folder, send):
+        self.dice, self.port, self.folder, self.send = random.Random(seed), port, folder, send
+        self.branches = {}
+        self.made = 0
+
+    def filters(self):
+        """Some stages for raw pictures, that keep the size or not."""
+        dice = self.dice
+        kinds = [
+            {"use": "crop-orient", "size": dice.choice(["160x120", "240x240"])},
+            {"use": "text", "text": f"n{dice.randrange(100)}"},
+            {"use": "fps-meter", "draw": dice.random() < 0.5},
+            {"use": "rate", "rate": dice.choice([10, 15, 60])},
+        ]
+        return [dict(kind) for kind in dice.sample(kinds, dice.randrange(0, 3))]
+
+    def branch(self):
+        """A branch behind the camera or the encoder; its stages, the first one's id and where it goes."""
+        dice = self.dice
+        self.made += 1
+        name = f"b{self.made}"
+        kind = dice.choice(["null", "null", "record", "encode", "rtsp", "units"])
+        if kind == "units":
+            return name, "h264", [{"use": "recorder", "path": f"{name}.mp4"} if dice.random() < 0.5 else {"use": "null-sink"}]
+        stages = self.filters()
+        if kind == "null":
+            stages.append({"use": "null-sink"})
+        else:
+            stages.append({"use": "x264-encoder", "preset": "ultrafast", "bitrateKbps": 200, "threads": 1})
+            if kind == "record":
+                stages.append({"use": "recorder", "path": f"{name}.mkv"})
+            elif kind == "rtsp":
+                stages.append({"use": "rtsp-sink", "port": self.port, "path": f"/{name}"})
+            else:
+                stages.append({"use": "null-sink"})
+        return name, "camera", stages
+
+    def step(self):
+        """One random operation."""
+        dice = self.dice
+        choices = ["attach"] * (4 if len(self.branches) < 3 else 1)
+        if self.branches:
+            choices += ["detach"] * 2 + ["replace"] * 3 + ["pause"] * 2 + ["resume"] * 2 + ["set", "reload"]
+        what = dice.choice(choices)
+        if what == "attach":
+            name, at, stages = self.branch()
+            for index, stage in enumerate(stages):
+                stage["id"] = f"{name}-{index}"
+            if self.send({"command": "attach", "at": at, "stages": stages}):
+                self.branches[name] = stages
+            return
+        name = dice.choice(list(self.branches))
+        stages = self.branches[name]
+        stage = dice.choice(stages)
+        if what == "detach":
+            if self.send({"command": "detach", "stage": stages[0]["id"]}):
+                del self.branches[name]
+        elif what == "replace":
+            other = dict(stage)
+            if other["use"] == "x264-encoder":
+                other["bitrateKbps"] = dice.randrange(100, 900)
+            elif other["use"] == "text":
+                other["text"] = f"n{dice.randrange(100)}"
+            elif other["use"] == "fps-meter":
+                other["draw"] = not other["draw"]
+            elif other["use"] == "crop-orient":
+                other["size"] = dice.choice(["160x120", "240x240", "120x160"])
+            if self.send({"command": "replace", "stage": stage["id"], "with": other, "drop": dice.random() < 0.3}):
+                stages[stages.index(stage)] = other
+        elif what == "set":
+            self.send({"stage": "h264", "set": {"bitrateKbps": dice.randrange(200, 800)}})
+        elif what == "reload":
+            # The file knows nothing of the branches: all of them go.
+            if self.send({"command": "reload"}):
+                self.branches.clear()
+        else:
+            self.send({"command": what, "stage": stage["id"]})
+
+
+class Run:
+    """The program, asked and answered line by line."""
+
+    def __init__(self, program, folder, port):
+        self.errors = open(os.path.join(folder, "errors.txt"), "w")
+        with open(os.path.join(folder, "chain.json"), "w") as file:
+            json.dump(chain(port), file)
+        self.process = subprocess.Popen(
+            [program, "chain.json", "--commands", "--events", "--stats", "stats.json"], cwd=folder, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=self.errors, text=True, bufsize=1)
+        self.answers, self.tag, self.done, self.refused, self.ended = queue.Queue(), 0, 0, [], threading.Event()
+        self.streaming = threading.Event()
+        threading.Thread(target=self.read, daemon=True).start()
+        if not self.streaming.wait(PATIENCE):
+            raise SystemExit("the chain did not begin")
+
+    def read(self):
+        for line in self.process.stdout:
+            event = json.loads(line)
+            if event["event"] == "command-answered":
+                self.answers.put(event)
+            elif event.get("state") == "streaming":
+                self.streaming.set()
+        self.ended.set()
+
+    def send(self, command):
+        """Whether it was done; the run must answer."""
+        self.tag += 1
+        self.process.stdin.write(json.dumps({**command, "tag": self.tag}) + "\n")
+        try:
+            answer = self.answers.get(timeout=PATIENCE)
+        except queue.Empty:
+            raise SystemExit(f"no answer to {command}; {self.process.poll()}")
+        if answer["tag"] != self.tag:
+            raise SystemExit(f"the answer to another command came: {answer}")
+        if answer["ok"]:
+            self.done += 1
+        else:
+            self.refused.append(answer["error"])
+        return answer["ok"]
+
+
+class Reader:
+    """Reads the stream until it ends; what came, when."""
+
+    def __init__(self, port):
+        self.times, self.arrivals = [], []
+        self.process = subprocess.Popen(
+            ["ffprobe", "-v", "error", "-rtsp_transport", "tcp", "-select_streams", "v:0", "-show_entries", "packet=pts_time", "-of", "csv=p=0",
+             f"rtsp://127.0.0.1:{port}/live"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.thread = threading.Thread(target=self.read)
+        self.thread.start()
+
+    def read(self):
+        for line in self.process.stdout:
+            if line.strip(" ,\n") not in ("", "N/A"):
+                self.times.append(float(line.strip(" ,\n")))
+                self.arrivals.append(time.monotonic())
+
+
+def decoded(path):
+    """Times of the pictures of a file, and what ffprobe had to say."""
+    outcome = subprocess.run(
+        ["ffprobe", "-v", "error", "-select_streams", "v:0", "-show_entries", "frame=pts_time", "-of", "csv=p=0", path],
+        capture_output=True, text=True)
+    return [float(line.strip(" ,")) for line in outcome.stdout.splitlines() if line.strip(" ,")], outcome.stderr.strip()
+
+
+def gaps(times):
+    """Steps that are longer than two pictures' time."""
+    return [(a, b) for a, b in zip(times, times[1:]) if b - a > 2 / RATE + 0.001]
+
+
+def main():
+    options = argparse.ArgumentParser()
+    options.add_argument("--operations", type=int, default=1000)
+    options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--program", default=".build/release/framehost")
+    options.add_argument("--keep", help="the folder to work in; it stays")
+    options = options.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = options.keep or scratch
+        os.makedirs(folder, exist_ok=True)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        run = Run(os.path.abspath(options.program), folder, port)
+        reader = Reader(port)
+        faults = []
+        deadline = time.monotonic() + PATIENCE
+        while not reader.times and time.monotonic() < deadline:
+            time.sleep(0.05)
+        changer = Changer(options.seed, port, folder, run.send)
+        begin = time.monotonic()
+        for _ in range(options.operations):
+            changer.step()
+            time.sleep(changer.dice.choice([0, 0, 0.01, 0.1]))
+        seconds = time.monotonic() - begin
+        run.process.stdin.write('{"command": "drain", "tag": 0}\n')
+        status = run.process.wait(PATIENCE)
+        reader.process.wait(PATIENCE)
+        reader.thread.join()
+        with open(os.path.join(folder, "errors.txt")) as file:
+            errors = file.read()
+        with open(os.path.join(folder, "stats.json")) as file:
+            ledger = json.load(file)["ledger"]
+        if status != 0:
+            faults.append(f"status {status}:\n{errors[-2000:]}")
+        if ledger["inFlight"] or ledger["captured"] + ledger["made"] + ledger["copies"] != sum(
+                ledger[key] for key in ("delivered", "merged", "idle", "dropped")):
+            faults.append(f"the ledger: {ledger}")
+        times, complaint = decoded(os.path.join(folder, "main.mp4"))
+        if complaint or len(times) != ledger["captured"] or gaps(times):
+            faults.append(f"main.mp4: {len(times)} of {ledger['captured']} pictures, gaps {gaps(times)[:5]}, ffprobe: {complaint[:500]}")
+        complaint = reader.process.stderr.read().strip()
+        if complaint or len(reader.times) < RATE * seconds * 0.8 or gaps(reader.times):
+            faults.append(f"the reader: {len(reader.times)} packets in {seconds:.0f} s, gaps {gaps(reader.times)[:5]}, ffprobe: {complaint[:500]}")
+        files = [name for name in os.listdir(folder) if name.startswith("b") and name.endswith((".mp4", ".mkv"))]
+        for name in files:
+            times, complaint = decoded(os.path.join(folder, name))
+            # A recording that was paused, or taken away before its first keyframe, has fewer pictures or none.
+            if complaint and "moov atom" not in complaint:
+                faults.append(f"{name}: {complaint[:300]}")
+        waits = sorted(b - a for a, b in zip(reader.arrivals, reader.arrivals[1:]))
+        print(f"{run.done} operations done and {len(run.refused)} refused in {seconds:.0f} s; {ledger['captured']} pictures, {len(reader.times)} read live, "
+              f"longest wait of the reader {waits[-1] * 1000:.0f} ms (99 %: {waits[int(len(waits) * 0.99)] * 1000:.0f} ms), {len(files)} recordings beside it")
+        for error in sorted(set(error.split("\n")[0][:160] for error in run.refused))[:12]:
+            print(f"  refused: {error}")
+        if run.done < options.operations / 2:
+            faults.append(f"only {run.done} operations were done")
+        for fault in faults:
+            print(f"FAULT: {fault}")
+        sys.exit(1 if faults else 0)
+
+
+main()
