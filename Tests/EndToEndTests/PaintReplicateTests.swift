@@ -42,12 +42,9 @@ import Testing
     @Test(arguments: [wall, stack]) func keepsUpWithTheSource(options: String) throws {
         let workspace = try Workspace()
         try workspace.write("chain.json", chain(frames: 300, options))
-        let outcome = try Program.framehost.run(
-            ["chain.json", "--stats", "stats.json"], folder: workspace.folder.path)
+        let outcome = try Program.framehost.run(["chain.json"], folder: workspace.folder.path)
         #expect(outcome.status == 0, "\(outcome.error)")
-        // A frame of 30 in a second has 33 ms; measured 3 to 6. The middle one of 300: a machine that is busy with
-        // others stops some of them, and not most.
-        let service = try JSON(file: workspace.path("stats.json"))["stages"].first("id", "wall")["p50Us"]
-        #expect((service.double ?? .infinity) < 33_333, "\(service)")
+        // A frame of 30 in a second has 33 ms; measured 3 to 6, with all that the program does besides.
+        #expect(outcome.processorSeconds > 0 && outcome.processorSeconds / 300 < 0.033)
     }
 }

@@ -40,6 +40,8 @@ struct Outcome {
     var output: String
     var error: String
     var seconds: Double
+    /// Time of all its threads on a processor: neighbours do not add to it.
+    var processorSeconds: Double
 
     /// Lines of standard output.
     var lines: [String] { output.split(separator: "\n").map(String.init) }

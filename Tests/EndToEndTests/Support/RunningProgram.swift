@@ -15,6 +15,7 @@ final class RunningProgram {
     private var readers: [Int32]
     private var texts: [[UInt8]] = [[], []]
     private var status: Int?
+    private var processorSeconds = 0.0
     private static let spawning = NSLock()
 
     init(_ executable: String, _ arguments: [String], environment: [String: String], folder: String?, onTerminal: Bool)
@@ -221,7 +222,9 @@ final class RunningProgram {
             kill(-pid, SIGKILL)
             throw TestFault("\(name) did not end within \(timeout) s and was killed.\n\(said)")
         }
-        return Outcome(status: status, output: output, error: error, seconds: Date().timeIntervalSince(begin))
+        return Outcome(
+            status: status, output: output, error: error, seconds: Date().timeIntervalSince(begin),
+            processorSeconds: processorSeconds)
     }
 
     /// Whether it has not ended yet.
@@ -233,7 +236,11 @@ final class RunningProgram {
     private func reap() {
         guard status == nil else { return }
         var raw: Int32 = 0
-        guard waitpid(pid, &raw, WNOHANG) == pid else { return }
+        var usage = rusage()
+        guard wait4(pid, &raw, WNOHANG, &usage) == pid else { return }
+        for time in [usage.ru_utime, usage.ru_stime] {
+            processorSeconds += Double(time.tv_sec) + Double(time.tv_usec) / 1e6
+        }
         let signal = Int(raw & 0x7f)
         status = signal == 0 ? Int(raw >> 8 & 0xff) : 128 + signal
     }
