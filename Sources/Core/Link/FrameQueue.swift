@@ -86,11 +86,11 @@ final class FrameQueue: @unchecked Sendable {
     private func offerLocked(_ lease: consuming Lease, mayWait: Bool) -> Lease? {
         let record = lease.record
         let action = state.offer(
-            bytes: record.pointee.owner is Slab ? record.pointee.byteCount : 0, time: record.pointee.dts.nanoseconds,
-            isKeyframe: record.pointee.isKeyframe, mayWait: mayWait)
+            bytes: record.pointee.queuedBytes, time: record.pointee.header.dts.nanoseconds,
+            isKeyframe: record.pointee.header.isKeyframe, mayWait: mayWait)
         switch action {
         case .accept:
-            if hasLost { record.pointee.isDiscontinuity = true }
+            if hasLost { record.pointee.header.isDiscontinuity = true }
             hasLost = false
             append(lease.release())
             wakeConsumerAndUnlock()
@@ -103,14 +103,14 @@ final class FrameQueue: @unchecked Sendable {
             let second = head + 1
             head = (head + count) % ringCount
             append(lease.release())
-            ring[head].pointee.isDiscontinuity = true
+            ring[head].pointee.header.isDiscontinuity = true
             wakeConsumerAndUnlock()
             _ = Lease(first)
             for index in second..<second + count - 1 { _ = Lease(ring[index % ringCount]) }
             return nil
         case .reject:
             hasLost = true
-            nothingUpTo = max(nothingUpTo, record.pointee.pts.nanoseconds)
+            nothingUpTo = max(nothingUpTo, record.pointee.header.pts.nanoseconds)
             wakeConsumerAndUnlock()
             return nil
         case .wait:
@@ -120,7 +120,7 @@ final class FrameQueue: @unchecked Sendable {
     }
 
     private func append(_ record: UnsafeMutablePointer<LeaseRecord>) {
-        lastSequence = record.pointee.sequenceNumber
+        lastSequence = record.pointee.header.sequenceNumber
         record.pointee.holder.store(holderCode, ordering: .relaxed)
         ring[(head + state.depth - 1) % ringCount] = record
     }
@@ -214,8 +214,8 @@ final class FrameQueue: @unchecked Sendable {
     /// With the lock held and an item there: takes it and unlocks.
     private func popAndUnlock() -> Lease {
         let record = removeFirst()
-        let nextTime = state.depth > 1 ? ring[head].pointee.dts.nanoseconds : nil
-        state.take(bytes: record.pointee.owner is Slab ? record.pointee.byteCount : 0, nextTime: nextTime)
+        let nextTime = state.depth > 1 ? ring[head].pointee.header.dts.nanoseconds : nil
+        state.take(bytes: record.pointee.queuedBytes, nextTime: nextTime)
         let hasPlenty = state.depth > state.settings.capacity / 2
         consumer.unlock()
         if !hasPlenty {
@@ -249,7 +249,7 @@ final class FrameQueue: @unchecked Sendable {
     /// With the lock held: what a join decides by.
     var shown: QueueHead {
         QueueHead(
-            head: state.depth > 0 ? ring[head].pointee.pts.nanoseconds : nil, nothingUpTo: nothingUpTo,
+            head: state.depth > 0 ? ring[head].pointee.header.pts.nanoseconds : nil, nothingUpTo: nothingUpTo,
             hasEnded: state.hasEnded)
     }
     /// With the lock held: what `interrupt()` set, cleared.
@@ -263,8 +263,8 @@ final class FrameQueue: @unchecked Sendable {
     /// With the lock held: takes the oldest item, keeps the lock.
     func popLocked() -> Lease {
         let record = removeFirst()
-        let nextTime = state.depth > 1 ? ring[head].pointee.dts.nanoseconds : nil
-        state.take(bytes: record.pointee.owner is Slab ? record.pointee.byteCount : 0, nextTime: nextTime)
+        let nextTime = state.depth > 1 ? ring[head].pointee.header.dts.nanoseconds : nil
+        state.take(bytes: record.pointee.queuedBytes, nextTime: nextTime)
         room.announce()
         return Lease(record)
     }

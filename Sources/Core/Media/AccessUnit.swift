@@ -20,54 +20,61 @@ public struct AccessUnit: ~Copyable, @unchecked Sendable {
 
     /// When the picture is to be shown.
     public var pts: MediaTime {
-        get { record.pointee.pts }
-        nonmutating set { record.pointee.pts = newValue }
+        get { record.pointee.header.pts }
+        nonmutating set { record.pointee.header.pts = newValue }
     }
 
     /// When it is to be decoded; rises from unit to unit. Equal to `pts` without B-frames.
     public var dts: MediaTime {
-        get { record.pointee.dts }
-        nonmutating set { record.pointee.dts = newValue }
+        get { record.pointee.header.dts }
+        nonmutating set { record.pointee.header.dts = newValue }
     }
 
     /// How long it is to be shown; zero when unknown.
     public var duration: MediaTime {
-        get { record.pointee.duration }
-        nonmutating set { record.pointee.duration = newValue }
+        get { record.pointee.header.duration }
+        nonmutating set { record.pointee.header.duration = newValue }
     }
 
     /// When the picture was captured, in nanoseconds of the chain clock; kept within ``MediaTime/range``.
     public var capturedAt: Int64 {
-        get { record.pointee.capturedAt }
-        nonmutating set { record.pointee.capturedAt = MediaTime(nanoseconds: newValue).nanoseconds }
+        get { record.pointee.header.capturedAt }
+        nonmutating set { record.pointee.header.capturedAt = MediaTime(nanoseconds: newValue).nanoseconds }
     }
 
     /// The frame's sequence number.
     public var sequenceNumber: UInt64 {
-        get { record.pointee.sequenceNumber }
-        nonmutating set { record.pointee.sequenceNumber = newValue }
+        get { record.pointee.header.sequenceNumber }
+        nonmutating set { record.pointee.header.sequenceNumber = newValue }
     }
 
-    /// How the stored picture is to be turned for display.
+    /// How the stored picture is to be turned for display; upright until somebody has said otherwise.
     public var orientation: Orientation {
-        get { record.pointee.orientation }
-        nonmutating set { record.pointee.orientation = newValue }
+        get { record.pointee.header.statedOrientation ?? .up }
+        nonmutating set { record.pointee.header.statedOrientation = newValue }
     }
 
     /// Decodable alone (H.264: an IDR picture).
     public var isKeyframe: Bool {
-        get { record.pointee.isKeyframe }
-        nonmutating set { record.pointee.isKeyframe = newValue }
+        get { record.pointee.header.isKeyframe }
+        nonmutating set { record.pointee.header.isKeyframe = newValue }
     }
 
     /// True on the first unit after a gap in time or a loss.
     public var isDiscontinuity: Bool {
-        get { record.pointee.isDiscontinuity }
-        nonmutating set { record.pointee.isDiscontinuity = newValue }
+        get { record.pointee.header.isDiscontinuity }
+        nonmutating set { record.pointee.header.isDiscontinuity = newValue }
     }
 
     /// Bytes of the payload.
     public var byteCount: Int { record.pointee.byteCount }
+
+    /// The metadata in `slot`, nil when no stage has set it: that of the frame this unit was made of, and what stages
+    /// behind the encoder have added.
+    public subscript<Value: FrameMetadata>(slot: MetadataSlot<Value>) -> Value? {
+        get { record.pointee.header[slot] }
+        nonmutating set { record.pointee.header[slot] = newValue }
+    }
 
     /// A lease of its own on the same bytes.
     public func share() -> AccessUnit {
@@ -94,4 +101,12 @@ public struct AccessUnit: ~Copyable, @unchecked Sendable {
 public enum Sample: ~Copyable, Sendable {
     case frame(Frame)
     case accessUnit(AccessUnit)
+
+    init(_ lease: consuming Lease) {
+        self =
+            switch lease.record.pointee.header.kind {
+            case .frame: .frame(Frame(lease))
+            case .accessUnit: .accessUnit(AccessUnit(lease))
+            }
+    }
 }

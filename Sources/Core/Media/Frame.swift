@@ -27,38 +27,38 @@ public struct Frame: ~Copyable, @unchecked Sendable {
 
     /// When the picture is to be shown, on the chain's timeline.
     public var pts: MediaTime {
-        get { record.pointee.pts }
-        nonmutating set { record.pointee.pts = newValue }
+        get { record.pointee.header.pts }
+        nonmutating set { record.pointee.header.pts = newValue }
     }
 
     /// How long it is to be shown; zero when unknown.
     public var duration: MediaTime {
-        get { record.pointee.duration }
-        nonmutating set { record.pointee.duration = newValue }
+        get { record.pointee.header.duration }
+        nonmutating set { record.pointee.header.duration = newValue }
     }
 
     /// When it was captured (live) or read, in nanoseconds of the chain clock; kept within ``MediaTime/range``.
     public var capturedAt: Int64 {
-        get { record.pointee.capturedAt }
-        nonmutating set { record.pointee.capturedAt = MediaTime(nanoseconds: newValue).nanoseconds }
+        get { record.pointee.header.capturedAt }
+        nonmutating set { record.pointee.header.capturedAt = MediaTime(nanoseconds: newValue).nanoseconds }
     }
 
     /// Counts the source's frames from 0; kept through every stage.
     public var sequenceNumber: UInt64 {
-        get { record.pointee.sequenceNumber }
-        nonmutating set { record.pointee.sequenceNumber = newValue }
+        get { record.pointee.header.sequenceNumber }
+        nonmutating set { record.pointee.header.sequenceNumber = newValue }
     }
 
     /// How the stored picture is to be turned for display.
     public var orientation: Orientation {
-        get { record.pointee.orientation }
-        nonmutating set { record.pointee.orientation = newValue }
+        get { record.pointee.header.statedOrientation ?? .up }
+        nonmutating set { record.pointee.header.statedOrientation = newValue }
     }
 
     /// True on the first frame after a gap in time.
     public var isDiscontinuity: Bool {
-        get { record.pointee.isDiscontinuity }
-        nonmutating set { record.pointee.isDiscontinuity = newValue }
+        get { record.pointee.header.isDiscontinuity }
+        nonmutating set { record.pointee.header.isDiscontinuity = newValue }
     }
 
     /// A lease of its own on the same buffer, with the same header and metadata. No pixels are copied, nothing is
@@ -76,27 +76,12 @@ public struct Frame: ~Copyable, @unchecked Sendable {
 
     /// Takes over time, sequence number, orientation and metadata of another frame of the chain; not its pixels.
     public func copyProperties(from other: borrowing Frame) {
-        if record.pointee.metadataPresent != 0 { pool.layout.clear(record) }
-        pool.copyMetadata(from: other.record, to: record)
+        record.pointee.header.replace(with: other.record.pointee.header, pool.layout)
     }
 
     /// The metadata in `slot`, nil when no stage has set it.
     public subscript<Value: FrameMetadata>(slot: MetadataSlot<Value>) -> Value? {
-        get {
-            guard record.pointee.metadataPresent & (1 << UInt64(slot.index)) != 0 else { return nil }
-            return (record.pointee.metadata! + slot.offset).assumingMemoryBound(to: Value.self).pointee
-        }
-        nonmutating set {
-            let bit = UInt64(1) << UInt64(slot.index)
-            let address = record.pointee.metadata! + slot.offset
-            if record.pointee.metadataPresent & bit != 0 {
-                address.assumingMemoryBound(to: Value.self).deinitialize(count: 1)
-                record.pointee.metadataPresent &= ~bit
-            }
-            if let newValue {
-                address.initializeMemory(as: Value.self, repeating: newValue, count: 1)
-                record.pointee.metadataPresent |= bit
-            }
-        }
+        get { record.pointee.header[slot] }
+        nonmutating set { record.pointee.header[slot] = newValue }
     }
 }

@@ -1,4 +1,4 @@
-/// A value that travels with a frame: faces, a location, a marker.
+/// A value that travels with an item, a frame and the access unit made of it: faces, a location, a marker.
 ///
 /// `Codable` so that it can cross into another process. Declare it in ``StageInfo/metadata``; the chain reserves a slot
 /// for it in every lease before the first frame.
@@ -22,6 +22,8 @@ final class MetadataLayout: Sendable {
         let destroy: @Sendable (UnsafeMutableRawPointer) -> Void
         /// Begins a copy of the value at the first address at the second.
         let copy: @Sendable (UnsafeMutableRawPointer, UnsafeMutableRawPointer) -> Void
+        /// Moves the value at the first address to the second.
+        let move: @Sendable (UnsafeMutableRawPointer, UnsafeMutableRawPointer) -> Void
     }
 
     static let none = MetadataLayout([])
@@ -44,6 +46,10 @@ final class MetadataLayout: Sendable {
                     copy: { source, target in
                         target.initializeMemory(
                             as: Value.self, from: source.assumingMemoryBound(to: Value.self), count: 1)
+                    },
+                    move: { source, target in
+                        target.moveInitializeMemory(
+                            as: Value.self, from: source.assumingMemoryBound(to: Value.self), count: 1)
                     }))
         }
         for type in types { add(type) }
@@ -57,17 +63,29 @@ final class MetadataLayout: Sendable {
         return MetadataSlot(index: index, offset: entries[index].offset)
     }
 
-    func clear(_ record: UnsafeMutablePointer<LeaseRecord>) {
-        for (index, entry) in entries.enumerated() where record.pointee.metadataPresent & (1 << UInt64(index)) != 0 {
-            entry.destroy(record.pointee.metadata! + entry.offset)
+    /// Ends the life of all values of a header.
+    func clear(_ header: inout ItemHeader) {
+        for (index, entry) in entries.enumerated() where header.metadataPresent & (1 << UInt64(index)) != 0 {
+            entry.destroy(header.metadata! + entry.offset)
         }
-        record.pointee.metadataPresent = 0
+        header.metadataPresent = 0
     }
 
-    func copy(from source: UnsafeMutablePointer<LeaseRecord>, to target: UnsafeMutablePointer<LeaseRecord>) {
-        for (index, entry) in entries.enumerated() where source.pointee.metadataPresent & (1 << UInt64(index)) != 0 {
-            entry.copy(source.pointee.metadata! + entry.offset, target.pointee.metadata! + entry.offset)
+    /// - Precondition: `target` has none.
+    func copy(from source: borrowing ItemHeader, to target: inout ItemHeader) {
+        for (index, entry) in entries.enumerated() where source.metadataPresent & (1 << UInt64(index)) != 0 {
+            entry.copy(source.metadata! + entry.offset, target.metadata! + entry.offset)
         }
-        target.pointee.metadataPresent = source.pointee.metadataPresent
+        target.metadataPresent = source.metadataPresent
+    }
+
+    /// Moves what `target` has not; the rest stays where it is.
+    func move(from source: inout ItemHeader, to target: inout ItemHeader) {
+        let moved = source.metadataPresent & ~target.metadataPresent
+        for (index, entry) in entries.enumerated() where moved & (1 << UInt64(index)) != 0 {
+            entry.move(source.metadata! + entry.offset, target.metadata! + entry.offset)
+        }
+        source.metadataPresent &= ~moved
+        target.metadataPresent |= moved
     }
 }

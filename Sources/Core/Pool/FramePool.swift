@@ -58,7 +58,7 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
         self.stop = stop
         self.clock = clock
         layout = metadata
-        leases = LeaseTable(layout: metadata)
+        leases = LeaseTable(.frame, layout: metadata)
         memoryLayout = BufferLayout(format, padding: padding)
         byteCount = memoryLayout.byteCount * bufferCount
         base = try memory.allocate(byteCount: byteCount, touching: true)
@@ -160,7 +160,7 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
         record.pointee.byteCount = memoryLayout.byteCount
         // Not known without asking the clock; the runner says when it hands the frame on.
         record.pointee.since.store(0, ordering: .relaxed)
-        record.pointee.reset(orientation: format.orientation)
+        record.pointee.header.reset(orientation: format.orientation)
         return record
     }
 
@@ -175,8 +175,7 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
         other.pointee.byteCount = record.pointee.byteCount
         other.pointee.holder.store(record.pointee.holder.load(ordering: .relaxed), ordering: .relaxed)
         other.pointee.since.store(record.pointee.since.load(ordering: .relaxed), ordering: .relaxed)
-        LeaseRecord.copyHeader(from: record, to: other)
-        if record.pointee.metadataPresent != 0 { layout.copy(from: record, to: other) }
+        other.pointee.header.replace(with: record.pointee.header, layout)
         return other
     }
 
@@ -184,7 +183,7 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
         record.pointee.unkeep()
         record.pointee.keeper = nil
         // Before the lock: ending a value's life may take time.
-        if record.pointee.metadataPresent != 0 { layout.clear(record) }
+        if record.pointee.header.metadataPresent != 0 { layout.clear(&record.pointee.header) }
         let buffer = record.pointee.buffer
         condition.lock()
         let left = buffers[Int(buffer)].leases.subtract(1, ordering: .sequentiallyConsistent).newValue
@@ -202,12 +201,6 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
         condition.unlock()
         for listener in listeners { listener.locked { listener.broadcast() } }
         if isLast { Unmanaged.passUnretained(self).release() }
-    }
-
-    /// Carries header and metadata from one lease to another of the same chain.
-    func copyMetadata(from source: UnsafeMutablePointer<LeaseRecord>, to target: UnsafeMutablePointer<LeaseRecord>) {
-        LeaseRecord.copyHeader(from: source, to: target)
-        if source.pointee.metadataPresent != 0 { layout.copy(from: source, to: target) }
     }
 
     @inline(__always)

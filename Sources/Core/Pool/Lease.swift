@@ -1,10 +1,12 @@
 import Synchronization
 
-/// What a lease says of itself: the buffer it holds, the picture's or access unit's header, and who holds it since
-/// when.
+/// What a lease says of itself: the item's header, the buffer it holds, and who holds it since when.
 ///
-/// Lives in memory of its pool, is never moved, and is written by the holder of the lease alone.
+/// Lives in memory of its pool, is never moved, and is written by the holder of the lease alone. Two cache lines: the
+/// header, and what is the lease's; so leases of neighbours on two threads share none.
 struct LeaseRecord: ~Copyable {
+    var header: ItemHeader
+
     /// Who takes the lease back.
     unowned(unsafe) let owner: LeaseOwner
     /// Index in the owner's table of leases.
@@ -16,16 +18,6 @@ struct LeaseRecord: ~Copyable {
     /// Bytes of the payload: a whole frame buffer, or what an access unit uses.
     var byteCount = 0
 
-    var pts = MediaTime.zero
-    var dts = MediaTime.zero
-    var duration = MediaTime.zero
-    /// When the picture was captured (live) or read, on the chain clock.
-    var capturedAt: Int64 = 0
-    var sequenceNumber: UInt64 = 0
-    var orientation = Orientation.up
-    var isKeyframe = false
-    var isDiscontinuity = false
-
     /// Stage index × 2, +1 while in the queue before it; −1 for nobody. Written by the runner, read by the starvation
     /// report.
     let holder = Atomic<Int32>(-1)
@@ -35,15 +27,16 @@ struct LeaseRecord: ~Copyable {
     var keeper: UnsafeMutablePointer<KeeperCell>?
     /// True when the lease counts in `keeper`: it was handed over for good, or shared by the stage itself.
     var isKept = false
-    /// One region per metadata slot of the chain.
-    var metadata: UnsafeMutableRawPointer?
-    /// Bit per metadata slot that is set.
-    var metadataPresent: UInt64 = 0
 
-    init(owner: LeaseOwner, index: Int32) {
+    init(owner: LeaseOwner, index: Int32, header: consuming ItemHeader) {
         self.owner = owner
         self.index = index
+        self.header = header
     }
+
+    /// Bytes that count at a link's bound: an access unit's; frames are bounded by their pool.
+    @inline(__always)
+    var queuedBytes: Int { header.kind == .accessUnit ? byteCount : 0 }
 
     /// Counts the lease as kept by the stage that has it in hand.
     @inline(__always)

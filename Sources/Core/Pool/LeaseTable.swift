@@ -5,15 +5,20 @@
 /// them up; then the table grows by a block, which is counted (`growths`) and reported as a fault of that stage, never
 /// silently.
 struct LeaseTable: ~Copyable {
+    /// Records begin at cache lines.
+    private static let alignment = 64
+
     private var blocks: [(base: UnsafeMutablePointer<LeaseRecord>, count: Int)] = []
     private var metadataBlocks: [UnsafeMutableRawPointer] = []
     private var free: UnsafeMutablePointer<UnsafeMutablePointer<LeaseRecord>>
     private var freeCount = 0
     private(set) var capacity = 0
     private(set) var growths = 0
+    private let kind: ItemKind
     private let layout: MetadataLayout
 
-    init(layout: MetadataLayout) {
+    init(_ kind: ItemKind, layout: MetadataLayout) {
+        self.kind = kind
         self.layout = layout
         free = .allocate(capacity: 1)
     }
@@ -27,15 +32,20 @@ struct LeaseTable: ~Copyable {
     }
 
     private mutating func grow(by count: Int, owner: LeaseOwner) {
-        let block = UnsafeMutablePointer<LeaseRecord>.allocate(capacity: count)
-        let region = UnsafeMutableRawPointer.allocate(byteCount: max(count * layout.byteCount, 1), alignment: 64)
+        let block = UnsafeMutableRawPointer.allocate(
+            byteCount: count * MemoryLayout<LeaseRecord>.stride, alignment: Self.alignment
+        ).bindMemory(to: LeaseRecord.self, capacity: count)
+        let region =
+            layout.byteCount == 0
+            ? nil : UnsafeMutableRawPointer.allocate(byteCount: count * layout.byteCount, alignment: Self.alignment)
         let longer = UnsafeMutablePointer<UnsafeMutablePointer<LeaseRecord>>.allocate(capacity: capacity + count)
         longer.moveInitialize(from: free, count: freeCount)
         free.deallocate()
         free = longer
         for index in 0..<count {
-            (block + index).initialize(to: LeaseRecord(owner: owner, index: Int32(capacity + index)))
-            block[index].metadata = region + index * layout.byteCount
+            let header = ItemHeader(kind, metadata: region.map { $0 + index * layout.byteCount })
+            (block + index).initialize(
+                to: LeaseRecord(owner: owner, index: Int32(capacity + index), header: header))
         }
         for index in (0..<count).reversed() {
             (free + freeCount).initialize(to: block + index)
@@ -43,7 +53,7 @@ struct LeaseTable: ~Copyable {
         }
         capacity += count
         blocks.append((block, count))
-        metadataBlocks.append(region)
+        if let region { metadataBlocks.append(region) }
     }
 
     mutating func take(owner: LeaseOwner) -> UnsafeMutablePointer<LeaseRecord> {
@@ -73,37 +83,9 @@ struct LeaseTable: ~Copyable {
     deinit {
         for block in blocks {
             block.base.deinitialize(count: block.count)
-            block.base.deallocate()
+            UnsafeMutableRawPointer(block.base).deallocate()
         }
         for region in metadataBlocks { region.deallocate() }
         free.deallocate()
-    }
-}
-
-extension LeaseRecord {
-    /// A fresh header.
-    mutating func reset(orientation: Orientation) {
-        pts = .zero
-        dts = .zero
-        duration = .zero
-        capturedAt = 0
-        sequenceNumber = 0
-        self.orientation = orientation
-        isKeyframe = false
-        isDiscontinuity = false
-    }
-
-    /// Takes over header and metadata of another lease.
-    @inline(__always)
-    static func copyHeader(from source: UnsafeMutablePointer<LeaseRecord>, to target: UnsafeMutablePointer<LeaseRecord>)
-    {
-        target.pointee.pts = source.pointee.pts
-        target.pointee.dts = source.pointee.dts
-        target.pointee.duration = source.pointee.duration
-        target.pointee.capturedAt = source.pointee.capturedAt
-        target.pointee.sequenceNumber = source.pointee.sequenceNumber
-        target.pointee.orientation = source.pointee.orientation
-        target.pointee.isKeyframe = source.pointee.isKeyframe
-        target.pointee.isDiscontinuity = source.pointee.isDiscontinuity
     }
 }

@@ -38,7 +38,7 @@ final class Slab: LeaseOwner, @unchecked Sendable {
         self.memory = memory
         self.stop = stop
         layout = metadata
-        leases = LeaseTable(layout: metadata)
+        leases = LeaseTable(.accessUnit, layout: metadata)
         base = try memory.allocate(byteCount: self.byteCount, touching: false)
         state = SlabState(byteCount: self.byteCount, mostBlocks: unitCount)
         blocks = Array(repeating: Block(), count: unitCount)
@@ -75,7 +75,7 @@ final class Slab: LeaseOwner, @unchecked Sendable {
                 record.pointee.base = base + start
                 record.pointee.byteCount = count
                 record.pointee.since.store(0, ordering: .relaxed)
-                record.pointee.reset(orientation: .up)
+                record.pointee.header.reset(orientation: nil)
                 return AccessUnit(Lease(record))
             }
             waiters += 1
@@ -97,15 +97,14 @@ final class Slab: LeaseOwner, @unchecked Sendable {
         other.pointee.byteCount = record.pointee.byteCount
         other.pointee.holder.store(record.pointee.holder.load(ordering: .relaxed), ordering: .relaxed)
         other.pointee.since.store(record.pointee.since.load(ordering: .relaxed), ordering: .relaxed)
-        LeaseRecord.copyHeader(from: record, to: other)
-        if record.pointee.metadataPresent != 0 { layout.copy(from: record, to: other) }
+        other.pointee.header.replace(with: record.pointee.header, layout)
         return other
     }
 
     override func giveBack(_ record: UnsafeMutablePointer<LeaseRecord>) {
         record.pointee.unkeep()
         record.pointee.keeper = nil
-        if record.pointee.metadataPresent != 0 { layout.clear(record) }
+        if record.pointee.header.metadataPresent != 0 { layout.clear(&record.pointee.header) }
         let block = Int(record.pointee.buffer)
         condition.lock()
         leases.giveBack(record)

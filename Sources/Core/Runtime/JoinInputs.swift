@@ -75,17 +75,13 @@ public final class JoinInputs {
         precondition(index >= 0 && index < count, "input \(index) of \(count)")
         if let record = records[index] {
             records[index] = nil
-            return Self.sample(record)
+            return Sample(Lease(record))
         }
         guard isRepeated[index], let kept = last[index] else { return nil }
         isRepeated[index] = false
         let record = kept.pointee.owner.share(kept)
         mark(record)
-        return Self.sample(record)
-    }
-
-    private static func sample(_ record: UnsafeMutablePointer<LeaseRecord>) -> Sample {
-        record.pointee.owner is Slab ? .accessUnit(AccessUnit(Lease(record))) : .frame(Frame(Lease(record)))
+        return Sample(Lease(record))
     }
 
     // MARK: The join's thread
@@ -93,8 +89,8 @@ public final class JoinInputs {
     func put(_ lease: consuming Lease, at index: Int) {
         let record = lease.release()
         if present == 0 || index == lead {
-            pts = record.pointee.pts.nanoseconds
-            sequenceNumber = record.pointee.sequenceNumber
+            pts = record.pointee.header.pts.nanoseconds
+            sequenceNumber = record.pointee.header.sequenceNumber
         }
         if let former = records[index] { _ = Lease(former) } else { present += 1 }
         records[index] = record

@@ -107,15 +107,15 @@ public final class Output {
     private func emit(_ lease: consuming Lease, _ origin: Origin) throws {
         let record = lease.record
         if stage.kind == .source {
-            record.pointee.sequenceNumber = UInt64(stage.made.value)
-            if record.pointee.capturedAt == 0 { record.pointee.capturedAt = stage.clock.now() }
+            record.pointee.header.sequenceNumber = UInt64(stage.made.value)
+            if record.pointee.header.capturedAt == 0 { record.pointee.header.capturedAt = stage.clock.now() }
             stage.made.add()
             if stage.mode == .followsGap { stage.goOn(after: record) }
         } else if origin == .made {
             stage.made.add()
         }
-        stage.lastSequence = record.pointee.sequenceNumber
-        if stage.times.gave(record.pointee.owner is Slab ? record.pointee.dts : record.pointee.pts) {
+        stage.lastSequence = record.pointee.header.sequenceNumber
+        if stage.times.gave(record.pointee.header.orderTime) {
             stage.reportTime(record)
         }
         // Stages that run inline behind say where they are; then the thread is back in this one.

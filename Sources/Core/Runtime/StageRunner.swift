@@ -248,9 +248,8 @@ final class StageRunner: @unchecked Sendable {
     func accept(_ lease: consuming Lease, since time: Int64) -> Bool {
         taken.add()
         let record = lease.record
-        let sequence = record.pointee.sequenceNumber
-        let pts = record.pointee.pts
-        let decodeTime = record.pointee.dts
+        let sequence = record.pointee.header.sequenceNumber
+        let pts = record.pointee.header.pts
         context.item.set(sequence, pts: pts)
         if modeCode.load(ordering: .relaxed) != Mode.runs.rawValue, endsHere(record) {
             output?.announceNothing(upTo: pts.nanoseconds)
@@ -261,12 +260,8 @@ final class StageRunner: @unchecked Sendable {
         record.pointee.since.store(time != 0 ? time : clock.now(), ordering: .relaxed)
         thread.inside.store(Int32(number), ordering: .relaxed)
         do {
-            let isFrame = !(record.pointee.owner is Slab)
-            if asTransform != nil { times.came(isFrame ? pts : decodeTime) }
             if let asSink {
-                let verdict =
-                    try isFrame ? asSink.consume(.frame(Frame(lease))) : asSink.consume(.accessUnit(AccessUnit(lease)))
-                switch verdict {
+                switch try asSink.consume(Sample(lease)) {
                 case .delivered: delivered.add()
                 case .idle: idle.add()
                 case .dropped(let reason): countDrop(reason)
@@ -274,9 +269,8 @@ final class StageRunner: @unchecked Sendable {
             } else if let asTransform, let output {
                 if context.ownKeyframeRequest.take() { asTransform.keyframeRequested() }
                 let emittedBefore = emitted.value
-                try isFrame
-                    ? asTransform.process(.frame(Frame(lease)), output)
-                    : asTransform.process(.accessUnit(AccessUnit(lease)), output)
+                times.came(record.pointee.header.orderTime)
+                try asTransform.process(Sample(lease), output)
                 held.store(asTransform.held, ordering: .releasing)
                 if output.announcesGaps, emitted.value == emittedBefore, heldNow == 0 {
                     output.announceNothing(upTo: pts.nanoseconds)
@@ -304,20 +298,20 @@ final class StageRunner: @unchecked Sendable {
         switch mode {
         case .failed:
             countDrop(.failed)
-            awaitsKeyframe = record.pointee.owner is Slab
+            awaitsKeyframe = record.pointee.header.kind == .accessUnit
             return true
         case .passes, .drops:
             countDrop(.paused)
-            awaitsKeyframe = record.pointee.owner is Slab
+            awaitsKeyframe = record.pointee.header.kind == .accessUnit
             return true
         case .runs, .followsGap:
-            if awaitsKeyframe, !record.pointee.isKeyframe {
+            if awaitsKeyframe, !record.pointee.header.isKeyframe {
                 context.keyframeRequest?.raise()
                 countDrop(.untilKeyframe)
                 return true
             }
             awaitsKeyframe = false
-            record.pointee.isDiscontinuity = true
+            record.pointee.header.isDiscontinuity = true
             modeCode.store(Mode.runs.rawValue, ordering: .releasing)
             return false
         }
@@ -444,7 +438,7 @@ final class StageRunner: @unchecked Sendable {
 
     /// [stage thread] The first item of a source after a pause.
     func goOn(after record: UnsafeMutablePointer<LeaseRecord>) {
-        record.pointee.isDiscontinuity = true
+        record.pointee.header.isDiscontinuity = true
         modeCode.store(Mode.runs.rawValue, ordering: .releasing)
     }
 

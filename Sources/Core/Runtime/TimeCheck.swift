@@ -37,14 +37,14 @@ struct TimeCheck {
 extension StageRunner {
     /// [stage thread] The first item whose time does not rise.
     func reportTime(_ record: UnsafeMutablePointer<LeaseRecord>) {
-        let time = record.pointee.owner is Slab ? record.pointee.dts : record.pointee.pts
+        let time = record.pointee.header.orderTime
         context.post(
             "time-not-rising", level: .warning,
             text:
-                "\(title) gave frame \(record.pointee.sequenceNumber) the time \(text(seconds: time.seconds)) s, which is not later than that of the frame before."
+                "\(title) gave frame \(record.pointee.header.sequenceNumber) the time \(text(seconds: time.seconds)) s, which is not later than that of the frame before."
                 + " \(timeRemedy) Stages behind it leave such frames out.",
             details: [
-                "frame": JSONNode(.number(String(record.pointee.sequenceNumber))),
+                "frame": JSONNode(.number(String(record.pointee.header.sequenceNumber))),
                 "ptsNanoseconds": JSONNode(.number(String(time.nanoseconds))),
             ])
     }

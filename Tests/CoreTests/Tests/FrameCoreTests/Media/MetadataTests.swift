@@ -122,4 +122,53 @@ private struct Traced: FrameMetadata {
         #expect(rich[place] == nil)
         _ = consume bare
     }
+
+    /// A record is two cache lines, the header the first of them.
+    @Test func keepsHeaderAndLeaseInACacheLineEach() {
+        #expect(MemoryLayout<ItemHeader>.size <= 64)
+        #expect(MemoryLayout<LeaseRecord>.stride == 128)
+    }
+
+    @Test func liesInAccessUnitsToo() throws {
+        let slab = try Slab(name: "units", byteCount: 4096, unitCount: 4, metadata: layout, stop: StopSignal())
+        let faces = try #require(layout.slot(for: Faces.self))
+        do {
+            let unit = try slab.lease(byteCount: 10)
+            #expect(unit[faces] == nil)
+            unit[faces] = Faces(names: ["Ada"], count: 1)
+            let other = unit.share()
+            other[faces]?.names.append("Grace")
+            #expect(unit[faces]?.names == ["Ada"])
+            #expect(other[faces]?.names == ["Ada", "Grace"])
+        }
+        let next = try slab.lease(byteCount: 10)
+        #expect(next[faces] == nil)
+    }
+
+    @Test func movesIntoAHeaderThatLacksIt() throws {
+        let before = Living.alive
+        do {
+            let pool = try TestPool(1, metadata: layout)
+            let slab = try Slab(name: "units", byteCount: 4096, unitCount: 4, metadata: layout, stop: StopSignal())
+            let traced = try #require(layout.slot(for: Traced.self))
+            let place = try #require(layout.slot(for: Place.self))
+            let frame = try pool.pool.lease()
+            frame.sequenceNumber = 7
+            frame.orientation = .left
+            frame.isDiscontinuity = true
+            frame[traced] = Traced(living: Living())
+            frame[place] = Place(latitude: 1, text: "of the frame")
+            let unit = try slab.lease(byteCount: 10)
+            unit[place] = Place(latitude: 2, text: "of the unit")
+            unit.duration = MediaTime(nanoseconds: 5)
+            unit.record.pointee.header.fill(from: &frame.record.pointee.header, layout)
+            #expect(unit.sequenceNumber == 7 && unit.orientation == .left && unit.isDiscontinuity)
+            #expect(unit.duration.nanoseconds == 5)
+            #expect(unit[place]?.text == "of the unit")
+            let (here, there) = (unit[traced] != nil, frame[traced] == nil)
+            #expect(here && there)
+            #expect(Living.alive == before + 1)
+        }
+        #expect(Living.alive == before)
+    }
 }

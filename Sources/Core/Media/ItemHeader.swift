@@ -1,0 +1,98 @@
+/// Which kind of item a lease holds; fixed for all leases of a pool or slab.
+enum ItemKind: UInt8, Sendable { case frame, accessUnit }
+
+/// What an item says of itself, frame or access unit alike: its times, its number, how it lies, its metadata.
+///
+/// Lies in the ``LeaseRecord`` of each lease, one cache line long, so that a branch has a header of its own. Written by
+/// the holder of the lease only. docs/design/012-items.md.
+struct ItemHeader: ~Copyable {
+    /// When the picture is to be shown.
+    var pts = MediaTime.zero
+    /// When an access unit is to be decoded; zero in a frame.
+    var dts = MediaTime.zero
+    /// How long the picture is to be shown; zero when unknown.
+    var duration = MediaTime.zero
+    /// When the picture was captured (live) or read, on the chain clock; 0 while unknown.
+    var capturedAt: Int64 = 0
+    var sequenceNumber: UInt64 = 0
+    /// First byte of the region with a place for each metadata slot of the chain; nil where it has none.
+    let metadata: UnsafeMutableRawPointer?
+    /// Bit per metadata slot that is set.
+    var metadataPresent: UInt64 = 0
+    let kind: ItemKind
+    /// How the stored picture is to be turned; nil in an access unit whose maker has not said it.
+    var statedOrientation: Orientation? = .up
+    /// Decodable alone.
+    var isKeyframe = false
+    /// The first item after a gap.
+    var isDiscontinuity = false
+
+    init(_ kind: ItemKind, metadata: UnsafeMutableRawPointer?) {
+        self.kind = kind
+        self.metadata = metadata
+    }
+
+    /// The time by which the items of a link rise: frames by PTS, access units by decode time.
+    @inline(__always)
+    var orderTime: MediaTime { kind == .frame ? pts : dts }
+
+    /// As new. The metadata has been cleared by then.
+    mutating func reset(orientation: Orientation?) {
+        pts = .zero
+        dts = .zero
+        duration = .zero
+        capturedAt = 0
+        sequenceNumber = 0
+        statedOrientation = orientation
+        isKeyframe = false
+        isDiscontinuity = false
+    }
+
+    /// Says what `other` says, metadata included; what it said before is gone.
+    ///
+    /// - Parameter layout: The chain's; both headers lie in leases of the same chain.
+    @inline(__always)
+    mutating func replace(with other: borrowing ItemHeader, _ layout: MetadataLayout) {
+        if metadataPresent != 0 { layout.clear(&self) }
+        pts = other.pts
+        dts = other.dts
+        duration = other.duration
+        capturedAt = other.capturedAt
+        sequenceNumber = other.sequenceNumber
+        statedOrientation = other.statedOrientation
+        isKeyframe = other.isKeyframe
+        isDiscontinuity = other.isDiscontinuity
+        if other.metadataPresent != 0 { layout.copy(from: other, to: &self) }
+    }
+
+    /// Takes over from `other`, the header of the item this one answers, what its maker has not said itself. The
+    /// metadata moves: `other` has no longer what this one has got.
+    mutating func fill(from other: inout ItemHeader, _ layout: MetadataLayout) {
+        if duration == .zero { duration = other.duration }
+        if capturedAt == 0 { capturedAt = other.capturedAt }
+        if sequenceNumber == 0 { sequenceNumber = other.sequenceNumber }
+        if statedOrientation == nil { statedOrientation = other.statedOrientation }
+        if other.isDiscontinuity { isDiscontinuity = true }
+        if other.metadataPresent != 0 { layout.move(from: &other, to: &self) }
+    }
+
+    /// The metadata in `slot`, nil when no stage has set it.
+    subscript<Value: FrameMetadata>(slot: MetadataSlot<Value>) -> Value? {
+        get {
+            guard metadataPresent & (1 << UInt64(slot.index)) != 0 else { return nil }
+            return (metadata! + slot.offset).assumingMemoryBound(to: Value.self).pointee
+        }
+        set {
+            let bit = UInt64(1) << UInt64(slot.index)
+            let address = metadata! + slot.offset
+            if metadataPresent & bit != 0 {
+                address.assumingMemoryBound(to: Value.self).deinitialize(count: 1)
+                metadataPresent &= ~bit
+            }
+            if let newValue {
+                address.initializeMemory(as: Value.self, repeating: newValue, count: 1)
+                metadataPresent |= bit
+            }
+        }
+    }
+}
