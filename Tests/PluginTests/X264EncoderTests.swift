@@ -259,24 +259,3 @@ import Testing
         #expect(error?.description.hasSuffix(text) == true, "\(String(describing: error))")
     }
 }
-
-@Suite struct InputTableTests {
-    @Test func givesEachRecordBackByItsTagInAnyOrder() {
-        var table = InputTable(capacity: 3)
-        var records = (0..<4).map { number in
-            var record = InputRecord()
-            record.sequenceNumber = UInt64(number)
-            return record
-        }
-        let tags = records[0..<3].map { table.insert($0) }
-        #expect(Set(tags) == [0, 1, 2])
-        #expect(table.insert(records[3]) == nil)
-        #expect(table.take(tags[1]!)?.sequenceNumber == 1)
-        #expect(table.take(tags[1]!)?.sequenceNumber == nil)
-        records[3].sequenceNumber = 9
-        let again = table.insert(records[3])
-        #expect(table.take(again!)?.sequenceNumber == 9)
-        #expect(table.take(7)?.sequenceNumber == nil)
-        #expect(table.take(-1)?.sequenceNumber == nil)
-    }
-}

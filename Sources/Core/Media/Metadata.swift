@@ -27,6 +27,8 @@ final class MetadataLayout: Sendable {
     }
 
     static let none = MetadataLayout([])
+    /// Of each region, bytes.
+    static let alignment = 64
     let entries: [Entry]
     let byteCount: Int
 

@@ -37,7 +37,9 @@ struct LeaseTable: ~Copyable {
         ).bindMemory(to: LeaseRecord.self, capacity: count)
         let region =
             layout.byteCount == 0
-            ? nil : UnsafeMutableRawPointer.allocate(byteCount: count * layout.byteCount, alignment: Self.alignment)
+            ? nil
+            : UnsafeMutableRawPointer.allocate(
+                byteCount: count * layout.byteCount, alignment: MetadataLayout.alignment)
         let longer = UnsafeMutablePointer<UnsafeMutablePointer<LeaseRecord>>.allocate(capacity: capacity + count)
         longer.moveInitialize(from: free, count: freeCount)
         free.deallocate()

@@ -89,6 +89,8 @@ struct GraphAssembly {
             return graph.runners.append(kept)
         }
         let type = stage.request.type
+        stage.context.heldHeaders = HeldHeaders(
+            type.kind, input: stage.inputs.first, output: stage.output, stage.demand, layout)
         // A new instance takes the place of the old one where what is around it stays.
         if let kept = before?.runner(id: stage.id), kept.kind == type.kind, isInPlace(stage) {
             exchanges.append(Exchange(runner: kept, instance: stage.instance, context: stage.context, type: type))

@@ -102,7 +102,10 @@ public final class Output {
     }
 
     /// Says that an item which came in is answered by nothing.
-    public func drop(_ reason: DropReason) { stage.countDrop(reason) }
+    public func drop(_ reason: DropReason) {
+        stage.countDrop(reason)
+        stage.heldHeaders?.doubt()
+    }
 
     private func emit(_ lease: consuming Lease, _ origin: Origin) throws {
         let record = lease.record
@@ -113,6 +116,9 @@ public final class Output {
             if stage.mode == .followsGap { stage.goOn(after: record) }
         } else if origin == .made {
             stage.made.add()
+        }
+        if origin == .answer, let held = stage.heldHeaders, !held.answer(&record.pointee.header) {
+            stage.reportLostMetadata(record)
         }
         stage.lastSequence = record.pointee.header.sequenceNumber
         if stage.times.gave(record.pointee.header.orderTime) {

@@ -35,6 +35,7 @@ public final class StageDriver<S: Stage> {
     ///   - options: A JSON object, comments allowed.
     ///   - input: The format of what will be sent; nil for a source, and for a join.
     ///   - inputs: Of a join instead: the format of each of its inputs.
+    ///   - metadata: Kinds that stages beside it would declare, for a test that sets them on what it sends.
     ///   - audio: What the stage finds as ``StageContext/audio``.
     ///   - slabBytes: Memory for the access units that wait in the driver, before the stage and after it each.
     /// - Throws: ``FrameHostErrors`` for options, whatever the stage throws.
@@ -42,7 +43,8 @@ public final class StageDriver<S: Stage> {
         _ type: S.Type, options: String = "{}", input: MediaFormat? = nil, inputs: [MediaFormat] = [],
         folder: String = ".",
         chainName: String = "chain",
-        isLive: Bool = false, audio: (any AudioOrigin)? = nil, slabBytes: Int = 32 << 20,
+        isLive: Bool = false, metadata: [any FrameMetadata.Type] = [], audio: (any AudioOrigin)? = nil,
+        slabBytes: Int = 32 << 20,
         clock: ChainClock = ManualClock(at: 1_000_000_000)
     ) throws {
         let members = try JSONReader.read(Array(options.utf8), file: "options").asObject ?? []
@@ -55,7 +57,7 @@ public final class StageDriver<S: Stage> {
             jobs: jobs)
         context.isLiveChain = isLive
         context.audio = audio
-        let layout = MetadataLayout(S.info.metadata)
+        let layout = MetadataLayout(S.info.metadata + metadata)
         context.layout = layout
         let stageType = StageType(type)
         let instance = try stageType.make(
@@ -69,8 +71,11 @@ public final class StageDriver<S: Stage> {
         }
         nextSequences = [UInt64](repeating: 0, count: max(inputs.count, 1))
         inputSlab =
-            input?.encoded != nil ? try Slab(name: "input", byteCount: slabBytes, unitCount: 256, stop: stop) : nil
+            input?.encoded != nil
+            ? try Slab(name: "input", byteCount: slabBytes, unitCount: 256, metadata: layout, stop: stop) : nil
         outputFormat = try instance.negotiate(input.map { [$0] } ?? inputs)
+        context.heldHeaders = HeldHeaders(
+            stageType.kind, input: input, output: outputFormat, stage.demand, layout)
         runner = StageRunner(
             number: 0, id: S.info.id, info: S.info, kind: stageType.kind, instance: instance, context: context,
             onError: nil,

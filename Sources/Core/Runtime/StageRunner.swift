@@ -64,6 +64,8 @@ final class StageRunner: @unchecked Sendable {
     @exclusivity(unchecked) private var asSink: (any Sink)?
     @exclusivity(unchecked) private(set) var asSource: (any Source)?
     @exclusivity(unchecked) private var modifies: Bool
+    /// Of the present instance's items, where its answers are of another kind.
+    @exclusivity(unchecked) private(set) var heldHeaders: HeldHeaders?
 
     // Counters: written by the stage thread.
     let taken = Counter()
@@ -87,6 +89,7 @@ final class StageRunner: @unchecked Sendable {
     /// Items of an output of its own whose time did not rise; see ``TimeCheck``.
     var times = TimeCheck()
     private var hasReportedHold = false
+    private var hasReportedMetadata = false
     private let modeCode = Atomic<UInt8>(Mode.runs.rawValue)
     /// Access units are dropped up to a keyframe: without the units that were left out the others cannot be decoded.
     private var awaitsKeyframe = false
@@ -116,6 +119,7 @@ final class StageRunner: @unchecked Sendable {
         asJoin = instance.stage as? any Join
         asSink = instance.stage as? any Sink
         modifies = demand.access == .modify
+        heldHeaders = context.heldHeaders
         dropped = .allocate(capacity: DropReason.allCases.count)
         for reason in DropReason.allCases { (dropped + reason.rawValue).initialize(to: Counter()) }
         keeper = keeperOwner.cell
@@ -270,6 +274,7 @@ final class StageRunner: @unchecked Sendable {
                 if context.ownKeyframeRequest.take() { asTransform.keyframeRequested() }
                 let emittedBefore = emitted.value
                 times.came(record.pointee.header.orderTime)
+                heldHeaders?.note(record.pointee.header)
                 try asTransform.process(Sample(lease), output)
                 held.store(asTransform.held, ordering: .releasing)
                 if output.announcesGaps, emitted.value == emittedBefore, heldNow == 0 {
@@ -285,6 +290,7 @@ final class StageRunner: @unchecked Sendable {
                 return false
             }
             if let asTransform { held.store(asTransform.held, ordering: .releasing) }
+            heldHeaders?.doubt()
             countFailed()
             fail(error, sequence: sequence, pts: pts)
             output?.announceNothing(upTo: pts.nanoseconds)
@@ -483,7 +489,9 @@ final class StageRunner: @unchecked Sendable {
         asJoin = other.stage as? any Join
         asSink = other.stage as? any Sink
         modifies = demand.access == .modify
+        heldHeaders = context.heldHeaders
         hasReportedHold = false
+        hasReportedMetadata = false
         times = TimeCheck()
         // One that failed dropped what came since.
         if hasFailed { modeCode.store(Mode.followsGap.rawValue, ordering: .releasing) }
@@ -513,6 +521,19 @@ final class StageRunner: @unchecked Sendable {
         context.post(
             "over-retention", level: .warning, text: "\(holdSentence(kept)). \(Self.holdRemedy)",
             details: ["kept": JSONNode(.number(String(kept))), "declared": JSONNode(.number(String(demand.hold)))])
+    }
+
+    /// [stage thread] An answer of a PTS that none of the items has which the stage holds.
+    func reportLostMetadata(_ record: UnsafeMutablePointer<LeaseRecord>) {
+        guard !hasReportedMetadata else { return }
+        hasReportedMetadata = true
+        let pts = record.pointee.header.pts.nanoseconds
+        context.post(
+            "metadata-lost", level: .warning,
+            text:
+                "\(title) gave an item the PTS \(pts) ns, and none of the items that it holds has that:"
+                + " the metadata of that picture is lost. The stage must give each answer the pts of its frame.",
+            details: ["ptsNanoseconds": JSONNode(.number(String(pts)))])
     }
 
     private var mostHeld: Int { demand.hold * max(inputs?.count ?? 1, 1) }

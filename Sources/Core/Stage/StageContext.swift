@@ -49,6 +49,8 @@ public final class StageContext: @unchecked Sendable {
     var thread: ThreadState?
     /// Written at plan time, before any thread of the stage runs.
     var layout = MetadataLayout.none
+    /// Of the items inside the stage; nil for one that needs none. Made before any thread of the stage runs.
+    var heldHeaders: HeldHeaders?
 
     init(
         stageID: String, folder: String, chainName: String, clock: ChainClock, stop: StopSignal, events: EventHub,

@@ -2,8 +2,9 @@ import FrameCore
 
 /// Encodes I420 or NV12 to H.264 with libx264.
 ///
-/// Each access unit has the time stamps, duration, sequence number and orientation of its frame. x264 copies the planes
-/// inside its call, so no frame is kept; one further copy, of the compressed bytes, goes into the chain's slab.
+/// Each access unit says of its picture what the frame said, metadata included: Core sees to that by the PTS. x264
+/// copies the planes inside its call, so no frame is kept; one further copy, of the compressed bytes, goes into the
+/// chain's slab.
 final class X264Encoder: Transform {
     static let info = StageInfo(
         id: "x264-encoder", summary: "Encodes video to H.264 with x264.", input: .video(.i420, .nv12),
@@ -185,16 +186,11 @@ final class X264Encoder: Transform {
             UnsafeMutableRawBufferPointer(rebasing: target[message.count...]).copyMemory(from: picture.bytes)
         }
         if !message.isEmpty { message = [] }
-        unit.pts = picture.input.pts
+        unit.pts = picture.pts
         // Equal ticks can be up to half a tick apart in nanoseconds; decoding is never later than showing.
-        unit.dts = min(ticks.timeBase.time(ofTicks: picture.dtsTicks), picture.input.pts)
-        unit.duration = picture.input.duration
-        unit.capturedAt = picture.input.capturedAt
-        unit.sequenceNumber = picture.input.sequenceNumber
-        unit.orientation = picture.input.orientation
-        unit.isDiscontinuity = picture.input.isDiscontinuity
+        unit.dts = min(ticks.timeBase.time(ofTicks: picture.dtsTicks), picture.pts)
         unit.isKeyframe = picture.isKeyframe
-        if picture.isKeyframe { pacer.sawKeyframe(at: picture.input.pts) }
+        if picture.isKeyframe { pacer.sawKeyframe(at: picture.pts) }
         try output.emit(unit)
     }
 

@@ -25,7 +25,7 @@ struct EncodedPicture {
     var dtsTicks: Int64
     var isKeyframe: Bool
     /// Of the frame it shows.
-    var input: InputRecord
+    var pts: MediaTime
 }
 
 /// One open x264 encoder; the only place that calls the library.
@@ -56,7 +56,6 @@ final class X264Handle {
     private let output = UnsafeMutablePointer<x264_picture_t>.allocate(capacity: 1)
     private let planeCount: Int
     private let colorSpace: Int32
-    private var table: InputTable
 
     /// [control thread] Opens x264 (`x264_encoder_open`) and makes the parameter sets.
     ///
@@ -77,7 +76,6 @@ final class X264Handle {
         self.log = log
         self.callback = callback
         maximumDelay = Int(x264_encoder_maximum_delayed_frames(encoder))
-        table = InputTable(capacity: maximumDelay + 1)
         planeCount = settings.format.pixelFormat.planeCount
         colorSpace = parameters.i_csp
 
@@ -109,16 +107,13 @@ final class X264Handle {
     /// - Parameter tick: PTS in the format's time base, later than that of the frame before.
     /// - Throws: ``FrameHostError`` `.callFailed`.
     func encode(_ frame: borrowing Frame, tick: Int64, asKeyframe: Bool) throws -> EncodedPicture? {
-        guard let tag = table.insert(InputRecord(frame)) else {
-            throw FrameHostError(.broken, what: "x264 keeps more than the \(maximumDelay) frames it announced")
-        }
         x264_picture_init(picture)
         // A keyframe is an IDR picture here (no open GOPs). Asked for as such, x264 would warn where its own count
         // makes it one too.
         picture.pointee.i_type = asKeyframe ? X264_TYPE_KEYFRAME : X264_TYPE_AUTO
         picture.pointee.i_pts = tick
-        // The tag travels as a pointer that nobody follows; 0 would be none.
-        picture.pointee.opaque = UnsafeMutableRawPointer(bitPattern: tag + 1)
+        // Ticks may be coarser than the PTS, which travels as a pointer that nobody follows.
+        picture.pointee.opaque = UnsafeMutableRawPointer(bitPattern: Int(frame.pts.nanoseconds))
         picture.pointee.img.i_csp = colorSpace
         picture.pointee.img.i_plane = Int32(planeCount)
         return try frame.withPlane(0) { first in
@@ -159,13 +154,11 @@ final class X264Handle {
         let size = x264_encoder_encode(encoder, &units, &count, input, output)
         guard size >= 0 else { throw FrameHostError(.callFailed, what: "x264 failed", cause: log.lastLine) }
         guard size > 0, let first = units?.pointee.p_payload else { return nil }
-        guard let record = table.take(Int(bitPattern: output.pointee.opaque) - 1) else {
-            throw FrameHostError(.broken, what: "x264 gave a picture of no frame it was handed")
-        }
         // The payloads of one call lie behind each other (x264.h, x264_encoder_encode).
         return EncodedPicture(
             bytes: UnsafeRawBufferPointer(start: first, count: Int(size)), dtsTicks: output.pointee.i_dts,
-            isKeyframe: output.pointee.b_keyframe != 0, input: record)
+            isKeyframe: output.pointee.b_keyframe != 0,
+            pts: MediaTime(nanoseconds: Int64(Int(bitPattern: output.pointee.opaque))))
     }
 
     // MARK: Setup

@@ -99,6 +99,63 @@ final class CountedEncoder: Transform {
     }
 }
 
+/// Encodes with pictures held and reordered: of each three the last comes first. Sets PTS and DTS only.
+final class CountedReorderer: Transform {
+    static let info = StageInfo(
+        id: "counted-reorderer", summary: "Reorders.", input: .video(.gray8), output: .encoded(.h264), delay: 2)
+    var options: CountedOptions
+    private var waiting: [MediaTime] = []
+    private var lastTime = MediaTime(nanoseconds: 0)
+    init(options: CountedOptions, context: StageContext) { self.options = options }
+    var held: Int { waiting.count }
+    func negotiate(_ input: MediaFormat) throws -> MediaFormat {
+        .encoded(EncodedFormat(codec: .h264, video: input.video!))
+    }
+    func start() { waiting.reserveCapacity(3) }
+    func process(_ input: consuming Sample, _ output: Output) throws {
+        fh_malloc_join(Int32(options.group))
+        guard case .frame(let frame) = consume input else { return }
+        waiting.append(frame.pts)
+        if waiting.count == 3 { try drain(output) }
+    }
+    func drain(_ output: Output) throws {
+        guard let last = waiting.popLast() else { return }
+        try emit(last, decodedAt: lastTime, output)
+        for pts in waiting { try emit(pts, decodedAt: pts, output) }
+        waiting.removeAll(keepingCapacity: true)
+        // Before the next one's PTS, after all that came.
+        lastTime = MediaTime(nanoseconds: last.nanoseconds)
+    }
+    private func emit(_ pts: MediaTime, decodedAt dts: MediaTime, _ output: Output) throws {
+        let unit = try output.makeAccessUnit(byteCount: 100)
+        unit.pts = pts
+        unit.dts = dts
+        unit.isKeyframe = true
+        try output.emit(unit)
+    }
+}
+
+/// Reads the mark that a filter set on the frame of each access unit.
+final class CountedMarkReader: Sink {
+    static let info = StageInfo(
+        id: "counted-mark-reader", summary: "Reads.", input: .encoded(.h264), metadata: [CountedFilter.Mark.self])
+    var options: CountedOptions
+    private let context: StageContext
+    private var slot: MetadataSlot<CountedFilter.Mark>!
+    init(options: CountedOptions, context: StageContext) {
+        self.options = options
+        self.context = context
+    }
+    func start() { slot = context.slot(for: CountedFilter.Mark.self) }
+    func consume(_ input: consuming Sample) throws -> SinkVerdict {
+        fh_malloc_join(Int32(options.group))
+        guard case .accessUnit(let unit) = consume input, unit[slot]?.number == unit.sequenceNumber else {
+            throw FrameHostError(.broken, what: "a unit without the mark of its frame")
+        }
+        return .delivered
+    }
+}
+
 /// Joins: the first item goes on.
 final class CountedJoin: Join {
     static let info = StageInfo(id: "counted-join", summary: "Joins.", input: .video(.gray8), output: .sameAsInput)

@@ -27,7 +27,7 @@ struct AllocationTests {
 
     enum Shape: Int, CaseIterable {
         case inline = 1
-        case queued, live, fork, latest, dropping, writer, join, lossyJoin, encoder, sharedUnits, timed
+        case queued, live, fork, latest, dropping, writer, join, lossyJoin, encoder, sharedUnits, timed, metadata
     }
 
     /// A chain of this shape whose stages count for `group`.
@@ -71,6 +71,12 @@ struct AllocationTests {
             try chain.add(CountedFilter.self, "b", options: own, from: ["src"])
             try chain.add(CountedJoin.self, "pair", options: own, from: ["a", "b"])
         case .encoder: try chain.add(CountedEncoder.self, "h264", options: own)
+        case .metadata:
+            try chain.add(CountedFilter.self, "a", options: own)
+            try chain.add(CountedReorderer.self, "h264", options: own)
+            try chain.add(CountedSink.self, "other", options: own, from: ["h264"], link: queue(4))
+            try chain.add(CountedMarkReader.self, "sink", options: own, from: ["h264"], link: queue(4))
+            return chain
         case .sharedUnits:
             try chain.add(CountedEncoder.self, "h264", options: own)
             try chain.add(CountedSink.self, "other", options: own, from: ["h264"], link: queue(4))

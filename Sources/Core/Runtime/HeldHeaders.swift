@@ -1,0 +1,131 @@
+/// What the items inside a transform say of themselves until the transform answers them, so that an answer says the
+/// same of its picture, whatever is held and reordered in between.
+///
+/// For a transform that gives another kind than it takes, or access units of its own: an encoder, a decoder. One that
+/// makes frames of frames has both in hand and calls `copyProperties(from:)`.
+///
+/// An answer belongs to the item of equal PTS. Room for as many as the stage declares as `delay`, made at setup; noting
+/// and answering allocate nothing. Belongs to the stage's thread. docs/design/012-items.md.
+final class HeldHeaders {
+    /// One that is held, or a place that is free.
+    private struct Entry {
+        var pts: MediaTime
+        var place: Int
+        /// The stage dropped an item while it had this one in hand.
+        var isDoubtful = false
+    }
+
+    /// Most headers at once.
+    let capacity: Int
+    private let layout: MetadataLayout
+    private let headers: UnsafeMutablePointer<ItemHeader>
+    private let metadata: UnsafeMutableRawPointer?
+    /// The first `count` are held, in the order they came; behind them are the free places.
+    private let entries: UnsafeMutablePointer<Entry>
+    private(set) var count = 0
+    /// An item that nothing answered followed a gap: the next answer does.
+    private var owesDiscontinuity = false
+
+    /// [control thread, desk's] Nil for a stage that needs none.
+    ///
+    /// - Parameters:
+    ///   - input: What the stage takes.
+    ///   - output: What it gives.
+    convenience init?(
+        _ kind: StageKind, input: MediaFormat?, output: MediaFormat?, _ demand: StageDemand, _ layout: MetadataLayout
+    ) {
+        guard kind == .transform, demand.outputBuffers == .own, input?.encoded != nil || output?.encoded != nil else {
+            return nil
+        }
+        // Beside what is held: the item in hand, and one that was dropped.
+        self.init(capacity: demand.delay + 2, layout)
+    }
+
+    init(capacity: Int, _ layout: MetadataLayout) {
+        self.capacity = capacity
+        self.layout = layout
+        headers = .allocate(capacity: capacity)
+        entries = .allocate(capacity: capacity)
+        metadata =
+            layout.byteCount == 0
+            ? nil : .allocate(byteCount: capacity * layout.byteCount, alignment: MetadataLayout.alignment)
+        for place in 0..<capacity {
+            let region = metadata.map { $0 + place * layout.byteCount }
+            (headers + place).initialize(to: ItemHeader(.frame, metadata: region))
+            (entries + place).initialize(to: Entry(pts: .zero, place: place))
+        }
+    }
+
+    deinit {
+        for index in 0..<count { layout.clear(&headers[entries[index].place]) }
+        headers.deinitialize(count: capacity)
+        headers.deallocate()
+        entries.deallocate()
+        metadata?.deallocate()
+    }
+
+    /// An item comes in. Without room one is forgotten: the oldest that seems to be dropped, else the oldest.
+    func note(_ header: borrowing ItemHeader) {
+        if count == capacity { forget(at: doubtful ?? 0) }
+        headers[entries[count].place].replace(with: header, layout)
+        entries[count].pts = header.pts
+        entries[count].isDoubtful = false
+        count += 1
+    }
+
+    /// The stage has dropped an item: most likely the one that came last.
+    func doubt() {
+        if count > 0 { entries[count - 1].isDoubtful = true }
+    }
+
+    private var doubtful: Int? {
+        for index in 0..<count where entries[index].isDoubtful { return index }
+        return nil
+    }
+
+    /// An answer goes out: says of itself what the item of its PTS said.
+    ///
+    /// - Returns: False when metadata is lost: no item of that PTS is held, and others are that have some.
+    func answer(_ header: inout ItemHeader) -> Bool {
+        let isKnown = take(header.pts, into: &header) || !haveMetadata
+        // Answers rise by this time, and none is shown before it is decoded: what is not later is never answered.
+        let time = header.orderTime
+        var index = 0
+        while index < count {
+            if entries[index].pts <= time { forget(at: index) } else { index += 1 }
+        }
+        if owesDiscontinuity {
+            header.isDiscontinuity = true
+            owesDiscontinuity = false
+        }
+        return isKnown
+    }
+
+    /// The oldest of the items of this PTS; false when there is none.
+    private func take(_ pts: MediaTime, into header: inout ItemHeader) -> Bool {
+        for index in 0..<count where entries[index].pts == pts {
+            header.fill(from: &headers[entries[index].place], layout)
+            remove(at: index)
+            return true
+        }
+        return false
+    }
+
+    private var haveMetadata: Bool {
+        for index in 0..<count where headers[entries[index].place].metadataPresent != 0 { return true }
+        return false
+    }
+
+    private func forget(at index: Int) {
+        if headers[entries[index].place].isDiscontinuity { owesDiscontinuity = true }
+        remove(at: index)
+    }
+
+    private func remove(at index: Int) {
+        let entry = entries[index]
+        layout.clear(&headers[entry.place])
+        for later in index + 1..<max(count, index + 1) { entries[later - 1] = entries[later] }
+        count -= 1
+        entries[count] = entry
+    }
+}
