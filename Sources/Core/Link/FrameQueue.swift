@@ -281,8 +281,9 @@ final class FrameQueue: @unchecked Sendable {
 
     /// Lets everything queued go, counted as evicted for `reason`.
     func discardAll(_ reason: DropReason) {
-        consumer.lock()
         var records: [UnsafeMutablePointer<LeaseRecord>] = []
+        records.reserveCapacity(ringCount)
+        consumer.lock()
         for _ in 0..<state.depth {
             records.append(ring[head])
             head = (head + 1) % ringCount

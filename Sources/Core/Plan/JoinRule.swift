@@ -61,6 +61,12 @@ public struct JoinRule: Sendable, Equatable {
             hold: request.hold ?? false, frameTimes: formats.map(\.frameTime))
     }
 
+    /// The link before an input where that is not for the chain file to say: a join that takes the newest waits for its
+    /// leading input alone, and what lies before another is replaced.
+    func fixedLink(of input: Int) -> LinkSettings? {
+        match == .newest && input != lead ? LinkSettings(capacity: 1, policy: .latest) : nil
+    }
+
     /// Whether the join keeps the last item of an input, to give it again: one more buffer of that input's pool.
     public func keeps(_ input: Int) -> Bool {
         if match == .newest, input != lead { return true }

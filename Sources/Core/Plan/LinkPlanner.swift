@@ -35,7 +35,7 @@ struct LinkPlanner {
                 guard let format = stages[producer].output else { continue }
                 let asked = stage.inputLinks[input]
                 let settings =
-                    newestAlone(input, of: stage) ?? linkThatRuns(from: producer, into: stage, asked, format)
+                    fixedLink(input, of: stage) ?? linkThatRuns(from: producer, into: stage, asked, format)
                     ?? settings(from: producer, into: stage, asked, format)
                 check(settings, producer, stage, format, &faults)
                 links.append(ChainPlan.Link(from: producer, to: index, settings: settings, format: format))
@@ -44,11 +44,8 @@ struct LinkPlanner {
         return links
     }
 
-    /// A join that takes the newest waits for its leading input alone: what lies before another is replaced.
-    private func newestAlone(_ input: Int, of stage: PlannedStage) -> LinkSettings? {
-        guard isJoin(stage) else { return nil }
-        let rule = JoinRule(stage)
-        return rule.match == .newest && input != rule.lead ? LinkSettings(capacity: 1, policy: .latest) : nil
+    private func fixedLink(_ input: Int, of stage: PlannedStage) -> LinkSettings? {
+        isJoin(stage) ? JoinRule(stage).fixedLink(of: input) : nil
     }
 
     private func settings(

@@ -55,6 +55,27 @@ final class JoinInlet {
         let condition = queues[0].consumer
         condition.lock()
         while true {
+            if let found = takeLocked(condition) { return found }
+            for queue in queues { queue.setConsumerSleeps(true) }
+            Spinner.fallAsleep()
+            condition.wait()
+            Spinner.wakeUp()
+            for queue in queues { queue.setConsumerSleeps(false) }
+        }
+    }
+
+    /// As ``take()``, but gives nil where that would wait.
+    func takeReady() -> Found? {
+        let condition = queues[0].consumer
+        condition.lock()
+        if let found = takeLocked(condition) { return found }
+        condition.unlock()
+        return nil
+    }
+
+    /// With the lock held: what there is, unlocking; nil, still locked, when nothing can be decided yet.
+    private func takeLocked(_ condition: Condition) -> Found? {
+        while true {
             if stop.isRaised {
                 condition.unlock()
                 return .stopped
@@ -88,11 +109,7 @@ final class JoinInlet {
                     condition.unlock()
                     return .nothing(upTo)
                 }
-                for queue in queues { queue.setConsumerSleeps(true) }
-                Spinner.fallAsleep()
-                condition.wait()
-                Spinner.wakeUp()
-                for queue in queues { queue.setConsumerSleeps(false) }
+                return nil
             }
         }
     }

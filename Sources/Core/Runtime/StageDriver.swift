@@ -6,7 +6,8 @@
 /// try driver.send(driver.makeFrame { frame in … })
 /// let out = driver.takeFrame()
 /// ```
-/// Everything happens on the caller's thread; what the stage emits waits in the driver (up to 1,024 items).
+/// Everything happens on the caller's thread; what the stage emits waits in the driver (up to 1,024 items). A join gets
+/// its items either by its rule, as in a chain (``send(_:to:)``), or as a test lays them (``put(_:at:)``, ``merge()``).
 ///
 /// Each call checks what a run checks, and throws the sentence the run would end with: an item that is neither emitted,
 /// dropped nor in `held`, or answered twice; more buffers kept than `hold` declares; times that do not rise.
@@ -15,13 +16,18 @@ public final class StageDriver<S: Stage> {
     public let context: StageContext
     /// What the stage gives; nil for a sink.
     public let outputFormat: MediaFormat?
-    private let runner: StageRunner
+    let runner: StageRunner
     private let run: InlineRun?
     private let queue: FrameQueue
-    /// One for each input of a join; else one, or none for a source and for access units.
-    private let inputPools: [FramePool]
+    /// By input, of which only a join has several: nil where it takes access units.
+    private let inputPools: [FramePool?]
+    /// By input: nil where it takes frames.
+    private let inputSlabs: [Slab?]
     private let joined: JoinInputs?
-    private let inputSlab: Slab?
+    let inlet: JoinInlet?
+    var joinIsOver = false
+    /// At one input of a join.
+    static var mostWaitingItems: Int { 16 }
     private let events: EventSubscription
     private let jobs: JobQueue
     private var failure: FrameHostError?
@@ -35,13 +41,14 @@ public final class StageDriver<S: Stage> {
     ///   - options: A JSON object, comments allowed.
     ///   - input: The format of what will be sent; nil for a source, and for a join.
     ///   - inputs: Of a join instead: the format of each of its inputs.
+    ///   - join: How a join brings its inputs together: what a chain file says as `join`.
     ///   - metadata: Kinds that stages beside it would declare, for a test that sets them on what it sends.
     ///   - audio: What the stage finds as ``StageContext/audio``.
     ///   - slabBytes: Memory for the access units that wait in the driver, before the stage and after it each.
     /// - Throws: ``FrameHostErrors`` for options, whatever the stage throws.
     public init(
         _ type: S.Type, options: String = "{}", input: MediaFormat? = nil, inputs: [MediaFormat] = [],
-        folder: String = ".",
+        join: JoinRequest = JoinRequest(), folder: String = ".",
         chainName: String = "chain",
         isLive: Bool = false, metadata: [any FrameMetadata.Type] = [], audio: (any AudioOrigin)? = nil,
         slabBytes: Int = 32 << 20,
@@ -64,16 +71,19 @@ public final class StageDriver<S: Stage> {
             members, { key, text in "options:\(text.line):\(text.column): \(key)" }, context)
         stage = instance.stage as! S
         let isRaw = input?.video != nil
-        inputPools = try (input.map { [$0] } ?? inputs).compactMap(\.video).map {
-            try FramePool(
-                name: "input", format: $0, bufferCount: 32, leasesPerBuffer: 8, metadata: layout, stop: stop,
-                clock: clock)
+        let inputs = input.map { [$0] } ?? inputs
+        inputPools = try inputs.map {
+            guard let format = $0.video else { return nil }
+            return try FramePool(
+                name: "input", format: format, bufferCount: 32, leasesPerBuffer: 8, metadata: layout,
+                stop: stop, clock: clock)
+        }
+        inputSlabs = try inputs.map {
+            $0.encoded == nil
+                ? nil : try Slab(name: "input", byteCount: slabBytes, unitCount: 256, metadata: layout, stop: stop)
         }
         nextSequences = [UInt64](repeating: 0, count: max(inputs.count, 1))
-        inputSlab =
-            input?.encoded != nil
-            ? try Slab(name: "input", byteCount: slabBytes, unitCount: 256, metadata: layout, stop: stop) : nil
-        outputFormat = try instance.negotiate(input.map { [$0] } ?? inputs)
+        outputFormat = try instance.negotiate(inputs)
         context.heldHeaders = HeldHeaders(
             stageType.kind, input: input, output: outputFormat, stage.demand, layout)
         runner = StageRunner(
@@ -108,6 +118,7 @@ public final class StageDriver<S: Stage> {
             ? nil
             : InlineRun(filters: isFilter ? [runner] : [], last: isFilter ? nil : runner, clock: clock, isTimed: false)
         joined = stageType.kind == .join ? JoinInputs(names: inputs.indices.map { "\($0)" }) : nil
+        inlet = try joined.map { [runner] in try Self.makeInlet(join, inputs, $0, runner, isLive: isLive) }
         runner.inputs = joined
         runner.onFailure = { [unowned self] in self.failure = $1 }
         try instance.stage.start()
@@ -119,10 +130,9 @@ public final class StageDriver<S: Stage> {
     public func makeFrame(input: Int = 0, pts: MediaTime? = nil, _ fill: (inout Frame) throws -> Void = { _ in }) throws
         -> Frame
     {
-        guard inputPools.indices.contains(input) else {
+        guard inputPools.indices.contains(input), let inputPool = inputPools[input] else {
             throw FrameHostError(.broken, what: "the stage has no input \(input) for frames")
         }
-        let inputPool = inputPools[input]
         guard var frame = inputPool.tryLease() else {
             throw FrameHostError(.exhausted, what: "no input frame left: the stage or the test keeps all 32")
         }
@@ -136,17 +146,21 @@ public final class StageDriver<S: Stage> {
     }
 
     /// An access unit with these bytes.
-    public func makeAccessUnit(_ bytes: [UInt8], pts: MediaTime, dts: MediaTime? = nil, isKeyframe: Bool = false) throws
-        -> AccessUnit
-    {
-        guard let inputSlab else { throw FrameHostError(.broken, what: "the input is not encoded") }
+    ///
+    /// - Parameter input: Which input of a join it is meant for.
+    public func makeAccessUnit(
+        _ bytes: [UInt8], pts: MediaTime, dts: MediaTime? = nil, isKeyframe: Bool = false, input: Int = 0
+    ) throws -> AccessUnit {
+        guard inputSlabs.indices.contains(input), let inputSlab = inputSlabs[input] else {
+            throw FrameHostError(.broken, what: "the input is not encoded")
+        }
         var unit = try inputSlab.lease(byteCount: bytes.count)
         unit.withMutableBytes { $0.copyBytes(from: bytes) }
         unit.pts = pts
         unit.dts = dts ?? pts
         unit.isKeyframe = isKeyframe
-        unit.sequenceNumber = nextSequences[0]
-        nextSequences[0] += 1
+        unit.sequenceNumber = nextSequences[input]
+        nextSequences[input] += 1
         return unit
     }
 
@@ -164,10 +178,15 @@ public final class StageDriver<S: Stage> {
     }
 
     /// Lays a frame at an input of a join, to be taken with the next ``merge()``.
-    public func put(_ frame: consuming Frame, at input: Int) {
+    public func put(_ frame: consuming Frame, at input: Int) { put(frame.release(), at: input) }
+
+    /// Lays an access unit at an input of a join.
+    public func put(_ unit: consuming AccessUnit, at input: Int) { put(unit.release(), at: input) }
+
+    private func put(_ lease: consuming Lease, at input: Int) {
         // The first input leads, or the first that has an item.
         if joined!.present == 0 || input < joined!.lead { joined!.lead = input }
-        joined!.put(frame.release(), at: input)
+        joined!.put(lease, at: input)
     }
 
     /// Hands a join what lies at its inputs: the items that belong together, of which the first leads. An input without
@@ -180,7 +199,7 @@ public final class StageDriver<S: Stage> {
     }
 
     /// What the stage threw, or what is wrong with what it did.
-    private func check() throws {
+    func check() throws {
         if let failure {
             self.failure = nil
             throw failure
@@ -211,8 +230,12 @@ public final class StageDriver<S: Stage> {
 
     /// No item follows: the stage gives what it still has.
     public func drain() throws {
-        runner.drain()
-        hasDrained = true
+        try endJoin()
+        // A join drains where it ends.
+        if !hasDrained || inlet == nil {
+            runner.drain()
+            hasDrained = true
+        }
         try check()
     }
 

@@ -1,0 +1,96 @@
+/// A join, driven as its thread in a chain drives it: items come over links, and the rule says which belong together.
+extension StageDriver {
+    /// Hands a frame to an input of a join, as a link does. The stage is called as often as its rule then finds items
+    /// that belong together, which may be not at all.
+    ///
+    /// - Parameter input: Position among `inputs`.
+    /// - Throws: what the stage threw, what a run would end with, `.exhausted` where 16 items wait for those of other
+    ///   inputs.
+    public func send(_ frame: consuming Frame, to input: Int) throws { try send(frame.release(), to: input) }
+
+    /// Hands an access unit to an input of a join.
+    public func send(_ unit: consuming AccessUnit, to input: Int) throws { try send(unit.release(), to: input) }
+
+    /// No item follows on this input. The join goes on or ends, as its rule says; once it has ended it has drained too.
+    public func end(_ input: Int) throws {
+        try inputQueue(input).end()
+        try runJoin()
+    }
+
+    /// True once the join has ended, by its rule. What is sent after that is dropped as `unmatched`.
+    public var hasJoinEnded: Bool { joinIsOver }
+
+    private func inputQueue(_ input: Int) throws -> FrameQueue {
+        guard let inlet, inlet.queues.indices.contains(input) else {
+            throw FrameHostError(.broken, what: "the stage has no input \(input) of a join")
+        }
+        return inlet.queues[input]
+    }
+
+    private func send(_ lease: consuming Lease, to input: Int) throws {
+        let queue = try inputQueue(input)
+        guard queue.offer(lease, mayWait: true) == nil else {
+            throw FrameHostError(
+                .exhausted,
+                what: "input \(input) has \(queue.snapshot().depth) items that wait for those of other inputs",
+                remedy: "Send to the other inputs, or end them.")
+        }
+        try runJoin()
+    }
+
+    /// What the join's thread does, without waiting.
+    func runJoin() throws {
+        guard let inlet else { return }
+        while !joinIsOver, let found = inlet.takeReady() {
+            switch found {
+            case .items: _ = runner.merge(inlet.inputs)
+            case .nothing, .mail: break
+            case .ended:
+                joinIsOver = true
+                inlet.close()
+                try drain()
+                inlet.inputs.releaseKept()
+            case .stopped: joinIsOver = true
+            }
+        }
+        try check()
+    }
+
+    /// Ends every input that goes on.
+    func endJoin() throws {
+        guard let inlet, !joinIsOver else { return }
+        for queue in inlet.queues { queue.end() }
+        try runJoin()
+    }
+
+    /// The queues before a join and its rule, by the same functions as a plan's.
+    ///
+    /// - Throws: ``FrameHostErrors`` for a rule that cannot be.
+    static func makeInlet(
+        _ request: JoinRequest, _ inputs: [MediaFormat], _ joined: JoinInputs, _ runner: StageRunner, isLive: Bool
+    ) throws -> JoinInlet {
+        let rule = JoinRule(request, formats: inputs)
+        guard inputs.indices.contains(rule.lead) else {
+            throw FrameHostError(
+                .invalidConfiguration, place: "join.lead", what: "there is no input \(rule.lead)",
+                remedy: "Use 0...\(inputs.count - 1).")
+        }
+        let producers = inputs.indices.map {
+            JoinCheck.Producer(
+                id: joined.names[$0], isEncoded: inputs[$0].encoded != nil, isLive: isLive, sources: [$0])
+        }
+        let faults = JoinCheck.faults(of: rule, at: runner.id, producers).map {
+            FrameHostError(.invalidConfiguration, place: FaultPlace($0.key), what: $0.what, remedy: $0.remedy)
+        }
+        guard faults.isEmpty else { throw FrameHostErrors(faults) }
+        let consumer = Condition()
+        let queues = inputs.indices.map { input in
+            let settings =
+                rule.fixedLink(of: input) ?? LinkSettings(capacity: Self.mostWaitingItems)
+            return FrameQueue(
+                name: joined.names[input], settings: settings, room: RoomGate(stop: runner.stop), consumer: consumer,
+                stop: runner.stop)
+        }
+        return JoinInlet(runner, queues, joined, rule, stop: runner.stop)
+    }
+}
