@@ -47,15 +47,16 @@ struct OptionDecoder {
         do {
             try options.validate()
         } catch {
-            let named = OptionNaming.option(in: error.what, members).flatMap { name in
+            let fault = error as? OptionFault ?? OptionFault(String(describing: error), remedy: "")
+            let named = OptionNaming.option(in: fault.what, members).flatMap { name in
                 members.last { $0.key == name }
             }
             faults.append(
                 FrameHostError(
                     .invalidConfiguration,
                     place: place(named?.key ?? "", named?.keyPlace ?? TextPlace(line: 0, column: 0)),
-                    what: error.what,
-                    remedy: error.remedy))
+                    what: fault.what,
+                    remedy: fault.remedy))
         }
         guard faults.isEmpty else { throw FrameHostErrors(faults) }
         return options

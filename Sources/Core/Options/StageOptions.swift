@@ -12,12 +12,12 @@ public protocol StageOptions: Decodable, Sendable {
 
     /// Rules that concern several options at once; called after each value has been checked alone.
     ///
-    /// - Throws: ``OptionFault``.
-    func validate() throws(OptionFault)
+    /// - Throws: ``OptionFault``; any other error is shown as it describes itself.
+    func validate() throws
 }
 
 extension StageOptions {
-    public func validate() throws(OptionFault) {}
+    public func validate() throws {}
 }
 
 /// For a stage without options.

@@ -41,6 +41,11 @@ struct ChainPlanner {
             for type in stage.request.type.info.metadata where !layout.entries.contains(where: { $0.type == type }) {
                 faults.addRestart(metadata: type.metadataName, of: stage.request)
             }
+            if let runs = running[stage.id], stage.request.type.kind == .join, runs.request.type.kind == .join,
+                runs.inputIDs == stage.inputIDs, runs.request.join != stage.request.join
+            {
+                faults.addRestart("'\(stage.id)' matches its inputs as it began to", at: (stage.request, "join"))
+            }
             if stage.isKept, stage.buffers != running.buffers[stage.id] {
                 faults.addRestart(
                     top: .buffers(of: stage.id), "the pool of '\(stage.id)' has the size it was made with")

@@ -37,6 +37,7 @@ struct LinkPlanner {
                 let settings =
                     fixedLink(input, of: stage) ?? linkThatRuns(from: producer, into: stage, asked, format)
                     ?? settings(from: producer, into: stage, asked, format)
+                checkWhatRuns(settings, producer, stage, format, &faults)
                 check(settings, producer, stage, format, &faults)
                 links.append(ChainPlan.Link(from: producer, to: index, settings: settings, format: format))
             }
@@ -72,6 +73,20 @@ struct LinkPlanner {
             running?[stage.id]?.request.type.info.id == stage.request.type.info.id
         else { return nil }
         return runs.settings
+    }
+
+    /// A queue is for the whole run, also under a stage that takes another's place. (An inline link is another matter:
+    /// what becomes of it says which thread a stage is on, which the assembly refuses to change.)
+    private func checkWhatRuns(
+        _ settings: LinkSettings, _ producer: Int, _ stage: PlannedStage, _ format: MediaFormat,
+        _ faults: inout PlanFaults
+    ) {
+        guard let runs = running?.link(from: stages[producer].id, to: stage.id)?.settings, runs != settings,
+            running?[stage.id]?.request.type.kind == stage.request.type.kind,
+            (runs.mostBytes == nil) == (format.encoded == nil)
+        else { return }
+        let was = runs.capacity == 0 ? "runs inline" : "is a queue of \(runs.capacity), \"\(runs.policy.rawValue)\""
+        faults.addRestart("the link from '\(stages[producer].id)' to '\(stage.id)' \(was)", at: (stage.request, "link"))
     }
 
     /// Places of the queue where nobody wrote a number; 0 for an inline link.

@@ -69,10 +69,12 @@ struct CallWatch {
         note(call, age)
         call.hasSpoken = true
         call.speaksAt = age < 10_000_000_000 ? 10_000_000_000 : (age / 60_000_000_000 + 1) * 60_000_000_000
+        // A branch that was taken away holds up nobody.
+        let waits = chain.graph.runners.contains { $0 === runner } ? " The chain waits for it." : ""
         hub.post(
             Event(
                 name: "stage-hangs", stage: runner.id, level: .warning,
-                text: "\(Self.subject(call, runner)) has not returned for \(tenths(age)) s. The chain waits for it.",
+                text: "\(Self.subject(call, runner)) has not returned for \(tenths(age)) s.\(waits)",
                 details: Self.details(call, runner, age), time: chain.clock.now()))
     }
 

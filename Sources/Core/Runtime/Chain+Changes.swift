@@ -90,8 +90,10 @@ extension Chain {
 
     private func ended(_ id: String?) -> FrameHostError {
         FrameHostError(
-            .unavailable, place: id ?? "", what: "the chain does not run, or \(ChangeDesk.mostWaiting) changes wait",
-            remedy: "Send it while the chain runs.")
+            .unavailable, place: id ?? "",
+            what: changes.isFull
+                ? "\(ChangeDesk.mostWaiting) changes wait already" : "the chain does not run, or is about to end",
+            remedy: changes.isFull ? "Send it once they are answered." : "Send it while the chain runs.")
     }
 
     func unknown(_ id: String) -> FrameHostError {

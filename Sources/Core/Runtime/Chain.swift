@@ -19,7 +19,11 @@ public final class Chain: @unchecked Sendable {
     private var jobs: JobQueue { services.jobs }
     /// The way to create and replace files in this run.
     public var files: RunFiles { services.files }
-    let drainNs: Int64
+    /// How long a drain may take, nanoseconds.
+    var drainNs: Int64 {
+        let seconds = graphBox.withLock(\.request.drainSeconds)
+        return Int64(seconds * 1e9)
+    }
     /// As the request names it.
     private let chainFile: String
     let isTimed: Bool
@@ -79,7 +83,6 @@ public final class Chain: @unchecked Sendable {
         services = planned.services
         chainFile = request.file
         isTimed = timed
-        drainNs = Int64(request.drainSeconds * 1e9)
         let assembly = try GraphAssembly(
             planned, request: request, running: nil, timed: timed, frameLimit: request.frameLimit)
         graphBox = Locked(assembly.graph)

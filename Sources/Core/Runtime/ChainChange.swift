@@ -86,6 +86,7 @@ struct ChainChange {
             next.departed = present.departed
             present = next
         }
+        setRules(assembly.graph.request)
         chain.begin(workers: assembly.newWorkers)
         let thread = onlyThread(leaving)
         do {
@@ -273,6 +274,11 @@ struct ChainChange {
         }
     }
 
+    /// What the chain file says of stages that any thread may look at.
+    private func setRules(_ request: ChainRequest) {
+        for stage in request.stages { chain.graph.runner(id: stage.id)?.onError = stage.onError }
+    }
+
     /// The graph as it was; what was begun ends.
     private func takeBack() {
         let branch = LeavingBranch(
@@ -288,6 +294,7 @@ struct ChainChange {
             present.departed = departed
             present.nextNumber = number
         }
+        setRules(before.request)
         for rewiring in assembly.earlier {
             Errand {
                 rewiring.perform()

@@ -37,6 +37,9 @@ final class ChangeDesk: @unchecked Sendable {
         for one in refused { one.refuse() }
     }
 
+    /// Whether no further change may wait.
+    var isFull: Bool { condition.locked { state != .closed && waiting.count >= Self.mostWaiting } }
+
     var isClosed: Bool { condition.locked { state == .closed } }
 
     /// [any thread] The thread of a change that is under way, for whoever watches.

@@ -41,7 +41,7 @@ final class StageRunner: @unchecked Sendable {
     /// Ends the waits of this stage, whatever instance it has.
     let stop: StopSignal
     let clock: ChainClock
-    let onError: OnError?
+    private let onErrorBox: Locked<OnError?>
     @exclusivity(unchecked) var demand: StageDemand
 
     /// Present unless the stage gives nothing on.
@@ -108,7 +108,7 @@ final class StageRunner: @unchecked Sendable {
         self.instance = instance
         self.context = context
         stop = context.stop
-        self.onError = onError
+        onErrorBox = Locked(onError)
         clock = context.clock
         let demand = instance.stage.demand
         self.demand = demand
@@ -139,6 +139,12 @@ final class StageRunner: @unchecked Sendable {
     var heldNow: Int { held.load(ordering: .acquiring) }
     var keptNow: Int { keeper.pointee.kept.load(ordering: .relaxed) }
     var mostKept: Int { keeper.pointee.most.load(ordering: .relaxed) }
+
+    /// [any thread] What the chain file says now; nil where it says nothing.
+    var onError: OnError? {
+        get { onErrorBox.withLock { $0 } }
+        set { onErrorBox.withLock { $0 = newValue } }
+    }
 
     /// [any thread]
     var shown: Shown { shownBox.withLock { $0 } }

@@ -39,7 +39,7 @@ struct StarvationWatch {
                 Event(
                     name: "link-stalled", stage: graph.runners[link.to].id, level: .warning,
                     text:
-                        "link \(queue.name) full for \(ms) ms: \(graph.runners[link.to].title) does not take what waits. Nothing is dropped; '\(graph.runners[link.from].id)' waits.",
+                        "link \(queue.name) full for \(ms) ms: \(graph.runners[link.to].title) does not take what waits, and '\(graph.runners[link.from].id)' waits for it.",
                     details: [
                         "from": JSONNode(.string(graph.runners[link.from].id)),
                         "to": JSONNode(.string(graph.runners[link.to].id)),

@@ -90,7 +90,15 @@ final class ChainDocument: @unchecked Sendable {
         }
         for (index, stage) in stages.enumerated() {
             var stage = stage.withoutPlaces
-            if index == 0, stage["from"] == nil { stage = stage.setting("from", .string(producer)) }
+            if index == 0 {
+                if let from = stage["from"], from.withoutPlaces != .string(producer) {
+                    throw FrameHostError(
+                        .invalidConfiguration, place: "stages[0].from",
+                        what: "the branch is attached at '\(producer)', and 'from' names another stage",
+                        remedy: "Leave 'from' out, or name the stage in \"at\".")
+                }
+                stage = stage.setting("from", .string(producer))
+            }
             list.append(stage)
         }
         return try replacingStages(list)
@@ -121,6 +129,11 @@ final class ChainDocument: @unchecked Sendable {
             throw FrameHostError(
                 .invalidConfiguration, place: "with", what: "expected an object, found \(stage.kindName)",
                 remedy: "Write \"with\": { \"use\": \"…\" }.")
+        }
+        if let other = stage["id"], other.withoutPlaces != .string(id) {
+            throw FrameHostError(
+                .invalidConfiguration, place: "with.id", what: "a stage that takes the place of '\(id)' has its id",
+                remedy: "Leave it out; for another id detach the stage and attach one.")
         }
         var next = stage.withoutPlaces.setting("id", .string(id))
         for key in ["use", "from", "link", "onError", "unread"] where next[key] == nil {

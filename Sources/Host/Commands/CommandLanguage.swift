@@ -29,6 +29,7 @@ struct CommandLanguage: Sendable {
                 "'\(odd.key)' is no key of a command", "Use \"stage\", \"command\" or \"set\", \"arguments\", \"tag\".",
                 reply)
         }
+        if let fault = CommandForm.fault(of: members) { return reply(CommandAnswer(stage: nil, error: fault)) }
         let command = node["command"]?.asString
         guard let stage = node["stage"]?.asString else {
             guard let command, node["stage"] == nil else {
@@ -76,7 +77,7 @@ struct CommandLanguage: Sendable {
     }
 
     private func performOnStage(_ stage: String, _ command: String, _ node: JSONNode, _ reply: @escaping CommandReply) {
-        let drops = node["drop"] == JSONNode.bool(true)
+        let drops = node["drop"]?.asBool ?? false
         switch command {
         case "pause": chain.pause(stage: stage, isDropping: drops, reply: reply)
         case "resume": chain.resume(stage: stage, reply: reply)
@@ -117,8 +118,4 @@ struct CommandLanguage: Sendable {
     private func refuse(_ what: String, _ remedy: String, _ reply: CommandReply) {
         reply(CommandAnswer(stage: nil, error: FrameHostError(.invalidConfiguration, what: what, remedy: remedy)))
     }
-}
-
-extension JSONNode {
-    fileprivate static func bool(_ value: Bool) -> JSONNode { JSONNode(.bool(value)) }
 }

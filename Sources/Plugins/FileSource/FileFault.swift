@@ -21,7 +21,7 @@ enum FileFault {
         case S_IFCHR:
             return FrameHostError(
                 .unavailable, what: "'\(path)' is a device",
-                remedy: "Use 'v4l2-source' for a camera; 'file-source' plays files.")
+                remedy: "'file-source' plays files: name one.")
         default: return FrameHostError(.unavailable, what: "'\(path)' is not a regular file", remedy: "Name a file.")
         }
         if access(path, R_OK) != 0 { return unreadable(path, errno) }

@@ -323,16 +323,51 @@ import Testing
         #expect(changed.link("middle", "end")?.settings.mostBytes == 64_000_000)
     }
 
-    @Test func takesWhatTheChainFileSaysOfAQueueNow() throws {
+    @Test(arguments: [LinkRequest(queue: 4), LinkRequest(queue: 0), LinkRequest(whenFull: .latest)])
+    func refusesAnotherQueueThanTheOneThatRuns(link: LinkRequest) throws {
         var draft = try camera()
         let running = try draft.plan()
         draft = ChainDraft()
         try draft.add("plain-camera", "cam")
-        try draft.add("probe", "mark", link: LinkRequest(queue: 4))
+        try draft.add("probe", "mark", link: link)
+        try draft.add("anything", "show")
+        #expect(throws: FrameHostErrors.self) { try draft.plan(against: running) }
+        do {
+            _ = try draft.plan(against: running)
+        } catch let faults as FrameHostErrors {
+            #expect(
+                faults.errors.map(\.what)
+                    == ["needs a restart: the link from 'cam' to 'mark' is a queue of 2, \"wait\""])
+            #expect(faults.errors.first?.place.path == "stages[1].link")
+        }
+    }
+
+    @Test func takesTheQueueThatRunsForTheOneThatIsWritten() throws {
+        var draft = try camera()
+        let running = try draft.plan()
+        draft = ChainDraft()
+        try draft.add("plain-camera", "cam")
+        try draft.add("probe", "mark", link: LinkRequest(queue: 2, whenFull: .wait))
         try draft.add("anything", "show")
         let changed = try draft.plan(against: running)
-        #expect(changed.changes.made == [] && changed.link("cam", "mark")?.settings.capacity == 4)
-        #expect(changed.pool("cam")?.spare == 1)
+        #expect(changed.changes.made == [] && changed.link("cam", "mark")?.settings.capacity == 2)
+    }
+
+    @Test func refusesAnotherWayToMatchForAJoinThatRuns() throws {
+        var draft = ChainDraft()
+        try draft.add("plain-camera", "a")
+        try draft.add("plain-camera", "b")
+        try draft.add("pair", "pair", from: ["a", "b"])
+        try draft.add("anything", "show")
+        let running = try draft.plan()
+        draft.request.stages[2].join = JoinRequest(hold: true)
+        do {
+            _ = try draft.plan(against: running)
+            Issue.record("it was planned")
+        } catch let faults as FrameHostErrors {
+            #expect(faults.errors.map(\.what) == ["needs a restart: 'pair' matches its inputs as it began to"])
+            #expect(faults.errors.first?.place.path == "stages[2].join")
+        }
     }
 
     @Test func keepsWhatWasAskedOfTheOtherLinksOfAJoinWhenOneIsConverted() throws {

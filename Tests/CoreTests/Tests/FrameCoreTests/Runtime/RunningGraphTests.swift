@@ -239,6 +239,24 @@ import Testing
         #expect(result.failures.map(\.what) == (isMissing ? ["the source was told to fail"] : []))
     }
 
+    @Test func takesWhatTheChainFileSaysOfErrorsAndOfTheDrainNow() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "everyMs": 1}"#)
+        try sketch.add(ProbeFilter.self, "mark", options: #"{"failAt": 600}"#)
+        try sketch.add(RecordingSink.self, "file", options: #"{"log": "rules"}"#)
+        let driver = try RunningChainDriver(sketch)
+        sketch.request.stages[1].onError = .bypass
+        sketch.request.drainSeconds = 3
+        let answer = driver.change(to: sketch)
+        #expect(answer.isOK, "\(answer.error)")
+        #expect(driver.chain.drainNs == 3_000_000_000)
+        driver.waitForEvent { $0.name == "stage-failed" }
+        driver.waitForFrames(700)
+        let result = driver.finish()
+        #expect(RecordingSink.log("rules").entries.count > 650, "frames go by the filter that failed")
+        #expect(result.failures.count == 1 && result.ledgerFaults.isEmpty, "\(result)")
+    }
+
     @Test func setsLiveOptionsWithoutANewInstance() throws {
         let sketch = try base("live-set")
         let driver = try RunningChainDriver(sketch)

@@ -1,0 +1,52 @@
+import FrameCore
+
+/// Which keys a command has beside `stage`, `command` and `tag`, and what stands behind each: what a command does not
+/// know is refused, not passed over.
+enum CommandForm {
+    private enum Kind: String {
+        case string = "a string"
+        case bool = "true or false"
+        case object = "an object"
+        case array = "a list"
+
+        func holds(_ node: JSONNode) -> Bool {
+            switch self {
+            case .string: node.asString != nil
+            case .bool: node.asBool != nil
+            case .object: node.asObject != nil
+            case .array: node.asArray != nil
+            }
+        }
+    }
+
+    private static let common: [String: Kind] = ["stage": .string, "command": .string, "set": .object]
+    /// By command; any other is a stage's own.
+    private static let keys: [String: [String: Kind]] = [
+        "attach": ["at": .string, "stages": .array], "detach": [:], "drain": [:], "figures": [:],
+        "pause": ["drop": .bool], "plan": [:], "reload": ["file": .string],
+        "replace": ["with": .object, "drop": .bool], "resume": [:],
+    ]
+    private static let ofOwnCommand: [String: Kind] = ["arguments": .object]
+
+    /// The first thing that is wrong with the members of a command; nil where each is one that the command has.
+    static func fault(of members: [JSONNode.Member]) -> FrameHostError? {
+        let command = members.last { $0.key == "command" }?.value.asString
+        let own = command.map { keys[$0] ?? ofOwnCommand } ?? [:]
+        for member in members where member.key != "tag" {
+            guard let kind = common[member.key] ?? own[member.key] else {
+                let names = own.keys.sorted().map { "'\($0)'" }
+                let subject = command.map { "the command '\($0)'" } ?? "'set'"
+                return FrameHostError(
+                    .invalidConfiguration, what: "\(subject) has no '\(member.key)'",
+                    remedy: names.isEmpty ? "Leave it out." : "It has \(names.joined(separator: ", ")).")
+            }
+            guard kind.holds(member.value) else {
+                return FrameHostError(
+                    .invalidConfiguration, place: member.key,
+                    what: "expected \(kind.rawValue), found \(member.value.kindName)",
+                    remedy: "Write it as docs/chain-file.md shows it.")
+            }
+        }
+        return nil
+    }
+}
