@@ -61,7 +61,7 @@ final class MetadataLayout: Sendable {
     }
 
     func slot<Value: FrameMetadata>(for type: Value.Type) -> MetadataSlot<Value>? {
-        guard let index = entries.firstIndex(where: { $0.type == type }) else { return nil }
+        guard let index = index(of: type) else { return nil }
         return MetadataSlot(index: index, offset: entries[index].offset)
     }
 

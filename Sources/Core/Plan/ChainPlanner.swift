@@ -38,8 +38,8 @@ struct ChainPlanner {
         guard let running else { return }
         var faults = PlanFaults(request)
         for stage in stages {
-            for type in stage.request.type.info.metadata where !layout.entries.contains(where: { $0.type == type }) {
-                faults.addRestart(metadata: type.metadataName, of: stage.request)
+            for type in stage.request.type.info.metadata where layout.index(of: type) == nil {
+                faults.addRestart(metadata: layout.refusal(of: type), of: stage.request)
             }
             if let runs = running[stage.id], stage.request.type.kind == .join, runs.request.type.kind == .join,
                 runs.inputIDs == stage.inputIDs, runs.request.join != stage.request.join

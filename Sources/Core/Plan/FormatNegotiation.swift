@@ -37,7 +37,7 @@ struct FormatNegotiation {
         for stage in request.stages {
             if let kept = running?.counterpart(of: stage) {
                 made.append(MadeStage(context: kept.stage.context, instance: kept.stage.instance, kept: kept))
-            } else if let one = Self.make(stage, request, services, &faults) {
+            } else if let one = Self.make(stage, with: running?.options(of: stage), request, services, &faults) {
                 made.append(MadeStage(context: one.context, instance: one.instance))
             }
         }
@@ -50,8 +50,11 @@ struct FormatNegotiation {
     }
 
     /// Nil, with the faults listed, when the stage cannot be made.
+    ///
+    /// - Parameter options: In the place of those that are asked for.
     private static func make(
-        _ stage: StageRequest, _ request: ChainRequest, _ services: ChainServices, _ faults: inout PlanFaults
+        _ stage: StageRequest, with options: [JSONNode.Member]? = nil, _ request: ChainRequest,
+        _ services: ChainServices, _ faults: inout PlanFaults
     ) -> (context: StageContext, instance: StageInstance)? {
         let context = StageContext(
             stageID: stage.id, folder: request.folder, chainName: request.name, clock: services.clock,
@@ -59,7 +62,7 @@ struct FormatNegotiation {
         do {
             let instance = try CrashNote.during("\(stage.id) (\(stage.type.info.id)) was being made") {
                 try stage.type.make(
-                    stage.options, { stage.place(file: request.file, of: $0, at: $1) }, context)
+                    options ?? stage.options, { stage.place(file: request.file, of: $0, at: $1) }, context)
             }
             return (context, instance)
         } catch {

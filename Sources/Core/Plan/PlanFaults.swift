@@ -122,10 +122,9 @@ struct PlanFaults {
                 : "'\(stage.id)' was made for a chain with a live source, and now there is none", at: (stage, ""))
     }
 
-    mutating func addRestart(metadata name: String, of stage: StageRequest) {
-        addRestart(
-            "'\(stage.id)' (\(stage.type.info.id)) needs room for '\(name)' in each frame, which this chain was started without",
-            at: (stage, "use"))
+    /// - Parameter why: After the stage's name.
+    mutating func addRestart(metadata why: String, of stage: StageRequest) {
+        addRestart("'\(stage.id)' (\(stage.type.info.id)) \(why)", at: (stage, "use"))
     }
 
     mutating func addRestart(_ what: String, at member: (stage: StageRequest, key: String)) {

@@ -39,6 +39,8 @@ struct RunningChain {
     let spare: Int?
     private var links: [LinkName: LinkSettings] = [:]
     private var remade: Set<String> = []
+    /// Live options that commands have set since, by stage.
+    var liveOptions: [String: [JSONNode.Member]] = [:]
 
     /// What runs once `planned` is applied.
     init(_ planned: PlannedChain) {
@@ -70,6 +72,15 @@ struct RunningChain {
 
     subscript(id: String) -> PlannedStage? { stages[id] }
 
+    /// The options to make a stage with. One that is asked for as it runs, and is made anew all the same (its plugin was
+    /// rebuilt, it has failed), has what commands have set since too.
+    func options(of request: StageRequest) -> [JSONNode.Member] {
+        guard let stage = stages[request.id], stage.request.type.info.id == request.type.info.id,
+            request.changedOptions(from: stage.request).isEmpty, let set = liveOptions[request.id]
+        else { return request.options }
+        return request.options.overlaid(with: set)
+    }
+
     /// The link between two stages that run, and what was asked of it; nil where there is none.
     func link(from producer: String, to consumer: String) -> (settings: LinkSettings, asked: LinkRequest)? {
         guard let settings = links[LinkName(from: producer, to: consumer)], let stage = stages[consumer],
@@ -97,6 +108,13 @@ struct RunningChain {
                 request.options.first { $0.key == key } ?? JSONNode.Member(key: key, value: field.defaultValue))
         }
         return (stage, options)
+    }
+}
+
+extension [JSONNode.Member] {
+    /// With `others` in the place of members of the same key.
+    func overlaid(with others: [JSONNode.Member]) -> [JSONNode.Member] {
+        filter { member in !others.contains { $0.key == member.key } } + others
     }
 }
 

@@ -54,17 +54,19 @@ extension Chain {
     ///   - isDraining: Whether an instance that goes first answers what it holds.
     ///   - request: Called on the desk's thread with what runs.
     ///   - committed: Called there once the chain is what was asked for.
+    ///   - details: Called there for what the answer says besides.
     ///   - reply: Called there with the answer, after `committed`.
     public func change(
         stage id: String?, isDraining: Bool = true, to request: @escaping (ChainRequest) throws -> ChainRequest,
-        committed: @escaping () -> Void = {}, reply: @escaping CommandReply
+        committed: @escaping () -> Void = {}, details: @escaping () -> [JSONNode.Member] = { [] },
+        reply: @escaping CommandReply
     ) {
         change(id, reply) { [unowned self] in
             var change = try ChainChange(self, to: try request(graph.request), isDraining: isDraining)
             try change.make()
             committed()
             let runner = id.flatMap { graph.runner(id: $0) } ?? runners.first
-            return (change.frame ?? runner?.nextFrame ?? 0, change.details)
+            return (change.frame ?? runner?.nextFrame ?? 0, change.details + details())
         }
     }
 

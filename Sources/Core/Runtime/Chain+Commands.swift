@@ -27,10 +27,11 @@ extension Chain {
     /// - Parameter reply: Called with the answer on the stage's thread, or at once where there is a fault.
     public func set(stage id: String, options: [JSONNode.Member], reply: @escaping CommandReply) {
         guard let runner = runner(id, reply) else { return }
-        post(runner, .set, reply) { [unowned runner] in
+        post(runner, .set, reply) { [unowned self, unowned runner] in
             try runner.instance.set(options) { key, _ in
                 FaultPlace(stage: id, words: key.isEmpty ? id : "\(id).\(key)")
             }
+            liveOptions.withLock { $0[id] = ($0[id] ?? []).overlaid(with: options) }
         }
     }
 

@@ -40,6 +40,8 @@ public final class Chain: @unchecked Sendable {
     let endedJoins = Locked<Set<Int>>([])
     /// Stages that have failed and are to be started anew.
     let restarts = Restarts()
+    /// Live options that commands have set since their stage was asked for, by its id.
+    let liveOptions = Locked<[String: [JSONNode.Member]]>([:])
     /// Threads on which replaced instances end.
     let endings = Locked<[ThreadState]>([])
 
@@ -225,7 +227,8 @@ public final class Chain: @unchecked Sendable {
         for (thread, body) in threads.reversed() {
             do {
                 try StageThread.start(name: thread.name, isBatch: isBatch) {
-                    CrashReport.enter(thread)
+                    let place = CrashReport.enter(thread)
+                    defer { CrashReport.leave(thread, place) }
                     body()
                     thread.inside.store(ThreadState.Place.chainWait, ordering: .relaxed)
                     thread.finished.store(true, ordering: .releasing)

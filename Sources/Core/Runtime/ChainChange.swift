@@ -37,15 +37,17 @@ struct ChainChange {
         self.isDraining = isDraining
         before = chain.graph
         var running = RunningChain(before.planned)
+        running.liveOptions = chain.liveOptions.withLock { $0 }
         if let id { running.remake(id) }
         let planned = try ChainPlanner(request, clock: chain.clock, running: running).plan()
         self.planned = planned
+        let live = running.liveOptions
         sets = planned.stages.compactMap { [before] stage in
             guard case .kept(let options) = stage.origin, !options.isEmpty, let runner = before.runner(id: stage.id)
             else { return nil }
             let was = before.planned.stages.first { $0.id == stage.id }!.request
             let earlier = options.map { option in
-                was.options.last { $0.key == option.key }
+                live[stage.id]?.last { $0.key == option.key } ?? was.options.last { $0.key == option.key }
                     ?? JSONNode.Member(
                         key: option.key, value: was.type.options.first { $0.name == option.key }!.defaultValue)
             }
@@ -103,7 +105,29 @@ struct ChainChange {
         if thread == nil { exchangeInstances() }
         applyLast(leaving, isRewired: thread != nil)
         planned.connectKeyframeRequests()
+        forgetOptions()
         for runner in assembly.newRunners { chain.post("stage-attached", runner.id, "\(runner.id) was attached.") }
+    }
+
+    /// What commands have set holds until the request says otherwise.
+    private func forgetOptions() {
+        chain.liveOptions.withLock { all in
+            for id in all.keys {
+                guard let stage = planned.stages.first(where: { $0.id == id })?.request,
+                    let was = before.planned.stages.first(where: { $0.id == id })?.request,
+                    stage.type.info.id == was.type.info.id
+                else {
+                    all[id] = nil
+                    continue
+                }
+                let changed = stage.changedOptions(from: was)
+                if stage.type === was.type, sets.contains(where: { $0.runner.id == id }) {
+                    all[id]?.removeAll { changed.contains($0.key) }
+                } else if !changed.isEmpty {
+                    all[id] = nil
+                }
+            }
+        }
     }
 
     /// Consumers first, on this thread, which is watched like any other.
@@ -200,8 +224,10 @@ struct ChainChange {
         for exchange in exchanges {
             let (change, runner) = (self, exchange.runner)
             let frame = Locked<UInt64?>(nil)
+            let title = CrashReport.title(of: runner.id, exchange.type.info.id)
             let errand = Errand {
                 let old = exchange.perform(isDraining: change.isDraining)
+                CrashReport.rename(runner, title)
                 frame.withLock { $0 = runner.nextFrame }
                 change.stop(old, of: runner)
             }

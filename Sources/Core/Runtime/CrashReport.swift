@@ -35,6 +35,8 @@ public enum CrashReport {
     private static let mostThreads = 2048
     /// Stages of a run that can be named, those that have gone among them.
     private static let mostStages = 8192
+    /// Of threads that have ended, below ``mostThreads``.
+    private static let freePlaces = Mutex<[Int]>([])
     nonisolated(unsafe) private static var findPlugin: ((_ use: String) -> String?)?
     /// Written on the control thread, before any thread that the handler could run on needs it.
     nonisolated(unsafe) private static var state: UnsafeMutablePointer<State>?
@@ -60,7 +62,7 @@ public enum CrashReport {
     }
 
     /// [any thread, at its start] A stack of its own for the handler, so that it can speak of an endless recursion too.
-    /// Kept for good: one for each thread of a run.
+    /// ``leave(_:_:)`` gives it back.
     public static func useOwnStack() {
         guard state != nil else { return }
         let size = 64 << 10
@@ -72,12 +74,32 @@ public enum CrashReport {
     }
 
     /// [stage thread, at its start] A crash on this thread names the stage it is in.
-    static func enter(_ thread: ThreadState) {
-        guard let state else { return }
+    ///
+    /// - Returns: What ``leave(_:_:)`` is to be given.
+    static func enter(_ thread: ThreadState) -> Int? {
+        guard let state else { return nil }
         useOwnStack()
         thread.identity.store(UInt(pthread_self()), ordering: .relaxed)
-        let place = state.pointee.threadCount.add(1, ordering: .relaxed).oldValue
-        if place < mostThreads { state.pointee.threads[place] = .passRetained(thread) }
+        let place =
+            freePlaces.withLock { $0.popLast() } ?? state.pointee.threadCount.add(1, ordering: .relaxed).oldValue
+        guard place < mostThreads else { return nil }
+        let earlier = state.pointee.threads[place]
+        state.pointee.threads[place] = .passRetained(thread)
+        earlier?.release()
+        return place
+    }
+
+    /// [stage thread, at its end] Another thread may have its place; every change of a chain has threads of its own.
+    static func leave(_ thread: ThreadState, _ place: Int?) {
+        guard state != nil else { return }
+        thread.identity.store(0, ordering: .relaxed)
+        // The entry itself stays until the place is taken: a handler of another thread may be looking at it.
+        if let place { freePlaces.withLock { $0.append(place) } }
+        var stack = stack_t()
+        guard sigaltstack(nil, &stack) == 0, stack.ss_flags & Int32(SS_DISABLE) == 0, stack.ss_sp != nil
+        else { return }
+        var none = stack_t(ss_sp: nil, ss_flags: Int32(SS_DISABLE), ss_size: 0)
+        if sigaltstack(&none, nil) == 0 { munmap(stack.ss_sp, stack.ss_size) }
     }
 
     /// [control thread] From here on crashes on the threads of `chain` name its stages.
@@ -97,12 +119,27 @@ public enum CrashReport {
             runner.number < mostStages
         else { return }
         let shown = runner.shown
-        let file = findPlugin?(shown.info.id).map { ", \($0)" } ?? ""
         (stages + runner.number).initialize(
             to: StageEntry(
-                title: strdup("\(runner.id) (\(shown.info.id)\(file))"), kind: runner.kind,
+                title: strdup(title(of: runner.id, shown.info.id)), kind: runner.kind,
                 context: .passRetained(shown.context)))
         state.pointee.stageCount += 1
+    }
+
+    /// [control thread, desk's thread] `odd (misbehave, /opt/plugins/libMisbehave.so)`.
+    static func title(of id: String, _ use: String) -> String {
+        "\(id) (\(use)\(findPlugin?(use).map { ", \($0)" } ?? ""))"
+    }
+
+    /// [the stage's own thread, between two items] The stage has another instance, perhaps of another kind.
+    static func rename(_ runner: StageRunner, _ title: String) {
+        guard let state, let stages = state.pointee.stages, runner.number < state.pointee.stageCount else { return }
+        let earlier = stages[runner.number]
+        stages[runner.number].context = .passRetained(runner.shown.context)
+        earlier.context?.release()
+        guard String(cString: earlier.title) != title else { return }
+        stages[runner.number].title = strdup(title)
+        free(earlier.title)
     }
 
     /// [control thread] The stage has ended; its title stays.

@@ -10,8 +10,10 @@ struct FramehostManifest: BuildToolPlugin {
         let core = try coreFolder(context)
         let coreFiles =
             ["Package.swift"]
-            + ["JSON", "Options", "Errors", "Media", "Pool", "Link", "Stage", "Plan", "Runtime", "Support"].flatMap {
-                folder in
+            + [
+                "JSON", "Options", "Errors", "Events", "Files", "Media", "Pool", "Link", "Stage", "Plan", "Runtime",
+                "Support",
+            ].flatMap { folder in
                 let names =
                     (try? FileManager.default.contentsOfDirectory(atPath: core.appending(path: folder).path)) ?? []
                 return names.filter { $0.hasSuffix(".swift") }.sorted().map { "\(folder)/\($0)" }

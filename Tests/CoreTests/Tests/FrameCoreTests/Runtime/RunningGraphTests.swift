@@ -107,6 +107,70 @@ import Testing
         #expect(isGapless("no-start"))
     }
 
+    // MARK: Another image of a plugin
+
+    /// The same kind of stage, as the registry has it once its plugin was loaded again.
+    private func rebuilt(_ sketch: ChainSketch) -> ChainSketch {
+        var sketch = sketch
+        sketch.request.stages[1].type = StageType(ProbeFilter.self)
+        return sketch
+    }
+
+    /// `level` of the instance that runs, as its thread sees it.
+    private func level(_ driver: RunningChainDriver) throws -> Int {
+        let runner = try #require(driver.chain.graph.runner(id: "mark"))
+        let level = Locked(-1)
+        try driver.chain.perform(on: runner.thread, for: runner) {
+            level.withLock { $0 = (runner.instance.stage as? ProbeFilter)?.options.level ?? -1 }
+        }
+        return level.withLock { $0 }
+    }
+
+    @Test func anotherImagesInstanceHasTheLiveOptionsThatWereSet() throws {
+        let plain = try base("swap").setting("mark", #"{"level": 3, "sleepUs": 10}"#)
+        let driver = try RunningChainDriver(plain)
+        driver.waitForFrames(20)
+        let set = driver.answer {
+            driver.chain.set(stage: "mark", options: [.init(key: "level", value: .number(7))], tag: $0)
+        }
+        #expect(set.isOK, "\(set.error)")
+        let other = rebuilt(plain)
+        let swapped = driver.change(to: other)
+        #expect(swapped.isOK, "\(swapped.error)")
+        #expect(swapped.details["replaced"] == ["mark"])
+        #expect(try level(driver) == 7)
+        // Once more, and a change elsewhere between: it stays.
+        var longer = other
+        try longer.add(RecordingSink.self, "late", options: #"{"log": "swap-late"}"#, from: ["mark"])
+        #expect(driver.change(to: longer).isOK)
+        #expect(driver.change(to: rebuilt(longer)).isOK)
+        #expect(try level(driver) == 7)
+        // Until the request says otherwise.
+        let said = try rebuilt(longer).setting("mark", #"{"level": 4, "sleepUs": 10}"#)
+        #expect(driver.change(to: said).isOK)
+        #expect(try level(driver) == 4)
+        let result = driver.finish()
+        #expect(result.isSuccess, "\(result)")
+        #expect(isGapless("swap"))
+        #expect(driver.chain.ledger.isBalanced)
+    }
+
+    @Test func takesOneInstanceAfterTheOtherWithoutAGap() throws {
+        let plain = try base("swaps")
+        let driver = try RunningChainDriver(plain)
+        driver.waitForFrames(20)
+        let rounds = getenv("FRAMEHOST_SANITIZED") == nil ? 300 : 60
+        for round in 0..<rounds {
+            let answer = driver.change(to: rebuilt(plain))
+            #expect(answer.isOK, "round \(round): \(answer.error)")
+        }
+        let result = driver.finish()
+        #expect(result.isSuccess, "\(result)")
+        #expect(isGapless("swaps"))
+        #expect(driver.chain.ledger.isBalanced)
+        #expect(driver.chain.ledger.dropped == 0)
+    }
+
     // MARK: Pause
 
     @Test func pausesASinkAndMarksTheGap() throws {

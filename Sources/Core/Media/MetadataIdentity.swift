@@ -1,0 +1,45 @@
+/// By what a kind of metadata of one image of a plugin is told from that of another: its name, and how its bytes lie.
+///
+/// A plugin that is rebuilt while a chain runs has the same kinds, as other types. Frames that the old image marked are
+/// read by the new one, so both must mean the same bytes.
+struct MetadataIdentity: Equatable {
+    let name: String
+    /// FNV-1a over ``ValueLayout``, 64 bit.
+    let layout: UInt64
+
+    /// Nil where values are more than plain bytes: only the image that made one can read it.
+    init?<Value: FrameMetadata>(_ type: Value.Type) {
+        guard let text = ValueLayout.text(of: type) else { return nil }
+        name = Self.name(of: type)
+        layout = text.utf8.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
+    }
+
+    /// `NightMode.Marker`. What is private has an address in its long name, which differs from image to image, and its
+    /// file's number in its short one.
+    static func name(of type: any FrameMetadata.Type) -> String {
+        let parts = _typeName(type, qualified: true).split(separator: "(unknown context at $")
+        guard parts.count > 1 else { return _typeName(type, qualified: true) }
+        let known = parts.dropFirst().map { $0.drop { $0 != ")" }.dropFirst(2) }
+        return "\(parts[0])\(known.joined()) (\(_typeName(type, qualified: false)))"
+    }
+}
+
+extension MetadataLayout {
+    /// Where `type` lies, or the type that is the same in another image of its plugin; nil for neither.
+    func index(of type: any FrameMetadata.Type) -> Int? {
+        if let index = entries.firstIndex(where: { $0.type == type }) { return index }
+        guard let identity = MetadataIdentity(type) else { return nil }
+        return entries.firstIndex { MetadataIdentity($0.type) == identity }
+    }
+
+    /// Why frames of the chain have no room for `type`, after the stage's name.
+    func refusal(of type: any FrameMetadata.Type) -> String {
+        let name = MetadataIdentity.name(of: type)
+        guard entries.contains(where: { MetadataIdentity.name(of: $0.type) == name }) else {
+            return "needs room for '\(type.metadataName)' in each frame, which this chain was started without"
+        }
+        return MetadataIdentity(type) == nil
+            ? "brings another image of '\(type.metadataName)', whose values are more than plain bytes, so that only the image that made one can read it"
+            : "brings '\(type.metadataName)' in another layout than the frames on their way have it"
+    }
+}
