@@ -24,6 +24,8 @@ struct Main {
         StandardOutput.keepForProgram()
         CrashReport.install()
         signal(SIGPIPE, SIG_IGN)
+        // Of a read lease that somebody breaks in the moment it is asked for (PluginCopy).
+        signal(SIGIO, SIG_IGN)
         // A limit of file sizes (ulimit -f) is an error of the write then, which recorders know how to end with.
         signal(SIGXFSZ, SIG_IGN)
         let arguments = Array(CommandLine.arguments.dropFirst())

@@ -7,7 +7,8 @@ import Synchronization
 /// so. [desk's thread; made on the control thread]
 final class ChainDocument: @unchecked Sendable {
     let path: String
-    private let registry: PluginRegistry
+    /// Another one whenever a plugin was loaded anew.
+    private var registry: PluginRegistry
     private let settings: [String]
     private let frameLimit: Int?
     private let root: Mutex<JSONNode>
@@ -31,6 +32,9 @@ final class ChainDocument: @unchecked Sendable {
     /// - Throws: ``FrameHostErrors``.
     func request() throws -> ChainRequest { try request(present) }
 
+    /// [desk's thread; control thread before the chain runs] The file of the plugin that has a stage.
+    func plugin(of id: String) -> String? { registry.path(of: id) }
+
     private static func ids(_ root: JSONNode) -> Set<String> {
         Set((root["stages"]?.asArray ?? []).enumerated().map { ChainFile.id(of: $1, $0) })
     }
@@ -40,9 +44,11 @@ final class ChainDocument: @unchecked Sendable {
     /// The chain runs as `next` says.
     func commit(_ next: JSONNode) { root.withLock { $0 = next } }
 
-    /// - Parameter file: Whose text it is, for the places of faults.
-    func request(_ root: JSONNode, file: String? = nil) throws -> ChainRequest {
-        var reader = ChainFile(name: file ?? path, registry: registry)
+    /// - Parameters:
+    ///   - file: Whose text it is, for the places of faults.
+    ///   - plugins: In the place of those that are in use.
+    func request(_ root: JSONNode, file: String? = nil, plugins: PluginRegistry? = nil) throws -> ChainRequest {
+        var reader = ChainFile(name: file ?? path, registry: plugins ?? registry)
         // A stage that was detached needs no setting; one that was never there is a fault.
         let ids = Self.ids(root)
         let known = settings.filter { setting in
@@ -67,6 +73,29 @@ final class ChainDocument: @unchecked Sendable {
             return try request(root)
         } committed: { [self] in
             if let next { commit(next) }
+        } reply: {
+            reply($0)
+        }
+    }
+
+    /// [any thread] Has the plugin `name` loaded as its file is now, and the stages of its that run replaced.
+    /// docs/design/011-hot-swap.md.
+    func reloadPlugin(_ name: String, _ chain: Chain, reply: @escaping CommandReply) {
+        var next: (registry: PluginRegistry, path: String)?
+        chain.change(stage: nil) { [self] _ in
+            let loaded = try registry.reloading(name)
+            next = loaded
+            return try request(present, plugins: loaded.registry)
+        } committed: { [self] in
+            guard let next else { return }
+            registry = next.registry
+            PluginImages.here.commitNewest(of: next.path)
+        } details: {
+            guard let next else { return [] }
+            return [
+                JSONNode.Member(key: "plugin", value: .string(next.path)),
+                JSONNode.Member(key: "images", value: .number(PluginImages.here.count(of: next.path))),
+            ]
         } reply: {
             reply($0)
         }

@@ -5,12 +5,12 @@ import FrameCore
 /// docs/chain-file.md lists them. [any thread]
 struct CommandLanguage: Sendable {
     /// Commands of the chain itself.
-    private static let ofChain = ["attach", "drain", "figures", "plan", "reload"]
+    private static let ofChain = ["attach", "drain", "figures", "plan", "reload", "reload-plugin"]
     /// Commands that every stage has, beside its own.
     static let ofStages = ["detach", "pause", "replace", "resume"]
     /// `tag` is the asker's own, and passed over.
     private static let keys: Set<String> = [
-        "stage", "command", "set", "tag", "arguments", "at", "stages", "with", "file", "drop",
+        "stage", "command", "set", "tag", "arguments", "at", "stages", "with", "file", "drop", "plugin",
     ]
 
     let chain: Chain
@@ -53,7 +53,7 @@ struct CommandLanguage: Sendable {
         case "drain":
             tell("drains", [], reply)
             chain.drain()
-        case "figures": tell("figures", [JSONNode.Member(key: "figures", value: chain.figures)], reply)
+        case "figures": tell("figures", [JSONNode.Member(key: "figures", value: chain.figuresWithPlugins)], reply)
         case "plan": tell("plan", [JSONNode.Member(key: "plan", value: PlanText(chain.plan).json)], reply)
         case "attach":
             guard let producer = node["at"]?.asString, let stages = node["stages"]?.asArray else {
@@ -65,6 +65,12 @@ struct CommandLanguage: Sendable {
         case "reload":
             let file = node["file"]?.asString
             change(nil, reply, file: file) { try document.read(file) }
+        case "reload-plugin":
+            guard let plugin = node["plugin"]?.asString else {
+                return refuse(
+                    "'plugin' is missing", "Name one of its stages or its file: \"plugin\": \"night-mode\".", reply)
+            }
+            document.reloadPlugin(plugin, chain, reply: reply)
         default:
             let near = Suggestion.nearest(to: command, in: Self.ofChain).map { "Did you mean '\($0)'?" }
             let needsStage = Self.ofStages.contains(command) ? "Name its stage: \"stage\": \"…\"." : nil

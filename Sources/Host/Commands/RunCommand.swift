@@ -46,6 +46,9 @@ struct RunCommand: ParsableCommand {
     @Flag(help: "Read the chain file again whenever it changes, as SIGHUP does: what can change changes.")
     var watch = false
 
+    @Flag(help: "Load plugins anew whenever their files are built again, as the command reload-plugin does.")
+    var watchPlugins = false
+
     @OptionGroup var plugins: PluginOptions
 
     func validate() throws {
@@ -66,7 +69,7 @@ struct RunCommand: ParsableCommand {
             replies: replies)
         RunSession(
             display: display, replies: replies, readsCommands: commands, seconds: seconds, statsPath: stats,
-            isWatching: watch, plan: plan
+            isWatching: watch, isWatchingPlugins: watchPlugins, plan: plan
         ).run()
     }
 
@@ -74,10 +77,13 @@ struct RunCommand: ParsableCommand {
     private func plan() throws -> (Chain, ChainDocument) {
         do {
             let registry = try plugins.registry()
+            registry.loadsCopies = watchPlugins
             let document = try ChainDocument(
                 path: chain, registry: registry, settings: settings, frameLimit: frames)
             let chain = try Chain(document.request(), timed: stats != nil)
-            CrashReport.watch(chain, plugin: registry.path)
+            // What an attached branch names may have been built anew since the registry looked.
+            registry.loadsCopies = true
+            CrashReport.watch(chain, plugin: document.plugin)
             return (chain, document)
         } catch let error as FrameHostErrors {
             throw FrameHostErrors(ChainFile.sorted(error.errors))

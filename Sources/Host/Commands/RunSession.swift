@@ -14,6 +14,7 @@ final class RunSession: @unchecked Sendable {
     private let seconds: Double?
     private let statsPath: String?
     private let isWatching: Bool
+    private let isWatchingPlugins: Bool
     /// Standard streams that were a terminal when the run began.
     private let terminals = (0...2 as ClosedRange<Int32>).filter { isatty($0) == 1 }
     private let document = Mutex<ChainDocument?>(nil)
@@ -25,9 +26,10 @@ final class RunSession: @unchecked Sendable {
     ///   - replies: Answers for `display` to show.
     ///   - readsCommands: Whether standard input has commands.
     ///   - isWatching: The chain file is read again whenever it changes.
+    ///   - isWatchingPlugins: Plugins are loaded again whenever their files change.
     init(
         display: RunDisplay, replies: CommandReplies, readsCommands: Bool, seconds: Double?, statsPath: String?,
-        isWatching: Bool, plan: @escaping () throws -> (Chain, ChainDocument)
+        isWatching: Bool, isWatchingPlugins: Bool, plan: @escaping () throws -> (Chain, ChainDocument)
     ) {
         self.plan = plan
         self.display = display
@@ -36,6 +38,7 @@ final class RunSession: @unchecked Sendable {
         self.seconds = seconds
         self.statsPath = statsPath
         self.isWatching = isWatching
+        self.isWatchingPlugins = isWatchingPlugins
     }
 
     /// Runs the chain and ends the process with its exit status.
@@ -119,8 +122,10 @@ final class RunSession: @unchecked Sendable {
         CrashReport.useOwnStack()
         let chain: Chain
         let document: ChainDocument
+        var pluginWatch: PluginWatch?
         do {
             (chain, document) = try plan()
+            if isWatchingPlugins { pluginWatch = try PluginWatch() }
             if let statsPath, let fault = chain.fault(ofWriting: statsPath, as: "--stats") { throw fault }
         } catch {
             exit(reportBeforeRun(error).rawValue)
@@ -134,12 +139,18 @@ final class RunSession: @unchecked Sendable {
         let result = chain.run { [self] in
             if let limit, chain.currentState == .streaming, chain.clock.now() >= limit { chain.drain() }
             if isWatching, watch.hasChanged(now: chain.clock.now()) { reload(chain, document) }
+            for path in pluginWatch?.changed(now: chain.clock.now()) ?? [] {
+                document.reloadPlugin(path, chain) { [replies, clock = chain.clock] in
+                    replies.add($0, number: 0, tag: nil, time: clock.now())
+                }
+            }
             display.update(chain)
         }
         display.finish(chain, result, elapsed: Double(chain.clock.now() - start) / 1e9)
         var failed = !result.isSuccess
         if let statsPath,
-            let refusal = chain.files.write(statsPath, chain.figures.text(pretty: true) + "\n", as: "--stats")
+            let refusal = chain.files.write(
+                statsPath, chain.figuresWithPlugins.text(pretty: true) + "\n", as: "--stats")
         {
             Terminal.complain("--stats: \(refusal.fault(statsPath))")
             failed = true

@@ -15,15 +15,16 @@ struct PluginGate {
 
     /// The manifest of a plugin that fits.
     ///
+    /// - Parameter copy: What is read in the place of the file.
     /// - Throws: ``FrameHostError`` `.unusablePlugin`: a sentence with the command that mends it.
-    func manifest(of path: String) throws -> PluginManifest {
+    func manifest(of path: String, in copy: String? = nil) throws -> PluginManifest {
         func refuse(_ what: String, _ remedy: String) -> FrameHostError {
             FrameHostError(.unusablePlugin, place: path, what: what, remedy: remedy)
         }
         let rebuild = "Build it again: \(Self.buildCommand(for: path, configuration: configuration))."
         let bytes: [UInt8]
         do {
-            bytes = try ELFFile.section(named: ".framehost", of: path)
+            bytes = try ELFFile.section(named: ".framehost", of: copy ?? path)
         } catch {
             switch error {
             case .unreadable(EACCES):

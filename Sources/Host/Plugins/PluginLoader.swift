@@ -8,19 +8,23 @@ enum PluginLoader {
 
     /// The stages of a plugin. dlopen(3) with RTLD_NOW, so that a missing symbol speaks now; never unloaded.
     ///
+    /// - Parameter copy: What is loaded in the place of the file; its manifest is the plugin's.
     /// - Throws: ``FrameHostError`` `.unusablePlugin`.
-    static func load(_ plugin: PluginRegistry.Plugin) throws -> [StageType] {
+    static func load(_ plugin: PluginRegistry.Plugin, from copy: PluginCopy? = nil) throws -> [StageType] {
+        let path = copy?.path ?? plugin.path
         func refuse(_ what: String, _ remedy: String, cause: String = "") -> FrameHostError {
             FrameHostError(.unusablePlugin, place: plugin.path, what: what, remedy: remedy, cause: cause)
         }
         let rebuild =
             "Build it again: \(PluginGate.buildCommand(for: plugin.path, configuration: CoreIdentity.configuration))."
-        guard let handle = dlopen(plugin.path, RTLD_NOW | RTLD_LOCAL) else {
+        guard let handle = dlopen(path, RTLD_NOW | RTLD_LOCAL) else {
             throw refuse(
                 "cannot be loaded",
                 "Install the library it names, or build it again: \(PluginGate.buildCommand(for: plugin.path, configuration: CoreIdentity.configuration)).",
-                cause: String(cString: dlerror()))
+                cause: reason(of: copy))
         }
+        PluginImages.here.add(
+            PluginImages.Image(bytes: (try? ELFFile(path).mappedBytes()) ?? 0, sum: copy?.sum), of: plugin.path)
         guard let symbol = dlsym(handle, PluginEntry.symbol) else {
             throw refuse(
                 "does not export \(PluginEntry.symbol)",
@@ -43,5 +47,14 @@ enum PluginLoader {
             }
         }
         return exports.stages
+    }
+
+    /// The dynamic linker's words. Of a copy's folder people know nothing but that it may allow no programs.
+    private static func reason(of copy: PluginCopy?) -> String {
+        let words = String(cString: dlerror())
+        guard let copy else { return words }
+        let isForbidden = words.hasSuffix("Operation not permitted")
+        return words.replacing(copy.path, with: copy.original)
+            + (isForbidden ? "\nSet TMPDIR to a folder from which programs may be run." : "")
     }
 }

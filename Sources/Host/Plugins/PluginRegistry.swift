@@ -2,13 +2,25 @@ import FrameCore
 import Glibc
 
 /// The plugins that are there: known from their manifests, loaded only when a chain names them.
+///
+/// What is known of the files never changes: a plugin that was built anew is in another registry, ``reloading(_:)``.
+/// Control thread; desk's thread once the chain runs.
 final class PluginRegistry {
     struct Plugin {
         var path: String
         var manifest: PluginManifest
+
+        /// Whether people may mean it by `name`: the id of a stage, the file's name, the path.
+        func isCalled(_ name: String) -> Bool {
+            path == name || path.split(separator: "/").last.map(String.init) == name
+                || manifest.stages.contains { $0.id == name }
+        }
     }
 
     private(set) var plugins: [Plugin] = []
+    /// Plugins are loaded from copies that pass the gate once more: the files may be others than when they were looked
+    /// at, or be written while they are mapped.
+    var loadsCopies = false
     /// Files that look like plugins and may not be loaded, each with its sentence.
     private(set) var skipped: [FrameHostError] = []
     /// Of these, by the id of each stage that their manifest names.
@@ -17,6 +29,7 @@ final class PluginRegistry {
     private static let sharedLibraries: Set<String> = ["libFrameCore.so", "libFrameNetwork.so", "libCFetch.so"]
     /// Folders that were searched, in order.
     let folders: [String]
+    private let gate: PluginGate
     private var loaded: [String: StageType] = [:]
 
     /// Looks into `--plugin-path`, then `$FRAMEHOST_PLUGIN_PATH` (folders with colons between), then beside the
@@ -26,6 +39,7 @@ final class PluginRegistry {
         let beside = Self.executableFolder
         var gate = gate
         if gate.corePath.isEmpty { gate.corePath = "\(beside)/libFrameCore.so" }
+        self.gate = gate
         var seen = Set<String>()
         folders = (pluginPaths + environment.split(separator: ":").map(String.init) + [beside])
             .filter { !$0.isEmpty && seen.insert(Self.realPath($0)).inserted }
@@ -91,11 +105,86 @@ final class PluginRegistry {
             return nil
         }
         guard claims.count == 1 else { throw Self.conflict(id, claims.map(\.path)) }
-        let stages = try CrashNote.during("the plugin \(plugin.path) was being loaded") {
-            try PluginLoader.load(plugin)
-        }
-        for stage in stages { loaded[stage.info.id] = stage }
+        for stage in try load(plugin).stages { loaded[stage.info.id] = stage }
+        if loadsCopies { PluginImages.here.commitNewest(of: plugin.path) }
         return loaded[id]
+    }
+
+    /// The plugin as its file is now, where copies are loaded, and its stages.
+    private func load(_ plugin: Plugin) throws -> (plugin: Plugin, stages: [StageType]) {
+        try CrashNote.during("the plugin \(plugin.path) was being loaded") {
+            guard loadsCopies else { return (plugin, try PluginLoader.load(plugin)) }
+            let copy = try PluginCopy(of: plugin.path)
+            defer { copy.remove() }
+            var plugin = plugin
+            plugin.manifest = try gate.manifest(of: plugin.path, in: copy.path)
+            try checkClaims(of: plugin)
+            try copy.linkLibraries()
+            return (plugin, try PluginLoader.load(plugin, from: copy))
+        }
+    }
+
+    /// - Throws: ``FrameHostError`` where another file has one of its ids.
+    private func checkClaims(of plugin: Plugin) throws {
+        for stage in plugin.manifest.stages {
+            let others = plugins.filter { $0.path != plugin.path && $0.manifest.stages.contains { $0.id == stage.id } }
+            guard others.isEmpty else { throw Self.conflict(stage.id, [plugin.path] + others.map(\.path)) }
+        }
+    }
+
+    // MARK: A plugin built anew
+
+    /// The same with the plugin `name` as its file is now, loaded if it is in use. A file that was not there before is
+    /// found as well.
+    ///
+    /// - Parameter name: The id of one of its stages, its file's name or its path.
+    /// - Throws: ``FrameHostError``; the plugin that is loaded goes on then.
+    func reloading(_ name: String) throws -> (registry: PluginRegistry, path: String) {
+        let next = PluginRegistry(of: self)
+        guard let index = next.plugins.firstIndex(where: { $0.isCalled(name) }) else {
+            return try (next, next.addingNew(name))
+        }
+        let old = next.plugins[index]
+        do {
+            let ids = Set(old.manifest.stages.map(\.id))
+            guard ids.contains(where: { loaded[$0] != nil }) else {
+                next.plugins[index].manifest = try gate.manifest(of: old.path)
+                try next.checkClaims(of: next.plugins[index])
+                return (next, old.path)
+            }
+            let (plugin, stages) = try next.load(old)
+            next.plugins[index] = plugin
+            for id in ids { next.loaded[id] = nil }
+            for stage in stages { next.loaded[stage.info.id] = stage }
+            return (next, old.path)
+        } catch {
+            var fault = FrameHostError.wrap(error)
+            fault.remedy += (fault.remedy.isEmpty ? "" : " ") + "The chain goes on with the plugin it has."
+            throw fault
+        }
+    }
+
+    private init(of other: PluginRegistry) {
+        (plugins, skipped, refused) = (other.plugins, other.skipped, other.refused)
+        (folders, gate, loaded) = (other.folders, other.gate, other.loaded)
+        loadsCopies = true
+    }
+
+    /// Looks for a file that came since; its path.
+    private func addingNew(_ name: String) throws -> String {
+        let now = PluginRegistry(pluginPaths: folders, gate: gate)
+        if let new = now.plugins.first(where: { $0.isCalled(name) }) {
+            try checkClaims(of: new)
+            plugins.append(new)
+            return new.path
+        }
+        if let fault = now.skipped.first(where: { $0.place.description.hasSuffix("/\(name)") }) ?? now.refused[name] {
+            throw fault
+        }
+        let names = plugins.flatMap { $0.manifest.stages.map(\.id) }
+        throw FrameHostError(
+            .invalidConfiguration, place: name, what: "no such plugin",
+            remedy: now.remedy(forUnknown: name) { id, _ in Suggestion.nearest(to: id, in: names) })
     }
 
     /// The file that has the stage with this id.

@@ -12,6 +12,7 @@ enum Repository {
     static let core = root.appending(path: "Sources/Core")
     static let mirror = root.appending(path: "examples/plugins/mirror")
     static let misbehave = root.appending(path: "Tests/Fixtures/plugins/misbehave")
+    static let swap = root.appending(path: "Tests/Fixtures/plugins/swap")
     static let media = root.appending(path: "examples/media")
 
     /// The program under test: `$FRAMEHOST`, else the release build.

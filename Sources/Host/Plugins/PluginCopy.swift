@@ -1,0 +1,187 @@
+import FrameCore
+import Glibc
+
+/// A plugin's file as it was at one moment, in a folder of this program's own: what passes the gate is what is loaded,
+/// whatever becomes of the file meanwhile, and the dynamic linker takes it for another image than the one it has.
+///
+/// Keeps the file's name, which is what backtraces show. Control thread or desk's.
+struct PluginCopy {
+    /// The file of people.
+    let original: String
+    let path: String
+    /// Over its bytes; tells a file that was built anew from one that was touched.
+    let sum: UInt64
+    private let folder: String
+
+    /// Copies the plugin at `original`.
+    ///
+    /// - Throws: ``FrameHostError`` `.unusablePlugin` where it is no file, or not whole; `.unavailable` without a place
+    ///   for the copy.
+    init(of original: String) throws {
+        func refuse(_ what: String, _ remedy: String) -> FrameHostError {
+            FrameHostError(.unusablePlugin, place: original, what: what, remedy: remedy)
+        }
+        let source = open(original, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard source >= 0 else {
+            throw refuse("the file cannot be read: \(Self.reason)", "Build it again, or make it readable.")
+        }
+        defer { close(source) }
+        var before = stat()
+        guard fstat(source, &before) == 0, before.st_mode & S_IFMT == S_IFREG else {
+            throw refuse("is no regular file", "Take it out of the plugin folder.")
+        }
+        guard !Self.isOpenForWriting(source) else { throw refuse("is being written", "Load it once it is whole.") }
+
+        self.original = original
+        folder = try Self.makeFolder()
+        path = "\(folder)/\(PluginRegistry.realPath(original).split(separator: "/").last ?? "plugin.so")"
+        do {
+            sum = try Self.copy(source, to: path)
+            var after = stat()
+            guard fstat(source, &after) == 0, after.st_size == before.st_size,
+                after.st_mtim.tv_sec == before.st_mtim.tv_sec, after.st_mtim.tv_nsec == before.st_mtim.tv_nsec
+            else { throw refuse("changed while it was being read", "Load it once it is whole.") }
+        } catch {
+            Self.remove(folder)
+            throw error
+        }
+    }
+
+    /// The copy's names go; what is mapped stays.
+    func remove() { Self.remove(folder) }
+
+    /// A sum over the bytes of the file at `path`; nil where it cannot be read.
+    static func sum(of path: String) -> UInt64? {
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        return try? copy(file, to: nil)
+    }
+
+    /// Whether some process has the file at `path` open for writing.
+    static func isBeingWritten(_ path: String) -> Bool {
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard file >= 0 else { return false }
+        defer { close(file) }
+        return isOpenForWriting(file)
+    }
+
+    /// Seconds after which nobody writes a file any more, whatever the system says: NFS and SMB refuse a lease whoever
+    /// has the file open.
+    private static let longestWrite = 60
+
+    /// fcntl(2), F_SETLEASE: a read lease is granted only where nobody has the file open for writing. False where the
+    /// file system or another owner does not let us ask.
+    private static func isOpenForWriting(_ file: Int32) -> Bool {
+        let setLease: Int32 = 1024
+        guard fcntl(file, setLease, Int32(F_RDLCK)) != 0 else {
+            _ = fcntl(file, setLease, Int32(F_UNLCK))
+            return false
+        }
+        guard errno == EAGAIN else { return false }
+        var status = stat()
+        return fstat(file, &status) == 0 && time(nil) - status.st_mtim.tv_sec < longestWrite
+    }
+
+    // MARK: Libraries beside it
+
+    /// Lets the copy find the libraries that lie beside the original (`$ORIGIN`).
+    ///
+    /// - Throws: ``FrameHostError`` `.unusablePlugin` where one of them is loaded and was built anew since: the dynamic
+    ///   linker knows it by name and goes on with the old one.
+    func linkLibraries() throws {
+        let home = PluginRegistry.realPath(original).split(separator: "/", omittingEmptySubsequences: false)
+            .dropLast().joined(separator: "/")
+        var open = (try? ELFFile(path).neededLibraries()) ?? []
+        var seen = Set(open)
+        while let name = open.popLast() {
+            let file = "\(home)/\(name)"
+            // Core's fingerprint is the gate's to compare.
+            guard !name.contains("/"), name != "libFrameCore.so", access(file, F_OK) == 0 else { continue }
+            if let loaded = dlopen(name, RTLD_LAZY | RTLD_NOLOAD) {
+                dlclose(loaded)
+                guard !Self.isMappedWithoutName(file) else {
+                    throw FrameHostError(
+                        .unusablePlugin, place: original,
+                        what: "uses \(name), which was built anew as well, and a library that is loaded stays",
+                        remedy: "Start the program again with both.")
+                }
+                continue
+            }
+            symlink(file, "\(folder)/\(name)")
+            for next in (try? ELFFile(file).neededLibraries()) ?? [] where seen.insert(next).inserted {
+                open.append(next)
+            }
+        }
+    }
+
+    /// proc(5), maps: what is mapped from a file that another has taken the name of is marked so.
+    private static func isMappedWithoutName(_ file: String) -> Bool {
+        guard let maps = fopen("/proc/self/maps", "re") else { return false }
+        defer { fclose(maps) }
+        var line = [CChar](repeating: 0, count: 8192)
+        while fgets(&line, Int32(line.count), maps) != nil {
+            let text = String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            if text.hasSuffix(" \(file) (deleted)\n") { return true }
+        }
+        return false
+    }
+
+    // MARK: Files
+
+    private static var reason: String { String(cString: strerror(errno)) }
+
+    private static func makeFolder() throws -> String {
+        let base = getenv("TMPDIR").map { String(cString: $0) } ?? ""
+        let template = "\(base.isEmpty ? "/tmp" : base)/framehost-plugin-XXXXXX"
+        var name = Array(template.utf8CString)
+        guard mkdtemp(&name) != nil else {
+            throw FrameHostError(
+                .unavailable, place: template, what: "no folder for a copy of the plugin: \(reason)",
+                remedy: "Set TMPDIR to a folder that can be written, and from which programs may be run.")
+        }
+        return String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    /// - Parameter path: nil for the sum alone.
+    private static func copy(_ source: Int32, to path: String?) throws -> UInt64 {
+        let target = path.map { open($0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o500) } ?? -1
+        func fault(_ what: String) -> FrameHostError {
+            FrameHostError(
+                .unavailable, place: path ?? "", what: "\(what): \(reason)",
+                remedy: "Set TMPDIR to a folder with room for the plugin.")
+        }
+        guard path == nil || target >= 0 else { throw fault("the copy of the plugin cannot be made") }
+        defer { if target >= 0 { close(target) } }
+        var sum: UInt64 = 0xcbf2_9ce4_8422_2325
+        var buffer = [UInt8](repeating: 0, count: 1 << 16)
+        while true {
+            let count = read(source, &buffer, buffer.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw fault("the plugin cannot be read") }
+            if count == 0 { return sum }
+            for byte in buffer[..<count] { sum = (sum ^ UInt64(byte)) &* 0x100_0000_01b3 }
+            guard target >= 0 else { continue }
+            var written = 0
+            while written < count {
+                let more = buffer.withUnsafeBytes { write(target, $0.baseAddress! + written, count - written) }
+                if more < 0, errno == EINTR { continue }
+                guard more > 0 else { throw fault("the copy of the plugin cannot be written") }
+                written += more
+            }
+        }
+    }
+
+    /// Only what ``init(of:)`` and ``linkLibraries()`` put there.
+    private static func remove(_ folder: String) {
+        guard let handle = opendir(folder) else { return }
+        while let entry = readdir(handle) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if name != ".", name != ".." { unlink("\(folder)/\(name)") }
+        }
+        closedir(handle)
+        rmdir(folder)
+    }
+}

@@ -1,0 +1,111 @@
+import FrameCore
+import Glibc
+
+/// Says which plugins that are loaded were built anew: inotify(7) on their folders. [control thread]
+///
+/// A file counts once it is whole: closed after writing or renamed into place, quiet for ``settleNs``, and open for
+/// writing in no process.
+struct PluginWatch {
+    /// Nanoseconds without another event before a file is looked at.
+    private static let settleNs: Int64 = 200_000_000
+    /// Nanoseconds from one try to watch a folder that has gone to the next.
+    private static let retryNs: Int64 = 500_000_000
+    private static let mask = UInt32(
+        IN_CLOSE_WRITE | IN_MOVED_TO | IN_CREATE | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR)
+
+    private let file: Int32
+    /// By watch descriptor; several paths may lead to one folder.
+    private var folders: [Int32: Set<String>] = [:]
+    /// Of each plugin, the places its file may come to: its path, and what that leads to.
+    private var places: [String: Set<String>] = [:]
+    /// When to look at each plugin of which something was heard.
+    private var due: [String: Int64] = [:]
+    private var nextTry: Int64 = 0
+    private var buffer = [UInt8](repeating: 0, count: 16384)
+
+    /// - Throws: ``FrameHostError`` where the system has no more of what watches files.
+    init() throws {
+        file = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
+        guard file >= 0 else {
+            throw FrameHostError(
+                .unavailable, place: "--watch-plugins",
+                what: "folders cannot be watched: \(String(cString: strerror(errno)))",
+                remedy: "Raise fs.inotify.max_user_instances, or load plugins anew with the command reload-plugin.")
+        }
+    }
+
+    /// Paths of plugins that are other than what is loaded; each once for a change.
+    mutating func changed(now: Int64) -> [String] {
+        if now >= nextTry {
+            nextTry = now + Self.retryNs
+            watchFolders(now: now)
+        }
+        readEvents(now: now)
+        let ripe = due.filter { $0.value <= now }.map(\.key).sorted()
+        return ripe.filter { path in
+            if PluginCopy.isBeingWritten(path) {
+                due[path] = now + Self.settleNs
+                return false
+            }
+            due[path] = nil
+            // One that is gone has not changed: a build may be about to put a new one there.
+            guard let sum = PluginCopy.sum(of: path) else { return false }
+            return !PluginImages.here.knows(sum, of: path)
+        }
+    }
+
+    /// Folders of plugins that are loaded and that are not watched, new ones and those that have come again.
+    private mutating func watchFolders(now: Int64) {
+        for path in PluginImages.here.paths {
+            let isNew = places[path] == nil
+            let all: Set<String> = [path.contains("/") ? path : "./\(path)", PluginRegistry.realPath(path)]
+            places[path] = all
+            for folder in Set(all.map(Self.folder)) where !folders.values.contains(where: { $0.contains(folder) }) {
+                let watch = inotify_add_watch(file, folder, Self.mask)
+                guard watch >= 0 else { continue }
+                let isOther = folders[watch] != nil
+                folders[watch, default: []].insert(folder)
+                // What was put there before nobody saw.
+                if !isNew, !isOther { due[path] = now + Self.settleNs }
+            }
+        }
+    }
+
+    private static func folder(of path: String) -> String {
+        let parts = path.split(separator: "/", omittingEmptySubsequences: false).dropLast()
+        return parts == [""] ? "/" : parts.joined(separator: "/")
+    }
+
+    private mutating func readEvents(now: Int64) {
+        while true {
+            let count = read(file, &buffer, buffer.count)
+            guard count > 0 else { return }
+            var start = 0
+            // struct inotify_event: watch, mask, cookie, length of the name, the name.
+            while start + 16 <= count {
+                func word(_ at: Int) -> UInt32 {
+                    (0..<4).reduce(0) { $0 | UInt32(buffer[start + at + $1]) << UInt32(8 * $1) }
+                }
+                let length = Int(word(12))
+                guard start + 16 + length <= count else { return }
+                let name = String(decoding: buffer[start + 16..<start + 16 + length].prefix { $0 != 0 }, as: UTF8.self)
+                hear(Int32(bitPattern: word(0)), word(4), name, now: now)
+                start += 16 + length
+            }
+        }
+    }
+
+    private mutating func hear(_ watch: Int32, _ mask: UInt32, _ name: String, now: Int64) {
+        if mask & UInt32(IN_Q_OVERFLOW) != 0 {
+            for path in places.keys { due[path] = now + Self.settleNs }
+        } else if mask & UInt32(IN_IGNORED) != 0 {
+            folders[watch] = nil
+        } else if mask & UInt32(IN_DELETE_SELF | IN_MOVE_SELF) != 0 {
+            inotify_rm_watch(file, watch)
+            folders[watch] = nil
+        } else {
+            let heard = Set((folders[watch] ?? []).map { $0 == "/" ? "/\(name)" : "\($0)/\(name)" })
+            for (path, all) in places where !heard.isDisjoint(with: all) { due[path] = now + Self.settleNs }
+        }
+    }
+}

@@ -1,0 +1,244 @@
+import Foundation
+import Testing
+
+/// A plugin that is built anew while a chain runs with it.
+@Suite struct HotSwapTests {
+    let workspace: Workspace
+    let framehost: Program
+    let images: [Int: Data]
+
+    init() throws {
+        workspace = try Workspace()
+        framehost = try Program.framehost
+        images = try PluginBuild.swap()
+        try FileManager.default.createDirectory(
+            atPath: workspace.path("tmp"), withIntermediateDirectories: true)
+    }
+
+    private let name = "plugins/libSwapPlugin.so"
+    private static let side = 16
+
+    private static func chain(rate: Int = 100) -> String {
+        """
+        { "stages": [
+            { "id": "camera", "use": "test-source", "size": "\(side)x\(side)", "rate": \(rate), "live": true, "format": "gray8" },
+            { "id": "mark", "use": "swap-mark", "gain": 5, "fail": "fail.txt" },
+            { "id": "count", "use": "swap-count" },
+            { "id": "end", "use": "null-sink", "dump": "frames.gray" } ] }
+        """
+    }
+
+    /// Puts a file in the place of another as build tools do.
+    private func put(_ data: Data) throws {
+        let next = workspace.path("next.so")
+        try data.write(to: URL(fileURLWithPath: next))
+        try FileManager.default.createDirectory(
+            atPath: workspace.path("plugins"), withIntermediateDirectories: true)
+        #expect(rename(next, workspace.path(name)) == 0)
+    }
+
+    private func start(_ arguments: String..., chain: String = Self.chain()) throws -> RunningProgram {
+        try put(try #require(images[1]))
+        try workspace.write("chain.json", chain)
+        // Without the backtrace of a crash, which takes half a minute of symbols.
+        let program = try framehost.start(
+            ["chain.json", "--plugin-path", "plugins", "--commands", "--events"] + arguments,
+            environment: ["TMPDIR": workspace.path("tmp"), "SWIFT_BACKTRACE": "enable=no"],
+            folder: workspace.folder.path)
+        try program.waitForOutput(#""state":"streaming""#)
+        try program.waitForFrames(20)
+        return program
+    }
+
+    /// Sends a command and gives its answer.
+    private func ask(_ program: RunningProgram, _ command: String, _ tag: Int) throws -> JSON {
+        try program.write("{ \(command), \"tag\": \(tag) }\n")
+        try program.waitForOutput(#""tag":\#(tag),"#)
+        let line = program.output.split(separator: "\n").last { $0.contains(#""tag":\#(tag),"#) }
+        return try JSON(parsing: String(try #require(line)))
+    }
+
+    private func figures(_ program: RunningProgram, _ tag: Int) throws -> JSON {
+        try ask(program, #""command": "figures""#, tag)["figures"]
+    }
+
+    private func stage(_ id: String, _ figures: JSON) -> JSON {
+        figures["stages"].list.first { $0["id"].string == id }?["figures"] ?? figures["nothing"]
+    }
+
+    private func finish(_ program: RunningProgram) throws -> Outcome {
+        program.send(SIGINT)
+        let outcome = try program.finish()
+        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: workspace.path("tmp")).isEmpty)
+        return outcome
+    }
+
+    /// Which image marked each frame that came to the sink.
+    private func versions() throws -> [UInt8] {
+        let data = try workspace.data("frames.gray")
+        return stride(from: 0, to: data.count, by: Self.side * Self.side).map { data[$0] }
+    }
+
+    private func captured(_ outcome: Outcome) throws -> Int {
+        let line = try #require(outcome.error.firstMatch(of: /Done: (\d+) frames/))
+        return Int(line.1) ?? -1
+    }
+
+    // MARK: The command
+
+    @Test func takesTheRebuiltPluginAtTheFrameItSaysWithItsOptionsAsTheyAreNow() throws {
+        let program = try start()
+        #expect(try ask(program, #""stage": "mark", "set": { "gain": 7 }"#, 1)["ok"].bool == true)
+        try put(try #require(images[2]))
+        let answer = try ask(program, #""command": "reload-plugin", "plugin": "swap-mark""#, 2)
+        #expect(answer["ok"].bool == true, "\(answer)")
+        #expect(answer["replaced"].list.map(\.string) == ["mark", "count"])
+        #expect(answer["plugin"].string == name && answer["images"].int == 2, "\(answer)")
+        let frame = try #require(answer["frame"].int)
+        try program.waitForFrames(frame + 30)
+        let figures = try figures(program, 3)
+        let count = stage("count", figures)
+        #expect(count["version"].int == 2 && count["marked"].int == 2 && count["gain"].int == 7, "\(count)")
+        #expect(count["unmarked"].int == 0 && count["gaps"].int == 0, "\(count)")
+        let plugin = try #require(figures["plugins"].list.first { $0["path"].string == name })
+        #expect(plugin["images"].int == 2 && plugin["oldImages"].int == 1, "\(plugin)")
+        #expect((plugin["oldBytes"].int ?? 0) > 8192)
+        let outcome = try finish(program)
+        let versions = try versions()
+        #expect(try versions.count == captured(outcome), "a frame was lost")
+        #expect(versions.prefix(frame).allSatisfy { $0 == 1 } && versions.dropFirst(frame).allSatisfy { $0 == 2 })
+    }
+
+    @Test func refusesWhatCannotBeAndGoesOnWithTheOldOne() throws {
+        let program = try start()
+        let reload = #""command": "reload-plugin", "plugin": "swap-count""#
+        func refusal(_ tag: Int) throws -> String { try #require(try ask(program, reload, tag)["error"].string) }
+
+        var other = try #require(images[2])
+        let core = try #require(other.firstRange(of: Data("\ncore=".utf8))?.upperBound)
+        other.replaceSubrange(core..<core + 4, with: Data("0000".utf8))
+        try put(other)
+        let byGate = try refusal(1)
+        #expect(byGate.hasPrefix("\(name): was built against another Core (0000"), "\(byGate)")
+        #expect(byGate.hasSuffix(" The chain goes on with the plugin it has."), "\(byGate)")
+
+        try put(try #require(images[2]).prefix(5000))
+        #expect(
+            try refusal(2).hasPrefix("\(name): is cut short: its section table points past its end. Build it again: "))
+
+        try put(try #require(images[3]))
+        #expect(
+            try refusal(3)
+                == "chain.json:3:5: stages[1].use: needs a restart: 'mark' (swap-mark) brings 'marker' in another layout than the frames on their way have it. Start the chain anew with it, or leave this as it runs.\nchain.json:4:5: stages[2].use: needs a restart: 'count' (swap-count) brings 'marker' in another layout than the frames on their way have it. Start the chain anew with it, or leave this as it runs.",
+            "\(program.output)")
+
+        try put(try #require(images[2]))
+        try workspace.write("fail.txt", "init")
+        let inInit = try refusal(4)
+        #expect(inInit.hasSuffix("version 2 does not want to. Ask it later."), "\(inInit)")
+        try workspace.write("fail.txt", "start")
+        #expect(try refusal(5) == "mark (swap-mark): version 2 does not want to. Ask it later.")
+        try FileManager.default.removeItem(atPath: workspace.path("fail.txt"))
+
+        let writer = try FileHandle(forWritingTo: URL(fileURLWithPath: workspace.path(name)))
+        #expect(
+            try refusal(6)
+                == "\(name): is being written. Load it once it is whole. The chain goes on with the plugin it has.")
+        try writer.close()
+
+        #expect(
+            try ask(program, #""command": "reload-plugin", "plugin": "swap-mork""#, 7)["error"].string
+                == "swap-mork: no such plugin. Did you mean 'swap-mark'?")
+        #expect(
+            try ask(program, #""command": "reload-plugin""#, 8)["error"].string
+                == "'plugin' is missing. Name one of its stages or its file: \"plugin\": \"night-mode\".")
+        let count = stage("count", try figures(program, 9))
+        #expect(count["version"].int == 1 && count["gaps"].int == 0, "\(count)")
+        // Nothing of all that is in the way of one that fits.
+        #expect(try ask(program, reload, 10)["ok"].bool == true)
+        let outcome = try finish(program)
+        #expect(try versions().count == captured(outcome))
+    }
+
+    @Test func findsAPluginThatWasNotThereAndOneThatIsNotInUse() throws {
+        try put(try #require(images[1]))
+        let chain = """
+            { "spare": 6, "stages": [ { "id": "camera", "use": "test-source", "size": "16x16", "rate": 100, "live": true, "format": "gray8" },
+              { "use": "null-sink" } ] }
+            """
+        try workspace.write("chain.json", chain)
+        try FileManager.default.removeItem(atPath: workspace.path(name))
+        let program = try framehost.start(
+            ["chain.json", "--plugin-path", "plugins", "--commands", "--events"],
+            environment: ["TMPDIR": workspace.path("tmp")], folder: workspace.folder.path)
+        try program.waitForFrames(10)
+        let attach =
+            #""command": "attach", "at": "camera", "stages": [ { "id": "count", "use": "swap-count" }, { "id": "late", "use": "null-sink" } ]"#
+        #expect(try ask(program, attach, 1)["ok"].bool == false)
+        try put(try #require(images[1]))
+        let found = try ask(program, #""command": "reload-plugin", "plugin": "libSwapPlugin.so""#, 2)
+        #expect(found["ok"].bool == true && found["images"].int == 0, "\(found)")
+        // Metadata of a plugin that the chain was started without has no room in its frames.
+        let refused = try ask(program, attach, 3)["error"].string ?? ""
+        #expect(refused.contains("needs room for 'marker' in each frame"), "\(refused)")
+        _ = try finish(program)
+    }
+
+    @Test func aCrashOfTheNewImageNamesTheStageAndThePlugin() throws {
+        let program = try start()
+        try put(try #require(images[2]))
+        #expect(try ask(program, #""command": "reload-plugin", "plugin": "swap-mark""#, 1)["ok"].bool == true)
+        // `count` becomes another stage of the same plugin.
+        let replace = #""stage": "count", "command": "replace", "with": { "use": "swap-mark" }"#
+        #expect(try ask(program, replace, 2)["ok"].bool == true)
+        try program.write(#"{ "stage": "count", "set": { "gain": 13 } }"# + "\n")
+        let outcome = try program.finish()
+        #expect(outcome.status == 128 + Int(SIGILL))
+        let sentence = outcome.errorLines.first { $0.contains("crashed") } ?? outcome.error
+        #expect(
+            sentence.hasPrefix("error: count (swap-mark, \(name)) crashed in process, at frame "), "\(sentence)")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: workspace.path("tmp")).isEmpty)
+    }
+
+    // MARK: --watch-plugins
+
+    @Test func watchesTheFileAndTakesItOnceItIsWhole() throws {
+        let program = try start("--watch-plugins")
+        // In place, in two halves, over the very file that was loaded.
+        let (path, data) = (workspace.path(name), try #require(images[2]))
+        let file = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC)
+        #expect(file >= 0)
+        let half = data.count / 2
+        #expect(data.withUnsafeBytes { write(file, $0.baseAddress, half) } == half)
+        let seen = try #require(try ask(program, #""command": "figures""#, 1)["frame"].int)
+        try program.waitForFrames(seen + 60)
+        #expect(!program.output.contains(#""replaced":"#), "half a file was loaded")
+        #expect(data.withUnsafeBytes { write(file, $0.baseAddress! + half, data.count - half) } == data.count - half)
+        close(file)
+        try program.waitForOutput(#""replaced":["mark","count"]"#)
+        #expect(stage("count", try figures(program, 2))["version"].int == 2)
+        // The same bytes again are no news; a damaged file is refused with a sentence.
+        try data.write(to: URL(fileURLWithPath: path))
+        try put(data)
+        try put(data.prefix(5000))
+        try program.waitForOutput("is cut short")
+        try put(try #require(images[1]))
+        try program.waitForOutput(#""images":3"#)
+        let figures = try figures(program, 3)
+        #expect(stage("count", figures)["version"].int == 1)
+        #expect(figures["plugins"].list.first { $0["path"].string == name }?["images"].int == 3)
+        let outcome = try finish(program)
+        #expect(try versions().count == captured(outcome))
+        #expect(outcome.error.contains("warning: \(name): is cut short"), "\(outcome.error)")
+    }
+
+    @Test func findsItsFolderAgainAfterItHasGone() throws {
+        let program = try start("--watch-plugins")
+        try FileManager.default.removeItem(atPath: workspace.path("plugins"))
+        try program.waitForFrames(150)
+        try put(try #require(images[2]))
+        try program.waitForOutput(#""replaced":["mark","count"]"#)
+        _ = try finish(program)
+    }
+}

@@ -1,0 +1,130 @@
+import Foundation
+import Testing
+
+/// Stages replaced over and over under load: no frame is lost, nothing grows but the old images, which are counted
+/// apart. Sixty rounds; `FRAMEHOST_SOAK=1` (`make soak`): a thousand.
+@Suite(.serialized) struct SwapSoakTests {
+    private static let rounds = ProcessInfo.processInfo.environment["FRAMEHOST_SOAK"] != nil ? 1000 : 60
+    /// After which nothing may grow any more.
+    private static let warmUp = 50
+    /// What anything may grow by, in KiB: the allocator's luck.
+    private static let slackKiB = 1024
+    /// What an image may leave beside its segments, in KiB: records of the dynamic linker and of Swift's runtime, what its
+    /// globals have allocated. Measured: 4.7.
+    private static let mostKiBPerImage = 8
+    /// Address space of two arenas of malloc(3), which a new thread may have made.
+    private static let arenasKiB = 2 * 65536
+
+    let workspace: Workspace
+    let framehost: Program
+    let images: [Int: Data]
+
+    init() throws {
+        workspace = try Workspace()
+        framehost = try Program.framehost
+        images = try PluginBuild.swap()
+        try FileManager.default.createDirectory(
+            atPath: workspace.path("plugins"), withIntermediateDirectories: true)
+    }
+
+    /// A source that waits instead of losing frames, so that each counts, and that never rests.
+    private static let chain = """
+        { "stages": [
+            { "id": "camera", "use": "test-source", "size": "640x360", "format": "gray8", "pattern": "solid" },
+            { "id": "mark", "use": "swap-mark", "gain": 5 },
+            { "id": "count", "use": "swap-count" },
+            { "id": "end", "use": "null-sink" },
+            { "id": "other", "use": "null-sink", "from": "camera" } ] }
+        """
+
+    private func put(_ version: Int) throws {
+        let next = workspace.path("next.so")
+        try #require(images[version]).write(to: URL(fileURLWithPath: next))
+        #expect(rename(next, workspace.path("plugins/libSwapPlugin.so")) == 0)
+    }
+
+    private struct Footprint {
+        /// Resident and mapped, without the plugin's images.
+        var residentKiB = 0
+        var mappedKiB = 0
+        var imageKiB = 0
+        var threads = 0
+        var descriptors = 0
+
+        init(of pid: pid_t) throws {
+            var isImage = false
+            var end: Substring?
+            for line in try String(contentsOfFile: "/proc/\(pid)/smaps", encoding: .utf8).split(separator: "\n") {
+                let words = line.split(separator: " ", omittingEmptySubsequences: true)
+                if words.first?.contains("-") == true, words.first?.hasSuffix(":") == false {
+                    // Without a name and right behind it lie its variables that begin as 0.
+                    let ends = words[0].split(separator: "-")
+                    isImage = line.contains("/libSwapPlugin.so") || (isImage && words.count == 5 && ends[0] == end)
+                    end = ends[1]
+                } else if words.count == 3, let kib = Int(words[1]) {
+                    if words[0] == "Rss:" { if isImage { imageKiB += kib } else { residentKiB += kib } }
+                    if words[0] == "Size:", !isImage { mappedKiB += kib }
+                }
+            }
+            threads = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/task").count
+            descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/fd").count
+        }
+    }
+
+    /// Has each round done and looks that nothing grew and no frame was lost.
+    ///
+    /// - Parameter command: Of a round, without braces and tag.
+    private func soak(_ what: String, _ command: (Int) throws -> String) throws {
+        try put(1)
+        try workspace.write("chain.json", Self.chain)
+        let program = try framehost.start(
+            ["chain.json", "--plugin-path", "plugins", "--commands", "--stats", "stats.json"],
+            folder: workspace.folder.path)
+        try program.waitForFrames(50)
+        var early = try Footprint(of: program.pid)
+        for round in 1...Self.rounds {
+            try program.write("{ \(try command(round)), \"tag\": \(round) }\n")
+            try program.waitForOutput(#""tag":\#(round),"#)
+            if round == Self.warmUp { early = try Footprint(of: program.pid) }
+        }
+        let late = try Footprint(of: program.pid)
+        program.send(SIGINT)
+        let outcome = try program.finish()
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let failed = outcome.lines.filter { $0.contains(#""ok":false"#) }
+        #expect(failed.isEmpty, "\(failed.count) of \(Self.rounds), the first: \(failed.first ?? "")")
+        #expect(outcome.lines.count { $0.contains(#""replaced":["#) } == Self.rounds)
+
+        let rounds = Self.rounds - Self.warmUp
+        let most = Self.slackKiB + (what == "swap" ? rounds * Self.mostKiBPerImage : 0)
+        let grown = late.residentKiB - early.residentKiB
+        let report =
+            "\(what): \(grown) KiB resident and \(late.mappedKiB - early.mappedKiB) KiB mapped more after \(rounds) rounds (\(early.residentKiB) KiB before); images \(late.imageKiB) KiB resident; \(late.threads) threads, \(late.descriptors) descriptors"
+        print(report)
+        #expect(grown <= most, "\(report)")
+        #expect(late.mappedKiB - early.mappedKiB <= Self.arenasKiB + most, "\(report)")
+        #expect(late.threads <= early.threads + 2 && late.descriptors <= early.descriptors + 2, "\(report)")
+
+        let stats = try JSON(file: workspace.path("stats.json"))
+        let ledger = stats["ledger"]
+        #expect(ledger["dropped"].int == 0, "\(ledger)")
+        #expect(ledger["inFlight"].int == 0, "\(ledger)")
+        // Both sinks have every frame of the camera.
+        #expect(ledger["delivered"].int == 2 * (ledger["captured"].int ?? 0), "\(ledger)")
+        let plugin = stats["plugins"].list.first { $0["path"].string == "plugins/libSwapPlugin.so" }
+        #expect(plugin?["oldImages"].int == (what == "swap" ? Self.rounds : 0))
+    }
+
+    @Test(.timeLimit(.minutes(20))) func aPluginIsSwappedUnderLoadWithoutLossOrGrowth() throws {
+        try soak("swap") { round in
+            try put(1 + round % 2)
+            return #""command": "reload-plugin", "plugin": "swap-mark""#
+        }
+    }
+
+    @Test(.timeLimit(.minutes(20))) func aStageIsReplacedUnderLoadWithoutLossOrGrowth() throws {
+        try soak("replace") { round in
+            #""command": "replace", "stage": "mark", "with": { "use": "swap-mark", "fail": "none-\#(round)" }"#
+        }
+    }
+}

@@ -1,0 +1,4 @@
+import FrameCore
+
+@c(framehost_plugin_v1)
+public func pluginEntry() -> OpaquePointer { PluginEntry.export(SwapMark.self, SwapCount.self) }
