@@ -1,3 +1,17 @@
+/// Of which stages a change forgets what commands have set.
+public enum ResetScope: Sendable, Equatable {
+    case none, all
+    case of(String)
+
+    func contains(_ id: String) -> Bool {
+        switch self {
+        case .none: false
+        case .all: true
+        case .of(let one): one == id
+        }
+    }
+}
+
 /// What runs, for a planner that plans a change to it: the stages as they were planned, and the memory there is.
 ///
 /// A snapshot by value; the instances and contexts in it are those that run, and a planner only reads what never changes
@@ -41,6 +55,8 @@ struct RunningChain {
     private var remade: Set<String> = []
     /// Live options that commands have set since, by stage.
     var liveOptions: [String: [JSONNode.Member]] = [:]
+    /// Of which stages they are to be as the request says.
+    var resets = ResetScope.none
 
     /// What runs once `planned` is applied.
     init(_ planned: PlannedChain) {
@@ -76,7 +92,8 @@ struct RunningChain {
     /// rebuilt, it has failed), has what commands have set since too.
     func options(of request: StageRequest) -> [JSONNode.Member] {
         guard let stage = stages[request.id], stage.request.type.info.id == request.type.info.id,
-            request.changedOptions(from: stage.request).isEmpty, let set = liveOptions[request.id]
+            request.changedOptions(from: stage.request).isEmpty, !resets.contains(request.id),
+            let set = liveOptions[request.id]
         else { return request.options }
         return request.options.overlaid(with: set)
     }
@@ -102,7 +119,11 @@ struct RunningChain {
             stage.request.join == request.join
         else { return nil }
         var options: [JSONNode.Member] = []
-        for key in request.changedOptions(from: stage.request) {
+        var keys = request.changedOptions(from: stage.request)
+        if resets.contains(request.id) {
+            keys += (liveOptions[request.id] ?? []).map(\.key).filter { !keys.contains($0) }
+        }
+        for key in keys {
             guard let field = request.type.options.first(where: { $0.name == key }), field.isLive else { return nil }
             options.append(
                 request.options.first { $0.key == key } ?? JSONNode.Member(key: key, value: field.defaultValue))

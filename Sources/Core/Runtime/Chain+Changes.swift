@@ -52,17 +52,20 @@ extension Chain {
     /// - Parameters:
     ///   - id: The stage whose frame the answer tells; nil for the first source's.
     ///   - isDraining: Whether an instance that goes first answers what it holds.
+    ///   - resetting: Of which stages live options that commands have set are to be as asked for now.
     ///   - request: Called on the desk's thread with what runs.
     ///   - committed: Called there once the chain is what was asked for.
     ///   - details: Called there for what the answer says besides.
     ///   - reply: Called there with the answer, after `committed`.
     public func change(
-        stage id: String?, isDraining: Bool = true, to request: @escaping (ChainRequest) throws -> ChainRequest,
+        stage id: String?, isDraining: Bool = true, resetting: ResetScope = .none,
+        to request: @escaping (ChainRequest) throws -> ChainRequest,
         committed: @escaping () -> Void = {}, details: @escaping () -> [JSONNode.Member] = { [] },
         reply: @escaping CommandReply
     ) {
         change(id, reply) { [unowned self] in
-            var change = try ChainChange(self, to: try request(graph.request), isDraining: isDraining)
+            var change = try ChainChange(
+                self, to: try request(graph.request), isDraining: isDraining, resetting: resetting)
             try change.make()
             committed()
             let runner = id.flatMap { graph.runner(id: $0) } ?? runners.first

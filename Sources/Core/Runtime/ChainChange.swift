@@ -10,6 +10,7 @@ struct ChainChange {
     /// Instances that take the place of others of the same stage.
     private var exchanges: [GraphAssembly.Exchange] { assembly.exchanges }
     private let sets: [LiveSet]
+    private let resets: ResetScope
     /// Stages that are no more in the plan.
     private let removed: [StageRunner]
     /// The frame from which on all of the change holds; nil where no frame can tell.
@@ -30,14 +31,21 @@ struct ChainChange {
 
     /// Plans the change whole and makes its parts; opens nothing.
     ///
-    /// - Parameter id: A stage that is made anew though it is asked for as it runs.
+    /// - Parameters:
+    ///   - id: A stage that is made anew though it is asked for as it runs.
+    ///   - resetting: Of which stages what commands have set is to be as `request` says.
     /// - Throws: ``FrameHostErrors``; ``FrameHostError`` where the change would move a stage to another thread.
-    init(_ chain: Chain, to request: ChainRequest, isDraining: Bool, remaking id: String? = nil) throws {
+    init(
+        _ chain: Chain, to request: ChainRequest, isDraining: Bool, remaking id: String? = nil,
+        resetting: ResetScope = .none
+    ) throws {
         self.chain = chain
         self.isDraining = isDraining
         before = chain.graph
         var running = RunningChain(before.planned)
         running.liveOptions = chain.liveOptions.withLock { $0 }
+        running.resets = resetting
+        resets = resetting
         if let id { running.remake(id) }
         let planned = try ChainPlanner(request, clock: chain.clock, running: running).plan()
         self.planned = planned
@@ -120,6 +128,10 @@ struct ChainChange {
                     all[id] = nil
                     continue
                 }
+                if resets.contains(id) {
+                    all[id] = nil
+                    continue
+                }
                 let changed = stage.changedOptions(from: was)
                 if stage.type === was.type, sets.contains(where: { $0.runner.id == id }) {
                     all[id]?.removeAll { changed.contains($0.key) }
@@ -190,6 +202,8 @@ struct ChainChange {
             }
             for exchange in change.exchanges {
                 let old = exchange.perform(isDraining: change.isDraining)
+                CrashReport.rename(
+                    exchange.runner, CrashReport.title(of: exchange.runner.id, exchange.type.info.id))
                 frames.withLock { $0.append(exchange.runner.nextFrame) }
                 change.stop(old, of: exchange.runner)
             }

@@ -67,7 +67,7 @@ final class ChainDocument: @unchecked Sendable {
     /// [any thread] Has the chain file read again and the chain changed to it, all or nothing.
     func reload(_ chain: Chain, reply: @escaping CommandReply) {
         var next: JSONNode?
-        chain.change(stage: nil) { [self] _ in
+        chain.change(stage: nil, resetting: .all) { [self] _ in
             let root = try read(nil)
             next = root
             return try request(root)

@@ -24,6 +24,7 @@ enum CommandForm {
     private static let keys: [String: [String: Kind]] = [
         "attach": ["at": .string, "stages": .array], "detach": [:], "drain": [:], "figures": [:],
         "pause": ["drop": .bool], "plan": [:], "reload": ["file": .string],
+        "reload-plugin": ["plugin": .string],
         "replace": ["with": .object, "drop": .bool], "resume": [:],
     ]
     private static let ofOwnCommand: [String: Kind] = ["arguments": .object]

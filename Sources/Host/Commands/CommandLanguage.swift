@@ -64,7 +64,7 @@ struct CommandLanguage: Sendable {
             change(producer, reply) { try document.attaching(stages, at: producer) }
         case "reload":
             let file = node["file"]?.asString
-            change(nil, reply, file: file) { try document.read(file) }
+            change(nil, reply, resetting: .all, file: file) { try document.read(file) }
         case "reload-plugin":
             guard let plugin = node["plugin"]?.asString else {
                 return refuse(
@@ -92,7 +92,9 @@ struct CommandLanguage: Sendable {
             guard let other = node["with"] else {
                 return refuse("'with' is missing", "Write \"with\": { \"use\": \"…\" }.", reply)
             }
-            change(stage, reply, isDraining: !drops) { try document.replacing(stage, with: other) }
+            change(stage, reply, isDraining: !drops, resetting: .of(stage)) {
+                try document.replacing(stage, with: other)
+            }
         default:
             chain.send(stage: stage, command: command, arguments: node["arguments"] ?? [:], reply: reply)
         }
@@ -100,12 +102,12 @@ struct CommandLanguage: Sendable {
 
     /// - Parameter file: The file that `edited` is read from, where it is another than the chain's.
     private func change(
-        _ stage: String?, _ reply: @escaping CommandReply, isDraining: Bool = true, file: String? = nil,
-        _ edited: @escaping () throws -> JSONNode
+        _ stage: String?, _ reply: @escaping CommandReply, isDraining: Bool = true, resetting: ResetScope = .none,
+        file: String? = nil, _ edited: @escaping () throws -> JSONNode
     ) {
         let document = document
         var next: JSONNode?
-        chain.change(stage: stage, isDraining: isDraining) { _ in
+        chain.change(stage: stage, isDraining: isDraining, resetting: resetting) { _ in
             let root = try edited()
             next = root
             return try document.request(root, file: file)

@@ -360,7 +360,7 @@ import Testing
         try draft.add("pair", "pair", from: ["a", "b"])
         try draft.add("anything", "show")
         let running = try draft.plan()
-        draft.request.stages[2].join = JoinRequest(hold: true)
+        draft.stages[2].join = JoinRequest(hold: true)
         do {
             _ = try draft.plan(against: running)
             Issue.record("it was planned")

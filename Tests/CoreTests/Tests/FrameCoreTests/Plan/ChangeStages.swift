@@ -79,7 +79,7 @@ struct ChainDraft {
             StageType(NameConverter.self), StageType(Omnivore.self),
         ].map { ($0.info.id, $0) })
 
-    private(set) var stages: [StageRequest] = []
+    var stages: [StageRequest] = []
     var spare: Int?
     var buffers: [String: Int] = [:]
 

@@ -303,6 +303,31 @@ import Testing
         #expect(result.failures.map(\.what) == (isMissing ? ["the source was told to fail"] : []))
     }
 
+    @Test func setsBackWhatCommandsHaveSetOnlyWhenAskedTo() throws {
+        let sketch = try base("set-back").setting("mark", #"{"level": 3}"#)
+        let driver = try RunningChainDriver(sketch)
+        let level = { (driver.chain.graph.runner(id: "mark")!.instance.stage as! ProbeFilter).options.level }
+        let nine = [JSONNode.Member(key: "level", value: 9)]
+        #expect(driver.answer { driver.chain.set(stage: "mark", options: nine, reply: $0) }.isOK)
+        // Another change leaves it alone.
+        var longer = sketch
+        try longer.add(RecordingSink.self, "late", options: #"{"log": "set-back-late"}"#, from: ["mark"])
+        #expect(driver.change(to: longer).isOK)
+        #expect(level() == 9)
+        let other = driver.answer {
+            driver.chain.change(stage: nil, resetting: .of("file"), to: { _ in longer.request }, reply: $0)
+        }
+        #expect(other.isOK && level() == 9)
+        // The chain file read again does not.
+        let answer = driver.answer {
+            driver.chain.change(stage: nil, resetting: .all, to: { _ in longer.request }, reply: $0)
+        }
+        #expect(answer.isOK && answer.details["set"] == ["mark"], "\(answer)")
+        #expect(level() == 3)
+        #expect(driver.chain.liveOptions.withLock(\.isEmpty))
+        #expect(driver.finish().isSuccess)
+    }
+
     @Test func takesWhatTheChainFileSaysOfErrorsAndOfTheDrainNow() throws {
         var sketch = ChainSketch()
         try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "everyMs": 1}"#)
