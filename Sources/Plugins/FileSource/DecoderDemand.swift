@@ -79,7 +79,7 @@ struct DecoderDemand {
     /// known to leave a picture alone once they have given it.
     static func picturesKept(_ parameters: AVCodecParameters) -> Int? {
         switch parameters.codec_id {
-        case AV_CODEC_ID_H264: min(h264Pictures(parameters), 6)
+        case AV_CODEC_ID_H264: min(h264Pictures(parameters), h264PicturesOfStream(parameters) ?? 6, 6)
         // ITU-T H.265, A.4.2: six pictures at the largest size of a level.
         case AV_CODEC_ID_HEVC: 6
         // Eight reference slots; last, golden and alternate.
@@ -88,6 +88,12 @@ struct DecoderDemand {
         case AV_CODEC_ID_MJPEG: 0
         default: nil
         }
+    }
+
+    /// What the stream itself declares.
+    private static func h264PicturesOfStream(_ parameters: AVCodecParameters) -> Int? {
+        guard let data = parameters.extradata, parameters.extradata_size > 0 else { return nil }
+        return H264PictureCount.ofStream(UnsafeRawBufferPointer(start: data, count: Int(parameters.extradata_size)))
     }
 
     /// ITU-T H.264, table A-1: macroblocks of all pictures a decoder of this level keeps.

@@ -1,0 +1,163 @@
+/// How many decoded pictures an H.264 stream makes its decoder keep, by what its sequence parameter set says.
+///
+/// A level allows for many more than most encoders use, and each is a picture of memory. Reads no further than it must,
+/// and believes nothing: whatever is not as the standard has it is nil.
+///
+/// - SeeAlso: ITU-T H.264, 7.3.2.1.1 (sequence parameter set), E.1.1 (VUI), `max_dec_frame_buffering`.
+struct H264PictureCount {
+    private var bits: BitReader
+
+    /// - Parameter extradata: As containers have it: `avcC` (ISO/IEC 14496-15, 5.3.3.1) or start codes.
+    /// - Returns: nil where the stream does not say.
+    static func ofStream(_ extradata: UnsafeRawBufferPointer) -> Int? {
+        guard let set = parameterSet(in: extradata) else { return nil }
+        var reader = H264PictureCount(bits: BitReader(set))
+        let count = reader.read()
+        return reader.bits.isExhausted ? nil : count
+    }
+
+    /// The first sequence parameter set, without its header byte.
+    private static func parameterSet(in data: UnsafeRawBufferPointer) -> ArraySlice<UInt8>? {
+        let bytes = Array(data.prefix(4096))
+        if bytes.first == 1 {
+            guard bytes.count > 8, bytes[5] & 31 > 0 else { return nil }
+            let length = Int(bytes[6]) << 8 | Int(bytes[7])
+            guard length > 4, 8 + length <= bytes.count, bytes[8] & 31 == 7 else { return nil }
+            return bytes[9..<8 + length]
+        }
+        guard
+            let start = bytes.indices.dropLast(4).first(where: {
+                bytes[$0] == 0 && bytes[$0 + 1] == 0 && bytes[$0 + 2] == 1 && bytes[$0 + 3] & 31 == 7
+            })
+        else { return nil }
+        return bytes[(start + 4)...]
+    }
+
+    private mutating func read() -> Int? {
+        let profile = bits.read(8)
+        bits.skip(16)
+        _ = bits.readCount()
+        if [100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135].contains(profile) {
+            let chroma = bits.readCount()
+            if chroma == 3 { bits.skip(1) }
+            _ = bits.readCount()
+            _ = bits.readCount()
+            bits.skip(1)
+            if bits.readFlag() { for index in 0..<(chroma == 3 ? 12 : 8) { skipScalingList(index < 6 ? 16 : 64) } }
+        }
+        _ = bits.readCount()
+        switch bits.readCount() {
+        case 0: _ = bits.readCount()
+        case 1:
+            bits.skip(1)
+            _ = bits.readCount()
+            _ = bits.readCount()
+            let offsets = bits.readCount()
+            guard offsets < 256 else { return nil }
+            for _ in 0..<offsets { _ = bits.readCount() }
+        default: break
+        }
+        let references = bits.readCount()
+        bits.skip(1)
+        _ = bits.readCount()
+        _ = bits.readCount()
+        if !bits.readFlag() { bits.skip(1) }
+        bits.skip(1)
+        if bits.readFlag() { for _ in 0..<4 { _ = bits.readCount() } }
+        guard bits.readFlag(), let kept = readUsability(), kept <= 16, kept >= references else { return nil }
+        return kept
+    }
+
+    private mutating func skipScalingList(_ count: Int) {
+        guard bits.readFlag() else { return }
+        var (last, next) = (8, 8)
+        for _ in 0..<count where next != 0 {
+            let code = bits.readCount()
+            let delta = code % 2 == 1 ? code / 2 + 1 : -(code / 2)
+            next = (last + delta % 256 + 256) % 256
+            if next != 0 { last = next }
+        }
+    }
+
+    /// The VUI's last member.
+    private mutating func readUsability() -> Int? {
+        if bits.readFlag(), bits.read(8) == 255 { bits.skip(32) }
+        if bits.readFlag() { bits.skip(1) }
+        if bits.readFlag() {
+            bits.skip(4)
+            if bits.readFlag() { bits.skip(24) }
+        }
+        if bits.readFlag() {
+            _ = bits.readCount()
+            _ = bits.readCount()
+        }
+        if bits.readFlag() { bits.skip(65) }
+        let hasNAL = bits.readFlag()
+        if hasNAL { guard skipBuffer() else { return nil } }
+        let hasVCL = bits.readFlag()
+        if hasVCL { guard skipBuffer() else { return nil } }
+        if hasNAL || hasVCL { bits.skip(1) }
+        bits.skip(1)
+        guard bits.readFlag() else { return nil }
+        bits.skip(1)
+        for _ in 0..<5 { _ = bits.readCount() }
+        return bits.readCount()
+    }
+
+    /// E.1.2
+    private mutating func skipBuffer() -> Bool {
+        let last = bits.readCount()
+        guard last < 32 else { return false }
+        bits.skip(8)
+        for _ in 0...last {
+            _ = bits.readCount()
+            _ = bits.readCount()
+            bits.skip(1)
+        }
+        bits.skip(20)
+        return true
+    }
+}
+
+/// Bits of a NAL unit, most significant first, without its emulation prevention bytes (7.4.1). Behind the end it reads
+/// zeros and says so.
+private struct BitReader {
+    private let bytes: [UInt8]
+    private var position = 0
+
+    init(_ payload: ArraySlice<UInt8>) {
+        var bytes: [UInt8] = []
+        var zeros = 0
+        for byte in payload {
+            if zeros >= 2, byte == 3 {
+                zeros = 0
+                continue
+            }
+            zeros = byte == 0 ? zeros + 1 : 0
+            bytes.append(byte)
+        }
+        self.bytes = bytes
+    }
+
+    var isExhausted: Bool { position > bytes.count * 8 }
+
+    mutating func read(_ count: Int) -> Int {
+        var value = 0
+        for _ in 0..<count {
+            let bit = position < bytes.count * 8 ? Int(bytes[position / 8]) >> (7 - position % 8) & 1 : 0
+            value = value << 1 | bit
+            position += 1
+        }
+        return value
+    }
+
+    mutating func readFlag() -> Bool { read(1) == 1 }
+    mutating func skip(_ count: Int) { position += count }
+
+    /// Exp-Golomb (9.1), at most 32 bits; behind the end 0.
+    mutating func readCount() -> Int {
+        var zeros = 0
+        while zeros < 32, position < bytes.count * 8, read(1) == 0 { zeros += 1 }
+        return (1 << zeros) - 1 + read(zeros)
+    }
+}
