@@ -34,11 +34,12 @@ import Testing
             for bit in 0..<8 {
                 var damaged = Self.set
                 damaged[byte] ^= 1 << bit
-                #expect((1...16).contains(count(avcC(damaged)) ?? 1))
+                #expect((0...16).contains(count(avcC(damaged)) ?? 0))
             }
         }
         #expect(count([UInt8](repeating: 0, count: 5000)) == nil)
         #expect(count([0, 0, 1, 0x67] + [UInt8](repeating: 0, count: 5000)) == nil)
-        #expect(count([0, 0, 1, 0x67] + [UInt8](repeating: 255, count: 5000)) == nil)
+        // Ones are the shortest counts of 0, and say all there is to say.
+        #expect(count([0, 0, 1, 0x67] + [UInt8](repeating: 255, count: 5000)) == 0)
     }
 }

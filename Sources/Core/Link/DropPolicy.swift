@@ -58,6 +58,8 @@ public struct LinkSettings: Sendable, Hashable {
     public var mostBytes: Int?
     /// Access units: longest span of decode time queued; nil for no bound of its own.
     public var mostTime: MediaTime?
+    /// The planner put the queue here because it pays (docs/design/013-automatic-queues.md).
+    public var isAutomatic = false
 
     public init(capacity: Int, policy: DropPolicy = .wait, mostBytes: Int? = nil, mostTime: MediaTime? = nil) {
         self.capacity = policy == .latest ? 1 : capacity

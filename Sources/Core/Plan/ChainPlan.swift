@@ -39,6 +39,8 @@ public struct ChainPlan: Sendable {
     public var usualLatency: Double?
     /// Most time a live chain's queues and delays can add, in seconds, where every rate on the way is known; else nil.
     public var worstLatency: Double?
+    /// Queues that nobody asked for, with the reason.
+    public var automaticQueues: [AutomaticQueues.Queue] = []
     /// What stages do with something poorer than was asked for, a sentence each.
     public var warnings: [String]
     /// Sentences a reader of the plan should see: raised queues, copies, what may wait or be lost, what stages chose.

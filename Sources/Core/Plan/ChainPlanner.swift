@@ -71,11 +71,27 @@ struct ChainPlanner {
         let demands = stages.map(\.demand)
         let joins = JoinPlanner(stages)
         joins.check(&faults)
-        var links = LinkPlanner(stages, isLive: isLive, running: running).links(&faults)
+        let links = LinkPlanner(stages, isLive: isLive, running: running).links(&faults)
         for clash in FileClashes(demands).clashes { faults.add(clash, stages) }
         faults.addClaims(stages)
         try faults.throwAll()
 
+        let automatic = AutomaticQueues(
+            stages, isLive: isLive, processors: request.processors ?? Processors.usable, running: running)
+        var more = links
+        let queues = automatic.add(to: &more)
+        // A queue that nobody asked for is no reason to refuse a chain.
+        if !queues.isEmpty, let plan = try? plan(stages, more, joins, queues, isLive: isLive) { return plan }
+        return try plan(stages, links, joins, [], isLive: isLive)
+    }
+
+    /// With all links known: memory, latency, what is to be said.
+    private func plan(
+        _ stages: [PlannedStage], _ links: [ChainPlan.Link], _ joins: JoinPlanner, _ queues: [AutomaticQueues.Queue],
+        isLive: Bool
+    ) throws -> ChainPlan {
+        var faults = PlanFaults(request)
+        var links = links
         let spare = request.spare.map { PoolSpare.buffers($0) } ?? (isLive ? .computed : .none)
         let budget = try budget(stages, links, joins.rules, spare, &faults)
         for (index, edge) in budget.graph.edges.enumerated() { links[index].settings.capacity = edge.capacity }
@@ -96,6 +112,7 @@ struct ChainPlanner {
             plan.usualLatency = PlanLatency(plan).seconds(withQueues: false)
             plan.worstLatency = PlanLatency(plan).seconds(withQueues: true)
         }
+        plan.automaticQueues = queues
         let notes = PlanNotes(plan)
         plan.warnings = joins.notes(warnings: true) + notes.ofStages(stages, warnings: true)
         plan.notes = notes.ofPlan + joins.notes(warnings: false) + notes.ofStages(stages, warnings: false)

@@ -24,6 +24,8 @@ public struct ChainRequest: Sendable {
     /// What the chain's memory may come to; nil for what the machine and its control groups have at the moment of
     /// planning.
     public var memory: AvailableMemory?
+    /// Processors that the chain's threads have to themselves; nil for those the process may use.
+    public var processors: Int?
     /// Each source ends after this many items.
     public var frameLimit: Int?
 

@@ -69,9 +69,12 @@ struct LinkPlanner {
         from producer: Int, into stage: PlannedStage, _ asked: LinkRequest, _ format: MediaFormat
     ) -> LinkSettings? {
         guard let runs = running?.link(from: stages[producer].id, to: stage.id), runs.asked == asked,
-            (runs.settings.mostBytes == nil) == (format.encoded == nil),
-            running?[stage.id]?.request.type.info.id == stage.request.type.info.id
+            (runs.settings.mostBytes == nil) == (format.encoded == nil)
         else { return nil }
+        // No rule would make an automatic queue again for a stage of another kind.
+        let isOfOneKind = running?[stage.id]?.request.type.info.id == stage.request.type.info.id
+        let staysAnyhow = runs.settings.isAutomatic && stage.request.type.info.service == .bounded && !isJoin(stage)
+        guard isOfOneKind || staysAnyhow else { return nil }
         return runs.settings
     }
 

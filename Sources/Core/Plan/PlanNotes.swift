@@ -13,7 +13,8 @@ struct PlanNotes {
 
     var ofPlan: [String] {
         let budget = plan.budget
-        var notes = budget.raised.map { raise in
+        var notes = plan.automaticQueues.map(automatic)
+        notes += budget.raised.map { raise in
             let edge = budget.graph.edges[raise.edge]
             return
                 "queue \(name(edge.from)) → \(name(edge.to)) raised from \(raise.from) to \(raise.to): the other way from '\(name(raise.fork))' to '\(name(raise.join))' delays that much"
@@ -28,6 +29,18 @@ struct PlanNotes {
             notes.append("pool \(name(pool.allocator)): \(pool.size) of \(pool.need) buffers: \(cost)")
         }
         return notes
+    }
+
+    private func automatic(_ queue: AutomaticQueues.Queue) -> String {
+        let link = plan.links[queue.link]
+        return
+            "queue \(name(link.from)) → \(name(link.to)) of \(link.settings.capacity) put in: the stages up to it take about \(Self.text(queue.before)) a frame, those behind it \(Self.text(queue.after)), and there are \(queue.processors) processors; \"link\": { \"queue\": 0 } in '\(plan.nameInFile(link.to))' forbids it"
+    }
+
+    /// `4.3 ms`
+    private static func text(_ time: MediaTime) -> String {
+        let tenths = (time.nanoseconds + 50_000) / 100_000
+        return "\(tenths / 10).\(tenths % 10) ms"
     }
 
     private func name(_ stage: Int) -> String { plan.stages[stage].id }

@@ -218,7 +218,10 @@ public final class Chain: @unchecked Sendable {
 
     /// Starts the threads of `workers`, the last one first: consumers before their producers.
     func begin(workers: [Worker]) {
-        let isBatch = !runners.contains { $0.shown.demand.isLive }
+        // Where an item takes much more than a switch of threads, one that waits for it goes on better at once.
+        let isBatch = !runners.contains {
+            $0.shown.demand.isLive || $0.shown.demand.cost >= AutomaticQueues.leastGain
+        }
         begin(workers.map { worker in (worker.state, { worker.work() }) }, isBatch: isBatch)
     }
 

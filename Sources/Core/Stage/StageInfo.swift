@@ -114,6 +114,11 @@ public struct StageDemand: Sendable, Equatable {
     public var slabBytes = 16 << 20
     /// Encoders and readers of files: access units to reserve beside those the links hold.
     public var slabUnits = 8
+    /// Processor time that one item takes, about, of all threads that work on it; 0 for little, or not known. The
+    /// planner puts a queue between stages that take much where a processor is free for it.
+    public var cost = MediaTime.zero
+    /// Sources: gives items when their time has come though it can wait, as a file that is played in real time.
+    public var isPaced = false
     /// Memory this instance takes in `start` beside the plan's pools and slabs, bytes: rings of its own, a library's
     /// pictures. The plan counts it in what the chain needs.
     public var ownBytes = 0

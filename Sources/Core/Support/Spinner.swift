@@ -11,7 +11,7 @@ struct Spinner {
     static let limitNs: Int64 = 25_000
     /// Stage threads of the process that do not sleep in a wait of ours.
     private static let awake = Atomic<Int>(0)
-    private static let processors = Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))
+    private static let processors = Processors.online
     /// Grows with each vain look; that many waits are then made without looking.
     private var vain = 0
     private var skip = 0

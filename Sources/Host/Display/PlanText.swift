@@ -43,6 +43,7 @@ struct PlanText {
         var text = ""
         if let bytes = settings.mostBytes { text += ", \(Terminal.bytes(bytes))" }
         if let time = settings.mostTime { text += ", \(Terminal.decimal(time.seconds)) s" }
+        if settings.isAutomatic { text += ", automatic" }
         return text
     }
 
@@ -127,6 +128,7 @@ struct PlanText {
         .object([
             ("from", .string(name(link.from))), ("to", .string(name(link.to))),
             ("queue", .number(link.settings.capacity)),
+            ("automatic", .bool(link.settings.isAutomatic)),
             ("whenFull", .string(link.settings.policy.rawValue)), ("format", .string(link.format.description)),
         ])
     }

@@ -36,6 +36,7 @@ final class CropOrient: Transform {
     var demand: StageDemand {
         var demand = Self.declaredDemand
         demand.outputBuffers = isIdentity ? .sameAsInput : .own
+        if let output, !isIdentity { demand.cost = output.cost(nanosecondsPerPixel: 0.5) }
         return demand
     }
 

@@ -21,6 +21,8 @@ final class FaceEffect: Filter {
     private var image: PNGFile?
     /// What the detector takes, known from `negotiate` on.
     private var searchBytes = 0
+    /// Of one frame, on the average.
+    private var searchCost = MediaTime.zero
 
     private var finder: FaceFinder?
     private var painter: EffectPainter?
@@ -49,6 +51,7 @@ final class FaceEffect: Filter {
         var demand = Self.declaredDemand
         demand.access = options.draw ? .modify : .read
         demand.ownBytes = searchBytes
+        demand.cost = searchCost
         demand.writesFiles = options.facesFile.map { [context.resolve($0)] } ?? []
         demand.readsFiles = [options.image, options.model].compactMap { $0.map(context.resolve) }
         return demand
@@ -69,6 +72,9 @@ final class FaceEffect: Filter {
             sizes = try choice.sizes(options, format, isLive: context.isLiveChain)
             detector = try choice.open(options, format, sizes)
             searchBytes = choice.kind == .yunet ? sizes.yunetBytes(format) : 0
+            if options.latency == .frame, let detector {
+                searchCost = sizes.cost(format, isYuNet: choice.kind == .yunet, every: options.every(detector))
+            }
             choice.note(options, format, sizes, to: context)
         }
         image = try options.image.map { try PNGFile(context.resolve($0)) }

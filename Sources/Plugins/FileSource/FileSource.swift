@@ -78,6 +78,11 @@ final class FileSource: Source {
         var demand = Self.declaredDemand
         demand.readsFiles = [path]
         demand.ownBytes = ownBytes
+        demand.isPaced = options.pace == .realtime
+        if let file, let track {
+            demand.cost = track.format.cost(
+                nanosecondsPerPixel: DecoderCost.nanosecondsPerPixel(file.parameters(track.index)))
+        }
         if let decoderDemand {
             demand.floor = decoderDemand.floor
             demand.padding = decoderDemand.padding

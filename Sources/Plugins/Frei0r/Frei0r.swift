@@ -16,11 +16,19 @@ final class Frei0r: Transform {
     private var effect: EffectInstance?
     private var input: EffectPixels?
     private var output: EffectPixels?
+    private var cost = MediaTime.zero
 
     /// [control thread] Opens nothing.
     init(options: Frei0rOptions, context: StageContext) {
         self.options = options
         self.context = context
+    }
+
+    /// What effects take differs widely; the usual ones pass over the picture a few times.
+    var demand: StageDemand {
+        var demand = Self.declaredDemand
+        demand.cost = cost
+        return demand
     }
 
     /// [control thread] Loads the effect and sets its parameters.
@@ -36,6 +44,7 @@ final class Frei0r: Transform {
         try effect.set(options.parameters)
         self.effect = effect
         self.input = pixels
+        cost = video.cost(nanosecondsPerPixel: 5)
         output = EffectPixels(video, colorModel: library.colorModel)
         return input
     }

@@ -32,6 +32,7 @@ final class Replicate: Transform {
     var demand: StageDemand {
         var demand = Self.declaredDemand
         demand.hold = mostDelay
+        if let output { demand.cost = output.cost(nanosecondsPerPixel: 2) }
         return demand
     }
 

@@ -109,6 +109,9 @@ final class X264Encoder: Transform {
         demand.delay = encoder?.maximumDelay ?? 0
         if slabBytes > 0 { demand.slabBytes = slabBytes }
         demand.ownBytes = encoder?.ownBytes ?? 0
+        if let encodedFormat {
+            demand.cost = encodedFormat.cost(nanosecondsPerPixel: options.preset.nanosecondsPerPixel)
+        }
         return demand
     }
 

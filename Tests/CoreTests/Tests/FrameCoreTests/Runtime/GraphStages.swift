@@ -11,6 +11,7 @@ struct GraphOptions: StageOptions {
     @Option(help: "Own buffers never free.", range: 0...16) var floor = 0
     @Option(help: "Frames a source gives.") var count = 60
     @Option(help: "Live.") var live = false
+    @Option(help: "Milliseconds that are said to be needed for an item.") var cost = 0
     @Option(help: "What the dice begin with.") var seed = 1
 }
 
@@ -51,6 +52,7 @@ private func demand(_ options: GraphOptions, _ declared: StageDemand) -> StageDe
     demand.delay = options.delay
     demand.floor = options.floor
     demand.isLive = options.live
+    demand.cost = MediaTime(nanoseconds: Int64(options.cost) * 1_000_000)
     return demand
 }
 
@@ -363,17 +365,20 @@ enum GraphChain {
     /// - Parameter sizes: Buffers of output pools by node, where they are not to be `need`.
     static func request(_ plan: BudgetPlan, seed: UInt64, frames: Int, sizes: [Int: Int]) throws -> ChainRequest {
         let graph = plan.graph
+        // Not where pools get sizes of their own, which are those of a plan without such queues.
+        let hasAutomaticQueues = seed % 2 == 1
+        var dice = SplitMix(state: seed)
         var stages: [StageRequest] = []
         for (index, node) in graph.nodes.enumerated() {
             let edges = graph.incoming(index)
             let options =
-                #"{"hold": \#(node.hold), "delay": \#(node.delay), "floor": \#(node.floor), "count": \#(frames), "live": \#(node.isLive), "seed": \#(seed % 1_000_000 * 100 + UInt64(index))}"#
+                #"{"hold": \#(node.hold), "delay": \#(node.delay), "floor": \#(node.floor), "count": \#(frames), "live": \#(node.isLive), "cost": \#(hasAutomaticQueues ? Int(dice.next() % 8) : 0), "seed": \#(seed % 1_000_000 * 100 + UInt64(index))}"#
             let members = try JSONReader.read(Array(options.utf8), file: "options").asObject!
             let rule = JoinRequest(
                 match: node.match, lead: node.lead, hold: edges.contains { graph.edges[$0].keeps > 0 }
             )
             // Queues of a join differ from input to input, which a chain file cannot say: see `links`.
-            let link = edges.isEmpty ? LinkRequest() : request(graph.edges[edges[0]])
+            let link = edges.isEmpty ? LinkRequest() : request(graph.edges[edges[0]], mayGrow: hasAutomaticQueues)
             stages.append(
                 StageRequest(
                     id: "n\(index)", type: type(of: node), options: members, from: edges.map { graph.edges[$0].from },
@@ -383,12 +388,17 @@ enum GraphChain {
         var request = ChainRequest(file: "seed-\(seed)", folder: ".", stages: stages)
         request.buffers = sizes
         request.drainSeconds = 5
-        for edge in graph.edges { request.links[LinkEnds(from: edge.from, to: edge.to)] = self.request(edge) }
+        request.processors = 8
+        for edge in graph.edges {
+            request.links[LinkEnds(from: edge.from, to: edge.to)] = self.request(edge, mayGrow: hasAutomaticQueues)
+        }
         return request
     }
 
-    private static func request(_ edge: BudgetGraph.Edge) -> LinkRequest {
-        LinkRequest(queue: edge.capacity, whenFull: edge.capacity == 0 ? nil : edge.policy)
+    /// - Parameter mayGrow: An inline link may become an automatic queue.
+    private static func request(_ edge: BudgetGraph.Edge, mayGrow: Bool) -> LinkRequest {
+        if edge.capacity == 0, mayGrow { return LinkRequest() }
+        return LinkRequest(queue: edge.capacity, whenFull: edge.capacity == 0 ? nil : edge.policy)
     }
 
     private static func type(of node: BudgetGraph.Node) -> StageType {

@@ -18,6 +18,7 @@ import Testing
         var forks = 0
         var joins = 0
         var tight = 0
+        var queued = 0
         for seed in first..<first + UInt64(count) {
             var graph = GraphGenerator.make(seed: seed)
             // A filter answers at once: only in the model can a writer delay.
@@ -37,18 +38,22 @@ import Testing
                 }
                 tight += sizes.isEmpty ? 0 : 1
             }
-            for _ in 0..<(only == nil ? 1 : 20) { try run(plan, seed: seed, sizes: sizes) }
+            for round in 0..<(only == nil ? 1 : 20) {
+                let automatic = try run(plan, seed: seed, sizes: sizes)
+                if round == 0, automatic > 0 { queued += 1 }
+            }
             ran += 1
             forks += graph.nodes.indices.contains { graph.outgoing($0).count > 1 } ? 1 : 0
             joins += graph.nodes.contains(where: \.isJoin) ? 1 : 0
         }
         print(
-            "random chains: \(ran) ran (\(forks) with forks, \(joins) with joins, \(tight) with `min` buffers), \(refused) refused"
+            "random chains: \(ran) ran (\(forks) with forks, \(joins) with joins, \(tight) with `min` buffers, \(queued) with automatic queues), \(refused) refused"
         )
         guard only == nil else { return }
         #expect(ran >= count / 2)
         #expect(forks * 10 >= ran * 3)
         #expect(joins * 10 >= ran * 2)
+        #expect(queued * 20 >= ran)
     }
 
     /// Stages, queues and pools at a standstill.
@@ -67,7 +72,8 @@ import Testing
         return lines.joined(separator: "\n")
     }
 
-    private func run(_ plan: BudgetPlan, seed: UInt64, sizes: [Int: Int]) throws {
+    /// - Returns: How many queues the planner put in.
+    private func run(_ plan: BudgetPlan, seed: UInt64, sizes: [Int: Int]) throws -> Int {
         let chain = try Chain(GraphChain.request(plan, seed: seed, frames: 60, sizes: sizes))
         var lastCount = -1
         var lastChange = ChainClock().now()
@@ -96,5 +102,6 @@ import Testing
                     "seed \(seed): pool \(pool.name) of \(pool.bufferCount) was empty for \(pool.starvedMs) ms")
             }
         }
+        return chain.plan.automaticQueues.count
     }
 }

@@ -1,0 +1,118 @@
+/// Puts queues where they pay: between stages of one thread that both have much to do, while a processor is free.
+///
+/// Only in chains whose sources all wait, which have throughput to win and no latency to lose, and only when a chain is
+/// started: in one that runs no stage moves to another thread. From what stages declare as their cost, so that the same
+/// chain on the same number of processors has the same plan. docs/design/013-automatic-queues.md has the reasons.
+public struct AutomaticQueues {
+    /// A queue that was put in, and why.
+    public struct Queue: Sendable, Equatable {
+        /// Index among the plan's links.
+        public var link: Int
+        /// Cost of an item on either side, by the declarations of the stages that shared a thread.
+        public var before: MediaTime
+        public var after: MediaTime
+        public var processors: Int
+    }
+
+    /// One in hand of each thread and one between: the producer need not wait for a consumer that is at work.
+    static let places = 1
+    /// A hop costs microseconds, and each buffer more memory and cache: what is saved has to be clearly above that.
+    static let leastGain = MediaTime(nanoseconds: 200_000)
+    /// The lighter side's least part of what the thread takes now, as one of so many.
+    static let leastShare: Int64 = 10
+    /// What a plugin declares beyond that is taken for this.
+    private static let mostCost = MediaTime(seconds: 60)
+
+    private let stages: [PlannedStage]
+    private let processors: Int
+    private let costs: [Int64]
+    private let mayAdd: Bool
+
+    init(_ stages: [PlannedStage], isLive: Bool, processors: Int, running: RunningChain? = nil) {
+        self.stages = stages
+        self.processors = processors
+        costs = stages.map { min(max($0.demand.cost, .zero), Self.mostCost).nanoseconds }
+        mayAdd = running == nil && !isLive && !stages.contains { $0.demand.isLive || $0.demand.isPaced }
+    }
+
+    /// Makes queues of inline links and says which.
+    func add(to links: inout [ChainPlan.Link]) -> [Queue] {
+        guard mayAdd else { return [] }
+        var queues: [Queue] = []
+        while let queue = next(links) {
+            links[queue.link].settings = LinkSettings(capacity: Self.places)
+            links[queue.link].settings.isAutomatic = true
+            queues.append(queue)
+        }
+        return queues.sorted { $0.link < $1.link }
+    }
+
+    /// The queue that relieves the thread with the most to do, which all others wait for; nil where none pays.
+    private func next(_ links: [ChainPlan.Link]) -> Queue? {
+        let threads = Threads(links, costs)
+        guard let slowest = threads.costs.indices.max(by: { threads.costs[$0] < threads.costs[$1] }) else { return nil }
+        let all = threads.costs[slowest]
+        let busy = threads.costs.filter { $0 >= Self.leastGain.nanoseconds }.count
+        guard busy < processors else { return nil }
+        let cuts = links.indices.compactMap { index -> Cut? in
+            guard threads.thread[links[index].from] == slowest, mayQueue(links[index], links) else { return nil }
+            let after = threads.costBehind[links[index].to]
+            let cut = Cut(
+                link: index, before: all - after, after: after, bytes: links[index].format.video?.bufferBytes ?? 0)
+            return cut.gain >= max(Self.leastGain.nanoseconds, all / Self.leastShare) ? cut : nil
+        }
+        guard let most = cuts.map(\.gain).max() else { return nil }
+        // Of places that are about as good the one where an item takes the least memory.
+        let good = cuts.filter { $0.gain >= most - all / Self.leastShare }
+        return good.min { ($0.bytes, $0.link) < ($1.bytes, $1.link) }.map {
+            Queue(
+                link: $0.link, before: MediaTime(nanoseconds: $0.before), after: MediaTime(nanoseconds: $0.after),
+                processors: processors)
+        }
+    }
+
+    private struct Cut {
+        var link: Int
+        var before: Int64
+        var after: Int64
+        var bytes: Int
+        var gain: Int64 { min(before, after) }
+    }
+
+    /// What runs on each thread, as links have it.
+    private struct Threads {
+        /// By stage.
+        var thread: [Int]
+        /// By stage: its cost and that of what runs inline behind it.
+        var costBehind: [Int64]
+        /// By thread, named by its first stage; 0 for stages that are not the first.
+        var costs: [Int64]
+
+        /// - Parameter links: Each joins a stage to a later one.
+        init(_ links: [ChainPlan.Link], _ stageCosts: [Int64]) {
+            thread = Array(stageCosts.indices)
+            costBehind = stageCosts
+            costs = [Int64](repeating: 0, count: stageCosts.count)
+            let inline = links.filter { $0.settings.capacity == 0 }.sorted { $0.to < $1.to }
+            for link in inline { thread[link.to] = thread[link.from] }
+            for link in inline.reversed() { costBehind[link.from] += costBehind[link.to] }
+            for stage in stageCosts.indices { costs[thread[stage]] += stageCosts[stage] }
+        }
+    }
+
+    /// Raw pictures on a link of which nobody said how long its queue is, from a pool whose size nobody wrote.
+    private func mayQueue(_ link: ChainPlan.Link, _ links: [ChainPlan.Link]) -> Bool {
+        guard link.settings.capacity == 0, link.format.video != nil,
+            let input = stages[link.to].request.from.firstIndex(of: link.from),
+            stages[link.to].inputLinks[input].queue == nil
+        else { return false }
+        var allocator = link.from
+        while stages[allocator].demand.outputBuffers == .sameAsInput || stages[allocator].request.type.kind == .filter,
+            let before = stages[allocator].request.from.first
+        {
+            allocator = before
+        }
+        return stages[allocator].buffers == nil
+    }
+
+}
