@@ -128,10 +128,12 @@ import Testing
             try refusal(2).hasPrefix("\(name): is cut short: its section table points past its end. Build it again: "))
 
         try put(try #require(images[3]))
-        #expect(
-            try refusal(3)
-                == "chain.json:3:5: stages[1].use: needs a restart: 'mark' (swap-mark) brings 'marker' in another layout than the frames on their way have it. Start the chain anew with it, or leave this as it runs.\nchain.json:4:5: stages[2].use: needs a restart: 'count' (swap-count) brings 'marker' in another layout than the frames on their way have it. Start the chain anew with it, or leave this as it runs.",
-            "\(program.output)")
+        let byLayout = try refusal(3)
+        for (index, id) in ["mark", "count"].enumerated() {
+            let what =
+                "stages[\(index + 1)].use: needs a restart: '\(id)' (swap-\(id)) brings 'marker' in another layout than the frames on their way have it. "
+            #expect(byLayout.contains(what), "\(byLayout)")
+        }
 
         try put(try #require(images[2]))
         try workspace.write("fail.txt", "init")

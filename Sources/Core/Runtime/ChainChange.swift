@@ -238,10 +238,8 @@ struct ChainChange {
         for exchange in exchanges {
             let (change, runner) = (self, exchange.runner)
             let frame = Locked<UInt64?>(nil)
-            let title = CrashReport.title(of: runner.id, exchange.type.info.id)
             let errand = Errand {
                 let old = exchange.perform(isDraining: change.isDraining)
-                CrashReport.rename(runner, title)
                 frame.withLock { $0 = runner.nextFrame }
                 change.stop(old, of: runner)
             }

@@ -26,6 +26,8 @@ struct GraphAssembly {
         var instance: StageInstance
         var context: StageContext
         var type: StageType
+        /// How a crash names the stage from then on.
+        var crashTitle: String
         /// What the new instance fills, where that is not what the old one did.
         var pool: (pool: FramePool, lender: BufferLender)?
         var slab: Slab?
@@ -34,6 +36,7 @@ struct GraphAssembly {
         /// [worker thread, between two items] The old instance.
         func perform(isDraining: Bool) -> StageInstance {
             let old = runner.exchange(instance, context, type: type, isDraining: isDraining)
+            CrashReport.rename(runner, crashTitle)
             if let pool {
                 runner.output?.pool = pool.pool
                 runner.output?.lender = pool.lender
@@ -93,7 +96,10 @@ struct GraphAssembly {
             type.kind, input: stage.inputs.first, output: stage.output, stage.demand, layout)
         // A new instance takes the place of the old one where what is around it stays.
         if let kept = before?.runner(id: stage.id), kept.kind == type.kind, isInPlace(stage) {
-            exchanges.append(Exchange(runner: kept, instance: stage.instance, context: stage.context, type: type))
+            exchanges.append(
+                Exchange(
+                    runner: kept, instance: stage.instance, context: stage.context, type: type,
+                    crashTitle: CrashReport.title(of: stage.id, type.info.id)))
             return graph.runners.append(kept)
         }
         let runner = StageRunner(
