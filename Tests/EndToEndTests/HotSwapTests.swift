@@ -232,7 +232,6 @@ import Testing
         #expect(figures["plugins"].list.first { $0["path"].string == name }?["images"].int == 3)
         let outcome = try finish(program)
         #expect(try versions().count == captured(outcome))
-        #expect(outcome.error.contains("warning: \(name): is cut short"), "\(outcome.error)")
     }
 
     @Test func findsItsFolderAgainAfterItHasGone() throws {

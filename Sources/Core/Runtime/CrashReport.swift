@@ -35,6 +35,8 @@ public enum CrashReport {
     private static let mostThreads = 2048
     /// Stages of a run that can be named, those that have gone among them.
     private static let mostStages = 8192
+    /// Of the stack a handler runs on.
+    private static let stackBytes = 64 << 10
     /// Of threads that have ended, below ``mostThreads``.
     private static let freePlaces = Mutex<[Int]>([])
     nonisolated(unsafe) private static var findPlugin: ((_ use: String) -> String?)?
@@ -65,11 +67,10 @@ public enum CrashReport {
     /// ``leave(_:_:)`` gives it back.
     public static func useOwnStack() {
         guard state != nil else { return }
-        let size = 64 << 10
-        guard let memory = mmap(nil, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+        guard let memory = mmap(nil, stackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
             memory != MAP_FAILED
         else { return }
-        var stack = stack_t(ss_sp: memory, ss_flags: 0, ss_size: size)
+        var stack = stack_t(ss_sp: memory, ss_flags: 0, ss_size: stackBytes)
         sigaltstack(&stack, nil)
     }
 
@@ -96,7 +97,8 @@ public enum CrashReport {
         // The entry itself stays until the place is taken: a handler of another thread may be looking at it.
         if let place { freePlaces.withLock { $0.append(place) } }
         var stack = stack_t()
-        guard sigaltstack(nil, &stack) == 0, stack.ss_flags & Int32(SS_DISABLE) == 0, stack.ss_sp != nil
+        guard sigaltstack(nil, &stack) == 0, stack.ss_flags & Int32(SS_DISABLE) == 0, stack.ss_sp != nil,
+            stack.ss_size == stackBytes
         else { return }
         var none = stack_t(ss_sp: nil, ss_flags: Int32(SS_DISABLE), ss_size: 0)
         if sigaltstack(&none, nil) == 0 { munmap(stack.ss_sp, stack.ss_size) }

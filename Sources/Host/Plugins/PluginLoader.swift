@@ -53,7 +53,7 @@ enum PluginLoader {
     private static func reason(of copy: PluginCopy?) -> String {
         let words = String(cString: dlerror())
         guard let copy else { return words }
-        let isForbidden = words.hasSuffix("Operation not permitted")
+        let isForbidden = words.contains("failed to map segment")
         return words.replacing(copy.path, with: copy.original)
             + (isForbidden ? "\nSet TMPDIR to a folder from which programs may be run." : "")
     }

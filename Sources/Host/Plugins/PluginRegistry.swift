@@ -105,7 +105,9 @@ final class PluginRegistry {
             return nil
         }
         guard claims.count == 1 else { throw Self.conflict(id, claims.map(\.path)) }
-        for stage in try load(plugin).stages { loaded[stage.info.id] = stage }
+        let (current, stages) = try load(plugin)
+        if let index = plugins.firstIndex(where: { $0.path == plugin.path }) { plugins[index] = current }
+        for stage in stages { loaded[stage.info.id] = stage }
         if loadsCopies { PluginImages.here.commitNewest(of: plugin.path) }
         return loaded[id]
     }
