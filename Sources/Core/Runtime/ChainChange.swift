@@ -202,8 +202,6 @@ struct ChainChange {
             }
             for exchange in change.exchanges {
                 let old = exchange.perform(isDraining: change.isDraining)
-                CrashReport.rename(
-                    exchange.runner, CrashReport.title(of: exchange.runner.id, exchange.type.info.id))
                 frames.withLock { $0.append(exchange.runner.nextFrame) }
                 change.stop(old, of: exchange.runner)
             }
