@@ -299,7 +299,6 @@ struct GraphAssembly {
             for member in members where member.thread !== worker.state {
                 guard isNew(member) else { throw Self.moved(member) }
                 member.thread = worker.state
-                member.context.thread = worker.state
                 member.output?.mayWait = !(head.kind == .source && head.demand.isLive)
             }
             let takesRun = if case .queue = worker.input { true } else { false }

@@ -52,8 +52,8 @@ final class StageRunner: @unchecked Sendable {
     var onFailure: ((StageRunner, FrameHostError) -> Void)?
     /// Tells the chain that this join has ended before its inputs.
     var onJoinEnd: ((StageRunner) -> Void)?
-    /// The thread it runs on.
-    var thread: ThreadState!
+    /// The thread it runs on; known to its context too, through which a source sleeps.
+    var thread: ThreadState! { didSet { context.thread = thread } }
     var inputs: JoinInputs?
 
     // The stage by its kind; exactly one is set.

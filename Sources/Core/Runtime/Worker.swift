@@ -61,10 +61,7 @@ final class Worker: @unchecked Sendable {
 
     /// [once the thread that the members leave has let go of them] They belong to this one from here on.
     func adoptMembers() {
-        for member in members {
-            member.thread = state
-            member.context.thread = state
-        }
+        for member in members { member.thread = state }
     }
 
     /// [worker thread, between two items; control thread before it runs] Takes another shape.

@@ -45,7 +45,7 @@ public final class StageContext: @unchecked Sendable {
     private let sleeper = Condition()
     /// Set once at a drain.
     private let isEnding = Atomic<Bool>(false)
-    /// The thread the stage runs on; set at setup. Nil in a plan that does not run.
+    /// Where a sleep is noted as a wait; set with the runner's, at setup. Nil in a plan that does not run.
     var thread: ThreadState?
     /// Written at plan time, before any thread of the stage runs.
     var layout = MetadataLayout.none
