@@ -478,8 +478,11 @@ final class StageRunner: @unchecked Sendable {
         _ other: StageInstance, _ otherContext: StageContext, type: StageType, isDraining: Bool
     ) -> StageInstance {
         if isDraining { drain() }
-        for _ in 0..<max(0, taken.value + made.value - answered) { countDrop(.detached) }
+        let lost = max(0, taken.value + made.value - answered)
+        for _ in 0..<lost { countDrop(.detached) }
         held.store(0, ordering: .releasing)
+        // A join behind may wait for them, and the fork before for that join.
+        if lost > 0, kind != .source, let pts = context.item.pts { output?.announceNothing(upTo: pts.nanoseconds) }
         let old = instance
         instance = other
         otherContext.item.take(over: context.item)

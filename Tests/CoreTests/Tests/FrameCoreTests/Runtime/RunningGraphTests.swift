@@ -260,6 +260,30 @@ import Testing
         #expect(driver.chain.graph.runner(id: "copy")!.dropCount(.detached) == 3)
     }
 
+    /// The fork before it waits at the other way's queue, which is just as long as the stage delays: the join has to be
+    /// told that the frame which was inside does not come. (The model found this: `ChangeModelTests`.)
+    @Test func tellsAJoinWhatAReplacedStageHeldWhenItIsNotDrained() throws {
+        var sketch = ChainSketch()
+        let one = LinkRequest(queue: 1)
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "everyMs": 1}"#)
+        try sketch.add(CopyTransform.self, "copy", options: #"{"delay": 1}"#, link: one)
+        try sketch.add(PairJoin.self, "pair", from: ["src", "copy"], link: one)
+        sketch.request.stages[2].join = JoinRequest(match: .exact)
+        try sketch.add(RecordingSink.self, "file", options: #"{"log": "replace-join"}"#)
+        let driver = try RunningChainDriver(sketch)
+        driver.waitForFrames(20)
+        for never in 90_000..<90_004 {
+            let options = #"{"delay": 1, "swallow": \#(never)}"#
+            let answer = driver.change(to: try sketch.setting("copy", options), isDraining: false)
+            #expect(answer.isOK, "\(answer.error)")
+            let wanted = driver.chain.progress.captured + 20
+            driver.waitForFrames(wanted)
+            try #require(driver.chain.progress.captured >= wanted, "the chain stands still")
+        }
+        #expect(driver.finish().isSuccess)
+        #expect(driver.chain.graph.runner(id: "copy")!.dropCount(.detached) > 0)
+    }
+
     /// What was behind a stage that is replaced by one of another kind would wait at a queue that nobody fills.
     @Test func refusesToPutAnotherKindBeforeAQueueThatRuns() throws {
         var sketch = ChainSketch()
