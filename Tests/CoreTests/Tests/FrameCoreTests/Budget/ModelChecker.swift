@@ -41,8 +41,8 @@ struct ModelChecker {
 
     let layout: StateLayout
 
-    init(_ graph: BudgetGraph, pools: [Pool], sparse: Set<Int> = []) throws {
-        layout = try StateLayout(graph, pools, sparse: sparse)
+    init(_ graph: BudgetGraph, pools: [Pool], sparse: Set<Int> = [], changes: GraphChanges? = nil) throws {
+        layout = try StateLayout(graph, pools, sparse: sparse, changes: changes)
     }
 
     /// A plan's graph with the sizes the plan gives, or others in the order of its pools.
@@ -88,7 +88,7 @@ struct ModelChecker {
             }
             report.waited.formUnion(moves.waited)
             if moves.overflow { throw Failure.tooManyTimes }
-            if report.steps == before {
+            if report.steps == before, layout.changes == nil {
                 report.stall = layout.describe(store[next])
                 if stopsEarly { break }
             }
@@ -98,8 +98,11 @@ struct ModelChecker {
         report.states = store.count
         if keepsSteps, report.stall == nil {
             firstStep.append(Int32(targets.count))
-            if let (state, thread) = Self.idleForever(firstStep, targets, actors, threads: layout.threadCount) {
-                report.stall = "\(layout.threadName(thread)) can never go on: " + layout.describe(store[state])
+            let idle = Self.idleForever(firstStep, targets, actors) { state in
+                layout.threadsThatMustMove(store[state])
+            }
+            if let (state, thread) = idle {
+                report.stall = "\(layout.actorName(thread)) can never go on: " + layout.describe(store[state])
             }
         }
         return report
@@ -108,10 +111,10 @@ struct ModelChecker {
     /// A state from which some thread never moves again, whatever happens: in a chain that drops, the rest can go on
     /// around it.
     ///
-    /// Looks at each set of states that reach each other and nothing else: every thread must move within it. (Tarjan's
-    /// algorithm, without recursion.)
+    /// Looks at each set of states that reach each other and nothing else: every thread must move within it, but those
+    /// that may rest there. Changes are not counted on: each may be the last. (Tarjan's algorithm, without recursion.)
     private static func idleForever(
-        _ first: [Int32], _ targets: [Int32], _ actors: [UInt8], threads: Int
+        _ first: [Int32], _ targets: [Int32], _ actors: [UInt8], mustMove: (Int) -> UInt64
     ) -> (state: Int, thread: Int)? {
         let count = first.count - 1
         var order = [Int32](repeating: -1, count: count)
@@ -135,7 +138,9 @@ struct ModelChecker {
                 }
                 if cursor[state] < first[state + 1] {
                     let target = Int(targets[Int(cursor[state])])
+                    let isChange = actors[Int(cursor[state])] == StateLayout.changeActor
                     cursor[state] += 1
+                    if isChange { continue }
                     if order[target] < 0 {
                         path.append(Int32(target))
                     } else if component[target] < 0 {
@@ -156,15 +161,15 @@ struct ModelChecker {
                 var moved: UInt64 = 0
                 var isLeft = false
                 for member in members {
-                    for step in first[member]..<first[member + 1] {
+                    for step in first[member]..<first[member + 1] where actors[Int(step)] != StateLayout.changeActor {
                         if component[Int(targets[Int(step)])] != components { isLeft = true }
                         moved |= 1 << UInt64(actors[Int(step)])
                     }
                 }
                 components += 1
-                if !isLeft, let idle = (0..<threads).first(where: { moved >> UInt64($0) & 1 == 0 }) {
-                    return (state, idle)
-                }
+                guard !isLeft else { continue }
+                let idle = mustMove(state) & ~moved
+                if idle != 0 { return (state, idle.trailingZeroBitCount) }
             }
         }
         return nil

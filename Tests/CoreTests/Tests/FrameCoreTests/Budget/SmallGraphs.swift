@@ -45,6 +45,7 @@ struct SmallGraphs {
     ]
     private static let places = [Link(capacity: 1), Link(capacity: 2), Link(capacity: 3)]
     private static let oneOrInline = [Link(capacity: 0), Link(capacity: 1), Link(capacity: 2)]
+    private static let inlineOrOne = inline + one
 
     // Where links drop or writers look whether they are alone, every order counts.
     private static let anySources = pausable + [Variant(kind: .source, isLive: true)]
@@ -283,6 +284,49 @@ struct SmallGraphs {
             ends: [(0, 1), (0, 2), (1, 2), (0, 3), (2, 3)], links: [one, one, one, places, one]),
     ]
 
+    /// Shapes that are small enough to be changed twice in every state. Some forks have a consumer that runs inline beside
+    /// a queue, as a branch leaves it that was attached.
+    static let changing: [Family] = [
+        Family(
+            name: "row", stages: [anySources, changedStages, smallSinks], ends: [(0, 1), (1, 2)],
+            links: [inlineOrOne, inlineOrOne]),
+        Family(
+            name: "fork", stages: [anySources, smallSinks, smallSinks], ends: [(0, 1), (0, 2)],
+            links: [inlineOrOne, one + [Link(capacity: 1, policy: .latest)]]),
+        Family(
+            name: "fork with a stage", stages: [[Variant(kind: .source)], changedStages, smallSinks, smallSinks],
+            ends: [(0, 1), (1, 2), (0, 3)], links: [one, inline, one]),
+        Family(
+            name: "fork behind a stage", stages: [[Variant(kind: .source)], changedStages, smallSinks, smallSinks],
+            ends: [(0, 1), (1, 2), (1, 3)], links: [inline, inlineOrOne, one]),
+        Family(
+            name: "writer behind a writer",
+            stages: [
+                [Variant(kind: .source)], [Variant(kind: .passThrough, modifies: true)],
+                [Variant(kind: .passThrough, modifies: true)], [Variant(kind: .sink)], smallSinks,
+            ], ends: [(0, 1), (1, 2), (2, 3), (0, 4)], links: [one, one, inline, one]),
+        Family(
+            name: "diamond", stages: [[Variant(kind: .source)], changedStages, smallSinks],
+            ends: [(0, 1), (1, 2), (0, 2)],
+            links: [one, one, one]),
+        Family(
+            name: "nearest: diamond", stages: [[Variant(kind: .source)], matchedStages, nearest.filter(isSink)],
+            ends: [(0, 1), (1, 2), (0, 2)], links: [one, one, one]),
+        Family(
+            name: "newest: diamond", stages: [[Variant(kind: .source)], fewStages, newest.filter(isSink)],
+            ends: [(0, 1), (1, 2), (0, 2)], links: [one, one, one]),
+        Family(
+            name: "two sources",
+            stages: [anySources, pausable, fewStages, [Variant(kind: .sink)]],
+            ends: [(0, 2), (2, 3), (1, 3)], links: [inline, one, one]),
+    ]
+
+    private static let fewStages = [
+        Variant(kind: .passThrough), Variant(kind: .passThrough, hold: 1), Variant(kind: .allocator),
+        Variant(kind: .encoder),
+    ]
+    private static let changedStages =
+        smallStages + [Variant(kind: .passThrough, hold: 2, delay: 1), Variant(kind: .encoder, delay: 2)]
     private static let sparse = [Variant(kind: .source, isSparse: true)]
     private static let matchedStages = [
         Variant(kind: .passThrough), Variant(kind: .passThrough, hold: 1), Variant(kind: .allocator),

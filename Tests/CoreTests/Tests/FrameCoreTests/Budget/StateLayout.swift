@@ -18,6 +18,8 @@ final class StateLayout {
         var upTo = 0
         /// A `dropToKeyframe` link waits for the next keyframe.
         var skips = 0
+        /// What is offered is dropped: the consumer is taken away, or not there yet.
+        var cut = 0
 
         init(first: Int, capacity: Int) {
             self.first = first
@@ -46,6 +48,10 @@ final class StateLayout {
         var refs = 0
         /// Sources: the time of the next frame.
         var next = 0
+        /// ``StateLayout/Condition``, where the graph changes.
+        var condition = 0
+        /// Frames that an instance which was replaced never lets go: a fault.
+        var leaked = 0
         // Looked up once.
         var kind = BudgetGraph.Kind.sink
         var modifies = false
@@ -71,6 +77,20 @@ final class StateLayout {
         var copyPool: Int?
     }
 
+    /// What a change has made of a node.
+    enum Condition {
+        /// Items go by, or end here; a source gives none.
+        static let passes: UInt8 = 1
+        static let drops: UInt8 = 2
+        static let mode: UInt8 = 3
+        /// Belongs to a branch that was taken away, and has something left to do; has done it, or was not there yet.
+        static let leaves: UInt8 = 4
+        static let isGone: UInt8 = 8
+        static let presence: UInt8 = 12
+        /// The instance answers what it has inside, and then another one takes its place.
+        static let drains: UInt8 = 16
+    }
+
     let graph: BudgetGraph
     let pools: [ModelChecker.Pool]
     private(set) var queues: [Queue] = []
@@ -94,11 +114,18 @@ final class StateLayout {
     let canStopInPart: Bool
     /// A join waits for the news of what lies past its leading item's window.
     let hasWindows: Bool
+    /// What may be changed; nil for a chain that stays as it is.
+    let changes: GraphChanges?
+    /// How many changes there may still be.
+    private(set) var changesLeft = 0
 
     var threadCount: Int { nodesOfThread.count }
 
     /// - Parameter sparse: Sources that give no item of some times.
-    init(_ graph: BudgetGraph, _ pools: [ModelChecker.Pool], sparse: Set<Int> = []) throws {
+    init(
+        _ graph: BudgetGraph, _ pools: [ModelChecker.Pool], sparse: Set<Int> = [], changes: GraphChanges? = nil
+    ) throws {
+        self.changes = changes
         guard pools.count < Self.unitPool else { throw ModelChecker.Failure.unsupported("more than 6 pools") }
         self.graph = graph
         self.pools = pools
@@ -114,8 +141,8 @@ final class StateLayout {
         }
         canLose =
             graph.edges.indices.contains { graph.edges[$0].capacity > 0 && !topology.canBlock($0) }
-            || mayDrop.contains(true)
-        canStopInPart = canLose || topology.incoming.filter(\.isEmpty).count > 1
+            || mayDrop.contains(true) || (changes != nil && topology.hasJoins)
+        canStopInPart = canLose || changes != nil || topology.incoming.filter(\.isEmpty).count > 1
         isOrderless = !canStopInPart && !graph.nodes.contains { $0.modifies }
         var leases: [Int] = []
         var times: [Int] = []
@@ -132,6 +159,7 @@ final class StateLayout {
             queue.upTo = reserve(1)
             announcements.append(queue.upTo)
             queue.skips = reserve(1)
+            if changes != nil { queue.cut = reserve(1) }
             queues.append(queue)
         }
         for (index, node) in graph.nodes.enumerated() {
@@ -164,6 +192,7 @@ final class StateLayout {
             entry.kept = reserve(max(entry.inputs.count, 1) * entry.hold)
             entry.last = entry.inputs.map { graph.edges[$0].keeps > 0 ? reserve(1) : nil }
             entry.refs = reserve(node.floor)
+            if changes?.fault == .keepsWhatWasReplaced { entry.leaked = reserve(entry.hold) }
             leases += entry.out..<end
             times += entry.out..<end
             entry.insideCount = entry.kind == .source || entry.kind == .sink ? 0 : node.delay + 1
@@ -174,8 +203,10 @@ final class StateLayout {
                 entry.next = reserve(1)
                 times.append(entry.next)
             }
+            if changes != nil { entry.condition = reserve(1) }
             nodes.append(entry)
         }
+        if changes != nil { changesLeft = reserve(1) }
         byteCount = (end + 7) / 8 * 8
         self.leases = Self.fixed(leases)
         self.times = Self.fixed(times)
@@ -200,6 +231,13 @@ final class StateLayout {
         state.initialize(repeating: 0, count: byteCount)
         for offset in Array(times) + Array(announcements) { state[offset] = Self.none }
         for node in nodes where node.kind == .source { state[node.next] = UInt8(Self.unitPool << 5) }
+        guard let changes else { return state }
+        state[changesLeft] = UInt8(changes.most)
+        for root in changes.absent {
+            let branch = changes.branch(of: root)
+            for node in branch { state[nodes[node].condition] = Condition.isGone }
+            for edge in changes.entrances(of: root) { state[queues[edge].cut] = 1 }
+        }
         return state
     }
 
@@ -225,6 +263,7 @@ final class StateLayout {
             }
             let inputs = max(entry.inputs.count, 1)
             var about = ["\(StateMoves.Phase(rawValue: state[entry.phase])!)"]
+            if changes != nil, state[entry.condition] != 0 { about.append("condition \(state[entry.condition])") }
             for (name, first, count) in [
                 ("hand", entry.hand, inputs), ("out", entry.out, 1), ("inside", entry.inside, entry.insideCount),
                 ("kept", entry.kept, inputs * entry.hold), ("refers to", entry.refs, entry.floor),

@@ -5,6 +5,7 @@ import Glibc
 /// What can happen next in a state of a small chain: every step of every thread, with every choice a stage has.
 final class StateMoves {
     typealias State = UnsafeMutablePointer<UInt8>
+    typealias Condition = StateLayout.Condition
 
     /// Where a node is in its call.
     enum Phase: UInt8 {
@@ -21,16 +22,16 @@ final class StateMoves {
         case busy
     }
 
-    private static let none = StateLayout.none
-    private let layout: StateLayout
+    static let none = StateLayout.none
+    let layout: StateLayout
     private let leases: UnsafeMutablePointer<Int>
     private let leaseSlots: Int
-    private let times: UnsafeMutablePointer<Int>
+    let times: UnsafeMutablePointer<Int>
     private let timeSlots: Int
     private var scratch: [State] = []
     private var used = 0
     private var results: [(state: State, actor: UInt8)] = []
-    private var actor: UInt8 = 0
+    var actor: UInt8 = 0
     /// Pools whose allocator finds no buffer in the state expanded last.
     private(set) var waited: Set<Int> = []
     /// A state had more times than fit.
@@ -50,7 +51,7 @@ final class StateMoves {
     subscript(_ index: Int) -> State { results[index].state }
     func actor(_ index: Int) -> UInt8 { results[index].actor }
 
-    private func copy(_ state: State) -> State {
+    func copy(_ state: State) -> State {
         if used == scratch.count { scratch.append(.allocate(capacity: layout.byteCount)) }
         memcpy(scratch[used], state, layout.byteCount)
         used += 1
@@ -67,16 +68,26 @@ final class StateMoves {
         waited.removeAll(keepingCapacity: true)
         for thread in layout.nodesOfThread.indices.reversed() {
             actor = UInt8(thread)
-            for node in layout.nodesOfThread[thread] { expand(state, node: node) }
+            for node in layout.nodesOfThread[thread] {
+                if layout.changes != nil { actor = layout.actor(of: node, state) }
+                expand(state, node: node)
+            }
             if oneThread, !results.isEmpty { return }
         }
+        if let changes = layout.changes { change(state, changes) }
     }
 
     private func expand(_ state: State, node: Int) {
         let entry = layout.nodes[node]
         switch Phase(rawValue: state[entry.phase])! {
         case .idle:
-            guard entry.caller == nil, isIdle(thread: entry.thread, state) else { return }
+            guard entry.caller == nil || layout.isHead(node, state), isIdle(threadOf: node, state) else { return }
+            if layout.changes != nil {
+                let condition = state[entry.condition]
+                if condition & Condition.isGone != 0 { return }
+                if condition & Condition.leaves != 0, layout.hasEnded(node, state) { return end(state, node) }
+                if entry.kind == .source, condition & Condition.mode != 0 { return }
+            }
             if entry.kind == .source {
                 lease(state, node)
             } else if entry.isJoin {
@@ -96,14 +107,24 @@ final class StateMoves {
         }
     }
 
-    private func isIdle(thread: Int, _ state: State) -> Bool {
+    func isIdle(thread: Int, _ state: State) -> Bool {
         for node in layout.nodesOfThread[thread] where state[layout.nodes[node].phase] != 0 { return false }
+        return true
+    }
+
+    private func isIdle(threadOf node: Int, _ state: State) -> Bool {
+        let thread = layout.nodes[node].thread
+        guard layout.changes != nil else { return isIdle(thread: thread, state) }
+        let head = layout.head(of: node, state)
+        for member in layout.nodesOfThread[thread] where state[layout.nodes[member].phase] != 0 {
+            if layout.head(of: member, state) == head { return false }
+        }
         return true
     }
 
     // MARK: Lists: filled from the front, the rest is `none`
 
-    private func length(_ state: State, _ first: Int, _ most: Int) -> Int {
+    func length(_ state: State, _ first: Int, _ most: Int) -> Int {
         var count = 0
         while count < most, state[first + count] != Self.none { count += 1 }
         return count
@@ -116,7 +137,7 @@ final class StateMoves {
         return item
     }
 
-    private func pop(_ state: State, _ edge: Int) -> UInt8 {
+    func pop(_ state: State, _ edge: Int) -> UInt8 {
         removeFirst(state, layout.queues[edge].first, layout.queues[edge].capacity)
     }
 
@@ -208,6 +229,7 @@ final class StateMoves {
         }
         guard earliest < 32 else { return }
         for edge in entry.inputs where state[layout.queues[edge].first] == Self.none {
+            if layout.hasEnded(edge: edge, state) { continue }
             let upTo = state[layout.queues[edge].upTo]
             guard upTo != Self.none, upTo & 31 >= earliest else { return }
         }
@@ -259,6 +281,7 @@ final class StateMoves {
 
     /// Nothing up to `time`, nor anything that is as near to it, will come on an empty queue.
     private func knowsPast(_ time: UInt8, _ state: State, _ edge: Int) -> Bool {
+        if layout.hasEnded(edge: edge, state) { return true }
         let upTo = state[layout.queues[edge].upTo]
         guard upTo != Self.none else { return false }
         return upTo & 31 > time || (upTo & 31 == time && upTo & 0xE0 == StateLayout.afterTime)
@@ -266,7 +289,9 @@ final class StateMoves {
 
     private func enter(_ state: State, _ node: Int) {
         let entry = layout.nodes[node]
-        guard entry.modifies else {
+        let mode = layout.mode(of: node, state)
+        let copies = mode != Condition.passes || layout.changes?.fault != .pausedWriterSharesOn
+        guard entry.modifies, mode != Condition.drops, copies else {
             begin(state, node)
             return
         }
@@ -279,6 +304,16 @@ final class StateMoves {
         let entry = layout.nodes[node]
         let inputs = max(entry.inputs.count, 1)
         let hand = items(state, entry.hand, inputs)
+        let mode = layout.mode(of: node, state)
+        if mode == Condition.drops {
+            let leading = entry.lead.map { state[entry.hand + entry.inputs.firstIndex(of: $0)!] } ?? hand[0]
+            return letGo(state, node, leading)
+        }
+        if mode == Condition.passes {
+            state[entry.inside] = hand[0]
+            state[entry.answers] = 1
+            return proceed(state, node)
+        }
         guard entry.kind != .sink else {
             choose(state, node, left: 0)
             return
@@ -304,16 +339,27 @@ final class StateMoves {
     }
 
     /// The stage answers with nothing, and who waits behind it is told.
-    private func drop(_ state: State, _ node: Int, _ item: UInt8) {
-        var tail = layout.nodes[node]
-        while let edge = tail.outputs.first, layout.queues[edge].capacity == 0 {
-            tail = layout.nodes[layout.graph.edges[edge].to]
-        }
-        for edge in tail.outputs where emptyUpTo(state, edge, besidesQueue: true) < 2 * Int(item & 31) {
-            reject(state, layout.queues[edge], item)
-        }
+    func drop(_ state: State, _ node: Int, _ item: UInt8) {
+        tellNothing(state, node, upTo: item)
         state[layout.nodes[node].answers] = 0
         choose(state, node, left: 0)
+    }
+
+    /// Who waits behind the stage is told that up to the time of `item` nothing comes; not where a stage that runs
+    /// inline behind has something inside.
+    func tellNothing(_ state: State, _ node: Int, upTo item: UInt8) {
+        for edge in layout.nodes[node].outputs where !layout.isCut(edge, state) {
+            if layout.queues[edge].capacity > 0 {
+                if emptyUpTo(state, edge, besidesQueue: true) < 2 * Int(item & 31) {
+                    reject(state, layout.queues[edge], item)
+                }
+                continue
+            }
+            let next = layout.graph.edges[edge].to
+            let entry = layout.nodes[next]
+            if entry.insideCount > 0, state[entry.inside] != Self.none { continue }
+            tellNothing(state, next, upTo: item)
+        }
     }
 
     /// Every set of frames the stage may keep; `left` of the items inside stay unanswered.
@@ -356,7 +402,7 @@ final class StateMoves {
         }
     }
 
-    private func proceed(_ state: State, _ node: Int) {
+    func proceed(_ state: State, _ node: Int) {
         let entry = layout.nodes[node]
         if entry.kind == .passThrough { for input in entry.inputs.indices { state[entry.hand + input] = Self.none } }
         if entry.kind == .sink || (state[entry.answers] == 0 && entry.kind != .passThrough) {
@@ -367,7 +413,7 @@ final class StateMoves {
         }
     }
 
-    private func answer(_ state: State, _ node: Int) {
+    func answer(_ state: State, _ node: Int) {
         let entry = layout.nodes[node]
         guard state[entry.answers] > 0 else {
             endCall(state, node)
@@ -384,20 +430,25 @@ final class StateMoves {
 
     private func emit(_ state: State, _ node: Int, _ item: UInt8) {
         let entry = layout.nodes[node]
-        guard let first = entry.outputs.first else {
-            emitted(state, node)
-            return
-        }
-        guard layout.queues[first].capacity == 0 else {
-            state[entry.phase] = Phase.push.rawValue
-            state[entry.out] = item
-            state[entry.mask] = UInt8((1 << entry.outputs.count) - 1)
-            record(state)
-            return
-        }
+        var mask: UInt8 = 0
+        for (branch, edge) in entry.outputs.enumerated()
+        where layout.queues[edge].capacity > 0 && !layout.isCut(edge, state) { mask |= 1 << UInt8(branch) }
+        state[entry.out] = item
+        guard mask != 0 else { return call(state, node) }
+        state[entry.phase] = Phase.push.rawValue
+        state[entry.mask] = mask
+        record(state)
+    }
+
+    /// All queues have the item: at last the consumer that runs inline gets it.
+    private func call(_ state: State, _ node: Int) {
+        let entry = layout.nodes[node]
+        let inline = entry.outputs.first { layout.queues[$0].capacity == 0 && !layout.isCut($0, state) }
+        guard let inline else { return emitted(state, node) }
+        let consumer = layout.graph.edges[inline].to
         state[entry.phase] = Phase.callee.rawValue
-        let consumer = layout.graph.edges[first].to
-        state[layout.nodes[consumer].hand] = item
+        state[layout.nodes[consumer].hand] = state[entry.out]
+        state[entry.out] = Self.none
         enter(state, consumer)
     }
 
@@ -407,11 +458,16 @@ final class StateMoves {
         if entry.kind == .source { endCall(state, node) } else { answer(state, node) }
     }
 
-    private func endCall(_ state: State, _ node: Int) {
+    func endCall(_ state: State, _ node: Int) {
         let entry = layout.nodes[node]
         for input in 0..<max(entry.inputs.count, 1) { state[entry.hand + input] = Self.none }
         state[entry.phase] = Phase.idle.rawValue
-        if let caller = entry.caller { emitted(state, caller) } else { record(state) }
+        if layout.changes != nil { settle(state, node) }
+        if let caller = entry.caller, !layout.isCut(entry.inputs[0], state) {
+            emitted(state, caller)
+        } else {
+            record(state)
+        }
     }
 
     // MARK: Links
@@ -422,11 +478,11 @@ final class StateMoves {
             // Never waits, so all branches are served at once.
             for isKeyframe in entry.kind == .encoder ? [false, true] : [false] {
                 let next = copy(state)
-                for edge in entry.outputs {
+                for edge in entry.outputs where layout.queues[edge].capacity > 0 {
                     offer(next, edge, state[entry.out], mayWait: false, isKeyframe: isKeyframe)
                 }
                 next[entry.mask] = 0
-                emitted(next, node)
+                call(next, node)
             }
             return
         }
@@ -435,7 +491,7 @@ final class StateMoves {
                 let next = copy(state)
                 guard offer(next, edge, state[entry.out], mayWait: true, isKeyframe: isKeyframe) else { continue }
                 next[entry.mask] &= ~(1 << UInt8(branch))
-                if next[entry.mask] == 0 { emitted(next, node) } else { record(next) }
+                if next[entry.mask] == 0 { call(next, node) } else { record(next) }
             }
         }
     }
@@ -443,6 +499,7 @@ final class StateMoves {
     /// As ``FrameQueueState`` decides; false when the producer has to wait.
     @discardableResult
     private func offer(_ state: State, _ edge: Int, _ item: UInt8, mayWait: Bool, isKeyframe: Bool) -> Bool {
+        if layout.isCut(edge, state), layout.changes?.fault != .closedQueueWaits { return true }
         let queue = layout.queues[edge]
         let count = length(state, queue.first, queue.capacity)
         let isFull = count == queue.capacity
@@ -472,16 +529,19 @@ final class StateMoves {
         return true
     }
 
-    private func reject(_ state: State, _ queue: StateLayout.Queue, _ item: UInt8) {
+    func reject(_ state: State, _ queue: StateLayout.Queue, _ item: UInt8) {
         state[queue.upTo] = UInt8(StateLayout.unitPool << 5) | (item & 31)
     }
 
     /// Idle threads tell those behind them what will not come; a join that waits tells what none of its inputs has.
     private func announce(_ state: State) {
         for thread in layout.nodesOfThread.indices {
-            let nodes = layout.nodesOfThread[thread]
+            var nodes = layout.nodesOfThread[thread]
+            let first = nodes[0]
+            if layout.changes != nil { nodes.removeAll { layout.head(of: $0, state) != first } }
             let head = layout.nodes[nodes[0]]
-            guard !head.inputs.isEmpty, isIdle(thread: thread, state) else { continue }
+            guard !head.inputs.isEmpty, isIdle(threadOf: nodes[0], state) else { continue }
+            if layout.changes != nil, state[head.condition] & Condition.presence != 0 { continue }
             guard nodes.allSatisfy({ layout.nodes[$0].insideCount == 0 || state[layout.nodes[$0].inside] == Self.none })
             else { continue }
             var known = 64
@@ -490,17 +550,22 @@ final class StateMoves {
             }
             if !head.isJoin, head.inputs.contains(where: { state[layout.queues[$0].first] != Self.none }) { continue }
             guard known >= 0 else { continue }
-            for edge in layout.nodes[nodes[nodes.count - 1]].outputs
-            where emptyUpTo(state, edge, besidesQueue: true) < known {
-                let mark = known & 1 == 1 ? StateLayout.afterTime : UInt8(StateLayout.unitPool << 5)
-                state[layout.queues[edge].upTo] = mark | UInt8(known >> 1)
+            guard known < 62 else { continue }
+            for node in nodes {
+                for edge in layout.nodes[node].outputs
+                where layout.queues[edge].capacity > 0 && !layout.isCut(edge, state)
+                    && emptyUpTo(state, edge, besidesQueue: true) < known
+                {
+                    let mark = known & 1 == 1 ? StateLayout.afterTime : UInt8(StateLayout.unitPool << 5)
+                    state[layout.queues[edge].upTo] = mark | UInt8(known >> 1)
+                }
             }
         }
     }
 
     /// Up to which time nothing is in a queue or will come to it, doubled, and one more for what lies just after it; −1
     /// when nothing is known.
-    private func emptyUpTo(_ state: State, _ edge: Int, besidesQueue: Bool) -> Int {
+    func emptyUpTo(_ state: State, _ edge: Int, besidesQueue: Bool) -> Int {
         let head = state[layout.queues[edge].first]
         if head != Self.none, !besidesQueue { return 2 * Int(head & 31) - 1 }
         let upTo = state[layout.queues[edge].upTo]
@@ -509,7 +574,7 @@ final class StateMoves {
 
     // MARK: Lists of frames
 
-    private func items(_ state: State, _ first: Int, _ most: Int) -> [UInt8] {
+    func items(_ state: State, _ first: Int, _ most: Int) -> [UInt8] {
         var found: [UInt8] = []
         for index in 0..<most where state[first + index] != Self.none { found.append(state[first + index]) }
         return found
@@ -535,7 +600,7 @@ final class StateMoves {
 
     // MARK: One form for equal states
 
-    private func record(_ state: State) {
+    func record(_ state: State) {
         if layout.canLose { announce(state) }
         renumber(state)
         results.append((state, actor))
