@@ -28,11 +28,14 @@ public struct AutomaticQueues {
     private let costs: [Int64]
     private let mayAdd: Bool
 
-    init(_ stages: [PlannedStage], isLive: Bool, processors: Int, running: RunningChain? = nil) {
+    /// - Parameter processors: Nil for those the process may use, which are only asked for where it matters.
+    init(_ stages: [PlannedStage], isLive: Bool, processors: Int?, running: RunningChain? = nil) {
         self.stages = stages
-        self.processors = processors
         costs = stages.map { min(max($0.demand.cost, .zero), Self.mostCost).nanoseconds }
-        mayAdd = running == nil && !isLive && !stages.contains { $0.demand.isLive || $0.demand.isPaced }
+        mayAdd =
+            running == nil && !isLive && !stages.contains { $0.demand.isLive || $0.demand.isPaced }
+            && costs.filter { $0 > 0 }.count > 1
+        self.processors = mayAdd ? processors ?? Processors.usable : 0
     }
 
     /// Makes queues of inline links and says which.

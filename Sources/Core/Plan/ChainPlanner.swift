@@ -77,7 +77,7 @@ struct ChainPlanner {
         try faults.throwAll()
 
         let automatic = AutomaticQueues(
-            stages, isLive: isLive, processors: request.processors ?? Processors.usable, running: running)
+            stages, isLive: isLive, processors: request.processors, running: running)
         var more = links
         let queues = automatic.add(to: &more)
         // A queue that nobody asked for is no reason to refuse a chain.

@@ -30,12 +30,12 @@ final class StageRunner: @unchecked Sendable {
     /// The stage's number in this run; no other stage ever has it.
     let number: Int
     let id: String
-    private(set) var info: StageInfo
+    @exclusivity(unchecked) private(set) var info: StageInfo
     let kind: StageKind
     /// Exchanged by its own thread between two items; see ``exchange(_:type:isDraining:)``.
-    private(set) var instance: StageInstance
+    @exclusivity(unchecked) private(set) var instance: StageInstance
     /// Of the present instance; for the stage's own thread, others look at ``shown``.
-    private(set) var context: StageContext
+    @exclusivity(unchecked) private(set) var context: StageContext
     /// What any thread may look at.
     private let shownBox: Locked<Shown>
     /// Ends the waits of this stage, whatever instance it has.
@@ -45,7 +45,7 @@ final class StageRunner: @unchecked Sendable {
     @exclusivity(unchecked) var demand: StageDemand
 
     /// Present unless the stage gives nothing on.
-    var output: Output?
+    @exclusivity(unchecked) var output: Output?
     /// Copies for a writer whose input is shared.
     var copyPool: FramePool?
     /// Tells the chain that this stage has failed.
@@ -53,7 +53,7 @@ final class StageRunner: @unchecked Sendable {
     /// Tells the chain that this join has ended before its inputs.
     var onJoinEnd: ((StageRunner) -> Void)?
     /// The thread it runs on; known to its context too, through which a source sleeps.
-    var thread: ThreadState! { didSet { context.thread = thread } }
+    @exclusivity(unchecked) var thread: ThreadState! { didSet { context.thread = thread } }
     var inputs: JoinInputs?
 
     // The stage by its kind; exactly one is set.
