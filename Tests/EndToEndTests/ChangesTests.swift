@@ -110,6 +110,42 @@ import Testing
         #expect(errors.last?.hasPrefix("chain.json:3:45: stages[0].size: needs a restart:") == true, "\(errors)")
     }
 
+    private func send(_ program: RunningProgram, _ line: String) throws { try program.write(line + "\n") }
+
+    /// Both files begin at 0; in the recording the second goes on where the first was left.
+    @Test(.needs(.ffprobe)) func recordsEveryPictureWhereAFileIsReplacedByAnother() throws {
+        try workspace.write(
+            "make.json",
+            """
+            { "stages": [
+              { "id": "test", "use": "test-source", "size": "160x120", "rate": 50 },
+              { "id": "h264", "use": "x264-encoder", "preset": "ultrafast" },
+              { "id": "file", "use": "recorder", "path": "one.mp4" } ] }
+            """)
+        #expect(try framehost.run(["make.json", "--frames", "400"], folder: workspace.folder.path).status == 0)
+        try FileManager.default.copyItem(atPath: workspace.path("one.mp4"), toPath: workspace.path("two.mp4"))
+        try workspace.write(
+            "chain.json",
+            """
+            { "stages": [
+              { "id": "clip", "use": "file-source", "path": "one.mp4", "pace": "realtime" },
+              { "id": "h264", "use": "x264-encoder", "preset": "ultrafast" },
+              { "id": "file", "use": "recorder", "path": "out.mp4" } ] }
+            """)
+        let program = try framehost.start(["chain.json", "--commands", "--events"], folder: workspace.folder.path)
+        try program.waitForOutput(#""state":"streaming""#)
+        try program.waitForFrames(50)
+        try send(program, #"{ "command": "replace", "stage": "clip", "tag": 1, "with": { "path": "two.mp4" } }"#)
+        try program.waitForAnswers(1)
+        try program.waitForFrames(120)
+        program.send(SIGINT)
+        let outcome = try program.finish()
+        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(try answers(outcome)[1]?["replaced"][0].string == "clip", "\(outcome.output)")
+        let captured = try #require(outcome.error.firstMatch(of: /Done: (\d+) frames/)).1
+        #expect(try frames("out.mp4") == Int(captured), "\(outcome.error)")
+    }
+
     @Test func watchesItsFile() throws {
         let program = try start("--watch")
         try workspace.write("chain.json", Self.chain.replacing("\"one\"", with: "\"two\""))

@@ -111,6 +111,7 @@ public final class Output {
         let record = lease.record
         if stage.kind == .source {
             record.pointee.header.sequenceNumber = UInt64(stage.made.value)
+            stage.place(&record.pointee.header, rate: pool?.format.frameRate)
             if record.pointee.header.capturedAt == 0 { record.pointee.header.capturedAt = stage.clock.now() }
             stage.made.add()
             if stage.mode == .followsGap { stage.goOn(after: record) }

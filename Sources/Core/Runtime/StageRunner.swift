@@ -88,6 +88,8 @@ final class StageRunner: @unchecked Sendable {
     let productions = Counter()
     /// Items of an output of its own whose time did not rise; see ``TimeCheck``.
     var times = TimeCheck()
+    /// Of a source, over all its instances.
+    @exclusivity(unchecked) private var sourceTimes = SourceTimes()
     private var hasReportedHold = false
     private var hasReportedMetadata = false
     private let modeCode = Atomic<UInt8>(Mode.runs.rawValue)
@@ -395,6 +397,14 @@ final class StageRunner: @unchecked Sendable {
         }
     }
 
+    /// [stage thread] Puts an item of a source on the time line of all its instances.
+    @inline(__always)
+    func place(_ header: inout ItemHeader, rate: @autoclosure () -> Rational?) {
+        if sourceTimes.place(&header, isLive: demand.isLive, rate: rate()) {
+            context.timeOffset.value.store(sourceTimes.offset, ordering: .releasing)
+        }
+    }
+
     /// [stage thread] No item follows.
     func drain() {
         guard !hasFailed else { return }
@@ -502,6 +512,7 @@ final class StageRunner: @unchecked Sendable {
         hasReportedHold = false
         hasReportedMetadata = false
         times = TimeCheck()
+        sourceTimes.beginAnew()
         // One that failed dropped what came since.
         if hasFailed { modeCode.store(Mode.followsGap.rawValue, ordering: .releasing) }
         return old

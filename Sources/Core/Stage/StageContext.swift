@@ -39,6 +39,8 @@ public final class StageContext: @unchecked Sendable {
     private(set) var planNotes: [(text: String, isWarning: Bool)] = []
     /// What a source offers the stages behind it.
     private(set) var offeredAudio: (any AudioOrigin)?
+    /// What the runner adds to a source's times.
+    let timeOffset = TimeOffset()
     private let ownFigures = Locked<(@Sendable () -> JSONNode)?>(nil)
     /// Whose turn it is to ask for them.
     private let figuresTurn = Condition()
@@ -168,7 +170,9 @@ public final class StageContext: @unchecked Sendable {
     }
 
     /// A source's sound, for the stages behind it. [control thread, in `negotiate`]
-    public func offerAudio(_ origin: any AudioOrigin) { offeredAudio = origin }
+    public func offerAudio(_ origin: any AudioOrigin) {
+        offeredAudio = PlacedAudio(origin, by: timeOffset)
+    }
 
     /// Hands on work that can wait and may go on after the stage's `stop`: the program stays until it is done, showing
     /// how far it is; a signal then makes it give up (``JobProgress/isCancelled``). Jobs of a chain run one after the

@@ -325,6 +325,7 @@ import Testing
         let names = driver.allEvents.map(\.name)
         let isMissing = names.count { $0 == "stage-failed" } > names.count { $0 == "stage-restarted" }
         #expect(result.failures.map(\.what) == (isMissing ? ["the source was told to fail"] : []))
+        goesOnInTime("restart", instances: names.count { $0 == "stage-restarted" })
     }
 
     @Test func setsBackWhatCommandsHaveSetOnlyWhenAskedTo() throws {
@@ -370,6 +371,33 @@ import Testing
         #expect(RecordingSink.log("rules").entries.count > 650, "frames go by the filter that failed")
         #expect(result.failures.count == 1 && result.ledgerFaults.isEmpty, "\(result)")
     }
+
+    /// The source's pictures are 1 ms apart; each of its instances begins at 0 by itself.
+    private func goesOnInTime(_ log: String, instances: Int) {
+        let seen = RecordingSink.log(log)
+        #expect(seen.milliseconds == seen.entries.indices.map { Int64($0) })
+        let marks = seen.followsGap.count { $0 }
+        // The last one may not have given any.
+        #expect(marks == instances || marks == instances - 1, "\(marks) of \(instances)")
+    }
+
+    @Test func keepsTheTimeLineOfASourceThatIsReplaced() throws {
+        let log = "time-line"
+        let sketch = try base(log)
+        let driver = try RunningChainDriver(sketch)
+        driver.waitForFrames(20)
+        for count in [2_000_000, 3_000_000] {
+            let answer = driver.change(to: try sketch.setting("src", #"{"count": \#(count), "everyMs": 1}"#))
+            #expect(answer.isOK, "\(answer.error)")
+            #expect(answer.details["replaced"] == ["src"])
+            driver.waitForFrames(driver.chain.progress.captured + 20)
+        }
+        let result = driver.finish()
+        #expect(result.isSuccess, "\(result)")
+        goesOnInTime(log, instances: 2)
+    }
+
+    // MARK: Live options
 
     @Test func setsLiveOptionsWithoutANewInstance() throws {
         let sketch = try base("live-set")

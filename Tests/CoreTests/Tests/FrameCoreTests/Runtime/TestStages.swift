@@ -200,6 +200,9 @@ final class RecordingSink: Sink {
 
     struct Log: Sendable {
         var entries: [Entry] = []
+        /// By entry.
+        var milliseconds: [Int64] = []
+        var followsGap: [Bool] = []
         var stops = 0
     }
 
@@ -225,7 +228,12 @@ final class RecordingSink: Sink {
             throw FrameHostError(.exhausted, what: "the sink was told to fail")
         }
         let entry = Entry(sequence: frame.sequenceNumber, pixel: frame.withPlane(0) { $0.row(7)[7] })
-        Self.logs.withLock { $0[options.log, default: Log()].entries.append(entry) }
+        let (time, isGap) = (frame.pts.nanoseconds / 1_000_000, frame.isDiscontinuity)
+        Self.logs.withLock { logs in
+            logs[options.log, default: Log()].entries.append(entry)
+            logs[options.log]?.milliseconds.append(time)
+            logs[options.log]?.followsGap.append(isGap)
+        }
         if options.keep > 0 { keptFrames.push(frame, keeping: options.keep) }
         return .delivered
     }

@@ -1,0 +1,105 @@
+import Synchronization
+
+/// Keeps the times of a source rising when another instance takes the place of one that has run: a file begins again at
+/// its own time 0, and the stages behind would leave out whatever lies before what they have had.
+///
+/// An instance that makes its own times goes on where the one before ended: at the last item's time plus its duration.
+/// A live source's times are the chain clock's and stay as they are, unless they do not rise. Belongs to the source's
+/// thread.
+struct SourceTimes {
+    /// What is added to each time of the present instance, nanoseconds.
+    private(set) var offset: Int64 = 0
+    /// When the item shown last is over; nil before the first item.
+    private var end = MediaTime.min
+    /// By which the items rise, of the last one.
+    private var last: MediaTime?
+    private var hasNewInstance = false
+
+    /// The next item is another instance's.
+    mutating func beginAnew() { hasNewInstance = last != nil }
+
+    /// Puts an item where it belongs.
+    ///
+    /// - Parameters:
+    ///   - isLive: Whether its times are meant to be the chain clock's.
+    ///   - rate: Of the pictures, for a first one that does not say how long it lasts.
+    /// - Returns: True where ``offset`` may have changed.
+    @inline(__always)
+    mutating func place(_ header: inout ItemHeader, isLive: Bool, rate: @autoclosure () -> Rational?) -> Bool {
+        let isFirst = hasNewInstance
+        if hasNewInstance { goOn(&header, isLive: isLive) }
+        if offset != 0 {
+            let shift = MediaTime(nanoseconds: offset)
+            header.pts = header.pts + shift
+            if header.kind == .accessUnit { header.dts = header.dts + shift }
+        }
+        var duration = header.duration
+        let time = header.orderTime
+        if duration <= .zero, let last { duration = time - last }
+        if duration <= .zero { duration = Self.duration(rate()) }
+        end = max(end, header.pts + duration)
+        last = time
+        return isFirst
+    }
+
+    private mutating func goOn(_ header: inout ItemHeader, isLive: Bool) {
+        hasNewInstance = false
+        header.isDiscontinuity = true
+        offset = 0
+        guard let last, !isLive || header.orderTime <= last else { return }
+        // Of access units the decode times rise as well.
+        let afterLast = last - header.orderTime + MediaTime(nanoseconds: 1)
+        offset = max(end - header.pts, afterLast).nanoseconds
+    }
+
+    /// 40 ms where nothing is known.
+    private static func duration(_ rate: Rational?) -> MediaTime {
+        guard let rate, rate.numerator > 0 else { return MediaTime(nanoseconds: 40_000_000) }
+        return MediaTime(nanoseconds: Int64(rate.denominator) * 1_000_000_000 / Int64(rate.numerator))
+    }
+}
+
+/// A source's sound with what is added to the times of its pictures; see ``SourceTimes``.
+final class PlacedAudio: AudioOrigin {
+    private let origin: any AudioOrigin
+    /// Nanoseconds; written by the source's thread before its first picture goes on.
+    private let offset: TimeOffset
+
+    init(_ origin: any AudioOrigin, by offset: TimeOffset) {
+        self.origin = origin
+        self.offset = offset
+    }
+
+    var tracks: [AudioTrackFormat] { origin.tracks }
+
+    func open(track: Int) throws -> any AudioReader {
+        Reader(try origin.open(track: track), tracks[track].timeBase, offset)
+    }
+
+    private final class Reader: AudioReader {
+        private let reader: any AudioReader
+        private let timeBase: TimeBase
+        private let offset: TimeOffset
+
+        init(_ reader: any AudioReader, _ timeBase: TimeBase, _ offset: TimeOffset) {
+            self.reader = reader
+            self.timeBase = timeBase
+            self.offset = offset
+        }
+
+        func next() throws -> AudioPacket? {
+            let packet = try reader.next()
+            let nanoseconds = offset.value.load(ordering: .acquiring)
+            guard let packet, nanoseconds != 0 else { return packet }
+            // Both lie within ±2^61, so that the sum is one of Int64.
+            let ticks = timeBase.ticks(of: MediaTime(nanoseconds: nanoseconds))
+            return AudioPacket(
+                bytes: packet.bytes, pts: packet.pts + ticks, dts: packet.dts + ticks, duration: packet.duration)
+        }
+    }
+}
+
+/// What the runner adds to the times of one instance of a source, nanoseconds.
+final class TimeOffset: Sendable {
+    let value = Atomic<Int64>(0)
+}
