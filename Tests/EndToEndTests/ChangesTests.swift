@@ -146,6 +146,28 @@ import Testing
         #expect(try frames("out.mp4") == Int(captured), "\(outcome.error)")
     }
 
+    /// The keyframes come 20 s apart: what a new recorder gets at once it has asked for.
+    @Test(.needs(.ffprobe)) func recordsOnFromTheFrameAtWhichARecorderIsReplaced() throws {
+        try workspace.write(
+            "chain.json",
+            Self.chain.replacing("\"bitrateKbps\": 500", with: "\"bitrateKbps\": 500, \"keyframeSeconds\": 20"))
+        let program = try framehost.start(
+            ["chain.json", "--commands", "--events"], folder: workspace.folder.path)
+        try program.waitForOutput(#""state":"streaming""#)
+        try program.waitForFrames(20)
+        try send(
+            program, #"{ "command": "replace", "stage": "file", "tag": 1, "with": { "path": "second.mp4" } }"#)
+        try program.waitForAnswers(1)
+        try program.waitForFrames(100)
+        program.send(SIGINT)
+        let outcome = try program.finish()
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let captured = try #require(outcome.error.firstMatch(of: /Done: (\d+) frames/)).1
+        let (first, second) = (try frames("out.mp4"), try frames("second.mp4"))
+        #expect(
+            first + second <= Int(captured)! && first + second >= Int(captured)! - 20, "\(first) \(second) \(captured)")
+    }
+
     @Test func watchesItsFile() throws {
         let program = try start("--watch")
         try workspace.write("chain.json", Self.chain.replacing("\"one\"", with: "\"two\""))

@@ -113,6 +113,7 @@ struct ChainChange {
         if thread == nil { exchangeInstances() }
         applyLast(leaving, isRewired: thread != nil)
         planned.connectKeyframeRequests()
+        askForKeyframes()
         forgetOptions()
         for runner in assembly.newRunners { chain.post("stage-attached", runner.id, "\(runner.id) was attached.") }
     }
@@ -140,6 +141,12 @@ struct ChainChange {
                 }
             }
         }
+    }
+
+    /// A stage that is new behind an encoder can use nothing before its next keyframe, and asks for it once the links
+    /// are there; one that takes another's place does so in that moment.
+    private func askForKeyframes() {
+        for runner in assembly.newRunners { runner.shown.context.keyframeRequest?.raise() }
     }
 
     /// Consumers first, on this thread, which is watched like any other.

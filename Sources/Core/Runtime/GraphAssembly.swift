@@ -43,6 +43,8 @@ struct GraphAssembly {
             }
             if let slab { runner.output?.slab = slab }
             if let copyPool { runner.copyPool = copyPool }
+            // Behind an encoder it can use nothing before the next keyframe.
+            context.keyframeRequest?.raise()
             return old
         }
     }

@@ -397,6 +397,44 @@ import Testing
         goesOnInTime(log, instances: 2)
     }
 
+    // MARK: Behind an encoder
+
+    /// An encoder that gives a keyframe every 1,000 units unless it is asked for one.
+    private func encoded(_ log: String) throws -> ChainSketch {
+        var sketch = ChainSketch()
+        sketch.request.spare = 4
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "everyMs": 1}"#)
+        try sketch.add(UnitEncoder.self, "enc", options: #"{"gop": 1000}"#)
+        try sketch.add(UnitSink.self, "file", options: #"{"log": "\#(log)"}"#)
+        return sketch
+    }
+
+    @Test func asksForAKeyframeForAReaderThatIsReplaced() throws {
+        let driver = try RunningChainDriver(try encoded("key"))
+        driver.waitForFrames(20)
+        let answer = driver.change(to: try encoded("key-other"))
+        #expect(answer.isOK, "\(answer.error)")
+        #expect(answer.details["replaced"] == ["file"])
+        driver.waitForFrames(Int(answer.frame) + 100)
+        #expect(driver.finish().isSuccess)
+        let first = UnitSink.keyframes("key-other").first
+        #expect(first.map { $0 >= answer.frame && $0 < answer.frame + 50 } ?? false, "\(first ?? 0) \(answer.frame)")
+    }
+
+    @Test func asksForAKeyframeForAReaderThatIsAttached() throws {
+        let plain = try encoded("key-plain")
+        let driver = try RunningChainDriver(plain)
+        driver.waitForFrames(20)
+        var longer = plain
+        try longer.add(UnitSink.self, "late", options: #"{"log": "key-late"}"#, from: ["enc"])
+        let answer = driver.change(to: longer)
+        #expect(answer.isOK, "\(answer.error)")
+        driver.waitForFrames(Int(answer.frame) + 100)
+        #expect(driver.finish().isSuccess)
+        let first = UnitSink.keyframes("key-late").first
+        #expect(first.map { $0 >= answer.frame && $0 < answer.frame + 50 } ?? false, "\(first ?? 0) \(answer.frame)")
+    }
+
     // MARK: Live options
 
     @Test func setsLiveOptionsWithoutANewInstance() throws {
