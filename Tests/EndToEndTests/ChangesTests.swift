@@ -168,6 +168,26 @@ import Testing
             first + second <= Int(captured)! && first + second >= Int(captured)! - 20, "\(first) \(second) \(captured)")
     }
 
+    /// What a run has recorded it does not replace: the next file is the second one, as after a stop and a start.
+    @Test(.needs(.ffprobe)) func recordsOnUnderTheNextNameWhereTheNameIsThisRunsOwn() throws {
+        let program = try start()
+        try workspace.write(
+            "chain.json", Self.chain.replacing("\"out.mp4\"", with: "\"out.mp4\", \"finalize\": \"never\""))
+        try send(program, #"{ "command": "reload", "tag": 1 }"#)
+        try program.waitForOutput("out-0002.mp4")
+        try send(program, #"{ "command": "replace", "stage": "file", "tag": 2, "with": { "path": "b.mp4" } }"#)
+        try program.waitForOutput("b.mp4")
+        try send(program, #"{ "command": "replace", "stage": "file", "tag": 3, "with": { "path": "out.mp4" } }"#)
+        try program.waitForOutput("out-0003.mp4")
+        program.send(SIGINT)
+        let outcome = try program.finish()
+        #expect(outcome.status == 0, "\(outcome.error)")
+        for tag in 1...3 { #expect(try answers(outcome)[tag]?["ok"].bool == true, "\(outcome.output)") }
+        for name in ["out.mp4", "out-0002.mp4", "b.mp4", "out-0003.mp4"] {
+            #expect(try frames(name) > 0, "\(name)")
+        }
+    }
+
     @Test func watchesItsFile() throws {
         let program = try start("--watch")
         try workspace.write("chain.json", Self.chain.replacing("\"one\"", with: "\"two\""))

@@ -13,6 +13,9 @@ public final class RunFiles: Sendable {
     /// Whether this run has made the file.
     func hasMade(_ identity: FileIdentity) -> Bool { made.withLock { $0.contains(identity) } }
 
+    /// Whether this run has made the file of that name, in whatever stage; links are followed.
+    public func hasMade(_ path: String) -> Bool { FileIdentity(path: path).map { hasMade($0) } ?? false }
+
     // MARK: Reading
 
     /// Holds a file that is read, so that nobody removes or empties it.

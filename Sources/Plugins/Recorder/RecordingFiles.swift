@@ -11,7 +11,8 @@ final class RecordingFiles {
     let single: String?
     private let overwrite: Bool
     private let files: RunFiles
-    private var made = 0
+    /// The file of the single name is made, by this recorder or by one whose place it took.
+    private var hasSingle = false
     /// The last number given; nil before the first.
     private var number: Int?
     /// The last name of a pattern without number, and how often it was given.
@@ -30,13 +31,21 @@ final class RecordingFiles {
 
     /// [control thread] What is wrong with the place; nil when files can be made there. Creates nothing.
     var fault: FrameHostError? {
-        if let single, made == 0 { return RecordingFault.ofPath(single, overwrite: overwrite) }
+        if let name = freeSingle { return RecordingFault.ofPath(name, overwrite: overwrite) }
         return RecordingFault.ofFolder(pattern.folder)
     }
 
     /// For events and messages before a file has its name.
     func nextName(at unixTime: Int64) -> String {
-        made == 0 && single != nil ? single! : pattern.path(at: unixTime, number: (number ?? 0) + 1)
+        freeSingle ?? pattern.path(at: unixTime, number: (number ?? 0) + 1)
+    }
+
+    /// The name of the first file where none of this run has it: a recorder that takes the place of another one goes on
+    /// as after a stop and a start, since nothing that a run has written gives way to its next file.
+    private var freeSingle: String? {
+        guard let single, !hasSingle else { return nil }
+        hasSingle = files.hasMade(single)
+        return hasSingle ? nil : single
     }
 
     /// Makes the next file, and the folders its pattern asks for.
@@ -48,10 +57,12 @@ final class RecordingFiles {
     /// - Parameter unixTime: When its first picture was taken, nanoseconds since 1970.
     /// - Throws: ``FrameHostError`` naming the path.
     func make(at unixTime: Int64) throws -> OutputFile {
-        if made == 0, let single {
+        if let name = freeSingle {
             do throws(FileRefusal) {
-                return note(try OutputFile.create(single, overwrite: overwrite, isNamed: true, files))
-            } catch { throw RecordingFault.refused(single, error) }
+                let file = try OutputFile.create(name, overwrite: overwrite, isNamed: true, files)
+                hasSingle = true
+                return file
+            } catch { throw RecordingFault.refused(name, error) }
         }
         var next = (number ?? highestNumber(at: unixTime)) + 1
         let plain = pattern.path(at: unixTime, number: next)
@@ -66,7 +77,7 @@ final class RecordingFiles {
                 let file = try OutputFile.create(path, overwrite: overwrite, isNamed: false, files)
                 number = next
                 if !pattern.hasNumber { repeated = (plain, again) }
-                return note(file)
+                return file
             } catch {
                 switch error {
                 // Another recorder's retention has removed the folder, since it was empty.
@@ -80,11 +91,6 @@ final class RecordingFiles {
             if pattern.hasNumber { next += 1 } else { again += 1 }
         }
         throw RecordingFault.exists(pattern.path(at: unixTime, number: next))
-    }
-
-    private func note(_ file: OutputFile) -> OutputFile {
-        made += 1
-        return file
     }
 
     /// The highest number in the folder of the next file; numbers go on from there, unless files are to be replaced.
