@@ -64,9 +64,8 @@ extension Chain {
         reply: @escaping CommandReply
     ) {
         change(id, reply) { [unowned self] in
-            var change = try ChainChange(
+            let change = try ChainChange.made(
                 self, to: try request(graph.request), isDraining: isDraining, resetting: resetting)
-            try change.make()
             committed()
             let runner = id.flatMap { graph.runner(id: $0) } ?? runners.first
             return (change.frame ?? runner?.nextFrame ?? 0, change.details + details())
@@ -116,8 +115,7 @@ extension Chain {
             do {
                 // What it had open may be what the new one opens.
                 try perform(on: runner.thread, for: runner) { try? runner.instance.stage.stop() }
-                var change = try ChainChange(self, to: graph.request, isDraining: false, remaking: id)
-                try change.make()
+                _ = try ChainChange.made(self, to: graph.request, isDraining: false, remaking: [id])
                 post("stage-restarted", id, "\(runner.title) was started anew.")
             } catch {
                 let fault = FrameHostError.wrap(error, place: runner.title)

@@ -23,21 +23,56 @@ struct ChainChange {
         var earlier: [JSONNode.Member]
 
         /// [stage thread]
-        func perform() throws { try runner.instance.set(options) { key, _ in "\(runner.id).\(key)" } }
+        ///
+        /// - Throws: ``SetRefusal``.
+        func perform() throws {
+            do { try runner.instance.set(options) { key, _ in "\(runner.id).\(key)" } } catch {
+                throw SetRefusal(stage: runner.id, reason: error)
+            }
+        }
 
         /// [stage thread]
         func takeBack() { try? runner.instance.set(earlier) { key, _ in FaultPlace(key) } }
     }
 
+    /// The stage does not take its live options as it runs: a new instance may.
+    struct SetRefusal: Error {
+        var stage: String
+        var reason: any Error
+    }
+
+    /// Makes the chain what `request` says.
+    ///
+    /// - Parameters:
+    ///   - remade: Stages that are made anew though they are asked for as they run. One that refuses its live options
+    ///     becomes one of them.
+    ///   - resetting: Of which stages what commands have set is to be as `request` says.
+    /// - Throws: As `init` and ``make()``; the chain is as it was then.
+    static func made(
+        _ chain: Chain, to request: ChainRequest, isDraining: Bool, remaking remade: Set<String> = [],
+        resetting: ResetScope = .none
+    ) throws -> ChainChange {
+        var remade = remade
+        while true {
+            var change = try ChainChange(
+                chain, to: request, isDraining: isDraining, remaking: remade, resetting: resetting)
+            do {
+                try change.make()
+                return change
+            } catch let refusal as SetRefusal {
+                guard remade.insert(refusal.stage).inserted else { throw refusal.reason }
+            }
+        }
+    }
+
     /// Plans the change whole and makes its parts; opens nothing.
     ///
     /// - Parameters:
-    ///   - id: A stage that is made anew though it is asked for as it runs.
+    ///   - remade: Stages that are made anew though they are asked for as they run.
     ///   - resetting: Of which stages what commands have set is to be as `request` says.
     /// - Throws: ``FrameHostErrors``; ``FrameHostError`` where the change would move a stage to another thread.
-    init(
-        _ chain: Chain, to request: ChainRequest, isDraining: Bool, remaking id: String? = nil,
-        resetting: ResetScope = .none
+    private init(
+        _ chain: Chain, to request: ChainRequest, isDraining: Bool, remaking remade: Set<String>, resetting: ResetScope
     ) throws {
         self.chain = chain
         self.isDraining = isDraining
@@ -46,7 +81,7 @@ struct ChainChange {
         running.liveOptions = chain.liveOptions.withLock { $0 }
         running.resets = resetting
         resets = resetting
-        if let id { running.remake(id) }
+        for id in remade { running.remake(id) }
         let planned = try ChainPlanner(request, clock: chain.clock, running: running).plan()
         self.planned = planned
         let live = running.liveOptions
@@ -83,7 +118,7 @@ struct ChainChange {
     /// Starts what is new, then lets every thread concerned take its part.
     ///
     /// - Throws: ``FrameHostErrors``, ``FrameHostError``; then the chain is as it was.
-    mutating func make() throws {
+    private mutating func make() throws {
         try startStages()
         let leaving = makeLeaving()
         for runner in assembly.newRunners {

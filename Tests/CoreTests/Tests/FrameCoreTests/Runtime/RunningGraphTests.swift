@@ -449,6 +449,26 @@ import Testing
         #expect(driver.chain.graph.runner(id: "mark")!.instance === instance)
         #expect((instance.stage as! ProbeFilter).options.level == 7)
     }
+
+    @Test func replacesAStageThatRefusesALiveOptionAsItRuns() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "everyMs": 1}"#)
+        try sketch.add(StubbornFilter.self, "mark")
+        try sketch.add(ProbeFilter.self, "probe", link: LinkRequest(queue: 2))
+        try sketch.add(RecordingSink.self, "file", options: #"{"log": "stubborn"}"#)
+        let driver = try RunningChainDriver(sketch)
+        let instance = driver.chain.graph.runner(id: "mark")!.instance
+        let both = try sketch.setting("mark", #"{"level": 7}"#).setting("probe", #"{"level": 5}"#)
+        let answer = driver.change(to: both)
+        #expect(answer.isOK, "\(answer.error)")
+        #expect(answer.details["replaced"] == ["mark"])
+        #expect(answer.details["set"] == ["probe"])
+        let result = driver.finish()
+        #expect(result.isSuccess, "\(result)")
+        #expect(isGapless("stubborn"))
+        let now = driver.chain.graph.runner(id: "mark")!.instance
+        #expect(now !== instance && (now.stage as! StubbornFilter).options.level == 7)
+    }
 }
 
 /// Fails at its 30th frame.
@@ -481,4 +501,18 @@ final class UnstartableSink: Sink {
     init(options: NoOptions, context: StageContext) { self.options = options }
     func start() throws { throw FrameHostError(.unavailable, what: "the device is not there", remedy: "Plug it in.") }
     func consume(_ input: consuming Sample) throws -> SinkVerdict { .delivered }
+}
+
+/// Takes its live option only from the begin.
+final class StubbornFilter: Filter {
+    static let info = StageInfo(id: "stubborn", summary: "Stays as it is.", input: .anyVideo, output: .sameAsInput)
+
+    struct Options: StageOptions {
+        @Option(help: "A live value.", live: true) var level = 0
+    }
+
+    var options: Options
+    init(options: Options, context: StageContext) { self.options = options }
+    func process(_ frame: inout Frame) throws -> Verdict { .forward }
+    func optionsChanged() throws { throw FrameHostError(.unavailable, what: "not while it runs") }
 }
