@@ -188,6 +188,20 @@ import Testing
         }
     }
 
+    @Test func refusesAPipeInThePlaceOfItsFileAndGoesOnToTakeChanges() throws {
+        let program = try start()
+        #expect(mkfifo(workspace.path("pipe.json"), 0o600) == 0)
+        try send(program, #"{ "command": "reload", "file": "\#(workspace.path("pipe.json"))", "tag": 1 }"#)
+        try send(program, #"{ "command": "pause", "stage": "mark", "tag": 2 }"#)
+        try program.waitForAnswers(2)
+        program.send(SIGINT)
+        let outcome = try program.finish()
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let answers = try answers(outcome)
+        #expect(answers[1]?["error"].string?.contains("pipe.json: is not a regular file") == true, "\(answers)")
+        #expect(answers[2]?["ok"].bool == true, "\(answers)")
+    }
+
     @Test func watchesItsFile() throws {
         let program = try start("--watch")
         try workspace.write("chain.json", Self.chain.replacing("\"one\"", with: "\"two\""))

@@ -6,18 +6,21 @@ extension JSONReader {
     /// Takes regular files, pipes and a terminal, so that `/dev/stdin` works; waits for a pipe's writer. Reads no more
     /// than the limit.
     ///
+    /// - Parameter takesPipes: Whether a pipe or terminal is read as well; else only a regular file, which nobody waits
+    ///   for.
     /// - Throws: ``FrameHostErrors``: `.unavailable` where the file cannot be opened or read, else
     ///   `.invalidConfiguration`.
-    public static func read(path: String, limits: Limits = Limits()) throws -> JSONNode {
+    public static func read(path: String, limits: Limits = Limits(), takesPipes: Bool = true) throws -> JSONNode {
         do {
-            return try read(contents(of: path, limits: limits), file: path, limits: limits)
+            return try read(contents(of: path, limits, takesPipes), file: path, limits: limits)
         } catch let error as FrameHostError {
             throw FrameHostErrors([error])
         }
     }
 
-    private static func contents(of path: String, limits: Limits) throws -> [UInt8] {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY)
+    private static func contents(of path: String, _ limits: Limits, _ takesPipes: Bool) throws -> [UInt8] {
+        // A pipe without a writer would be waited for in this very call.
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (takesPipes ? 0 : O_NONBLOCK))
         guard descriptor >= 0 else { throw FrameHostError.noFile(path, "opened", errno) }
         defer { close(descriptor) }
         var status = stat()
@@ -28,6 +31,8 @@ extension JSONReader {
                 throw FrameHostError.tooLong(Int(status.st_size), file: path, limits: limits)
             }
         case S_IFDIR: throw FrameHostError.noText(path, "is a directory")
+        case _ where !takesPipes:
+            throw FrameHostError.noText(path, "is not a regular file, and a running chain waits for no other")
         case S_IFIFO: break
         case S_IFCHR where isatty(descriptor) == 1: break
         default: throw FrameHostError.noText(path, "is neither a file nor a pipe")

@@ -106,7 +106,7 @@ final class ChainDocument: @unchecked Sendable {
     /// The present file as it is on disk now, or another one.
     ///
     /// - Throws: ``FrameHostErrors``.
-    func read(_ file: String?) throws -> JSONNode { try ChainFile.read(file ?? path) }
+    func read(_ file: String?) throws -> JSONNode { try ChainFile.read(file ?? path, takesPipes: false) }
 
     /// With further stages, the first of which takes what `producer` gives.
     func attaching(_ stages: [JSONNode], at producer: String) throws -> JSONNode {

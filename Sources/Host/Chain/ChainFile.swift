@@ -37,8 +37,9 @@ struct ChainFile {
 
     /// The text of the file at `path` as a tree.
     ///
+    /// - Parameter takesPipes: False while a chain runs, which would wait for a pipe's writer.
     /// - Throws: ``FrameHostErrors``.
-    static func read(_ path: String) throws -> JSONNode {
+    static func read(_ path: String, takesPipes: Bool = true) throws -> JSONNode {
         if path == "-" || path.firstRange(of: "://") != nil {
             throw FrameHostErrors([
                 FrameHostError(
@@ -49,7 +50,7 @@ struct ChainFile {
             ])
         }
         do {
-            return try JSONReader.read(path: path)
+            return try JSONReader.read(path: path, takesPipes: takesPipes)
         } catch let found as FrameHostErrors {
             // A chain file that cannot be opened is a wrong command line: exit status 2.
             throw FrameHostErrors(

@@ -263,6 +263,18 @@ struct JSONFileTests {
         #expect(try JSONReader.read(path: path).withoutPlaces == ["a": 1])
     }
 
+    /// Whoever reads a file anew while a chain runs waits for nobody: this pipe has no writer.
+    @Test func refusesAPipeAtOnceWhereOnlyAFileIsMeant() throws {
+        let path = temporaryFile("")
+        unlink(path)
+        #expect(mkfifo(path, 0o600) == 0)
+        defer { unlink(path) }
+        let errors = #expect(throws: FrameHostErrors.self) { try JSONReader.read(path: path, takesPipes: false) }
+        #expect(
+            errors?.description
+                == "\(path): is not a regular file, and a running chain waits for no other. Name a JSON file.")
+    }
+
     @Test func readsAPipeUpToTheLimit() throws {
         var ends: [Int32] = [0, 0]
         #expect(pipe(&ends) == 0)
