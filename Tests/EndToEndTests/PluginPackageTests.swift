@@ -194,6 +194,13 @@ import Testing
         #expect(workspace.names.isEmpty)
     }
 
+    @Test func refusesAnIDThatAnotherPluginHas() throws {
+        let outcome = try framehost.run(["new", "filter", "convert"], folder: workspace.folder.path)
+        #expect(outcome.status == 2)
+        #expect(outcome.error.contains("'convert': is the id of a stage that is there: "), "\(outcome.error)")
+        #expect(workspace.names.isEmpty)
+    }
+
     @Test func leavesAFolderThatIsThereAlone() throws {
         try workspace.write("night-mode/mine.txt", "mine")
         let outcome = try framehost.run(["new", "filter", "night-mode"], folder: workspace.folder.path)

@@ -13,7 +13,10 @@ enum OptionNaming {
         let first = what.prefix { $0 != " " && $0 != ":" }
         if let member = members.first(where: { $0.key == first }) { return member.key }
         func isQuoted(_ value: String?) -> Bool {
-            value.map { $0.utf8.count >= 3 && what.firstRange(of: $0) != nil } ?? false
+            guard let value, !value.isEmpty else { return false }
+            // A short one is found anywhere, so that it must be all of a quoted text, or the end of a quoted path.
+            return value.utf8.count >= 3 && what.firstRange(of: value) != nil
+                || what.firstRange(of: "'\(value)'") != nil || what.firstRange(of: "/\(value)'") != nil
         }
         return members.first { isQuoted($0.value.asString) }?.key ?? quoted(remedy)
     }

@@ -32,11 +32,7 @@ extension Chain {
                 accepted.store(runner.setMode(asked), ordering: .relaxed)
                 frame.store(runner.nextFrame, ordering: .relaxed)
             }
-            guard accepted.load(ordering: .relaxed) else {
-                throw FrameHostError(
-                    .unavailable, place: id, what: "the stage has failed",
-                    remedy: "Replace it, or start the chain again.")
-            }
+            guard accepted.load(ordering: .relaxed) else { throw Self.failed(id) }
             let name = mode == .runs ? "stage-resumed" : "stage-paused"
             post(name, runner.id, "\(runner.id) \(mode == .runs ? "goes on" : "is paused").")
             return (frame.load(ordering: .relaxed), [])

@@ -41,6 +41,11 @@ extension Chain {
         return nil
     }
 
+    static func failed(_ id: String) -> FrameHostError {
+        FrameHostError(
+            .unavailable, place: id, what: "the stage has failed", remedy: "Replace it, or start the chain again.")
+    }
+
     private func post(
         _ runner: StageRunner, _ call: StageCall, _ reply: @escaping CommandReply, _ action: @escaping () throws -> Void
     ) {
@@ -48,6 +53,8 @@ extension Chain {
         // The stage's thread, which opens the letter, holds the chain; a letter that held it too would keep it for good.
         let open = { [unowned runner] in
             let frame = runner.nextFrame
+            // Nothing reaches it any more; one that is made anew begins with what the chain file says.
+            guard !runner.hasFailed else { return reply(CommandAnswer(stage: id, error: Self.failed(id))) }
             do {
                 try runner.thread.call(call, stage: runner.number, action)
                 reply(CommandAnswer(stage: id, frame: frame))

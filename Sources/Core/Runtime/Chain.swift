@@ -371,6 +371,7 @@ public final class Chain: @unchecked Sendable {
             if let fault = runner.timeFault { failures.withLock { $0.append(fault) } }
             CrashReport.forget(runner)
         }
+        guard !branch.isRefused else { return }
         post(
             "branch-ended", branch.runners.first?.id, "\(branch.runners.map(\.id).joined(separator: ", ")) ended.",
             [

@@ -359,9 +359,10 @@ struct ChainChange {
 
     /// The graph as it was; what was begun ends.
     private func takeBack() {
-        let branch = LeavingBranch(
+        var branch = LeavingBranch(
             runners: assembly.newRunners, queues: assembly.newQueues, workers: assembly.newWorkers,
             uncut: LeavingBranch.Uncut(assembly.earlier.count))
+        branch.isRefused = true
         for queue in assembly.newQueues { _ = queue.detach() }
         for worker in assembly.newWorkers where worker.head.kind == .source { worker.head.shown.context.requestEnd() }
         chain.graphBox.withLock { present in

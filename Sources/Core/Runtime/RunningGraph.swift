@@ -55,6 +55,8 @@ struct LeavingBranch {
     /// System clock, nanoseconds: when it is stopped, or left alone once it is; 0 before it was looked at.
     var stopDeadline: Int64 = 0
     var isStopped = false
+    /// Its change was refused: nobody was told that it had come, nor is of its end.
+    var isRefused = false
     /// It did not come back; its buffers stay out of use.
     var isAbandoned = false
 

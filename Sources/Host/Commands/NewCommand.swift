@@ -25,6 +25,7 @@ struct NewCommand: ParsableCommand {
     func run() throws {
         do {
             let template = try PluginTemplate(kind, id: name, core: try corePath())
+            try checkIDIsFree()
             guard mkdir(name, 0o755) == 0 else {
                 throw FrameHostError(
                     .invalidConfiguration, place: name,
@@ -42,6 +43,15 @@ struct NewCommand: ParsableCommand {
         } catch {
             throw report(error)
         }
+    }
+
+    /// Two plugins with the same id cannot be used together.
+    private func checkIDIsFree() throws {
+        let owner = PluginRegistry(pluginPaths: []).plugins.first { $0.manifest.stages.contains { $0.id == name } }
+        guard let owner else { return }
+        throw FrameHostError(
+            .invalidConfiguration, place: "'\(name)'", what: "is the id of a stage that is there: \(owner.path)",
+            remedy: "Choose another one: two plugins with the same id cannot be used together.")
     }
 
     private func makeFolders(of path: String) throws {

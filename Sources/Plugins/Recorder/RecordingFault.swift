@@ -5,6 +5,7 @@ import Glibc
 enum RecordingFault {
     /// What is wrong with the place of one file to come; nil when it can be written. Creates nothing.
     static func ofPath(_ path: String, overwrite: Bool) -> FrameHostError? {
+        if let fault = ofLength(path) { return fault }
         var status = stat()
         if stat(path, &status) == 0 {
             if status.st_mode & S_IFMT == S_IFDIR {
@@ -25,6 +26,14 @@ enum RecordingFault {
         }
         // A file is replaced by a new one, so its folder is written too.
         return ofFolder(FileNames.folder(of: overwrite ? FileNames.followed(path) : path))
+    }
+
+    /// A name, or path, that is longer than its file system takes; nil for any other.
+    static func ofLength(_ path: String) -> FrameHostError? {
+        var status = stat()
+        guard stat(path, &status) != 0, errno == ENAMETOOLONG else { return nil }
+        return FrameHostError(
+            .invalidConfiguration, what: "'\(path)' is too long for the name of a file", remedy: "Shorten 'path'.")
     }
 
     /// What is wrong with a folder in which files are to be made; nil when they can.

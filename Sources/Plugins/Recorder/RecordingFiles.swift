@@ -32,7 +32,7 @@ final class RecordingFiles {
     /// [control thread] What is wrong with the place; nil when files can be made there. Creates nothing.
     var fault: FrameHostError? {
         if let name = freeSingle { return RecordingFault.ofPath(name, overwrite: overwrite) }
-        return RecordingFault.ofFolder(pattern.folder)
+        return RecordingFault.ofFolder(pattern.folder) ?? RecordingFault.ofLength(pattern.path(at: 0, number: 1))
     }
 
     /// For events and messages before a file has its name.
