@@ -333,6 +333,8 @@ public final class Chain: @unchecked Sendable {
         guard !graph.leaving.isEmpty else { return }
         var ended: [LeavingBranch] = []
         var late: [Worker] = []
+        // Before the graph is locked, which it looks at itself.
+        let drainNs = drainNs
         graphBox.withLock { present in
             for index in present.leaving.indices {
                 let branch = present.leaving[index]
