@@ -54,7 +54,7 @@ import Testing
         init(of pid: pid_t) throws {
             var isImage = false
             var end: Substring?
-            for line in try String(contentsOfFile: "/proc/\(pid)/smaps", encoding: .utf8).split(separator: "\n") {
+            for line in try Self.text(of: "/proc/\(pid)/smaps").split(separator: "\n") {
                 let words = line.split(separator: " ", omittingEmptySubsequences: true)
                 if words.first?.contains("-") == true, words.first?.hasSuffix(":") == false {
                     // Without a name and right behind it lie its variables that begin as 0.
@@ -66,8 +66,25 @@ import Testing
                     if words[0] == "Size:", !isImage { mappedKiB += kib }
                 }
             }
+            guard residentKiB > 8192, imageKiB > 0 else {
+                throw TestFault("smaps shows \(residentKiB) KiB of the program and \(imageKiB) KiB of its plugin")
+            }
             threads = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/task").count
             descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/fd").count
+        }
+
+        /// All of a file whose size the system does not tell: Foundation takes its first page for the whole.
+        private static func text(of path: String) throws -> String {
+            let file = open(path, O_RDONLY | O_CLOEXEC)
+            guard file >= 0 else { throw TestFault("\(path) cannot be read") }
+            defer { close(file) }
+            var bytes: [UInt8] = []
+            var buffer = [UInt8](repeating: 0, count: 1 << 16)
+            while true {
+                let count = read(file, &buffer, buffer.count)
+                guard count > 0 else { return String(decoding: bytes, as: UTF8.self) }
+                bytes += buffer[..<count]
+            }
         }
     }
 
