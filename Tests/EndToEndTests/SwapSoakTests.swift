@@ -57,9 +57,12 @@ import Testing
             for line in try Self.text(of: "/proc/\(pid)/smaps").split(separator: "\n") {
                 let words = line.split(separator: " ", omittingEmptySubsequences: true)
                 if words.first?.contains("-") == true, words.first?.hasSuffix(":") == false {
-                    // Without a name and right behind it lie its variables that begin as 0.
+                    // Without a name and right behind it lie its few variables that begin as 0; an arena of malloc(3)
+                    // may lie there too.
                     let ends = words[0].split(separator: "-")
-                    isImage = line.contains("/libSwapPlugin.so") || (isImage && words.count == 5 && ends[0] == end)
+                    let size = (Int(ends[1], radix: 16) ?? 0) - (Int(ends[0], radix: 16) ?? 0)
+                    let isBehind = isImage && words.count == 5 && ends[0] == end && size <= 65536
+                    isImage = line.contains("/libSwapPlugin.so") || isBehind
                     end = ends[1]
                 } else if words.count == 3, let kib = Int(words[1]) {
                     if words[0] == "Rss:" { if isImage { imageKiB += kib } else { residentKiB += kib } }
