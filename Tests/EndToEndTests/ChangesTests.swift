@@ -16,7 +16,7 @@ import Testing
           "stages": [
             { "id": "camera", "use": "test-source", "size": "320x240", "rate": 50, "live": true },
             { "id": "mark", "use": "text", "text": "one" },
-            { "id": "h264", "use": "x264-encoder", "preset": "ultrafast", "bitrateKbps": 500 },
+            { "id": "h264", "use": "x264-encoder", "preset": "ultrafast", "bitrateKbps": 500, "link": { "queue": 50 } },
             { "id": "file", "use": "recorder", "path": "out.mp4" }
           ]
         }
@@ -135,7 +135,9 @@ import Testing
         let program = try framehost.start(["chain.json", "--commands", "--events"], folder: workspace.folder.path)
         try program.waitForOutput(#""state":"streaming""#)
         try program.waitForFrames(50)
-        try send(program, #"{ "command": "replace", "stage": "clip", "tag": 1, "with": { "path": "two.mp4" } }"#)
+        try send(
+            program,
+            #"{ "command": "replace", "stage": "clip", "tag": 1, "with": { "path": "two.mp4", "pace": "realtime" } }"#)
         try program.waitForAnswers(1)
         try program.waitForFrames(120)
         program.send(SIGINT)

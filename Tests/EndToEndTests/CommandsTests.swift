@@ -86,7 +86,7 @@ import Testing
             #"'stage' is missing. Write {"stage":"…","command":"…"}."#,
             #"'sets' is no key of a command. Use "stage", "command" or "set", "arguments", "tag"."#,
             #"neither 'command' nor 'set' is given as it should be. Write "command": "name" or "set": { "option": value }."#,
-            #"'stage' is missing. Write {"stage":"…","command":"…"}."#,
+            "stage: expected a string, found a number. Write it as docs/chain-file.md shows it.",
         ]
         let (outcome, answers) = try answers(lines)
         #expect(outcome.status == 0)
@@ -137,7 +137,7 @@ import Testing
         #expect(tags == Array(0..<40))
         #expect(
             answers[1]?["error"].string
-                == #"the chain has no command 'quit'. It has 'attach', 'drain', 'figures', 'plan', 'reload'; name a stage in "stage" for one of its own."#
+                == #"the chain has no command 'quit'. It has 'attach', 'drain', 'figures', 'plan', 'reload', 'reload-plugin'; name a stage in "stage" for one of its own."#
         )
     }
 

@@ -62,7 +62,8 @@ final class FrameQueue: @unchecked Sendable {
     }
 
     deinit {
-        discardAll(.stopped)
+        // By whatever thread lets go of it last: nothing is to be allocated then.
+        if state.depth > 0 { discardAll(.stopped) }
         ring.deallocate()
     }
 
