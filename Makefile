@@ -58,7 +58,7 @@ demo: build $(CLIP) ## build everything and run a first chain on a real clip
 # --- tests ----------------------------------------------------------------------------------------------------------------------------
 
 ifdef FILTER
-test: test-packages ## everything (about 25 minutes from a cold clone); FILTER=NAME for a fast inner loop
+test: test-packages ## everything (about 40 minutes from a cold clone on two cores); FILTER=NAME for a fast inner loop
 	$(SWIFT) test --package-path $(CORE_TESTS) --filter '$(FILTER)'
 	$(SWIFT) build -c release
 	$(SWIFT) test --filter '$(FILTER)'
