@@ -351,8 +351,10 @@ public final class Chain: @unchecked Sendable {
                     late += branch.workers.filter { !$0.state.finished.load(ordering: .acquiring) }
                 }
             }
-            ended = present.leaving.filter(\.hasEnded)
-            present.leaving.removeAll(where: \.hasEnded)
+            // Asked once of each: one that ends meanwhile is not to be taken out without being counted.
+            var stays: [LeavingBranch] = []
+            for branch in present.leaving { if branch.hasEnded { ended.append(branch) } else { stays.append(branch) } }
+            present.leaving = stays
             for branch in ended {
                 for queue in branch.queues { queue.discardAll(.detached) }
                 for runner in branch.runners { present.departed += Ledger(of: runner) }
