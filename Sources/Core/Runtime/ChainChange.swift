@@ -13,6 +13,8 @@ struct ChainChange {
     private let resets: ResetScope
     /// Stages that are no more in the plan.
     private let removed: [StageRunner]
+    /// The one thread that everything concerns has begun to put instances in each other's places.
+    private let isExchanging = Locked(false)
     /// The frame from which on all of the change holds; nil where no frame can tell.
     private(set) var frame: UInt64?
 
@@ -242,6 +244,7 @@ struct ChainChange {
             } catch {
                 return failure.withLock { $0 = error }
             }
+            change.isExchanging.withLock { $0 = true }
             for exchange in change.exchanges {
                 let old = exchange.perform(isDraining: change.isDraining)
                 frames.withLock { $0.append(exchange.runner.nextFrame) }
@@ -380,6 +383,8 @@ struct ChainChange {
                 branch.uncut.count.subtract(1, ordering: .releasing)
             }.post(to: rewiring.worker.state)
         }
+        // Where the run was stopped in the middle of that, they are their runners' and end with them.
+        guard !isExchanging.withLock({ $0 }) else { return }
         for exchange in exchanges { stop(exchange.instance, of: exchange.runner) }
     }
 

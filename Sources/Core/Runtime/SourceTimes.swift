@@ -7,6 +7,8 @@ import Synchronization
 /// A live source's times are the chain clock's and stay as they are, unless they do not rise. Belongs to the source's
 /// thread.
 struct SourceTimes {
+    /// Times lie within ± this, as those of a file do where they enter: sums of a few are ones of Int64.
+    private static let most = MediaTime(nanoseconds: 1 << 61)
     /// What is added to each time of the present instance, nanoseconds.
     private(set) var offset: Int64 = 0
     /// When the item shown last is over; nil before the first item.
@@ -30,14 +32,14 @@ struct SourceTimes {
         if hasNewInstance { goOn(&header, isLive: isLive) }
         if offset != 0 {
             let shift = MediaTime(nanoseconds: offset)
-            header.pts = header.pts + shift
-            if header.kind == .accessUnit { header.dts = header.dts + shift }
+            header.pts = min(header.pts + shift, Self.most)
+            if header.kind == .accessUnit { header.dts = min(header.dts + shift, Self.most) }
         }
         var duration = header.duration
         let time = header.orderTime
         if duration <= .zero, let last { duration = time - last }
         if duration <= .zero { duration = Self.duration(rate()) }
-        end = max(end, header.pts + duration)
+        end = min(max(end, header.pts + duration), Self.most)
         last = time
         return isFirst
     }
@@ -91,10 +93,12 @@ final class PlacedAudio: AudioOrigin {
             let packet = try reader.next()
             let nanoseconds = offset.value.load(ordering: .acquiring)
             guard let packet, nanoseconds != 0 else { return packet }
-            // Both lie within ±2^61, so that the sum is one of Int64.
+            // Both lie within ±2^61, so that the sum is one of Int64, and so is to be what comes of it.
             let ticks = timeBase.ticks(of: MediaTime(nanoseconds: nanoseconds))
+            let most: Int64 = 1 << 61
             return AudioPacket(
-                bytes: packet.bytes, pts: packet.pts + ticks, dts: packet.dts + ticks, duration: packet.duration)
+                bytes: packet.bytes, pts: min(packet.pts + ticks, most), dts: min(packet.dts + ticks, most),
+                duration: packet.duration)
         }
     }
 }

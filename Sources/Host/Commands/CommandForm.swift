@@ -29,8 +29,16 @@ enum CommandForm {
     ]
     private static let ofOwnCommand: [String: Kind] = ["arguments": .object]
 
+    /// Of any command. `tag` is the asker's own, and passed over.
+    private static let all = Set(common.keys).union(ofOwnCommand.keys).union(keys.values.flatMap(\.keys)).union(["tag"])
+
     /// The first thing that is wrong with the members of a command; nil where each is one that the command has.
     static func fault(of members: [JSONNode.Member]) -> FrameHostError? {
+        if let odd = members.first(where: { !all.contains($0.key) }) {
+            return FrameHostError(
+                .invalidConfiguration, what: "'\(odd.key)' is no key of a command",
+                remedy: "Use \"stage\", \"command\" or \"set\", \"arguments\", \"tag\".")
+        }
         let command = members.last { $0.key == "command" }?.value.asString
         let own = command.map { keys[$0] ?? ofOwnCommand } ?? [:]
         for member in members where member.key != "tag" {

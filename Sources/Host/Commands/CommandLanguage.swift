@@ -8,10 +8,6 @@ struct CommandLanguage: Sendable {
     private static let ofChain = ["attach", "drain", "figures", "plan", "reload", "reload-plugin"]
     /// Commands that every stage has, beside its own.
     static let ofStages = ["detach", "pause", "replace", "resume"]
-    /// `tag` is the asker's own, and passed over.
-    private static let keys: Set<String> = [
-        "stage", "command", "set", "tag", "arguments", "at", "stages", "with", "file", "drop", "plugin",
-    ]
 
     let chain: Chain
     let document: ChainDocument
@@ -23,11 +19,6 @@ struct CommandLanguage: Sendable {
         guard let members = node.asObject else {
             return refuse(
                 "expected an object, found \(node.kindName)", "Write {\"stage\":\"…\",\"command\":\"…\"}.", reply)
-        }
-        if let odd = members.first(where: { !Self.keys.contains($0.key) }) {
-            return refuse(
-                "'\(odd.key)' is no key of a command", "Use \"stage\", \"command\" or \"set\", \"arguments\", \"tag\".",
-                reply)
         }
         if let fault = CommandForm.fault(of: members) { return reply(CommandAnswer(stage: nil, error: fault)) }
         let command = node["command"]?.asString
