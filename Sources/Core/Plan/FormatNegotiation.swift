@@ -127,6 +127,12 @@ struct FormatNegotiation {
             }
             stage.demand = instance.stage.demand
             checkDemand(stage)
+            // Its thread drops at a full queue, or waits there, from the first item on.
+            if request.type.kind == .source, let was = running?[stage.id], was.request.type.kind == .source,
+                was.demand.isLive != stage.demand.isLive
+            {
+                faults.addRestart(liveSource: stage.demand.isLive, request)
+            }
             stage.inputs = inputs
             stage.output = output
         } catch {

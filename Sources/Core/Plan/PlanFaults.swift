@@ -122,6 +122,14 @@ struct PlanFaults {
                 : "'\(stage.id)' was made for a chain with a live source, and now there is none", at: (stage, ""))
     }
 
+    /// A source drops what finds no place when it is live, and waits when it is not.
+    mutating func addRestart(liveSource isLive: Bool, _ stage: StageRequest) {
+        addRestart(
+            isLive
+                ? "'\(stage.id)' is a source that is not live, and would become a live one"
+                : "'\(stage.id)' is a live source, and would become one that is not live", at: (stage, ""))
+    }
+
     /// - Parameter why: After the stage's name.
     mutating func addRestart(metadata why: String, of stage: StageRequest) {
         addRestart("'\(stage.id)' (\(stage.type.info.id)) \(why)", at: (stage, "use"))

@@ -1,3 +1,5 @@
+import Synchronization
+
 /// A stage's output: where it gets frames and access units from, and hands them on.
 ///
 /// Belongs to the stage's thread. Sending may wait (a full queue, an empty pool); `stop` ends every such wait with an
@@ -19,7 +21,14 @@ public final class Output {
     /// False on the thread of a live source, whichever of its stages hands on: what finds no place is dropped there.
     var mayWait = true
     /// True when a join somewhere behind waits for every item, so that drops are announced.
-    var announcesGaps = false
+    ///
+    /// [any thread] Set by the thread that makes a change, while the stage's own thread runs; the change itself, which
+    /// links the join, orders the two.
+    var announcesGaps: Bool {
+        get { announces.load(ordering: .relaxed) }
+        set { announces.store(newValue, ordering: .relaxed) }
+    }
+    private let announces = Atomic<Bool>(false)
     private var pending: UnsafeMutablePointer<UnsafeMutablePointer<LeaseRecord>?>?
 
     init(stage: StageRunner, stop: StopSignal) {

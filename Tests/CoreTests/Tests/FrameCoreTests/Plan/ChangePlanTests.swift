@@ -172,6 +172,19 @@ import Testing
             ])
     }
 
+    @Test func refusesToExchangeALiveSourceForOneThatIsNot() throws {
+        var draft = try camera()
+        try draft.add("plain-camera", "second")
+        try draft.add("anything", "see")
+        let running = try draft.plan()
+        // The chain stays live by the first.
+        try draft.set("second", #"{"live": false}"#)
+        #expect(
+            draft.faults(against: running) == [
+                "test.json: stages[3]: needs a restart: 'second' is a live source, and would become one that is not live. Start the chain anew with it, or leave this as it runs."
+            ])
+    }
+
     @Test func refusesToBecomeLive() throws {
         let running = try camera(#"{"live": false}"#).plan()
         var draft = try camera(#"{"live": false}"#)

@@ -95,7 +95,7 @@ import Testing
         Row(
             name: "a source that becomes live",
             next: { try chain($0, source: #"{"count": 1000000, "everyMs": 1, "live": true}"#) },
-            fault: "test.json: stages[1]: needs a restart: 'times' was made for a chain without a live source"),
+            fault: "test.json: stages[0]: needs a restart: 'src' is a source that is not live"),
         Row(
             name: "an option out of its range",
             next: { try chain($0, [("times", #"{"times": 300}"#), ("plus", #"{"plus": 9}"#)]) },
