@@ -31,7 +31,7 @@ private struct Scratch {
     let folder: String
 
     init() {
-        let root = String(cString: getenv("TMPDIR") ?? strdup("/tmp"))
+        let root = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
         folder = "\(root)/framehost-fuzz-\(getpid())"
         mkdir(folder, 0o700)
         atexit {

@@ -55,7 +55,7 @@ public final class StageType: Sendable {
         check = { members, place in _ = try OptionDecoder.decode(S.Options.self, from: members, place: place) }
         make = { members, place, context in
             let options = try OptionDecoder.decode(S.Options.self, from: members, place: place)
-            return StageInstance(try S(options: options, context: context))
+            return StageInstance(try S(options: options, context: context), context)
         }
         findTopics = { try S.topics() }
         findTopic = { try S.topic($0) }

@@ -169,6 +169,12 @@ public final class StageContext: @unchecked Sendable {
         return figuresTurn.locked(body)
     }
 
+    /// [any thread] Lets go of what the stage has given, which may hold the stage, which holds this.
+    func forgetStage() {
+        ownFigures.withLock { $0 = nil }
+        offeredAudio = nil
+    }
+
     /// A source's sound, for the stages behind it. [control thread, in `negotiate`]
     public func offerAudio(_ origin: any AudioOrigin) {
         offeredAudio = PlacedAudio(origin, by: timeOffset)

@@ -4,8 +4,11 @@ final class StageInstance {
     /// [stage thread] Checks and sets live options; all or none.
     let set: (_ members: [JSONNode.Member], _ place: OptionPlace) throws -> Void
 
-    init<S: Stage>(_ stage: S) {
+    private let context: StageContext
+
+    init<S: Stage>(_ stage: S, _ context: StageContext) {
         self.stage = stage
+        self.context = context
         set = { members, place in
             let fields = S.Options.fields
             let frozen = members.filter { member in fields.contains { $0.name == member.key && !$0.isLive } }
@@ -31,4 +34,6 @@ final class StageInstance {
             }
         }
     }
+
+    deinit { context.forgetStage() }
 }

@@ -70,6 +70,46 @@ import Testing
         #expect(watched.isGone)
     }
 
+    /// Keeps its context, as most do, and gives it what keeps the stage and the context.
+    private final class Knot: Source {
+        static let info = StageInfo(id: "knot", summary: "Knots.", output: .anyVideo)
+        typealias Options = NoOptions
+        var options: NoOptions
+        let context: StageContext
+
+        private final class Sound: AudioOrigin {
+            let tracks: [AudioTrackFormat] = []
+            let context: StageContext
+            init(_ context: StageContext) { self.context = context }
+            func open(track: Int) throws -> any AudioReader { throw FrameHostError(.broken, what: "there is none") }
+        }
+
+        init(options: NoOptions, context: StageContext) {
+            self.options = options
+            self.context = context
+        }
+
+        func negotiate() throws -> MediaFormat {
+            context.offerAudio(Sound(context))
+            nonisolated(unsafe) let stage = self
+            context.showFigures { JSONNode(.string(stage.context.stageID)) }
+            return .video(VideoFormat(.gray8, width: 16, height: 16, frameRate: Rational(30)))
+        }
+
+        func produce(_ output: Output) throws -> SourceProgress { .ended }
+    }
+
+    @Test func goesWithAStageThatItsContextKnows() throws {
+        weak var stage: Knot?
+        weak var context: StageContext?
+        do {
+            let driver = try StageDriver(Knot.self)
+            (stage, context) = (driver.stage, driver.stage.context)
+            #expect(context?.offeredAudio != nil && context?.figures != nil)
+        }
+        #expect(stage == nil && context == nil)
+    }
+
     @Test func goesAfterACancel() throws {
         var chain: Chain? = try Chain(try sketch(1_000_000_000).request)
         let watched = Watched(chain!)
