@@ -18,11 +18,13 @@ import Testing
     private let name = "plugins/libSwapPlugin.so"
     private static let side = 16
 
-    private static func chain(rate: Int = 100) -> String {
+    /// Live, with room for two seconds of pictures, so that a machine with other work to do loses none.
+    private static func chain() -> String {
         """
         { "stages": [
-            { "id": "camera", "use": "test-source", "size": "\(side)x\(side)", "rate": \(rate), "live": true, "format": "gray8" },
-            { "id": "mark", "use": "swap-mark", "gain": 5, "fail": "fail.txt" },
+            { "id": "camera", "use": "test-source", "size": "\(side)x\(side)", "rate": 100, "live": true, "format": "gray8" },
+            { "id": "mark", "use": "swap-mark", "gain": 5, "fail": "fail.txt",
+              "link": { "queue": 200 } },
             { "id": "count", "use": "swap-count" },
             { "id": "end", "use": "null-sink", "dump": "frames.gray" } ] }
         """
