@@ -49,7 +49,7 @@ import Testing
         #expect(outcome.status == 1)
         #expect(
             outcome.error.contains(
-                "error: odd (misbehave) did not come back within 800 ms of stop: abandoned, its buffers are quarantined.\n"
+                "error: odd (misbehave) did not come back within 800 ms of stop: abandoned, with the buffers it holds.\n"
             ))
         #expect(outcome.output.contains(#""event":"stage-abandoned""#))
         #expect(try recordedFrames() >= 50)

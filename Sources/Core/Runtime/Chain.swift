@@ -247,9 +247,6 @@ public final class Chain: @unchecked Sendable {
         }
     }
 
-    /// How long after `stop` a stage may still be in its own code. Together with one look more it stays below a second.
-    static let stopPatienceNs: Int64 = 800_000_000
-
     /// Waits for all of `threads`, looking after the run; returns the stages that did not come back.
     private func watch(_ threadsNow: () -> [ThreadState], _ tick: () -> Void) -> [String] {
         var starvation = StarvationWatch()
@@ -286,7 +283,7 @@ public final class Chain: @unchecked Sendable {
                 stop.raise()
             }
             if stop.isRaised {
-                if let stopDeadline, now >= stopDeadline { return abandon(threads) }
+                if let stopDeadline, now >= stopDeadline { return abandoned(threads) }
                 stopDeadline = stopDeadline ?? now + Self.stopPatienceNs
                 continue
             }
@@ -312,93 +309,6 @@ public final class Chain: @unchecked Sendable {
             }
             return running.count == 0
         }
-    }
-
-    /// The stages whose own code the unfinished threads are in; where all of them wait for each other, the threads.
-    private func unfinished(_ threads: [ThreadState]) -> [String] {
-        let open = threads.filter { !$0.finished.load(ordering: .acquiring) }
-        let inside = open.map { Int($0.inside.load(ordering: .relaxed)) }.filter { $0 >= 0 }
-        return inside.isEmpty ? open.map(\.name) : inside.compactMap { graph.runner(number: $0)?.title }
-    }
-
-    private func abandon(_ threads: [ThreadState]) -> [String] {
-        let stuck = unfinished(threads)
-        for name in stuck { postAbandoned(name) }
-        return stuck
-    }
-
-    /// Branches that were taken away: settled when they have ended, stopped when they take longer than a drain may, and
-    /// left alone when even that does not bring them back.
-    private func tendLeavingBranches(now: Int64) {
-        guard !graph.leaving.isEmpty else { return }
-        var ended: [LeavingBranch] = []
-        var late: [Worker] = []
-        // Before the graph is locked, which it looks at itself.
-        let drainNs = drainNs
-        graphBox.withLock { present in
-            for index in present.leaving.indices {
-                let branch = present.leaving[index]
-                if branch.isAbandoned { continue }
-                if present.leaving[index].stopDeadline == 0 {
-                    present.leaving[index].stopDeadline = now + drainNs
-                } else if !branch.hasEnded, now >= branch.stopDeadline {
-                    if branch.isStopped {
-                        present.leaving[index].isAbandoned = true
-                    } else {
-                        present.leaving[index].isStopped = true
-                        present.leaving[index].stopDeadline = now + Self.stopPatienceNs
-                    }
-                    late += branch.workers.filter { !$0.state.finished.load(ordering: .acquiring) }
-                }
-            }
-            // Asked once of each: one that ends meanwhile is not to be taken out without being counted.
-            var stays: [LeavingBranch] = []
-            for branch in present.leaving { if branch.hasEnded { ended.append(branch) } else { stays.append(branch) } }
-            present.leaving = stays
-            for branch in ended {
-                for queue in branch.queues { queue.discardAll(.detached) }
-                for runner in branch.runners { present.departed += Ledger(of: runner) }
-                for queue in branch.queues { present.departed += Ledger(of: queue) }
-            }
-        }
-        for branch in ended { settle(branch) }
-        let abandoned = graph.leaving.filter(\.isAbandoned).flatMap(\.workers)
-        for worker in late {
-            if abandoned.contains(where: { $0 === worker }) { abandon(worker) } else { worker.raiseStop() }
-        }
-    }
-
-    private func settle(_ branch: LeavingBranch) {
-        let faults = (branch.queues.flatMap(\.ledgerFaults) + branch.runners.flatMap(\.ledgerFaults))
-        departedFaults.withLock { $0 += faults }
-        for runner in branch.runners {
-            if let fault = runner.timeFault { failures.withLock { $0.append(fault) } }
-            CrashReport.forget(runner)
-        }
-        guard !branch.isRefused else { return }
-        post(
-            "branch-ended", branch.runners.first?.id, "\(branch.runners.map(\.id).joined(separator: ", ")) ended.",
-            [
-                JSONNode.Member(
-                    key: "stages", value: JSONNode(.array(branch.runners.map { JSONNode(.string($0.id)) })))
-            ])
-    }
-
-    private func abandon(_ worker: Worker) {
-        let inside = Int(worker.state.inside.load(ordering: .relaxed))
-        let name = graph.runner(number: inside)?.title ?? worker.state.name
-        abandonedBranches.withLock { $0.append(name) }
-        postAbandoned(name)
-        running.abandon(worker.state)
-    }
-
-    private func postAbandoned(_ name: String) {
-        hub.post(
-            Event(
-                name: "stage-abandoned", level: .error,
-                text:
-                    "\(name) did not come back within \(Self.stopPatienceNs / 1_000_000) ms of stop: abandoned, its buffers are quarantined.",
-                time: clock.now()))
     }
 
     private func finish(abandoned: [String], _ tick: () -> Void) -> Result {

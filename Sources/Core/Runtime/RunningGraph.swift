@@ -1,5 +1,3 @@
-import Synchronization
-
 /// What runs at one moment: a plan and everything that was made for it.
 ///
 /// A value whose parts are shared. The run has one at a time, and a change of structure puts another in its place;
@@ -43,30 +41,4 @@ struct RunningGraph: @unchecked Sendable {
     }
 
     func runner(id: String) -> StageRunner? { runners.first { $0.id == id } }
-}
-
-/// A branch that was taken away: it finishes what it has, apart from the graph.
-struct LeavingBranch {
-    var runners: [StageRunner]
-    var queues: [FrameQueue]
-    var workers: [Worker]
-    /// Threads that still have to let go of its links: what they offer there meanwhile counts.
-    let uncut: Uncut
-    /// System clock, nanoseconds: when it is stopped, or left alone once it is; 0 before it was looked at.
-    var stopDeadline: Int64 = 0
-    var isStopped = false
-    /// Its change was refused: nobody was told that it had come, nor is of its end.
-    var isRefused = false
-    /// It did not come back; its buffers stay out of use.
-    var isAbandoned = false
-
-    var hasEnded: Bool {
-        uncut.count.load(ordering: .acquiring) == 0
-            && workers.allSatisfy { $0.state.finished.load(ordering: .acquiring) }
-    }
-
-    final class Uncut: Sendable {
-        let count: Atomic<Int>
-        init(_ count: Int) { self.count = Atomic(count) }
-    }
 }

@@ -26,7 +26,7 @@ final class ThreadState: @unchecked Sendable {
     private var letters: [Letter] = []
     private var isClosed = false
     /// Under the lock of ``RunningThreads``.
-    fileprivate(set) var isAbandoned = false
+    var isAbandoned = false
     /// Wakes the thread when it waits for input; set before it runs.
     var interrupt: (() -> Void)?
 
@@ -113,95 +113,5 @@ final class ThreadState: @unchecked Sendable {
             return letters
         }
         for letter in unread { letter.refuse() }
-    }
-}
-
-/// How many threads of a run have not ended, and where the control thread waits for that.
-final class RunningThreads: @unchecked Sendable {
-    let changed = Condition()
-    /// Under the lock of `changed`.
-    private(set) var count = 0
-
-    /// [control thread] So many threads are about to be started.
-    func add(_ more: Int) { changed.locked { count += more } }
-
-    /// [stage thread, as its last act]
-    func ended(_ thread: ThreadState) {
-        changed.locked {
-            if !thread.isAbandoned { count -= 1 }
-            changed.broadcast()
-        }
-    }
-
-    /// [control thread] Nobody waits for `thread` any more.
-    func abandon(_ thread: ThreadState) {
-        changed.locked {
-            guard !thread.isAbandoned, !thread.finished.load(ordering: .acquiring) else { return }
-            thread.isAbandoned = true
-            count -= 1
-            changed.broadcast()
-        }
-    }
-}
-
-/// Something a stage thread does between two items, for whoever asked to wait for.
-final class Errand: @unchecked Sendable {
-    enum Outcome { case done, withdrawn, refused, underWay }
-    private enum State { case waiting, begun, done, withdrawn, refused }
-
-    private let condition = Condition()
-    // Below: under `condition`.
-    private var state = State.waiting
-    private let body: () -> Void
-
-    init(_ body: @escaping () -> Void) { self.body = body }
-
-    /// [any thread] Leaves it with `thread`.
-    func post(to thread: ThreadState) {
-        let letter = ThreadState.Letter(open: { [self] in perform() }, refuse: { [self] in enter(.refused) })
-        if !thread.post(letter) { enter(.refused) }
-    }
-
-    private func enter(_ next: State) {
-        condition.locked {
-            state = next
-            condition.broadcast()
-        }
-    }
-
-    private func perform() {
-        let begins = condition.locked { () -> Bool in
-            guard state == .waiting else { return false }
-            state = .begun
-            return true
-        }
-        guard begins else { return }
-        body()
-        enter(.done)
-    }
-
-    /// [any thread but the stage's] Waits until it is done; what has not been begun after `patience` nanoseconds is
-    /// withdrawn if so asked. Work that is under way is waited for until `stop`.
-    func wait(_ patience: Int64, withdrawing: Bool = true, stop: StopSignal) -> Outcome {
-        let deadline = ChainClock.system.now() + patience
-        condition.lock()
-        defer { condition.unlock() }
-        while true {
-            switch state {
-            case .done: return .done
-            case .refused: return .refused
-            case .withdrawn: return .withdrawn
-            case .waiting, .begun: break
-            }
-            let now = ChainClock.system.now()
-            if stop.isRaised, state == .begun || !withdrawing { return .underWay }
-            if state == .waiting, now >= deadline {
-                guard withdrawing else { return .underWay }
-                state = .withdrawn
-                return .withdrawn
-            }
-            // The signal of `stop` is looked at from time to time: it lies under other locks.
-            condition.wait(until: now + 50_000_000)
-        }
     }
 }

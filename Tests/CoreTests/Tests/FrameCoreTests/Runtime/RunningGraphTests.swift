@@ -93,6 +93,39 @@ import Testing
         #expect(isGapless("stuck"))
     }
 
+    /// The stuck thread keeps one buffer of what was to spare; what waited in its queue comes back.
+    @Test func plansWithoutTheBuffersThatAnAbandonedBranchKeeps() throws {
+        let log = "lost"
+        var plain = try base(log, spare: 3)
+        plain.request.drainSeconds = 0.3
+        let driver = try RunningChainDriver(plain)
+        var stuck = plain
+        try stuck.add(RecordingSink.self, "late", options: #"{"log": "\#(log)-late", "pauseAt": 60}"#, from: ["src"])
+        #expect(driver.change(to: stuck).isOK)
+        driver.waitForEvent { $0.name == "stage-hangs" && $0.stage == "late" }
+        #expect(driver.change(to: plain).isOK)
+        driver.waitForEvent { $0.name == "stage-abandoned" }
+        let pool = try #require(driver.chain.pools.first)
+        #expect(driver.chain.buffersLost(in: pool) == 1)
+        var again = plain
+        try again.add(RecordingSink.self, "again", options: #"{"log": "\#(log)-again"}"#, from: ["src"])
+        let refused = driver.change(to: again)
+        #expect(!refused.isOK)
+        #expect(refused.error.contains("'again' needs 1 buffer more than pool 'src' has to spare"), "\(refused.error)")
+        var shorter = plain
+        try shorter.add(
+            RecordingSink.self, "again", options: #"{"log": "\#(log)-again"}"#, from: ["src"],
+            link: LinkRequest(queue: 1))
+        let attached = driver.change(to: shorter)
+        #expect(attached.isOK, "\(attached.error)")
+        driver.waitForFrames(Int(attached.frame) + 50)
+        let result = driver.finish()
+        #expect(result.abandoned == ["late (recording-sink)"])
+        #expect(result.failures.isEmpty && result.ledgerFaults.isEmpty, "\(result)")
+        #expect(isGapless(log))
+        #expect(isGapless("\(log)-again"))
+    }
+
     @Test func changesNothingWhereAnAttachedStageDoesNotStart() throws {
         let plain = try base("no-start")
         let driver = try RunningChainDriver(plain)

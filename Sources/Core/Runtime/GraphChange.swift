@@ -1,7 +1,7 @@
 import Synchronization
 
 /// One change of a running chain, from the request to the last thread that has applied it. [desk's thread]
-struct ChainChange {
+struct GraphChange {
     private let chain: Chain
     private let before: RunningGraph
     private let isDraining: Bool
@@ -53,10 +53,10 @@ struct ChainChange {
     static func made(
         _ chain: Chain, to request: ChainRequest, isDraining: Bool, remaking remade: Set<String> = [],
         resetting: ResetScope = .none
-    ) throws -> ChainChange {
+    ) throws -> GraphChange {
         var remade = remade
         while true {
-            var change = try ChainChange(
+            var change = try GraphChange(
                 chain, to: request, isDraining: isDraining, remaking: remade, resetting: resetting)
             do {
                 try change.make()
@@ -84,6 +84,13 @@ struct ChainChange {
         running.resets = resetting
         resets = resetting
         for id in remade { running.remake(id) }
+        for runner in before.runners {
+            for (pool, isCopyPool) in [(runner.output?.pool, false), (runner.copyPool, true)] {
+                guard let pool else { continue }
+                let name = RunningChain.PoolName(stage: runner.id, isCopyPool: isCopyPool)
+                running.pools[name]?.size = pool.bufferCount - chain.buffersLost(in: pool)
+            }
+        }
         let planned = try ChainPlanner(request, clock: chain.clock, running: running).plan()
         self.planned = planned
         let live = running.liveOptions

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// Changes of a chain's structure while it runs. Each is made on the desk's thread: planned whole, its new stages
-/// started, then applied by the threads it concerns, each between two of its items. docs/design/009-running-graph.md.
+/// What may be asked of a chain's structure while it runs. Each request is answered once, from the desk's thread, where
+/// a ``GraphChange`` carries it out. docs/design/009-running-graph.md.
 extension Chain {
     /// How long a stage may be in its own code before a change that needs it is given up, nanoseconds.
     static let changePatienceNs: Int64 = 1_000_000_000
@@ -60,7 +60,7 @@ extension Chain {
         reply: @escaping CommandReply
     ) {
         change(id, reply) { [unowned self] in
-            let change = try ChainChange.made(
+            let change = try GraphChange.made(
                 self, to: try request(graph.request), isDraining: isDraining, resetting: resetting)
             committed()
             let runner = id.flatMap { graph.runner(id: $0) } ?? runners.first
@@ -111,7 +111,7 @@ extension Chain {
             do {
                 // What it had open may be what the new one opens.
                 try perform(on: runner.thread, for: runner) { try? runner.instance.stage.stop() }
-                _ = try ChainChange.made(self, to: graph.request, isDraining: false, remaking: [id])
+                _ = try GraphChange.made(self, to: graph.request, isDraining: false, remaking: [id])
                 post("stage-restarted", id, "\(runner.title) was started anew.")
             } catch {
                 let fault = FrameHostError.wrap(error, place: runner.title)

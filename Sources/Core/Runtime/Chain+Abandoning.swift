@@ -1,0 +1,52 @@
+/// Threads that do not come back from a stage's own code: when one is abandoned, what is said of it, and what the run
+/// has no more of from then on.
+///
+/// Abandoned is a thread that has not come back ``stopPatienceNs`` after its stop signal: each that is left when the run
+/// ends, and before that one of a branch that was taken away (LeavingBranch.swift). Nobody waits for it
+/// (``RunningThreads/abandon(_:)``), the run ends with status 1, and the process without the thread. The buffers that it
+/// holds stay out of use: a change counts without them (``buffersLost(in:)``) until it lets go of them, if it ever does.
+extension Chain {
+    /// How long after `stop` a stage may still be in its own code. Together with one look more it stays below a second.
+    static let stopPatienceNs: Int64 = 800_000_000
+
+    /// [control thread] At the end of the run: the stages that are left in their own code, each by its title.
+    func abandoned(_ threads: [ThreadState]) -> [String] {
+        let stuck = unfinished(threads)
+        for name in stuck { postAbandoned(name) }
+        return stuck
+    }
+
+    /// [control thread] While the run goes on: nobody waits any more for the thread of a branch that was taken away.
+    func abandon(_ worker: Worker) {
+        let inside = Int(worker.state.inside.load(ordering: .relaxed))
+        let name = graph.runner(number: inside)?.title ?? worker.state.name
+        abandonedBranches.withLock { $0.append(name) }
+        postAbandoned(name)
+        running.abandon(worker.state)
+    }
+
+    private func postAbandoned(_ name: String) {
+        hub.post(
+            Event(
+                name: "stage-abandoned", level: .error,
+                text:
+                    "\(name) did not come back within \(Self.stopPatienceNs / 1_000_000) ms of stop: abandoned, with the buffers it holds.",
+                time: clock.now()))
+    }
+
+    /// The stages whose own code the unfinished threads are in; where all of them wait for each other, the threads.
+    func unfinished(_ threads: [ThreadState]) -> [String] {
+        let open = threads.filter { !$0.finished.load(ordering: .acquiring) }
+        let inside = open.map { Int($0.inside.load(ordering: .relaxed)) }.filter { $0 >= 0 }
+        return inside.isEmpty ? open.map(\.name) : inside.compactMap { graph.runner(number: $0)?.title }
+    }
+
+    /// [desk's thread] Buffers of `pool` that only abandoned branches hold: they may never be free again.
+    func buffersLost(in pool: FramePool) -> Int {
+        let lost = Set(graph.leaving.filter(\.isAbandoned).flatMap(\.runners).map(\.number))
+        guard !lost.isEmpty else { return 0 }
+        let leases = pool.holders()
+        let inUse = leases.filter { !lost.contains(Int($0.holder) / 2) }.map(\.buffer)
+        return Set(leases.map(\.buffer)).subtracting(inUse).count
+    }
+}

@@ -1,0 +1,88 @@
+import Synchronization
+
+/// A branch that was taken away: it finishes what it has, apart from the graph.
+struct LeavingBranch {
+    var runners: [StageRunner]
+    var queues: [FrameQueue]
+    var workers: [Worker]
+    /// Threads that still have to let go of its links: what they offer there meanwhile counts.
+    let uncut: Uncut
+    /// System clock, nanoseconds: when it is stopped, or left alone once it is; 0 before it was looked at.
+    var stopDeadline: Int64 = 0
+    var isStopped = false
+    /// Its change was refused: nobody was told that it had come, nor is of its end.
+    var isRefused = false
+    /// It did not come back; see Chain+Abandoning.swift.
+    var isAbandoned = false
+
+    var hasEnded: Bool {
+        uncut.count.load(ordering: .acquiring) == 0
+            && workers.allSatisfy { $0.state.finished.load(ordering: .acquiring) }
+    }
+
+    final class Uncut: Sendable {
+        let count: Atomic<Int>
+        init(_ count: Int) { self.count = Atomic(count) }
+    }
+}
+
+extension Chain {
+    /// [control thread] Branches that were taken away: settled when they have ended, stopped when they take longer than a drain may, and
+    /// left alone when even that does not bring them back.
+    func tendLeavingBranches(now: Int64) {
+        guard !graph.leaving.isEmpty else { return }
+        var ended: [LeavingBranch] = []
+        var late: [Worker] = []
+        // Before the graph is locked, which it looks at itself.
+        let drainNs = drainNs
+        graphBox.withLock { present in
+            for index in present.leaving.indices {
+                let branch = present.leaving[index]
+                if branch.isAbandoned { continue }
+                if present.leaving[index].stopDeadline == 0 {
+                    present.leaving[index].stopDeadline = now + drainNs
+                } else if !branch.hasEnded, now >= branch.stopDeadline {
+                    if branch.isStopped {
+                        present.leaving[index].isAbandoned = true
+                        // What waits for the thread need not be lost with it.
+                        for queue in branch.queues { queue.discardAll(.detached) }
+                    } else {
+                        present.leaving[index].isStopped = true
+                        present.leaving[index].stopDeadline = now + Self.stopPatienceNs
+                    }
+                    late += branch.workers.filter { !$0.state.finished.load(ordering: .acquiring) }
+                }
+            }
+            // Asked once of each: one that ends meanwhile is not to be taken out without being counted.
+            var stays: [LeavingBranch] = []
+            for branch in present.leaving { if branch.hasEnded { ended.append(branch) } else { stays.append(branch) } }
+            present.leaving = stays
+            for branch in ended {
+                for queue in branch.queues { queue.discardAll(.detached) }
+                for runner in branch.runners { present.departed += Ledger(of: runner) }
+                for queue in branch.queues { present.departed += Ledger(of: queue) }
+            }
+        }
+        for branch in ended { settle(branch) }
+        let abandoned = graph.leaving.filter(\.isAbandoned).flatMap(\.workers)
+        for worker in late {
+            if abandoned.contains(where: { $0 === worker }) { abandon(worker) } else { worker.raiseStop() }
+        }
+    }
+
+    private func settle(_ branch: LeavingBranch) {
+        let faults = (branch.queues.flatMap(\.ledgerFaults) + branch.runners.flatMap(\.ledgerFaults))
+        departedFaults.withLock { $0 += faults }
+        for runner in branch.runners {
+            if let fault = runner.timeFault { failures.withLock { $0.append(fault) } }
+            CrashReport.forget(runner)
+        }
+        guard !branch.isRefused else { return }
+        post(
+            "branch-ended", branch.runners.first?.id, "\(branch.runners.map(\.id).joined(separator: ", ")) ended.",
+            [
+                JSONNode.Member(
+                    key: "stages", value: JSONNode(.array(branch.runners.map { JSONNode(.string($0.id)) })))
+            ])
+    }
+}
