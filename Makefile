@@ -138,4 +138,4 @@ format: ## let the formatter lay out everything
 	$(SWIFT) format --in-place --recursive Sources Tests examples Package.swift
 
 clean: ## remove everything that was built
-	rm -rf .build $(CORE_TESTS)/.build Tests/RTSPSinkTests/.build Sources/Core/.build examples/out $(CLIP)
+	rm -rf .build $(CORE_TESTS)/.build Tests/RTSPSinkTests/.build Sources/Core/.build Sources/Plugins/RTSPSink/.build examples/out $(CLIP)

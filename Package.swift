@@ -5,8 +5,6 @@ import PackageDescription
 struct Plugin {
     var name: String
     var shims: [String] = []
-    /// Whether it uses SwiftNIO, which lies in one image of its own.
-    var usesNetwork = false
 }
 
 let plugins = [
@@ -19,7 +17,6 @@ let plugins = [
     Plugin(name: "X264Encoder", shims: ["CX264"]),
     Plugin(name: "FileSource", shims: ["CAVFormat"]),
     Plugin(name: "Recorder", shims: ["CAVFormat"]),
-    Plugin(name: "RTSPSink", shims: ["CDatagram", "CNettle"], usesNetwork: true),
     Plugin(name: "Text", shims: ["CFreeType"]),
     Plugin(name: "Frei0r", shims: ["CFrei0r"]),
     Plugin(name: "Replicate", shims: ["CYUV"]),
@@ -27,7 +24,8 @@ let plugins = [
 ]
 
 let core = Target.Dependency.product(name: "FrameCore", package: "Core")
-let network = Target.Dependency.product(name: "FrameNetwork", package: "Network")
+/// Built-in plugins that are packages of their own, each with its tests beside it (docs/design/014-packages.md).
+let nestedPlugins = ["RTSPSink"]
 
 let package = Package(
     name: "framehost",
@@ -37,9 +35,8 @@ let package = Package(
         + plugins.map { .library(name: $0.name, type: .dynamic, targets: [$0.name]) },
     dependencies: [
         .package(path: "Sources/Core"),
-        .package(path: "Sources/Plugins/Network"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
-    ],
+    ] + nestedPlugins.map { .package(path: "Sources/Plugins/\($0)") },
     targets: [
         .executableTarget(
             name: "framehost",
@@ -47,14 +44,10 @@ let package = Package(
             path: "Sources/Host"),
         // C libraries: a module map and a header each, at most one small .c beside them.
         .target(name: "CYUV", path: "Sources/Plugins/Shims/CYUV", linkerSettings: [.linkedLibrary("yuv")]),
-        .target(name: "CDatagram", path: "Sources/Plugins/Shims/CDatagram"),
         .target(name: "CX264", path: "Sources/Plugins/Shims/CX264", linkerSettings: [.linkedLibrary("x264")]),
         .target(
             name: "CAVFormat", path: "Sources/Plugins/Shims/CAVFormat",
             linkerSettings: [.linkedLibrary("avformat"), .linkedLibrary("avcodec"), .linkedLibrary("avutil")]),
-        .systemLibrary(
-            name: "CNettle", path: "Sources/Plugins/Shims/CNettle", pkgConfig: "nettle",
-            providers: [.apt(["nettle-dev"])]),
         .systemLibrary(
             name: "CFreeType", path: "Sources/Plugins/Shims/CFreeType", pkgConfig: "freetype2",
             providers: [.apt(["libfreetype-dev"])]),
@@ -74,18 +67,27 @@ let package = Package(
         + plugins.map { plugin in
             .target(
                 name: plugin.name,
-                dependencies: [core] + plugin.shims.map { .target(name: $0) } + (plugin.usesNetwork ? [network] : []),
+                dependencies: [core] + plugin.shims.map { .target(name: $0) },
                 path: "Sources/Plugins/\(plugin.name)",
                 exclude: ["README.md"],
                 plugins: [.plugin(name: "FramehostManifest", package: "Core")])
         }
         + [
+            .target(
+                name: "NestedPlugins",
+                dependencies: nestedPlugins.map { .product(name: $0, package: $0) },
+                path: "Sources/Plugins/NestedPlugins"),
             .testTarget(
                 name: "PluginTests",
                 dependencies: [core] + plugins.map { .target(name: $0.name) },
                 path: "Tests/PluginTests",
                 // Every plugin exports the one entry symbol; a test program that links several takes any of them.
                 linkerSettings: [.unsafeFlags(["-Xlinker", "--allow-multiple-definition"])]),
+            // Also in a package of its own, which the thread sanitizer builds.
+            .testTarget(
+                name: "RTSPSinkTests",
+                dependencies: [core, .product(name: "RTSPSink", package: "RTSPSink")],
+                path: "Tests/RTSPSinkTests/Tests/RTSPSinkTests"),
             .testTarget(name: "EndToEndTests", dependencies: [core], path: "Tests/EndToEndTests"),
         ],
     swiftLanguageModes: [.v6],

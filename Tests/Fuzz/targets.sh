@@ -21,5 +21,5 @@ compile() {
   while [[ $1 != -- ]]; do flags+=("$1"); shift; done
   if [[ $# == 1 ]]; then compile_chain "$out" "${flags[@]}"; return; fi
   shift
-  swiftc -O -swift-version 6 -use-ld=lld -parse-as-library -I Sources/Plugins/Shims/CNettle "${flags[@]}" "$@" -module-name FuzzTarget -o "$out"
+  swiftc -O -swift-version 6 -use-ld=lld -parse-as-library -I $sink/Shims/CNettle "${flags[@]}" "$@" -module-name FuzzTarget -o "$out"
 }

@@ -3,7 +3,6 @@ import Foundation
 import Testing
 
 @testable import FileSource
-@testable import RTSPSink
 @testable import Rate
 @testable import Recorder
 @testable import X264Encoder
@@ -141,22 +140,6 @@ import Testing
         try? recorder.stop()
         recorder.finishJobs()
         #expect(try FragmentedFile.summary(of: path) { _ in }.tracks[0].packets.count == 50)
-    }
-
-    /// A stage behind another chain clock, or a clip's: the sender report's times follow any of them.
-    @Test func aSenderReportHasATimeWhateverTheAnchor() {
-        for captured in Self.ends {
-            for pts in Self.ends {
-                for now in Self.ends {
-                    let hub = StreamHub(
-                        path: "/a", ssrc: 1, clock: RTPClock(start: .max), canonicalName: "a",
-                        queueLimits: .init(mostAge: 1, mostBytes: 1, mostStillness: 1), requestKeyframe: {},
-                        now: { now }, unixTime: { $0 })
-                    hub.setAnchor(captured: MediaTime(nanoseconds: captured), pts: MediaTime(nanoseconds: pts))
-                    #expect(RTCP.parse(hub.senderReport())?.count == 2)
-                }
-            }
-        }
     }
 
     @Test(arguments: [false, true]) func rateGivesPlacesForAnyTime(isLive: Bool) throws {

@@ -1,23 +1,17 @@
 // swift-tools-version: 6.2
-// The RTSP sink and its tests alone, for the sanitizers: with all plugins the build would take several times as long.
-// The folders are links to where sources and tests live; without sanitizers the same tests run with those of the other
-// plugins.
+// The RTSP sink's tests, for the thread sanitizer: it builds every module anew, and with all plugins that would take
+// several times as long. The root package has the same tests, without sanitizers.
 import PackageDescription
 
 let package = Package(
     name: "RTSPSinkTests",
-    dependencies: [.package(path: "../../Sources/Core"), .package(path: "../../Sources/Plugins/Network")],
+    dependencies: [.package(path: "../../Sources/Core"), .package(path: "../../Sources/Plugins/RTSPSink")],
     targets: [
-        .target(name: "CDatagram", path: "Links/CDatagram"),
-        .systemLibrary(name: "CNettle", path: "Links/CNettle", pkgConfig: "nettle", providers: [.apt(["nettle-dev"])]),
-        .target(
-            name: "RTSPSink",
+        .testTarget(
+            name: "RTSPSinkTests",
             dependencies: [
-                "CDatagram", "CNettle", .product(name: "FrameCore", package: "Core"),
-                .product(name: "FrameNetwork", package: "Network"),
-            ],
-            path: "Links/RTSPSink", exclude: ["README.md"]),
-        .testTarget(name: "RTSPSinkTests", dependencies: ["RTSPSink"], path: "Links/Tests"),
+                .product(name: "FrameCore", package: "Core"), .product(name: "RTSPSink", package: "RTSPSink"),
+            ])
     ],
     swiftLanguageModes: [.v6]
 )

@@ -1,3 +1,4 @@
+import FrameCore
 import Testing
 
 @testable import RTSPSink
@@ -102,4 +103,25 @@ import Testing
             [0xa0, 201, 0, 1, 0, 0, 0, 9], [0xa0, 201, 0, 0], [0x82, 203, 0, 1, 0, 0, 0, 9], [0x81, 202, 0, 0],
         ] as [[UInt8]]) func refusesRTCPOfWrongSize(bytes: [UInt8])
     { #expect(RTCP.parse(bytes) == nil) }
+
+    /// A stage behind another chain clock, or a clip's: the sender report's times follow any of them.
+    @Test func aSenderReportHasATimeWhateverTheAnchor() {
+        // Both ends, and what is near them, near 0 and near the end of the timeline.
+        let times: [Int64] = [
+            .min, .min + 1, -0x4000_0000_0000_0000, -0x2000_0000_0000_0001, -0x2000_0000_0000_0000, -1, 0, 1,
+            0x2000_0000_0000_0000, 0x2000_0000_0000_0001, 0x4000_0000_0000_0000, .max - 1, .max,
+        ]
+        for captured in times {
+            for pts in times {
+                for now in times {
+                    let hub = StreamHub(
+                        path: "/a", ssrc: 1, clock: RTPClock(start: .max), canonicalName: "a",
+                        queueLimits: .init(mostAge: 1, mostBytes: 1, mostStillness: 1), requestKeyframe: {},
+                        now: { now }, unixTime: { $0 })
+                    hub.setAnchor(captured: MediaTime(nanoseconds: captured), pts: MediaTime(nanoseconds: pts))
+                    #expect(RTCP.parse(hub.senderReport())?.count == 2)
+                }
+            }
+        }
+    }
 }

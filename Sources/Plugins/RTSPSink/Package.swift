@@ -1,0 +1,26 @@
+// swift-tools-version: 6.2
+// A package of its own, so that its tests can be built without the other plugins: the thread sanitizer builds every
+// module anew (docs/design/014-packages.md).
+import PackageDescription
+
+let package = Package(
+    name: "RTSPSink",
+    products: [.library(name: "RTSPSink", type: .dynamic, targets: ["RTSPSink"])],
+    dependencies: [.package(path: "../../Core"), .package(path: "../Network")],
+    targets: [
+        .target(
+            name: "RTSPSink",
+            dependencies: [
+                "CDatagram", "CNettle",
+                .product(name: "FrameCore", package: "Core"),
+                .product(name: "FrameNetwork", package: "Network"),
+            ],
+            path: ".",
+            exclude: ["README.md", "Shims"],
+            plugins: [.plugin(name: "FramehostManifest", package: "Core")]),
+        .target(name: "CDatagram", path: "Shims/CDatagram"),
+        .systemLibrary(
+            name: "CNettle", path: "Shims/CNettle", pkgConfig: "nettle", providers: [.apt(["nettle-dev"])]),
+    ],
+    swiftLanguageModes: [.v6]
+)
