@@ -135,7 +135,7 @@ import Testing
             "6:14: stages[2].use: no plugin 'quux-blorp'. Known are \(ShippedPlugins.ids.joined(separator: ", ")); `framehost plugins` says from where.",
             "6:36: stages[2].from: no stage 'nobody'. Name the id of a stage of this chain.",
             "7:35: stages[3].from: no stage 'test-sorce'. Did you mean 'test-source'?",
-            "7:59: stages[3].link.que: no such key. A link has 'queue', 'whenFull', 'seconds' and 'megabytes'.",
+            "7:59: stages[3].link.que: no such key. A link has 'queue', 'whenFull', 'seconds', 'megabytes' and 'copy'.",
             "7:81: stages[3].link.whenFull: \"latst\" is not one of wait, dropOldest, dropNewest, latest, dropToKeyframe. Did you mean 'latest'?",
             "7:99: stages[3].link.queue: -1 is no count in 0...4096. Use a whole number, or leave the key out.",
             "8:13: stages[4].id: 'a b' is no name. Use letters, digits, '-' and '_', at most 64.",

@@ -95,8 +95,11 @@ struct BudgetDomains {
 
     private func share(_ edge: Int, into found: inout Sharers) {
         let graph = topology.graph
-        guard !graph.edges[edge].carriesUnits, found.edges.insert(edge).inserted else { return }
         let node = graph.edges[edge].to
+        // A tap has let go before anybody else has the frame.
+        guard !graph.edges[edge].carriesUnits, !graph.nodes[node].isTap, found.edges.insert(edge).inserted else {
+            return
+        }
         found.threads.insert(topology.thread[node])
         if graph.edges[edge].keeps > 0 { found.canKeep = true }
         if graph.nodes[node].modifies { return }

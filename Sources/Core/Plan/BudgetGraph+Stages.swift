@@ -37,5 +37,6 @@ extension BudgetGraph.Node {
         isJoin = type.kind == .join
         if let rule { (match, lead) = (rule.match, rule.lead) }
         isLive = demand.isLive
+        isTap = stage.isTap
     }
 }

@@ -36,6 +36,9 @@ public struct BudgetGraph: Sendable, Equatable {
         public var lead = 0
         /// A source that never waits.
         public var isLive = false
+        /// An allocator that runs on its producer's thread, gets each item before anybody else behind that, and lets go
+        /// of it before they do.
+        public var isTap = false
 
         public init(_ name: String, _ kind: Kind) {
             self.name = name

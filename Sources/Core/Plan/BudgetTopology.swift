@@ -35,7 +35,9 @@ struct BudgetTopology {
         let sources = incoming.filter(\.isEmpty).count
         var hasForkBefore = [Bool](repeating: sources > 1, count: graph.nodes.count)
         for node in graph.nodes.indices {
-            if outgoing[node].count > 1 { hasForkBefore[node] = true }
+            if outgoing[node].count(where: { !graph.nodes[graph.edges[$0].to].isTap }) > 1 {
+                hasForkBefore[node] = true
+            }
             if hasForkBefore[node] { for edge in outgoing[node] { hasForkBefore[graph.edges[edge].to] = true } }
         }
         self.outgoing = outgoing

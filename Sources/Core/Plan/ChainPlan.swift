@@ -9,6 +9,8 @@ public struct ChainPlan: Sendable {
         public var output: MediaFormat?
         /// Inserted by the planner.
         public var isInserted: Bool
+        /// Copies what a branch gets into buffers of the branch's own, as its link asks for.
+        public var isTap: Bool
         public var demand: StageDemand
     }
 
@@ -56,7 +58,7 @@ public struct ChainPlan: Sendable {
             Stage(
                 id: stage.id, use: stage.request.type.info.id, kind: stage.request.type.kind,
                 thread: budget.threads[index], output: stage.output, isInserted: stage.isInserted,
-                demand: stage.demand)
+                isTap: stage.isTap, demand: stage.demand)
         }
         self.links = links
         self.joins = joins

@@ -82,7 +82,9 @@ struct FormatNegotiation {
                 buffers: request.buffers[index], context: made[index].context, instance: made[index].instance)
             if let kept = made[index].kept { stage.origin = .kept(kept.options) }
             stage.request.from = stage.request.from.map { position[$0] }
-            let fits = try insertConverters(before: &stage, as: made[index].kept?.stage.inputs)
+            let fits =
+                try insertTaps(before: &stage)
+                && insertConverters(before: &stage, as: made[index].kept?.stage.inputs)
             position.append(stages.count)
             append(stage, isPossible: fits, runs: made[index].kept?.stage)
         }
@@ -198,6 +200,24 @@ struct FormatNegotiation {
         return (stage.request, "from")
     }
 
+    // MARK: Taps
+
+    /// Puts a tap on each input of which `stage` is to get copies; false, with the fault listed, where it cannot be made.
+    private mutating func insertTaps(before stage: inout PlannedStage) throws -> Bool {
+        for input in stage.request.from.indices where stage.inputLinks[input].copies {
+            let producer = stages[stage.request.from[input]]
+            let running = running?.tap(from: producer.id, for: stage.id)
+            let tap = inserted(
+                StageRequest(id: running?.id ?? uniqueID("\(stage.id)-copy"), type: CopyTap.type), before: stage, input)
+            // What was asked of the stage's link holds behind the tap, which runs on its producer's thread.
+            stage.inputLinks[input].copies = false
+            let link = stage.inputLinks[input]
+            guard try insert(tap, as: running, before: &stage, input) else { return false }
+            stage.inputLinks[input] = link
+        }
+        return true
+    }
+
     // MARK: Converters
 
     /// Puts a converter on each input of `stage` whose format it does not take; false, with the fault listed, where
@@ -232,27 +252,47 @@ struct FormatNegotiation {
     ) throws -> Bool {
         let producer = stages[stage.request.from[input]]
         let running = running?.converter(from: producer.id, to: stage.id)
-        var converter = StageRequest(
-            id: running?.id ?? uniqueID("\(stage.id)-convert"), type: type,
-            options: [JSONNode.Member(key: "format", value: JSONNode(.string(target.rawValue)))],
-            from: [stage.request.from[input]], fileIndex: stage.request.fileIndex, place: stage.request.place)
-        converter.ownPlaces = stage.request.ownPlaces
+        var converter = inserted(
+            StageRequest(
+                id: running?.id ?? uniqueID("\(stage.id)-convert"), type: type,
+                options: [JSONNode.Member(key: "format", value: JSONNode(.string(target.rawValue)))]),
+            before: stage, input)
         // What was asked of the stage's link holds before the converter, which then runs where the stage would have.
         converter.link = stage.inputLinks[input]
         converter.link.seconds = nil
         converter.link.megabytes = nil
+        return try insert(converter, as: running, before: &stage, input)
+    }
+
+    // MARK: Stages that are put in
+
+    /// `request` between `stage` and what comes to its `input`; its faults are shown at `stage`.
+    private func inserted(_ request: StageRequest, before stage: PlannedStage, _ input: Int) -> StageRequest {
+        var request = request
+        request.from = [stage.request.from[input]]
+        (request.fileIndex, request.place) = (stage.request.fileIndex, stage.request.place)
+        request.ownPlaces = stage.request.ownPlaces
+        return request
+    }
+
+    /// Puts a stage before `stage`: the one that runs there, where it still fits, or a new one. False, with the fault
+    /// listed, where it cannot be made.
+    private mutating func insert(
+        _ request: StageRequest, as running: PlannedStage?, before stage: inout PlannedStage, _ input: Int
+    ) throws -> Bool {
+        let producer = stages[stage.request.from[input]]
         let fitting = running.flatMap { running in
-            let isSame = self.running?.counterpart(of: converter)?.options.isEmpty == true
+            let isSame = self.running?.counterpart(of: request)?.options.isEmpty == true
             return isSame && running.inputs == [producer.output].compactMap { $0 } ? running : nil
         }
         guard
             let (context, instance) = fitting.map({ ($0.context, $0.instance) })
-                ?? Self.make(converter, request, services, &faults)
+                ?? Self.make(request, self.request, services, &faults)
         else { return false }
         var inserted = PlannedStage(
-            request: converter, inputIDs: [], inputLinks: [converter.link], context: context, instance: instance,
+            request: request, inputIDs: [], inputLinks: [request.link], context: context, instance: instance,
             origin: fitting == nil ? .made : .kept([]), isInserted: true)
-        // Nor need the converter take the format.
+        // Nor need a converter take the format.
         let fits = try insertConverters(before: &inserted)
         stage.request.from[input] = stages.count
         stage.inputLinks[input] = LinkRequest()
@@ -278,7 +318,7 @@ extension PlannedStage {
     /// Who is asked for a keyframe of what this stage gives: itself, or whoever made the access units it hands on.
     fileprivate var keyframesOfOutput: KeyframeRequest? {
         guard output?.encoded != nil else { return nil }
-        return demand.outputBuffers == .sameAsInput ? keyframes : context.ownKeyframeRequest
+        return demand.outputBuffers == .sameAsInput || isTap ? keyframes : context.ownKeyframeRequest
     }
 }
 

@@ -23,7 +23,8 @@ struct LinkPlanner {
         self.isLive = isLive
         self.running = running
         var readers = [Int](repeating: 0, count: stages.count)
-        for producer in stages.flatMap(\.request.from) { readers[producer] += 1 }
+        // A tap has copied before the others get the item: for them there is no fork.
+        for producer in stages.filter({ !$0.isTap }).flatMap(\.request.from) { readers[producer] += 1 }
         self.readers = readers
     }
 
@@ -34,6 +35,14 @@ struct LinkPlanner {
             for (input, producer) in stage.request.from.enumerated() {
                 guard let format = stages[producer].output else { continue }
                 let asked = stage.inputLinks[input]
+                if stage.isTap {
+                    checkTap(index, producer, &faults)
+                    links.append(
+                        ChainPlan.Link(
+                            from: producer, to: index, settings: LinkSettings(capacity: 0, policy: .wait),
+                            format: format))
+                    continue
+                }
                 let settings =
                     fixedLink(input, of: stage) ?? linkThatRuns(from: producer, into: stage, asked, format)
                     ?? settings(from: producer, into: stage, asked, format)
@@ -55,12 +64,22 @@ struct LinkPlanner {
         let places = asked.queue ?? places(from: producer, into: stage, asked, format)
         var settings = LinkSettings(capacity: places, policy: policy(into: stage, asked, format))
         if format.encoded != nil {
-            let isLate = stages[producer].isKept && running?[stage.id] == nil
+            let isLate = stages[producer].isTap || (stages[producer].isKept && running?[stage.id] == nil)
             let megabytes = asked.megabytes ?? (isLate ? Self.lateMegabytes : Self.usualMegabytes)
             settings.mostBytes = Int(megabytes * 1e6)
             settings.mostTime = MediaTime(seconds: asked.seconds ?? Self.usualSeconds)
         }
         return settings
+    }
+
+    /// A tap gives to its branch before the other branches are offered the item: a join that waits for one of those
+    /// could wait for ever.
+    private func checkTap(_ tap: Int, _ producer: Int, _ faults: inout PlanFaults) {
+        guard isBeforeJoin(tap) else { return }
+        faults.add(
+            stages[tap].request, "link.copy",
+            "a join lies behind, and copies are made on the thread of '\(stages[producer].id)' before its other branches get the item",
+            "Leave 'copy' out.")
     }
 
     /// A link that runs stays as it is, so that no stage moves to another thread: a queue also where the fork it was made
@@ -84,6 +103,13 @@ struct LinkPlanner {
         _ settings: LinkSettings, _ producer: Int, _ stage: PlannedStage, _ format: MediaFormat,
         _ faults: inout PlanFaults
     ) {
+        if let before = running?[stage.id], before.request.type.kind == stage.request.type.kind,
+            before.request.link.copies != stage.request.link.copies
+        {
+            return faults.addRestart(
+                "'\(stage.id)' gets \(before.request.link.copies ? "copies" : "no copies")",
+                at: (stage.request, "link.copy"))
+        }
         guard let runs = running?.link(from: stages[producer].id, to: stage.id)?.settings, runs != settings,
             running?[stage.id]?.request.type.kind == stage.request.type.kind,
             (runs.mostBytes == nil) == (format.encoded == nil)
@@ -103,7 +129,8 @@ struct LinkPlanner {
             return format.encoded != nil ? Self.mostUnits : Self.usualPlaces
         }
         let isQueued =
-            asked.whenFull != nil || stages[producer].demand.isLive || isFork(producer) || isJoin(stage)
+            asked.whenFull != nil || stages[producer].demand.isLive || stages[producer].isTap || isFork(producer)
+            || isJoin(stage)
         return isQueued ? Self.usualPlaces : 0
     }
 
@@ -148,11 +175,15 @@ struct LinkPlanner {
         }
         let runsInline =
             running?.link(from: stages[producer].id, to: stage.id)?.settings.capacity == 0 && !isBeforeJoin(producer)
-        if settings.capacity == 0, (isFork(producer) && !runsInline) || isJoin(stage) {
+        let isTapped = stages[producer].isTap
+        if settings.capacity == 0, (isFork(producer) && !runsInline) || isJoin(stage) || isTapped {
+            let named = isTapped ? stages[producer].request.from[0] : producer
             faults.add(
                 stage.request, "link.queue",
-                "\"queue\": 0 runs '\(stage.id)' on the thread of '\(stages[producer].id)', "
-                    + (isJoin(stage) ? "and a join waits for several" : "which feeds several"),
+                "\"queue\": 0 runs '\(stage.id)' on the thread of '\(stages[named].id)', "
+                    + (isJoin(stage)
+                        ? "and a join waits for several"
+                        : isTapped ? "which the copies are to set free of it" : "which feeds several"),
                 "Use 1 or more, or leave it out for 2.")
         }
     }

@@ -153,7 +153,7 @@ struct PlanFaults {
         add(
             reader, "",
             "'\(reader.id)' needs \(missing) \(missing == 1 ? "buffer" : "buffers") more than pool '\(pool)' has to spare",
-            "Attach it behind a stage with buffers of its own, give its links shorter queues, or start the chain anew with a larger \"spare\"."
+            "Let it get copies (\"copy\": true), which take no buffer of '\(pool)', give its links shorter queues, or start the chain anew with a larger \"spare\"."
         )
     }
 
@@ -167,7 +167,8 @@ struct PlanFaults {
         add(
             reader, "",
             "'\(reader.id)' needs \(parts.joined(separator: " and ")) more than '\(stages[missing.stage].id)' has to spare for access units",
-            "Give its link a shorter queue (\"queue\", \"megabytes\"), or start the chain anew with it.")
+            "Let it get copies (\"copy\": true), give its link a shorter queue (\"queue\", \"megabytes\"), or start the chain anew with it."
+        )
     }
 
     // MARK: Budgets

@@ -24,6 +24,13 @@ struct PlanNotes {
                 "up to 1 copy per frame at \(name(pool.allocator)): its input is shared with \(sharers(of: pool.allocator))"
             )
         }
+        for (index, stage) in plan.stages.enumerated() where stage.isTap {
+            let producer = plan.links.first { $0.to == index }.map { name($0.from) } ?? ""
+            let readers = plan.links.filter { $0.from == index }.map { plan.stages[$0.to].id }
+            notes.append(
+                "1 copy of each item at \(stage.id), on the thread of '\(producer)': \(readers.joined(separator: ", ")) takes no buffer of the stages before"
+            )
+        }
         for pool in budget.pools where pool.size < pool.need {
             let cost = plan.stages[pool.allocator].demand.isLive ? "frames may be lost" : "the source may wait"
             notes.append("pool \(name(pool.allocator)): \(pool.size) of \(pool.need) buffers: \(cost)")

@@ -64,6 +64,8 @@ struct PlannedStage {
     var keyframes: KeyframeRequest?
 
     var id: String { request.id }
+    /// Copies for a branch, before anybody else behind its producer gets the item.
+    var isTap: Bool { request.type === CopyTap.type }
     var isKept: Bool { if case .kept = origin { true } else { false } }
 }
 

@@ -112,6 +112,15 @@ struct RunningChain {
             .first { $0.isInserted && $0.inputIDs == [producer] }
     }
 
+    /// The tap that copies for `consumer` what `producer` gives.
+    func tap(from producer: String, for consumer: String) -> PlannedStage? {
+        let before = stages[consumer]?.inputIDs.compactMap { stages[$0] } ?? []
+        let behindConverters = before.filter { $0.isInserted && !$0.isTap }.flatMap(\.inputIDs).compactMap {
+            stages[$0]
+        }
+        return (before + behindConverters).first { $0.isTap && $0.inputIDs == [producer] }
+    }
+
     /// The stage that runs as `request` asks for it, and the live options to set so that it does; nil where it is to be
     /// made anew.
     func counterpart(of request: StageRequest) -> (stage: PlannedStage, options: [JSONNode.Member])? {

@@ -67,7 +67,8 @@ struct SlabSizes {
         var bytes = demand.slabBytes
         var open = [maker]
         while let next = open.popLast() {
-            for link in links where link.from == next {
+            // A tap lets go of a unit before the maker has another one.
+            for link in links where link.from == next && !stages[link.to].isTap {
                 let reader = stages[link.to].demand
                 units += link.settings.capacity + 2 + reader.hold
                 if link.settings.capacity > 0 { bytes += link.settings.mostBytes ?? 0 }

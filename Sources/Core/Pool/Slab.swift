@@ -54,7 +54,7 @@ final class Slab: LeaseOwner, @unchecked Sendable {
     ///
     /// - Throws: ``FrameHostError`` `.exhausted` for a unit larger than the slab, `.stopped`.
     func lease(byteCount count: Int) throws -> AccessUnit {
-        guard SlabState.rounded(count) <= byteCount else {
+        guard mayHold(byteCount: count) else {
             throw FrameHostError(
                 .exhausted, place: name,
                 what: "an access unit of \(count) bytes is larger than the \(byteCount) bytes reserved for all of them",
@@ -84,6 +84,14 @@ final class Slab: LeaseOwner, @unchecked Sendable {
             Spinner.wakeUp()
             waiters -= 1
         }
+    }
+
+    /// Whether there would be room for a unit of `count` bytes if nothing else lay here.
+    func mayHold(byteCount count: Int) -> Bool { SlabState.rounded(count) <= byteCount }
+
+    /// `copy`, which lies here, says of itself what `unit` says.
+    func copyHeader(of unit: borrowing AccessUnit, to copy: borrowing AccessUnit) {
+        copy.record.pointee.header.replace(with: unit.record.pointee.header, layout)
     }
 
     override func share(_ record: UnsafeMutablePointer<LeaseRecord>) -> UnsafeMutablePointer<LeaseRecord> {

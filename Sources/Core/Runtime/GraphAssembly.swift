@@ -94,8 +94,10 @@ struct GraphAssembly {
             return graph.runners.append(kept)
         }
         let type = stage.request.type
-        stage.context.heldHeaders = HeldHeaders(
-            type.kind, input: stage.inputs.first, output: stage.output, stage.demand, layout)
+        if !stage.isTap {
+            stage.context.heldHeaders = HeldHeaders(
+                type.kind, input: stage.inputs.first, output: stage.output, stage.demand, layout)
+        }
         // A new instance takes the place of the old one where what is around it stays.
         if let kept = before?.runner(id: stage.id), kept.kind == type.kind, isInPlace(stage) {
             exchanges.append(
@@ -261,10 +263,11 @@ struct GraphAssembly {
                 linksOf[index] = []
                 continue
             }
-            linksOf[index] = links.map { link in
+            let ends = links.map { link in
                 guard let queue = queueOf[link] else { return LinkEnd(inline: runOf[plan.links[link].to]!) }
                 return output.links.first { $0.queue === queue } ?? LinkEnd(queue: queue)
             }
+            linksOf[index] = ends.filter(\.isTap) + ends.filter { !$0.isTap }
             runOf[index] = run(isFilter ? [runners[index]] : [], isFilter ? nil : runners[index])
         }
         return (runOf, linksOf)

@@ -404,6 +404,8 @@ struct GraphChange {
         var producers: Set<Int> = []
         /// Runs that go from a thread that stays.
         var inline: [(producer: Worker, run: InlineRun, members: [StageRunner])] = []
+        /// Queues behind such runs, by the head of the thread that fills them.
+        var behindInline: [Int: [FrameQueue]] = [:]
         var workers: [Worker] = []
         var queues: [FrameQueue] = []
     }
@@ -428,6 +430,9 @@ struct GraphChange {
             let members = worker.members.filter { numbers.contains($0.number) }
             guard !members.isEmpty else { continue }
             leaving.producers.insert(worker.head.number)
+            leaving.behindInline[worker.head.number] = before.queues.filter { entry in
+                members.contains { $0 === before.runners[entry.link.from] }
+            }.map(\.queue)
             // What lies behind such a run ends with it.
             let ends = before.runners.flatMap { runner in
                 runner.thread === worker.state && !numbers.contains(runner.number) ? runner.output?.links ?? [] : []
@@ -453,6 +458,8 @@ struct GraphChange {
         }
         chain.graphBox.withLock { $0.leaving.append(branch) }
         for runner in removed where runner.kind == .source { runner.shown.context.requestEnd() }
+        // A tap holds nothing; the thread it runs on is not to wait for the branch any more.
+        for runner in removed where runner.isTap { runner.stop.raise() }
         for queue in leaving.entrances { holds(from: queue.detach().map { $0 + 1 }) }
         let allEnds = branch.workers.suffix(leaving.inline.count)
         if isRewired {
@@ -480,6 +487,10 @@ struct GraphChange {
             let outcome = errand.wait(Chain.changePatienceNs, withdrawing: false, stop: chain.stop)
             holds(from: frame.withLock { $0 })
             if outcome != .done, !ends.isEmpty {
+                // It may wait for the very branch that is to go.
+                if worker.state.inside.load(ordering: .relaxed) == ThreadState.Place.chainWait {
+                    for queue in leaving.behindInline[worker.head.number] ?? [] { _ = queue.detach() }
+                }
                 chain.post(
                     "detach-waits", worker.head.id,
                     "\(worker.head.title) has not come back; what ran on its thread ends after that.")

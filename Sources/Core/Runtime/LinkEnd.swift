@@ -2,6 +2,8 @@
 final class LinkEnd {
     let queue: FrameQueue?
     let inline: InlineRun?
+    /// Leads to a tap, which is served before the others.
+    let isTap: Bool
     /// What the producer had emitted, and the consumer been offered, when the end became part of its output: it owes
     /// nothing for the time before.
     private(set) var emittedBefore = 0
@@ -10,11 +12,13 @@ final class LinkEnd {
     init(queue: FrameQueue) {
         self.queue = queue
         inline = nil
+        isTap = false
     }
 
     init(inline: InlineRun) {
         queue = nil
         self.inline = inline
+        isTap = inline.stages[0].isTap
     }
 
     private var offeredInAll: Int { queue?.snapshot().counts.offered ?? inline!.stages[0].taken.value }

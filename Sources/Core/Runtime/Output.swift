@@ -29,6 +29,8 @@ public final class Output {
         set { announces.store(newValue, ordering: .relaxed) }
     }
     private let announces = Atomic<Bool>(false)
+    /// The first of `links` that lead to taps, without the last of all.
+    private var tapCount = 0
     private var pending: UnsafeMutablePointer<UnsafeMutablePointer<LeaseRecord>?>?
 
     init(stage: StageRunner, stop: StopSignal) {
@@ -46,6 +48,7 @@ public final class Output {
             link.begin(emitted: stage.emitted.value)
         }
         self.links = links
+        tapCount = min(links.prefix { $0.isTap }.count, max(links.count - 1, 0))
         guard links.count > 1 else { return }
         pending = .allocate(capacity: links.count)
         pending!.initialize(repeating: nil, count: links.count)
@@ -80,6 +83,27 @@ public final class Output {
         stage.thread.leaveWait(inside)
         frame.record.pointee.holder.store(stage.holderCode, ordering: .relaxed)
         return frame
+    }
+
+    /// [a tap's thread] A copy of `frame` with all it says of itself, in a buffer of this stage's own. Waits for a free
+    /// one; on a live source's thread nil says that none is.
+    func makeCopy(of frame: borrowing Frame) throws -> Frame? {
+        guard let pool, let copy = mayWait ? try makeFrame() : pool.tryLease() else { return nil }
+        copy.record.pointee.holder.store(stage.holderCode, ordering: .relaxed)
+        copy.copyPixels(from: frame)
+        copy.copyProperties(from: frame)
+        stage.pixelCopies.add()
+        return copy
+    }
+
+    /// [a tap's thread] The same of an access unit; nil for one that is larger than all that is reserved.
+    func makeCopy(of unit: borrowing AccessUnit) throws -> AccessUnit? {
+        guard let slab, slab.mayHold(byteCount: unit.byteCount) else { return nil }
+        var copy = try makeAccessUnit(byteCount: unit.byteCount)
+        unit.withBytes { bytes in copy.withMutableBytes { $0.copyMemory(from: bytes) } }
+        slab.copyHeader(of: unit, to: copy)
+        stage.pixelCopies.add()
+        return copy
     }
 
     /// An access unit of `byteCount` bytes to fill. Waits for room.
@@ -155,7 +179,7 @@ public final class Output {
         lease.record.pointee.unkeep()
         // Whoever gets it next sets its own; this stage may be gone by then.
         lease.record.pointee.keeper = nil
-        if links.count == 1 { return links[0].send(lease, from: self) }
+        if links.count == 1 { return sendAlone(lease, 0) }
         return fork(lease)
     }
 
@@ -166,26 +190,41 @@ public final class Output {
         }
         let record = lease.release()
         record.pointee.since.store(stage.clock.now(), ordering: .relaxed)
-        pending[0] = record
-        for index in 1..<links.count {
+        stage.copies.add(links.count - 1)
+        // Taps copy it and let go before the others have it.
+        for index in 0..<tapCount { sendInline(record.pointee.owner.share(record), index) }
+        let first = tapCount
+        if first + 1 == links.count { return sendAlone(Lease(record), first) }
+        pending[first] = record
+        for index in first + 1..<links.count {
             pending[index] = record.pointee.owner.share(record)
         }
-        stage.copies.add(links.count - 1)
         guard offerToQueues(pending) else {
-            for index in 0..<links.count {
+            for index in first..<links.count {
                 if let record = pending[index] { links[index].refuseStopped(Lease(record)) }
                 pending[index] = nil
             }
             return false
         }
         // Those that run on this thread come last: nobody waits for them.
-        var goesOn = true
-        for index in 0..<links.count {
+        for index in first..<links.count {
             guard let record = pending[index] else { continue }
             pending[index] = nil
-            if !links[index].send(Lease(record), from: self) { goesOn = false }
+            sendInline(record, index)
         }
-        return goesOn
+        return !stage.stop.isRaised
+    }
+
+    /// To a branch that runs on this thread. One that was stopped alone, since it is taken away, does not stop the others.
+    private func sendInline(_ record: UnsafeMutablePointer<LeaseRecord>, _ index: Int) {
+        _ = links[index].send(Lease(record), from: self)
+    }
+
+    /// Where no other link has the item; false when the run was stopped.
+    @inline(__always)
+    private func sendAlone(_ lease: consuming Lease, _ index: Int) -> Bool {
+        if links[index].send(lease, from: self) { return true }
+        return links[index].inline != nil && !stage.stop.isRaised
     }
 
     /// Offers what is pending to each queue until all have taken it; false when the run was stopped.
@@ -193,7 +232,7 @@ public final class Output {
         while true {
             let version = room.version
             var waits = false
-            for index in 0..<links.count {
+            for index in tapCount..<links.count {
                 guard links[index].queue != nil, let record = pending[index] else { continue }
                 if let back = links[index].offer(Lease(record), mayWait: mayWait) {
                     pending[index] = back.release()

@@ -32,6 +32,8 @@ final class StageRunner: @unchecked Sendable {
     let id: String
     @exclusivity(unchecked) private(set) var info: StageInfo
     let kind: StageKind
+    /// A ``CopyTap``, which gets each item before other stages behind the same fork.
+    let isTap: Bool
     /// Exchanged by its own thread between two items; see ``exchange(_:type:isDraining:)``.
     @exclusivity(unchecked) private(set) var instance: StageInstance
     /// Of the present instance; for the stage's own thread, others look at ``shown``.
@@ -107,6 +109,7 @@ final class StageRunner: @unchecked Sendable {
         self.id = id
         self.info = info
         self.kind = kind
+        isTap = instance.stage is CopyTap
         self.instance = instance
         self.context = context
         stop = context.stop

@@ -109,7 +109,9 @@ final class ChainDocument: @unchecked Sendable {
     func read(_ file: String?) throws -> JSONNode { try ChainFile.read(file ?? path, takesPipes: false) }
 
     /// With further stages, the first of which takes what `producer` gives.
-    func attaching(_ stages: [JSONNode], at producer: String) throws -> JSONNode {
+    ///
+    /// - Parameter copies: It gets copies in buffers of the branch's own.
+    func attaching(_ stages: [JSONNode], at producer: String, copies: Bool) throws -> JSONNode {
         var list = try explicitStages()
         guard list.contains(where: { $0["id"]?.asString == producer }) else { throw unknown(producer) }
         guard !stages.isEmpty else {
@@ -127,6 +129,9 @@ final class ChainDocument: @unchecked Sendable {
                         remedy: "Leave 'from' out, or name the stage in \"at\".")
                 }
                 stage = stage.setting("from", .string(producer))
+                if copies, stage["link"] == nil || stage["link"]?.asObject != nil {
+                    stage = stage.setting("link", (stage["link"] ?? [:]).setting("copy", .bool(true)))
+                }
             }
             list.append(stage)
         }

@@ -9,7 +9,7 @@ struct ChainFile {
     static let mostStages = 1000
     static let topKeys = ["$schema", "note", "stages", "buffers", "spare", "drainSeconds"]
     static let joinKeys = ["match", "lead", "whenEnded", "hold"]
-    static let linkKeys = ["queue", "whenFull", "seconds", "megabytes"]
+    static let linkKeys = ["queue", "whenFull", "seconds", "megabytes", "copy"]
 
     let name: String
     private let registry: PluginRegistry
@@ -424,11 +424,17 @@ struct ChainFile {
                 } else {
                     fault(place, key, "\(member.value.text()) is no size above 0 and up to 16384", "Use megabytes.")
                 }
+            case "copy":
+                if let value = member.value.asBool {
+                    link.copies = value
+                } else {
+                    fault(place, key, "\(member.value.text()) must be true or false", "Write true, or leave it out.")
+                }
             default:
                 let near = Suggestion.nearest(to: member.key, in: Self.linkKeys).map { "Did you mean '\($0)'?" }
                 fault(
                     member.keyPlace, key, "no such key",
-                    near ?? "A link has 'queue', 'whenFull', 'seconds' and 'megabytes'.")
+                    near ?? "A link has 'queue', 'whenFull', 'seconds', 'megabytes' and 'copy'.")
             }
         }
         if link.whenFull == .latest, let queue = link.queue, queue != 1 {

@@ -83,6 +83,10 @@ struct ChainSchema {
                             "type": "number", "exclusiveMinimum": 0, "maximum": 16384,
                             "description": "Access units: most bytes queued (MB).",
                         ],
+                        "copy": [
+                            "type": "boolean", "default": false,
+                            "description": "The stage and what is behind it get copies in buffers of their own.",
+                        ],
                     ],
                 ]
             ),

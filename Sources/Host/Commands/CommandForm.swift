@@ -22,7 +22,7 @@ enum CommandForm {
     private static let common: [String: Kind] = ["stage": .string, "command": .string, "set": .object]
     /// By command; any other is a stage's own.
     private static let keys: [String: [String: Kind]] = [
-        "attach": ["at": .string, "stages": .array], "detach": [:], "drain": [:], "figures": [:],
+        "attach": ["at": .string, "stages": .array, "copy": .bool], "detach": [:], "drain": [:], "figures": [:],
         "pause": ["drop": .bool], "plan": [:], "reload": ["file": .string],
         "reload-plugin": ["plugin": .string],
         "replace": ["with": .object, "drop": .bool], "resume": [:],

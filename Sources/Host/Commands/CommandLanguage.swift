@@ -52,7 +52,8 @@ struct CommandLanguage: Sendable {
                     "'at' or 'stages' is missing", "Write \"at\": \"stage\", \"stages\": [ { \"use\": \"…\" } ].", reply
                 )
             }
-            change(producer, reply) { try document.attaching(stages, at: producer) }
+            let copies = node["copy"]?.asBool ?? false
+            change(producer, reply) { try document.attaching(stages, at: producer, copies: copies) }
         case "reload":
             let file = node["file"]?.asString
             change(nil, reply, resetting: .all, file: file) { try document.read(file) }

@@ -92,12 +92,17 @@ struct PlanText {
             (
                 "conversions",
                 .array(
-                    plan.stages.filter(\.isInserted).map {
+                    plan.stages.filter { $0.isInserted && !$0.isTap }.map {
                         .object([("stage", .string($0.id)), ("use", .string($0.use))])
                     })
             ),
             ("threads", .number(Set(plan.stages.map(\.thread)).count)),
-            ("copies", .array(plan.budget.pools.filter(\.isCopyPool).map { .string(name($0.allocator)) })),
+            (
+                "copies",
+                .array(
+                    (plan.budget.pools.filter(\.isCopyPool).map { name($0.allocator) }
+                        + plan.stages.filter(\.isTap).map(\.id)).map { .string($0) })
+            ),
             ("pools", .array(zip(plan.budget.pools, plan.poolBufferBytes).map { json($0, $1) })),
             (
                 "slabs",

@@ -234,7 +234,7 @@ import Testing
         try draft.add("anything", "second", from: ["cam"])
         #expect(
             draft.faults(against: running) == [
-                "test.json: stages[3]: 'second' needs 2 buffers more than pool 'cam' has to spare. Attach it behind a stage with buffers of its own, give its links shorter queues, or start the chain anew with a larger \"spare\"."
+                "test.json: stages[3]: 'second' needs 2 buffers more than pool 'cam' has to spare. Let it get copies (\"copy\": true), which take no buffer of 'cam', give its links shorter queues, or start the chain anew with a larger \"spare\"."
             ])
         // A shorter queue, and one more held by nobody.
         draft = try camera(spare: 2)
@@ -315,7 +315,7 @@ import Testing
         try draft.add("unit-sink", "third", from: ["enc"])
         #expect(
             draft.faults(against: changed) == [
-                "test.json: stages[4]: 'third' needs room for 514 access units and 15.2 MiB more than 'enc' has to spare for access units. Give its link a shorter queue (\"queue\", \"megabytes\"), or start the chain anew with it."
+                "test.json: stages[4]: 'third' needs room for 514 access units and 15.2 MiB more than 'enc' has to spare for access units. Let it get copies (\"copy\": true), give its link a shorter queue (\"queue\", \"megabytes\"), or start the chain anew with it."
             ])
     }
 

@@ -27,7 +27,8 @@ struct AllocationTests {
 
     enum Shape: Int, CaseIterable {
         case inline = 1
-        case queued, live, fork, latest, dropping, writer, join, lossyJoin, encoder, sharedUnits, timed, metadata
+        case queued, live, fork, latest, dropping, writer, join, lossyJoin, encoder, sharedUnits, timed, metadata, tap,
+            unitTap
     }
 
     /// A chain of this shape whose stages count for `group`.
@@ -70,6 +71,16 @@ struct AllocationTests {
             try chain.add(CountedFilter.self, "a", options: own, from: ["src"], link: dropping(.dropNewest))
             try chain.add(CountedFilter.self, "b", options: own, from: ["src"])
             try chain.add(CountedJoin.self, "pair", options: own, from: ["a", "b"])
+        case .tap:
+            try chain.add(CountedFilter.self, "a", options: own)
+            try chain.add(CountedSink.self, "copy", options: own, from: ["a"], link: LinkRequest(copies: true))
+            try chain.add(CountedFilter.self, "b", options: own, from: ["a"])
+        case .unitTap:
+            try chain.add(CountedEncoder.self, "h264", options: own)
+            try chain.add(
+                CountedSink.self, "copy", options: own, from: ["h264"], link: LinkRequest(queue: 4, copies: true))
+            try chain.add(CountedSink.self, "sink", options: own, from: ["h264"], link: queue(4))
+            return chain
         case .encoder: try chain.add(CountedEncoder.self, "h264", options: own)
         case .metadata:
             try chain.add(CountedFilter.self, "a", options: own)

@@ -1,0 +1,48 @@
+/// Copies each item into buffers of its own and lets go of the original, before anybody else behind the fork gets it.
+///
+/// The planner puts one at the head of a branch whose link says `"copy": true`. It runs on the thread of the stage before
+/// it, which serves taps first: so a branch behind it takes nothing of that stage's buffers, shares none of them, and
+/// makes no writer beside it copy. docs/design/009-running-graph.md.
+final class CopyTap: Transform {
+    static let info = StageInfo(
+        id: "copy-tap", summary: "Copies what a branch gets into buffers of the branch's own.", input: .any,
+        output: .any)
+    /// The one type there is, so that a plan finds again what runs.
+    static let type = StageType(CopyTap.self)
+
+    var options: NoOptions
+    private let context: StageContext
+    /// A unit was left out: those up to the next keyframe cannot be decoded.
+    private var awaitsKeyframe = false
+
+    /// [control thread] Opens nothing.
+    init(options: NoOptions, context: StageContext) {
+        self.options = options
+        self.context = context
+    }
+
+    /// [control thread]
+    func negotiate(_ input: MediaFormat) throws -> MediaFormat { input }
+
+    /// [stage thread] Allocates nothing; waits for a free buffer, except on a live source's thread, where the item is
+    /// dropped for want of one.
+    func process(_ input: consuming Sample, _ output: Output) throws {
+        switch consume input {
+        case .frame(let frame):
+            guard let copy = try output.makeCopy(of: frame) else { return output.drop(.noBuffer) }
+            // Before the copy may have to wait for a place: the buffer is the fork's again.
+            _ = consume frame
+            try output.emit(copy)
+        case .accessUnit(let unit):
+            if awaitsKeyframe, !unit.isKeyframe { return output.drop(.untilKeyframe) }
+            guard let copy = try output.makeCopy(of: unit) else {
+                awaitsKeyframe = true
+                context.keyframeRequest?.raise()
+                return output.drop(.noBuffer)
+            }
+            awaitsKeyframe = false
+            _ = consume unit
+            try output.emit(copy)
+        }
+    }
+}
