@@ -38,6 +38,10 @@ final class FrameQueue: @unchecked Sendable {
     private var hasLost = false
     /// Of the last item that was taken in.
     private var lastSequence: UInt64 = 0
+    /// Of the last item that was turned away.
+    private var lastRefused: UInt64?
+    private var isHeldBack = false
+    private var heldStep: Int64 = 0
     fileprivate var nothingSeen = Int64.min
     /// Changes with every event the consumer could wait for: what a spinning consumer looks at without the lock.
     private let consumerNews = EventCount()
@@ -111,7 +115,8 @@ final class FrameQueue: @unchecked Sendable {
             return nil
         case .reject:
             hasLost = true
-            nothingUpTo = max(nothingUpTo, record.pointee.header.pts.nanoseconds)
+            lastRefused = record.pointee.header.sequenceNumber
+            nothingUpTo = max(nothingUpTo, record.pointee.header.pts.nanoseconds &+ heldStep)
             wakeConsumerAndUnlock()
             return nil
         case .wait:
@@ -163,6 +168,45 @@ final class FrameQueue: @unchecked Sendable {
         let last = state.counts.accepted > 0 ? lastSequence : nil
         wakeConsumerAndUnlock()
         room.announce()
+        return last
+    }
+
+    /// [any thread] A branch that several threads feed is being attached: what is offered before all of them do is
+    /// dropped as ``DropReason/unconnected``, so that none waits here for an item of another that waits for it.
+    ///
+    /// - Parameter step: How long after an item nothing follows, for a join that matches by time; nanoseconds.
+    func holdBack(step: Int64) {
+        consumer.locked {
+            state.close(.unconnected)
+            isHeldBack = true
+            heldStep = step
+        }
+    }
+
+    /// [producer's thread] The link begins after an item of this time. Where several threads feed the branch its join has
+    /// to hear of what those before gave each other.
+    func begin(after pts: Int64) {
+        consumer.lock()
+        if isHeldBack, pts != .min { nothingUpTo = max(nothingUpTo, pts &+ heldStep) }
+        wakeConsumerAndUnlock()
+    }
+
+    /// [any thread] All of them do. Queues of one join are opened at once.
+    ///
+    /// - Returns: Sequence number of the last item that was turned away; nil when there was none.
+    static func open(_ queues: [FrameQueue]) -> UInt64? {
+        var last: UInt64?
+        var conditions: [Condition] = []
+        for queue in queues where !conditions.contains(where: { $0 === queue.consumer }) {
+            conditions.append(queue.consumer)
+            queue.consumer.locked {
+                for one in queues where one.consumer === queue.consumer {
+                    one.state.open()
+                    (one.isHeldBack, one.heldStep) = (false, 0)
+                    if let refused = one.lastRefused { last = max(last ?? refused, refused) }
+                }
+            }
+        }
         return last
     }
 

@@ -129,6 +129,9 @@ struct FrameQueueState: Sendable {
     /// All that is offered from now on is dropped for `reason`.
     mutating func close(_ reason: DropReason) { closed = reason }
 
+    /// From now on it is as `settings` say, where it was closed for no other reason than that.
+    mutating func open() { if closed == .unconnected { closed = nil } }
+
     /// No item follows. Items already queued are still taken.
     mutating func end() { hasEnded = true }
 

@@ -29,7 +29,8 @@ struct ChainPlanner {
         try checkWhatStays(stages, layout)
         for stage in stages where !stage.isKept { stage.context.layout = layout }
         return PlannedChain(
-            plan: try plan(stages, isLive: negotiation.isLive), stages: stages, services: services, layout: layout,
+            plan: try plan(stages, layout, isLive: negotiation.isLive), stages: stages, services: services,
+            layout: layout,
             isLive: negotiation.isLive, spare: request.spare, changes: changes(stages))
     }
 
@@ -66,7 +67,7 @@ struct ChainPlanner {
 
     // MARK: Links, threads and budgets
 
-    private func plan(_ stages: [PlannedStage], isLive: Bool) throws -> ChainPlan {
+    private func plan(_ stages: [PlannedStage], _ layout: MetadataLayout, isLive: Bool) throws -> ChainPlan {
         var faults = PlanFaults(request)
         let demands = stages.map(\.demand)
         let joins = JoinPlanner(stages)
@@ -81,14 +82,16 @@ struct ChainPlanner {
         var more = links
         let queues = automatic.add(to: &more)
         // A queue that nobody asked for is no reason to refuse a chain.
-        if !queues.isEmpty, let plan = try? plan(stages, more, joins, queues, isLive: isLive) { return plan }
-        return try plan(stages, links, joins, [], isLive: isLive)
+        if !queues.isEmpty, let plan = try? plan(stages, layout, more, joins, queues, isLive: isLive) {
+            return plan
+        }
+        return try plan(stages, layout, links, joins, [], isLive: isLive)
     }
 
     /// With all links known: memory, latency, what is to be said.
     private func plan(
-        _ stages: [PlannedStage], _ links: [ChainPlan.Link], _ joins: JoinPlanner, _ queues: [AutomaticQueues.Queue],
-        isLive: Bool
+        _ stages: [PlannedStage], _ layout: MetadataLayout, _ links: [ChainPlan.Link], _ joins: JoinPlanner,
+        _ queues: [AutomaticQueues.Queue], isLive: Bool
     ) throws -> ChainPlan {
         var faults = PlanFaults(request)
         var links = links
@@ -105,7 +108,9 @@ struct ChainPlanner {
         let slabs = SlabSizes(stages, links, spare: spare, running: running)
         plan.slabs = slabs.slabs
         for (missing, reader) in slabs.shortages() { faults.addShortage(missing, for: stages[reader].request, stages) }
-        MemoryCheck(plan, stages, available: request.memory ?? AvailableMemory.now(), running: running).check(&faults)
+        MemoryCheck(
+            plan, stages, layout, available: request.memory ?? AvailableMemory.now(), running: running
+        ).check(&faults)
         try faults.throwAll()
 
         if isLive {

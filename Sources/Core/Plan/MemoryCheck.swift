@@ -5,15 +5,26 @@ struct MemoryCheck {
     private let available: AvailableMemory?
     private let running: RunningChain?
     private let isKept: [Bool]
+    /// By stage: what is kept of the items inside it.
+    private let headerBytes: [Int]
 
     /// - Parameters:
+    ///   - layout: Of the chain's metadata.
     ///   - available: nil where the system does not say.
     ///   - running: What runs, for a plan that changes it: it has its memory already.
-    init(_ plan: ChainPlan, _ stages: [PlannedStage], available: AvailableMemory?, running: RunningChain? = nil) {
+    init(
+        _ plan: ChainPlan, _ stages: [PlannedStage], _ layout: MetadataLayout, available: AvailableMemory?,
+        running: RunningChain? = nil
+    ) {
         self.plan = plan
         self.available = available
         self.running = running
         isKept = stages.map(\.isKept)
+        headerBytes = stages.map { stage in
+            guard !stage.isTap else { return 0 }
+            return HeldHeaders.byteCount(
+                stage.request.type.kind, input: stage.inputs.first, output: stage.output, stage.demand, layout)
+        }
     }
 
     func check(_ faults: inout PlanFaults) {
@@ -44,6 +55,9 @@ struct MemoryCheck {
         }
         for slab in plan.slabs where !isKept[slab.stage] {
             parts.append((slab.byteCount, "access units of '\(plan.stages[slab.stage].id)'"))
+        }
+        for (index, stage) in plan.stages.enumerated() where headerBytes[index] > 0 && !isKept[index] {
+            parts.append((headerBytes[index], "what pictures inside '\(stage.id)' say of themselves"))
         }
         for (index, stage) in plan.stages.enumerated() where stage.demand.ownBytes > 0 && !isKept[index] {
             parts.append((stage.demand.ownBytes, "what '\(stage.id)' takes for itself"))

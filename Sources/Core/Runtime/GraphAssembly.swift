@@ -109,6 +109,7 @@ struct GraphAssembly {
         let runner = StageRunner(
             number: graph.nextNumber, id: stage.request.id, info: type.info, kind: type.kind, instance: stage.instance,
             context: stage.context, onError: stage.request.onError, isTimed: timed)
+        runner.frameTime = stage.output?.frameTime ?? 0
         graph.nextNumber += 1
         graph.runners.append(runner)
         newRunners.append(runner)

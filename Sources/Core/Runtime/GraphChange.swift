@@ -141,6 +141,9 @@ struct GraphChange {
             present = next
         }
         setRules(assembly.graph.request)
+        let held = queuesOfSeveralThreads
+        let step = stepOfHeldQueues
+        for queue in held { queue.holdBack(step: step) }
         chain.begin(workers: assembly.newWorkers)
         let thread = onlyThread(leaving)
         do {
@@ -156,6 +159,7 @@ struct GraphChange {
         }
         if thread == nil { exchangeInstances() }
         applyLast(leaving, isRewired: thread != nil)
+        holds(from: FrameQueue.open(held).map { $0 + 1 })
         planned.connectKeyframeRequests()
         askForKeyframes()
         forgetOptions()
@@ -209,6 +213,28 @@ struct GraphChange {
                 throw FrameHostError.wrap(error, place: FaultPlace(stage: runner.id, title: runner.title))
             }
         }
+    }
+
+    /// The queues by which several threads that run feed what is new: each opens its links in its own time, and one that
+    /// waited at a join meanwhile could be what another one waits for.
+    private var queuesOfSeveralThreads: [FrameQueue] {
+        let entries = assembly.graph.queues.filter { entry in
+            assembly.newQueues.contains { $0 === entry.queue }
+                && !assembly.newRunners.contains { $0 === assembly.graph.runners[entry.link.from] }
+        }
+        let threads = Set(entries.map { ObjectIdentifier(assembly.graph.runners[$0.link.from].thread) })
+        return threads.count > 1 ? entries.map(\.queue) : []
+    }
+
+    /// A join that matches by time waits for news of what is as near as half a frame: three quarters are said to be empty.
+    /// See ``StageRunner``'s news of what ended at a stage that delays.
+    private var stepOfHeldQueues: Int64 {
+        let plan = assembly.graph.plan
+        let joins = plan.joins.filter { joined in
+            assembly.newRunners.contains { $0 === assembly.graph.runners[joined.key] }
+        }
+        guard joins.values.allSatisfy({ $0.match == .nearest }) else { return 0 }
+        return (joins.values.flatMap(\.frameTimes).filter { $0 > 0 }.min() ?? 0) / 4 * 3
     }
 
     /// Everything but what feeds branches that go, and the exchanges: may still be taken back. The threads of stages

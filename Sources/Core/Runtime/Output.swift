@@ -29,6 +29,8 @@ public final class Output {
         set { announces.store(newValue, ordering: .relaxed) }
     }
     private let announces = Atomic<Bool>(false)
+    /// Time of the last item.
+    @exclusivity(unchecked) private var lastSent = Int64.min
     /// The first of `links` that lead to taps, without the last of all.
     private var tapCount = 0
     private var pending: UnsafeMutablePointer<UnsafeMutablePointer<LeaseRecord>?>?
@@ -46,6 +48,7 @@ public final class Output {
         pending = nil
         for link in links where !self.links.contains(where: { $0 === link }) {
             link.begin(emitted: stage.emitted.value)
+            link.queue?.begin(after: lastSent)
         }
         self.links = links
         tapCount = min(links.prefix { $0.isTap }.count, max(links.count - 1, 0))
@@ -154,6 +157,7 @@ public final class Output {
         if origin == .answer, let held = stage.heldHeaders, !held.answer(&record.pointee.header) {
             stage.reportLostMetadata(record)
         }
+        if origin == .answer, stage.isTooLate(record.pointee.header) { return }
         stage.lastSequence = record.pointee.header.sequenceNumber
         if stage.times.gave(record.pointee.header.orderTime) {
             stage.reportTime(record)
@@ -179,6 +183,7 @@ public final class Output {
         lease.record.pointee.unkeep()
         // Whoever gets it next sets its own; this stage may be gone by then.
         lease.record.pointee.keeper = nil
+        lastSent = lease.record.pointee.header.pts.nanoseconds
         if links.count == 1 { return sendAlone(lease, 0) }
         return fork(lease)
     }

@@ -98,6 +98,11 @@ final class StageRunner: @unchecked Sendable {
     /// Access units are dropped up to a keyframe: without the units that were left out the others cannot be decoded.
     private var awaitsKeyframe = false
     private var hasStopped = false
+    /// Joins behind have been told that nothing up to here comes: an answer to an older item, which the stage still held,
+    /// comes too late.
+    @exclusivity(unchecked) private(set) var toldUpTo = Int64.min
+    /// From one item of its output to the next by the format, nanoseconds; 0 where no rate is known.
+    var frameTime: Int64 = 0
     /// Last of all, so that it goes after the stage, which may still let go of frames then.
     private let keeperOwner = KeeperOwner()
 
@@ -265,11 +270,15 @@ final class StageRunner: @unchecked Sendable {
         let record = lease.record
         let sequence = record.pointee.header.sequenceNumber
         let pts = record.pointee.header.pts
-        context.item.set(sequence, pts: pts)
-        if modeCode.load(ordering: .relaxed) != Mode.runs.rawValue, endsHere(record) {
-            output?.announceNothing(upTo: pts.nanoseconds)
-            return true
+        if modeCode.load(ordering: .relaxed) != Mode.runs.rawValue {
+            let earlier = context.item.pts
+            context.item.set(sequence, pts: pts)
+            if endsHere(record) {
+                tellLoss(upTo: pts, after: earlier)
+                return true
+            }
         }
+        context.item.set(sequence, pts: pts)
         record.pointee.keeper = keeper
         record.pointee.keep()
         record.pointee.since.store(time != 0 ? time : clock.now(), ordering: .relaxed)
@@ -307,6 +316,29 @@ final class StageRunner: @unchecked Sendable {
             output?.announceNothing(upTo: pts.nanoseconds)
             return true
         }
+    }
+
+    /// Items up to `pts` ended here, those that the stage still holds too: it can answer them later only, when joins
+    /// behind are past them.
+    ///
+    /// A join that matches by time has to know that nothing follows within its window either. The item that would say so
+    /// is the next one, which a stage that delays would not answer at once, and which the fork before cannot give while it
+    /// waits for that join: so three quarters of the time to it are said to be empty. What comes in it all the same is
+    /// too late. docs/design/010-joins.md.
+    private func tellLoss(upTo pts: MediaTime, after earlier: MediaTime?) {
+        guard let output, output.announcesGaps else { return }
+        let step = frameTime > 0 ? frameTime : pts.nanoseconds &- (earlier ?? pts).nanoseconds
+        toldUpTo = max(toldUpTo, pts.nanoseconds &+ max(0, min(step, 1_000_000_000)) / 4 * 3)
+        output.announceNothing(upTo: toldUpTo)
+    }
+
+    /// [stage thread] An answer that comes too late for the joins behind is dropped; what is behind an encoder goes on with
+    /// a keyframe.
+    func isTooLate(_ header: borrowing ItemHeader) -> Bool {
+        guard header.pts.nanoseconds <= toldUpTo else { return false }
+        countDrop(.paused)
+        if header.kind == .accessUnit { context.ownKeyframeRequest.raise() }
+        return true
     }
 
     /// True, with the item counted, when it ends at a stage that has failed, is paused, or waits for a keyframe after
@@ -495,7 +527,7 @@ final class StageRunner: @unchecked Sendable {
         for _ in 0..<lost { countDrop(.detached) }
         held.store(0, ordering: .releasing)
         // A join behind may wait for them, and the fork before for that join.
-        if lost > 0, kind != .source, let pts = context.item.pts { output?.announceNothing(upTo: pts.nanoseconds) }
+        if lost > 0, kind != .source, let pts = context.item.pts { tellLoss(upTo: pts, after: nil) }
         let old = instance
         instance = other
         otherContext.item.take(over: context.item)

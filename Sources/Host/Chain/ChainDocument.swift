@@ -138,6 +138,38 @@ final class ChainDocument: @unchecked Sendable {
         return try replacingStages(list)
     }
 
+    /// A place in the chain as `attach` would have made it, seen from the command: `stages[0].size`. Stages of the command
+    /// would have come behind all others.
+    func placeInAttach(_ place: FaultPlace) -> FaultPlace {
+        guard let (index, rest) = Self.stage(in: place) else { return place }
+        let count = present["stages"]?.asArray?.count ?? 0
+        return index < count ? place : Self.place(place, in: "stages[\(index - count)]\(rest)")
+    }
+
+    /// A place in the chain as `replace` would have made it, seen from the command: `with.size`.
+    func place(_ place: FaultPlace, inReplacing id: String, with stage: JSONNode) -> FaultPlace {
+        let ids = (present["stages"]?.asArray ?? []).enumerated().map { ChainFile.id(of: $1, $0) }
+        guard let (index, rest) = Self.stage(in: place), ids.firstIndex(of: id) == index else { return place }
+        let key = rest.dropFirst().prefix { $0 != "." && $0 != "[" }
+        // The rest is as the chain has it.
+        guard key.isEmpty || stage[String(key)] != nil else { return place }
+        return Self.place(place, in: "with\(rest)")
+    }
+
+    /// The index of the stage that a place is in, and what follows it: 3 and `.size` of `stages[3].size`.
+    private static func stage(in place: FaultPlace) -> (index: Int, rest: String)? {
+        guard place.argument == nil, let path = place.path, path.hasPrefix("stages["),
+            let end = path.firstIndex(of: "]"), let index = Int(path.dropFirst("stages[".count).prefix { $0 != "]" })
+        else { return nil }
+        return (index, String(path[path.index(after: end)...]))
+    }
+
+    private static func place(_ place: FaultPlace, in path: String) -> FaultPlace {
+        var place = place
+        (place.file, place.position, place.path) = (nil, nil, path)
+        return place
+    }
+
     /// Without the branch that begins with `id`.
     func detaching(_ id: String) throws -> JSONNode {
         let list = try explicitStages()
@@ -152,7 +184,24 @@ final class ChainDocument: @unchecked Sendable {
                 hasGrown = true
             }
         }
-        return try replacingStages(list.filter { !gone.contains($0["id"]?.asString ?? "") })
+        let stays = list.filter { !gone.contains($0["id"]?.asString ?? "") }
+        guard !stays.isEmpty else {
+            throw FrameHostError(
+                .invalidConfiguration, place: FaultPlace(id), what: "every stage of the chain is behind '\(id)'",
+                remedy: "End the run with the command \"drain\".")
+        }
+        let isRead = Set(stays.flatMap(Self.inputs))
+        for stage in list where gone.contains(stage["id"]?.asString ?? "") {
+            for producer in Self.inputs(of: stage) where !gone.contains(producer) && !isRead.contains(producer) {
+                throw FrameHostError(
+                    .invalidConfiguration, place: FaultPlace(id),
+                    what: "nothing else takes what '\(producer)' gives",
+                    remedy:
+                        "Detach '\(producer)', attach another branch behind it first, or replace '\(stage["id"]?.asString ?? id)'."
+                )
+            }
+        }
+        return try replacingStages(stays)
     }
 
     /// With another stage in the place of `id`; input and link stay where `stage` does not say otherwise.

@@ -53,7 +53,9 @@ struct CommandLanguage: Sendable {
                 )
             }
             let copies = node["copy"]?.asBool ?? false
-            change(producer, reply) { try document.attaching(stages, at: producer, copies: copies) }
+            change(producer, reply, placing: document.placeInAttach) {
+                try document.attaching(stages, at: producer, copies: copies)
+            }
         case "reload":
             let file = node["file"]?.asString
             change(nil, reply, resetting: .all, file: file) { try document.read(file) }
@@ -84,7 +86,10 @@ struct CommandLanguage: Sendable {
             guard let other = node["with"] else {
                 return refuse("'with' is missing", "Write \"with\": { \"use\": \"…\" }.", reply)
             }
-            change(stage, reply, isDraining: !drops, resetting: .of(stage)) {
+            change(
+                stage, reply, isDraining: !drops, resetting: .of(stage),
+                placing: { document.place($0, inReplacing: stage, with: other) }
+            ) {
                 try document.replacing(stage, with: other)
             }
         default:
@@ -92,10 +97,13 @@ struct CommandLanguage: Sendable {
         }
     }
 
-    /// - Parameter file: The file that `edited` is read from, where it is another than the chain's.
+    /// - Parameters:
+    ///   - file: The file that `edited` is read from, where it is another than the chain's.
+    ///   - placing: From a fault's place in the chain to the one in the command, for what the command says.
     private func change(
         _ stage: String?, _ reply: @escaping CommandReply, isDraining: Bool = true, resetting: ResetScope = .none,
-        file: String? = nil, _ edited: @escaping () throws -> JSONNode
+        file: String? = nil, placing: @escaping @Sendable (FaultPlace) -> FaultPlace = { $0 },
+        _ edited: @escaping () throws -> JSONNode
     ) {
         let document = document
         var next: JSONNode?
@@ -105,8 +113,14 @@ struct CommandLanguage: Sendable {
             return try document.request(root, file: file)
         } committed: {
             if let next { document.commit(next) }
-        } reply: {
-            reply($0)
+        } reply: { answer in
+            guard !answer.isDone else { return reply(answer) }
+            let faults = answer.faults.map { fault in
+                var fault = fault
+                fault.place = placing(fault.place)
+                return fault
+            }
+            reply(CommandAnswer(stage: answer.stage, error: FrameHostErrors(faults)))
         }
     }
 

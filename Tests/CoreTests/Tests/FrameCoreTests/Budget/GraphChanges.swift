@@ -21,8 +21,10 @@ struct GraphChanges {
         case replacesInSilence
         /// Joins are not told of the items that end at a paused stage.
         case pausesInSilence
-        /// Stages that delay drop before a join that matches by time: what the plan does not count on.
-        case dropsBeforeDelays
+        /// A stage that delays says of items that end there no more than that they do: something as near could still come.
+        case tellsOnlyWhatEnded
+        /// Links that several threads feed are opened without the news of what was turned away before.
+        case opensInSilence
     }
 
     var kinds = Set(Kind.allCases)
@@ -37,8 +39,7 @@ struct GraphChanges {
     private let branches: [[Int]]
     private let entranceEdges: [[Int]]
     /// For each node whether it may drop: not where a stage behind it delays, and a join behind that waits for its
-    /// answers; nor where it delays itself, and such a join matches by time (docs/design/001-budgets.md, "Outside the
-    /// model").
+    /// answers (docs/design/001-budgets.md, "Outside the model").
     private let canDrop: [Bool]
 
     init(_ graph: BudgetGraph, most: Int) {
@@ -52,17 +53,15 @@ struct GraphChanges {
         }
         canDrop = graph.nodes.indices.map { node in
             !branches[node].contains { late in
-                graph.nodes[late].delay > 0
-                    && branches[late].contains { join in
-                        graph.nodes[join].isJoin && (late != node || graph.nodes[join].match == .nearest)
-                    }
+                late != node && graph.nodes[late].delay > 0
+                    && branches[late].contains { graph.nodes[$0].isJoin }
             }
         }
     }
 
     /// A stage and all that is behind it, in topological order.
     func branch(of root: Int) -> [Int] { branches[root] }
-    func mayDrop(_ node: Int) -> Bool { canDrop[node] || fault == .dropsBeforeDelays }
+    func mayDrop(_ node: Int) -> Bool { canDrop[node] }
     /// Edges between what stays and what goes with `root`.
     func entrances(of root: Int) -> [Int] { entranceEdges[root] }
 

@@ -10,6 +10,9 @@ extension StateLayout {
 
     func isCut(_ edge: Int, _ state: State) -> Bool { changes != nil && state[queues[edge].cut] != 0 }
 
+    /// Nobody behind hears of what is dropped there.
+    func isAway(_ edge: Int, _ state: State) -> Bool { changes != nil && state[queues[edge].cut] == 1 }
+
     func mode(of node: Int, _ state: State) -> UInt8 {
         changes == nil ? 0 : state[nodes[node].condition] & Condition.mode
     }

@@ -18,7 +18,8 @@ final class StateLayout {
         var upTo = 0
         /// A `dropToKeyframe` link waits for the next keyframe.
         var skips = 0
-        /// What is offered is dropped: the consumer is taken away, or not there yet.
+        /// What is offered is dropped: the consumer is taken away, or not there yet (1), or other threads that feed it
+        /// too have not opened their links (2).
         var cut = 0
 
         init(first: Int, capacity: Int) {

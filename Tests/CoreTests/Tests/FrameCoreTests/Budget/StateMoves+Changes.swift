@@ -11,6 +11,10 @@ extension StateMoves {
             attach(state, coming, changes) { $0 & 0x7F }
             return
         }
+        if left >> 3 > 0 {
+            actor = StateLayout.finisher
+            return open(state, Int(left >> 3) - 1, changes)
+        }
         guard left > 0 else { return }
         actor = StateLayout.changeActor
         if let going = changes.swap?.going { detach(state, going, changes) { ($0 - 1) | 0x80 } }
@@ -58,8 +62,9 @@ extension StateMoves {
         record(next)
     }
 
-    /// A branch begins with nothing. Where it has several producers' threads each would open its link in its own time;
-    /// such a branch stays away.
+    /// A branch begins with nothing. Where several threads feed it, each lets its link begin between two of its items,
+    /// consumers before producers; what is offered there is turned away, and the branch knows, until all links are opened
+    /// at once: see ``open(_:_:_:)``.
     private func attach(_ state: State, _ root: Int, _ changes: GraphChanges, left: (UInt8) -> UInt8) {
         let branch = changes.branch(of: root)
         let cuts = changes.entrances(of: root)
@@ -68,16 +73,60 @@ extension StateMoves {
             state[layout.nodes[producer].condition] & Condition.presence == 0
         else { return }
         let head = layout.head(of: producer, state)
-        guard isBetweenItems(state, producer),
-            cuts.allSatisfy({ layout.head(of: layout.graph.edges[$0].from, state) == head })
+        let isOfSeveral = !cuts.allSatisfy { layout.head(of: layout.graph.edges[$0].from, state) == head }
+        guard isOfSeveral || isBetweenItems(state, producer),
+            cuts.allSatisfy({ state[layout.nodes[layout.graph.edges[$0].from].condition] & Condition.presence == 0 }),
+            !isOfSeveral || cuts.allSatisfy({ layout.queues[$0].capacity > 0 })
         else { return }
         let next = copy(state)
+        if isOfSeveral {
+            for node in branch {
+                next[layout.nodes[node].condition] = 0
+                for edge in layout.nodes[node].inputs where !cuts.contains(edge) { next[layout.queues[edge].cut] = 0 }
+            }
+            next[layout.changesLeft] = left(next[layout.changesLeft]) | UInt8(root + 1) << 3
+            return record(next)
+        }
         for node in branch {
             next[layout.nodes[node].condition] = 0
             for edge in layout.nodes[node].inputs { next[layout.queues[edge].cut] = 0 }
         }
         next[layout.changesLeft] = left(next[layout.changesLeft])
         record(next)
+    }
+
+    /// One step of an attachment that has begun: the link that is the next to begin does, or all are opened.
+    private func open(_ state: State, _ root: Int, _ changes: GraphChanges) {
+        let links = changes.entrances(of: root).sorted { layout.graph.edges[$0].from > layout.graph.edges[$1].from }
+        let next = copy(state)
+        if let edge = links.first(where: { layout.isAway($0, state) }) {
+            guard isBetweenItems(state, layout.graph.edges[edge].from) else { return }
+            next[layout.queues[edge].cut] = 2
+            let awaited = oldestOnTheWay(next, to: layout.graph.edges[edge].from)
+            if awaited > 0, changes.fault != .opensInSilence { note(next, edge, 2 * awaited - 1) }
+        } else {
+            for edge in links { next[layout.queues[edge].cut] = 0 }
+            next[layout.changesLeft] &= 0x87
+        }
+        record(next)
+    }
+
+    /// Time of the oldest item that `node` may still give.
+    private func oldestOnTheWay(_ state: State, to node: Int) -> Int {
+        var oldest = 32
+        var open = [node]
+        while let next = open.popLast() {
+            let entry = layout.nodes[next]
+            var bytes = [state[entry.out]] + items(state, entry.inside, entry.insideCount)
+            for input in 0..<max(entry.inputs.count, 1) { bytes.append(state[entry.hand + input]) }
+            for edge in entry.inputs {
+                bytes += items(state, layout.queues[edge].first, layout.queues[edge].capacity)
+                open.append(layout.graph.edges[edge].from)
+            }
+            if entry.kind == .source { bytes.append(state[entry.next]) }
+            for byte in bytes where byte != StateLayout.none { oldest = min(oldest, Int(byte & 31)) }
+        }
+        return oldest
     }
 
     /// [the thread of a branch that leaves, which has taken all there was] A stage answers what it has inside, the first
@@ -114,7 +163,7 @@ extension StateMoves {
 
     private func set(_ state: State, _ node: Int, mode: UInt8) {
         let next = copy(state)
-        next[layout.nodes[node].condition] = mode
+        next[layout.nodes[node].condition] = next[layout.nodes[node].condition] & ~Condition.mode | mode
         next[layout.changesLeft] -= 1
         record(next)
     }
@@ -135,7 +184,7 @@ extension StateMoves {
         let newest = dropping[entry.inside + length(dropping, entry.inside, entry.insideCount) - 1]
         for index in 0..<entry.insideCount { dropping[entry.inside + index] = StateLayout.none }
         letGoKept(dropping, node)
-        if changes.fault != .replacesInSilence { tellNothing(dropping, node, upTo: newest) }
+        if changes.fault != .replacesInSilence { tellLoss(dropping, node, upTo: newest) }
         record(dropping)
     }
 
@@ -169,9 +218,21 @@ extension StateMoves {
         for index in 0..<entry.floor { state[entry.refs + index] = StateLayout.none }
     }
 
-    /// An item ends at a paused stage, which does not see it.
+    /// What ended at a stage that delays was the last before the next item that it takes: a join that matches by time need
+    /// not wait for news of that one.
+    private func tellLoss(_ state: State, _ node: Int, upTo item: UInt8) {
+        let isKnown = layout.nodes[node].delay > 0 && layout.changes?.fault != .tellsOnlyWhatEnded
+        tell(state, node, known: 2 * Int(item & 31) + (isKnown ? 1 : 0))
+    }
+
+    /// An item ends at a paused stage, which does not see it; so does what the stage has inside, whose answers come too
+    /// late from then on.
     func letGo(_ state: State, _ node: Int, _ item: UInt8) {
-        if layout.changes?.fault != .pausesInSilence { tellNothing(state, node, upTo: item) }
+        let entry = layout.nodes[node]
+        if entry.delay > 0 {
+            for index in 0..<entry.insideCount { state[entry.inside + index] = StateLayout.none }
+        }
+        if layout.changes?.fault != .pausesInSilence { tellLoss(state, node, upTo: item) }
         state[layout.nodes[node].answers] = 0
         proceed(state, node)
     }

@@ -348,18 +348,27 @@ final class StateMoves {
     /// Who waits behind the stage is told that up to the time of `item` nothing comes; not where a stage that runs
     /// inline behind has something inside.
     func tellNothing(_ state: State, _ node: Int, upTo item: UInt8) {
-        for edge in layout.nodes[node].outputs where !layout.isCut(edge, state) {
+        tell(state, node, known: 2 * Int(item & 31))
+    }
+
+    /// - Parameter known: As ``emptyUpTo(_:_:besidesQueue:)`` gives it.
+    func tell(_ state: State, _ node: Int, known: Int) {
+        guard known >= 0 else { return }
+        for edge in layout.nodes[node].outputs where !layout.isAway(edge, state) {
             if layout.queues[edge].capacity > 0 {
-                if emptyUpTo(state, edge, besidesQueue: true) < 2 * Int(item & 31) {
-                    reject(state, layout.queues[edge], item)
-                }
+                if emptyUpTo(state, edge, besidesQueue: true) < known { note(state, edge, known) }
                 continue
             }
             let next = layout.graph.edges[edge].to
             let entry = layout.nodes[next]
             if entry.insideCount > 0, state[entry.inside] != Self.none { continue }
-            tellNothing(state, next, upTo: item)
+            tell(state, next, known: known)
         }
+    }
+
+    func note(_ state: State, _ edge: Int, _ known: Int) {
+        let mark = known & 1 == 1 ? StateLayout.afterTime : UInt8(StateLayout.unitPool << 5)
+        state[layout.queues[edge].upTo] = mark | UInt8(known >> 1)
     }
 
     /// Every set of frames the stage may keep; `left` of the items inside stay unanswered.
@@ -432,7 +441,7 @@ final class StateMoves {
         let entry = layout.nodes[node]
         var mask: UInt8 = 0
         for (branch, edge) in entry.outputs.enumerated()
-        where layout.queues[edge].capacity > 0 && !layout.isCut(edge, state) { mask |= 1 << UInt8(branch) }
+        where layout.queues[edge].capacity > 0 && !layout.isAway(edge, state) { mask |= 1 << UInt8(branch) }
         state[entry.out] = item
         guard mask != 0 else { return call(state, node) }
         state[entry.phase] = Phase.push.rawValue
@@ -499,7 +508,12 @@ final class StateMoves {
     /// As ``FrameQueueState`` decides; false when the producer has to wait.
     @discardableResult
     private func offer(_ state: State, _ edge: Int, _ item: UInt8, mayWait: Bool, isKeyframe: Bool) -> Bool {
-        if layout.isCut(edge, state), layout.changes?.fault != .closedQueueWaits { return true }
+        if layout.isCut(edge, state), layout.changes?.fault != .closedQueueWaits {
+            if !layout.isAway(edge, state), layout.changes?.fault != .opensInSilence {
+                note(state, edge, 2 * Int(item & 31) + 1)
+            }
+            return true
+        }
         let queue = layout.queues[edge]
         let count = length(state, queue.first, queue.capacity)
         let isFull = count == queue.capacity
@@ -553,12 +567,9 @@ final class StateMoves {
             guard known < 62 else { continue }
             for node in nodes {
                 for edge in layout.nodes[node].outputs
-                where layout.queues[edge].capacity > 0 && !layout.isCut(edge, state)
+                where layout.queues[edge].capacity > 0 && !layout.isAway(edge, state)
                     && emptyUpTo(state, edge, besidesQueue: true) < known
-                {
-                    let mark = known & 1 == 1 ? StateLayout.afterTime : UInt8(StateLayout.unitPool << 5)
-                    state[layout.queues[edge].upTo] = mark | UInt8(known >> 1)
-                }
+                { note(state, edge, known) }
             }
         }
     }

@@ -76,6 +76,28 @@ import Testing
         #expect(faults(sketch.request).isEmpty)
     }
 
+    /// What an encoder keeps of the frames inside it: 16 frames, and what stages say of each.
+    @Test func countsWhatPicturesInsideAStageSayOfThemselves() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src")
+        try sketch.add(TapMarker.self, "mark")
+        try sketch.add(GraphEncoder.self, "enc", options: #"{"delay": 16}"#)
+        try sketch.add(GraphSink.self, "sink")
+        sketch.request.memory = AvailableMemory(bytes: .max)
+        let planned = try ChainPlanner(sketch.request, clock: ManualClock()).plan()
+        let plan = planned.plan
+        let buffers = plan.budget.pools.indices.reduce(0) { $0 + plan.budget.pools[$1].size * plan.poolBufferBytes[$1] }
+        let units = plan.slabs.reduce(0) { $0 + $1.byteCount }
+        let stage = planned.stage("enc")
+        let headers = HeldHeaders.byteCount(
+            .transform, input: stage.inputs.first, output: stage.output, stage.demand, planned.layout)
+        #expect(headers >= 18 * (MemoryLayout<ItemHeader>.stride + planned.layout.byteCount))
+        sketch.request.memory = AvailableMemory(bytes: buffers + units + headers - 1)
+        #expect(faults(sketch.request).count == 1)
+        sketch.request.memory = AvailableMemory(bytes: buffers + units + headers)
+        #expect(faults(sketch.request).isEmpty)
+    }
+
     @Test func asksTheMachineAndEveryControlGroupOnTheWay() throws {
         let root = FileManager.default.temporaryDirectory.appendingPathComponent("framehost-memory-\(UUID())")
         defer { try? FileManager.default.removeItem(at: root) }

@@ -34,11 +34,28 @@ final class HeldHeaders {
     convenience init?(
         _ kind: StageKind, input: MediaFormat?, output: MediaFormat?, _ demand: StageDemand, _ layout: MetadataLayout
     ) {
+        let capacity = Self.capacity(kind, input: input, output: output, demand)
+        guard capacity > 0 else { return nil }
+        self.init(capacity: capacity, layout)
+    }
+
+    /// Headers at once of a stage; 0 for one that needs none.
+    private static func capacity(
+        _ kind: StageKind, input: MediaFormat?, output: MediaFormat?, _ demand: StageDemand
+    ) -> Int {
         guard kind == .transform, demand.outputBuffers == .own, input?.encoded != nil || output?.encoded != nil else {
-            return nil
+            return 0
         }
         // Beside what is held: the item in hand, and one that was dropped.
-        self.init(capacity: demand.delay + 2, layout)
+        return AvailableMemory.sum(demand.delay, 2)
+    }
+
+    /// Memory for those of a stage.
+    static func byteCount(
+        _ kind: StageKind, input: MediaFormat?, output: MediaFormat?, _ demand: StageDemand, _ layout: MetadataLayout
+    ) -> Int {
+        let each = MemoryLayout<ItemHeader>.stride + MemoryLayout<Entry>.stride + layout.byteCount
+        return AvailableMemory.product(capacity(kind, input: input, output: output, demand), each)
     }
 
     init(capacity: Int, _ layout: MetadataLayout) {
