@@ -59,14 +59,40 @@ import Testing
         #expect(chain.callFigures.withLock { $0[1]?.slowCalls } == 1)
     }
 
-    @Test func aStageThatDeclaresLongCallsIsNotNamed() throws {
+    /// Of a stage that hangs in a chain: what a watch says that looks at it every 50 ms of simulated time, and how old
+    /// the call was then.
+    private func said<S: Filter>(of type: S.Type, for seconds: Int64) throws -> [String] {
+        let gate = "watched-\(S.info.id)"
         var sketch = ChainSketch()
-        try sketch.add(CountingSource.self, "src", options: #"{"count": 2}"#)
-        try sketch.add(ProbeFilter.self, "slow", options: #"{"sleepUs": 400000}"#)
-        try sketch.add(RecordingSink.self, "sink", options: #"{"log": "long-calls"}"#)
-        let (result, events) = ChainTests.run(try Chain(sketch.request))
-        #expect(result.isSuccess)
-        #expect(!events.contains { $0.name == "stage-hangs" })
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 20}"#)
+        try sketch.add(type, "slow", options: #"{"call": "process", "gate": "\#(gate)"}"#)
+        try sketch.add(RecordingSink.self, "sink", options: #"{"log": "\#(gate)"}"#)
+        var texts: [String]?
+        let (result, _) = Self.run(try Chain(sketch.request)) { chain, _ in
+            guard texts == nil, chain.runners[1].shownFrame == 3 else { return }
+            let (hub, threads) = (EventHub(), [chain.runners[1].thread!])
+            let told = hub.subscribe()
+            var watch = CallWatch()
+            for look in 0...seconds * 20 { watch.look(at: chain, threads, hub, now: look * 50_000_000) }
+            texts = told.take().events.map(\.text)
+            HangingFilter.open(gate)
+        }
+        #expect(result.isSuccess, "\(result)")
+        return try #require(texts)
+    }
+
+    @Test func namesItAgainAtTenSecondsAndEachMinute() throws {
+        #expect(
+            try said(of: HangingFilter.self, for: 190)
+                == ["0.2", "10.0", "60.0", "120.0", "180.0"].map {
+                    "slow (hanging-filter): process of frame 3 has not returned for \($0) s. The chain waits for it."
+                })
+    }
+
+    @Test func waitsAsLongAsAStageDeclares() throws {
+        #expect(
+            try said(of: PatientFilter.self, for: 9)
+                == ["slow (patient-filter): process of frame 3 has not returned for 5.0 s. The chain waits for it."])
     }
 
     @Test func saysWhoseFaultTheLostFramesOfALiveChainAre() throws {
@@ -203,6 +229,7 @@ private final class HangingFilter: Filter {
     }
 
     private static let openGates = Locked<Set<String>>([])
+    static func isOpen(_ gate: String) -> Bool { openGates.withLock { $0.contains(gate) } }
     static func open(_ gate: String) { openGates.withLock { _ = $0.insert(gate) } }
 
     var options: Options
@@ -210,7 +237,7 @@ private final class HangingFilter: Filter {
 
     private func hang(in call: String) {
         guard options.call == call else { return }
-        while !Self.openGates.withLock({ $0.contains(options.gate) }) { usleep(1000) }
+        while !Self.isOpen(options.gate) { usleep(1000) }
     }
 
     func start() { hang(in: "start") }
@@ -220,6 +247,21 @@ private final class HangingFilter: Filter {
 
     func process(_ frame: inout Frame) -> Verdict {
         if frame.sequenceNumber >= 3 { hang(in: "process") }
+        return .forward
+    }
+}
+
+/// The same of a stage that declares five seconds.
+private final class PatientFilter: Filter {
+    static let info = StageInfo(
+        id: "patient-filter", summary: "Takes its time.", input: .anyVideo, output: .sameAsInput,
+        longestCall: MediaTime(seconds: 5))
+
+    var options: HangingFilter.Options
+    init(options: HangingFilter.Options, context: StageContext) { self.options = options }
+
+    func process(_ frame: inout Frame) -> Verdict {
+        while frame.sequenceNumber >= 3, !HangingFilter.isOpen(options.gate) { usleep(1000) }
         return .forward
     }
 }
