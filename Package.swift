@@ -5,22 +5,24 @@ import PackageDescription
 struct Plugin {
     var name: String
     var shims: [String] = []
+    /// Whether it reads or paints pictures with what lies in Shared.
+    var usesShared = false
 }
 
 let plugins = [
-    Plugin(name: "TestSource"),
+    Plugin(name: "TestSource", usesShared: true),
     Plugin(name: "NullSink"),
-    Plugin(name: "FPSMeter"),
-    Plugin(name: "Convert", shims: ["CYUV"]),
-    Plugin(name: "CropOrient", shims: ["CYUV"]),
+    Plugin(name: "FPSMeter", usesShared: true),
+    Plugin(name: "Convert", shims: ["CYUV"], usesShared: true),
+    Plugin(name: "CropOrient", shims: ["CYUV"], usesShared: true),
     Plugin(name: "Rate"),
     Plugin(name: "X264Encoder", shims: ["CX264"]),
     Plugin(name: "FileSource", shims: ["CAVFormat"]),
     Plugin(name: "Recorder", shims: ["CAVFormat"]),
-    Plugin(name: "Text", shims: ["CFreeType"]),
-    Plugin(name: "Frei0r", shims: ["CFrei0r"]),
-    Plugin(name: "Replicate", shims: ["CYUV"]),
-    Plugin(name: "FaceEffect", shims: ["COpenCV", "CPNG"]),
+    Plugin(name: "Text", shims: ["CFreeType"], usesShared: true),
+    Plugin(name: "Frei0r", shims: ["CFrei0r"], usesShared: true),
+    Plugin(name: "Replicate", shims: ["CYUV"], usesShared: true),
+    Plugin(name: "FaceEffect", shims: ["COpenCV", "CPNG"], usesShared: true),
 ]
 
 let core = Target.Dependency.product(name: "FrameCore", package: "Core")
@@ -42,8 +44,13 @@ let package = Package(
             name: "framehost",
             dependencies: [core, .product(name: "ArgumentParser", package: "swift-argument-parser")],
             path: "Sources/Host"),
+        // Linked into each plugin that uses it; not a library of its own (docs/design/014-packages.md).
+        .target(name: "Shared", dependencies: [core], path: "Sources/Plugins/Shared", exclude: ["README.md"]),
         // C libraries: a module map and a header each, at most one small .c beside them.
-        .target(name: "CYUV", path: "Sources/Plugins/Shims/CYUV", linkerSettings: [.linkedLibrary("yuv")]),
+        // Without aligned loops, where the linker happens to put them decides whether scaling takes a fifth longer.
+        .target(
+            name: "CYUV", path: "Sources/Plugins/Shims/CYUV", cSettings: [.unsafeFlags(["-falign-loops=32"])],
+            linkerSettings: [.linkedLibrary("yuv")]),
         .target(name: "CX264", path: "Sources/Plugins/Shims/CX264", linkerSettings: [.linkedLibrary("x264")]),
         .target(
             name: "CAVFormat", path: "Sources/Plugins/Shims/CAVFormat",
@@ -67,7 +74,7 @@ let package = Package(
         + plugins.map { plugin in
             .target(
                 name: plugin.name,
-                dependencies: [core] + plugin.shims.map { .target(name: $0) },
+                dependencies: [core] + plugin.shims.map { .target(name: $0) } + (plugin.usesShared ? ["Shared"] : []),
                 path: "Sources/Plugins/\(plugin.name)",
                 exclude: ["README.md"],
                 plugins: [.plugin(name: "FramehostManifest", package: "Core")])
@@ -79,7 +86,7 @@ let package = Package(
                 path: "Sources/Plugins/NestedPlugins"),
             .testTarget(
                 name: "PluginTests",
-                dependencies: [core] + plugins.map { .target(name: $0.name) },
+                dependencies: [core, "Shared"] + plugins.map { .target(name: $0.name) },
                 path: "Tests/PluginTests",
                 // Every plugin exports the one entry symbol; a test program that links several takes any of them.
                 linkerSettings: [.unsafeFlags(["-Xlinker", "--allow-multiple-definition"])]),

@@ -1,4 +1,5 @@
 import FrameCore
+import Shared
 import Testing
 
 @testable import Convert

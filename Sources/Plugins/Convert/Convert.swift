@@ -1,4 +1,5 @@
 import FrameCore
+import Shared
 
 struct ConvertOptions: StageOptions {
     @Option(help: "The pixel format to convert to.") var format = PixelFormat.i420

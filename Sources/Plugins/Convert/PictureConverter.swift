@@ -1,4 +1,5 @@
 import FrameCore
+import Shared
 
 /// Converts pictures of one format into another, by libyuv's direct conversions or two or three of them in a row.
 ///

@@ -1,4 +1,5 @@
 import FrameCore
+import Shared
 
 /// From packed RGB in full range to luma and chroma in video range, by any matrix; chroma is the mean of the pixels it
 /// stands for.

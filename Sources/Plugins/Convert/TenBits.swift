@@ -1,4 +1,5 @@
 import FrameCore
+import Shared
 
 /// From samples of 10 bit to 8, rounded to nearest. libyuv's own conversions cut: half a step too dark on average.
 enum TenBits {

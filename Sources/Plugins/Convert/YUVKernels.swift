@@ -1,5 +1,6 @@
 import CYUV
 import FrameCore
+import Shared
 
 /// One conversion between two pictures of equal size: libyuv's where it has one that is exact enough, else ours. The
 /// only file of this plugin that imports libyuv.

@@ -1,4 +1,5 @@
 import FrameCore
+import Shared
 
 /// From luma and chroma (8 or 10 bit, any subsampling) to packed RGB in full range, by any matrix and range. Chroma is
 /// repeated, not interpolated.

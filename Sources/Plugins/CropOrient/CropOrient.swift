@@ -1,4 +1,5 @@
 import FrameCore
+import Shared
 
 /// Cuts, turns, mirrors and scales pictures, in this order.
 ///

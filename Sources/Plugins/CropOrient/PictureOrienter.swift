@@ -1,4 +1,5 @@
 import FrameCore
+import Shared
 
 /// Carries a geometry out: steps of scaling, the last of which also turns; or, where nothing is scaled, turning alone.
 /// Scratch memory is made here, once.

@@ -1,5 +1,6 @@
 import CYUV
 import FrameCore
+import Shared
 
 /// Turning and mirroring of single planes of 1, 2 or 4 bytes a sample, exactly.
 ///

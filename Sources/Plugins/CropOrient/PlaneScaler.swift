@@ -1,5 +1,6 @@
 import CYUV
 import FrameCore
+import Shared
 
 /// Scales a plane bilinearly and turns it in the same pass.
 ///

@@ -1,4 +1,5 @@
 import FrameCore
+import Shared
 
 /// The figures in the lower left corner, white on black; left out where the picture is too small.
 struct FigureLabel {

@@ -1,4 +1,5 @@
 import FrameCore
+import Shared
 
 /// Finds faces, follows them and changes them inside their regions.
 ///

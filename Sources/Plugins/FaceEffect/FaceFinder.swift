@@ -1,4 +1,5 @@
 import FrameCore
+import Shared
 
 /// From frames to faces: the small copy, the flow, the detector's thread, the tracks. No pixel of the frame is changed
 /// here.

@@ -1,5 +1,6 @@
 import FrameCore
 import Glibc
+import Shared
 
 /// Pictures as frei0r wants them: rows without padding, sides multiples of 8, red first where the effect says so.
 ///

@@ -1,4 +1,5 @@
 import FrameCore
+import Shared
 
 /// Runs a frei0r effect on every picture: a filter changes it, a source puts its own in its place, of the same size and
 /// time.

@@ -1,4 +1,5 @@
 import FrameCore
+import Shared
 
 /// Runs a frei0r effect that makes one picture of two or three.
 ///

@@ -1,5 +1,6 @@
 import FrameCore
 import Glibc
+import Shared
 
 /// What gain, tint and hue do to luma and chroma about black and grey: three by three, in 4096ths.
 ///

@@ -1,4 +1,5 @@
 import FrameCore
+import Shared
 
 /// How one copy differs: an object with any of these keys. What is absent is as in the original, or as in what it would
 /// replace.

@@ -1,4 +1,5 @@
 import FrameCore
+import Shared
 
 /// Paints copies into the output, the lowest first, two rows of luma and one of chroma at a time.
 ///

@@ -1,5 +1,6 @@
 import CYUV
 import FrameCore
+import Shared
 
 /// Halved, quartered … pictures of the last frames: the only file of this plugin that imports libyuv.
 ///

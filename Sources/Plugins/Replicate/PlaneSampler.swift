@@ -1,4 +1,5 @@
 import FrameCore
+import Shared
 
 /// One component of a picture: a plane, or one of two that share it.
 struct Component {

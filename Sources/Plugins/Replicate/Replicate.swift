@@ -1,4 +1,5 @@
 import FrameCore
+import Shared
 
 /// Puts copies of the picture into one, each with a place, a delay and colours of its own.
 ///

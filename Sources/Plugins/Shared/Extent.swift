@@ -1,22 +1,22 @@
 import FrameCore
 
 /// A length in a picture: pixels, written as a number, or a share of something, written `"5%"`.
-enum Extent: OptionValue, CustomStringConvertible {
+package enum Extent: OptionValue, CustomStringConvertible {
     case pixels(Double)
     /// Per cent.
     case share(Double)
 
     /// In pixels, where a share is one of `whole`.
-    func pixels(of whole: Double) -> Double {
+    package func pixels(of whole: Double) -> Double {
         switch self {
         case .pixels(let pixels): pixels
         case .share(let share): share / 100 * whole
         }
     }
 
-    func pixels(of whole: Int) -> Double { pixels(of: Double(whole)) }
+    package func pixels(of whole: Int) -> Double { pixels(of: Double(whole)) }
 
-    var isNegative: Bool {
+    package var isNegative: Bool {
         switch self {
         case .pixels(let value), .share(let value): value < 0
         }
@@ -25,7 +25,7 @@ enum Extent: OptionValue, CustomStringConvertible {
     /// Beyond these no picture reaches.
     private static let bounds = -100_000.0...100_000.0
 
-    static func decodeOption(_ node: JSONNode) throws(OptionFault) -> Extent {
+    package static func decodeOption(_ node: JSONNode) throws(OptionFault) -> Extent {
         if let pixels = node.asDouble, bounds.contains(pixels) { return .pixels(pixels) }
         if let text = node.asString, text.hasSuffix("%"), let share = Double(text.dropLast()), bounds.contains(share) {
             return .share(share)
@@ -35,21 +35,21 @@ enum Extent: OptionValue, CustomStringConvertible {
         )
     }
 
-    var description: String {
+    package var description: String {
         switch self {
         case .pixels(let pixels): pixels.optionJSON.text()
         case .share(let share): "\(share.optionJSON.text())%"
         }
     }
 
-    var optionJSON: JSONNode {
+    package var optionJSON: JSONNode {
         switch self {
         case .pixels(let pixels): pixels.optionJSON
         case .share: .string(description)
         }
     }
-    static var optionTypeName: String { "pixels or share" }
-    static var optionSchema: JSONNode {
+    package static var optionTypeName: String { "pixels or share" }
+    package static var optionSchema: JSONNode {
         ["anyOf": [["type": "number"], ["type": "string", "pattern": "^-?[0-9]+([.][0-9]+)?%$"]]]
     }
 }

@@ -1,17 +1,17 @@
 import FrameCore
 
 /// How much red and blue weigh in luma: what a matrix of ISO/IEC 23091-2 (H.273, table 4) comes down to.
-public struct LumaWeights: Sendable, Equatable {
-    public var red: Double
-    public var blue: Double
-    public var green: Double { 1 - red - blue }
+package struct LumaWeights: Sendable, Equatable {
+    package var red: Double
+    package var blue: Double
+    package var green: Double { 1 - red - blue }
 
-    public static let bt601 = LumaWeights(red: 0.299, blue: 0.114)
-    public static let bt709 = LumaWeights(red: 0.2126, blue: 0.0722)
-    public static let bt2020 = LumaWeights(red: 0.2627, blue: 0.0593)
+    package static let bt601 = LumaWeights(red: 0.299, blue: 0.114)
+    package static let bt709 = LumaWeights(red: 0.2126, blue: 0.0722)
+    package static let bt2020 = LumaWeights(red: 0.2627, blue: 0.0593)
 
     /// The weights of a format. A matrix nobody named is BT.709 from 720 rows on and BT.601 below, as players take it.
-    public init(of format: VideoFormat) {
+    package init(of format: VideoFormat) {
         self =
             switch format.color.matrix {
             case 1: .bt709
@@ -21,7 +21,7 @@ public struct LumaWeights: Sendable, Equatable {
             }
     }
 
-    init(red: Double, blue: Double) {
+    package init(red: Double, blue: Double) {
         self.red = red
         self.blue = blue
     }

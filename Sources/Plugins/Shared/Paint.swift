@@ -1,13 +1,13 @@
 import FrameCore
 
 /// A colour in the samples of one format: for each plane the bytes of one ``PlaneUnit``, first byte lowest.
-public struct Paint: Sendable, Equatable {
-    var first: UInt32
-    var second: UInt32 = 0
-    var third: UInt32 = 0
+package struct Paint: Sendable, Equatable {
+    package var first: UInt32
+    package var second: UInt32 = 0
+    package var third: UInt32 = 0
 
     /// `color` (sRGB primaries and transfer taken as the format's own) by the format's matrix and range.
-    public init(_ color: RGBColor, for format: VideoFormat) {
+    package init(_ color: RGBColor, for format: VideoFormat) {
         let red = Double(color.red) / 255
         let green = Double(color.green) / 255
         let blue = Double(color.blue) / 255
@@ -27,7 +27,7 @@ public struct Paint: Sendable, Equatable {
     }
 
     /// Code values as they stand, of the format's own bit depth; of an RGB format all three components get `luma`.
-    public init(luma: Int, u: Int, v: Int, in format: PixelFormat) {
+    package init(luma: Int, u: Int, v: Int, in format: PixelFormat) {
         let gray = UInt8(truncatingIfNeeded: luma)
         self.init(
             luma: UInt32(luma), u: UInt32(u), v: UInt32(v), color: RGBColor(red: gray, green: gray, blue: gray),
@@ -54,5 +54,5 @@ public struct Paint: Sendable, Equatable {
         }
     }
 
-    func unit(plane: Int) -> UInt32 { plane == 0 ? first : plane == 1 ? second : third }
+    package func unit(plane: Int) -> UInt32 { plane == 0 ? first : plane == 1 ? second : third }
 }

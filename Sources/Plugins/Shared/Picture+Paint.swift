@@ -7,7 +7,7 @@ import Glibc
 /// is touched is painted whole.
 extension Picture {
     /// Fills a rectangle.
-    public func fill(x: Int, y: Int, width: Int, height: Int, _ paint: Paint) {
+    package func fill(x: Int, y: Int, width: Int, height: Int, _ paint: Paint) {
         let left = min(max(x, 0), self.width)
         let right = min(max(x + width, 0), self.width)
         let top = min(max(y, 0), self.height)
@@ -27,7 +27,7 @@ extension Picture {
     }
 
     /// Rows `top..<bottom`, each a copy of the first row of `model`, which has the same format and width.
-    func copyRows(top: Int, bottom: Int, of model: Picture) {
+    package func copyRows(top: Int, bottom: Int, of model: Picture) {
         for plane in 0..<planeCount {
             let layer = self[plane]
             let source = model[plane].base
@@ -58,7 +58,7 @@ extension Picture {
     ///
     /// - Returns: False when it does not fit the picture, which is left as it was.
     @discardableResult
-    public func draw(_ text: UnsafeBufferPointer<UInt8>, x: Int, y: Int, scale: Int, ink: Paint, ground: Paint) -> Bool
+    package func draw(_ text: UnsafeBufferPointer<UInt8>, x: Int, y: Int, scale: Int, ink: Paint, ground: Paint) -> Bool
     {
         let box = BitmapFont.box(characters: text.count, scale: scale)
         guard x >= 0, y >= 0, x + box.width <= width, y + box.height <= height else { return false }

@@ -1,27 +1,37 @@
 import FrameCore
 
 /// Planes of a picture in memory, as painting and C libraries take them. Valid as long as the memory is.
-public struct Picture {
+@usableFromInline package struct Picture {
     /// One plane's memory.
-    public struct Layer {
-        public var base: UnsafeMutableRawPointer
-        public var strideBytes: Int
+    @usableFromInline package struct Layer {
+        @usableFromInline package var base: UnsafeMutableRawPointer
+        @usableFromInline package var strideBytes: Int
         /// Bytes of a row that carry samples.
-        public var rowBytes: Int
-        public var rows: Int
-        var unit: PlaneUnit
+        @usableFromInline package var rowBytes: Int
+        @usableFromInline package var rows: Int
+        @usableFromInline package var unit: PlaneUnit
+
+        @inlinable package init(
+            base: UnsafeMutableRawPointer, strideBytes: Int, rowBytes: Int, rows: Int, unit: PlaneUnit
+        ) {
+            self.base = base
+            self.strideBytes = strideBytes
+            self.rowBytes = rowBytes
+            self.rows = rows
+            self.unit = unit
+        }
     }
 
-    public let pixelFormat: PixelFormat
-    public let width: Int
-    public let height: Int
-    public let planeCount: Int
-    private let first: Layer
-    private let second: Layer?
-    private let third: Layer?
+    @usableFromInline package let pixelFormat: PixelFormat
+    @usableFromInline package let width: Int
+    @usableFromInline package let height: Int
+    @usableFromInline package let planeCount: Int
+    @usableFromInline let first: Layer
+    @usableFromInline let second: Layer?
+    @usableFromInline let third: Layer?
 
     /// - Parameter layer: The memory of a plane: where it begins and its stride.
-    init(
+    @inlinable package init(
         _ pixelFormat: PixelFormat, width: Int, height: Int,
         layer: (Int) -> (base: UnsafeMutableRawPointer, strideBytes: Int)
     ) {
@@ -41,13 +51,13 @@ public struct Picture {
         third = planeCount > 2 ? make(2) : nil
     }
 
-    @inline(__always)
-    public subscript(plane: Int) -> Layer {
+    @inlinable @inline(__always)
+    package subscript(plane: Int) -> Layer {
         plane == 0 ? first : plane == 1 ? second.unsafelyUnwrapped : third.unsafelyUnwrapped
     }
 
     /// The rectangle at `x`, `y` in the same memory. Both are even where pixels share a sample or a group.
-    func part(x: Int, y: Int, width: Int, height: Int) -> Picture {
+    @inlinable package func part(x: Int, y: Int, width: Int, height: Int) -> Picture {
         precondition(
             x >= 0 && y >= 0 && x + width <= self.width && y + height <= self.height, "a part lies within its picture")
         return Picture(pixelFormat, width: width, height: height) { plane in
@@ -60,7 +70,7 @@ public struct Picture {
 
 extension Frame {
     /// The frame's planes, to read alone, for `body` alone.
-    public borrowing func withPicture<Result>(_ body: (Picture) throws -> Result) rethrows -> Result {
+    @inlinable package borrowing func withPicture<Result>(_ body: (Picture) throws -> Result) rethrows -> Result {
         let format = format
         return try body(
             Picture(format.pixelFormat, width: format.width, height: format.height) { index in
@@ -73,7 +83,7 @@ extension Frame {
     /// The frame's planes, to write, for `body` alone.
     ///
     /// - Precondition: nobody else holds the buffer: the frame was just made, or the stage declares `.modify`.
-    public mutating func withMutablePicture<Result>(_ body: (Picture) throws -> Result) rethrows -> Result {
+    @inlinable package mutating func withMutablePicture<Result>(_ body: (Picture) throws -> Result) rethrows -> Result {
         let format = format
         let picture = Picture(format.pixelFormat, width: format.width, height: format.height) { index in
             // As above; and the access is exclusive until `body` is over.
@@ -84,12 +94,12 @@ extension Frame {
 }
 
 /// A picture's memory outside any pool: a stage's scratch, made in `start`.
-final class ScratchPicture {
-    let picture: Picture
+package final class ScratchPicture {
+    package let picture: Picture
     private let memory: UnsafeMutableRawPointer
 
     /// Black or whatever zeros are in the format.
-    init(_ pixelFormat: PixelFormat, width: Int, height: Int) {
+    package init(_ pixelFormat: PixelFormat, width: Int, height: Int) {
         let format = VideoFormat(pixelFormat, width: width, height: height)
         let memory = UnsafeMutableRawPointer.allocate(
             byteCount: max(format.bufferBytes, 1), alignment: VideoFormat.strideAlignment)

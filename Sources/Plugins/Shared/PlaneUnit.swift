@@ -1,14 +1,20 @@
 import FrameCore
 
 /// The smallest run of bytes of one plane that can be painted alone: one sample, one pair, one group.
-struct PlaneUnit: Sendable {
+@usableFromInline package struct PlaneUnit: Sendable {
     /// At most four.
-    var bytes: Int
+    @usableFromInline package var bytes: Int
     /// A unit covers `1 << xShift` pixels of `1 << yShift` rows.
-    var xShift: Int
-    var yShift: Int
+    @usableFromInline package var xShift: Int
+    @usableFromInline package var yShift: Int
 
-    static func of(_ format: PixelFormat, plane: Int) -> PlaneUnit {
+    @inlinable package init(bytes: Int, xShift: Int, yShift: Int) {
+        self.bytes = bytes
+        self.xShift = xShift
+        self.yShift = yShift
+    }
+
+    @inlinable package static func of(_ format: PixelFormat, plane: Int) -> PlaneUnit {
         let isChroma = plane > 0
         return switch format {
         case .i420: PlaneUnit(bytes: 1, xShift: isChroma ? 1 : 0, yShift: isChroma ? 1 : 0)

@@ -2,14 +2,14 @@
 ///
 /// A ring of `capacity` times, made once; more events than that within a second are counted over the shorter span they
 /// fill. Times that do not rise (a loop back to the start, a repeated time stamp) begin a new window.
-struct RateWindow {
+package struct RateWindow {
     /// In nanoseconds.
-    let span: Int64
+    package let span: Int64
     private var times: [Int64]
     private var first = 0
-    private(set) var count = 0
+    package private(set) var count = 0
 
-    init(span: Int64 = 1_000_000_000, capacity: Int = 1024) {
+    package init(span: Int64 = 1_000_000_000, capacity: Int = 1024) {
         precondition(capacity >= 2 && span > 0, "a rate needs two times and a span")
         self.span = span
         times = Array(repeating: 0, count: capacity)
@@ -18,7 +18,7 @@ struct RateWindow {
     private var newest: Int64 { times[(first + count - 1) % times.count] }
 
     /// O(1) on average; allocates nothing.
-    mutating func add(_ time: Int64) {
+    package mutating func add(_ time: Int64) {
         if count > 0, time <= newest { count = 0 }
         if count == times.count { removeFirst() }
         times[(first + count) % times.count] = time
@@ -33,7 +33,7 @@ struct RateWindow {
     }
 
     /// Per second; nil before the second event, and when the newest is all there is.
-    var rate: Double? {
+    package var rate: Double? {
         guard count > 1 else { return nil }
         return Double(count - 1) * 1e9 / Double(newest - times[first])
     }

@@ -1,4 +1,5 @@
 import FrameCore
+import Shared
 
 /// The part of a pattern that stands still: bands of equal rows, each band kept as one model row.
 ///

@@ -1,4 +1,5 @@
 import FrameCore
+import Shared
 
 /// What moves in a pattern: a function of the frame's number alone, so that any frame can be made again.
 struct MovingParts {

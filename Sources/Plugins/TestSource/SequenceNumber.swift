@@ -1,4 +1,5 @@
 import FrameCore
+import Shared
 
 /// The frame's number as white digits on black, at least six of them, below where the strip may be.
 ///

@@ -1,4 +1,5 @@
 import FrameCore
+import Shared
 
 /// Gives test pictures: as fast as they are taken, or live at their rate.
 ///

@@ -1,4 +1,5 @@
 import FrameCore
+import Shared
 
 /// The moment a frame left, burnt into its top rows: 64 cells of black and white that survive encoding.
 ///

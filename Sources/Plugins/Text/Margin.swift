@@ -1,4 +1,5 @@
 import FrameCore
+import Shared
 
 /// Distances from the left or right and from the top or bottom: one length for both, or a list of two.
 struct Margin: OptionValue {

@@ -1,4 +1,5 @@
 import FrameCore
+import Shared
 
 /// What is laid over a part of a picture, in the samples of its format.
 ///

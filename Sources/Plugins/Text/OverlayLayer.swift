@@ -1,4 +1,5 @@
 import FrameCore
+import Shared
 
 /// One plane's part of an overlay: `plane × keep ÷ 255 + add` for every byte of a rectangle of that plane.
 final class OverlayLayer {

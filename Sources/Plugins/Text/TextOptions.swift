@@ -1,4 +1,5 @@
 import FrameCore
+import Shared
 
 struct TextOptions: StageOptions {
     @Option(

@@ -1,4 +1,5 @@
 import FrameCore
+import Shared
 
 /// Puts the values of the fields into the text, frame by frame, and tells whether it has changed.
 struct TextValues {

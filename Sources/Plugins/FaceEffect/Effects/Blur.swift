@@ -1,3 +1,5 @@
+import Shared
+
 /// Blurs a region: means of small blocks, three box filters over them, and straight lines between.
 ///
 /// Three boxes come close to a Gaussian; working on blocks makes a wide blur as cheap as a narrow one. Beyond the

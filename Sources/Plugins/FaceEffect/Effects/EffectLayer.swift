@@ -1,3 +1,5 @@
+import Shared
+
 /// What an effect puts into a region: samples of each plane, rows as wide as the region. Memory for a whole picture is
 /// taken at the start.
 final class EffectLayer {

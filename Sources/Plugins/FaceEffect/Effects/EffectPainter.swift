@@ -1,4 +1,5 @@
 import FrameCore
+import Shared
 
 /// Draws the effects into a frame's own planes. All memory is taken at the start.
 final class EffectPainter {

@@ -1,4 +1,5 @@
 import FrameCore
+import Shared
 
 /// Where an image lies in the stored picture: its middle, and where its right and lower edges' middles lie from there,
 /// in pixels.

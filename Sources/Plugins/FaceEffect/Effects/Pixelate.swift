@@ -1,3 +1,5 @@
+import Shared
+
 /// Each block of the region gets the mean of its samples.
 enum Pixelate {
     /// [stage thread] Fills `layer` for one region.

@@ -1,4 +1,5 @@
 import FrameCore
+import Shared
 
 /// The small upright copy of a frame on which faces are searched and followed. All memory is taken at the start.
 ///
