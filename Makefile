@@ -2,7 +2,7 @@
 #
 # Every package that is used stands in one of these two lists.
 PACKAGES := build-essential pkg-config ca-certificates git \
-	libyuv-dev libx264-dev libavformat-dev libavcodec-dev libavutil-dev libavfilter-dev libswscale-dev libv4l-dev libopencv-dev opencv-data \
+	libyuv-dev libx264-dev libavformat-dev libavcodec-dev libavutil-dev libavfilter-dev libswscale-dev libv4l-dev libturbojpeg0-dev libopencv-dev opencv-data \
 	nettle-dev libcurl4-openssl-dev libpng-dev libfreetype-dev fonts-dejavu-core frei0r-plugins frei0r-plugins-dev ffmpeg
 TEST_PACKAGES := x264 util-linux mount python3 python3-jsonschema binutils gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good \
 	gstreamer1.0-plugins-bad gstreamer1.0-libav glib-networking openssl curl mpv python3-opencv tshark iproute2

@@ -23,6 +23,7 @@ let plugins = [
     Plugin(name: "Frei0r", shims: ["CFrei0r"], usesShared: true),
     Plugin(name: "Replicate", shims: ["CYUV"], usesShared: true),
     Plugin(name: "FaceEffect", shims: ["COpenCV", "CPNG"], usesShared: true),
+    Plugin(name: "V4L2Source", shims: ["CV4L2", "CTurboJPEG", "CYUV"]),
 ]
 
 let core = Target.Dependency.product(name: "FrameCore", package: "Core")
@@ -61,6 +62,11 @@ let package = Package(
         .systemLibrary(
             name: "CFrei0r", path: "Sources/Plugins/Shims/CFrei0r", pkgConfig: "frei0r",
             providers: [.apt(["frei0r-plugins-dev"])]),
+        .systemLibrary(
+            name: "CV4L2", path: "Sources/Plugins/Shims/CV4L2", pkgConfig: "libv4l2", providers: [.apt(["libv4l-dev"])]),
+        .systemLibrary(
+            name: "CTurboJPEG", path: "Sources/Plugins/Shims/CTurboJPEG", pkgConfig: "libturbojpeg",
+            providers: [.apt(["libturbojpeg0-dev"])]),
         // No pkgConfig: opencv4.pc names every module, and a program that links them all loads 375 libraries.
         .target(
             name: "COpenCV", path: "Sources/Plugins/Shims/COpenCV",

@@ -26,6 +26,9 @@ public final class BufferLender: @unchecked Sendable {
     /// What every loan looks like.
     public var format: VideoFormat { pool.format }
 
+    /// Bytes of a loan from its first plane on, room behind the last plane included.
+    public var bufferBytes: Int { pool.byteCount / max(pool.bufferCount, 1) }
+
     /// [any thread] A loan of one buffer; nil when as many are out as the plan foresaw, or when no buffer is free.
     /// Never waits.
     public func lend() -> Int? {

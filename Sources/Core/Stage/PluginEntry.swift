@@ -42,6 +42,8 @@ public final class StageType: Sendable {
     let check: @Sendable (_ members: [JSONNode.Member], _ place: OptionPlace) throws -> Void
     let findTopics: @Sendable () throws -> [StageTopic]
     let findTopic: @Sendable (_ name: String) throws -> StageTopic?
+    /// [control thread] The devices it could use; nil for a kind of stage that uses none. Throws what the stage throws.
+    public let devices: (@Sendable () throws -> [StageDevice])?
 
     public init<S: Stage>(_ type: S.Type) {
         info = S.info
@@ -59,6 +61,11 @@ public final class StageType: Sendable {
         }
         findTopics = { try S.topics() }
         findTopic = { try S.topic($0) }
+        if let type = S.self as? any DeviceStage.Type {
+            devices = { try type.devices() }
+        } else {
+            devices = nil
+        }
     }
 }
 

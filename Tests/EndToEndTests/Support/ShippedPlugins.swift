@@ -4,6 +4,6 @@ enum ShippedPlugins {
     static let ids = [
         "convert", "crop-orient", "face-effect", "file-source", "fps-meter", "frei0r", "frei0r-mixer", "null-sink",
         "rate", "recorder", "replicate",
-        "rtsp-sink", "test-source", "text", "x264-encoder",
+        "rtsp-sink", "test-source", "text", "v4l2-source", "x264-encoder",
     ]
 }

@@ -1,0 +1,36 @@
+import ArgumentParser
+import FrameCore
+
+struct DevicesCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "devices",
+        abstract: "Lists cameras and other devices that stages can use: formats, sizes, rates, controls.")
+
+    @Flag(help: "Print JSON.")
+    var json = false
+
+    @OptionGroup var plugins: PluginOptions
+
+    func run() throws {
+        let registry = try plugins.registry()
+        var found: [(stage: String, device: StageDevice)] = []
+        do {
+            // Others have no devices yet, and loading a plugin for nothing takes time.
+            let ids = registry.plugins.flatMap { $0.manifest.stages.filter { $0.kind == "source" }.map(\.id) }
+            for id in ids.sorted() {
+                guard let stage = try registry.stage(id), let devices = stage.devices else { continue }
+                found += try devices().map { (id, $0) }
+            }
+        } catch {
+            throw report(error)
+        }
+        let texts = found.map { DeviceText($0.device, of: $0.stage) }
+        if json {
+            Terminal.say(JSONNode.object([("devices", .array(texts.map(\.json)))]).text(pretty: true))
+        } else if texts.isEmpty {
+            Terminal.say("No camera was found: there is no /dev/video* that gives pictures.")
+        } else {
+            Terminal.say(texts.map(\.text).joined(separator: "\n\n"))
+        }
+    }
+}

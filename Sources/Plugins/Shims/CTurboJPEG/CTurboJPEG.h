@@ -1,0 +1,7 @@
+// libjpeg-turbo's own interface for Swift (Debian: libturbojpeg0-dev). Nothing is added.
+#ifndef CTURBOJPEG_H
+#define CTURBOJPEG_H
+
+#include <turbojpeg.h>
+
+#endif

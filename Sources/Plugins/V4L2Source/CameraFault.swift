@@ -1,0 +1,98 @@
+import FrameCore
+import Glibc
+
+/// Why a camera cannot be used, as sentences.
+enum CameraFault {
+    /// A driver's answer that this plugin cannot go on with.
+    static func answered(_ what: String) -> FrameHostError {
+        FrameHostError(
+            .callFailed, what: "the camera's driver answers \(what)",
+            remedy: "Choose another 'size' or 'format'; `framehost devices` lists them.")
+    }
+
+    static func none(asked: String?, there: [FoundCamera]) -> FrameHostError {
+        let remedy =
+            there.isEmpty
+            ? "No camera was found at all: plug one in, or load its driver. \"ifMissing\": \"wait\" starts without it."
+            : "There \(there.count == 1 ? "is" : "are") \(there.map { "'\($0.name)' (\($0.path))" }.joined(separator: ", ")); "
+                + "`framehost devices` tells more. \"ifMissing\": \"wait\" starts without it."
+        return FrameHostError(
+            .unavailable, place: asked == nil ? "" : "device",
+            what: asked.map { "there is no camera '\($0)'" } ?? "there is no camera", remedy: remedy)
+    }
+
+    static func several(_ asked: String, _ found: [FoundCamera]) -> FrameHostError {
+        FrameHostError(
+            .invalidConfiguration, place: "device",
+            what: "'\(asked)' names \(found.count) cameras: \(found.map(\.path).joined(separator: ", "))",
+            remedy: "Use one of their stable ids, which `framehost devices` lists, or a path.")
+    }
+
+    static func noCamera(_ path: String, _ identity: V4L2Device.Identity) -> FrameHostError {
+        FrameHostError(
+            .unavailable, place: "device",
+            what: "'\(path)' (\(identity.name)) gives no pictures: it is no capture device with streaming",
+            remedy: "`framehost devices` lists those that do.")
+    }
+
+    static func noFormat(_ path: String, asked: CameraPixels?, there: [FourCC]) -> FrameHostError {
+        let known = there.filter { CameraPixels($0).map { asked == nil || $0 == asked } ?? false }
+        guard known.isEmpty else {
+            return answered("no size of \(known.map(\.description).joined(separator: ", ")) that a picture can have")
+        }
+        let own = there.isEmpty ? "no format at all" : there.map(\.description).joined(separator: ", ")
+        guard let asked else {
+            return FrameHostError(
+                .unavailable,
+                what:
+                    "'\(path)' gives none of \(CameraPixels.allCases.map(\.rawValue).joined(separator: ", ")); it has \(own)",
+                remedy: "Use another camera.")
+        }
+        return FrameHostError(
+            .invalidConfiguration, place: "format", what: "'\(path)' does not give \(asked.rawValue); it has \(own)",
+            remedy: "Leave 'format' out, and the nearest is chosen.")
+    }
+
+    /// What the kernel said, with what helps: the group to join, who holds the device.
+    ///
+    /// - Parameter calls: To look both up.
+    static func of(_ fault: CallFault, _ path: String, _ calls: any DeviceCalls) -> FrameHostError {
+        switch fault.errno {
+        case EACCES, EPERM:
+            let group = calls.group(of: path)
+            return FrameHostError(
+                .unavailable, what: "'\(path)' may not be opened by this user",
+                remedy: group.map {
+                    "Join the group '\($0)', which may: `sudo usermod -aG \($0) $USER`; it counts from the next log-in on."
+                } ?? "Give this user the right to read and write it.", cause: fault.text)
+        case EBUSY:
+            let holders = DeviceHolders.of(path, calls)
+            return FrameHostError(
+                .unavailable,
+                what: "'\(path)' is in use" + (holders.isEmpty ? "" : " by \(holders.joined(separator: ", "))"),
+                remedy: holders.isEmpty
+                    ? "End the program that uses it; a camera serves one program at a time."
+                    : "End that program; a camera serves one at a time.", cause: fault.text)
+        case ENOENT, ENODEV, ENXIO:
+            return FrameHostError(
+                .unavailable, what: "'\(path)' is not there any more", remedy: "Look at its cable and at `dmesg`.",
+                cause: fault.text)
+        default:
+            return FrameHostError(
+                .callFailed, what: "'\(path)' fails", remedy: "Look at `dmesg` for what its driver says.",
+                cause: fault.text)
+        }
+    }
+}
+
+/// Who has a device open, as far as /proc lets this user see (proc(5), `fd`).
+enum DeviceHolders {
+    /// `obs (pid 4711)`, without this process.
+    static func of(_ path: String, _ calls: any DeviceCalls) -> [String] {
+        let node = calls.realPath(path) ?? path
+        let own = "\(getpid())"
+        return calls.names(in: "/proc").filter { $0.allSatisfy(\.isNumber) && $0 != own }.filter { process in
+            calls.names(in: "/proc/\(process)/fd").contains { calls.link("/proc/\(process)/fd/\($0)") == node }
+        }.map { "\(calls.text(of: "/proc/\($0)/comm") ?? "a program") (pid \($0))" }
+    }
+}

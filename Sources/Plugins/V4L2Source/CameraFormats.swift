@@ -1,0 +1,135 @@
+import CV4L2
+import FrameCore
+
+/// A pixel format by the four letters that V4L2 has for it.
+struct FourCC: Hashable, CustomStringConvertible {
+    let code: UInt32
+
+    init(code: UInt32) { self.code = code }
+
+    /// - Precondition: four ASCII characters.
+    init(_ text: StaticString) {
+        precondition(text.utf8CodeUnitCount == 4, "a FourCC has four letters")
+        code = (0..<4).reduce(0) { $0 | UInt32(text.utf8Start[$1]) << UInt32(8 * $1) }
+    }
+
+    var description: String {
+        let bytes = (0..<4).map { UInt8(truncatingIfNeeded: code >> UInt32(8 * $0)) & 0x7F }
+        let text = String(decoding: bytes.map { $0 > 32 && $0 < 127 ? $0 : UInt8(ascii: "?") }, as: UTF8.self)
+        // The uppermost bit means big-endian (v4l2_fourcc_be).
+        return code >> 31 == 0 ? text : "\(text)-BE"
+    }
+}
+
+/// What of a camera's formats this plugin takes.
+enum CameraPixels: String, OptionChoice {
+    case nv12, i420, yuyv, mjpeg
+
+    /// By what they cost the chain: encoders take the first two as they are.
+    static let byCost: [CameraPixels] = [.nv12, .i420, .yuyv, .mjpeg]
+
+    /// Names that drivers have for it, the usual one first.
+    var codes: [FourCC] {
+        switch self {
+        case .nv12: [FourCC("NV12")]
+        case .i420: [FourCC("YU12")]
+        case .yuyv: [FourCC("YUYV")]
+        case .mjpeg: [FourCC("MJPG"), FourCC("JPEG")]
+        }
+    }
+
+    init?(_ code: FourCC) {
+        guard let known = Self.allCases.first(where: { $0.codes.contains(code) }) else { return nil }
+        self = known
+    }
+
+    /// What its pictures are in the chain.
+    var pixelFormat: PixelFormat {
+        switch self {
+        case .nv12: .nv12
+        case .i420, .mjpeg: .i420
+        case .yuyv: .yuyv
+        }
+    }
+}
+
+/// What a driver says of one side of its pictures.
+struct Steps: Equatable {
+    let least: Int
+    let most: Int
+    let step: Int
+
+    /// Numbers of a driver, in any combination.
+    init(_ least: UInt32, _ most: UInt32, _ step: UInt32) {
+        let range = PictureSize.range
+        self.least = min(max(Int(least), range.lowerBound), range.upperBound)
+        self.most = min(max(Int(most), self.least), range.upperBound)
+        self.step = min(max(Int(step), 1), range.upperBound)
+    }
+
+    func nearest(to side: Int) -> Int {
+        let within = min(max(side, least), most)
+        let lower = least + (within - least) / step * step
+        return within - lower > step / 2 && lower + step <= most ? lower + step : lower
+    }
+}
+
+/// Sizes a camera has in one format.
+enum SizeOffer: Equatable {
+    case list([PictureSize])
+    case steps(width: Steps, height: Steps)
+
+    /// Those worth comparing with what is asked.
+    func candidates(near asked: PictureSize) -> [PictureSize] {
+        switch self {
+        case .list(let sizes): sizes
+        case .steps(let width, let height):
+            [PictureSize(width.nearest(to: asked.width), height.nearest(to: asked.height))]
+        }
+    }
+}
+
+/// Rates a camera has in one format and size.
+enum RateOffer: Equatable {
+    /// Highest first; none where the driver does not say.
+    case list([Rational])
+    case range(slowest: Rational, fastest: Rational)
+
+    /// Those worth comparing with what is asked; zero for a camera that does not say.
+    func candidates(near asked: Rational) -> [Rational] {
+        switch self {
+        case .list(let rates): rates.isEmpty ? [Rational(0)] : rates
+        case .range(let slowest, let fastest):
+            [asked.value < slowest.value ? slowest : asked.value > fastest.value ? fastest : asked]
+        }
+    }
+}
+
+extension PictureSize {
+    /// Of a driver's numbers; nil for a size that no picture of ours can have.
+    init?(driver width: UInt32, _ height: UInt32) {
+        guard let width = Int(exactly: width), let height = Int(exactly: height), Self.range.contains(width),
+            Self.range.contains(height)
+        else { return nil }
+        self.init(width, height)
+    }
+}
+
+extension Rational {
+    /// The rate of a driver's frame interval, shortened; nil for one that cannot be meant.
+    init?(interval: v4l2_fract) {
+        guard interval.numerator > 0, interval.denominator > 0 else { return nil }
+        var (a, b) = (interval.numerator, interval.denominator)
+        while b != 0 { (a, b) = (b, a % b) }
+        guard let top = Int32(exactly: interval.denominator / a), let bottom = Int32(exactly: interval.numerator / a),
+            VideoFormat.frameRates.contains(Double(top) / Double(bottom))
+        else { return nil }
+        self.init(top, bottom)
+    }
+
+    /// `12.5`, `29.97`: for sentences.
+    var short: String {
+        let hundredths = (value * 100).rounded() / 100
+        return hundredths == hundredths.rounded() ? "\(Int(hundredths))" : "\(hundredths)"
+    }
+}

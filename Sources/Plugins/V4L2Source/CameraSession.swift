@@ -1,0 +1,95 @@
+import CV4L2
+import FrameCore
+
+/// An open camera that is set as agreed. Belongs to the setup thread, then to the stage thread.
+final class CameraSession {
+    let device: V4L2Device
+    let mode: CameraMode
+    let layout: DriverLayout
+    /// What the driver makes of the rate; zero where it does not say.
+    let rate: Rational
+    let copy: PictureCopy
+    let decoder: JPEGDecoder?
+    private(set) var controls: [CameraControl] = []
+    private(set) var queue: CaptureQueue?
+
+    /// Opens and sets the camera.
+    ///
+    /// - Parameters:
+    ///   - mode: Nil: whatever comes nearest to `asked` and can be made into `format`.
+    ///   - format: What the chain was planned for.
+    /// - Throws: ``FrameHostError``, or ``CallFault`` for a device that has gone meanwhile.
+    init(
+        path: String, mode: CameraMode?, asked: AskedMode, format: VideoFormat, calls: any DeviceCalls
+    ) throws {
+        device = try Self.open(path, calls)
+        let planned = PictureSize(format.width, format.height)
+        let chosen =
+            mode
+            ?? FormatChoice.best(
+                of: device.modes(near: asked).filter {
+                    $0.size == planned && PictureCopy.canMake(format, from: $0.pixels)
+                }, for: asked)
+        guard let chosen else {
+            throw FrameHostError(
+                .unavailable, what: "'\(path)' gives no pictures of \(planned), for which the chain was planned",
+                remedy: "Set 'size' to one that `framehost devices` lists for it.")
+        }
+        self.mode = chosen
+        do {
+            layout = try DriverLayout(try device.format(chosen.code, chosen.size, isSet: true), of: chosen)
+        } catch let fault as CallFault {
+            throw CameraFault.of(fault, path, calls)
+        }
+        // A driver without this call has one rate (V4L2, VIDIOC_S_PARM).
+        rate = (try? device.setRate(chosen.rate.isZero ? asked.rate : chosen.rate)) ?? Rational(0)
+        copy = PictureCopy(layout)
+        decoder = chosen.pixels == .mjpeg ? try JPEGDecoder(chosen.size) : nil
+    }
+
+    /// - Throws: ``FrameHostError``.
+    static func open(_ path: String, _ calls: any DeviceCalls) throws -> V4L2Device {
+        let device: V4L2Device
+        do throws(CallFault) {
+            device = try V4L2Device(path: path, calls: calls)
+        } catch {
+            throw CameraFault.of(error, path, calls)
+        }
+        guard device.identity.isCamera else { throw CameraFault.noCamera(path, device.identity) }
+        return device
+    }
+
+    /// Sets controls, in order; what the driver made of one that it changed goes to `report`.
+    ///
+    /// - Throws: ``FrameHostErrors`` for values that do not fit, ``FrameHostError`` for what the driver refuses.
+    func set(_ values: ControlValues, report: (_ control: CameraControl, _ asked: Int, _ got: Int) -> Void) throws {
+        guard !values.members.isEmpty else { return }
+        if controls.isEmpty { controls = device.controls() }
+        for (control, number) in try values.settings(controls) {
+            do throws(CallFault) {
+                let got = try device.set(control, to: number)
+                if got != number { report(control, number, got) }
+            } catch {
+                if error.isLoss { throw error }
+                throw FrameHostError(
+                    .callFailed, place: "controls.\(control.name)", what: "the camera refuses \(number)",
+                    remedy: control.isInactive
+                        ? "It has no effect as the camera is set now: switch off what sets it automatically first."
+                        : "Use another value in \(control.least)...\(control.most).", cause: error.text)
+            }
+        }
+    }
+
+    /// [stage thread] - Throws: ``CallFault``.
+    func begin(depth: Int, lender: BufferLender?) throws(CallFault) -> CaptureQueue {
+        let queue = try CaptureQueue(device, layout, depth: depth, lender: lender)
+        self.queue = queue
+        return queue
+    }
+
+    func close() {
+        queue?.stop()
+        queue = nil
+        device.close()
+    }
+}

@@ -1,0 +1,31 @@
+/// The kernel's side of a camera: the calls by which this plugin reaches devices, and nothing else does.
+///
+/// Errors come back as numbers (errno), so that a test answers with any of them. [any thread]
+protocol DeviceCalls: Sendable {
+    /// A descriptor, or the negative errno.
+    func open(_ path: String) -> Int32
+    func close(_ device: Int32)
+    /// 0, or the errno. Called again by the caller on EINTR.
+    func control(_ device: Int32, _ request: UInt, _ argument: UnsafeMutableRawPointer) -> Int32
+    /// Nil where the kernel refuses.
+    func map(_ device: Int32, byteCount: Int, offset: Int) -> UnsafeMutableRawPointer?
+    func unmap(_ base: UnsafeMutableRawPointer, byteCount: Int)
+    /// What poll(2) says of a device: its events, 0 after the time is over; the negative errno.
+    func wait(_ device: Int32, milliseconds: Int32) -> Int32
+
+    /// Names in a folder, sorted; none where it cannot be read.
+    func names(in folder: String) -> [String]
+    /// Where a path leads in the end; nil where there is nothing.
+    func realPath(_ path: String) -> String?
+    /// What a symbolic link holds; nil for anything else.
+    func link(_ path: String) -> String?
+    /// The first bytes of a small file, without white space at the ends.
+    func text(of file: String) -> String?
+    /// The group that a file belongs to.
+    func group(of path: String) -> String?
+}
+
+/// Which calls the stages of this process use: the kernel's, or those of a test.
+enum Calls {
+    @TaskLocal static var current: any DeviceCalls = KernelCalls()
+}

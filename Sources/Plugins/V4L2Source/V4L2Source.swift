@@ -1,0 +1,409 @@
+import FrameCore
+import Glibc
+
+/// Gives the pictures of a camera (Video4Linux).
+///
+/// The driver writes straight into the chain's buffers where its layout is theirs (``CaptureQueue``); else each picture
+/// is copied once. A camera that goes away is opened again by its stable id when it is back, and meanwhile
+/// ``StandIn`` pictures keep what is behind going.
+final class V4L2Source: Source, DeviceStage {
+    static let info = StageInfo(
+        id: "v4l2-source", summary: "Gives the pictures of a camera (V4L2), and finds it again when it was pulled.",
+        output: .video(.nv12, .i420, .yuyv))
+
+    var options: V4L2SourceOptions
+    private let context: StageContext
+    private let calls: any DeviceCalls
+    private let asked: AskedMode
+    let figures = CameraFigures()
+
+    // From `negotiate` on.
+    private var format: VideoFormat?
+    private var mode: CameraMode?
+    private var lends = false
+    private var path: String?
+
+    // From `start` on; the stage thread's.
+    private var session: CameraSession?
+    private var standIn: StandIn?
+    private var times = CameraTimes()
+    /// By what the camera is looked for when it is away.
+    private var lookedFor: String?
+    private var away = CameraAway()
+    private var followsGap = false
+    private var lastPictureAt: Int64 = 0
+    private var hasReportedDamage = false
+    /// What the camera has been set to.
+    private var applied = ControlValues()
+
+    /// [control thread] Opens nothing.
+    init(options: V4L2SourceOptions, context: StageContext) {
+        self.options = options
+        self.context = context
+        calls = Calls.current
+        let size =
+            options.size ?? (sysconf(Int32(_SC_NPROCESSORS_ONLN)) > 1 ? PictureSize(1280, 720) : PictureSize(640, 480))
+        asked = AskedMode(size: size, rate: options.rate.rational, pixels: options.format)
+    }
+
+    static func devices() throws -> [StageDevice] { CameraReport.all(Calls.current) }
+
+    // MARK: Setup
+
+    /// [control thread] Asks the camera what it can do, and chooses; sets nothing.
+    func negotiate() throws -> MediaFormat {
+        do {
+            let path = try CameraList.path(of: options.device, calls)
+            try choose(CameraSession.open(path, calls))
+        } catch let fault as FrameHostError {
+            guard options.ifMissing == .wait, fault.code == .unavailable else { throw fault }
+            format = Self.plannedWithout(asked)
+            context.note("\(fault.what): the chain starts without it, for \(asked.size) in i420", isWarning: true)
+        }
+        return .video(format!)
+    }
+
+    private func choose(_ device: V4L2Device) throws {
+        defer { device.close() }
+        let path = device.path
+        guard let mode = FormatChoice.best(of: device.modes(near: asked), for: asked) else {
+            throw CameraFault.noFormat(path, asked: asked.pixels, there: device.formats().map(\.code))
+        }
+        let layout: DriverLayout
+        do {
+            layout = try DriverLayout(try device.format(mode.code, mode.size, isSet: false), of: mode)
+        } catch let fault as CallFault {
+            throw CameraFault.of(fault, path, calls)
+        }
+        _ = try options.controls.members.isEmpty ? [] : options.controls.settings(device.controls())
+        let format = layout.videoFormat(rate: mode.rate)
+        (self.path, self.mode, self.format) = (path, mode, format)
+        if options.size == nil, asked.size.width < 1280 {
+            context.note("one processor alone: asked for \(asked.size) instead of 1280x720")
+        }
+        let name = "\(device.identity.name) (\(path))"
+        if let difference = FormatChoice.difference(mode, asked) {
+            context.note("\(name): \(difference)", isWarning: true)
+        } else {
+            context.note("\(name): \(mode.text)")
+        }
+        noteCopies(layout, format, device)
+    }
+
+    /// Whether pictures are copied, and why.
+    private func noteCopies(_ layout: DriverLayout, _ format: VideoFormat, _ device: V4L2Device) {
+        // Asking for no buffers changes nothing but tells what the driver takes.
+        let takesOurs = (try? device.requestBuffers(0, .mapped).takesOurs) ?? nil
+        lends = layout.fits(format) && takesOurs != false
+        if layout.pixels == .mjpeg {
+            context.note("JPEG pictures are decoded into the chain's buffers, without a further copy")
+        } else if !layout.fits(format) {
+            let rows = "\(layout.planes[0].strideBytes) bytes"
+            context.note(
+                "1 copy per frame: the driver's rows are \(rows) apart, the chain's \(format.strideBytes(plane: 0))")
+        } else if takesOurs == false {
+            context.note("1 copy per frame: the driver cannot write into the chain's buffers")
+        } else if takesOurs == nil {
+            context.note(
+                "no copy where the driver can write into the chain's buffers, which it does not say, else 1 per frame")
+        } else {
+            context.note("no copy: the driver writes into the chain's buffers")
+        }
+    }
+
+    /// For a camera that is not there: what every camera's pictures can be made into.
+    private static func plannedWithout(_ asked: AskedMode) -> VideoFormat {
+        let code: UInt8 = 6
+        return VideoFormat(
+            .i420, width: asked.size.width, height: asked.size.height, frameRate: asked.rate,
+            color: ColorDescription(range: .video, matrix: code, primaries: 1, transfer: 13, chromaSiting: 1),
+            sampleAspectRatio: Rational(1))
+    }
+
+    var demand: StageDemand {
+        var demand = Self.declaredDemand
+        demand.isLive = true
+        demand.floor = lends ? options.buffers : 0
+        guard let format else { return demand }
+        if options.whileLost == .hold { demand.ownBytes += StandIn.bytes(format) }
+        if mode?.pixels == .mjpeg { demand.cost = format.cost(nanosecondsPerPixel: 3.5) }
+        if let path {
+            demand.claims = [
+                StageDemand.Claim(
+                    "camera \(calls.realPath(path) ?? path)", option: "device",
+                    what: "uses the camera '\(path)', as does",
+                    remedy: "A camera serves one source: let both stages take their input 'from' that one.")
+            ]
+        }
+        return demand
+    }
+
+    /// [setup thread] Opens and sets the camera.
+    func start() throws {
+        guard let format else {
+            throw FrameHostError(.broken, what: "v4l2-source was started before its camera was chosen")
+        }
+        standIn = StandIn(format, color: options.slateColor, keepsPicture: options.whileLost == .hold)
+        context.showFigures { [figures] in figures.json }
+        lookedFor = options.device
+        guard let path else {
+            away.begin(now: context.clock.now(), reason: "it was not there at the start")
+            return
+        }
+        let session = try CameraSession(path: path, mode: mode, asked: asked, format: format, calls: calls)
+        try setControls(session)
+        if session.mode.rate.value > 0, session.rate.value > 0,
+            abs(session.rate.value / session.mode.rate.value - 1) > 0.01
+        {
+            context.post(
+                "rate-differs", level: .warning,
+                text:
+                    "The camera lists \(session.mode.rate.short) frames per second and is set to \(session.rate.short).",
+                details: ["listed": .number(session.mode.rate.value), "set": .number(session.rate.value)])
+        }
+        // A number changes when a camera is pulled and put back.
+        if options.device == nil || options.device!.hasPrefix("/dev/video") {
+            lookedFor = CameraList.stableID(of: path, calls) ?? path
+        }
+        self.session = session
+    }
+
+    /// [stage thread]
+    func stop() {
+        session?.close()
+        session = nil
+    }
+
+    // MARK: Controls
+
+    /// [stage thread]
+    func optionsChanged() throws { if let session { try setControls(session) } }
+
+    /// Sets those that were not set like that before.
+    private func setControls(_ session: CameraSession) throws {
+        let values = options.controls
+        let news = values.members.filter { member in
+            !applied.members.contains { $0.key == member.key && $0.value.withoutPlaces == member.value.withoutPlaces }
+        }
+        try session.set(ControlValues(members: news)) { control, asked, got in
+            context.post(
+                "control-changed", level: .warning, text: "The camera makes \(got) of \(control.name) \(asked).",
+                details: ["control": .string(control.name), "asked": .number(asked), "value": .number(got)])
+        }
+        applied = values
+    }
+
+    // MARK: One picture
+
+    /// How long the kernel is waited for at once, so that a stop is seen.
+    private static let wait: Int32 = 50
+    /// Without a picture for so long a camera counts as lost, at 2 frames per second and above: nanoseconds.
+    private static let patience: Int64 = 2_000_000_000
+
+    /// [stage thread] One picture, or none yet.
+    func produce(_ output: Output) throws -> SourceProgress {
+        if context.isEnded { return .ended }
+        guard let session else { return try beAway(output) }
+        do {
+            try take(session, output)
+        } catch let fault as CallFault {
+            try lose(fault.text)
+        }
+        return .more
+    }
+
+    private func take(_ session: CameraSession, _ output: Output) throws {
+        let before = context.clock.now()
+        let queue = try session.queue ?? begin(session, output)
+        queue.refill()
+        if queue.queuedCount == 0 {
+            // Every buffer is in use behind: pictures are lost in the driver, and counted when it goes on.
+            _ = context.sleep(until: before + 2_000_000)
+            return
+        }
+        guard let picture = try queue.next(milliseconds: Self.wait) else {
+            let now = context.clock.now()
+            if now - lastPictureAt > stallTime {
+                try lose("no picture for \((now - lastPictureAt) / 1_000_000) ms")
+            } else if now - before < 1_000_000 {
+                _ = context.sleep(until: now + 2_000_000)
+            }
+            return
+        }
+        let now = context.clock.now()
+        lastPictureAt = now
+        note(missed: times.missed(picture.filled.sequence))
+        let time = times.time(picture.filled.time, now: now)
+        figures.timesReplaced.store(times.replaced, ordering: .relaxed)
+        guard let frame = try frame(of: picture, queue, session, output) else { return }
+        frame.pts = MediaTime(nanoseconds: time)
+        frame.capturedAt = time
+        frame.duration = frame.format.frameRate.period
+        frame.isDiscontinuity = followsGap
+        followsGap = false
+        standIn?.look(at: frame, now: now)
+        try output.emit(frame)
+    }
+
+    private func begin(_ session: CameraSession, _ output: Output) throws(CallFault) -> CaptureQueue {
+        let queue = try session.begin(depth: options.buffers, lender: lends ? output.lender : nil)
+        lastPictureAt = context.clock.now()
+        times.restart()
+        figures.isStreaming.store(true, ordering: .relaxed)
+        if lends, !queue.isLent {
+            context.post(
+                "pictures-copied",
+                text: "The driver does not write into the chain's buffers after all: each picture is copied once.")
+        }
+        return queue
+    }
+
+    /// Nil for a picture that is left out.
+    private func frame(
+        of picture: CaptureQueue.Picture, _ queue: CaptureQueue, _ session: CameraSession, _ output: Output
+    ) throws -> Frame? {
+        guard !picture.filled.isDamaged else { return leaveOut(picture, queue, "its driver marks it as damaged") }
+        if session.decoder == nil, picture.filled.byteCount < session.layout.leastBytes {
+            return leaveOut(
+                picture, queue, "it has \(picture.filled.byteCount) of \(session.layout.leastBytes) bytes")
+        }
+        if let frame = queue.frame(of: picture) {
+            figures.add(figures.lent)
+            return frame
+        }
+        defer { queue.giveBack(picture) }
+        guard let bytes = picture.bytes, var frame = try output.makeFrame() else { return nil }
+        guard let decoder = session.decoder else {
+            session.copy.copy(bytes, to: &frame)
+            figures.add(figures.copied)
+            return frame
+        }
+        switch decoder.decode(bytes, to: &frame) {
+        case .decoded:
+            figures.add(figures.decoded)
+            return frame
+        case .damaged(let words): noteDamage("its JPEG is damaged: \(words)")
+        case .unknown(let words):
+            throw FrameHostError(
+                .invalidMedia, what: "the camera gives JPEG with \(words)", remedy: "Set 'format' to another one.")
+        }
+        return nil
+    }
+
+    private func leaveOut(_ picture: CaptureQueue.Picture, _ queue: CaptureQueue, _ why: String) -> Frame? {
+        queue.giveBack(picture)
+        noteDamage(why)
+        return nil
+    }
+
+    private func noteDamage(_ why: String) {
+        figures.add(figures.damaged)
+        followsGap = true
+        guard !hasReportedDamage else { return }
+        hasReportedDamage = true
+        context.post(
+            "picture-damaged", level: .warning,
+            text: "A picture is left out: \(why). Further ones are counted as 'damaged'.")
+    }
+
+    private func note(missed count: Int) {
+        guard count > 0 else { return }
+        figures.add(figures.missed, count)
+        followsGap = true
+    }
+
+    private var stallTime: Int64 { max(Self.patience, 4 * (format?.frameRate.period.nanoseconds ?? 0)) }
+
+    // MARK: Away
+
+    private func lose(_ reason: String) throws {
+        session?.close()
+        session = nil
+        applied = ControlValues()
+        followsGap = true
+        figures.isStreaming.store(false, ordering: .relaxed)
+        figures.add(figures.losses)
+        guard options.whileLost != .stop else {
+            throw FrameHostError(
+                .unavailable, place: path ?? "", what: "the camera is lost: \(reason)",
+                remedy: "With \"whileLost\": \"hold\" the chain goes on until it is back.")
+        }
+        away.begin(now: context.clock.now(), reason: reason)
+        // The pace goes on from the last picture.
+        if let last = times.last {
+            away.nextPicture = max(away.nextPicture, last + format!.frameRate.period.nanoseconds)
+        }
+        context.post(
+            "camera-lost", level: .warning,
+            text: "The camera is lost: \(reason). It is opened again when it is back.",
+            details: ["reason": .string(reason), "shown": .string(options.whileLost.rawValue)])
+    }
+
+    /// Shows something at the chain's rate, and looks for the camera.
+    private func beAway(_ output: Output) throws -> SourceProgress {
+        guard context.sleep(until: min(away.nextTry, away.nextPicture)) else { return .ended }
+        let now = context.clock.now()
+        if now >= away.nextTry { try comeBack(now) }
+        guard session == nil, now >= away.nextPicture else { return .more }
+        away.nextPicture = now + max(format!.frameRate.period.nanoseconds, 10_000_000)
+        guard options.whileLost != .stop, var frame = try output.makeFrame() else { return .more }
+        standIn?.paint(&frame)
+        let time = times.time(now, now: now)
+        frame.pts = MediaTime(nanoseconds: time)
+        frame.capturedAt = time
+        frame.duration = frame.format.frameRate.period
+        frame.isDiscontinuity = followsGap
+        followsGap = false
+        try output.emit(frame)
+        return .more
+    }
+
+    private func comeBack(_ now: Int64) throws {
+        do {
+            let path = try CameraList.path(of: lookedFor, calls)
+            let session = try CameraSession(path: path, mode: mode, asked: asked, format: format!, calls: calls)
+            try setControls(session)
+            self.session = session
+            self.path = path
+            if lookedFor == nil { lookedFor = CameraList.stableID(of: path, calls) ?? path }
+            followsGap = true
+            context.post(
+                "camera-back", text: "The camera is back as \(path), after \((now - away.since) / 1_000_000) ms.",
+                details: ["path": .string(path), "awayMs": .number((now - away.since) / 1_000_000)])
+        } catch {
+            away.failed(now: context.clock.now())
+        }
+    }
+}
+
+/// When a camera that is away is looked for, and when the next picture in its place is due.
+struct CameraAway {
+    private(set) var since: Int64 = 0
+    private(set) var reason = ""
+    private(set) var nextTry: Int64 = 0
+    var nextPicture: Int64 = 0
+    private var pause: Int64 = 0
+    /// From one attempt to the next: nanoseconds. It doubles, so that a camera that comes back at once is seen at once.
+    private static let shortest: Int64 = 100_000_000
+    private static let longest: Int64 = 1_000_000_000
+
+    mutating func begin(now: Int64, reason: String) {
+        self = CameraAway()
+        (since, self.reason, nextPicture) = (now, reason, now)
+        pause = Self.shortest
+        nextTry = now + pause
+    }
+
+    mutating func failed(now: Int64) {
+        pause = min(2 * pause, Self.longest)
+        nextTry = now + pause
+    }
+}
+
+extension Rational {
+    /// How long one frame lasts; zero when unknown.
+    var period: MediaTime {
+        numerator > 0
+            ? MediaTime(nanoseconds: Int64(denominator) * 1_000_000_000 / Int64(numerator)) : .zero
+    }
+}

@@ -1,0 +1,43 @@
+import FrameCore
+
+/// What happens when a camera is not there at the start.
+enum IfMissing: String, OptionChoice {
+    case fail
+    /// The chain starts, and shows `whileLost` until the camera comes.
+    case wait
+}
+
+/// What is shown while a camera is away.
+enum WhileLost: String, OptionChoice {
+    /// Its last picture, at most a second old when it was lost.
+    case hold
+    /// One colour.
+    case slate
+    /// Nothing: the stage fails.
+    case stop
+}
+
+struct V4L2SourceOptions: StageOptions {
+    @Option(
+        help:
+            "Which camera: a path, a stable id or serial number as `framehost devices` lists them, its name or a part of it; without it the first."
+    )
+    var device: String? = nil
+    @Option(
+        help: "Size to come near; without it 1280x720, or 640x480 where there is one processor alone.", unit: "px")
+    var size: PictureSize? = nil
+    @Option(help: "Frames per second to come near.", range: FrameRate(1, 1000)...FrameRate(1000)) var rate = FrameRate(
+        30)
+    @Option(help: "How the camera gives its pictures; without it what comes nearest and costs least.") var format:
+        CameraPixels? = nil
+    @Option(help: "Buffers that the driver has in hand.", range: 2...16) var buffers = 4
+    @Option(
+        help:
+            "Values of the camera's controls by the names that `framehost devices` lists: { \"brightness\": 140 }; set in this order.",
+        live: true)
+    var controls = ControlValues()
+    @Option(help: "What happens when the camera is not there at the start.") var ifMissing = IfMissing.fail
+    @Option(help: "What is shown while the camera is away.") var whileLost = WhileLost.hold
+    @Option(help: "Colour of the slate; also shown by hold before the first picture.") var slateColor = RGBColor(
+        red: 32, green: 32, blue: 40)
+}
