@@ -5,7 +5,8 @@ PACKAGES := build-essential pkg-config ca-certificates git \
 	libyuv-dev libx264-dev libavformat-dev libavcodec-dev libavutil-dev libavfilter-dev libswscale-dev libv4l-dev libturbojpeg0-dev libopencv-dev opencv-data \
 	nettle-dev libcurl4-openssl-dev libpng-dev libfreetype-dev fonts-dejavu-core frei0r-plugins frei0r-plugins-dev ffmpeg
 TEST_PACKAGES := x264 util-linux mount python3 python3-jsonschema binutils gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good \
-	gstreamer1.0-plugins-bad gstreamer1.0-libav glib-networking openssl curl mpv python3-opencv tshark iproute2
+	gstreamer1.0-plugins-bad gstreamer1.0-libav glib-networking openssl curl mpv python3-opencv tshark iproute2 \
+	qemu-system-x86 busybox-static kmod cpio v4l-utils
 BENCH_PACKAGES := gstreamer1.0-plugins-ugly gstreamer1.0-opencv python3-numpy gir1.2-gst-rtsp-server-1.0 python3-gi \
 	libgstreamer-plugins-base1.0-dev libgstrtspserver-1.0-dev
 
@@ -19,7 +20,7 @@ CLIP := examples/media/portrait.mp4
 # Recipes with a pipe fail with any part of it.
 SHELL := /bin/bash
 
-.PHONY: help packages test-packages build demo test test-core test-release test-asan test-tsan test-rtsp-tsan test-host test-fuzz rtsp-conformance soak changes torture fuzz fuzz-coverage bench docs pictures lint format clean
+.PHONY: help packages test-packages build demo test test-core test-release test-asan test-tsan test-rtsp-tsan test-host test-camera test-fuzz rtsp-conformance soak changes torture fuzz fuzz-coverage bench docs pictures lint format clean
 
 help: ## what there is, and how long each part of `make test` takes on two cores
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -89,6 +90,9 @@ test-release: test-packages ## Core's tests in release: allocations per frame ar
 
 test-host: build test-packages $(CLIP) ## plugins' tests and the program end to end
 	$(SWIFT) test
+
+test-camera: build test-packages ## the program with a camera of a real kernel, in a virtual machine (QEMU, no root)
+	Tests/Camera/run
 
 FUZZ_SECONDS ?= 30
 test-fuzz: ## the fuzz targets for $(FUZZ_SECONDS) seconds each, always from the same seed; `make fuzz` looks for what is new

@@ -70,7 +70,7 @@ final class CameraSession {
                 let got = try device.set(control, to: number)
                 if got != number { report(control, number, got) }
             } catch {
-                if error.isLoss { throw error }
+                if error.isLoss { throw CameraFault.of(error, device.path, device.calls) }
                 throw FrameHostError(
                     .callFailed, place: "controls.\(control.name)", what: "the camera refuses \(number)",
                     remedy: control.isInactive

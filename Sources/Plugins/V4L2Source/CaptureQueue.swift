@@ -75,7 +75,7 @@ final class CaptureQueue {
         self.lender = lender
         reset(min(count, 64))
         isLent = true
-        refill()
+        try? refill()
         guard queuedCount == 0 else { return }
         isLent = false
         self.lender = nil
@@ -108,7 +108,10 @@ final class CaptureQueue {
     // MARK: One picture
 
     /// [stage thread] Lends the driver what it lacks; less where no buffer is free.
-    func refill() {
+    ///
+    /// - Throws: ``CallFault`` when the driver has refused too often.
+    func refill() throws(CallFault) {
+        if refusals > Self.mostRefusals { throw CallFault(call: "VIDIOC_QBUF", errno: EIO) }
         guard isLent, let lender else { return }
         while queuedCount < min(depth, isQueued.count), let loan = lender.lend() {
             let base = UnsafeMutableRawPointer(lender.plane(0, of: loan).baseAddress)
@@ -142,7 +145,6 @@ final class CaptureQueue {
     ///
     /// - Throws: ``CallFault``.
     func next(milliseconds: Int32) throws(CallFault) -> Picture? {
-        if refusals > Self.mostRefusals { throw CallFault(call: "VIDIOC_QBUF", errno: EIO) }
         let events = device.calls.wait(device.descriptor, milliseconds: milliseconds)
         if events == 0 || events == -EINTR { return nil }
         if events < 0 { throw CallFault(call: "poll", errno: -events) }

@@ -98,9 +98,11 @@ final class V4L2Source: Source, DeviceStage {
         if layout.pixels == .mjpeg {
             context.note("JPEG pictures are decoded into the chain's buffers, without a further copy")
         } else if !layout.fits(format) {
-            let rows = "\(layout.planes[0].strideBytes) bytes"
+            let plane =
+                layout.planes.indices.first { layout.planes[$0].strideBytes != format.strideBytes(plane: $0) } ?? 0
             context.note(
-                "1 copy per frame: the driver's rows are \(rows) apart, the chain's \(format.strideBytes(plane: 0))")
+                "1 copy per frame: the driver's rows of plane \(plane) are \(layout.planes[plane].strideBytes) bytes apart, "
+                    + "the chain's \(format.strideBytes(plane: plane))")
         } else if takesOurs == false {
             context.note("1 copy per frame: the driver cannot write into the chain's buffers")
         } else if takesOurs == nil {
@@ -215,9 +217,10 @@ final class V4L2Source: Source, DeviceStage {
     private func take(_ session: CameraSession, _ output: Output) throws {
         let before = context.clock.now()
         let queue = try session.queue ?? begin(session, output)
-        queue.refill()
+        try queue.refill()
         if queue.queuedCount == 0 {
             // Every buffer is in use behind: pictures are lost in the driver, and counted when it goes on.
+            lastPictureAt = before
             _ = context.sleep(until: before + 2_000_000)
             return
         }
@@ -359,8 +362,10 @@ final class V4L2Source: Source, DeviceStage {
     }
 
     private func comeBack(_ now: Int64) throws {
+        guard let path = try? CameraList.path(of: lookedFor, calls), isThere(path) else {
+            return away.failed(now: context.clock.now())
+        }
         do {
-            let path = try CameraList.path(of: lookedFor, calls)
             let session = try CameraSession(path: path, mode: mode, asked: asked, format: format!, calls: calls)
             try setControls(session)
             self.session = session
@@ -371,7 +376,21 @@ final class V4L2Source: Source, DeviceStage {
                 "camera-back", text: "The camera is back as \(path), after \((now - away.since) / 1_000_000) ms.",
                 details: ["path": .string(path), "awayMs": .number((now - away.since) / 1_000_000)])
         } catch {
+            let fault = FrameHostError.wrap(error).description
+            // A camera that is there and cannot be used; each reason once.
+            if fault != away.fault { context.post("camera-refused", level: .warning, text: fault) }
+            away.fault = fault
             away.failed(now: context.clock.now())
+        }
+    }
+
+    /// A node may outlive its camera. One that is there and may not be opened is there.
+    private func isThere(_ path: String) -> Bool {
+        do throws(CallFault) {
+            _ = try V4L2Device(path: path, calls: calls)
+            return true
+        } catch {
+            return !error.isLoss && error.errno != ENOENT
         }
     }
 }
@@ -382,6 +401,8 @@ struct CameraAway {
     private(set) var reason = ""
     private(set) var nextTry: Int64 = 0
     var nextPicture: Int64 = 0
+    /// Why it could not be used when it was there.
+    var fault = ""
     private var pause: Int64 = 0
     /// From one attempt to the next: nanoseconds. It doubles, so that a camera that comes back at once is seen at once.
     private static let shortest: Int64 = 100_000_000

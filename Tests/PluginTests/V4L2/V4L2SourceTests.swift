@@ -82,7 +82,9 @@ import Testing
         #expect(Self.luma(try next(driver)) == 0)
         #expect(figures(driver)["copied"]?.asInt == 1)
         #expect(
-            notes(driver).contains { $0 == "1 copy per frame: the driver's rows are 160 bytes apart, the chain's 128" })
+            notes(driver).contains {
+                $0 == "1 copy per frame: the driver's rows of plane 0 are 160 bytes apart, the chain's 128"
+            })
     }
 
     @Test func copiesWhereTheDriverRefusesItsFirstBuffer() throws {
@@ -413,6 +415,31 @@ import Testing
         camera.isGone = nil
         for _ in 0..<60 { _ = try next(driver) }
         #expect(driver.takeEvents().last?.text.hasPrefix("The camera is back as /dev/video3, after ") == true)
+    }
+
+    @Test func countsACameraAsLostWhoseDriverTakesNoBuffers() throws {
+        let driver = try driver()
+        _ = try next(driver)
+        camera.faults[fh_vidioc_qbuf] = Array(repeating: EINVAL, count: 70)
+        while figures(driver)["losses"]?.asInt == 0 { _ = try driver.produce() }
+        let lost = driver.takeEvents().first { $0.name == "camera-lost" }?.text
+        #expect(lost?.hasPrefix("The camera is lost: VIDIOC_QBUF: Input/output error (EIO).") == true)
+        for _ in 0..<40 { _ = try next(driver) }
+        #expect(figures(driver)["state"]?.asString == "streaming")
+    }
+
+    @Test func saysOnceWhyACameraThatIsBackCannotBeUsed() throws {
+        let driver = try driver()
+        _ = try next(driver)
+        camera.isGone = ENODEV
+        _ = try next(driver)
+        camera.isGone = nil
+        camera.faults[fh_vidioc_s_fmt] = [EBUSY, EBUSY, EBUSY]
+        for _ in 0..<60 { _ = try next(driver) }
+        #expect(
+            driver.takeEvents().map(\.name).filter { $0.hasPrefix("camera-") } == [
+                "camera-lost", "camera-refused", "camera-back",
+            ])
     }
 
     @Test func countsACameraAsLostThatGivesNothing() throws {
