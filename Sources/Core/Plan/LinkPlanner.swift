@@ -111,7 +111,7 @@ struct LinkPlanner {
                 at: (stage.request, "link.copy"))
         }
         guard let runs = running?.link(from: stages[producer].id, to: stage.id)?.settings, runs != settings,
-            running?[stage.id]?.request.type.kind == stage.request.type.kind,
+            let before = running?[stage.id], stage.request.type.kind.fitsInPlace(of: before.request.type.kind),
             (runs.mostBytes == nil) == (format.encoded == nil)
         else { return }
         let was = runs.capacity == 0 ? "runs inline" : "is a queue of \(runs.capacity), \"\(runs.policy.rawValue)\""

@@ -26,6 +26,8 @@ struct GraphAssembly {
         var instance: StageInstance
         var context: StageContext
         var type: StageType
+        /// A filter in the place of a transform, or the other way: the run is rewired with it.
+        var isOfOtherKind: Bool
         /// How a crash names the stage from then on.
         var crashTitle: String
         /// What the new instance fills, where that is not what the old one did.
@@ -37,6 +39,13 @@ struct GraphAssembly {
         func perform(isDraining: Bool) -> StageInstance {
             let old = runner.exchange(instance, context, type: type, isDraining: isDraining)
             CrashReport.rename(runner, crashTitle)
+            if isOfOtherKind {
+                // What the old one filled goes with the last of its items.
+                runner.output?.pool = nil
+                runner.output?.lender = nil
+                runner.output?.slab = nil
+                runner.copyPool = nil
+            }
             if let pool {
                 runner.output?.pool = pool.pool
                 runner.output?.lender = pool.lender
@@ -99,11 +108,11 @@ struct GraphAssembly {
                 type.kind, input: stage.inputs.first, output: stage.output, stage.demand, layout)
         }
         // A new instance takes the place of the old one where what is around it stays.
-        if let kept = before?.runner(id: stage.id), kept.kind == type.kind, isInPlace(stage) {
+        if let kept = before?.runner(id: stage.id), type.kind.fitsInPlace(of: kept.kind), isInPlace(stage) {
             exchanges.append(
                 Exchange(
                     runner: kept, instance: stage.instance, context: stage.context, type: type,
-                    crashTitle: CrashReport.title(of: stage.id, type.info.id)))
+                    isOfOtherKind: kept.kind != type.kind, crashTitle: CrashReport.title(of: stage.id, type.info.id)))
             return graph.runners.append(kept)
         }
         let runner = StageRunner(
@@ -144,6 +153,7 @@ struct GraphAssembly {
             let exchange = exchanges.firstIndex { $0.runner === runner }
             let demand = graph.planned.stages[pool.allocator].demand
             if let kept = pool.isCopyPool ? runner.copyPool : runner.output?.pool,
+                exchange.map({ !exchanges[$0].isOfOtherKind }) ?? true,
                 exchange == nil || fits(kept, pool, plan.poolFormats[index], demand, runner)
             {
                 kept.reserveLeases(kept.bufferCount * max(min(leases, 64), 1) + queued)
@@ -178,7 +188,7 @@ struct GraphAssembly {
         for slab in plan.slabs {
             let runner = runners[slab.stage]
             let exchange = exchanges.firstIndex { $0.runner === runner }
-            if let kept = runner.output?.slab,
+            if let kept = runner.output?.slab, exchange.map({ !exchanges[$0].isOfOtherKind }) ?? true,
                 exchange == nil || (kept.byteCount >= slab.byteCount && kept.unitCount >= slab.unitCount)
             {
                 graph.slabs.append(kept)
@@ -256,11 +266,11 @@ struct GraphAssembly {
             }
             let links = consumers[index, default: []]
             let behind = links.count == 1 && queueOf[links[0]] == nil ? runOf[plan.links[links[0]].to] : nil
-            let isFilter = runners[index].kind == .filter
+            let isFilter = plan.stages[index].kind == .filter
             if isFilter, let behind {
                 // A filter before an inline run becomes part of it.
                 runOf[index] = run(
-                    [runners[index]] + behind.stages.filter { $0.kind == .filter }, behind.last)
+                    [runners[index]] + behind.filters, behind.last)
                 linksOf[index] = []
                 continue
             }
@@ -300,10 +310,10 @@ struct GraphAssembly {
             let worker =
                 kept ?? Worker(head: head, input: input(of: head, at: places[0], inputs), frameLimit: frameLimit)
             // A stage behind a queue stays there: whoever takes the place of its producer would feed another one.
-            if kept != nil, !worker.input.queues.elementsEqual(inputs, by: { $0 === $1 }) { throw Self.moved(head) }
+            if kept != nil, !worker.input.queues.elementsEqual(inputs, by: { $0 === $1 }) { throw moved(head) }
             graph.workers.append(worker)
             for member in members where member.thread !== worker.state {
-                guard isNew(member) else { throw Self.moved(member) }
+                guard isNew(member) else { throw moved(member) }
                 member.thread = worker.state
                 member.output?.mayWait = !(head.kind == .source && head.demand.isLive)
             }
@@ -341,21 +351,40 @@ struct GraphAssembly {
         }
     }
 
-    private static func moved(_ runner: StageRunner) -> FrameHostError {
-        FrameHostError(
-            .invalidConfiguration, place: runner.id,
-            what: "'\(runner.id)' runs, and would have to move to another thread or queue",
+    /// The fault stands at the stage that is another one, before the one that would have to move.
+    private func moved(_ runner: StageRunner) -> FrameHostError {
+        let (plan, stages) = (graph.plan, graph.planned.stages)
+        var shown = graph.runners.firstIndex { $0 === runner } ?? 0
+        while stages[shown].isInserted, let reader = plan.links.first(where: { $0.from == shown })?.to {
+            shown = reader
+        }
+        var changed = shown
+        var open = stages[shown].request.from
+        while !open.isEmpty {
+            let producer = open.removeFirst()
+            if !stages[producer].isKept, !stages[producer].isInserted {
+                changed = producer
+                break
+            }
+            if !stages[producer].isKept || stages[producer].isInserted { open += stages[producer].request.from }
+        }
+        return FrameHostError(
+            .invalidConfiguration, place: FaultPlace(stages[changed].id),
+            what:
+                "'\(stages[shown].id)'\(changed == shown ? "" : " behind it") runs, and would have to move to another thread or queue",
             remedy: "Start the chain again with the new file.")
     }
 
     /// Whether a worker that runs has anything to change.
     private static func differs(_ rewiring: Rewiring) -> Bool {
         let worker = rewiring.worker
-        func shape(_ links: [LinkEnd]) -> [ObjectIdentifier] {
-            links.map { $0.queue.map { ObjectIdentifier($0) } ?? ObjectIdentifier($0.inline!.stages[0]) }
+        /// A queue, or the stages of a run and how many of them are filters.
+        func shape(_ links: [LinkEnd]) -> [[Int]] {
+            links.map { link in link.queue.map { [Int(bitPattern: ObjectIdentifier($0))] } ?? shape(link.inline) ?? [] }
         }
+        func shape(_ run: InlineRun?) -> [Int]? { run.map { [-$0.filters.count] + $0.stages.map(\.number) } }
         return !rewiring.copyPools.isEmpty || worker.members.map(\.number) != rewiring.members.map(\.number)
-            || worker.run?.stages.map(\.number) != rewiring.run?.stages.map(\.number)
+            || shape(worker.run) != shape(rewiring.run)
             || rewiring.outputs.contains { shape($0.output.links) != shape($0.links) }
     }
 }

@@ -128,8 +128,16 @@ struct GraphChange {
     ///
     /// - Throws: ``FrameHostErrors``, ``FrameHostError``; then the chain is as it was.
     private mutating func make() throws {
-        try startStages()
         let leaving = makeLeaving()
+        let thread = onlyThread(leaving)
+        if thread == nil, let exchange = exchanges.first(where: \.isOfOtherKind) {
+            throw FrameHostError(
+                .invalidConfiguration, place: FaultPlace(exchange.runner.id),
+                what:
+                    "a \(exchange.type.kind.rawValue) takes the place of a \(exchange.runner.kind.rawValue) only in a change that concerns no other thread",
+                remedy: "Replace it alone.")
+        }
+        try startStages()
         for runner in assembly.newRunners {
             chain.adopt(runner)
             CrashReport.name(runner)
@@ -145,7 +153,6 @@ struct GraphChange {
         let step = stepOfHeldQueues
         for queue in held { queue.holdBack(step: step) }
         chain.begin(workers: assembly.newWorkers)
-        let thread = onlyThread(leaving)
         do {
             if let thread {
                 try applyAtOnce(on: thread, leaving)

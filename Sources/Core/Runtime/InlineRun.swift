@@ -3,7 +3,7 @@
 /// The loop every frame takes. Filters are visited without a call between them; the last stage, if it gives something
 /// on, does so through its ``Output``.
 final class InlineRun {
-    private let filters: [StageRunner]
+    let filters: [StageRunner]
     /// The same, without reference counting in the loop; `filters` keeps them alive.
     private let cells: UnsafeMutablePointer<Unmanaged<StageRunner>>
     /// A transform, join or sink that ends the run; nil when the last filter's output has other links than one inline.

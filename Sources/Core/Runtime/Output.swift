@@ -145,7 +145,7 @@ public final class Output {
 
     private func emit(_ lease: consuming Lease, _ origin: Origin) throws {
         let record = lease.record
-        if stage.kind == .source {
+        if stage.isSource {
             record.pointee.header.sequenceNumber = UInt64(stage.made.value)
             stage.place(&record.pointee.header, rate: pool?.format.frameRate)
             if record.pointee.header.capturedAt == 0 { record.pointee.header.capturedAt = stage.clock.now() }

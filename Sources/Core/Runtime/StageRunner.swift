@@ -31,7 +31,9 @@ final class StageRunner: @unchecked Sendable {
     let number: Int
     let id: String
     @exclusivity(unchecked) private(set) var info: StageInfo
-    let kind: StageKind
+    /// Whether it gives items of its own alone; such a stage is never replaced by another kind.
+    let isSource: Bool
+    private let kindCode: Atomic<UInt8>
     /// A ``CopyTap``, which gets each item before other stages behind the same fork.
     let isTap: Bool
     /// Exchanged by its own thread between two items; see ``exchange(_:type:isDraining:)``.
@@ -113,7 +115,8 @@ final class StageRunner: @unchecked Sendable {
         self.number = number
         self.id = id
         self.info = info
-        self.kind = kind
+        isSource = kind == .source
+        kindCode = Atomic(kind.code)
         isTap = instance.stage is CopyTap
         self.instance = instance
         self.context = context
@@ -143,6 +146,8 @@ final class StageRunner: @unchecked Sendable {
 
     /// What ``LeaseRecord/holder`` says while this stage has a lease; one more while it waits in the queue before it.
     var holderCode: Int32 { Int32(number) &* 2 }
+    /// [any thread] Of the present instance.
+    var kind: StageKind { StageKind(code: kindCode.load(ordering: .relaxed)) }
     var mode: Mode { Mode(rawValue: modeCode.load(ordering: .acquiring)) ?? .runs }
     var hasFailed: Bool { mode == .failed }
     var isPaused: Bool { mode == .passes || mode == .drops }
@@ -534,6 +539,7 @@ final class StageRunner: @unchecked Sendable {
         otherContext.thread = thread
         context = otherContext
         info = type.info
+        kindCode.store(type.kind.code, ordering: .relaxed)
         demand = other.stage.demand
         let shown = Shown(info: info, context: context, demand: demand)
         shownBox.withLock { $0 = shown }
