@@ -1,12 +1,12 @@
 # framehost: two commands do everything on a bare Debian 12 with a Swift 6.3 toolchain: `make demo` and `make test`.
 #
-# Every package that is used stands in one of these two lists.
+# Every package that is used stands in one of these lists.
 PACKAGES := build-essential pkg-config ca-certificates git \
 	libyuv-dev libx264-dev libavformat-dev libavcodec-dev libavutil-dev libavfilter-dev libswscale-dev libv4l-dev libturbojpeg0-dev libopencv-dev opencv-data \
 	nettle-dev libcurl4-openssl-dev libpng-dev libfreetype-dev fonts-dejavu-core frei0r-plugins frei0r-plugins-dev ffmpeg
 TEST_PACKAGES := x264 util-linux mount python3 python3-jsonschema binutils gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good \
-	gstreamer1.0-plugins-bad gstreamer1.0-libav glib-networking openssl curl mpv python3-opencv tshark iproute2 \
-	qemu-system-x86 busybox-static kmod cpio v4l-utils
+	gstreamer1.0-plugins-bad gstreamer1.0-libav glib-networking openssl curl mpv python3-opencv tshark iproute2
+CAMERA_PACKAGES := qemu-system-x86 busybox-static kmod cpio v4l-utils
 BENCH_PACKAGES := gstreamer1.0-plugins-ugly gstreamer1.0-opencv python3-numpy gir1.2-gst-rtsp-server-1.0 python3-gi \
 	libgstreamer-plugins-base1.0-dev libgstrtspserver-1.0-dev
 
@@ -91,7 +91,8 @@ test-release: test-packages ## Core's tests in release: allocations per frame ar
 test-host: build test-packages $(CLIP) ## plugins' tests and the program end to end
 	$(SWIFT) test
 
-test-camera: build test-packages ## the program with a camera of a real kernel, in a virtual machine (QEMU, no root)
+test-camera: build ## the program with a camera of a real kernel, in a virtual machine (QEMU, no root); not part of `make test` yet
+	$(call install,$(CAMERA_PACKAGES))
 	Tests/Camera/run
 
 FUZZ_SECONDS ?= 30
