@@ -59,6 +59,6 @@ enum PluginBuild {
     static func swift(_ verb: String, _ arguments: String..., package: URL, scratch name: String) throws -> Outcome {
         guard let path = Tool(name: "swift").path else { throw TestFault("swift is not in PATH") }
         return try Program(URL(fileURLWithPath: path)).run(
-            [verb, "--package-path", package.path, "--scratch-path", scratch(name).path] + arguments, timeout: 420)
+            [verb, "--package-path", package.path, "--scratch-path", scratch(name).path] + arguments, timeout: 1500)
     }
 }
