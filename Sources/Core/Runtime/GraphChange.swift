@@ -124,6 +124,22 @@ struct GraphChange {
 
     // MARK: Making it
 
+    /// Each thread exchanges its stages at a time of its own: what one gives in another format would reach those behind
+    /// it before they know, and what is on its way those who know it no more.
+    private func refuseOtherFormats() throws {
+        for exchange in exchanges {
+            let id = exchange.runner.id
+            guard let after = planned.stages.first(where: { $0.id == id })?.output,
+                let was = before.planned.stages.first(where: { $0.id == id })?.output, !after.isAsGood(as: was)
+            else { continue }
+            throw FrameHostError(
+                .invalidConfiguration, place: FaultPlace(id),
+                what:
+                    "needs a restart: '\(id)' would give \(after) instead of \(was), and stages on several threads work with what it gives",
+                remedy: "Start the chain anew with it, or leave this as it runs.")
+        }
+    }
+
     /// Starts what is new, then lets every thread concerned take its part.
     ///
     /// - Throws: ``FrameHostErrors``, ``FrameHostError``; then the chain is as it was.
@@ -137,6 +153,7 @@ struct GraphChange {
                     "a \(exchange.type.kind.rawValue) takes the place of a \(exchange.runner.kind.rawValue) only in a change that concerns no other thread",
                 remedy: "Replace it alone.")
         }
+        if thread == nil { try refuseOtherFormats() }
         try startStages()
         for runner in assembly.newRunners {
             chain.adopt(runner)

@@ -82,9 +82,15 @@ final class JPEGDecoder {
                 let result = tjDecompressToYUVPlanes(
                     handle, base, UInt(count), planes.baseAddress, Int32(size.width), strides.baseAddress,
                     Int32(size.height), 0)
-                return result == 0 ? .decoded : .damaged(words)
+                return result == 0 || isHarmless ? .decoded : .damaged(words)
             }
         }
+    }
+
+    /// Whether the last call warned of nothing but bytes too many, which many cameras put before a marker: the picture
+    /// is whole. The library returns -1 for any warning; that of a picture that is cut short is another one.
+    private var isHarmless: Bool {
+        tjGetErrorCode(handle) == Int32(TJERR_WARNING.rawValue) && words.contains("extraneous bytes before marker")
     }
 
     private var words: String { tjGetErrorStr2(handle).map { String(cString: $0) } ?? "" }

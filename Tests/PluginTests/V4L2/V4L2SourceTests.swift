@@ -181,6 +181,17 @@ import Testing
         #expect(figures(driver)["decoded"]?.asInt == 1)
     }
 
+    /// Many webcams put some before a marker; the library warns, and the picture is whole.
+    @Test func takesJPEGWithBytesTooMany() throws {
+        camera.offers = [.init(code: "MJPG", sizes: [(64, 32)], intervals: [(1, 25)])]
+        let whole = Self.jpeg(TJSAMP_422, gray: 77)
+        camera.compressed = whole.dropLast(2) + [0x12, 0x34] + whole.suffix(2)
+        let driver = try driver()
+        let frame = try next(driver)
+        frame.withPlane(0) { #expect($0.row(31).allSatisfy { $0 == 77 }) }
+        #expect(figures(driver)["damaged"]?.asInt == 0 && figures(driver)["decoded"]?.asInt == 1)
+    }
+
     @Test func leavesOutDamagedJPEGAndRefusesOtherKinds() throws {
         camera.offers = [.init(code: "MJPG", sizes: [(64, 32)], intervals: [(1, 25)])]
         let whole = Self.jpeg(TJSAMP_422, gray: 77)

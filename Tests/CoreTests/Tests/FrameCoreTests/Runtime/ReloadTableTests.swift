@@ -113,6 +113,32 @@ import Testing
             }, fault: "bad ("),
     ]
 
+    /// One in a row on one thread is exchanged between two frames; across a queue frames of both sizes would meet.
+    @Test(arguments: [false, true]) func anotherSizeIsForOneThreadAlone(isQueued: Bool) throws {
+        func chain(_ side: Int, _ keep: Int) throws -> ChainSketch {
+            var sketch = ChainSketch()
+            try sketch.add(
+                CountingSource.self, "src", options: #"{"count": 1000000, "everyMs": 1, "side": \#(side)}"#)
+            try sketch.add(
+                RecordingSink.self, "file", options: #"{"log": "side-\#(isQueued)", "keep": \#(keep)}"#,
+                link: LinkRequest(queue: isQueued ? 2 : 0))
+            return sketch
+        }
+        let driver = try RunningChainDriver(try chain(16, 0))
+        driver.waitForFrames(20)
+        let answer = driver.change(to: try chain(32, 1))
+        #expect(answer.isOK == !isQueued)
+        if isQueued {
+            #expect(
+                answer.error
+                    == "src: needs a restart: 'src' would give gray8 32x32 1000 fps instead of gray8 16x16 1000 fps, and stages on several threads work with what it gives. Start the chain anew with it, or leave this as it runs."
+            )
+        }
+        driver.waitForFrames(driver.chain.progress.captured + 20)
+        let result = driver.finish()
+        #expect(result.isSuccess, "\(result)")
+    }
+
     @Test(arguments: rows) func eachDifferenceTakesEffectAtTheFrameThatIsTold(row: Row) throws {
         let log = "reload \(row.name)"
         let driver = try RunningChainDriver(try Self.chain(log))

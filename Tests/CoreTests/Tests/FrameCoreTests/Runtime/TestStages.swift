@@ -13,6 +13,7 @@ final class CountingSource: Source {
         @Option(help: "Live.") var live = false
         @Option(help: "Milliseconds between frames of a live source.", range: 0...1000) var everyMs = 0
         @Option(help: "Buffers the source itself keeps.", range: 0...8) var floor = 0
+        @Option(help: "Width and height.", range: 1...64) var side = 16
     }
 
     var options: Options
@@ -33,7 +34,7 @@ final class CountingSource: Source {
     }
 
     func negotiate() throws -> MediaFormat {
-        .video(VideoFormat(.gray8, width: 16, height: 16, frameRate: Rational(1000)))
+        .video(VideoFormat(.gray8, width: options.side, height: options.side, frameRate: Rational(1000)))
     }
 
     func produce(_ output: Output) throws -> SourceProgress {
