@@ -107,12 +107,13 @@ final class CaptureQueue {
 
     // MARK: One picture
 
-    /// [stage thread] Lends the driver what it lacks; less where no buffer is free.
+    /// [stage thread] Lends the driver what it lacks, less where no buffer is free; of its own buffers it gets back what it
+    /// refused before.
     ///
     /// - Throws: ``CallFault`` when the driver has refused too often.
     func refill() throws(CallFault) {
         if refusals > Self.mostRefusals { throw CallFault(call: "VIDIOC_QBUF", errno: EIO) }
-        guard isLent, let lender else { return }
+        guard isLent, let lender else { return enqueueMapped() }
         while queuedCount < min(depth, isQueued.count), let loan = lender.lend() {
             let base = UnsafeMutableRawPointer(lender.plane(0, of: loan).baseAddress)
             guard let index = number(for: base),
@@ -186,7 +187,12 @@ final class CaptureQueue {
             }
             return
         }
-        // Injected faults and some drivers refuse once: the others go on, and this one is tried again with the next.
+        enqueueMapped()
+    }
+
+    /// All that the driver has not in hand. Injected faults and some drivers refuse once: the others go on, and this one
+    /// is tried again with the next picture, or before it where the driver has none.
+    private func enqueueMapped() {
         for index in isQueued.indices where !isQueued[index] {
             guard device.enqueue(index) == 0 else {
                 refusals += 1

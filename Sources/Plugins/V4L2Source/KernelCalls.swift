@@ -7,7 +7,7 @@ import Glibc
 struct KernelCalls: DeviceCalls {
     /// libv4l2 writes to standard error otherwise; what fails comes back as an errno, and is said there.
     private static let isQuiet: Bool = {
-        if let nowhere = fopen("/dev/null", "w") { fh_v4l2_log_to(nowhere) }
+        if let nowhere = fopen("/dev/null", "we") { fh_v4l2_log_to(nowhere) }
         return true
     }()
 
@@ -75,7 +75,7 @@ struct KernelCalls: DeviceCalls {
         return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 1024) { buffer in
             let count = read(descriptor, buffer.baseAddress!, buffer.count)
             guard count > 0 else { return nil }
-            return String(decoding: buffer.prefix(count).filter { $0 > 32 || $0 == 32 }, as: UTF8.self)
+            return String(decoding: buffer.prefix(count).filter { $0 >= 32 }, as: UTF8.self)
         }
     }
 

@@ -181,6 +181,16 @@ import Testing
         #expect(figures(driver)["decoded"]?.asInt == 1)
     }
 
+    /// Every buffer was in hand here when the driver refused them: nothing would ever come to be given back.
+    @Test func givesBackWhatTheDriverRefusedWhenItHasNone() throws {
+        camera.takesOurs = false
+        let driver = try driver()
+        _ = try next(driver)
+        camera.faults[fh_vidioc_qbuf] = Array(repeating: EAGAIN, count: 12)
+        for _ in 0..<8 { _ = try next(driver) }
+        #expect(figures(driver)["losses"]?.asInt == 0)
+    }
+
     /// Many webcams put some before a marker; the library warns, and the picture is whole.
     @Test func takesJPEGWithBytesTooMany() throws {
         camera.offers = [.init(code: "MJPG", sizes: [(64, 32)], intervals: [(1, 25)])]
