@@ -14,6 +14,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -118,6 +119,13 @@ static uint64_t mix(uint64_t x) {
     return x ^ (x >> 31);
 }
 
+/// Whether the connection has ended: the kernel never says EAGAIN then, and SwiftNIO, told of the end by epoll, takes that
+/// answer for a fault of its own and ends the program.
+static int has_ended(int file) {
+    struct pollfd descriptor = {file, POLLRDHUP, 0};
+    return poll(&descriptor, 1, 0) == 1 && descriptor.revents & (POLLRDHUP | POLLHUP | POLLERR);
+}
+
 /// 0: the call may go on; else errno is set.
 static int refuse(enum call call, const char *path, int file) {
     if (!(wanted >> call & 1)) return 0;
@@ -130,8 +138,9 @@ static int refuse(enum call call, const char *path, int file) {
     if (atomic_fetch_add(&all, 1) < skip) return 0;
     uint64_t dice = mix(seed ^ mix(call * 0x10001 + n * 0x1000003));
     if (dice % 1000000 >= rate) return 0;
-    if (atomic_fetch_add(&refused, 1) >= most) return 0;
     int code = call == SHORT ? -1 : only_error ? only_error : table[call].errors[dice >> 40 & 7];
+    if (call == RECV && code == EAGAIN && has_ended(file)) return 0;
+    if (atomic_fetch_add(&refused, 1) >= most) return 0;
     if (log_file >= 0) {
         char line[400];
         int length = snprintf(line, sizeof line, "%s %llu: %s, %s%.200s (%d)\n", table[call].name, (unsigned long long)n,
