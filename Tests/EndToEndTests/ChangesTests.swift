@@ -16,14 +16,14 @@ import Testing
           "stages": [
             { "id": "camera", "use": "test-source", "size": "320x240", "rate": 50, "live": true },
             { "id": "mark", "use": "text", "text": "one" },
-            { "id": "h264", "use": "x264-encoder", "preset": "ultrafast", "bitrateKbps": 500, "link": { "queue": 50 } },
+            { "id": "h264", "use": "x264-encoder", "preset": "ultrafast", "bitrateKbps": 500, "link": { "queue": 200 } },
             { "id": "file", "use": "recorder", "path": "out.mp4" }
           ]
         }
         """
 
-    private func start(_ arguments: String...) throws -> RunningProgram {
-        try workspace.write("chain.json", Self.chain)
+    private func start(_ arguments: String..., chain: String = Self.chain) throws -> RunningProgram {
+        try workspace.write("chain.json", chain)
         let program = try framehost.start(
             ["chain.json", "--commands", "--events"] + arguments, folder: workspace.folder.path)
         try program.waitForOutput(#""state":"streaming""#)
@@ -50,10 +50,11 @@ import Testing
         return Int(outcome.output.trimmingCharacters(in: .whitespacesAndNewlines)) ?? -1
     }
 
+    /// Room for four seconds on either way: a busy machine drops frames of a live source, which is counted elsewhere.
     @Test(.needs(.ffprobe)) func attachesARecordingBranchAndTakesItAway() throws {
-        let program = try start()
+        let program = try start(chain: Self.chain.replacing("\"stages\"", with: "\"spare\": 220, \"stages\""))
         try program.write(
-            #"{ "command": "attach", "at": "mark", "tag": 1, "stages": [ { "id": "small", "use": "crop-orient", "size": "160x120" }, { "id": "small264", "use": "x264-encoder", "preset": "ultrafast" }, { "id": "second", "use": "recorder", "path": "small.mp4" } ] }"#
+            #"{ "command": "attach", "at": "mark", "tag": 1, "stages": [ { "id": "small", "use": "crop-orient", "size": "160x120", "link": { "queue": 200 } }, { "id": "small264", "use": "x264-encoder", "preset": "ultrafast" }, { "id": "second", "use": "recorder", "path": "small.mp4" } ] }"#
                 + "\n")
         try program.waitForOutput(#""event":"stage-attached""#)
         try program.waitForFrames(80)
