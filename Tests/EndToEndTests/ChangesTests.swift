@@ -15,7 +15,7 @@ import Testing
         {
           "stages": [
             { "id": "camera", "use": "test-source", "size": "320x240", "rate": 50, "live": true },
-            { "id": "mark", "use": "text", "text": "one" },
+            { "id": "mark", "use": "text", "text": "one", "link": { "queue": 200 } },
             { "id": "h264", "use": "x264-encoder", "preset": "ultrafast", "bitrateKbps": 500, "link": { "queue": 200 } },
             { "id": "file", "use": "recorder", "path": "out.mp4" }
           ]

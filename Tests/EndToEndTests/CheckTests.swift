@@ -68,6 +68,16 @@ import Testing
         #expect(workspace.names == ["chain.json"])
     }
 
+    @Test func refusesAFolderThatIsNotThereAsTheRunDoes() throws {
+        let fault =
+            "chain.json:5:41: stages[2].path: the folder 'nowhere' does not exist. Make it, or correct 'path'.\n"
+        let outcome = try check(Self.chain.replacing("\"out.mp4\"", with: "\"nowhere/out.mp4\""))
+        #expect(outcome.status == 2 && outcome.error == fault, "\(outcome.error)")
+        let run = try framehost.run(["chain.json", "--frames", "3"], folder: workspace.folder.path)
+        #expect(run.status == 2 && run.error == fault, "\(run.error)")
+        #expect(workspace.names == ["chain.json"])
+    }
+
     @Test func printsThePlanForPrograms() throws {
         let outcome = try check(Self.chain, "--json")
         #expect(outcome.status == 0)

@@ -166,20 +166,23 @@ extension Chain {
     }
 
     /// `odd (misbehave): process of frame 12 has not returned for 1.0 s`
-    private func late(_ thread: ThreadState, _ runner: StageRunner) -> FrameHostError {
+    ///
+    /// - Parameter isAwaited: Whether it is an earlier change that the thread has not come to.
+    func late(_ thread: ThreadState, _ runner: StageRunner, isAwaited: Bool = false) -> FrameHostError {
         let seconds = Self.changePatienceNs / 1_000_000_000
+        let outcome = isAwaited ? " and an earlier change waits for that, so nothing was changed" : ", so nothing was changed"
         let inside = Int(thread.inside.load(ordering: .relaxed))
         guard let busy = graph.runner(number: inside) else {
             return FrameHostError(
                 .unavailable, place: runner.title,
-                what: "the thread has waited for longer than \(seconds) s, so nothing was changed",
+                what: "the thread has waited for longer than \(seconds) s\(outcome)",
                 remedy: "See which stage behind it does not go on.")
         }
         let call = thread.currentCall
         let item = call == .item ? " of frame \(busy.shownFrame)" : ""
         return FrameHostError(
             .unavailable, place: busy.title,
-            what: "\(call.name(of: busy.kind))\(item) has not returned for \(seconds) s, so nothing was changed",
+            what: "\(call.name(of: busy.kind))\(item) has not returned for \(seconds) s\(outcome)",
             remedy: "Send it again later, or detach the branch.")
     }
 }

@@ -33,6 +33,8 @@ public final class Chain: @unchecked Sendable {
     /// The control thread's.
     private var callWatch = CallWatch()
     let changes = ChangeDesk()
+    /// The desk's.
+    let openErrands = OpenErrands()
     /// Sentences about stages and links that have gone.
     let departedFaults = Locked<[String]>([])
     let abandonedBranches = Locked<[String]>([])
@@ -226,7 +228,7 @@ public final class Chain: @unchecked Sendable {
     }
 
     func begin(_ threads: [(state: ThreadState, body: () -> Void)], isBatch: Bool) {
-        running.add(threads.count)
+        running.add(threads.map(\.state))
         for (thread, body) in threads.reversed() {
             do {
                 try StageThread.start(name: thread.name, isBatch: isBatch) {

@@ -4,34 +4,64 @@ final class Errand: @unchecked Sendable {
     private enum State { case waiting, begun, done, withdrawn, refused }
 
     private let condition = Condition()
-    // Below: under `condition`.
+    // Below: under `condition`; the two that follow, once it has begun, for whoever began it.
     private var state = State.waiting
-    private let body: () -> Void
+    // Let go of once it is settled, with all they know.
+    private var body: (() -> Void)?
+    private var refused: (() -> Void)?
 
-    init(_ body: @escaping () -> Void) { self.body = body }
-
-    /// [any thread] Leaves it with `thread`.
-    func post(to thread: ThreadState) {
-        let letter = ThreadState.Letter(open: { [self] in perform() }, refuse: { [self] in enter(.refused) })
-        if !thread.post(letter) { enter(.refused) }
+    /// - Parameters:
+    ///   - body: Called on the thread, between two items; not after it was withdrawn.
+    ///   - refused: Called instead where the thread has ended, or has no room for it: as the thread ends, or by whoever
+    ///     posts. Not after it was withdrawn.
+    init(_ body: @escaping () -> Void, refused: @escaping () -> Void = {}) {
+        self.body = body
+        self.refused = refused
     }
 
-    private func enter(_ next: State) {
+    /// [any thread] Leaves it with `thread`.
+    ///
+    /// - Parameter isRequired: Also with one that has as much to do as it may have.
+    func post(to thread: ThreadState, isRequired: Bool = false) {
+        let letter = ThreadState.Letter(open: { [self] in perform() }, refuse: { [self] in refuse() })
+        if !thread.post(letter, isRequired: isRequired) { refuse() }
+    }
+
+    /// [any thread] Nothing will come of it any more.
+    var isSettled: Bool {
         condition.locked {
-            state = next
-            condition.broadcast()
+            switch state {
+            case .waiting, .begun: false
+            case .done, .withdrawn, .refused: true
+            }
         }
     }
 
-    private func perform() {
-        let begins = condition.locked { () -> Bool in
+    /// With the lock held.
+    private func settle(_ end: State) {
+        state = end
+        (body, refused) = (nil, nil)
+        condition.broadcast()
+    }
+
+    private func begin() -> Bool {
+        condition.locked {
             guard state == .waiting else { return false }
             state = .begun
             return true
         }
-        guard begins else { return }
-        body()
-        enter(.done)
+    }
+
+    private func perform() {
+        guard begin() else { return }
+        body?()
+        condition.locked { settle(.done) }
+    }
+
+    private func refuse() {
+        guard begin() else { return }
+        refused?()
+        condition.locked { settle(.refused) }
     }
 
     /// [any thread but the stage's] Waits until it is done; what has not been begun after `patience` nanoseconds is
@@ -51,7 +81,7 @@ final class Errand: @unchecked Sendable {
             if stop.isRaised, state == .begun || !withdrawing { return .underWay }
             if state == .waiting, now >= deadline {
                 guard withdrawing else { return .underWay }
-                state = .withdrawn
+                settle(.withdrawn)
                 return .withdrawn
             }
             // The signal of `stop` is looked at from time to time: it lies under other locks.

@@ -99,16 +99,16 @@ struct GraphAssembly {
     }
 
     private mutating func takeRunner(of stage: PlannedStage) {
-        if let kept = before?.runner(id: stage.id), kept.instance === stage.instance {
-            return graph.runners.append(kept)
-        }
+        if stage.isKept, let kept = before?.runner(id: stage.id) { return graph.runners.append(kept) }
         let type = stage.request.type
         if !stage.isTap {
             stage.context.heldHeaders = HeldHeaders(
                 type.kind, input: stage.inputs.first, output: stage.output, stage.demand, layout)
         }
         // A new instance takes the place of the old one where what is around it stays.
-        if let kept = before?.runner(id: stage.id), type.kind.fitsInPlace(of: kept.kind), isInPlace(stage) {
+        if let kept = before?.runner(id: stage.id), type.kind.fitsInPlace(of: kept.kind),
+            kept.isTap == stage.isTap, isInPlace(stage)
+        {
             exchanges.append(
                 Exchange(
                     runner: kept, instance: stage.instance, context: stage.context, type: type,

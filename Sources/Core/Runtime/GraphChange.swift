@@ -2,24 +2,24 @@ import Synchronization
 
 /// One change of a running chain, from the request to the last thread that has applied it. [desk's thread]
 struct GraphChange {
-    private let chain: Chain
-    private let before: RunningGraph
-    private let isDraining: Bool
-    private let planned: PlannedChain
-    private let assembly: GraphAssembly
+    let chain: Chain
+    let before: RunningGraph
+    let isDraining: Bool
+    let planned: PlannedChain
+    let assembly: GraphAssembly
     /// Instances that take the place of others of the same stage.
-    private var exchanges: [GraphAssembly.Exchange] { assembly.exchanges }
-    private let sets: [LiveSet]
+    var exchanges: [GraphAssembly.Exchange] { assembly.exchanges }
+    let sets: [LiveSet]
     private let resets: ResetScope
     /// Stages that are no more in the plan.
-    private let removed: [StageRunner]
+    let removed: [StageRunner]
     /// The one thread that everything concerns has begun to put instances in each other's places.
-    private let isExchanging = Locked(false)
+    let isExchanging = Locked(false)
     /// The frame from which on all of the change holds; nil where no frame can tell.
     private(set) var frame: UInt64?
 
     /// Live options that a stage of the new request has otherwise.
-    private struct LiveSet {
+    struct LiveSet {
         var runner: StageRunner
         var options: [JSONNode.Member]
         var earlier: [JSONNode.Member]
@@ -72,19 +72,21 @@ struct GraphChange {
     /// - Parameters:
     ///   - remade: Stages that are made anew though they are asked for as they run.
     ///   - resetting: Of which stages what commands have set is to be as `request` says.
-    /// - Throws: ``FrameHostErrors``; ``FrameHostError`` where the change would move a stage to another thread.
+    /// - Throws: ``FrameHostErrors``; ``FrameHostError`` where the change would move a stage to another thread, or one that
+    ///   stays has not done yet what an earlier change left with it.
     private init(
         _ chain: Chain, to request: ChainRequest, isDraining: Bool, remaking remade: Set<String>, resetting: ResetScope
     ) throws {
         self.chain = chain
         self.isDraining = isDraining
         before = chain.graph
+        let open = chain.openErrands.left(among: before.workers, after: Chain.changePatienceNs, stop: chain.stop)
         var running = RunningChain(before.planned)
         running.liveOptions = chain.liveOptions.withLock { $0 }
         running.resets = resetting
         resets = resetting
         for id in remade { running.remake(id) }
-        for runner in before.runners {
+        for runner in before.runners where !open.contains(where: { $0.thread === runner.thread }) {
             for (pool, isCopyPool) in [(runner.output?.pool, false), (runner.copyPool, true)] {
                 guard let pool else { continue }
                 let name = RunningChain.PoolName(stage: runner.id, isCopyPool: isCopyPool)
@@ -93,6 +95,11 @@ struct GraphChange {
         }
         let planned = try ChainPlanner(request, clock: chain.clock, running: running).plan()
         self.planned = planned
+        // A thread that goes does what was left with it before it ends.
+        let awaited = open.first { [before] entry in
+            planned.stages.contains { before.runner(id: $0.id)?.thread === entry.thread }
+        }
+        if let awaited { throw chain.late(awaited.thread, awaited.runner, isAwaited: true) }
         let live = running.liveOptions
         sets = planned.stages.compactMap { [before] stage in
             guard case .kept(let options) = stage.origin, !options.isEmpty, let runner = before.runner(id: stage.id)
@@ -166,9 +173,7 @@ struct GraphChange {
             present = next
         }
         setRules(assembly.graph.request)
-        let held = queuesOfSeveralThreads
-        let step = stepOfHeldQueues
-        for queue in held { queue.holdBack(step: step) }
+        let held = HeldQueues(queuesOfSeveralThreads, step: stepOfHeldQueues)
         chain.begin(workers: assembly.newWorkers)
         do {
             if let thread {
@@ -182,8 +187,8 @@ struct GraphChange {
             throw error
         }
         if thread == nil { exchangeInstances() }
-        applyLast(leaving, isRewired: thread != nil)
-        holds(from: FrameQueue.open(held).map { $0 + 1 })
+        applyLast(leaving, isRewired: thread != nil, held)
+        holds(from: held.settle().map { $0 + 1 })
         planned.connectKeyframeRequests()
         askForKeyframes()
         forgetOptions()
@@ -239,8 +244,7 @@ struct GraphChange {
         }
     }
 
-    /// The queues by which several threads that run feed what is new: each opens its links in its own time, and one that
-    /// waited at a join meanwhile could be what another one waits for.
+    /// See ``HeldQueues``.
     private var queuesOfSeveralThreads: [FrameQueue] {
         let entries = assembly.graph.queues.filter { entry in
             assembly.newQueues.contains { $0 === entry.queue }
@@ -261,293 +265,14 @@ struct GraphChange {
         return (joins.values.flatMap(\.frameTimes).filter { $0 > 0 }.min() ?? 0) / 4 * 3
     }
 
-    /// Everything but what feeds branches that go, and the exchanges: may still be taken back. The threads of stages
-    /// that are replaced are asked whether they answer, so that what follows finds them between two items.
-    private mutating func applyBefore(_ leaving: Leaving) throws {
-        for rewiring in assembly.rewirings.reversed() where !leaving.producers.contains(rewiring.worker.head.number) {
-            try perform(rewiring)
-        }
-        for exchange in exchanges { try chain.perform(on: exchange.runner.thread, for: exchange.runner) {} }
-    }
-
-    // MARK: On one thread
-
-    /// The thread that everything concerns, where one alone does and no queue is to be closed first.
-    private func onlyThread(_ leaving: Leaving) -> ThreadState? {
-        guard leaving.entrances.isEmpty, leaving.workers.isEmpty else { return nil }
-        let threads =
-            assembly.rewirings.map(\.worker.state) + sets.map(\.runner.thread) + exchanges.map(\.runner.thread)
-        guard let first = threads.first, threads.allSatisfy({ $0 === first }) else { return nil }
-        return first
-    }
-
-    /// All parts between the same two items: no frame sees one without the others.
-    private mutating func applyAtOnce(on thread: ThreadState, _ leaving: Leaving) throws {
-        let change = self
-        let failure = Locked<(any Error)?>(nil)
-        let frames = Locked<[UInt64]>([])
-        let first = sets.first?.runner ?? exchanges.first?.runner ?? assembly.rewirings[0].worker.head
-        try chain.perform(on: thread, for: first) {
-            do {
-                // What may fail comes first.
-                for (index, set) in change.sets.enumerated() {
-                    do {
-                        try set.perform()
-                    } catch {
-                        for set in change.sets[..<index].reversed() { set.takeBack() }
-                        throw error
-                    }
-                }
-            } catch {
-                return failure.withLock { $0 = error }
-            }
-            change.isExchanging.withLock { $0 = true }
-            for exchange in change.exchanges {
-                let old = exchange.perform(isDraining: change.isDraining)
-                frames.withLock { $0.append(exchange.runner.nextFrame) }
-                change.stop(old, of: exchange.runner)
-            }
-            for set in change.sets { frames.withLock { $0.append(set.runner.nextFrame) } }
-            for rewiring in change.assembly.rewirings {
-                frames.withLock { $0.append(change.concerned(rewiring).nextFrame) }
-                rewiring.perform()
-            }
-        }
-        if let error = failure.withLock({ $0 }) { throw error }
-        for frame in frames.withLock({ $0 }) { holds(from: frame) }
-        for exchange in exchanges { announce(exchange) }
-    }
-
-    private func announce(_ exchange: GraphAssembly.Exchange) {
-        let runner = exchange.runner
-        chain.post("stage-replaced", runner.id, "\(runner.id) was replaced.")
-    }
-
-    /// Whose next frame is the first that goes the new way.
-    private func concerned(_ rewiring: GraphAssembly.Rewiring) -> StageRunner {
-        rewiring.members.last { member in
-            member.output != nil && !assembly.newRunners.contains { $0 === member }
-        } ?? rewiring.worker.head
-    }
-
-    // MARK: On several threads
-
-    /// From the first exchange on there is no way back: an instance that has drained cannot go on. A thread that does not
-    /// come to it in time does so later.
-    private mutating func exchangeInstances() {
-        for exchange in exchanges {
-            let (change, runner) = (self, exchange.runner)
-            let frame = Locked<UInt64?>(nil)
-            let errand = Errand {
-                let old = exchange.perform(isDraining: change.isDraining)
-                frame.withLock { $0 = runner.nextFrame }
-                change.stop(old, of: runner)
-            }
-            errand.post(to: runner.thread)
-            let outcome = errand.wait(Chain.changePatienceNs, withdrawing: false, stop: chain.stop)
-            holds(from: frame.withLock { $0 })
-            switch outcome {
-            case .done: announce(exchange)
-            case .refused: stop(exchange.instance, of: runner)
-            case .underWay, .withdrawn:
-                chain.post(
-                    "replace-waits", runner.id, "\(runner.title) has not come back; it is replaced when it does.")
-            }
-        }
-    }
-
-    private mutating func perform(_ rewiring: GraphAssembly.Rewiring) throws {
-        let frame = Locked<UInt64?>(nil)
-        let concerned = concerned(rewiring)
-        try chain.perform(on: rewiring.worker.state, for: rewiring.worker.head) {
-            rewiring.perform()
-            frame.withLock { $0 = concerned.nextFrame }
-        }
-        holds(from: frame.withLock { $0 })
-    }
-
     /// A part of the change holds from there on.
-    private mutating func holds(from frame: UInt64?) {
+    mutating func holds(from frame: UInt64?) {
         guard let frame else { return }
         self.frame = max(self.frame ?? frame, frame)
     }
 
-    /// The instance that was replaced ends on a thread of its own: finishing a file may take its time.
-    private func stop(_ instance: StageInstance?, of runner: StageRunner) {
-        guard let instance else { return }
-        let title = runner.title
-        let chain = chain
-        chain.beginEnding(name: "end:\(runner.id)") { thread in
-            do {
-                try thread.call(.stop, stage: runner.number) { try instance.stage.stop() }
-            } catch {
-                chain.failures.withLock { $0.append(.wrap(error, place: title)) }
-            }
-        }
-    }
-
-    private mutating func setOptions() throws {
-        var done: [LiveSet] = []
-        for set in sets {
-            let failure = Locked<(any Error)?>(nil)
-            let frame = Locked<UInt64?>(nil)
-            do {
-                try chain.perform(on: set.runner.thread, for: set.runner) {
-                    frame.withLock { $0 = set.runner.nextFrame }
-                    do {
-                        try set.perform()
-                    } catch {
-                        failure.withLock { $0 = error }
-                    }
-                }
-                if let error = failure.withLock({ $0 }) { throw error }
-                holds(from: frame.withLock { $0 })
-                done.append(set)
-            } catch {
-                for set in done.reversed() {
-                    try? chain.perform(on: set.runner.thread, for: set.runner) { set.takeBack() }
-                }
-                throw error
-            }
-        }
-    }
-
     /// What the chain file says of stages that any thread may look at.
-    private func setRules(_ request: ChainRequest) {
+    func setRules(_ request: ChainRequest) {
         for stage in request.stages { chain.graph.runner(id: stage.id)?.onError = stage.onError }
-    }
-
-    /// The graph as it was; what was begun ends.
-    private func takeBack() {
-        var branch = LeavingBranch(
-            runners: assembly.newRunners, queues: assembly.newQueues, workers: assembly.newWorkers,
-            uncut: LeavingBranch.Uncut(assembly.earlier.count))
-        branch.isRefused = true
-        for queue in assembly.newQueues { _ = queue.detach() }
-        for worker in assembly.newWorkers where worker.head.kind == .source { worker.head.shown.context.requestEnd() }
-        chain.graphBox.withLock { present in
-            let (leaving, departed) = (present.leaving, present.departed)
-            let number = present.nextNumber
-            present = before
-            present.leaving = leaving + (branch.workers.isEmpty ? [] : [branch])
-            present.departed = departed
-            present.nextNumber = number
-        }
-        setRules(before.request)
-        for rewiring in assembly.earlier {
-            Errand {
-                rewiring.perform()
-                branch.uncut.count.subtract(1, ordering: .releasing)
-            }.post(to: rewiring.worker.state)
-        }
-        // Where the run was stopped in the middle of that, they are their runners' and end with them.
-        guard !isExchanging.withLock({ $0 }) else { return }
-        for exchange in exchanges { stop(exchange.instance, of: exchange.runner) }
-    }
-
-    // MARK: Branches that go
-
-    private struct Leaving {
-        /// Queues between what stays and what goes.
-        var entrances: [FrameQueue] = []
-        /// Heads of the workers that feed them, or run what goes.
-        var producers: Set<Int> = []
-        /// Runs that go from a thread that stays.
-        var inline: [(producer: Worker, run: InlineRun, members: [StageRunner])] = []
-        /// Queues behind such runs, by the head of the thread that fills them.
-        var behindInline: [Int: [FrameQueue]] = [:]
-        var workers: [Worker] = []
-        var queues: [FrameQueue] = []
-    }
-
-    private func makeLeaving() -> Leaving {
-        var leaving = Leaving()
-        let numbers = Set(removed.map(\.number))
-        for entry in before.queues where numbers.contains(before.runners[entry.link.to].number) {
-            leaving.queues.append(entry.queue)
-            let from = before.runners[entry.link.from]
-            guard !numbers.contains(from.number) else { continue }
-            leaving.entrances.append(entry.queue)
-            if let worker = before.workers.first(where: { $0.state === from.thread }) {
-                leaving.producers.insert(worker.head.number)
-            }
-        }
-        for worker in before.workers {
-            if numbers.contains(worker.head.number) {
-                leaving.workers.append(worker)
-                continue
-            }
-            let members = worker.members.filter { numbers.contains($0.number) }
-            guard !members.isEmpty else { continue }
-            leaving.producers.insert(worker.head.number)
-            leaving.behindInline[worker.head.number] = before.queues.filter { entry in
-                members.contains { $0 === before.runners[entry.link.from] }
-            }.map(\.queue)
-            // What lies behind such a run ends with it.
-            let ends = before.runners.flatMap { runner in
-                runner.thread === worker.state && !numbers.contains(runner.number) ? runner.output?.links ?? [] : []
-            }
-            let runs = ends.compactMap(\.inline).filter { numbers.contains($0.stages[0].number) }
-            for run in runs { leaving.inline.append((worker, run, members)) }
-        }
-        return leaving
-    }
-
-    /// The links of what goes are closed, so that nobody waits there any more; then the threads that feed them let go
-    /// of them. One that does not come to it in time does so later: to the closed link it gives nothing.
-    ///
-    /// - Parameter isRewired: Whether those threads have let go of them already.
-    private mutating func applyLast(_ leaving: Leaving, isRewired: Bool) {
-        guard !removed.isEmpty else { return }
-        let rewirings = isRewired ? [] : assembly.rewirings.filter { leaving.producers.contains($0.worker.head.number) }
-        let uncut = LeavingBranch.Uncut(rewirings.count)
-        var branch = LeavingBranch(
-            runners: removed, queues: leaving.queues, workers: leaving.workers, uncut: uncut)
-        for part in leaving.inline {
-            branch.workers.append(Worker(ending: part.run, members: part.members))
-        }
-        chain.graphBox.withLock { $0.leaving.append(branch) }
-        for runner in removed where runner.kind == .source { runner.shown.context.requestEnd() }
-        // A tap holds nothing; the thread it runs on is not to wait for the branch any more.
-        for runner in removed where runner.isTap { runner.stop.raise() }
-        for queue in leaving.entrances { holds(from: queue.detach().map { $0 + 1 }) }
-        let allEnds = branch.workers.suffix(leaving.inline.count)
-        if isRewired {
-            for end in allEnds {
-                end.adoptMembers()
-                chain.begin(workers: [end])
-            }
-        }
-        for rewiring in rewirings {
-            let ends = zip(leaving.inline, allEnds).filter { $0.0.producer === rewiring.worker }.map(\.1)
-            let (chain, worker, concerned) = (chain, rewiring.worker, concerned(rewiring))
-            // A queue that was closed has told its own frame.
-            let tells = leaving.inline.contains { $0.producer === worker } || !assembly.newRunners.isEmpty
-            let frame = Locked<UInt64?>(nil)
-            let errand = Errand {
-                rewiring.perform()
-                if tells { frame.withLock { $0 = concerned.nextFrame } }
-                for end in ends {
-                    end.adoptMembers()
-                    chain.begin(workers: [end])
-                }
-                uncut.count.subtract(1, ordering: .releasing)
-            }
-            errand.post(to: worker.state)
-            let outcome = errand.wait(Chain.changePatienceNs, withdrawing: false, stop: chain.stop)
-            holds(from: frame.withLock { $0 })
-            if outcome != .done, !ends.isEmpty {
-                // It may wait for the very branch that is to go.
-                if worker.state.inside.load(ordering: .relaxed) == ThreadState.Place.chainWait {
-                    for queue in leaving.behindInline[worker.head.number] ?? [] { _ = queue.detach() }
-                }
-                chain.post(
-                    "detach-waits", worker.head.id,
-                    "\(worker.head.title) has not come back; what ran on its thread ends after that.")
-            }
-        }
-        chain.post(
-            "branch-detached", removed.first?.id,
-            "\(removed.map(\.id).joined(separator: ", ")) \(removed.count == 1 ? "was" : "were") detached.")
     }
 }

@@ -7,7 +7,7 @@ struct LeavingBranch {
     var workers: [Worker]
     /// Threads that still have to let go of its links: what they offer there meanwhile counts.
     let uncut: Uncut
-    /// System clock, nanoseconds: when it is stopped, or left alone once it is; 0 before it was looked at.
+    /// System clock, nanoseconds: when it is stopped, or left alone once it is; 0 before it was seen at work.
     var stopDeadline: Int64 = 0
     var isStopped = false
     /// Its change was refused: nobody was told that it had come, nor is of its end.
@@ -27,8 +27,8 @@ struct LeavingBranch {
 }
 
 extension Chain {
-    /// [control thread] Branches that were taken away: settled when they have ended, stopped when they take longer than a drain may, and
-    /// left alone when even that does not bring them back.
+    /// [control thread] Branches that were taken away: settled when they have ended, stopped when they take longer than a
+    /// drain may, and left alone when even that does not bring them back.
     func tendLeavingBranches(now: Int64) {
         guard !graph.leaving.isEmpty else { return }
         var ended: [LeavingBranch] = []
@@ -39,9 +39,12 @@ extension Chain {
             for index in present.leaving.indices {
                 let branch = present.leaving[index]
                 if branch.isAbandoned { continue }
+                // What ends on a thread of its own once another one lets go of it has not begun to be late before.
+                let atWork = branch.workers.filter { running.has($0.state) }
+                if atWork.isEmpty { continue }
                 if present.leaving[index].stopDeadline == 0 {
                     present.leaving[index].stopDeadline = now + drainNs
-                } else if !branch.hasEnded, now >= branch.stopDeadline {
+                } else if now >= branch.stopDeadline {
                     if branch.isStopped {
                         present.leaving[index].isAbandoned = true
                         // What waits for the thread need not be lost with it.
@@ -50,7 +53,7 @@ extension Chain {
                         present.leaving[index].isStopped = true
                         present.leaving[index].stopDeadline = now + Self.stopPatienceNs
                     }
-                    late += branch.workers.filter { !$0.state.finished.load(ordering: .acquiring) }
+                    late += atWork
                 }
             }
             // Asked once of each: one that ends meanwhile is not to be taken out without being counted.

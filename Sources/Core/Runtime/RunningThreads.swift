@@ -4,8 +4,18 @@ final class RunningThreads: @unchecked Sendable {
     /// Under the lock of `changed`.
     private(set) var count = 0
 
-    /// [control thread] So many threads are about to be started.
-    func add(_ more: Int) { changed.locked { count += more } }
+    /// [any thread] These are about to be started.
+    func add(_ threads: [ThreadState]) {
+        changed.locked {
+            for thread in threads { thread.isCounted = true }
+            count += threads.count
+        }
+    }
+
+    /// [any thread] Whether `thread` was started and has not ended.
+    func has(_ thread: ThreadState) -> Bool {
+        changed.locked { thread.isCounted } && !thread.finished.load(ordering: .acquiring)
+    }
 
     /// [stage thread, as its last act]
     func ended(_ thread: ThreadState) {
@@ -18,7 +28,7 @@ final class RunningThreads: @unchecked Sendable {
     /// [control thread] Nobody waits for `thread` any more.
     func abandon(_ thread: ThreadState) {
         changed.locked {
-            guard !thread.isAbandoned, !thread.finished.load(ordering: .acquiring) else { return }
+            guard thread.isCounted, !thread.isAbandoned, !thread.finished.load(ordering: .acquiring) else { return }
             thread.isAbandoned = true
             count -= 1
             changed.broadcast()

@@ -25,7 +25,8 @@ final class ThreadState: @unchecked Sendable {
     private let mail = Condition()
     private var letters: [Letter] = []
     private var isClosed = false
-    /// Under the lock of ``RunningThreads``.
+    // Under the lock of ``RunningThreads``.
+    var isCounted = false
     var isAbandoned = false
     /// Wakes the thread when it waits for input; set before it runs.
     var interrupt: (() -> Void)?
@@ -73,11 +74,11 @@ final class ThreadState: @unchecked Sendable {
     /// [any thread] The call the stage at `inside` is in.
     var currentCall: StageCall { StageCall(rawValue: callCode.load(ordering: .relaxed)) ?? .item }
 
-    /// [any thread] Opens `letter` on the thread between two items; false when the mailbox is full or the thread has
-    /// ended.
-    func post(_ letter: Letter) -> Bool {
+    /// [any thread] Opens `letter` on the thread between two items; false when the thread has ended, or the mailbox is
+    /// full and the letter not required.
+    func post(_ letter: Letter, isRequired: Bool = false) -> Bool {
         let isPosted = mail.locked {
-            guard !isClosed, letters.count < Self.mostLetters else { return false }
+            guard !isClosed, isRequired || letters.count < Self.mostLetters else { return false }
             letters.append(letter)
             mailFlag.store(true, ordering: .releasing)
             return true

@@ -59,6 +59,15 @@ final class Worker: @unchecked Sendable {
         state = ThreadState(name: "end:\(head.id)")
     }
 
+    /// A worker that stops stages which no thread runs any more.
+    init(stopping members: [StageRunner]) {
+        head = members[0]
+        input = .none
+        frameLimit = 0
+        self.members = members
+        state = ThreadState(name: "end:\(head.id)")
+    }
+
     /// [once the thread that the members leave has let go of them] They belong to this one from here on.
     func adoptMembers() {
         for member in members { member.thread = state }

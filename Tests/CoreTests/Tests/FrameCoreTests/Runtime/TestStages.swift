@@ -274,7 +274,7 @@ struct ChainSketch {
 
     /// Without the stages of these ids.
     func without(_ ids: String...) -> ChainSketch {
-        var sketch = ChainSketch()
+        var sketch = self
         let kept = request.stages.indices.filter { !ids.contains(request.stages[$0].id) }
         sketch.request.stages = kept.map { index in
             var stage = request.stages[index]

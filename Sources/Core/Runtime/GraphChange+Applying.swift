@@ -1,0 +1,198 @@
+/// How the threads of a chain take their parts of a change. [desk's thread]
+extension GraphChange {
+    /// Everything but what feeds branches that go, and the exchanges: may still be taken back. The threads of stages
+    /// that are replaced are asked whether they answer, so that what follows finds them between two items.
+    mutating func applyBefore(_ leaving: Leaving) throws {
+        for rewiring in assembly.rewirings.reversed() where !leaving.producers.contains(rewiring.worker.head.number) {
+            try perform(rewiring)
+        }
+        for exchange in exchanges { try chain.perform(on: exchange.runner.thread, for: exchange.runner) {} }
+    }
+
+    // MARK: On one thread
+
+    /// The thread that everything concerns, where one alone does and no queue is to be closed first.
+    func onlyThread(_ leaving: Leaving) -> ThreadState? {
+        guard leaving.entrances.isEmpty, leaving.workers.isEmpty else { return nil }
+        let threads =
+            assembly.rewirings.map(\.worker.state) + sets.map(\.runner.thread) + exchanges.map(\.runner.thread)
+        guard let first = threads.first, threads.allSatisfy({ $0 === first }) else { return nil }
+        return first
+    }
+
+    /// All parts between the same two items: no frame sees one without the others.
+    mutating func applyAtOnce(on thread: ThreadState, _ leaving: Leaving) throws {
+        let change = self
+        let failure = Locked<(any Error)?>(nil)
+        let frames = Locked<[UInt64]>([])
+        let first = sets.first?.runner ?? exchanges.first?.runner ?? assembly.rewirings[0].worker.head
+        try chain.perform(on: thread, for: first) {
+            do {
+                // What may fail comes first.
+                for (index, set) in change.sets.enumerated() {
+                    do {
+                        try set.perform()
+                    } catch {
+                        for set in change.sets[..<index].reversed() { set.takeBack() }
+                        throw error
+                    }
+                }
+            } catch {
+                return failure.withLock { $0 = error }
+            }
+            change.isExchanging.withLock { $0 = true }
+            for exchange in change.exchanges {
+                change.perform(exchange)
+                frames.withLock { $0.append(exchange.runner.nextFrame) }
+            }
+            for set in change.sets { frames.withLock { $0.append(set.runner.nextFrame) } }
+            for rewiring in change.assembly.rewirings {
+                frames.withLock { $0.append(change.concerned(rewiring).nextFrame) }
+                rewiring.perform()
+            }
+        }
+        if let error = failure.withLock({ $0 }) { throw error }
+        for frame in frames.withLock({ $0 }) { holds(from: frame) }
+    }
+
+    /// [stage thread, between two items]
+    private func perform(_ exchange: GraphAssembly.Exchange) {
+        let runner = exchange.runner
+        stop(exchange.perform(isDraining: isDraining), of: runner)
+        chain.post("stage-replaced", runner.id, "\(runner.id) was replaced.")
+    }
+
+    /// Whose next frame is the first that goes the new way.
+    func concerned(_ rewiring: GraphAssembly.Rewiring) -> StageRunner {
+        rewiring.members.last { $0.output != nil && !isNew($0) } ?? rewiring.worker.head
+    }
+
+    func isNew(_ runner: StageRunner) -> Bool { assembly.newRunners.contains { $0 === runner } }
+
+    // MARK: On several threads
+
+    /// From the first exchange on there is no way back: an instance that has drained cannot go on. A thread that does not
+    /// come to it in time does so later.
+    mutating func exchangeInstances() {
+        for exchange in exchanges {
+            let (change, runner) = (self, exchange.runner)
+            let frame = Locked<UInt64?>(nil)
+            let errand = Errand {
+                change.perform(exchange)
+                frame.withLock { $0 = runner.nextFrame }
+            } refused: {
+                change.stop(exchange.instance, of: runner)
+            }
+            if leave(errand, with: runner.thread, for: runner) == .underWay {
+                chain.post(
+                    "replace-waits", runner.id, "\(runner.title) has not come back; it is replaced when it does.")
+            }
+            holds(from: frame.withLock { $0 })
+        }
+    }
+
+    /// Has `thread` do what cannot be withdrawn any more, if need be after this change.
+    func leave(_ errand: Errand, with thread: ThreadState, for runner: StageRunner) -> Errand.Outcome {
+        errand.post(to: thread, isRequired: true)
+        let outcome = errand.wait(Chain.changePatienceNs, withdrawing: false, stop: chain.stop)
+        if outcome == .underWay { chain.openErrands.add(errand, on: thread, for: runner) }
+        return outcome
+    }
+
+    private mutating func perform(_ rewiring: GraphAssembly.Rewiring) throws {
+        let frame = Locked<UInt64?>(nil)
+        let concerned = concerned(rewiring)
+        try chain.perform(on: rewiring.worker.state, for: rewiring.worker.head) {
+            rewiring.perform()
+            frame.withLock { $0 = concerned.nextFrame }
+        }
+        holds(from: frame.withLock { $0 })
+    }
+
+    /// The instance that was replaced ends on a thread of its own: finishing a file may take its time.
+    private func stop(_ instance: StageInstance, of runner: StageRunner) {
+        let title = runner.title
+        let chain = chain
+        chain.beginEnding(name: "end:\(runner.id)") { thread in
+            do {
+                try thread.call(.stop, stage: runner.number) { try instance.stage.stop() }
+            } catch {
+                chain.failures.withLock { $0.append(.wrap(error, place: title)) }
+            }
+        }
+    }
+
+    mutating func setOptions() throws {
+        var done: [LiveSet] = []
+        for set in sets {
+            let failure = Locked<(any Error)?>(nil)
+            let frame = Locked<UInt64?>(nil)
+            do {
+                try chain.perform(on: set.runner.thread, for: set.runner) {
+                    frame.withLock { $0 = set.runner.nextFrame }
+                    do {
+                        try set.perform()
+                    } catch {
+                        failure.withLock { $0 = error }
+                    }
+                }
+                if let error = failure.withLock({ $0 }) { throw error }
+                holds(from: frame.withLock { $0 })
+                done.append(set)
+            } catch {
+                for set in done.reversed() {
+                    try? chain.perform(on: set.runner.thread, for: set.runner) { set.takeBack() }
+                }
+                throw error
+            }
+        }
+    }
+
+    // MARK: Back
+
+    /// The graph as it was; what was begun ends.
+    func takeBack() {
+        // What is new on threads that stay ends on threads of its own once those have let go of it.
+        let endings = assembly.rewirings.map { rewiring in
+            let members = rewiring.members.filter(isNew)
+            return members.isEmpty ? nil : Worker(stopping: members)
+        }
+        var branch = LeavingBranch(
+            runners: assembly.newRunners, queues: assembly.newQueues,
+            workers: assembly.newWorkers + endings.compactMap { $0 },
+            uncut: LeavingBranch.Uncut(assembly.earlier.count))
+        branch.isRefused = true
+        for queue in assembly.newQueues { _ = queue.detach() }
+        for worker in assembly.newWorkers where worker.head.kind == .source { worker.head.shown.context.requestEnd() }
+        chain.graphBox.withLock { present in
+            let (leaving, departed) = (present.leaving, present.departed)
+            let number = present.nextNumber
+            present = before
+            present.leaving = leaving + (branch.workers.isEmpty ? [] : [branch])
+            present.departed = departed
+            present.nextNumber = number
+        }
+        setRules(before.request)
+        for (earlier, ending) in zip(assembly.earlier, endings) {
+            let (chain, uncut) = (chain, branch.uncut)
+            func settle() {
+                if let ending {
+                    ending.raiseStop()
+                    chain.begin(workers: [ending])
+                }
+                uncut.count.subtract(1, ordering: .releasing)
+            }
+            let errand = Errand {
+                earlier.perform()
+                settle()
+            } refused: {
+                settle()
+            }
+            errand.post(to: earlier.worker.state, isRequired: true)
+            chain.openErrands.add(errand, on: earlier.worker.state, for: earlier.worker.head)
+        }
+        // Where the run was stopped in the middle of that, they are their runners' and end with them.
+        guard !isExchanging.withLock({ $0 }) else { return }
+        for exchange in exchanges { stop(exchange.instance, of: exchange.runner) }
+    }
+}

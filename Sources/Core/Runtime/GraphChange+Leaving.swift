@@ -1,0 +1,133 @@
+import Synchronization
+
+/// Branches that a change takes away. [desk's thread]
+extension GraphChange {
+    struct Leaving {
+        /// Queues between what stays and what goes.
+        var entrances: [FrameQueue] = []
+        /// Heads of the workers that feed them, or run what goes.
+        var producers: Set<Int> = []
+        /// Runs that go from a thread that stays.
+        var inline: [(producer: Worker, run: InlineRun, members: [StageRunner])] = []
+        /// Queues behind such runs, by the head of the thread that fills them.
+        var behindInline: [Int: [FrameQueue]] = [:]
+        var workers: [Worker] = []
+        var queues: [FrameQueue] = []
+    }
+
+    func makeLeaving() -> Leaving {
+        var leaving = Leaving()
+        let numbers = Set(removed.map(\.number))
+        for entry in before.queues where numbers.contains(before.runners[entry.link.to].number) {
+            leaving.queues.append(entry.queue)
+            let from = before.runners[entry.link.from]
+            guard !numbers.contains(from.number) else { continue }
+            leaving.entrances.append(entry.queue)
+            if let worker = before.workers.first(where: { $0.state === from.thread }) {
+                leaving.producers.insert(worker.head.number)
+            }
+        }
+        for worker in before.workers {
+            if numbers.contains(worker.head.number) {
+                leaving.workers.append(worker)
+                continue
+            }
+            let members = worker.members.filter { numbers.contains($0.number) }
+            guard !members.isEmpty else { continue }
+            leaving.producers.insert(worker.head.number)
+            leaving.behindInline[worker.head.number] = before.queues.filter { entry in
+                members.contains { $0 === before.runners[entry.link.from] }
+            }.map(\.queue)
+            // What lies behind such a run ends with it.
+            let ends = before.runners.flatMap { runner in
+                runner.thread === worker.state && !numbers.contains(runner.number) ? runner.output?.links ?? [] : []
+            }
+            let runs = ends.compactMap(\.inline).filter { numbers.contains($0.stages[0].number) }
+            for run in runs { leaving.inline.append((worker, run, members)) }
+        }
+        return leaving
+    }
+
+    /// The links of what goes are closed, so that nobody waits there any more; then the threads that feed them let go
+    /// of them. One that does not come to it in time does so later: to the closed link it gives nothing.
+    ///
+    /// - Parameter isRewired: Whether those threads have let go of them already.
+    mutating func applyLast(_ leaving: Leaving, isRewired: Bool, _ held: HeldQueues) {
+        guard !removed.isEmpty else { return }
+        let rewirings = isRewired ? [] : assembly.rewirings.filter { leaving.producers.contains($0.worker.head.number) }
+        let uncut = LeavingBranch.Uncut(rewirings.count)
+        var branch = LeavingBranch(
+            runners: removed, queues: leaving.queues, workers: leaving.workers, uncut: uncut)
+        for part in leaving.inline {
+            branch.workers.append(Worker(ending: part.run, members: part.members))
+        }
+        chain.graphBox.withLock { $0.leaving.append(branch) }
+        for runner in removed where runner.kind == .source { runner.shown.context.requestEnd() }
+        // A tap holds nothing; the thread it runs on is not to wait for the branch any more.
+        for runner in removed where runner.isTap { runner.stop.raise() }
+        for queue in leaving.entrances { holds(from: queue.detach().map { $0 + 1 }) }
+        let allEnds = Array(branch.workers.suffix(leaving.inline.count))
+        if isRewired { begin(allEnds) }
+        for rewiring in rewirings {
+            let ends = zip(leaving.inline, allEnds).filter { $0.0.producer === rewiring.worker }.map(\.1)
+            let (change, worker, concerned) = (self, rewiring.worker, concerned(rewiring))
+            // A queue that was closed has told its own frame.
+            let tells = leaving.inline.contains { $0.producer === worker } || !assembly.newRunners.isEmpty
+            let frame = Locked<UInt64?>(nil)
+            held.waitForOneMore()
+            let errand = Errand {
+                rewiring.perform()
+                if tells { frame.withLock { $0 = concerned.nextFrame } }
+                change.begin(ends)
+                held.settle()
+                uncut.count.subtract(1, ordering: .releasing)
+            } refused: {
+                change.endWithoutItems(rewiring, ends)
+                held.settle()
+                uncut.count.subtract(1, ordering: .releasing)
+            }
+            let outcome = leave(errand, with: worker.state, for: worker.head)
+            holds(from: frame.withLock { $0 })
+            if outcome == .underWay, !ends.isEmpty {
+                // It may wait for the very branch that is to go.
+                if worker.state.inside.load(ordering: .relaxed) == ThreadState.Place.chainWait {
+                    for queue in leaving.behindInline[worker.head.number] ?? [] { _ = queue.detach() }
+                }
+                chain.post(
+                    "detach-waits", worker.head.id,
+                    "\(worker.head.title) has not come back; what ran on its thread ends after that.")
+            }
+        }
+        chain.post(
+            "branch-detached", removed.first?.id,
+            "\(removed.map(\.id).joined(separator: ", ")) \(removed.count == 1 ? "was" : "were") detached.")
+    }
+
+    /// [once the thread on which they ran has let go of them]
+    private func begin(_ ends: [Worker]) {
+        for end in ends {
+            end.adoptMembers()
+            chain.begin(workers: [end])
+        }
+    }
+
+    /// [the thread itself as it ends, or any once it has] The thread of `rewiring` has ended on its own before it came to
+    /// it. What was to go from it has ended with it; what is new there ends without an item.
+    private func endWithoutItems(_ rewiring: GraphAssembly.Rewiring, _ ends: [Worker]) {
+        for end in ends { end.state.finished.store(true, ordering: .releasing) }
+        // At the end of the run this may be about a thread that hangs: all its links have been closed then.
+        guard !chain.stop.isRaised else { return }
+        let links = rewiring.outputs.flatMap { part in
+            part.links.filter { link in !part.output.links.contains { $0 === link } }
+        }
+        let members = rewiring.members.filter(isNew)
+        rewiring.perform()
+        for link in links { link.queue?.end() }
+        guard let first = members.first else { return }
+        let runs = links.compactMap(\.inline).filter { isNew($0.stages[0]) }
+        chain.beginEnding(name: "end:\(first.id)") { thread in
+            for run in runs { run.end() }
+            for member in members { member.stop(on: thread) }
+        }
+    }
+}

@@ -1,0 +1,28 @@
+import Synchronization
+
+/// The queues by which several threads that run feed what is new: each thread opens its links in its own time, and one
+/// that waited at a join meanwhile could be what another one waits for. So they are held back until the last thread has
+/// its links, which opens them.
+final class HeldQueues: Sendable {
+    private let queues: [FrameQueue]
+    /// Threads that have no links yet, and the change itself until it has asked them all.
+    private let missing = Atomic<Int>(1)
+
+    /// - Parameter step: As ``FrameQueue/holdBack(step:)``.
+    init(_ queues: [FrameQueue], step: Int64) {
+        self.queues = queues
+        for queue in queues { queue.holdBack(step: step) }
+    }
+
+    /// [desk's thread] One more thread is asked.
+    func waitForOneMore() { missing.add(1, ordering: .relaxed) }
+
+    /// [any thread] One has its links, or will not come any more.
+    ///
+    /// - Returns: Where that opened the queues: the sequence number of the last item that was turned away.
+    @discardableResult
+    func settle() -> UInt64? {
+        guard missing.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 else { return nil }
+        return FrameQueue.open(queues)
+    }
+}

@@ -1,0 +1,30 @@
+import Glibc
+
+/// What changes have left with threads that did not come to it in time. Until it is done such a thread is as no plan
+/// says; so the next change waits for it, and is refused where the thread stays in the chain. [desk's thread]
+final class OpenErrands {
+    struct Open {
+        var errand: Errand
+        var thread: ThreadState
+        /// Whose sake the thread was asked for.
+        var runner: StageRunner
+    }
+
+    private var all: [Open] = []
+
+    func add(_ errand: Errand, on thread: ThreadState, for runner: StageRunner) {
+        all.append(Open(errand: errand, thread: thread, runner: runner))
+    }
+
+    /// Those of `workers` that are not settled after `patience` nanoseconds, or once `stop` is raised. Others are of
+    /// threads that have gone.
+    func left(among workers: [Worker], after patience: Int64, stop: StopSignal) -> [Open] {
+        let deadline = ChainClock.system.now() + patience
+        all.removeAll { open in !workers.contains { $0.state === open.thread } }
+        while true {
+            all.removeAll { $0.errand.isSettled }
+            if all.isEmpty || stop.isRaised || ChainClock.system.now() >= deadline { return all }
+            usleep(2_000)
+        }
+    }
+}

@@ -1,0 +1,295 @@
+import Glibc
+import Testing
+
+@testable import FrameCore
+
+/// Changes of a chain of which a thread does not come back, or has ended: what is left with it, and what becomes of that.
+@Suite struct OpenErrandTests {
+    /// A live source and what two queues feed from it: each sink has a thread of its own, and nobody waits for it.
+    private func base(_ log: String) throws -> ChainSketch {
+        var sketch = ChainSketch()
+        sketch.request.spare = 8
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "everyMs": 1, "live": true}"#)
+        try sketch.add(
+            DoorSink.self, "a", options: #"{"log": "\#(log)-a", "shutsAtDrain": "\#(log)"}"#, from: ["src"],
+            link: LinkRequest(queue: 2))
+        try sketch.add(
+            DoorSink.self, "b", options: #"{"log": "\#(log)-b", "door": "\#(log)"}"#, from: ["src"],
+            link: LinkRequest(queue: 2))
+        return sketch
+    }
+
+    /// `a` and `b` are replaced; while the old `a` drains, `b` goes into a call from which it does not come back.
+    private func replaceBoth(_ driver: RunningChainDriver, _ sketch: ChainSketch, _ log: String) throws -> ChainSketch {
+        let other = try sketch.setting("a", #"{"log": "\#(log)-a2"}"#)
+            .setting("b", #"{"log": "\#(log)-b2", "door": "\#(log)"}"#)
+        driver.waitForFrames(20)
+        let answer = driver.change(to: other)
+        #expect(answer.isOK, "\(answer.error)")
+        driver.waitForEvent { $0.name == "replace-waits" && $0.stage == "b" }
+        return other
+    }
+
+    private func waitUntil(_ isSo: () -> Bool, _ place: SourceLocation = #_sourceLocation) {
+        let deadline = ChainClock.system.now() + 10_000_000_000
+        while ChainClock.system.now() < deadline {
+            if isSo() { return }
+            usleep(1_000)
+        }
+        Issue.record("it did not come to that", sourceLocation: place)
+    }
+
+    @Test func refusesAChangeWhileAnEarlierOneWaitsForAThread() throws {
+        let log = "errand-refused"
+        let driver = try RunningChainDriver(try base(log))
+        let replaced = try replaceBoth(driver, try base(log), log)
+        var longer = replaced
+        try longer.add(RecordingSink.self, "late", options: #"{"log": "\#(log)-late"}"#, from: ["src"])
+        let refused = driver.change(to: longer)
+        #expect(!refused.isOK)
+        #expect(
+            refused.error.contains("b (door-sink): consume of frame ")
+                && refused.error.contains(
+                    "has not returned for 1 s and an earlier change waits for that, so nothing was changed"),
+            "\(refused.error)")
+        #expect(driver.chain.plan.stages.map(\.id) == ["src", "a", "b"])
+        Door.open(log)
+        driver.waitForEvent { $0.name == "stage-replaced" && $0.stage == "b" }
+        let attached = driver.change(to: longer)
+        #expect(attached.isOK, "\(attached.error)")
+        #expect(attached.details["replaced"] == nil, "nothing is exchanged twice")
+        waitUntil { RecordingSink.log("\(log)-late").entries.count > 20 }
+        let result = driver.finish()
+        #expect(result.ledgerFaults.isEmpty && result.abandoned.isEmpty && result.failures.isEmpty, "\(result)")
+        for name in ["a", "a2", "b", "b2"] {
+            #expect(DoorSink.log("\(log)-\(name)").stops == 1, "\(name)")
+            #expect(DoorSink.log("\(log)-\(name)").items > 0, "\(name)")
+        }
+    }
+
+    /// The stage that does not come back is what a user would take away.
+    @Test func takesAwayTheStageForWhichAnEarlierChangeWaits() throws {
+        let log = "errand-detached"
+        let driver = try RunningChainDriver(try base(log))
+        let replaced = try replaceBoth(driver, try base(log), log)
+        let detached = driver.change(to: replaced.without("b"))
+        #expect(detached.isOK, "\(detached.error)")
+        Door.open(log)
+        driver.waitForEvent { $0.name == "branch-ended" && $0.stage == "b" }
+        let result = driver.finish()
+        #expect(result.ledgerFaults.isEmpty && result.abandoned.isEmpty && result.failures.isEmpty, "\(result)")
+        for name in ["b", "b2"] { #expect(DoorSink.log("\(log)-\(name)").stops == 1, "\(name)") }
+    }
+
+    /// The change is refused after a stage that runs on the source's own thread has been linked there.
+    @Test func stopsWhatBeganOnAThreadThatStaysWhereAChangeIsRefused() throws {
+        let log = "errand-back"
+        func chain(level: Int, inserted: Bool) throws -> ChainSketch {
+            var sketch = ChainSketch()
+            sketch.request.spare = 8
+            try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "everyMs": 1, "live": true}"#)
+            if inserted {
+                try sketch.add(
+                    DoorFilter.self, "late", options: #"{"log": "\#(log)-late"}"#, link: LinkRequest(queue: 0))
+            }
+            try sketch.add(DoorFilter.self, "mark", options: #"{"log": "\#(log)-mark"}"#, link: LinkRequest(queue: 0))
+            try sketch.add(DoorSink.self, "end", options: #"{"log": "\#(log)-end"}"#, link: LinkRequest(queue: 2))
+            try sketch.add(
+                ProbeFilter.self, "slow", options: #"{"level": \#(level)}"#, from: ["mark"], link: LinkRequest(queue: 2))
+            try sketch.add(DoorSink.self, "behind", options: #"{"log": "\#(log)-behind", "door": "\#(log)"}"#)
+            return sketch
+        }
+        let driver = try RunningChainDriver(try chain(level: 0, inserted: false))
+        driver.waitForFrames(20)
+        Door.shut(log)
+        Door.waitForSomebody(log)
+        let refused = driver.change(to: try chain(level: 4, inserted: true))
+        #expect(!refused.isOK && refused.error.contains("has not returned"), "\(refused.error)")
+        #expect(DoorSink.log("\(log)-late").items > 0, "it had begun")
+        waitUntil { driver.chain.graph.leaving.isEmpty }
+        #expect(DoorSink.log("\(log)-late").stops == 1)
+        Door.open(log)
+        driver.waitForFrames(driver.chain.progress.captured + 20)
+        let result = driver.finish()
+        #expect(result.ledgerFaults.isEmpty && result.abandoned.isEmpty && result.failures.isEmpty, "\(result)")
+        #expect(driver.chain.ledger.isBalanced)
+        #expect(DoorSink.log("\(log)-late").stops == 1 && DoorSink.log("\(log)-mark").stops == 1)
+    }
+
+    /// A source that has ended before: what it fed goes, what is put there ends without an item, and the rest of the
+    /// chain can be changed on.
+    @Test func changesWhatASourceThatHasEndedFed() throws {
+        let log = "errand-ended"
+        var plain = ChainSketch()
+        plain.request.spare = 8
+        try plain.add(CountingSource.self, "short", options: #"{"count": 20}"#)
+        for name in ["a", "b"] {
+            try plain.add(
+                DoorSink.self, name, options: #"{"log": "\#(log)-\#(name)"}"#, from: ["short"],
+                link: LinkRequest(queue: 2))
+        }
+        try plain.add(CountingSource.self, "long", options: #"{"count": 1000000, "everyMs": 1}"#)
+        try plain.add(DoorSink.self, "c", options: #"{"log": "\#(log)-c"}"#, from: ["long"])
+        let driver = try RunningChainDriver(plain)
+        driver.waitForFrames(200)
+        let short = try #require(driver.chain.graph.workers.first { $0.head.id == "short" })
+        let hasEnded = short.state.finished.load(ordering: .acquiring)
+        #expect(hasEnded)
+        var other = plain.without("b")
+        // The tap before `e` runs on the source's own thread.
+        for (name, copies) in [("d", false), ("e", true)] {
+            try other.add(
+                DoorSink.self, name, options: #"{"log": "\#(log)-\#(name)"}"#, from: ["short"],
+                link: LinkRequest(queue: 2, copies: copies))
+        }
+        let changed = driver.change(to: other)
+        #expect(changed.isOK, "\(changed.error)")
+        driver.waitForEvent { $0.name == "branch-ended" && $0.stage == "b" }
+        var further = other
+        try further.add(DoorSink.self, "f", options: #"{"log": "\#(log)-f"}"#, from: ["long"])
+        let attached = driver.change(to: further)
+        #expect(attached.isOK, "\(attached.error)")
+        driver.waitForFrames(driver.chain.progress.captured + 30)
+        let result = driver.finish()
+        #expect(result.isSuccess, "\(result)")
+        for (name, items) in [("a", 20), ("b", 20), ("d", 0), ("e", 0)] {
+            #expect(DoorSink.log("\(log)-\(name)").items == items, "\(name)")
+            #expect(DoorSink.log("\(log)-\(name)").stops == 1, "\(name)")
+        }
+        #expect(DoorSink.log("\(log)-f").items > 0)
+    }
+
+    /// Two sources come to feed a join; one of them is in a call that takes long, on the thread that a branch leaves in
+    /// the same change. The other one does not wait for it at the join.
+    @Test func holdsTheLinksOfAJoinBackUntilTheLastThreadHasThem() throws {
+        let log = "errand-held"
+        var plain = ChainSketch()
+        plain.request.spare = 8
+        try plain.add(CountingSource.self, "one", options: #"{"count": 1000000, "everyMs": 1}"#)
+        try plain.add(RecordingSink.self, "end", options: #"{"log": "\#(log)-end"}"#, link: LinkRequest(queue: 2))
+        try plain.add(CountingSource.self, "two", options: #"{"count": 1000000, "everyMs": 1}"#)
+        try plain.add(DoorFilter.self, "slow", options: #"{"door": "\#(log)"}"#, link: LinkRequest(queue: 0))
+        try plain.add(RecordingSink.self, "other", options: #"{"log": "\#(log)-other"}"#, link: LinkRequest(queue: 2))
+        var joined = plain
+        try plain.add(
+            RecordingSink.self, "goes", options: #"{"log": "\#(log)-goes"}"#, from: ["slow"],
+            link: LinkRequest(queue: 2))
+        let driver = try RunningChainDriver(plain)
+        driver.waitForFrames(20)
+        Door.shut(log)
+        Door.waitForSomebody(log)
+        try joined.add(PairJoin.self, "pair", from: ["one", "slow"], link: LinkRequest(queue: 2))
+        try joined.add(RecordingSink.self, "pairs", options: #"{"log": "\#(log)-pairs"}"#)
+        let changed = driver.change(to: joined)
+        #expect(changed.isOK, "\(changed.error)")
+        let wanted = driver.chain.progress.captured + 50
+        driver.waitForFrames(wanted)
+        #expect(driver.chain.progress.captured >= wanted, "the source beside it stands still")
+        #expect(RecordingSink.log("\(log)-pairs").entries.isEmpty)
+        Door.open(log)
+        waitUntil { RecordingSink.log("\(log)-pairs").entries.count >= 20 }
+        let result = driver.finish()
+        #expect(result.ledgerFaults.isEmpty && result.abandoned.isEmpty && result.failures.isEmpty, "\(result)")
+        #expect(driver.chain.ledger.isBalanced)
+    }
+
+    @Test func doesWhatIsRequiredThoughTheMailboxIsFull() {
+        let thread = ThreadState(name: "full")
+        var read = 0
+        for _ in 0..<ThreadState.mostLetters { #expect(thread.post(ThreadState.Letter(open: { read += 1 }))) }
+        #expect(!thread.post(ThreadState.Letter(open: {})))
+        let (done, refused) = (Locked(0), Locked(0))
+        Errand { done.withLock { $0 += 1 } } refused: { refused.withLock { $0 += 1 } }.post(to: thread)
+        #expect(refused.withLock { $0 } == 1)
+        let required = Errand { done.withLock { $0 += 1 } } refused: { refused.withLock { $0 += 1 } }
+        required.post(to: thread, isRequired: true)
+        #expect(!required.isSettled)
+        thread.readMail()
+        #expect(read == ThreadState.mostLetters && done.withLock { $0 } == 1 && required.isSettled)
+        thread.closeMail()
+        Errand {} refused: { refused.withLock { $0 += 1 } }.post(to: thread, isRequired: true)
+        #expect(refused.withLock { $0 } == 2)
+    }
+}
+
+/// Doors by name, which tests shut and open; stages wait where one is shut.
+enum Door {
+    private struct State {
+        var isShut = false
+        var waiting = 0
+    }
+    private static let doors = Locked<[String: State]>([:])
+
+    static func shut(_ name: String) { doors.withLock { $0[name, default: State()].isShut = true } }
+    static func open(_ name: String) { doors.withLock { $0[name, default: State()].isShut = false } }
+
+    static func pass(_ name: String) {
+        guard doors.withLock({ $0[name]?.isShut == true }) else { return }
+        doors.withLock { $0[name]!.waiting += 1 }
+        while doors.withLock({ $0[name]!.isShut }) { usleep(500) }
+        doors.withLock { $0[name]!.waiting -= 1 }
+    }
+
+    static func waitForSomebody(_ name: String) {
+        let deadline = ChainClock.system.now() + 10_000_000_000
+        while doors.withLock({ $0[name]?.waiting ?? 0 }) == 0, ChainClock.system.now() < deadline { usleep(500) }
+    }
+}
+
+/// Counts what comes; waits at a door, and can shut one while it drains.
+final class DoorSink: Sink {
+    static let info = StageInfo(id: "door-sink", summary: "Waits.", input: .video(.gray8))
+
+    struct Options: StageOptions {
+        @Option(help: "Name under which the log is found.") var log = ""
+        @Option(help: "A door before each item.") var door = ""
+        @Option(help: "A door that is shut at the end; somebody has to come to it.") var shutsAtDrain = ""
+    }
+
+    struct Log: Sendable {
+        var items = 0
+        var stops = 0
+    }
+
+    fileprivate static let logs = Locked<[String: Log]>([:])
+    static func log(_ name: String) -> Log { logs.withLock { $0[name] ?? Log() } }
+
+    var options: Options
+
+    init(options: Options, context: StageContext) { self.options = options }
+
+    func consume(_ input: consuming Sample) throws -> SinkVerdict {
+        Door.pass(options.door)
+        Self.logs.withLock { $0[options.log, default: Log()].items += 1 }
+        return .delivered
+    }
+
+    func drain() {
+        guard !options.shutsAtDrain.isEmpty else { return }
+        Door.shut(options.shutsAtDrain)
+        Door.waitForSomebody(options.shutsAtDrain)
+    }
+
+    func stop() { Self.logs.withLock { $0[options.log, default: Log()].stops += 1 } }
+}
+
+/// Counts what comes, in the same logs; waits at a door.
+final class DoorFilter: Filter {
+    static let info = StageInfo(id: "door", summary: "Waits.", input: .anyVideo, output: .sameAsInput)
+
+    struct Options: StageOptions {
+        @Option(help: "Name under which the log is found.") var log = ""
+        @Option(help: "A door before each frame.") var door = ""
+    }
+
+    var options: Options
+    init(options: Options, context: StageContext) { self.options = options }
+
+    func process(_ frame: inout Frame) throws -> Verdict {
+        Door.pass(options.door)
+        DoorSink.logs.withLock { $0[options.log, default: DoorSink.Log()].items += 1 }
+        return .forward
+    }
+
+    func stop() { DoorSink.logs.withLock { $0[options.log, default: DoorSink.Log()].stops += 1 } }
+}
