@@ -108,6 +108,10 @@ extension Chain {
     func restart(_ id: String) {
         changes.post { [unowned self] in
             guard !changes.isClosed, let runner = graph.runner(id: id), runner.hasFailed else { return }
+            // Another stage's call is no failure of this one.
+            guard openErrands.left(among: graph.workers, after: 0, stop: stop).isEmpty else {
+                return restarts.waitForMore(runner, now: ChainClock.system.now())
+            }
             do {
                 // What it had open may be what the new one opens.
                 try perform(on: runner.thread, for: runner) { try? runner.instance.stage.stop() }
@@ -154,14 +158,23 @@ extension Chain {
     ///
     /// - Throws: ``FrameHostError`` when the thread does not come to that within a second, or has ended.
     func perform(on thread: ThreadState, for runner: StageRunner, _ body: @escaping () -> Void) throws {
+        if let fault = ask(thread, for: runner, body).fault { throw fault }
+    }
+
+    /// As ``perform(on:for:_:)``; also whether the thread has begun with it, or may have.
+    func ask(
+        _ thread: ThreadState, for runner: StageRunner, _ body: @escaping () -> Void
+    ) -> (hasBegun: Bool, fault: FrameHostError?) {
         let errand = Errand(body)
         errand.post(to: thread)
-        switch errand.wait(Self.changePatienceNs, stop: stop) {
-        case .done: return
+        let outcome = errand.wait(Self.changePatienceNs, stop: stop)
+        switch outcome {
+        case .done: return (true, nil)
         case .refused, .underWay:
-            throw FrameHostError(
+            let fault = FrameHostError(
                 .unavailable, place: runner.title, what: "the stage has ended", remedy: "Send it while the stage runs.")
-        case .withdrawn: throw late(thread, runner)
+            return (outcome == .underWay, fault)
+        case .withdrawn: return (false, late(thread, runner))
         }
     }
 
@@ -170,7 +183,7 @@ extension Chain {
     /// - Parameter isAwaited: Whether it is an earlier change that the thread has not come to.
     func late(_ thread: ThreadState, _ runner: StageRunner, isAwaited: Bool = false) -> FrameHostError {
         let seconds = Self.changePatienceNs / 1_000_000_000
-        let outcome = isAwaited ? " and an earlier change waits for that, so nothing was changed" : ", so nothing was changed"
+        let outcome = (isAwaited ? " and an earlier change waits for that" : "") + ", so nothing was changed"
         let inside = Int(thread.inside.load(ordering: .relaxed))
         guard let busy = graph.runner(number: inside) else {
             return FrameHostError(

@@ -12,8 +12,9 @@ final class Errand: @unchecked Sendable {
 
     /// - Parameters:
     ///   - body: Called on the thread, between two items; not after it was withdrawn.
-    ///   - refused: Called instead where the thread has ended, or has no room for it: as the thread ends, or by whoever
-    ///     posts. Not after it was withdrawn.
+    ///   - refused: Called instead where the thread has ended or has no room for it: by the thread as its last act, by whoever
+    ///     posts, or by the control thread at the end of the run, where the thread may hang (``ThreadState/hasLetGo``). Not
+    ///     after it was withdrawn.
     init(_ body: @escaping () -> Void, refused: @escaping () -> Void = {}) {
         self.body = body
         self.refused = refused

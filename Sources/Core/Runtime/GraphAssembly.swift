@@ -12,7 +12,7 @@ struct GraphAssembly {
         /// Copy pools that writers get.
         var copyPools: [(runner: StageRunner, pool: FramePool)]
 
-        /// [worker thread, between two items; control thread before it runs]
+        /// [as ``Worker/rewire(run:members:)``]
         func perform() {
             for (runner, pool) in copyPools { runner.copyPool = pool }
             for (output, links) in outputs { output.relink(links) }

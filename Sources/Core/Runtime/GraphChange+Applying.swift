@@ -26,7 +26,7 @@ extension GraphChange {
         let failure = Locked<(any Error)?>(nil)
         let frames = Locked<[UInt64]>([])
         let first = sets.first?.runner ?? exchanges.first?.runner ?? assembly.rewirings[0].worker.head
-        try chain.perform(on: thread, for: first) {
+        let asked = chain.ask(thread, for: first) {
             do {
                 // What may fail comes first.
                 for (index, set) in change.sets.enumerated() {
@@ -40,7 +40,6 @@ extension GraphChange {
             } catch {
                 return failure.withLock { $0 = error }
             }
-            change.isExchanging.withLock { $0 = true }
             for exchange in change.exchanges {
                 change.perform(exchange)
                 frames.withLock { $0.append(exchange.runner.nextFrame) }
@@ -48,10 +47,15 @@ extension GraphChange {
             for set in change.sets { frames.withLock { $0.append(set.runner.nextFrame) } }
             for rewiring in change.assembly.rewirings {
                 frames.withLock { $0.append(change.concerned(rewiring).nextFrame) }
-                rewiring.perform()
+                change.perform(rewiring, leaving)
             }
         }
         if let error = failure.withLock({ $0 }) { throw error }
+        if let fault = asked.fault {
+            // The run is stopped, and the thread in the middle of it.
+            if asked.hasBegun { (rewired, hasExchanged) = (assembly.rewirings.map(\.worker), true) }
+            throw fault
+        }
         for frame in frames.withLock({ $0 }) { holds(from: frame) }
     }
 
@@ -60,6 +64,13 @@ extension GraphChange {
         let runner = exchange.runner
         stop(exchange.perform(isDraining: isDraining), of: runner)
         chain.post("stage-replaced", runner.id, "\(runner.id) was replaced.")
+    }
+
+    /// [the worker's thread, between two items] What is taken from the middle of a run answers what it holds before the
+    /// next item goes by.
+    func perform(_ rewiring: GraphAssembly.Rewiring, _ leaving: Leaving) {
+        for stage in leaving.middle[rewiring.worker.head.number] ?? [] { stage.letGo(isDraining: isDraining) }
+        rewiring.perform()
     }
 
     /// Whose next frame is the first that goes the new way.
@@ -102,10 +113,12 @@ extension GraphChange {
     private mutating func perform(_ rewiring: GraphAssembly.Rewiring) throws {
         let frame = Locked<UInt64?>(nil)
         let concerned = concerned(rewiring)
-        try chain.perform(on: rewiring.worker.state, for: rewiring.worker.head) {
+        let asked = chain.ask(rewiring.worker.state, for: rewiring.worker.head) {
             rewiring.perform()
             frame.withLock { $0 = concerned.nextFrame }
         }
+        if asked.hasBegun { rewired.append(rewiring.worker) }
+        if let fault = asked.fault { throw fault }
         holds(from: frame.withLock { $0 })
     }
 
@@ -155,12 +168,12 @@ extension GraphChange {
         // What is new on threads that stay ends on threads of its own once those have let go of it.
         let endings = assembly.rewirings.map { rewiring in
             let members = rewiring.members.filter(isNew)
-            return members.isEmpty ? nil : Worker(stopping: members)
+            return members.isEmpty ? nil : Worker(ending: nil, members: members)
         }
         var branch = LeavingBranch(
             runners: assembly.newRunners, queues: assembly.newQueues,
             workers: assembly.newWorkers + endings.compactMap { $0 },
-            uncut: LeavingBranch.Uncut(assembly.earlier.count))
+            uncut: LeavingBranch.Uncut(rewired.count))
         branch.isRefused = true
         for queue in assembly.newQueues { _ = queue.detach() }
         for worker in assembly.newWorkers where worker.head.kind == .source { worker.head.shown.context.requestEnd() }
@@ -174,25 +187,30 @@ extension GraphChange {
         }
         setRules(before.request)
         for (earlier, ending) in zip(assembly.earlier, endings) {
-            let (chain, uncut) = (chain, branch.uncut)
-            func settle() {
-                if let ending {
-                    ending.raiseStop()
-                    chain.begin(workers: [ending])
-                }
+            let (chain, uncut, worker) = (chain, branch.uncut, earlier.worker)
+            func end() {
+                ending?.raiseStop()
+                if let ending { chain.begin(workers: [ending]) }
+            }
+            guard rewired.contains(where: { $0 === worker }) else {
+                end()
+                continue
+            }
+            func back() {
+                earlier.perform()
+                end()
                 uncut.count.subtract(1, ordering: .releasing)
             }
             let errand = Errand {
-                earlier.perform()
-                settle()
+                back()
             } refused: {
-                settle()
+                // At the end of a run in which the thread hangs everything stays as it is.
+                if worker.state.hasLetGo.load(ordering: .acquiring) { back() }
             }
-            errand.post(to: earlier.worker.state, isRequired: true)
-            chain.openErrands.add(errand, on: earlier.worker.state, for: earlier.worker.head)
+            errand.post(to: worker.state, isRequired: true)
+            chain.openErrands.add(errand, on: worker.state, for: worker.head)
         }
-        // Where the run was stopped in the middle of that, they are their runners' and end with them.
-        guard !isExchanging.withLock({ $0 }) else { return }
+        guard !hasExchanged else { return }
         for exchange in exchanges { stop(exchange.instance, of: exchange.runner) }
     }
 }

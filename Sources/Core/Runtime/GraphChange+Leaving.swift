@@ -7,8 +7,10 @@ extension GraphChange {
         var entrances: [FrameQueue] = []
         /// Heads of the workers that feed them, or run what goes.
         var producers: Set<Int> = []
-        /// Runs that go from a thread that stays.
-        var inline: [(producer: Worker, run: InlineRun, members: [StageRunner])] = []
+        /// What goes from a thread that stays: a run with all that lies behind it, or, without a run, stages from the middle.
+        var inline: [(producer: Worker, run: InlineRun?, members: [StageRunner])] = []
+        /// Stages behind which others stay, by the head of their thread: what they hold goes on to those.
+        var middle: [Int: [StageRunner]] = [:]
         /// Queues behind such runs, by the head of the thread that fills them.
         var behindInline: [Int: [FrameQueue]] = [:]
         var workers: [Worker] = []
@@ -38,14 +40,26 @@ extension GraphChange {
             leaving.behindInline[worker.head.number] = before.queues.filter { entry in
                 members.contains { $0 === before.runners[entry.link.from] }
             }.map(\.queue)
-            // What lies behind such a run ends with it.
             let ends = before.runners.flatMap { runner in
                 runner.thread === worker.state && !numbers.contains(runner.number) ? runner.output?.links ?? [] : []
             }
-            let runs = ends.compactMap(\.inline).filter { numbers.contains($0.stages[0].number) }
-            for run in runs { leaving.inline.append((worker, run, members)) }
+            var rest = members
+            for run in ends.compactMap(\.inline) where numbers.contains(run.stages[0].number) {
+                let whole = Self.stages(of: run)
+                guard whole.allSatisfy({ numbers.contains($0.number) }) else { continue }
+                leaving.inline.append((worker, run, whole))
+                rest.removeAll { stage in whole.contains { $0 === stage } }
+            }
+            guard !rest.isEmpty else { continue }
+            leaving.inline.append((worker, nil, rest))
+            leaving.middle[worker.head.number] = rest
         }
         return leaving
+    }
+
+    /// Those of a run and of all that runs inline behind it.
+    private static func stages(of run: InlineRun) -> [StageRunner] {
+        run.stages + (run.stages.last?.output?.links ?? []).compactMap(\.inline).flatMap(stages)
     }
 
     /// The links of what goes are closed, so that nobody waits there any more; then the threads that feed them let go
@@ -76,7 +90,7 @@ extension GraphChange {
             let frame = Locked<UInt64?>(nil)
             held.waitForOneMore()
             let errand = Errand {
-                rewiring.perform()
+                change.perform(rewiring, leaving)
                 if tells { frame.withLock { $0 = concerned.nextFrame } }
                 change.begin(ends)
                 held.settle()
@@ -88,14 +102,15 @@ extension GraphChange {
             }
             let outcome = leave(errand, with: worker.state, for: worker.head)
             holds(from: frame.withLock { $0 })
-            if outcome == .underWay, !ends.isEmpty {
+            if outcome == .underWay {
                 // It may wait for the very branch that is to go.
                 if worker.state.inside.load(ordering: .relaxed) == ThreadState.Place.chainWait {
                     for queue in leaving.behindInline[worker.head.number] ?? [] { _ = queue.detach() }
                 }
                 chain.post(
                     "detach-waits", worker.head.id,
-                    "\(worker.head.title) has not come back; what ran on its thread ends after that.")
+                    "\(worker.head.title) has not come back; \(ends.isEmpty ? "the change is whole" : "what ran on its thread ends") after that."
+                )
             }
         }
         chain.post(
@@ -111,22 +126,24 @@ extension GraphChange {
         }
     }
 
-    /// [the thread itself as it ends, or any once it has] The thread of `rewiring` has ended on its own before it came to
-    /// it. What was to go from it has ended with it; what is new there ends without an item.
+    /// [the thread itself as its last act, or any thread after that] The thread of `rewiring` has ended on its own before
+    /// it came to it. What was to go from it has ended with it; what is new there ends without an item.
     private func endWithoutItems(_ rewiring: GraphAssembly.Rewiring, _ ends: [Worker]) {
+        // At the end of a run in which the thread hangs everything stays as it is.
+        guard rewiring.worker.state.hasLetGo.load(ordering: .acquiring) else { return }
         for end in ends { end.state.finished.store(true, ordering: .releasing) }
-        // At the end of the run this may be about a thread that hangs: all its links have been closed then.
-        guard !chain.stop.isRaised else { return }
         let links = rewiring.outputs.flatMap { part in
             part.links.filter { link in !part.output.links.contains { $0 === link } }
         }
         let members = rewiring.members.filter(isNew)
         rewiring.perform()
-        for link in links { link.queue?.end() }
-        guard let first = members.first else { return }
-        let runs = links.compactMap(\.inline).filter { isNew($0.stages[0]) }
+        func endQueues() { for link in links { link.queue?.end() } }
+        guard let first = members.first else { return endQueues() }
+        let isStopped = chain.stop.isRaised
+        // They stay the ended thread's, as the plan says.
         chain.beginEnding(name: "end:\(first.id)") { thread in
-            for run in runs { run.end() }
+            if !isStopped { for member in members { member.drain() } }
+            endQueues()
             for member in members { member.stop(on: thread) }
         }
     }

@@ -13,8 +13,10 @@ struct GraphChange {
     private let resets: ResetScope
     /// Stages that are no more in the plan.
     let removed: [StageRunner]
-    /// The one thread that everything concerns has begun to put instances in each other's places.
-    let isExchanging = Locked(false)
+    /// Workers that have taken their new shape, or may have.
+    var rewired: [Worker] = []
+    /// Instances may have come into their places; they end with their runners.
+    var hasExchanged = false
     /// The frame from which on all of the change holds; nil where no frame can tell.
     private(set) var frame: UInt64?
 
@@ -95,7 +97,7 @@ struct GraphChange {
         }
         let planned = try ChainPlanner(request, clock: chain.clock, running: running).plan()
         self.planned = planned
-        // A thread that goes does what was left with it before it ends.
+        // Where the thread goes with all its stages nobody waits for what was left with it.
         let awaited = open.first { [before] entry in
             planned.stages.contains { before.runner(id: $0.id)?.thread === entry.thread }
         }

@@ -41,7 +41,10 @@ extension Chain {
                 if branch.isAbandoned { continue }
                 // What ends on a thread of its own once another one lets go of it has not begun to be late before.
                 let atWork = branch.workers.filter { running.has($0.state) }
-                if atWork.isEmpty { continue }
+                if atWork.isEmpty {
+                    (present.leaving[index].stopDeadline, present.leaving[index].isStopped) = (0, false)
+                    continue
+                }
                 if present.leaving[index].stopDeadline == 0 {
                     present.leaving[index].stopDeadline = now + drainNs
                 } else if now >= branch.stopDeadline {

@@ -6,7 +6,7 @@ final class OpenErrands {
     struct Open {
         var errand: Errand
         var thread: ThreadState
-        /// Whose sake the thread was asked for.
+        /// For whose sake the thread was asked for.
         var runner: StageRunner
     }
 

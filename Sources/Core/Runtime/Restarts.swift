@@ -31,6 +31,11 @@ final class Restarts: Sendable {
         }
     }
 
+    /// [desk's thread] It could not be tried now; a second later it may be.
+    func waitForMore(_ runner: StageRunner, now: Int64) {
+        entries.withLock { $0[runner.id]?.due = now + 1_000_000_000 }
+    }
+
     /// [control thread, at the end] Why stages that were to be started anew have not come back.
     func unfinished(of runners: [StageRunner]) -> [FrameHostError] {
         entries.withLock { entries in

@@ -527,12 +527,7 @@ final class StageRunner: @unchecked Sendable {
     func exchange(
         _ other: StageInstance, _ otherContext: StageContext, type: StageType, isDraining: Bool
     ) -> StageInstance {
-        if isDraining { drain() }
-        let lost = max(0, taken.value + made.value - answered)
-        for _ in 0..<lost { countDrop(.detached) }
-        held.store(0, ordering: .releasing)
-        // A join behind may wait for them, and the fork before for that join.
-        if lost > 0, kind != .source, let pts = context.item.pts { tellLoss(upTo: pts, after: nil) }
+        letGo(isDraining: isDraining)
         let old = instance
         instance = other
         otherContext.item.take(over: context.item)
@@ -557,6 +552,17 @@ final class StageRunner: @unchecked Sendable {
         // One that failed dropped what came since.
         if hasFailed { modeCode.store(Mode.followsGap.rawValue, ordering: .releasing) }
         return old
+    }
+
+    /// [stage thread, between two items] The present instance gets no item any more: it answers what it holds, or that is
+    /// dropped.
+    func letGo(isDraining: Bool) {
+        if isDraining { drain() }
+        let lost = max(0, taken.value + made.value - answered)
+        for _ in 0..<lost { countDrop(.detached) }
+        held.store(0, ordering: .releasing)
+        // A join behind may wait for them, and the fork before for that join.
+        if lost > 0, kind != .source, let pts = context.item.pts { tellLoss(upTo: pts, after: nil) }
     }
 
     // MARK: Faults

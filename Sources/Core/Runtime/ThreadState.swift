@@ -21,6 +21,8 @@ final class ThreadState: @unchecked Sendable {
     /// `pthread_self()` of the thread once it runs: how a signal handler finds out whose it interrupts.
     let identity = Atomic<UInt>(0)
     let finished = Atomic<Bool>(false)
+    /// Its stages have ended, and it runs no more of their code: what is left of it may be done by others.
+    let hasLetGo = Atomic<Bool>(false)
     private let mailFlag = Atomic<Bool>(false)
     private let mail = Condition()
     private var letters: [Letter] = []

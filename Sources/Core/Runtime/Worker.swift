@@ -28,8 +28,10 @@ final class Worker: @unchecked Sendable {
     let frameLimit: Int
     /// The run behind a queue; nil for a source and a join, whose outputs lead on.
     @exclusivity(unchecked) private(set) var run: InlineRun?
-    /// Stages whose code runs on this thread, in the order of the plan.
-    private(set) var members: [StageRunner]
+    /// Stages whose code runs on this thread, in the order of the plan; the control thread looks at those of a branch that
+    /// leaves while another thread lets go of it.
+    var members: [StageRunner] { memberBox.withLock { $0 } }
+    private let memberBox: Locked<[StageRunner]>
 
     /// Ends the waits of the head; each stage behind it has its own, which ``raiseStop()`` raises too.
     var stop: StopSignal { head.stop }
@@ -38,7 +40,7 @@ final class Worker: @unchecked Sendable {
         self.head = head
         self.input = input
         self.frameLimit = frameLimit
-        members = []
+        memberBox = Locked([])
         state = ThreadState(name: "\(head.kind == .source ? "src" : "stg"):\(head.id)")
         if let first = input.queues.first {
             state.interrupt = { first.interrupt() }
@@ -49,22 +51,15 @@ final class Worker: @unchecked Sendable {
         if case .join(let inlet) = input { head.inputs = inlet.inputs }
     }
 
-    /// A worker that ends a run which goes from another thread.
-    init(ending run: InlineRun, members: [StageRunner]) {
-        head = run.stages[0]
-        input = .none
-        frameLimit = 0
-        self.run = run
-        self.members = members
-        state = ThreadState(name: "end:\(head.id)")
-    }
-
-    /// A worker that stops stages which no thread runs any more.
-    init(stopping members: [StageRunner]) {
+    /// A worker that ends what goes from another thread.
+    ///
+    /// - Parameter run: Is ended first; nil where the members hold nothing more.
+    init(ending run: InlineRun?, members: [StageRunner]) {
         head = members[0]
         input = .none
         frameLimit = 0
-        self.members = members
+        self.run = run
+        memberBox = Locked(members)
         state = ThreadState(name: "end:\(head.id)")
     }
 
@@ -73,10 +68,11 @@ final class Worker: @unchecked Sendable {
         for member in members { member.thread = state }
     }
 
-    /// [worker thread, between two items; control thread before it runs] Takes another shape.
+    /// [worker thread, between two items; whoever makes it before it runs, or has it once it has let go] Takes another
+    /// shape.
     func rewire(run: InlineRun?, members: [StageRunner]) {
         self.run = run
-        self.members = members
+        memberBox.withLock { $0 = members }
     }
 
     /// [any thread] Ends every wait of this thread, whatever stage of it waits.
@@ -130,6 +126,7 @@ final class Worker: @unchecked Sendable {
 
     private func stopMembers() {
         for member in members { member.stop(on: state) }
+        state.hasLetGo.store(true, ordering: .releasing)
         state.closeMail()
     }
 }

@@ -81,29 +81,31 @@ import Testing
         for name in ["b", "b2"] { #expect(DoorSink.log("\(log)-\(name)").stops == 1, "\(name)") }
     }
 
+    /// A live source, a filter on its thread, a sink; and a filter on another thread, whose sink waits at a door.
+    private func twoWays(_ log: String, level: Int = 0, inserted: Bool = false) throws -> ChainSketch {
+        var sketch = ChainSketch()
+        sketch.request.spare = 8
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "everyMs": 1, "live": true}"#)
+        if inserted {
+            try sketch.add(
+                DoorFilter.self, "late", options: #"{"log": "\#(log)-late"}"#, link: LinkRequest(queue: 0))
+        }
+        try sketch.add(DoorFilter.self, "mark", options: #"{"log": "\#(log)-mark"}"#, link: LinkRequest(queue: 0))
+        try sketch.add(DoorSink.self, "end", options: #"{"log": "\#(log)-end"}"#, link: LinkRequest(queue: 2))
+        try sketch.add(
+            ProbeFilter.self, "slow", options: #"{"level": \#(level)}"#, from: ["mark"], link: LinkRequest(queue: 2))
+        try sketch.add(DoorSink.self, "behind", options: #"{"log": "\#(log)-behind", "door": "\#(log)"}"#)
+        return sketch
+    }
+
     /// The change is refused after a stage that runs on the source's own thread has been linked there.
     @Test func stopsWhatBeganOnAThreadThatStaysWhereAChangeIsRefused() throws {
         let log = "errand-back"
-        func chain(level: Int, inserted: Bool) throws -> ChainSketch {
-            var sketch = ChainSketch()
-            sketch.request.spare = 8
-            try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "everyMs": 1, "live": true}"#)
-            if inserted {
-                try sketch.add(
-                    DoorFilter.self, "late", options: #"{"log": "\#(log)-late"}"#, link: LinkRequest(queue: 0))
-            }
-            try sketch.add(DoorFilter.self, "mark", options: #"{"log": "\#(log)-mark"}"#, link: LinkRequest(queue: 0))
-            try sketch.add(DoorSink.self, "end", options: #"{"log": "\#(log)-end"}"#, link: LinkRequest(queue: 2))
-            try sketch.add(
-                ProbeFilter.self, "slow", options: #"{"level": \#(level)}"#, from: ["mark"], link: LinkRequest(queue: 2))
-            try sketch.add(DoorSink.self, "behind", options: #"{"log": "\#(log)-behind", "door": "\#(log)"}"#)
-            return sketch
-        }
-        let driver = try RunningChainDriver(try chain(level: 0, inserted: false))
+        let driver = try RunningChainDriver(try twoWays(log))
         driver.waitForFrames(20)
         Door.shut(log)
         Door.waitForSomebody(log)
-        let refused = driver.change(to: try chain(level: 4, inserted: true))
+        let refused = driver.change(to: try twoWays(log, level: 4, inserted: true))
         #expect(!refused.isOK && refused.error.contains("has not returned"), "\(refused.error)")
         #expect(DoorSink.log("\(log)-late").items > 0, "it had begun")
         waitUntil { driver.chain.graph.leaving.isEmpty }
@@ -114,6 +116,31 @@ import Testing
         #expect(result.ledgerFaults.isEmpty && result.abandoned.isEmpty && result.failures.isEmpty, "\(result)")
         #expect(driver.chain.ledger.isBalanced)
         #expect(DoorSink.log("\(log)-late").stops == 1 && DoorSink.log("\(log)-mark").stops == 1)
+    }
+
+    /// The thread had nothing of the change; so it owes nothing.
+    @Test func makesOtherChangesWhereOneWasRefusedForAThreadThatHangs() throws {
+        let log = "errand-others"
+        let plain = try twoWays(log)
+        let driver = try RunningChainDriver(plain)
+        driver.waitForFrames(20)
+        Door.shut(log)
+        Door.waitForSomebody(log)
+        var more = plain
+        try more.add(DoorSink.self, "more", options: #"{"log": "\#(log)-more"}"#, from: ["slow"])
+        let refused = driver.change(to: more)
+        #expect(!refused.isOK && refused.error.contains("has not returned"), "\(refused.error)")
+        #expect(!refused.error.contains("an earlier change"), "\(refused.error)")
+        var other = plain
+        try other.add(DoorSink.self, "other", options: #"{"log": "\#(log)-other"}"#, from: ["mark"])
+        let attached = driver.change(to: other)
+        #expect(attached.isOK, "\(attached.error)")
+        waitUntil { DoorSink.log("\(log)-other").items > 0 }
+        Door.open(log)
+        let result = driver.finish()
+        #expect(result.ledgerFaults.isEmpty && result.abandoned.isEmpty && result.failures.isEmpty, "\(result)")
+        #expect(driver.chain.ledger.isBalanced)
+        #expect(DoorSink.log("\(log)-more").stops == 1)
     }
 
     /// A source that has ended before: what it fed goes, what is put there ends without an item, and the rest of the
@@ -199,15 +226,26 @@ import Testing
         for _ in 0..<ThreadState.mostLetters { #expect(thread.post(ThreadState.Letter(open: { read += 1 }))) }
         #expect(!thread.post(ThreadState.Letter(open: {})))
         let (done, refused) = (Locked(0), Locked(0))
-        Errand { done.withLock { $0 += 1 } } refused: { refused.withLock { $0 += 1 } }.post(to: thread)
+        Errand {
+            done.withLock { $0 += 1 }
+        } refused: {
+            refused.withLock { $0 += 1 }
+        }.post(to: thread)
         #expect(refused.withLock { $0 } == 1)
-        let required = Errand { done.withLock { $0 += 1 } } refused: { refused.withLock { $0 += 1 } }
+        let required = Errand {
+            done.withLock { $0 += 1 }
+        } refused: {
+            refused.withLock { $0 += 1 }
+        }
         required.post(to: thread, isRequired: true)
         #expect(!required.isSettled)
         thread.readMail()
         #expect(read == ThreadState.mostLetters && done.withLock { $0 } == 1 && required.isSettled)
         thread.closeMail()
-        Errand {} refused: { refused.withLock { $0 += 1 } }.post(to: thread, isRequired: true)
+        Errand {
+        } refused: {
+            refused.withLock { $0 += 1 }
+        }.post(to: thread, isRequired: true)
         #expect(refused.withLock { $0 } == 2)
     }
 }

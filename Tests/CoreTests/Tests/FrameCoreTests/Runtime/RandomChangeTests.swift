@@ -35,7 +35,9 @@ import Testing
             #expect(all.done["attach", default: 0] > Self.chains / 2)
             #expect(all.done["attach with copies", default: 0] > Self.chains)
             #expect(all.done["detach", default: 0] > Self.chains / 2)
-            #expect(all.done["replace", default: 0] > Self.chains)
+            #expect(all.done["replace", default: 0] > Self.chains / 2)
+            #expect(all.done["insert", default: 0] > Self.chains / 4)
+            #expect(all.done["take out", default: 0] > Self.chains / 4)
         }
     }
 }
@@ -156,7 +158,7 @@ private struct RandomChange {
         if chance(30) { usleep(UInt32.random(in: 0...3000, using: &random)) }
         let ids = sketch.request.stages.map(\.id)
         let before = sketch
-        switch Int.random(in: 0..<6, using: &random) {
+        switch Int.random(in: 0..<8, using: &random) {
         case 0, 1:
             let givers = sketch.request.stages.filter { $0.type.kind != .sink }.map(\.id)
             guard sketch.request.stages.count < 14, let at = givers.randomElement(using: &random) else { return }
@@ -177,6 +179,12 @@ private struct RandomChange {
             else { return }
             sketch = try sketch.setting(stage.id, stage.type.info.id == "copy" ? copyOptions() : probeOptions())
             finish("replace", driver.change(to: sketch, isDraining: chance(70)), before, driver, stage.id)
+        case 4:
+            guard sketch.request.stages.count < 14, try insert() else { return }
+            finish("insert", driver.change(to: sketch), before, driver)
+        case 5:
+            guard let id = takeOut() else { return }
+            finish("take out", driver.change(to: sketch, isDraining: chance(70)), before, driver, id)
         default:
             guard let id = ids.randomElement(using: &random) else { return }
             let drops = chance(50)
@@ -190,6 +198,40 @@ private struct RandomChange {
             }
             finish(isResume ? "resume" : "pause", answer, before, driver, id)
         }
+    }
+
+    /// A stage more between two others.
+    private mutating func insert() throws -> Bool {
+        let stages = sketch.request.stages
+        guard let place = stages.indices.filter({ stages[$0].from.count == 1 }).randomElement(using: &random) else {
+            return false
+        }
+        try addMiddle(from: [stages[stages[place].from[0]].id])
+        var new = sketch.request.stages.removeLast()
+        if chance(60) { new.link = LinkRequest(queue: 0) }
+        sketch.request.stages.insert(new, at: place)
+        for index in sketch.request.stages.indices where index > place {
+            sketch.request.stages[index].from = sketch.request.stages[index].from.map { $0 >= place ? $0 + 1 : $0 }
+        }
+        sketch.request.stages[place + 1].from = [place]
+        return true
+    }
+
+    /// A stage less between others, which go on with what it had.
+    private mutating func takeOut() -> String? {
+        let stages = sketch.request.stages
+        let middle = stages.indices.filter { index in
+            stages[index].from.count == 1 && stages.contains { $0.from.contains(index) }
+        }
+        guard let place = middle.randomElement(using: &random) else { return nil }
+        let before = stages[place].from[0]
+        sketch.request.stages.remove(at: place)
+        for index in sketch.request.stages.indices {
+            sketch.request.stages[index].from = sketch.request.stages[index].from.map {
+                $0 == place ? before : $0 > place ? $0 - 1 : $0
+            }
+        }
+        return stages[place].id
     }
 
     /// A random branch less, unless it is all that some stage feeds.

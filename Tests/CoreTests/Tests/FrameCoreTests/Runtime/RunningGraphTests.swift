@@ -72,6 +72,42 @@ import Testing
         #expect(late.last.map { $0.sequence + 1 == detached.frame } ?? false, "what the branch held came out as well")
     }
 
+    /// From the middle of what runs on one thread: a filter, and a transform that holds items, behind a source and behind
+    /// a queue. What the transform holds goes on to the stage behind it, which stays.
+    @Test(arguments: [0, 2]) func takesStagesFromTheMiddle(queue: Int) throws {
+        let log = "middle-\(queue)"
+        func chain(filter: Bool, transform: Bool) throws -> ChainSketch {
+            var sketch = ChainSketch()
+            try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "everyMs": 1}"#)
+            try sketch.add(ProbeFilter.self, "first", link: LinkRequest(queue: queue))
+            if filter {
+                try sketch.add(
+                    DoorFilter.self, "mark", options: #"{"log": "\#(log)-mark"}"#, link: LinkRequest(queue: 0))
+            }
+            if transform {
+                try sketch.add(CopyTransform.self, "copy", options: #"{"delay": 3}"#, link: LinkRequest(queue: 0))
+            }
+            try sketch.add(RecordingSink.self, "file", options: #"{"log": "\#(log)"}"#, link: LinkRequest(queue: 0))
+            return sketch
+        }
+        let driver = try RunningChainDriver(try chain(filter: true, transform: true))
+        driver.waitForFrames(20)
+        let first = driver.change(to: try chain(filter: false, transform: true))
+        #expect(first.isOK, "\(first.error)")
+        driver.waitForFrames(Int(first.frame) + 20)
+        let second = driver.change(to: try chain(filter: false, transform: false))
+        #expect(second.isOK, "\(second.error)")
+        driver.waitForFrames(Int(second.frame) + 20)
+        let result = driver.finish()
+        #expect(result.isSuccess, "\(result)")
+        #expect(isGapless(log))
+        #expect(RecordingSink.log(log).entries.last.map { Int($0.sequence) >= Int(second.frame) + 19 } ?? false)
+        #expect(RecordingSink.log(log).stops == 1)
+        #expect(DoorSink.log("\(log)-mark").stops == 1)
+        #expect(driver.chain.ledger.isBalanced)
+        #expect(driver.chain.ledger.dropped == 0)
+    }
+
     @Test func takesAStuckBranchAwayAndNamesItWhileTheRestGoesOn() throws {
         var sketch = try base("stuck")
         sketch.request.drainSeconds = 0.3
