@@ -69,10 +69,12 @@ struct RequestCheck {
                 stage, "from", "'\(producer.id)' (\(producer.type.info.id)) gives nothing on",
                 "Name the stage before '\(producer.id)'.")
         case (.encoded(let codecs), .video):
+            let option = producer.type.info.optionOfOtherOutput(producer.options)
             faults.add(
                 stage, "from",
                 "'\(stage.id)' takes video (\(takes.listed)), but '\(producer.id)' gives "
-                    + codecs.map(\.description).joined(separator: " or "), "Name a stage before '\(producer.id)'.")
+                    + codecs.map(\.description).joined(separator: " or "),
+                option.map { "Leave '\($0)' out at '\(producer.id)'." } ?? "Name a stage before '\(producer.id)'.")
         case (.video, .encoded(let codecs)):
             faults.add(
                 stage, "from",
@@ -85,7 +87,7 @@ struct RequestCheck {
     /// What each stage gives as far as its kind says; `.any` when that depends on an input that nothing feeds.
     private func givenMedia() -> [StageInfo.Media] {
         var given: [StageInfo.Media?] = request.stages.map {
-            $0.type.info.output == .sameAsInput ? nil : $0.type.info.output
+            $0.type.info.output == .sameAsInput ? nil : $0.type.info.output(with: $0.options)
         }
         var isOnWay = [Bool](repeating: false, count: given.count)
         for start in given.indices {

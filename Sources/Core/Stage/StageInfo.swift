@@ -31,6 +31,8 @@ public struct StageInfo: Sendable {
     public var summary: String
     public var input: Media
     public var output: Media
+    /// What it gives in the place of `output` where an option asks for it.
+    public var otherOutput: OtherOutput?
     public var access: Access
     /// Most input buffers still leased after a call.
     public var hold: Int
@@ -50,7 +52,8 @@ public struct StageInfo: Sendable {
     public var isConverter: Bool
 
     public init(
-        id: String, summary: String, input: Media = .none, output: Media = .none, access: Access = .read, hold: Int = 0,
+        id: String, summary: String, input: Media = .none, output: Media = .none, otherOutput: OtherOutput? = nil,
+        access: Access = .read, hold: Int = 0,
         delay: Int = 0, workers: Int = 0, service: Service = .bounded, longestCall: MediaTime = MediaTime(seconds: 1),
         metadata: [any FrameMetadata.Type] = [],
         commands: [CommandInfo] = [], isConverter: Bool = false
@@ -59,6 +62,7 @@ public struct StageInfo: Sendable {
         self.summary = summary
         self.input = input
         self.output = output
+        self.otherOutput = otherOutput
         self.access = access
         self.hold = hold
         self.delay = delay
@@ -68,6 +72,32 @@ public struct StageInfo: Sendable {
         self.metadata = metadata
         self.commands = commands
         self.isConverter = isConverter
+    }
+}
+
+extension StageInfo {
+    /// Another kind of output, where one option has one value: a file's access units with `"decode": false`.
+    public struct OtherOutput: Sendable, Equatable {
+        public var option: String
+        public var value: JSONNode.Content
+        public var media: Media
+
+        public init(where option: String, is value: JSONNode.Content, _ media: Media) {
+            self.option = option
+            self.value = value
+            self.media = media
+        }
+    }
+
+    /// The option among `members` by which the stage gives `otherOutput`; nil when it gives `output`.
+    func optionOfOtherOutput(_ members: [JSONNode.Member]) -> String? {
+        guard let other = otherOutput else { return nil }
+        return members.last { $0.key == other.option }?.value.value == other.value ? other.option : nil
+    }
+
+    /// What a stage with these options gives.
+    func output(with members: [JSONNode.Member]) -> Media {
+        optionOfOtherOutput(members) == nil ? output : otherOutput?.media ?? output
     }
 }
 

@@ -18,7 +18,7 @@ struct StageText {
         lines.append(
             Terminal.table([
                 ["kind", stage.kind.rawValue + (info.isConverter ? ", inserted where two formats do not fit" : "")],
-                ["takes", Self.describe(info.input)], ["gives", Self.describe(info.output)],
+                ["takes", Self.describe(info.input)], ["gives", Self.output(info)],
                 ["pixels", info.access == .modify ? "may be written in place" : "are read"],
                 ["holds", "at most \(info.hold) buffers after a call, at most \(info.delay) items unanswered"],
             ]))
@@ -53,6 +53,13 @@ struct StageText {
         return [text, option.unit].filter { !$0.isEmpty }.joined(separator: " ")
     }
 
+    /// `video: i420; with "decode": false access units: H.264`.
+    private static func output(_ info: StageInfo) -> String {
+        guard let other = info.otherOutput else { return describe(info.output) }
+        return
+            "\(describe(info.output)); with \"\(other.option)\": \(JSONNode(other.value).text()) \(describe(other.media))"
+    }
+
     static func describe(_ media: StageInfo.Media) -> String {
         switch media {
         case .video(let formats): "video: " + formats.map(\.rawValue).joined(separator: ", ")
@@ -69,7 +76,7 @@ struct StageText {
         let info = stage.info
         return .object([
             ("id", .string(info.id)), ("summary", .string(info.summary)), ("kind", .string(stage.kind.rawValue)),
-            ("input", .string(Self.describe(info.input))), ("output", .string(Self.describe(info.output))),
+            ("input", .string(Self.describe(info.input))), ("output", .string(Self.output(info))),
             ("access", .string(info.access.rawValue)), ("hold", .number(info.hold)), ("delay", .number(info.delay)),
             ("workers", .number(info.workers)), ("service", .string(info.service.rawValue)),
             ("converter", .bool(info.isConverter)),

@@ -54,6 +54,18 @@ private final class Refusing: Filter {
     func process(_ frame: inout Frame) throws -> Verdict { .forward }
 }
 
+/// Gives pictures or access units, as an option says.
+private final class EitherSource: Source {
+    static let info = StageInfo(
+        id: "either-source", summary: "Gives either.", output: .video(.gray8),
+        otherOutput: StageInfo.OtherOutput(where: "decode", is: .bool(false), .encoded(.h264)))
+    struct Options: StageOptions { @Option(help: "Pictures.") var decode = true }
+    var options: Options
+    init(options: Options, context: StageContext) { self.options = options }
+    func negotiate() throws -> MediaFormat { throw FrameHostError(.unavailable, what: "has no file") }
+    func produce(_ output: Output) throws -> SourceProgress { .ended }
+}
+
 /// Turns pixel formats in name only.
 final class NameConverter: Transform {
     static let info = StageInfo(
@@ -152,6 +164,36 @@ final class NameConverter: Transform {
             text
                 == "test.json: stages[2].from: 'writer' takes video (gray8), but 'h264' gives H.264. Name a stage before 'h264'."
         )
+    }
+
+    /// Known by the options alone, before any stage is made; a faulty option beside it hides nothing.
+    @Test func accessUnitsByAnOptionDoNotFitIntoAStageForVideo() throws {
+        let text = try faults { chain in
+            try chain.add(EitherSource.self, "clip", options: #"{ "decode": false }"#)
+            try chain.add(AddOne.self, "writer")
+        }
+        #expect(
+            text
+                == "test.json: stages[1].from: 'writer' takes video (gray8), but 'clip' gives H.264. Leave 'decode' out at 'clip'."
+        )
+    }
+
+    @Test func whatASourceGivesByAnOptionFitsWhatTakesIt() throws {
+        func text(_ options: String) throws -> String {
+            try faults { chain in
+                try chain.add(EitherSource.self, "clip", options: options)
+                try chain.add(UnitSink.self, "file")
+            }
+        }
+        let fitting = try text(#"{ "decode": false }"#)
+        #expect(fitting.contains("has no file") && !fitting.contains("takes H.264"), "\(fitting)")
+        #expect(
+            try text(#"{ "decode": true }"#)
+                == "test.json: stages[1].from: 'file' takes H.264, but 'clip' gives video. Put an encoder between them."
+        )
+        let alone = try text(#"{ "decode": false, "speed": 2 }"#)
+        #expect(alone.hasPrefix("test.json:1:20: stages[0].speed: no such option."), "\(alone)")
+        #expect(!alone.contains("takes H.264"), "\(alone)")
     }
 
     @Test func videoDoesNotFitIntoAStageForAccessUnits() throws {
