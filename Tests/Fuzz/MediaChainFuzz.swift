@@ -7,8 +7,8 @@ import Glibc
 @testable import Recorder
 @testable import X264Encoder
 
-/// A file, as the bytes say, through file-source and x264-encoder into recorder and rtsp-sink, in this process and on
-/// simulated time.
+/// A file, as the bytes say, through file-source and x264-encoder into recorder and rtsp-sink, or without the encoder
+/// where the file's H.264 goes on as it is; in this process and on simulated time.
 ///
 /// The first byte chooses options. Below 128 the file is a Matroska file made here from the numbers that follow
 /// (``NumberedMatroska``): any times, durations, sizes, rates and shapes on pictures that decode. From 128 on the rest
@@ -65,8 +65,10 @@ private struct ChainUnderTest {
         var options = #""path": "\#(path)""#
         if has(0) { options += #", "pace": "realtime""# }
         if has(1) { options += #", "loop": true"# }
+        if has(6) { options += #", "decode": false"# }
         if has(2) { options += #", "start": 0.1, "duration": 1000"# }
         let source = try StageDriver(FileSource.self, options: "{ \(options) }", clock: clock)
+        if let format = source.outputFormat?.encoded { return try passThrough(source, format, clock: clock) }
         guard let video = source.outputFormat?.video, video.width * video.height <= Self.mostPixels else { return }
         let rate =
             try has(3)
@@ -77,12 +79,7 @@ private struct ChainUnderTest {
             X264Encoder.self,
             options: #"{ "preset": "\#(has(4) ? "veryfast" : "ultrafast")", "threads": 1, "keyframeSeconds": 0.2 }"#,
             input: rate?.outputFormat ?? .video(video), isLive: has(5), slabBytes: 1 << 20, clock: clock)
-        let ending = ["mp4", "mkv", "mov", "mp4"][choice >> 8 & 3]
-        let recorder = try StageDriver(
-            Recorder.self,
-            options:
-                #"{ "path": "\#(Scratch.shared.folder)/out.\#(ending)", "overwrite": true, "audio": "copy", "finalize": "\#(has(10) ? "always" : "never")" }"#,
-            input: encoder.outputFormat, audio: source.stage.audio, slabBytes: 1 << 20, clock: clock)
+        let recorder = try recorder(of: encoder.outputFormat, sound: source.stage.audio, clock: clock)
         let stream = try Stream(encoder.outputFormat!.encoded!, clock: clock)
         var steps = 0
         func pass() throws {
@@ -119,6 +116,44 @@ private struct ChainUnderTest {
         try encoder.drain()
         try pass()
         try encoder.stop()
+        try recorder.drain()
+        try recorder.stop()
+        recorder.finishJobs()
+    }
+}
+
+extension ChainUnderTest {
+    private func recorder(
+        of format: MediaFormat?, sound: (any AudioOrigin)?, clock: ManualClock, slabBytes: Int = 1 << 20
+    ) throws -> StageDriver<Recorder> {
+        let ending = ["mp4", "mkv", "mov", "mp4"][choice >> 8 & 3]
+        return try StageDriver(
+            Recorder.self,
+            options:
+                #"{ "path": "\#(Scratch.shared.folder)/out.\#(ending)", "overwrite": true, "audio": "copy", "finalize": "\#(has(10) ? "always" : "never")" }"#,
+            input: format, audio: sound, slabBytes: slabBytes, clock: clock)
+    }
+
+    /// The file's access units as they are.
+    private func passThrough(_ source: StageDriver<FileSource>, _ format: EncodedFormat, clock: ManualClock) throws {
+        let recorder = try recorder(of: .encoded(format), sound: source.stage.audio, clock: clock, slabBytes: 32 << 20)
+        let stream = try Stream(format, clock: clock)
+        var latest = MediaTime.min
+        var isOver = false
+        var steps = 0
+        while !isOver, steps < Self.mostSteps {
+            isOver = try source.produce() == .ended
+            steps += 1
+            while let unit = source.takeAccessUnit() {
+                precondition(unit.dts <= unit.pts, "decoded after it is shown")
+                precondition(unit.dts > latest, "the timeline does not rise")
+                precondition(MediaTime.range.contains(unit.pts.nanoseconds) && unit.duration >= .zero)
+                latest = unit.dts
+                stream.publish(unit)
+                try recorder.send(unit)
+            }
+        }
+        try source.stop()
         try recorder.drain()
         try recorder.stop()
         recorder.finishJobs()

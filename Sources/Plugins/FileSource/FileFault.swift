@@ -110,6 +110,56 @@ enum FileFault {
             remedy: "Begin before its end.")
     }
 
+    // MARK: Access units as they are
+
+    private static let decodeInstead = "Leave 'decode' out and put an encoder behind this stage"
+
+    static func passesOnlyH264(_ path: String, codec: String) -> FrameHostError {
+        FrameHostError(
+            .invalidMedia,
+            what: "'decode' is false, the video of '\(path)' is \(codec), and only H.264 is passed on as it is",
+            remedy: "\(decodeInstead).")
+    }
+
+    /// - Parameter format: libavformat's name of it.
+    static func hasNoTimes(_ path: String, format: String) -> FrameHostError {
+        FrameHostError(
+            .invalidMedia,
+            what:
+                "'decode' is false, '\(path)' is of the format \(format), and H.264 is passed on as it is only from MP4, MOV, Matroska, MPEG-TS and FLV",
+            remedy: "\(decodeInstead).")
+    }
+
+    static func noKeyframe(_ path: String) -> FrameHostError {
+        FrameHostError(
+            .invalidMedia,
+            what:
+                "'decode' is false, and '\(path)' has no keyframe (IDR picture) among its first \(UnitReader.mostPacketsBeforeKeyframe) access units, where a stream could begin",
+            remedy: "\(decodeInstead).")
+    }
+
+    static func noParameterSets(_ path: String) -> FrameHostError {
+        FrameHostError(
+            .invalidMedia,
+            what:
+                "'decode' is false, and neither '\(path)' nor its first keyframe has the parameter sets (SPS and PPS) that a decoder needs",
+            remedy: "The file may be damaged: look at it with 'ffprobe'.")
+    }
+
+    static func unreadableParameterSets(_ path: String, cause: String) -> FrameHostError {
+        FrameHostError(
+            .invalidMedia, what: "'decode' is false, and the parameter sets of '\(path)' cannot be read",
+            remedy: "The file may be damaged: look at it with 'ffprobe'.", cause: cause)
+    }
+
+    static func packetTooLarge(_ path: String, bytes: Int) -> FrameHostError {
+        FrameHostError(
+            .invalidMedia,
+            what:
+                "'decode' is false, and '\(path)' has an access unit of \(bytes) bytes, of which 268435456 are passed on at most",
+            remedy: "The file may be damaged: look at it with 'ffprobe'.")
+    }
+
     static func nothingPlayed(_ path: String, packets: Int) -> FrameHostError {
         packets == 0
             ? FrameHostError(

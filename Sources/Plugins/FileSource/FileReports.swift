@@ -11,6 +11,7 @@ final class FileReports {
     private var hasReportedDamage = false
     private var hasReportedGap = false
     private var hasReportedTimes = false
+    private var hasReportedSets = false
     private var shape: PictureShape
     private var orientation: Orientation
 
@@ -32,9 +33,10 @@ final class FileReports {
         }
     }
 
-    func conversion() {
+    /// - Parameter isDecoded: Pictures are given, not access units.
+    func conversion(isDecoded: Bool) {
         let conversion = track.conversion
-        if conversion.isConverted {
+        if conversion.isConverted, isDecoded {
             context.post(
                 "pixels-converted",
                 text: "the pictures are \(conversion.name) and are converted to \(conversion.target.rawValue)",
@@ -127,6 +129,17 @@ final class FileReports {
                 "'\(path)' gives a picture the time \(first), in ticks of \(times.timeBase) s, and a time must lie within 73 years of 0:"
                 + " such pictures are shown right after the one before them",
             details: ["ticks": .number(first)])
+    }
+
+    /// Of access units that are passed on.
+    func parameterSetsChange() {
+        guard !hasReportedSets else { return }
+        hasReportedSets = true
+        context.post(
+            "parameter-sets-changed", level: .warning,
+            text:
+                "the parameter sets of '\(path)' change in mid-file: they go on in the stream, and what a recording or a stream's description says of it is true up to here"
+        )
     }
 
     /// In real time, that nothing comes for long.

@@ -4,15 +4,17 @@ import FrameCore
 /// Plays the first good video track of a file, or the one that is named: anything libavformat and libavcodec read.
 ///
 /// Time stamps, frame durations, orientation, colour and sample aspect ratio are the file's own. Pictures are decoded
-/// into the chain's pool where the codec allows it (``DecoderLoans``), else copied there once.
+/// into the chain's pool where the codec allows it (``DecoderLoans``), else copied there once. With `"decode": false`
+/// access units go on as they are.
 final class FileSource: Source {
     static let info = StageInfo(
         id: "file-source", summary: "Plays the video of a file, fast or in real time.",
-        output: .video(.i420, .nv12, .yuyv, .gray8, .i010, .p010, .bgra, .rgb24))
+        output: .video(.i420, .nv12, .yuyv, .gray8, .i010, .p010, .bgra, .rgb24),
+        otherOutput: StageInfo.OtherOutput(where: "decode", is: .bool(false), .encoded(.h264)))
 
     var options: FileSourceOptions
-    private let context: StageContext
-    private let path: String
+    let context: StageContext
+    let path: String
     private var file: MediaFile?
     private var track: VideoTrack?
     private var decoderDemand: DecoderDemand?
@@ -21,14 +23,19 @@ final class FileSource: Source {
     private(set) var audio: FileAudio?
     private var reader: VideoReader?
     private var converter: PictureConverter?
-    private var reports: FileReports?
+    private(set) var reports: FileReports?
     private var timeline = FileTimeline(timeBase: .nanoseconds, origin: 0)
-    private var orientation = Orientation.up
-    private var shown = 0
-    private var shownInPass = 0
+    private(set) var orientation = Orientation.up
+    var shown = 0
+    var shownInPass = 0
+    // In the place of reader, converter and timeline where access units are passed on.
+    var unitReader: UnitReader?
+    var unitTrack: UnitTrack?
+    var unitTimeline = UnitTimeline(timeBase: .nanoseconds, origin: 0)
     /// Tick of the first picture that was shown, by the file; nil where it does not say.
     private var firstTick: Int64?
-    private var end = MediaTime.zero
+    /// Of what was given.
+    var end = MediaTime.zero
     /// Chain-clock time at which PTS 0 is due, once the first picture is there.
     private var zeroTime: Int64?
 
@@ -54,20 +61,31 @@ final class FileSource: Source {
         self.file = file
         self.track = track
         orientation = track.format.orientation
+        reports = FileReports(context, path: path, track: track)
+        let format: MediaFormat
+        if options.decode {
+            prepareDecoder(file, track)
+            format = .video(track.format)
+        } else {
+            format = .encoded(try negotiateUnits(file, track))
+        }
+        if !options.loop {
+            let range = options.decode ? timeline.timeRange : unitTimeline.timeRange
+            let audio = FileAudio(file, range: range, context: context)
+            if !audio.tracks.isEmpty { context.offerAudio(audio) }
+            self.audio = audio
+        }
+        return format
+    }
+
+    private func prepareDecoder(_ file: MediaFile, _ track: VideoTrack) {
         timeline = FileTimeline(
             timeBase: track.format.timeBase, origin: track.origin, start: options.start, duration: options.duration)
-        reports = FileReports(context, path: path, track: track)
         if !track.conversion.isConverted, !options.deinterlace {
             decoderDemand = DecoderDemand(file.parameters(track.index), format: track.format, threads: Self.threads)
         }
         ownBytes = DecoderMemory.bytes(
             file.parameters(track.index), hasLoans: decoderDemand != nil, threads: Self.threads)
-        if !options.loop {
-            let audio = FileAudio(file, range: timeline.timeRange, context: context)
-            if !audio.tracks.isEmpty { context.offerAudio(audio) }
-            self.audio = audio
-        }
-        return .video(track.format)
     }
 
     /// Pictures decoded at once: as many as there are processors, up to 16; a thread more gains nothing and has a
@@ -79,7 +97,8 @@ final class FileSource: Source {
         demand.readsFiles = [path]
         demand.ownBytes = ownBytes
         demand.isPaced = options.pace == .realtime
-        if let file, let track {
+        if let unitTrack { demand.slabBytes = unitTrack.slabBytes }
+        if let file, let track, options.decode {
             demand.cost = track.format.cost(
                 nanosecondsPerPixel: DecoderCost.nanosecondsPerPixel(file.parameters(track.index)))
         }
@@ -88,8 +107,11 @@ final class FileSource: Source {
             demand.padding = decoderDemand.padding
         }
         guard let file, let track, !options.loop else { return demand }
-        let rest = file.duration(track.index).map { max($0 - MediaTime(seconds: options.start), .zero) }
-        let limit = options.duration.map { MediaTime(seconds: $0) }
+        let asked = MediaTime(seconds: options.start)
+        // Access units begin at a keyframe before, and end where they were asked to.
+        let begin = options.decode ? asked : unitTimeline.timeRange.shift
+        let rest = file.duration(track.index).map { max($0 - begin, .zero) }
+        let limit = options.duration.map { max(MediaTime(seconds: $0) + (asked - begin), .zero) }
         demand.expectedDuration = if let rest, let limit { min(rest, limit) } else { rest ?? limit }
         if isWhole, let pictures = file.indexedPictures(track.index) {
             demand.expectedItems = pictures
@@ -106,6 +128,12 @@ final class FileSource: Source {
         guard let file, let track else {
             throw FrameHostError(.broken, what: "file-source was started before its file was opened")
         }
+        if options.decode { try startDecoder(file, track) }
+        reports?.notCarried(file.otherTracks(than: track.index).filter { audio?.isCarried($0) != true })
+        reports?.conversion(isDecoded: options.decode)
+    }
+
+    private func startDecoder(_ file: MediaFile, _ track: VideoTrack) throws {
         let loans = decoderDemand.map { DecoderLoans($0, format: track.format, pixels: track.conversion.source) }
         let deinterlacer = options.deinterlace ? try Deinterlacer(timeBase: track.format.timeBase) : nil
         let reader = try VideoReader(
@@ -113,21 +141,21 @@ final class FileSource: Source {
         self.reader = reader
         converter = PictureConverter(to: track.format)
         if let lower = timeline.lower { try reader.enter(at: lower, isFirst: false) }
-        reports?.notCarried(file.otherTracks(than: track.index).filter { audio?.isCarried($0) != true })
-        reports?.conversion()
     }
 
     /// [stage thread] Closes the file; the decoder's loans come back.
     func stop() {
         if let loans = reader?.loans { reports?.copies(loans.copied, shared: loans.shared) }
         reader = nil
+        unitReader = nil
         file = nil
     }
 
     // MARK: One picture
 
-    /// [stage thread] One step of the decoder: a picture, or none yet.
+    /// [stage thread] One step of the decoder: a picture, or none yet; or an access unit as it is.
     func produce(_ output: Output) throws -> SourceProgress {
+        if let unitReader { return try produceUnit(unitReader, output) }
         guard let reader else { return .ended }
         reader.loans?.use(output.lender)
         switch try reader.step() {
@@ -184,8 +212,8 @@ final class FileSource: Source {
     /// Nanoseconds without a picture that are worth a word.
     private static let longWait: Int64 = 10_000_000_000
 
-    /// In real time, waits until `pts` is due; false when the source is to end.
-    private func waits(for pts: MediaTime) -> Bool {
+    /// In real time, waits until a time of the chain's line is due; false when the source is to end.
+    func waits(for pts: MediaTime) -> Bool {
         guard options.pace == .realtime else { return true }
         // Chain clock and timeline lie within MediaTime.range, so neither overflows.
         let now = MediaTime(nanoseconds: context.clock.now())
@@ -227,7 +255,7 @@ final class FileSource: Source {
         reports.impossibleTimes(reader.times)
     }
 
-    private func reportEnd(_ reader: VideoReader) {
+    func reportEnd(_ reader: some TrackReader) {
         guard let reports, let file, let track else { return }
         reports.damageAltogether(reader.damaged)
         reports.impossibleTimesAltogether(reader.times)

@@ -31,6 +31,9 @@ struct FileSourceOptions: StageOptions {
     @Option(help: "Make whole pictures of interlaced ones.")
     var deinterlace = false
 
+    @Option(help: "Decode to pictures; without that, H.264 goes on as it is, for a recorder or rtsp-sink.")
+    var decode = true
+
     func validate() throws(OptionFault) {
         if path.isEmpty {
             throw OptionFault("'path' is missing", remedy: "Name the file to play: \"path\": \"clip.mp4\".")
@@ -47,6 +50,11 @@ struct FileSourceOptions: StageOptions {
                 "'path' is the address \(path), and file-source plays files",
                 remedy: path.hasPrefix("file://")
                     ? "Write the path alone, without file://." : "Name a file; no stage reads from the network yet.")
+        }
+        if deinterlace, !decode {
+            throw OptionFault(
+                "'deinterlace' makes pictures whole, and with \"decode\": false there are none",
+                remedy: "Leave one of the two out.")
         }
         if path.utf8.contains(0) { throw OptionFault("'path' has a zero character in it", remedy: "Leave it out.") }
     }

@@ -21,7 +21,7 @@ extension MediaFile {
             && stream(index).pointee.disposition & AV_DISPOSITION_ATTACHED_PIC == 0
     }
 
-    private func codecName(_ index: Int) -> String { String(cString: avcodec_get_name(parameters(index).codec_id)) }
+    func codecName(_ index: Int) -> String { String(cString: avcodec_get_name(parameters(index).codec_id)) }
 
     /// The video track that is named, else the first good one: it can be decoded and has pictures of a known size.
     ///
@@ -99,6 +99,15 @@ extension MediaFile {
         let count = stream(index).pointee.nb_frames
         // More than a trillion is no count of pictures.
         return isIndexExact && count > 0 && count < 1 << 40 ? Int(count) : nil
+    }
+
+    /// Bytes of the largest packet by the file's index; nil where the index does not have every packet, as that of a
+    /// file in fragments.
+    func largestPacket(_ index: Int) -> Int? {
+        guard let pictures = indexedPictures(index) else { return nil }
+        var count: Int32 = 0
+        let largest = fh_av_largest_indexed(stream(index), &count)
+        return Int(count) >= pictures ? Int(largest) : nil
     }
 
     private var isIndexExact: Bool { formatName.hasPrefix("mov") }

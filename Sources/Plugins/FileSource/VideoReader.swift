@@ -5,7 +5,7 @@ import FrameCore
 ///
 /// Used by one thread at a time. `step()` leaves the newest picture in `picture`, where it is valid until the next
 /// step.
-final class VideoReader {
+final class VideoReader: TrackReader {
     enum Step { case picture, again, ended }
 
     let track: Int

@@ -4,6 +4,7 @@
 #define CAVFORMAT_H
 
 #include <libavcodec/avcodec.h>
+#include <libavcodec/bsf.h>
 #include <libavformat/avformat.h>
 #include <libavutil/display.h>
 #include <libavutil/imgutils.h>
@@ -20,6 +21,17 @@ static const int fh_averror_no_memory = AVERROR(ENOMEM);
 
 // AVERROR is a function-like macro; this is the way back, to an errno, or 0 when it is none.
 static inline int fh_averror_errno(int code) { return code < 0 && code > -4096 ? AVUNERROR(code) : 0; }
+
+// Bytes of the largest packet in a track's index, and how many packets are in it (sizes are bit fields).
+static inline int fh_av_largest_indexed(AVStream *stream, int *count) {
+    int largest = 0;
+    *count = avformat_index_get_entries_count(stream);
+    for (int index = 0; index < *count; index++) {
+        const AVIndexEntry *entry = avformat_index_get_entry(stream, index);
+        if (entry && entry->size > largest) largest = entry->size;
+    }
+    return largest;
+}
 
 // Arrays in an AVFrame are tuples without an index in Swift: copies `rows` rows of `row_bytes` bytes of one plane.
 static inline void fh_av_copy_plane(

@@ -1,0 +1,69 @@
+import CAVFormat
+import FrameCore
+
+/// libavcodec's bitstream filter `h264_mp4toannexb`: length-prefixed H.264 in, start codes out, with the parameter sets
+/// in front of each IDR picture that has none. The only place that calls bitstream filters.
+///
+/// What has start codes already passes unchanged. Used by one thread at a time.
+final class AnnexBFilter {
+    enum Step {
+        /// An access unit is in the packet that was handed over.
+        case unit
+        /// It wants a packet first.
+        case hungry
+        /// A packet was damaged and is left out.
+        case damaged
+        case ended
+    }
+
+    private var context: UnsafeMutablePointer<AVBSFContext>?
+
+    /// [control thread]
+    init(_ file: MediaFile, track: Int) throws {
+        guard let filter = av_bsf_get_by_name("h264_mp4toannexb") else {
+            throw FrameHostError(
+                .unavailable, what: "this libavcodec has no bitstream filter h264_mp4toannexb",
+                remedy: "Install Debian's libavcodec.")
+        }
+        guard av_bsf_alloc(filter, &context) >= 0, let context else {
+            throw FrameHostError(.exhausted, what: "no memory for a bitstream filter")
+        }
+        let stream = file.stream(track)
+        context.pointee.time_base_in = stream.pointee.time_base
+        let (begun, said) = LibavText.during {
+            let copied = avcodec_parameters_copy(context.pointee.par_in, stream.pointee.codecpar)
+            return copied < 0 ? copied : av_bsf_init(context)
+        }
+        guard begun >= 0 else {
+            av_bsf_free(&self.context)
+            throw FileFault.unreadableParameterSets(file.path, cause: said.isEmpty ? LibavText.of(begun) : said)
+        }
+    }
+
+    deinit { av_bsf_free(&context) }
+
+    /// The parameter sets that the container has, with start codes, and what else it keeps with them.
+    var extradata: UnsafeRawBufferPointer {
+        guard let parameters = context?.pointee.par_out, parameters.pointee.extradata_size > 0 else {
+            return UnsafeRawBufferPointer(start: nil, count: 0)
+        }
+        return UnsafeRawBufferPointer(
+            start: parameters.pointee.extradata, count: Int(parameters.pointee.extradata_size))
+    }
+
+    /// [stage thread] Takes the next access unit that is ready.
+    func receive(into packet: UnsafeMutablePointer<AVPacket>?) -> Step {
+        switch av_bsf_receive_packet(context, packet) {
+        case 0: .unit
+        case fh_averror_again: .hungry
+        case fh_averror_eof: .ended
+        default: .damaged
+        }
+    }
+
+    /// [stage thread] Hands over a packet, which is empty afterwards; nil: none follows.
+    func send(_ packet: UnsafeMutablePointer<AVPacket>?) { _ = av_bsf_send_packet(context, packet) }
+
+    /// [stage thread] Forgets what it holds, to begin anew elsewhere.
+    func flush() { av_bsf_flush(context) }
+}

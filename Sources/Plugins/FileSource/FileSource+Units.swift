@@ -1,0 +1,96 @@
+import FrameCore
+
+/// Passing on access units as they are: `"decode": false`.
+extension FileSource {
+    /// [control thread] What will be given, from which keyframe on; the reader has it in hand.
+    func negotiateUnits(_ file: MediaFile, _ track: VideoTrack) throws -> EncodedFormat {
+        try UnitTrack.check(file, track)
+        let reader = try UnitReader(file, track: track.index)
+        let timeBase = track.format.timeBase
+        let asked = options.start > 0 ? track.origin.plus(timeBase.ticks(of: MediaTime(seconds: options.start))) : nil
+        var entry: Int64?
+        if let asked {
+            entry = try reader.keyframe(upTo: asked)?.tick
+            try reader.enter(at: entry)
+        }
+        guard try reader.readAhead() else { throw FileFault.noKeyframe(file.path) }
+        let units = try UnitTrack(file, track, reader)
+        if let asked, let entry, entry != asked { noteStart(entry, track) }
+        unitReader = reader
+        unitTrack = units
+        unitTimeline = UnitTimeline(
+            timeBase: timeBase, origin: track.origin, entry: entry,
+            end: options.duration.map { options.start + $0 }, reorderDepth: units.format.reorderDepth)
+        return units.format
+    }
+
+    private func noteStart(_ entry: Int64, _ track: VideoTrack) {
+        let begin = track.format.timeBase.time(ofTicks: entry.minus(track.origin))
+        context.note(
+            "'start' is \(options.start) s, and access units are passed on from a keyframe: '\(path)' begins at the one at"
+                + " \((begin.seconds * 1000).rounded() / 1000) s")
+    }
+
+    // MARK: One access unit
+
+    /// [stage thread] One step of the reader: an access unit, or none yet.
+    func produceUnit(_ reader: UnitReader, _ output: Output) throws -> SourceProgress {
+        switch try reader.step() {
+        case .again: return .more
+        case .ended: return try endPass(reader)
+        case .unit: return try give(reader, output)
+        }
+    }
+
+    private func give(_ reader: UnitReader, _ output: Output) throws -> SourceProgress {
+        let duration = reader.durationTicks
+        switch unitTimeline.place(pts: reader.pts, dts: reader.dts, duration: duration) {
+        case .end: return try endPass(reader)
+        case .beyond:
+            reports?.timelineIsFull()
+            reportEnd(reader)
+            return .ended
+        case .give(let pts, let dts, let isDiscontinuity):
+            let timeBase = unitTimeline.timeBase
+            let decodeTime = timeBase.time(ofTicks: dts)
+            guard waits(for: decodeTime) else { return .ended }
+            let bytes = reader.bytes
+            var unit = try output.makeAccessUnit(byteCount: bytes.count)
+            unit.withMutableBytes { $0.copyMemory(from: bytes) }
+            report(reader)
+            unit.pts = timeBase.time(ofTicks: pts)
+            unit.dts = decodeTime
+            unit.duration = timeBase.time(ofTicks: duration)
+            unit.orientation = orientation
+            unit.isKeyframe = reader.isKeyframe
+            unit.isDiscontinuity = isDiscontinuity || reader.followsLoss
+            shown += 1
+            shownInPass += 1
+            end = max(end, unit.pts + unit.duration)
+            try output.emit(unit)
+            return .more
+        }
+    }
+
+    private func endPass(_ reader: UnitReader) throws -> SourceProgress {
+        guard options.loop, shownInPass > 0 else {
+            reportEnd(reader)
+            if shown == 0 { throw FileFault.nothingPlayed(path, packets: reader.packetsRead) }
+            return .ended
+        }
+        shownInPass = 0
+        unitTimeline.beginPass()
+        try reader.enter(at: unitTrack?.firstTick)
+        return .more
+    }
+
+    private func report(_ reader: UnitReader) {
+        guard let reports else { return }
+        if reader.isKeyframe, let sets = unitTrack?.format.parameterSets, !AnnexB.hasOnly(sets, in: reader.bytes) {
+            reports.parameterSetsChange()
+        }
+        if reader.damaged > 0 { reports.damage() }
+        reports.packetsBeforeKeyframe(reader.packetsBeforeKeyframe)
+        reports.impossibleTimes(reader.times)
+    }
+}

@@ -1,0 +1,262 @@
+import CAVFormat
+import FrameCore
+
+/// What the reports at the end of a file ask of whoever read it.
+protocol TrackReader {
+    /// Packets and pictures that were damaged.
+    var damaged: Int { get }
+    /// Packets of the track that were read.
+    var packetsRead: Int { get }
+    /// Why reading ended early, empty when it did not.
+    var readFault: String { get }
+    var times: TrackTimes { get }
+}
+
+/// Reads the access units of one H.264 track with start codes, from any keyframe of the file.
+///
+/// Used by one thread at a time. `step()` leaves the newest unit in `bytes`, where it is valid until the next step.
+final class UnitReader: TrackReader {
+    enum Step { case unit, again, ended }
+
+    /// A place where reading may begin. Its tick is nil where the file does not say it.
+    struct Keyframe: Equatable { var tick: Int64? }
+
+    /// Packets that are read in search of the first keyframe of a file.
+    static let mostPacketsBeforeKeyframe = 10_000
+
+    let track: Int
+    private(set) var damaged = 0
+    private(set) var packetsRead = 0
+    /// Access units before the first keyframe, at the begin of the file, which cannot be decoded.
+    private(set) var packetsBeforeKeyframe = 0
+    private(set) var readFault = ""
+    private(set) var times: TrackTimes
+
+    /// Of the newest unit; nil where the file does not say.
+    private(set) var pts: Int64?
+    private(set) var dts: Int64?
+    private(set) var isKeyframe = false
+    /// One before it was damaged and left out.
+    private(set) var followsLoss = false
+
+    private let file: MediaFile
+    private let filter: AnnexBFilter
+    private var packet: UnsafeMutablePointer<AVPacket>?
+    /// Looks for the keyframe to begin at; nil once it is reached.
+    private var entry: FileEntry?
+    /// Its tick; nil: the first that comes.
+    private var wanted: Int64?
+    private var hasGiven = false
+    /// The newest unit was read ahead and not given yet.
+    private var isInHand = false
+    private var hasLost = false
+    private var isOnlyEnteredAtBegin = false
+
+    /// [control thread] The file is at its begin, and its first keyframe is given first.
+    init(_ file: MediaFile, track: Int) throws {
+        self.file = file
+        self.track = track
+        times = TrackTimes(timeBase: file.timeBase(track))
+        filter = try AnnexBFilter(file, track: track)
+        guard let packet = av_packet_alloc() else {
+            throw FrameHostError(.exhausted, what: "no memory for a packet")
+        }
+        self.packet = packet
+        entry = FileEntry(nil, isFirst: true, origin: file.origin(track), timeBase: times.timeBase)
+        file.giveOnly(track: track)
+    }
+
+    deinit { av_packet_free(&packet) }
+
+    var bytes: UnsafeRawBufferPointer {
+        guard let packet, packet.pointee.size > 0 else { return UnsafeRawBufferPointer(start: nil, count: 0) }
+        return UnsafeRawBufferPointer(start: packet.pointee.data, count: Int(packet.pointee.size))
+    }
+
+    /// Ticks for which the newest unit's picture is to be shown; 0 when unknown.
+    var durationTicks: Int64 { packet.map { times.duration($0.pointee.duration) } ?? 0 }
+
+    /// SPS and PPS of the newest unit, or else of the container; empty when neither has both.
+    var parameterSets: [UInt8] {
+        let own = AnnexB.parameterSets(in: bytes)
+        return own.isEmpty ? AnnexB.parameterSets(in: filter.extradata) : own
+    }
+
+    // MARK: Access units
+
+    /// [stage thread] Takes the next access unit, from the keyframe that was entered at, or brings it one step nearer.
+    func step() throws -> Step {
+        if isInHand {
+            isInHand = false
+            return .unit
+        }
+        switch next() {
+        case .again: return .again
+        case .ended:
+            guard entry?.place != nil else { return .ended }
+            try goBack()
+            return .again
+        case .unit:
+            if entry != nil, try !hasArrived() { return .again }
+            hasGiven = true
+            return .unit
+        }
+    }
+
+    /// [control thread] Reads up to the keyframe that was entered at, which the next `step()` gives; false when there is
+    /// none.
+    func readAhead() throws -> Bool {
+        while packetsBeforeKeyframe < Self.mostPacketsBeforeKeyframe {
+            switch try step() {
+            case .again: continue
+            case .ended: return false
+            case .unit:
+                isInHand = true
+                return true
+            }
+        }
+        return false
+    }
+
+    /// Whether the newest unit is the keyframe to begin at.
+    private func hasArrived() throws -> Bool {
+        guard isKeyframe else {
+            if wanted == nil, !hasGiven { packetsBeforeKeyframe += 1 }
+            return false
+        }
+        if let wanted, pts != wanted {
+            guard let pts, pts > wanted else { return false }
+            if entry?.place != nil {
+                try goBack()
+                return false
+            }
+            // The whole file was read up to here, and what was there before is there no more.
+        }
+        entry = nil
+        return true
+    }
+
+    private func next() -> Step {
+        av_packet_unref(packet)
+        switch filter.receive(into: packet) {
+        case .hungry:
+            feed()
+            return .again
+        case .damaged:
+            countDamage()
+            hasLost = true
+            return .again
+        case .ended: return .ended
+        case .unit: return look()
+        }
+    }
+
+    private func look() -> Step {
+        let (hasUnits, isKeyframe) = AnnexB.look(at: bytes)
+        guard let packet, hasUnits else {
+            countDamage()
+            hasLost = true
+            return .again
+        }
+        if packet.pointee.flags & AV_PKT_FLAG_CORRUPT != 0 { countDamage() }
+        self.isKeyframe = isKeyframe
+        pts = times.tick(packet.pointee.pts)
+        let dts = packet.pointee.dts
+        self.dts = dts != fh_av_no_pts && TrackTimes.isPossible(dts, times.timeBase) ? dts : nil
+        followsLoss = hasLost
+        hasLost = false
+        return .unit
+    }
+
+    private func feed() {
+        let result = file.read(into: packet)
+        if result == fh_averror_again { return }
+        guard result >= 0 else {
+            if result != fh_averror_eof { readFault = LibavText.of(result) }
+            filter.send(nil)
+            return
+        }
+        guard packet!.pointee.stream_index == track else { return av_packet_unref(packet) }
+        packetsRead += 1
+        filter.send(packet)
+    }
+
+    /// What a search comes across is counted when it is played.
+    private func countDamage() { if entry == nil || entry?.place == nil { damaged += 1 } }
+
+    // MARK: Moving
+
+    /// [control thread] The last keyframe up to `limit`, or where there is none the first one behind it; nil when no
+    /// keyframe is found. What was counted on the way is forgotten; `enter(at:)` goes there.
+    func keyframe(upTo limit: Int64) throws -> Keyframe? {
+        var search = FileEntry(limit, isFirst: true, origin: file.origin(track), timeBase: times.timeBase)
+        defer {
+            (damaged, packetsRead, packetsBeforeKeyframe, readFault) = (0, 0, 0, "")
+            times = TrackTimes(timeBase: times.timeBase)
+        }
+        while true {
+            try go(&search)
+            let isFromBegin = search.place == nil
+            let (found, isBehind) = readKeyframe(upTo: limit, isFromBegin: isFromBegin)
+            if isFromBegin || (found != nil && !isBehind) { return found }
+            search.goBack()
+        }
+    }
+
+    /// Reads on from where the file is.
+    private func readKeyframe(upTo limit: Int64, isFromBegin: Bool) -> (Keyframe?, isBehind: Bool) {
+        var found: Keyframe?
+        var count = 0
+        while true {
+            switch next() {
+            case .again: continue
+            case .ended: return (found, false)
+            case .unit: break
+            }
+            count += 1
+            if isKeyframe {
+                if let pts, pts <= limit {
+                    found = Keyframe(tick: pts)
+                } else if found == nil {
+                    return (Keyframe(tick: pts), true)
+                }
+            }
+            // Whatever follows is shown later still.
+            if let dts, dts > limit, found != nil || !isFromBegin { return (found, false) }
+            if found == nil, isFromBegin, count >= Self.mostPacketsBeforeKeyframe { return (nil, false) }
+        }
+    }
+
+    /// [stage thread, or before it runs the control thread] The access units from a keyframe on are given next.
+    ///
+    /// - Parameter tick: PTS of the keyframe; nil: the first of the file.
+    func enter(at tick: Int64?) throws {
+        wanted = tick
+        isInHand = false
+        entry = FileEntry(tick, isFirst: true, origin: file.origin(track), timeBase: times.timeBase)
+        try go()
+    }
+
+    private func goBack() throws {
+        entry?.goBack()
+        if entry?.place == nil { isOnlyEnteredAtBegin = true }
+        try go()
+    }
+
+    private func go() throws {
+        guard var entry else { return }
+        if isOnlyEnteredAtBegin { entry.goToBegin() }
+        try go(&entry)
+        self.entry = entry
+    }
+
+    private func go(_ entry: inout FileEntry) throws {
+        let hasArrived = entry.place.map { file.seek(to: $0, track: track) } ?? false
+        if !hasArrived {
+            entry.goToBegin()
+            try file.reopen()
+        }
+        filter.flush()
+        hasLost = false
+    }
+}

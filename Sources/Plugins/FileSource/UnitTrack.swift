@@ -1,0 +1,49 @@
+import CAVFormat
+import FrameCore
+
+/// What is known of a track whose access units are passed on as they are, before the first one is.
+struct UnitTrack {
+    let format: EncodedFormat
+    /// Bytes of access units to reserve.
+    let slabBytes: Int
+    /// PTS of the keyframe where it begins, in the file's ticks; nil where the file does not say it.
+    let firstTick: Int64?
+
+    /// As libavformat names them: each says when a picture is decoded and when it is shown.
+    private static let containers: Set = ["mov", "matroska", "mpegts", "flv"]
+    /// An access unit of more is none of a camera or an encoder.
+    private static let mostUnitBytes = 256 << 20
+
+    /// [control thread] Why the track cannot be passed on as it is, by what the file says of itself.
+    static func check(_ file: MediaFile, _ track: VideoTrack) throws {
+        guard file.parameters(track.index).codec_id == AV_CODEC_ID_H264 else {
+            throw FileFault.passesOnlyH264(file.path, codec: file.codecName(track.index))
+        }
+        guard let name = file.formatName.split(separator: ",").first, containers.contains(String(name)) else {
+            throw FileFault.hasNoTimes(file.path, format: file.formatName)
+        }
+        if let largest = file.largestPacket(track.index), largest > mostUnitBytes {
+            throw FileFault.packetTooLarge(file.path, bytes: largest)
+        }
+    }
+
+    /// [control thread]
+    ///
+    /// - Parameter reader: Has read ahead to the keyframe to begin at.
+    init(_ file: MediaFile, _ track: VideoTrack, _ reader: UnitReader) throws {
+        let parameters = file.parameters(track.index)
+        let sets = reader.parameterSets
+        guard !sets.isEmpty else { throw FileFault.noParameterSets(file.path) }
+        let kbps = parameters.bit_rate / 1000
+        format = EncodedFormat(
+            codec: .h264, framing: .annexB, parameterSets: sets, video: track.format,
+            reorderDepth: min(max(Int(parameters.video_delay), 0), 16),
+            bitrateKbps: (1...100_000_000).contains(kbps) ? Int(kbps) : nil)
+        // Start codes and parameter sets come on top of what the file's index counts. Where the index has not every packet,
+        // as much as an encoder would reserve.
+        slabBytes =
+            file.largestPacket(track.index).map { max(2 * $0 + 1 << 20, 4 << 20) }
+            ?? max(16 << 20, 2 * track.format.bufferBytes)
+        firstTick = reader.pts
+    }
+}

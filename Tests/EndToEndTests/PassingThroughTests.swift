@@ -1,0 +1,135 @@
+import Foundation
+import Glibc
+import Testing
+
+/// H.264 of a file goes on as it is, to a recording and to RTSP clients, without an encoder.
+@Suite(.serialized) struct PassingThroughTests {
+    /// 4 s with B-frames, a keyframe every half second, and sound.
+    private static func clip(_ name: String, in workspace: Workspace) throws -> String {
+        let outcome = try Tool.ffmpeg.run(
+            "-nostdin", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=320x240:rate=25:duration=4", "-f", "lavfi",
+            "-i", "sine=duration=4", "-pix_fmt", "yuv420p", "-c:v", "libx264", "-bf", "2", "-g", "13", "-sc_threshold",
+            "0", "-c:a", "aac", workspace.path(name))
+        guard outcome.status == 0 else { throw TestFault("ffmpeg: \(outcome.error)") }
+        return workspace.path(name)
+    }
+
+    /// PTS and DTS of each picture of a file in seconds.
+    private static func times(_ path: String) throws -> [String] {
+        try Tool.ffprobe.run(
+            "-v", "error", "-select_streams", "v:0", "-show_entries", "packet=pts_time,dts_time", "-of", "csv=p=0", path
+        ).lines
+    }
+
+    private static func stream(_ path: String) throws -> Data {
+        let outcome = try Tool.ffmpeg.run(
+            "-nostdin", "-v", "error", "-y", "-i", path, "-map", "0:v", "-c", "copy", "-f", "h264", path + ".h264")
+        guard outcome.status == 0 else { throw TestFault("ffmpeg: \(outcome.error)") }
+        return try Data(contentsOf: URL(fileURLWithPath: path + ".h264"))
+    }
+
+    @Test(.needs(.ffmpeg)) func wrapsAFileAnewWithItsSound() throws {
+        let workspace = try Workspace()
+        let clip = try Self.clip("clip.mkv", in: workspace)
+        try workspace.write(
+            "chain.json",
+            """
+            {
+              "stages": [
+                { "id": "clip", "use": "file-source", "path": "clip.mkv", "decode": false },
+                { "id": "file", "use": "recorder", "path": "out.mp4", "audio": "copy" }
+              ]
+            }
+            """)
+        let outcome = try Program.framehost.run(["chain.json"], folder: workspace.folder.path)
+        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(try Self.stream(workspace.path("out.mp4")) == Self.stream(clip))
+        #expect(
+            try RTSPStream.pictures(["-i", workspace.path("out.mp4")]) == RTSPStream.pictures(["-i", clip]))
+        let kinds = try Tool.ffprobe.run(
+            "-v", "error", "-show_entries", "stream=codec_name", "-of", "csv=p=0", workspace.path("out.mp4")
+        ).lines
+        #expect(kinds == ["h264", "aac"])
+    }
+
+    @Test(.needs(.ffmpeg)) func wrapsAnMP4AnewWithEveryTime() throws {
+        let workspace = try Workspace()
+        let clip = try Self.clip("clip.mp4", in: workspace)
+        try workspace.write(
+            "chain.json",
+            """
+            {
+              "stages": [
+                { "id": "clip", "use": "file-source", "path": "clip.mp4", "decode": false },
+                { "id": "file", "use": "recorder", "path": "out.mp4" }
+              ]
+            }
+            """)
+        let outcome = try Program.framehost.run(["chain.json"], folder: workspace.folder.path)
+        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(try Self.stream(workspace.path("out.mp4")) == Self.stream(clip))
+        #expect(try Self.times(workspace.path("out.mp4")) == Self.times(clip))
+    }
+
+    /// The pictures that a client decodes are the file's, over the end of a pass too.
+    @Test(.needs(.ffmpeg), arguments: ["tcp", "udp"]) func servesAFileToAnRTSPClient(transport: String) throws {
+        let workspace = try Workspace()
+        let clip = try Self.clip("clip.mp4", in: workspace)
+        let port = try RTSPStream.freePort()
+        try workspace.write(
+            "chain.json",
+            """
+            {
+              "stages": [
+                { "id": "clip", "use": "file-source", "path": "clip.mp4", "decode": false, "pace": "realtime", "loop": true },
+                { "id": "live", "use": "rtsp-sink", "port": \(port), "path": "/clip" }
+              ]
+            }
+            """)
+        let program = try Program.framehost.start(["chain.json", "--events"], folder: workspace.folder.path)
+        program.closeInput()
+        try program.waitForOutput(#""state":"streaming""#)
+        let seen = try RTSPStream.pictures(
+            ["-rtsp_transport", transport, "-i", "rtsp://127.0.0.1:\(port)/clip", "-frames:v", "130"])
+        program.send(SIGINT)
+        #expect(try program.finish().status == 0)
+        let whole = try RTSPStream.pictures(["-i", clip])
+        #expect(whole.count == 100)
+        #expect(seen.count == 130)
+        #expect(RTSPStream.isRun(seen, of: whole + whole + whole))
+    }
+
+    @Test(.needs(.ffmpeg)) func refusesAtCheckWhatDoesNotFit() throws {
+        let workspace = try Workspace()
+        _ = try Self.clip("clip.mp4", in: workspace)
+        let made = try Tool.ffmpeg.run(
+            "-nostdin", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=64x64:duration=1", "-c:v", "mpeg4",
+            workspace.path("old.mp4"))
+        #expect(made.status == 0, "\(made.error)")
+        func fault(_ path: String, then stage: String) throws -> String {
+            try workspace.write(
+                "chain.json",
+                """
+                { "stages": [
+                  { "id": "clip", "use": "file-source", "path": "\(path)", "decode": false },
+                  \(stage)
+                ] }
+                """)
+            let outcome = try Program.framehost.run(["check", "chain.json"], folder: workspace.folder.path)
+            #expect(outcome.status != 0)
+            return outcome.error
+        }
+        let encoder = try fault(
+            "clip.mp4", then: #"{ "id": "h264", "use": "x264-encoder", "unread": true }"#)
+        #expect(
+            encoder.contains(
+                "stages[1].from: 'h264' takes video (i420, nv12), but 'clip' gives H.264. Leave 'decode' out at 'clip'."
+            ),
+            "\(encoder)")
+        let codec = try fault("old.mp4", then: #"{ "use": "recorder", "path": "out.mp4" }"#)
+        #expect(
+            codec.contains(
+                "stages[0].decode: 'decode' is false, the video of 'old.mp4' is mpeg4, and only H.264 is passed on as it is."
+                    + " Leave 'decode' out and put an encoder behind this stage."), "\(codec)")
+    }
+}
