@@ -132,4 +132,54 @@ import Testing
                 "stages[0].decode: 'decode' is false, the video of 'old.mp4' is mpeg4, and only H.264 is passed on as it is."
                     + " Leave 'decode' out and put an encoder behind this stage."), "\(codec)")
     }
+
+    /// The source thread allocates for an access unit what libavformat and the bitstream filter do by themselves.
+    @Test(.needs(.ffmpeg), .needs(.clang), arguments: ["mp4", "ts"])
+    func allocatesNothingForAnAccessUnitBesideLibav(ending: String) throws {
+        let workspace = try Workspace()
+        let counts = try MallocCounts(workspace)
+        let reader = workspace.path("read-units")
+        let source = Repository.root.appending(path: "Tests/Tools/read-units.c").path
+        let built = try Tool.clang.run("-O1", "-o", reader, source, "-lavformat", "-lavcodec", "-lavutil")
+        guard built.status == 0 else { throw TestFault("clang: \(built.error)") }
+        for seconds in [20, 60] {
+            let made = try Tool.ffmpeg.run(
+                "-nostdin", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=64x64:rate=50:duration=\(seconds)",
+                "-pix_fmt", "yuv420p", "-c:v", "libx264", "-preset", "ultrafast", "-bf", "0", "-g", "50",
+                workspace.path("\(seconds).\(ending)"))
+            guard made.status == 0 else { throw TestFault("ffmpeg: \(made.error)") }
+        }
+        /// Allocations of a thread in the run of a program that reads so many seconds.
+        func allocations(_ thread: String, _ run: () throws -> Outcome) throws -> Int {
+            let before = try counts.read()[thread, default: 0]
+            let outcome = try run()
+            #expect(outcome.status == 0, "\(outcome.error)")
+            return try counts.read()[thread, default: 0] - before
+        }
+        func byLibav(_ seconds: Int) throws -> Int {
+            try allocations("read-units") {
+                try Program(URL(fileURLWithPath: reader)).run(
+                    [workspace.path("\(seconds).\(ending)")], environment: counts.environment)
+            }
+        }
+        func bySource(_ seconds: Int) throws -> Int {
+            try workspace.write(
+                "chain.json",
+                """
+                { "stages": [
+                  { "id": "clip", "use": "file-source", "path": "\(seconds).\(ending)", "decode": false },
+                  { "use": "null-sink" }
+                ] }
+                """)
+            return try allocations("src:clip") {
+                try Program.framehost.run(
+                    ["chain.json"], environment: counts.environment, folder: workspace.folder.path)
+            }
+        }
+        let units = 40.0 * 50
+        let libav = Double(try byLibav(60) - byLibav(20)) / units
+        let passed = Double(try bySource(60) - bySource(20)) / units
+        #expect(libav > 1 && passed > 1, "\(libav), \(passed)")
+        #expect(passed < libav + 0.1, "\(passed) for a unit, of which libav makes \(libav)")
+    }
 }
