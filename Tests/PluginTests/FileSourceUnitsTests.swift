@@ -277,6 +277,26 @@ import Testing
         #expect(looped.units.map(\.bytes) == (cut.units + cut.units).map(\.bytes))
     }
 
+    /// Cut without encoding, ffmpeg writes an edit list: what is before the cut is there and hidden.
+    @Test(.needsFFmpeg, arguments: ["b.mp4", "b.mkv"]) func beginsWithWhatAnEditListHides(recording: String) throws {
+        let folder = try ScratchFolder()
+        let path = try Self.make("a.mp4", in: folder)
+        try ClipMaker.ffmpeg("-ss", "1.0", "-i", path, "-c", "copy", folder.file("cut.mp4"))
+        let whole = try Self.play(path)
+        let cut = try Self.play(folder.file("cut.mp4"))
+        #expect(cut.units.map(\.bytes) == whole.units[20...].map(\.bytes))
+        #expect(cut.units.first?.pts == .zero)
+        #expect(Self.rise(cut.units))
+        #expect(
+            cut.events.map(\.text).contains(
+                "'\(folder.file("cut.mp4"))' hides its first 0.2 s by an edit list, and other pictures refer to them:"
+                    + " access units begin there, and those pictures are seen."), "\(cut.events.map(\.text))")
+        try Self.record(cut.format, cut.units, to: folder.file(recording))
+        #expect(try Self.play(folder.file(recording)).units.map(\.pts) == cut.units.map(\.pts))
+        let looped = try Self.play(folder.file("cut.mp4"), options: #", "loop": true"#, atMost: 60)
+        #expect(looped.units.map(\.bytes) == (cut.units + cut.units).map(\.bytes))
+    }
+
     /// Two recordings behind each other: other parameter sets, and times that begin anew.
     @Test(.needsFFmpeg) func goesOnWhereParameterSetsAndTimesChange() throws {
         let folder = try ScratchFolder()

@@ -18,7 +18,7 @@ final class AnnexBFilter {
 
     private var context: UnsafeMutablePointer<AVBSFContext>?
 
-    /// [control thread]
+    /// [any thread]
     init(_ file: MediaFile, track: Int) throws {
         guard let filter = av_bsf_get_by_name("h264_mp4toannexb") else {
             throw FrameHostError(
@@ -30,13 +30,11 @@ final class AnnexBFilter {
         }
         let stream = file.stream(track)
         context.pointee.time_base_in = stream.pointee.time_base
-        let (begun, said) = LibavText.during {
-            let copied = avcodec_parameters_copy(context.pointee.par_in, stream.pointee.codecpar)
-            return copied < 0 ? copied : av_bsf_init(context)
-        }
+        let copied = avcodec_parameters_copy(context.pointee.par_in, stream.pointee.codecpar)
+        let begun = copied < 0 ? copied : av_bsf_init(context)
         guard begun >= 0 else {
             av_bsf_free(&self.context)
-            throw FileFault.unreadableParameterSets(file.path, cause: said.isEmpty ? LibavText.of(begun) : said)
+            throw FileFault.unreadableParameterSets(file.path, cause: LibavText.of(begun))
         }
     }
 

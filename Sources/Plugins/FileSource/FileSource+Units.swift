@@ -16,6 +16,11 @@ extension FileSource {
         guard try reader.readAhead() else { throw FileFault.noKeyframe(file.path) }
         let units = try UnitTrack(file, track, reader)
         if let asked, let entry, entry != asked { noteStart(entry, track) }
+        // Times before the track's begin are hidden by an edit list (ISO/IEC 14496-12, 8.6.6), for a decoder to begin at.
+        if asked == nil, let first = reader.pts, first < track.origin {
+            entry = first
+            noteHidden(track.origin.minus(first), track)
+        }
         unitReader = reader
         unitTrack = units
         unitTimeline = UnitTimeline(
@@ -29,6 +34,13 @@ extension FileSource {
         context.note(
             "'start' is \(options.start) s, and access units are passed on from a keyframe: '\(path)' begins at the one at"
                 + " \((begin.seconds * 1000).rounded() / 1000) s")
+    }
+
+    private func noteHidden(_ ticks: Int64, _ track: VideoTrack) {
+        let length = track.format.timeBase.time(ofTicks: ticks)
+        context.note(
+            "'\(path)' hides its first \((length.seconds * 1000).rounded() / 1000) s by an edit list, and other pictures refer to"
+                + " them: access units begin there, and those pictures are seen")
     }
 
     // MARK: One access unit

@@ -40,7 +40,7 @@ final class UnitReader: TrackReader {
     private(set) var followsLoss = false
 
     private let file: MediaFile
-    private let filter: AnnexBFilter
+    private var filter: AnnexBFilter
     private var packet: UnsafeMutablePointer<AVPacket>?
     /// Looks for the keyframe to begin at; nil once it is reached.
     private var entry: FileEntry?
@@ -255,6 +255,8 @@ final class UnitReader: TrackReader {
         if !hasArrived {
             entry.goToBegin()
             try file.reopen()
+            // It has the parameter sets of where it was, and the file is at its first ones without saying so.
+            filter = try AnnexBFilter(file, track: track)
         }
         filter.flush()
         hasLost = false
