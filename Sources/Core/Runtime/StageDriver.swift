@@ -72,6 +72,8 @@ public final class StageDriver<S: Stage> {
         stage = instance.stage as! S
         let isRaw = input?.video != nil
         let inputs = input.map { [$0] } ?? inputs
+        // What the stage refuses takes no memory.
+        outputFormat = try instance.negotiate(inputs)
         inputPools = try inputs.map {
             guard let format = $0.video else { return nil }
             return try FramePool(
@@ -83,7 +85,6 @@ public final class StageDriver<S: Stage> {
                 ? nil : try Slab(name: "input", byteCount: slabBytes, unitCount: 256, metadata: layout, stop: stop)
         }
         nextSequences = [UInt64](repeating: 0, count: max(inputs.count, 1))
-        outputFormat = try instance.negotiate(inputs)
         context.heldHeaders = HeldHeaders(
             stageType.kind, input: input, output: outputFormat, stage.demand, layout)
         runner = StageRunner(
