@@ -135,14 +135,14 @@ import Testing
         #expect(plugin?["oldImages"].int == (what == "swap" ? Self.rounds : 0))
     }
 
-    @Test(.timeLimit(.minutes(20))) func aPluginIsSwappedUnderLoadWithoutLossOrGrowth() throws {
+    @Test(.timeLimit(.minutes(60))) func aPluginIsSwappedUnderLoadWithoutLossOrGrowth() throws {
         try soak("swap") { round in
             try put(1 + round % 2)
             return #""command": "reload-plugin", "plugin": "swap-mark""#
         }
     }
 
-    @Test(.timeLimit(.minutes(20))) func aStageIsReplacedUnderLoadWithoutLossOrGrowth() throws {
+    @Test(.timeLimit(.minutes(60))) func aStageIsReplacedUnderLoadWithoutLossOrGrowth() throws {
         try soak("replace") { round in
             #""command": "replace", "stage": "mark", "with": { "use": "swap-mark", "fail": "none-\#(round)" }"#
         }
