@@ -77,8 +77,11 @@ extension GraphChange {
         }
         chain.graphBox.withLock { $0.leaving.append(branch) }
         for runner in removed where runner.kind == .source { runner.shown.context.requestEnd() }
-        // A tap holds nothing; the thread it runs on is not to wait for the branch any more.
-        for runner in removed where runner.isTap { runner.stop.raise() }
+        // A tap holds nothing; a thread that stays is not to wait for the branch any more. One that goes with all its
+        // stages hands on what it has.
+        for runner in removed where runner.isTap && !leaving.workers.contains(where: { $0.state === runner.thread }) {
+            runner.stop.raise()
+        }
         for queue in leaving.entrances { holds(from: queue.detach().map { $0 + 1 }) }
         let allEnds = Array(branch.workers.suffix(leaving.inline.count))
         if isRewired { begin(allEnds) }

@@ -58,7 +58,8 @@ final class InlineRun {
         }
         let goesOn = last.accept(lease, since: time)
         if isTimed { last.addTime(&time) }
-        return goesOn
+        // A tap that is taken away is stopped alone: the thread goes on without it.
+        return goesOn || (last.isTap && lastFilter.map { !$0.stop.isRaised } ?? false)
     }
 
     /// A filter at `index` dropped what had time `pts`.

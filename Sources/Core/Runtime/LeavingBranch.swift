@@ -33,6 +33,7 @@ extension Chain {
         guard !graph.leaving.isEmpty else { return }
         var ended: [LeavingBranch] = []
         var late: [Worker] = []
+        var cut: [FrameHostError] = []
         // Before the graph is locked, which it looks at itself.
         let drainNs = drainNs
         graphBox.withLock { present in
@@ -55,6 +56,7 @@ extension Chain {
                     } else {
                         present.leaving[index].isStopped = true
                         present.leaving[index].stopDeadline = now + Self.stopPatienceNs
+                        if !branch.isRefused { cut.append(lateFault(branch, atWork, drainNs)) }
                     }
                     late += atWork
                 }
@@ -69,11 +71,24 @@ extension Chain {
                 for queue in branch.queues { present.departed += Ledger(of: queue) }
             }
         }
+        for fault in cut {
+            failures.withLock { $0.append(fault) }
+            hub.post(Event(name: "branch-stopped", level: .error, text: fault.description, time: clock.now()))
+        }
         for branch in ended { settle(branch) }
         let abandoned = graph.leaving.filter(\.isAbandoned).flatMap(\.workers)
         for worker in late {
             if abandoned.contains(where: { $0 === worker }) { abandon(worker) } else { worker.raiseStop() }
         }
+    }
+
+    private func lateFault(_ branch: LeavingBranch, _ atWork: [Worker], _ drainNs: Int64) -> FrameHostError {
+        FrameHostError(
+            .exhausted, place: FaultPlace(stage: atWork[0].head.id, title: atWork[0].head.title),
+            what:
+                "its branch did not finish within \(text(seconds: Double(drainNs) / 1e9)) s of being detached:"
+                + " \(atWork.map(\.state.name).joined(separator: ", ")) still at work, stopped with what it had",
+            remedy: "Raise \"drainSeconds\" in the chain file if it needs longer.")
     }
 
     private func settle(_ branch: LeavingBranch) {

@@ -89,7 +89,7 @@ final class Worker: @unchecked Sendable {
         case .source: runSource()
         case .queue(let queue): runQueue(queue)
         case .join(let inlet): runJoin(head, inlet)
-        case .none: run?.end()
+        case .none: if let run { run.end() } else { endQueues() }
         }
         stopMembers()
     }
@@ -122,6 +122,12 @@ final class Worker: @unchecked Sendable {
             case .stopped: return
             }
         }
+    }
+
+    /// Of stages from the middle of a run: what ran behind them on the same thread stays or is among them, and queues go
+    /// with them.
+    private func endQueues() {
+        for member in members { for link in member.output?.links ?? [] { link.queue?.end() } }
     }
 
     private func stopMembers() {

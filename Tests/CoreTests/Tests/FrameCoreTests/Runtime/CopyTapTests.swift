@@ -60,6 +60,57 @@ import Testing
         #expect(driver.chain.ledger.isBalanced && driver.chain.ledger.dropped <= 3, "\(driver.chain.ledger)")
     }
 
+    /// The thread of the filter before the tap goes with the branch: it hands on what it has, and ends what lies behind.
+    @Test func endsABranchThatHasATapOfItsOwn() throws {
+        let plain = try base("tap-inner")
+        let driver = try RunningChainDriver(plain)
+        var longer = plain
+        try longer.add(ProbeFilter.self, "part", from: ["src"], link: LinkRequest(queue: 2, copies: true))
+        try longer.add(
+            RecordingSink.self, "late", options: #"{"log": "tap-inner-late", "sleepUs": 3000}"#,
+            link: LinkRequest(queue: 2, whenFull: .wait, copies: true))
+        #expect(driver.change(to: longer).isOK)
+        let tap = try #require(driver.chain.graph.runner(id: "late-copy"))
+        driver.waitForFrames(driver.chain.progress.captured + 50)
+        let detached = driver.change(to: plain)
+        #expect(detached.isOK, "\(detached.error)")
+        driver.waitForEvent { $0.name == "branch-ended" }
+        let result = driver.finish()
+        #expect(result.isSuccess, "\(result)")
+        #expect(isGapless("tap-inner"))
+        #expect(RecordingSink.log("tap-inner-late").entries.count == tap.taken.value)
+        #expect(RecordingSink.log("tap-inner-late").stops == 1)
+        #expect(driver.chain.ledger.isBalanced)
+    }
+
+    /// A filter whose only reader gets copies runs on with another reader in its place.
+    @Test(arguments: [0, 2]) func goesOnWhereItsOnlyReaderGotCopies(queue: Int) throws {
+        let log = "tap-only-\(queue)"
+        func chain(_ reader: String, link: LinkRequest) throws -> ChainSketch {
+            var sketch = ChainSketch()
+            sketch.request.spare = 8
+            try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "everyMs": 1}"#)
+            try sketch.add(ProbeFilter.self, "part", link: LinkRequest(queue: queue))
+            try sketch.add(
+                RecordingSink.self, reader,
+                options: #"{"log": "\#(log)-\#(reader)", "sleepUs": \#(reader == "slow" ? 5000 : 0)}"#, link: link)
+            return sketch
+        }
+        let driver = try RunningChainDriver(
+            try chain("slow", link: LinkRequest(queue: 2, whenFull: .wait, copies: true)))
+        driver.waitForFrames(20)
+        let changed = driver.change(to: try chain("quick", link: LinkRequest(queue: 0)))
+        #expect(changed.isOK, "\(changed.error)")
+        driver.waitForEvent { $0.name == "branch-ended" }
+        driver.waitForFrames(driver.chain.progress.captured + 50)
+        let result = driver.finish()
+        #expect(result.isSuccess, "\(result)")
+        #expect(isGapless("\(log)-quick"))
+        #expect(RecordingSink.log("\(log)-slow").stops == 1)
+        #expect(driver.chain.ledger.isBalanced)
+        #expect(driver.chain.ledger.dropped <= 1, "what the tap had in hand: \(driver.chain.ledger)")
+    }
+
     @Test func freesItsPoolWhenTheBranchHasGone() throws {
         let plain = try base("tap-freed")
         let driver = try RunningChainDriver(plain)
@@ -115,7 +166,8 @@ import Testing
         #expect(driver.chain.buffersLost(in: pool) == 0)
         let result = driver.finish()
         #expect(result.abandoned == ["late (recording-sink)"])
-        #expect(result.failures.isEmpty && result.ledgerFaults.isEmpty, "\(result)")
+        #expect(result.failures.map(\.place.stage) == ["late"], "\(result)")
+        #expect(result.ledgerFaults.isEmpty, "\(result)")
         #expect(isGapless(log))
     }
 
