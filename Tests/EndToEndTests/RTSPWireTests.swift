@@ -61,6 +61,7 @@ import Testing
         ip link set lo up gso_max_segs 1
         "$2" chain.json > framehost.txt 2>&1 &
         host=$!
+        show() { tshark -r wire.pcapng -d tcp.port==8554,rtsp "$@" 2> /dev/null; }
         capture() {
           tshark -q -B 64 -i lo -w wire.pcapng > tshark.txt 2>&1 &
           shark=$!
@@ -69,10 +70,11 @@ import Testing
         for attempt in $(seq 300); do
           # It may fail to begin while another one does.
           kill -0 $shark 2> /dev/null || { cat tshark.txt >&2; capture; }
-          if grep -q Capturing tshark.txt && grep -q serving framehost.txt; then break; fi
+          # It says that it captures before it does: without the SETUP nobody knows what is RTP.
+          bash -c 'echo ready > /dev/udp/127.0.0.1/9' || true
+          if grep -q serving framehost.txt && show -Y "udp.dstport == 9" | grep -q .; then break; fi
           sleep 0.2
         done
-        show() { tshark -r wire.pcapng -d tcp.port==8554,rtsp "$@" 2> /dev/null; }
         ffmpeg -nostdin -v error -rtsp_transport "$3" -i rtsp://127.0.0.1:8554/live -frames:v 100 -f null -
         # Its last word, and so all before it is in the file.
         for attempt in $(seq 50); do
