@@ -56,13 +56,19 @@ final class RTSPStream {
     /// The same over IPv6.
     var urlOverIPv6: String { url.replacingOccurrences(of: "127.0.0.1", with: "[::1]") }
 
-    /// Ends the chain; MD5 of each picture of the recording.
+    /// Ends the chain; MD5 of each picture of the recording. On a machine that has no time for it a live chain loses frames
+    /// and says so with status 1: what is asked here holds for those it has.
     ///
     /// - Parameter bySignal: False for a chain that ends by itself.
     func finish(bySignal: Bool = true) throws -> [String] {
         if bySignal { program.send(SIGINT) }
         let outcome = try program.finish()
-        guard outcome.status == 0 else { throw TestFault("framehost ended with \(outcome.status): \(outcome.error)") }
+        let isBusy =
+            outcome.status == 1 && outcome.error.contains("the live chain lost")
+            && !outcome.errorLines.contains { $0.hasPrefix("error") }
+        guard outcome.status == 0 || isBusy else {
+            throw TestFault("framehost ended with \(outcome.status): \(outcome.error)")
+        }
         return try Self.pictures(["-i", workspace.path("out.mp4")])
     }
 
