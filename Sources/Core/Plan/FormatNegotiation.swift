@@ -315,10 +315,12 @@ struct FormatNegotiation {
 }
 
 extension PlannedStage {
-    /// Who is asked for a keyframe of what this stage gives: itself, or whoever made the access units it hands on.
+    /// Who is asked for a keyframe of what this stage gives: itself, or whoever made the access units it hands on. Nil
+    /// where a source has its keyframes where they are.
     fileprivate var keyframesOfOutput: KeyframeRequest? {
         guard output?.encoded != nil else { return nil }
-        return demand.outputBuffers == .sameAsInput || isTap ? keyframes : context.ownKeyframeRequest
+        if demand.outputBuffers == .sameAsInput || isTap { return keyframes }
+        return request.type.kind == .source && !demand.makesKeyframes ? nil : context.ownKeyframeRequest
     }
 }
 

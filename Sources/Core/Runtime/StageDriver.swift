@@ -44,6 +44,7 @@ public final class StageDriver<S: Stage> {
     ///   - join: How a join brings its inputs together: what a chain file says as `join`.
     ///   - metadata: Kinds that stages beside it would declare, for a test that sets them on what it sends.
     ///   - audio: What the stage finds as ``StageContext/audio``.
+    ///   - makesKeyframes: Whether somebody before the stage makes a keyframe when asked, as an encoder does.
     ///   - slabBytes: Memory for the access units that wait in the driver, before the stage and after it each.
     /// - Throws: ``FrameHostErrors`` for options, whatever the stage throws.
     public init(
@@ -51,7 +52,7 @@ public final class StageDriver<S: Stage> {
         join: JoinRequest = JoinRequest(), folder: String = ".",
         chainName: String = "chain",
         isLive: Bool = false, metadata: [any FrameMetadata.Type] = [], audio: (any AudioOrigin)? = nil,
-        slabBytes: Int = 32 << 20,
+        makesKeyframes: Bool = true, slabBytes: Int = 32 << 20,
         clock: ChainClock = ManualClock(at: 1_000_000_000)
     ) throws {
         let members = try JSONReader.read(Array(options.utf8), file: "options").asObject ?? []
@@ -64,6 +65,7 @@ public final class StageDriver<S: Stage> {
             jobs: jobs)
         context.isLiveChain = isLive
         context.audio = audio
+        if input?.encoded != nil, makesKeyframes { context.keyframeRequest = KeyframeRequest() }
         let layout = MetadataLayout(S.info.metadata + metadata)
         context.layout = layout
         let stageType = StageType(type)

@@ -24,8 +24,8 @@ public final class StageContext: @unchecked Sendable {
     /// in a source nil.
     public internal(set) var audio: (any AudioOrigin)?
 
-    /// Asks the encoder (or encoded source) whose access units come in for a keyframe; nil for raw video. Known before
-    /// `negotiate`.
+    /// Asks the encoder (or encoded source) whose access units come in for a keyframe; nil for raw video, and where
+    /// nobody makes one when asked: behind a file. Known before `negotiate`.
     public internal(set) var keyframeRequest: KeyframeRequest?
 
     /// What stages behind this one raise.

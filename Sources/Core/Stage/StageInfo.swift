@@ -152,6 +152,9 @@ public struct StageDemand: Sendable, Equatable {
     /// Memory this instance takes in `start` beside the plan's pools and slabs, bytes: rings of its own, a library's
     /// pictures. The plan counts it in what the chain needs.
     public var ownBytes = 0
+    /// Sources of access units: makes a keyframe when it is asked for one (``Stage/keyframeRequested()``), as a camera
+    /// with an encoder of its own may. Encoders always do.
+    public var makesKeyframes = false
     /// Files this instance reads and writes, so that the plan sees when one stage would write what another reads or
     /// writes.
     public var readsFiles: [String] = []

@@ -31,6 +31,7 @@ final class RTSPSink: Sink {
     /// Chain clock; nil before the first unit.
     private var nextReport: Int64?
     private var hasAnchor = false
+    private var hasReportedGroup = false
 
     /// [control thread] Opens nothing.
     init(options: RTSPSinkOptions, context: StageContext) {
@@ -54,6 +55,13 @@ final class RTSPSink: Sink {
         _ = try endpoint.tlsContext()
     }
 
+    /// Nobody makes a keyframe for a joiner: it begins with the last one, and all that came since is kept.
+    private var keepsGroup: Bool { context.keyframeRequest == nil && options.joinAt == .lastKeyframe }
+
+    private var groupLimits: GroupStore.Limits {
+        GroupStore.Limits(seconds: options.keptSeconds, megabytes: options.keptMegabytes)
+    }
+
     private var endpoint: ServerEndpoint {
         ServerEndpoint(
             port: options.port, address: options.address, certificatePath: options.certificate.map(context.resolve),
@@ -63,6 +71,7 @@ final class RTSPSink: Sink {
     /// Stages of one port share a server: each needs a path of its own, and they must agree on the rest.
     var demand: StageDemand {
         var demand = Self.declaredDemand
+        if keepsGroup { demand.ownBytes = groupLimits.byteCount }
         let endpoint = endpoint
         demand.claims = [
             StageDemand.Claim(
@@ -88,7 +97,7 @@ final class RTSPSink: Sink {
             throw FrameHostError(.broken, what: "the RTSP sink was started before its format was known")
         }
         let endpoint = endpoint
-        let hub = makeHub()
+        let hub = try makeHub()
         let packetizer = H264Packetizer(
             sps: sets.sps, pps: sets.pps, mostPacketBytes: options.packetBytes, payloadType: 96, ssrc: hub.ssrc,
             firstSequenceNumber: UInt16.random(in: .min ... .max))
@@ -104,12 +113,12 @@ final class RTSPSink: Sink {
             reports.totals.details(
                 server.readers(of: path), refusedConnections: server.refusedConnections,
                 failedLogins: server.failedLogins(of: path),
-                longestHold: server.longestHold)
+                longestHold: server.longestHold, keptGroup: hub.groupFigures)
         }
         sayWhere(endpoint)
     }
 
-    private func makeHub() -> StreamHub {
+    private func makeHub() throws -> StreamHub {
         let bitrate = (format?.bitrateKbps ?? 8000) * 125
         let limits = ReaderQueue<MediaBlock>.Limits(
             mostAge: Int64(options.queueSeconds * 1e9),
@@ -117,10 +126,11 @@ final class RTSPSink: Sink {
             mostStillness: Int64(options.stuckSeconds * 1e9))
         let chainClock = context.clock
         let request = context.keyframeRequest
+        let group = keepsGroup ? try GroupStore(limits: groupLimits) : nil
         return StreamHub(
             path: options.path, ssrc: .random(in: 1 ... .max), clock: RTPClock(start: .random(in: .min ... .max)),
             canonicalName: "framehost-\(UInt32.random(in: .min ... .max))", queueLimits: limits,
-            requestKeyframe: { request?.raise() },
+            group: group, requestKeyframe: { request?.raise() },
             now: { chainClock.now() }, unixTime: { chainClock.unixTime(at: $0) })
     }
 
@@ -197,8 +207,27 @@ final class RTSPSink: Sink {
         guard let block else { return .dropped(.byStage) }
         nextReport = now >= reportTime ? now + Self.reportInterval : reportTime
         nextIndex += 1
-        hub.publish(block)
+        if let bound = hub.publish(block) { reportGroup(bound) }
         return .delivered
+    }
+
+    /// Once: whether groups are too large does not change from one to the next.
+    private func reportGroup(_ bound: GroupStore.Bound) {
+        guard !hasReportedGroup else { return }
+        hasReportedGroup = true
+        let (what, remedy) =
+            switch bound {
+            case .seconds:
+                ("more than \(options.keptSeconds) s after the one before", "Raise 'keptSeconds'")
+            case .bytes:
+                ("more than \(options.keptMegabytes) MB after the one before", "Raise 'keptMegabytes'")
+            case .units: ("more than \(groupLimits.mostUnits) pictures after the one before", "Raise 'keptSeconds'")
+            }
+        context.post(
+            "group-too-large", level: .warning,
+            text:
+                "a keyframe comes \(what): readers that join meanwhile wait for it. \(remedy), or encode with more keyframes",
+            details: ["path": .string(options.path), "bound": .string(bound.rawValue)])
     }
 
     /// Where the stream's times lie on the chain clock: found from the first unit, and anew after a gap.
@@ -215,11 +244,12 @@ final class RTSPSink: Sink {
         let readers = server?.readers(of: options.path) ?? []
         context.post(
             "readers", text: "\(readers.count) readers of \(options.path)",
-            details: [
-                "path": .string(options.path), "readers": .array(readers.map(ReaderReports.details)),
-                "refusedConnections": .number(server?.refusedConnections ?? 0),
-                "failedLogins": .number(server?.failedLogins(of: options.path) ?? 0),
-            ])
+            details: .object(
+                [
+                    ("path", .string(options.path)), ("readers", .array(readers.map(ReaderReports.details))),
+                    ("refusedConnections", .number(server?.refusedConnections ?? 0)),
+                    ("failedLogins", .number(server?.failedLogins(of: options.path) ?? 0)),
+                ] + (hub?.groupFigures.map { [("keptGroup", $0)] } ?? [])))
     }
 
     /// [stage thread] Tells readers that the stream has ended; the last stage of a port closes its server.

@@ -5,6 +5,11 @@ enum TransportChoice: String, OptionChoice {
     case any, tcp, udp
 }
 
+/// Where readers begin whose pictures nobody makes a keyframe of when asked.
+enum JoinChoice: String, OptionChoice {
+    case lastKeyframe, nextKeyframe
+}
+
 /// Options of ``RTSPSink``.
 struct RTSPSinkOptions: StageOptions {
     @Option(help: "The TCP port; stages of one port share one server.", range: 1...65_535)
@@ -42,6 +47,20 @@ struct RTSPSinkOptions: StageOptions {
 
     @Option(help: "Most connections from one address; this machine's own are not counted.", range: 1...100_000)
     var maxConnectionsPerAddress = 256
+
+    @Option(
+        help:
+            "Where nobody makes keyframes when asked (a file, a camera's own H.264): readers get what came since the last keyframe at once and play that much behind, or wait for the next."
+    )
+    var joinAt = JoinChoice.lastKeyframe
+
+    @Option(
+        help: "Most that is kept since the last keyframe; behind a longer distance readers wait for the next.",
+        range: 0.1...600, unit: "s")
+    var keptSeconds = 12.0
+
+    @Option(help: "Memory for it.", range: 0.1...2048, unit: "MB")
+    var keptMegabytes = 32.0
 
     @Option(
         help: "Longest wait of a picture in a slow reader's queue; then pictures up to the next keyframe are left out.",

@@ -34,16 +34,21 @@ final class ReaderTotals: Sendable {
     /// - Parameters:
     ///   - readers: Those that play now.
     ///   - longestHold: Nanoseconds that the server's lock was held at most.
-    func details(_ readers: [ReaderFigures], refusedConnections: Int, failedLogins: Int, longestHold: Int64) -> JSONNode
-    {
+    ///   - keptGroup: Of what is kept since the last keyframe, where it is.
+    func details(
+        _ readers: [ReaderFigures], refusedConnections: Int, failedLogins: Int, longestHold: Int64,
+        keptGroup: JSONNode? = nil
+    ) -> JSONNode {
         let counts = counts.withLockedValue { $0 }
         let left = counts.left.sorted { $0.key < $1.key }.map { (key: $0.key, value: JSONNode.number($0.value)) }
-        return .object([
-            ("joined", .number(counts.joined)), ("mostAtOnce", .number(counts.mostPlaying)), ("left", .object(left)),
-            ("droppedUnits", .number(counts.droppedUnits + readers.reduce(0) { $0 + $1.droppedUnits })),
-            ("refusedConnections", .number(refusedConnections)), ("failedLogins", .number(failedLogins)),
-            ("longestHoldMicroseconds", .number(Int(longestHold / 1000))),
-            ("readers", .array(readers.map(ReaderReports.details))),
-        ])
+        return .object(
+            [
+                ("joined", .number(counts.joined)), ("mostAtOnce", .number(counts.mostPlaying)),
+                ("left", .object(left)),
+                ("droppedUnits", .number(counts.droppedUnits + readers.reduce(0) { $0 + $1.droppedUnits })),
+                ("refusedConnections", .number(refusedConnections)), ("failedLogins", .number(failedLogins)),
+                ("longestHoldMicroseconds", .number(Int(longestHold / 1000))),
+                ("readers", .array(readers.map(ReaderReports.details))),
+            ] + (keptGroup.map { [("keptGroup", $0)] } ?? []))
     }
 }

@@ -87,6 +87,9 @@ struct ReaderQueue<Unit: QueuedUnit> {
         return entry.unit
     }
 
+    /// The reader has had units from a keyframe on in another way, and goes on with what comes now.
+    mutating func begin() { (awaitsKeyframe, hasBegun) = (false, true) }
+
     /// So many units were lost before they came here: nothing until the next keyframe.
     mutating func missed(_ count: Int = 0) {
         if hasBegun { droppedCount += count }

@@ -6,6 +6,9 @@ import FrameNetwork
 final class LoopFan: @unchecked Sendable {
     /// A loop this far behind, in blocks, loses them; its readers go on with the next keyframe.
     static let mostPending = 256
+    /// How often readers over UDP that catch up get something, and how much all of them together.
+    static let step = TimeAmount.milliseconds(5)
+    static let mostStepBytes = 1 << 20
 
     private struct Mailbox {
         var blocks: [MediaBlock] = []
@@ -23,6 +26,10 @@ final class LoopFan: @unchecked Sendable {
     private var tcpReaders: [TCPReader] = []
     private var udpReaders: [UDPReader] = []
     private var stuckCheck: RepeatedTask?
+    private var pacing: RepeatedTask?
+    /// Whose turn it is to catch up.
+    private var turn = 0
+    private let paced = MediaBlock()
     /// Tells of readers that come and go; never blocks.
     let report: @Sendable (ReaderEvent) -> Void
     private let reportStuck: @Sendable (PlayOrder) -> Void
@@ -85,7 +92,7 @@ final class LoopFan: @unchecked Sendable {
     /// [network loop] Begins to feed a reader: kept blocks at once, then what comes.
     func add(_ reader: TCPReader, _ entry: StreamHub.Entry) {
         tcpReaders.append(reader)
-        reader.begin(entry, report: hub.senderReport(), now: StreamHub.monotonic())
+        reader.begin(entry, of: hub, report: hub.senderReport(), now: StreamHub.monotonic())
         watch()
     }
 
@@ -96,7 +103,73 @@ final class LoopFan: @unchecked Sendable {
         sender?.sendControl(hub.senderReport(), to: reader)
         for block in entry.kept { sender?.send(block, to: [reader], scratch) }
         reader.nextIndex = entry.nextIndex
+        guard let backlog = entry.backlog else { return }
+        let stepsPerSecond = Int(1_000_000_000 / Self.step.nanoseconds)
+        reader.pace = UDPReader.Pace(
+            index: backlog.keyframe.index + 1,
+            bytesPerStep: max(
+                UDPReader.Pace.leastBytes, UDPReader.Pace.hurry * backlog.bytesPerSecond / stepsPerSecond),
+            allowance: -backlog.keyframe.byteCount)
+        // From blocks that are published it takes none before it has caught up.
+        reader.nextIndex = .max
+        pace()
     }
+
+    // MARK: Catching up over UDP
+
+    private func pace() {
+        guard pacing == nil, udpReaders.contains(where: { $0.pace != nil }) else { return }
+        pacing = loop.scheduleRepeatedTask(initialDelay: Self.step, delay: Self.step) { [weak self] _ in
+            self?.feedThoseBehind()
+        }
+    }
+
+    /// Each in its turn, from where the last step ended.
+    private func feedThoseBehind() {
+        var left = Self.mostStepBytes
+        let count = udpReaders.count
+        for place in 0..<count where left > 0 {
+            let reader = udpReaders[(turn + place) % count]
+            guard reader.pace != nil else { continue }
+            left -= catchUp(reader)
+            if left <= 0 { turn = (turn + place + 1) % count }
+        }
+        guard !udpReaders.contains(where: { $0.pace != nil }) else { return }
+        pacing?.cancel()
+        pacing = nil
+    }
+
+    /// What a reader gets in a step, in bytes.
+    private func catchUp(_ reader: UDPReader) -> Int {
+        guard var pace = reader.pace, let sender else { return 0 }
+        pace.allowance = min(pace.allowance + pace.bytesPerStep, pace.bytesPerStep)
+        var sent = 0
+        while pace.allowance > 0 {
+            switch hub.catchUp(pace.index, into: paced) {
+            case .unit(let leftOut):
+                if leftOut > 0 { reader.leftOut(leftOut) }
+                reader.nextIndex = paced.index
+                sender.send(paced, to: [reader], scratch)
+                reader.nextIndex = .max
+                pace.index = paced.index + 1
+                pace.allowance -= paced.byteCount
+                sent += paced.byteCount
+            case .done(let index):
+                reader.pace = nil
+                reader.nextIndex = index
+                return sent
+            case .lost(let leftOut, let index):
+                reader.pace = nil
+                reader.leftOut(leftOut)
+                reader.nextIndex = index
+                return sent
+            }
+        }
+        reader.pace = pace
+        return sent
+    }
+
+    // MARK: Leaving
 
     /// [network loop] Feeds it no more.
     ///

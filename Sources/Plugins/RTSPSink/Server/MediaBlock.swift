@@ -2,8 +2,8 @@ import FrameNetwork
 
 /// The packets of one access unit, as they go out to every reader.
 ///
-/// Written by the stage thread while nobody else has it, read by event loops from then on: the invariant behind
-/// `@unchecked Sendable`.
+/// Written by one thread while nobody else has it, read by event loops from then on: the invariant behind
+/// `@unchecked Sendable`. That thread is the stage's, or the loop of a reader that catches up.
 final class MediaBlock: QueuedUnit, @unchecked Sendable {
     /// Packets of equal size, the last perhaps shorter, that the kernel cuts from one send (`UDP_SEGMENT`, udp(7)).
     struct Run {
@@ -25,6 +25,8 @@ final class MediaBlock: QueuedUnit, @unchecked Sendable {
     private(set) var buffer = ByteBuffer()
     private(set) var packets: [H264Packetizer.Extent]
     private(set) var runs: [Run]
+    /// Of the packets, without the sender report.
+    private(set) var mediaByteCount = 0
     /// Where the sender report lies.
     private(set) var report: H264Packetizer.Extent?
 
@@ -60,12 +62,45 @@ final class MediaBlock: QueuedUnit, @unchecked Sendable {
                 packets: &packets)
             return plannedBytes
         }
+        mediaByteCount = plannedBytes
         findRuns()
         self.report = report.map { report in
             buffer.writeMultipleIntegers(UInt8(0x24), UInt8(1), UInt16(report.count))
             defer { buffer.writeBytes(report) }
             return H264Packetizer.Extent(offset: buffer.writerIndex, byteCount: report.count)
         }
+    }
+
+    /// [network loop] Takes a unit of a kept group. ``findPackets()`` is to follow.
+    func copy(_ unit: GroupStore.Unit, _ bytes: UnsafeRawBufferPointer) {
+        (index, isKeyframe) = (unit.index, unit.isKeyframe)
+        (timestamp, firstSequenceNumber) = (unit.timestamp, unit.firstSequenceNumber)
+        buffer.clear(minimumCapacity: bytes.count)
+        buffer.writeBytes(bytes)
+        mediaByteCount = bytes.count
+        report = nil
+    }
+
+    /// [network loop] Finds the packets in what was copied: each behind the four bytes of its interleaved frame.
+    func findPackets() {
+        packets.removeAll(keepingCapacity: true)
+        buffer.withUnsafeReadableBytes { bytes in
+            var offset = 0
+            while bytes.count - offset >= H264Packetizer.interleavingBytes {
+                let byteCount = Int(bytes[offset + 2]) << 8 | Int(bytes[offset + 3])
+                offset += H264Packetizer.interleavingBytes
+                packets.append(H264Packetizer.Extent(offset: offset, byteCount: byteCount))
+                offset += byteCount
+            }
+        }
+        findRuns()
+    }
+
+    /// As the group keeps it: what ``copy(_:_:)`` takes.
+    var keptUnit: GroupStore.Unit {
+        GroupStore.Unit(
+            index: index, offset: 0, byteCount: mediaByteCount, timestamp: timestamp,
+            firstSequenceNumber: firstSequenceNumber, isKeyframe: isKeyframe)
     }
 
     private func findRuns() {

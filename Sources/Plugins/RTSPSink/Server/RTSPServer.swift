@@ -308,10 +308,14 @@ final class RTSPServer: Sendable {
     /// [network loop] A session begins to play on this loop. Whatever takes it away from now on does so on this loop,
     /// after this.
     func start(_ order: PlayOrder, on loop: any EventLoop) -> Start {
-        guard let fan = fan(of: order.path, on: loop), let entry = fan.hub.join(fan) else { return .refused(.notFound) }
+        guard let fan = fan(of: order.path, on: loop), var entry = fan.hub.join(fan) else { return .refused(.notFound) }
         let beginning = locked { $0.readership.begin(order, on: fan, now: StreamHub.monotonic()) }
         switch beginning {
-        case .joined: fan.report(.joined(order))
+        case .joined:
+            fan.hub.countJoin(atOnce: entry.backlog != nil)
+            fan.report(.joined(order))
+        // It has had a part of the group that is kept: its times would step back.
+        case .resumed where entry.backlog != nil: (entry.kept, entry.backlog) = ([], nil)
         case .resumed: break
         case .ended, .overtaken:
             fan.leaveWhereNobodyIs()

@@ -5,10 +5,20 @@ import Glibc
 /// A reader whose packets flow on its RTSP connection. [network loop]
 final class TCPReader {
     let order: PlayOrder
+    /// Where it is in the kept group that it catches up in.
+    private struct Backlog {
+        let hub: StreamHub
+        var index: UInt64
+        let block = MediaBlock()
+        /// When the socket last took something.
+        var lastTaken: Int64
+    }
+
     private let channels: TransportSpec.Pair<UInt8>
     private let channel: any Channel
     private var queue: ReaderQueue<MediaBlock>
     private var nextIndex: UInt64 = 0
+    private var backlog: Backlog?
     var lastReport: ReceptionReport?
 
     init(
@@ -21,21 +31,28 @@ final class TCPReader {
         queue = ReaderQueue(limits: limits)
     }
 
-    func begin(_ entry: StreamHub.Entry, report: [UInt8], now: Int64) {
+    func begin(_ entry: StreamHub.Entry, of hub: StreamHub, report: [UInt8], now: Int64) {
         sendControl(report)
+        backlog = entry.backlog.map { Backlog(hub: hub, index: $0.keyframe.index + 1, lastTaken: now) }
         for block in entry.kept { _ = queue.add(block, now: now) }
+        // The keyframe alone is more than the queue holds.
+        if queue.awaitsKeyframe { backlog = nil }
         nextIndex = entry.nextIndex
         pump(now: now)
     }
 
     func offer(_ block: MediaBlock, now: Int64) {
-        guard block.index >= nextIndex else { return }
+        // What it has yet to catch up with is in the kept group.
+        guard backlog == nil, block.index >= nextIndex else { return }
         nextIndex = block.index + 1
         _ = queue.add(block, now: now)
     }
 
     /// - Parameter count: Of units that were lost before they came here.
-    func missed(_ count: Int) { queue.missed(count) }
+    func missed(_ count: Int) {
+        // A reader that catches up takes nothing from the mailbox.
+        if backlog == nil { queue.missed(count) }
+    }
 
     /// Hands to the socket what it takes; the rest waits in the queue, where it can still be dropped.
     func pump(now: Int64) {
@@ -44,7 +61,35 @@ final class TCPReader {
             channel.write(block.interleaved(on: channels), promise: nil)
             hasWritten = true
         }
+        // Nothing comes into the queue meanwhile.
+        if backlog != nil, catchUp(now: now) { hasWritten = true }
         if hasWritten { channel.flush() }
+    }
+
+    /// Unit after unit of the kept group, as long as the socket takes them; true when it took any.
+    private func catchUp(now: Int64) -> Bool {
+        var hasWritten = false
+        while channel.isWritable, let place = backlog {
+            switch place.hub.catchUp(place.index, into: place.block) {
+            case .unit(let leftOut):
+                if leftOut > 0 {
+                    queue.missed(leftOut)
+                    queue.begin()
+                }
+                channel.write(place.block.interleaved(on: channels), promise: nil)
+                hasWritten = true
+                backlog?.index = place.block.index + 1
+                backlog?.lastTaken = now
+            case .done(let index):
+                nextIndex = index
+                backlog = nil
+            case .lost(let leftOut, let index):
+                queue.missed(leftOut)
+                nextIndex = index
+                backlog = nil
+            }
+        }
+        return hasWritten
     }
 
     /// A compound RTCP packet.
@@ -60,7 +105,10 @@ final class TCPReader {
         lastReport = report
     }
 
-    func isStuck(now: Int64) -> Bool { queue.isStuck(now: now) }
+    func isStuck(now: Int64) -> Bool {
+        guard let backlog else { return queue.isStuck(now: now) }
+        return now - backlog.lastTaken > queue.limits.mostStillness
+    }
 
     func figures(now: Int64) -> ReaderFigures {
         ReaderFigures(
@@ -94,6 +142,19 @@ final class UDPReader {
     private var droppedUnits = 0
     private var hasBegun = false
 
+    /// How it catches up in the kept group: datagrams have nobody who holds them back.
+    struct Pace {
+        /// Of media, in a step of ``LoopFan``; or so many times the stream's own rate where that is more. A client reads
+        /// and decodes on one thread at worst, and the kernel keeps 208 KiB for it.
+        static let leastBytes = 8 << 10
+        static let hurry = 8
+        var index: UInt64
+        let bytesPerStep: Int
+        /// Less than 0 after a large unit.
+        var allowance = 0
+    }
+    var pace: Pace?
+
     /// Whether it gets this block.
     func admits(_ block: MediaBlock) -> Bool {
         guard block.index >= nextIndex else { return false }
@@ -108,6 +169,13 @@ final class UDPReader {
 
     /// Units were lost before they came here: nothing until the next keyframe.
     func missed(_ count: Int) {
+        // A reader that catches up takes nothing from the mailbox.
+        guard pace == nil else { return }
+        leftOut(count)
+    }
+
+    /// So many units before the next one were left out.
+    func leftOut(_ count: Int) {
         awaitsKeyframe = true
         if hasBegun { droppedUnits += count }
     }

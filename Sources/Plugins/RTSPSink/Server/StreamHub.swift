@@ -10,6 +10,7 @@ final class StreamHub: Sendable {
     /// What loops and the stage thread share; reached under the lock alone.
     private struct Shared {
         var kept = KeptUnits<MediaBlock>()
+        var joins = JoinCounts()
         var requests = KeyframeRequests()
         var fans: [LoopFan] = []
         var nextIndex: UInt64 = 0
@@ -28,6 +29,8 @@ final class StreamHub: Sendable {
     let queueLimits: ReaderQueue<MediaBlock>.Limits
     /// Asks the encoder for a keyframe; called by event loops, must not block.
     let requestKeyframe: @Sendable () -> Void
+    /// What is kept in the place of ``KeptUnits`` where nobody can be asked; reached under the lock alone.
+    private let group: GroupStore?
     /// Chain clock: nanoseconds now, and the wall clock at a moment.
     let now: @Sendable () -> Int64
     let unixTime: @Sendable (Int64) -> Int64
@@ -35,14 +38,15 @@ final class StreamHub: Sendable {
 
     init(
         path: String, ssrc: UInt32, clock: RTPClock, canonicalName: String, queueLimits: ReaderQueue<MediaBlock>.Limits,
-        requestKeyframe: @escaping @Sendable () -> Void, now: @escaping @Sendable () -> Int64,
-        unixTime: @escaping @Sendable (Int64) -> Int64
+        group: GroupStore? = nil, requestKeyframe: @escaping @Sendable () -> Void,
+        now: @escaping @Sendable () -> Int64, unixTime: @escaping @Sendable (Int64) -> Int64
     ) {
         self.path = path
         self.ssrc = ssrc
         self.clock = clock
         self.canonicalName = canonicalName
         self.queueLimits = queueLimits
+        self.group = group
         self.requestKeyframe = requestKeyframe
         self.now = now
         self.unixTime = unixTime
@@ -67,21 +71,33 @@ final class StreamHub: Sendable {
     }
 
     /// [stage thread] Hands a block to all loops with readers. Never waits for one.
-    func publish(_ block: MediaBlock) {
+    ///
+    /// - Returns: The bound that the kept group has met with this block.
+    @discardableResult
+    func publish(_ block: MediaBlock) -> GroupStore.Bound? {
         let now = boundedNow
         let payloadBytes = block.packets.reduce(0) { $0 + $1.byteCount - RTPHeader.byteCount }
-        shared.withLockedValue { shared in
-            let isCrowded = block.isKeyframe && shared.requests.sawKeyframe(now: now)
-            shared.kept.add(block, now: now, isCrowded: isCrowded)
+        return shared.withLockedValue { shared in
+            var bound: GroupStore.Bound?
+            if let group {
+                bound = block.buffer.withUnsafeReadableBytes { bytes in
+                    group.add(block.keptUnit, UnsafeRawBufferPointer(rebasing: bytes[..<block.mediaByteCount]))
+                }
+                if bound != nil { shared.joins.groupsTooLarge += 1 }
+            } else {
+                let isCrowded = block.isKeyframe && shared.requests.sawKeyframe(now: now)
+                shared.kept.add(block, now: now, isCrowded: isCrowded)
+            }
             shared.nextIndex = block.index + 1
             shared.nextSequenceNumber = block.firstSequenceNumber &+ UInt16(truncatingIfNeeded: block.packets.count)
             shared.packetCount &+= UInt32(block.packets.count)
             shared.payloadByteCount &+= UInt32(payloadBytes)
             for fan in shared.fans { fan.post(block) }
+            return bound
         }
     }
 
-    /// [stage thread] No block follows; kept ones are let go.
+    /// [stage thread] No block follows; kept ones are let go. Who is catching up in the kept group may go on.
     func close() {
         shared.withLockedValue { shared in
             shared.isClosed = true
@@ -97,6 +113,17 @@ final class StreamHub: Sendable {
         var kept: [MediaBlock]
         /// Blocks before this one have come already.
         var nextIndex: UInt64
+        /// The kept group, which it is to catch up in behind its keyframe: that is among `kept`.
+        var backlog: GroupStore.Backlog?
+    }
+
+    /// What became of those that joined a stream with a kept group, and of its groups.
+    struct JoinCounts: Sendable, Equatable {
+        /// Had a picture at once.
+        var atOnce = 0
+        /// Had to wait for the next keyframe.
+        var waiting = 0
+        var groupsTooLarge = 0
     }
 
     /// [network loop] A reader begins: `fan` gets every block from the entry on.
@@ -105,11 +132,68 @@ final class StreamHub: Sendable {
         let (entry, mustAsk) = shared.withLockedValue { shared -> (Entry?, Bool) in
             if shared.isClosed { return (nil, false) }
             if !shared.fans.contains(where: { $0 === fan }) { shared.fans.append(fan) }
+            if let group { return (self.entry(group, shared.nextIndex), false) }
             let kept = shared.kept.current(now: now)
             return (Entry(kept: kept, nextIndex: shared.nextIndex), kept.isEmpty && shared.requests.wish(now: now))
         }
         if mustAsk { requestKeyframe() }
+        if entry?.backlog != nil { entry?.kept.first?.findPackets() }
         return entry
+    }
+
+    /// With a copy of the keyframe: what PLAY is answered of the first packet holds, also when another keyframe comes
+    /// before the rest was sent.
+    private func entry(_ group: GroupStore, _ nextIndex: UInt64) -> Entry {
+        guard let backlog = group.backlog else { return Entry(kept: [], nextIndex: nextIndex) }
+        let block = MediaBlock()
+        block.copy(backlog.keyframe, group.bytes(of: backlog.keyframe))
+        return Entry(kept: [block], nextIndex: nextIndex, backlog: backlog)
+    }
+
+    /// [network loop] A reader has begun, at once or not.
+    func countJoin(atOnce: Bool) {
+        guard group != nil else { return }
+        shared.withLockedValue { shared in
+            if atOnce { shared.joins.atOnce += 1 } else { shared.joins.waiting += 1 }
+        }
+    }
+
+    /// What comes next for a reader that catches up.
+    enum CatchUp: Equatable {
+        /// A unit, which was copied; so many before it were left out.
+        case unit(leftOut: Int)
+        /// Everything that has been published: blocks from this one on come by themselves.
+        case done(nextIndex: UInt64)
+        /// The rest of the group is not there. So many units were left out, and blocks from this one on come by
+        /// themselves.
+        case lost(leftOut: Int, nextIndex: UInt64)
+    }
+
+    /// [network loop] The unit at `index` of the kept group, or the keyframe where that is newer, copied into `block`.
+    ///
+    /// - Parameter block: The reader's own.
+    func catchUp(_ index: UInt64, into block: MediaBlock) -> CatchUp {
+        let next = shared.withLockedValue { shared -> CatchUp in
+            guard index < shared.nextIndex else { return .done(nextIndex: shared.nextIndex) }
+            guard let group, let unit = group.unit(from: index) else {
+                return .lost(leftOut: Int(shared.nextIndex - index), nextIndex: shared.nextIndex)
+            }
+            block.copy(unit, group.bytes(of: unit))
+            return .unit(leftOut: Int(unit.index - index))
+        }
+        if case .unit = next { block.findPackets() }
+        return next
+    }
+
+    /// [any thread] Of the kept group; nil where none is kept.
+    var groupFigures: JSONNode? {
+        guard let group else { return nil }
+        let (joins, bytes, ticks) = shared.withLockedValue { ($0.joins, group.byteCount, group.ticks) }
+        return .object([
+            ("bytes", .number(bytes)), ("milliseconds", .number(Int(ticks / 90))),
+            ("tooLarge", .number(joins.groupsTooLarge)), ("joinedAtOnce", .number(joins.atOnce)),
+            ("joinedWaiting", .number(joins.waiting)),
+        ])
     }
 
     /// [network loop] `fan` has no reader any more.

@@ -42,7 +42,7 @@ import Testing
 
         init(
             _ options: String = "", port: Int? = nil, path: String = "/live",
-            clock: ManualClock = ManualClock(at: 5_000_000_000)
+            clock: ManualClock = ManualClock(at: 5_000_000_000), makesKeyframes: Bool = true
         )
             throws
         {
@@ -51,7 +51,8 @@ import Testing
             self.port = port
             url = "rtsp://127.0.0.1:\(port)\(path)"
             let text = #"{ "port": \#(port), "path": "\#(path)" \#(options.isEmpty ? "" : ", " + options) }"#
-            driver = try StageDriver(RTSPSink.self, options: text, input: RTSPSinkTests.format, clock: clock)
+            driver = try StageDriver(
+                RTSPSink.self, options: text, input: RTSPSinkTests.format, makesKeyframes: makesKeyframes, clock: clock)
         }
 
         deinit { try? driver.stop() }
@@ -67,6 +68,12 @@ import Testing
                     isKeyframe: isKeyframe))
             count += 1
             return unit
+        }
+
+        /// What the stage says of itself and its readers.
+        func figures() throws -> JSONNode? {
+            try driver.command("readers")
+            return events("readers").first?.details
         }
 
         func events(_ name: String) -> [Event] { driver.takeEvents().filter { $0.name == name } }
@@ -156,6 +163,138 @@ import Testing
         let key = try stage.send(isKeyframe: true)
         for client in clients { #expect(try client.units(1) == [Self.sets + [key]]) }
     }
+
+    // MARK: Where nobody makes keyframes
+
+    /// However long ago the keyframe was: the chain's clock has nothing to do with it.
+    @Test func joinersHaveAllSinceTheLastKeyframe() throws {
+        let stage = try Stage(makesKeyframes: false)
+        try stage.send()
+        let key = try stage.send(isKeyframe: true, byteCount: 200_000)
+        var others = try (0..<120).map { _ in try stage.send(byteCount: 20_000) }
+        stage.outwaitTheKeyframe()
+        let clients = try (0..<3).map { _ in try RTSPTestClient(port: stage.port) }
+        for client in clients {
+            let info = try client.play(stage.url).headers["RTP-Info"]
+            #expect(info?.contains("seq=") == true && info?.contains("rtptime=") == true)
+        }
+        // What comes while they catch up comes once, and in its place.
+        others += try (0..<30).map { _ in try stage.send(byteCount: 500) }
+        let expected = [Self.sets + [key]] + others.map { [$0] }
+        for client in clients {
+            let isAll = try client.units(expected.count) == expected
+            #expect(isAll)
+        }
+        let last = try stage.send()
+        for client in clients { #expect(try client.units(1) == [[last]]) }
+        let figures = try #require(try stage.figures()?["keptGroup"])
+        #expect(figures["joinedAtOnce"]?.asInt == 3 && figures["joinedWaiting"]?.asInt == 0)
+        #expect(figures["bytes"]?.asInt ?? 0 > 2_600_000)
+    }
+
+    /// In several steps, and altogether less than the kernel keeps for a socket that is not read.
+    @Test func joinersOverDatagramsHaveAllSinceTheLastKeyframe() throws {
+        let stage = try Stage(makesKeyframes: false)
+        let key = try stage.send(isKeyframe: true, byteCount: 20_000)
+        var others = try (0..<40).map { _ in try stage.send(byteCount: 1200) }
+        stage.outwaitTheKeyframe()
+        let receivers = try (0..<2).map { _ in try DatagramReceiver() }
+        for receiver in receivers {
+            let client = try RTSPTestClient(port: stage.port)
+            try client.play(stage.url, transport: "RTP/AVP;unicast;client_port=\(receiver.port)-\(receiver.port + 1)")
+            receiver.client = client
+        }
+        others += try (0..<10).map { _ in try stage.send(byteCount: 500) }
+        let expected = [Self.sets + [key]] + others.map { [$0] }
+        for receiver in receivers {
+            let isAll = try receiver.units(expected.count) == expected
+            #expect(isAll)
+        }
+        let next = try stage.send(isKeyframe: true)
+        for receiver in receivers { #expect(try receiver.units(1) == [Self.sets + [next]]) }
+    }
+
+    @Test func aReaderThatCatchesUpSlowlyGoesOnWithTheNextKeyframe() throws {
+        let stage = try Stage(makesKeyframes: false)
+        let key = try stage.send(isKeyframe: true)
+        // More than the connection takes.
+        for _ in 0..<100 { try stage.send(byteCount: 100_000) }
+        let client = try RTSPTestClient(port: stage.port, receiveBuffer: 4096)
+        try client.play(stage.url)
+        var units = try client.units(1)
+        let next = try stage.send(isKeyframe: true)
+        let last = try stage.send()
+        while units.last != [last] { units += try client.units(1) }
+        let isFromBoth = units.first == Self.sets + [key] && units.suffix(2) == [Self.sets + [next], [last]]
+        #expect(isFromBoth)
+        #expect((3..<102).contains(units.count))
+        try stage.driver.command("readers")
+        let reader = stage.event("readers")?.details["readers"]?.asArray?.first
+        #expect(reader?["droppedUnits"]?.asInt == 103 - units.count)
+    }
+
+    @Test func closesAReaderThatTakesNothingWhileItCatchesUp() throws {
+        let stage = try Stage(#""stuckSeconds": 1"#, makesKeyframes: false)
+        try stage.send(isKeyframe: true)
+        for _ in 0..<100 { try stage.send(byteCount: 100_000) }
+        let client = try RTSPTestClient(port: stage.port, receiveBuffer: 4096)
+        try client.play(stage.url)
+        #expect(stage.event("client-left")?.details["why"]?.asString == "stuck")
+    }
+
+    @Test func joinersWaitForTheNextKeyframeWhereTheyAreToOrMust() throws {
+        let told = try Stage(#""joinAt": "nextKeyframe""#, makesKeyframes: false)
+        let short = try Stage(#""keptSeconds": 1"#, makesKeyframes: false)
+        let small = try Stage(#""keptMegabytes": 0.1"#, makesKeyframes: false)
+        for stage in [told, short, small] {
+            try stage.send(isKeyframe: true)
+            for _ in 0..<40 { try stage.send() }
+            stage.outwaitTheKeyframe()
+            let client = try RTSPTestClient(port: stage.port)
+            #expect(try client.play(stage.url).headers["RTP-Info"]?.contains("seq=") == false)
+            try stage.send()
+            let key = try stage.send(isKeyframe: true)
+            #expect(try client.units(1) == [Self.sets + [key]])
+        }
+        #expect(told.events("group-too-large").isEmpty)
+        #expect(try told.figures()?["keptGroup"] == nil)
+        #expect(
+            short.events("group-too-large").map(\.text) == [
+                "a keyframe comes more than 1.0 s after the one before: readers that join meanwhile wait for it. Raise 'keptSeconds', or encode with more keyframes"
+            ])
+        #expect(
+            small.events("group-too-large").map(\.text) == [
+                "a keyframe comes more than 0.1 MB after the one before: readers that join meanwhile wait for it. Raise 'keptMegabytes', or encode with more keyframes"
+            ])
+        let figures = try small.figures()?["keptGroup"]
+        #expect(figures?["tooLarge"]?.asInt == 1 && figures?["joinedWaiting"]?.asInt == 1)
+    }
+
+    /// What a player has had does not come a second time.
+    @Test func goesOnWithTheNextKeyframeAfterAPause() throws {
+        let stage = try Stage(makesKeyframes: false)
+        try stage.send(isKeyframe: true)
+        let client = try RTSPTestClient(port: stage.port)
+        try client.play(stage.url)
+        _ = try client.units(1)
+        #expect(try client.say("PAUSE", stage.url).status == 200)
+        try stage.send()
+        #expect(try client.say("PLAY", stage.url).status == 200)
+        try stage.send()
+        let key = try stage.send(isKeyframe: true)
+        #expect(try client.units(1) == [Self.sets + [key]])
+    }
+
+    @Test func thePlanCountsWhatIsKeptForJoiners() throws {
+        let limits = GroupStore.Limits(seconds: 3, megabytes: 5)
+        let kept = #""keptSeconds": 3, "keptMegabytes": 5"#
+        #expect(try Stage(kept, makesKeyframes: false).driver.stage.demand.ownBytes == limits.byteCount)
+        #expect(try Stage(kept).driver.stage.demand.ownBytes == 0)
+        let told = try Stage(#""joinAt": "nextKeyframe""#, makesKeyframes: false)
+        #expect(told.driver.stage.demand.ownBytes == 0)
+    }
+
+    // MARK: Pausing
 
     @Test func pausesAndGoesOnWithAKeyframe() throws {
         let stage = try Stage()

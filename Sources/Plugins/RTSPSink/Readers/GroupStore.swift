@@ -1,0 +1,124 @@
+import FrameCore
+
+/// The packets of everything since the newest keyframe, in one piece of memory of its own: where nobody makes keyframes
+/// when asked, a reader begins there.
+///
+/// The stage thread adds units, readers copy them out one after the other, each from a place of its own; a keyframe
+/// begins anew. A group that is larger than the bounds is of no use to whoever comes later, but who is in the middle of
+/// it may go on to where it ends.
+///
+/// Not safe by itself: reached under the hub's lock alone, which is the invariant behind `@unchecked Sendable`.
+final class GroupStore: @unchecked Sendable {
+    struct Limits: Sendable, Equatable {
+        var mostBytes: Int
+        /// From the keyframe to the newest unit, in RTP's ticks.
+        var mostTicks: Int64
+
+        init(mostBytes: Int, mostTicks: Int64) {
+            self.mostBytes = mostBytes
+            self.mostTicks = mostTicks
+        }
+
+        /// - Parameters:
+        ///   - seconds: Of media time, at most 3600.
+        ///   - megabytes: Of packets, at most 4096.
+        init(seconds: Double, megabytes: Double) {
+            self.init(mostBytes: Int(megabytes * 1_000_000), mostTicks: Int64(seconds * 90_000))
+        }
+
+        /// Room for 250 pictures a second.
+        var mostUnits: Int { max(1024, Int(mostTicks / 360)) }
+        /// Memory for all of it.
+        var byteCount: Int { mostBytes + mostUnits * MemoryLayout<Unit>.stride }
+    }
+
+    /// Where a unit lies, and what a reader must know of it.
+    struct Unit: Equatable {
+        var index: UInt64
+        var offset: Int
+        var byteCount: Int
+        var timestamp: UInt32
+        var firstSequenceNumber: UInt16
+        var isKeyframe: Bool
+    }
+
+    /// A group as a reader finds it that begins there.
+    struct Backlog {
+        var keyframe: Unit
+        /// Of media, in each second of it.
+        var bytesPerSecond: Int
+    }
+
+    /// The bound that a group has met.
+    enum Bound: String, Sendable { case seconds, bytes, units }
+
+    let limits: Limits
+    private let memory: UnsafeMutableRawBufferPointer
+    private var units: [Unit] = []
+    private(set) var byteCount = 0
+    /// From the keyframe to the newest unit.
+    private(set) var ticks: Int64 = 0
+    private(set) var bound: Bound?
+
+    /// [control thread] Takes address space; a page has memory once a unit was put there.
+    ///
+    /// - Throws: ``FrameHostError`` `.exhausted`.
+    init(limits: Limits) throws {
+        self.limits = limits
+        let base = try AnonymousMemory().allocate(byteCount: limits.mostBytes, touching: false)
+        memory = UnsafeMutableRawBufferPointer(start: base, count: limits.mostBytes)
+        units.reserveCapacity(limits.mostUnits)
+    }
+
+    deinit { AnonymousMemory().free(memory.baseAddress!, byteCount: memory.count) }
+
+    /// Where a reader begins; nil where not everything since the keyframe is there.
+    var backlog: Backlog? {
+        guard bound == nil, let keyframe = units.first else { return nil }
+        return Backlog(keyframe: keyframe, bytesPerSecond: byteCount / Int(max(1, ticks / RTPClock.ticksPerSecond)))
+    }
+    /// Units of the group so far.
+    var count: Int { units.count }
+
+    /// Takes a copy of a unit that has come. Allocates nothing.
+    ///
+    /// - Parameter unit: All but `offset` and `byteCount`.
+    /// - Returns: The bound that the group meets with this unit; nil where it is kept, and from then on.
+    func add(_ unit: Unit, _ bytes: UnsafeRawBufferPointer) -> Bound? {
+        if unit.isKeyframe {
+            units.removeAll(keepingCapacity: true)
+            (byteCount, ticks, bound) = (0, 0, nil)
+        }
+        guard bound == nil, unit.isKeyframe || !units.isEmpty else { return nil }
+        let first = units.first ?? unit
+        let distance = Int64(Int32(bitPattern: unit.timestamp &- first.timestamp))
+        if bytes.count > limits.mostBytes - byteCount {
+            bound = .bytes
+        } else if distance.magnitude > UInt64(limits.mostTicks) {
+            bound = .seconds
+        } else if units.count >= limits.mostUnits {
+            bound = .units
+        } else {
+            var placed = unit
+            (placed.offset, placed.byteCount) = (byteCount, bytes.count)
+            UnsafeMutableRawBufferPointer(rebasing: memory[byteCount...]).copyMemory(from: bytes)
+            units.append(placed)
+            byteCount += bytes.count
+            ticks = max(ticks, distance)
+        }
+        return bound
+    }
+
+    /// The unit with this index, or the keyframe where that is newer; nil where it is not there.
+    func unit(from index: UInt64) -> Unit? {
+        guard let first = units.first else { return nil }
+        guard index > first.index else { return first }
+        let place = index - first.index
+        return place < UInt64(units.count) ? units[Int(place)] : nil
+    }
+
+    /// The packets of a unit of ``unit(from:)``, until the next one is added.
+    func bytes(of unit: Unit) -> UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(rebasing: memory[unit.offset..<unit.offset + unit.byteCount])
+    }
+}
