@@ -36,7 +36,9 @@ enum CameraFault {
     }
 
     static func noFormat(_ path: String, asked: CameraPixels?, there: [FourCC]) -> FrameHostError {
-        let known = there.filter { CameraPixels($0).map { asked == nil || $0 == asked } ?? false }
+        let known = there.filter { code in
+            CameraPixels(code).map { pixels in asked.map { pixels == $0 } ?? (pixels != .h264) } ?? false
+        }
         guard known.isEmpty else {
             return answered("no size of \(known.map(\.description).joined(separator: ", ")) that a picture can have")
         }
@@ -45,12 +47,20 @@ enum CameraFault {
             return FrameHostError(
                 .unavailable,
                 what:
-                    "'\(path)' gives none of \(CameraPixels.allCases.map(\.rawValue).joined(separator: ", ")); it has \(own)",
-                remedy: "Use another camera.")
+                    "'\(path)' gives none of \(CameraPixels.byCost.map(\.rawValue).joined(separator: ", ")); it has \(own)",
+                remedy: there.contains { CameraPixels($0) == .h264 }
+                    ? "\"format\": \"h264\" passes on what the camera encodes." : "Use another camera.")
         }
         return FrameHostError(
             .invalidConfiguration, place: "format", what: "'\(path)' does not give \(asked.rawValue); it has \(own)",
             remedy: "Leave 'format' out, and the nearest is chosen.")
+    }
+
+    static func noSets(_ path: String, _ why: String) -> FrameHostError {
+        FrameHostError(
+            .callFailed, place: "format",
+            what: "'\(path)' gives no H.264 with parameter sets: \(why)",
+            remedy: "Use another 'format', with an encoder behind this stage.")
     }
 
     /// What the kernel said, with what helps: the group to join, who holds the device.

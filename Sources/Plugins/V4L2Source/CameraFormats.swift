@@ -24,6 +24,8 @@ struct FourCC: Hashable, CustomStringConvertible {
 /// What of a camera's formats this plugin takes.
 enum CameraPixels: String, OptionChoice {
     case nv12, i420, yuyv, mjpeg
+    /// Passed on as access units, and only where it is asked for.
+    case h264
 
     /// By what they cost the chain: encoders take the first two as they are.
     static let byCost: [CameraPixels] = [.nv12, .i420, .yuyv, .mjpeg]
@@ -35,6 +37,7 @@ enum CameraPixels: String, OptionChoice {
         case .i420: [FourCC("YU12")]
         case .yuyv: [FourCC("YUYV")]
         case .mjpeg: [FourCC("MJPG"), FourCC("JPEG")]
+        case .h264: [FourCC("H264")]
         }
     }
 
@@ -43,11 +46,11 @@ enum CameraPixels: String, OptionChoice {
         self = known
     }
 
-    /// What its pictures are in the chain.
+    /// What its pictures are in the chain; of H.264, what they were before they were encoded, as far as anybody knows.
     var pixelFormat: PixelFormat {
         switch self {
         case .nv12: .nv12
-        case .i420, .mjpeg: .i420
+        case .i420, .mjpeg, .h264: .i420
         case .yuyv: .yuyv
         }
     }

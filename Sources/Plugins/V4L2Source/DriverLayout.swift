@@ -52,6 +52,11 @@ struct DriverLayout: Equatable {
         pixels = mode.pixels
         self.size = size
         color = Self.color(answer, isCompressed: mode.pixels == .mjpeg)
+        guard mode.pixels != .h264 else {
+            planes = []
+            imageBytes = max(Int(answer.sizeimage), 1)
+            return
+        }
         guard mode.pixels != .mjpeg else {
             guard size.width % 2 == 0, size.height % 2 == 0 else {
                 throw CameraFault.answered("JPEG pictures of \(size), and only even sides can be decoded")

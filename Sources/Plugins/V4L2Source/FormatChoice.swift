@@ -27,7 +27,7 @@ struct AskedMode: Equatable {
 /// Chooses by closeness: first the size, then the rate, then what costs the chain least. Pure.
 enum FormatChoice {
     static func best(of modes: [CameraMode], for asked: AskedMode) -> CameraMode? {
-        modes.filter { asked.pixels == nil || $0.pixels == asked.pixels }
+        modes.filter { mode in asked.pixels.map { mode.pixels == $0 } ?? (mode.pixels != .h264) }
             .min { distance($0, asked) < distance($1, asked) }
     }
 

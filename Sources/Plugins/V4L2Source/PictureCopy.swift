@@ -9,7 +9,7 @@ struct PictureCopy {
 
     /// Whether pictures of this layout can become frames of this format.
     static func canMake(_ format: VideoFormat, from pixels: CameraPixels) -> Bool {
-        pixels.pixelFormat == format.pixelFormat || format.pixelFormat == .i420
+        pixels != .h264 && (pixels.pixelFormat == format.pixelFormat || format.pixelFormat == .i420)
     }
 
     /// [stage thread] - Parameter bytes: At least ``DriverLayout/leastBytes``.
@@ -41,7 +41,7 @@ struct PictureCopy {
                 base, Int32(layout.planes[0].strideBytes), base + layout.planes[1].offset,
                 Int32(layout.planes[1].strideBytes), y.baseAddress, Int32(y.strideBytes), u.baseAddress,
                 Int32(u.strideBytes), v.baseAddress, Int32(v.strideBytes), width, height)
-        case .i420, .mjpeg: break
+        case .i420, .mjpeg, .h264: break
         }
     }
 }

@@ -323,6 +323,20 @@ final class V4L2Device {
         }
     }
 
+    /// Whether it makes a keyframe when asked: VIDIOC_QUERYCTRL of V4L2_CID_MPEG_VIDEO_FORCE_KEY_FRAME.
+    var makesKeyframes: Bool {
+        var value = v4l2_queryctrl()
+        value.id = fh_force_keyframe
+        return quiet(fh_vidioc_queryctrl, &value) == 0 && value.flags & UInt32(V4L2_CTRL_FLAG_DISABLED) == 0
+    }
+
+    /// VIDIOC_S_CTRL. What a device that has gone says to it, its next picture says too.
+    func forceKeyframe() {
+        var value = v4l2_control()
+        value.id = fh_force_keyframe
+        _ = quiet(fh_vidioc_s_ctrl, &value)
+    }
+
     /// VIDIOC_G_CTRL.
     ///
     /// - Throws: ``CallFault``.

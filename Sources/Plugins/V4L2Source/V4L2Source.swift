@@ -9,28 +9,31 @@ import Glibc
 final class V4L2Source: Source, DeviceStage {
     static let info = StageInfo(
         id: "v4l2-source", summary: "Gives the pictures of a camera (V4L2), and finds it again when it was pulled.",
-        output: .video(.nv12, .i420, .yuyv))
+        output: .video(.nv12, .i420, .yuyv),
+        otherOutput: StageInfo.OtherOutput(where: "format", is: .string("h264"), .encoded(.h264)))
 
     var options: V4L2SourceOptions
-    private let context: StageContext
-    private let calls: any DeviceCalls
-    private let asked: AskedMode
+    let context: StageContext
+    let calls: any DeviceCalls
+    let asked: AskedMode
     let figures = CameraFigures()
 
     // From `negotiate` on.
     private var format: VideoFormat?
     private var mode: CameraMode?
+    /// Of a camera's own H.264.
+    var units: CameraUnits?
     private var lends = false
     private var path: String?
 
     // From `start` on; the stage thread's.
-    private var session: CameraSession?
+    private(set) var session: CameraSession?
     private var standIn: StandIn?
     private var times = CameraTimes()
     /// By what the camera is looked for when it is away.
     private var lookedFor: String?
     private var away = CameraAway()
-    private var followsGap = false
+    var followsGap = false
     private var lastPictureAt: Int64 = 0
     private var hasReportedDamage = false
     /// What the camera has been set to.
@@ -60,7 +63,7 @@ final class V4L2Source: Source, DeviceStage {
             format = Self.plannedWithout(asked)
             context.note("\(fault.what): the chain starts without it, for \(asked.size) in i420", isWarning: true)
         }
-        return .video(format!)
+        return units.map { .encoded($0.format) } ?? .video(format!)
     }
 
     private func choose(_ device: V4L2Device) throws {
@@ -87,6 +90,7 @@ final class V4L2Source: Source, DeviceStage {
         } else {
             context.note("\(name): \(mode.text)")
         }
+        if mode.pixels == .h264 { return try negotiateUnits(device, mode, layout, format) }
         noteCopies(layout, format, device)
     }
 
@@ -127,7 +131,11 @@ final class V4L2Source: Source, DeviceStage {
         demand.isLive = true
         demand.floor = lends ? options.buffers : 0
         guard let format else { return demand }
-        if options.whileLost == .hold { demand.ownBytes += StandIn.bytes(format) }
+        if let units {
+            demand.slabBytes = units.slabBytes
+            demand.makesKeyframes = units.makesKeyframes
+        }
+        if options.whileLost == .hold, units == nil { demand.ownBytes += StandIn.bytes(format) }
         if mode?.pixels == .mjpeg { demand.cost = format.cost(nanosecondsPerPixel: 3.5) }
         if let path {
             demand.claims = [
@@ -145,7 +153,9 @@ final class V4L2Source: Source, DeviceStage {
         guard let format else {
             throw FrameHostError(.broken, what: "v4l2-source was started before its camera was chosen")
         }
-        standIn = StandIn(format, color: options.slateColor, keepsPicture: options.whileLost == .hold)
+        if units == nil {
+            standIn = StandIn(format, color: options.slateColor, keepsPicture: options.whileLost == .hold)
+        }
         context.showFigures { [figures] in figures.json }
         lookedFor = options.device
         guard let path else {
@@ -238,6 +248,7 @@ final class V4L2Source: Source, DeviceStage {
         note(missed: times.missed(picture.filled.sequence))
         let time = times.time(picture.filled.time, now: now)
         figures.timesReplaced.store(times.replaced, ordering: .relaxed)
+        if units != nil { return try give(picture, queue, at: time, now: now, output) }
         guard let frame = try frame(of: picture, queue, session, output) else { return }
         frame.pts = MediaTime(nanoseconds: time)
         frame.capturedAt = time
@@ -299,9 +310,10 @@ final class V4L2Source: Source, DeviceStage {
         return nil
     }
 
-    private func noteDamage(_ why: String) {
+    func noteDamage(_ why: String) {
         figures.add(figures.damaged)
         followsGap = true
+        units?.stream.lose()
         guard !hasReportedDamage else { return }
         hasReportedDamage = true
         context.post(
@@ -313,6 +325,7 @@ final class V4L2Source: Source, DeviceStage {
         guard count > 0 else { return }
         figures.add(figures.missed, count)
         followsGap = true
+        units?.stream.lose()
     }
 
     private var stallTime: Int64 { max(Self.patience, 4 * (format?.frameRate.period.nanoseconds ?? 0)) }
@@ -324,6 +337,7 @@ final class V4L2Source: Source, DeviceStage {
         session = nil
         applied = ControlValues()
         followsGap = true
+        units?.stream.lose()
         figures.isStreaming.store(false, ordering: .relaxed)
         figures.add(figures.losses)
         guard options.whileLost != .stop else {
@@ -339,15 +353,18 @@ final class V4L2Source: Source, DeviceStage {
         context.post(
             "camera-lost", level: .warning,
             text: "The camera is lost: \(reason). It is opened again when it is back.",
-            details: ["reason": .string(reason), "shown": .string(options.whileLost.rawValue)])
+            details: [
+                "reason": .string(reason), "shown": .string(units == nil ? options.whileLost.rawValue : "nothing"),
+            ])
     }
 
     /// Shows something at the chain's rate, and looks for the camera.
     private func beAway(_ output: Output) throws -> SourceProgress {
-        guard context.sleep(until: min(away.nextTry, away.nextPicture)) else { return .ended }
+        let due = units == nil ? min(away.nextTry, away.nextPicture) : away.nextTry
+        guard context.sleep(until: due) else { return .ended }
         let now = context.clock.now()
         if now >= away.nextTry { try comeBack(now) }
-        guard session == nil, now >= away.nextPicture else { return .more }
+        guard session == nil, units == nil, now >= away.nextPicture else { return .more }
         away.nextPicture = now + max(format!.frameRate.period.nanoseconds, 10_000_000)
         guard options.whileLost != .stop, var frame = try output.makeFrame() else { return .more }
         standIn?.paint(&frame)

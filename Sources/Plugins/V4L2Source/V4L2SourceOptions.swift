@@ -28,8 +28,11 @@ struct V4L2SourceOptions: StageOptions {
     var size: PictureSize? = nil
     @Option(help: "Frames per second to come near.", range: FrameRate(1, 1000)...FrameRate(1000)) var rate = FrameRate(
         30)
-    @Option(help: "How the camera gives its pictures; without it what comes nearest and costs least.") var format:
-        CameraPixels? = nil
+    @Option(
+        help:
+            "How the camera gives its pictures; without it what comes nearest and costs least. \"h264\" passes on what the camera encodes, as access units."
+    )
+    var format: CameraPixels? = nil
     @Option(help: "Buffers that the driver has in hand.", range: 2...16) var buffers = 4
     @Option(
         help:
@@ -40,4 +43,18 @@ struct V4L2SourceOptions: StageOptions {
     @Option(help: "What is shown while the camera is away.") var whileLost = WhileLost.hold
     @Option(help: "Colour of the slate; also shown by hold before the first picture.") var slateColor = RGBColor(
         red: 32, green: 32, blue: 40)
+
+    func validate() throws(OptionFault) {
+        guard format == .h264 else { return }
+        if whileLost == .slate {
+            throw OptionFault(
+                "'whileLost' is \"slate\", and with \"format\": \"h264\" nobody here encodes one",
+                remedy: "Use \"hold\", which gives nothing until the camera is back, or \"stop\".")
+        }
+        if ifMissing == .wait {
+            throw OptionFault(
+                "'ifMissing' is \"wait\", and with \"format\": \"h264\" the chain needs the camera's parameter sets at its start",
+                remedy: "Leave 'ifMissing' out, or let the camera give pictures and put an encoder behind this stage.")
+        }
+    }
 }

@@ -47,6 +47,11 @@ final class ScriptedCamera: DeviceCalls, @unchecked Sendable {
     var fixedInterval: (UInt32, UInt32)?
     /// The content of a compressed picture.
     var compressed: [UInt8] = []
+    /// The same by the picture's number, where they differ.
+    var compressedAt: ((UInt32) -> [UInt8])?
+    /// Times that a keyframe was asked for, where it makes one.
+    var keyframesAsked = 0
+    var makesKeyframes = false
 
     // What happens.
     /// Errnos of the next calls of a request, first to last.
@@ -264,11 +269,14 @@ final class ScriptedCamera: DeviceCalls, @unchecked Sendable {
         sequence += gap
         gap = 0
         let base = buffers[Int(index)]!
-        if compressed.isEmpty {
+        let compressed = compressedAt?(sequence) ?? compressed
+        if compressed.isEmpty, compressedAt == nil {
             memset(base, Int32(sequence & 0xFF), Int(format.sizeimage))
             value.pointee.bytesused = format.sizeimage
         } else {
-            compressed.withUnsafeBytes { base.copyMemory(from: $0.baseAddress!, byteCount: $0.count) }
+            compressed.withUnsafeBytes { bytes in
+                if let first = bytes.baseAddress { base.copyMemory(from: first, byteCount: bytes.count) }
+            }
             value.pointee.bytesused = UInt32(compressed.count)
         }
         value.pointee.index = index
@@ -285,6 +293,12 @@ final class ScriptedCamera: DeviceCalls, @unchecked Sendable {
     // MARK: Controls
 
     private func control(_ request: UInt, _ argument: UnsafeMutableRawPointer) -> Int32 {
+        // A button: without a value, and not among those that are listed here.
+        let id = argument.assumingMemoryBound(to: UInt32.self).pointee
+        if id == fh_force_keyframe, request == fh_vidioc_queryctrl || request == fh_vidioc_s_ctrl {
+            if request == fh_vidioc_s_ctrl, makesKeyframes { keyframesAsked += 1 }
+            return makesKeyframes ? 0 : EINVAL
+        }
         switch request {
         case fh_vidioc_queryctrl:
             let value = argument.assumingMemoryBound(to: v4l2_queryctrl.self)

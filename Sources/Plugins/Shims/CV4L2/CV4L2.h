@@ -31,6 +31,9 @@ static const unsigned long fh_vidioc_querymenu = VIDIOC_QUERYMENU;
 static const unsigned long fh_vidioc_g_ctrl = VIDIOC_G_CTRL;
 static const unsigned long fh_vidioc_s_ctrl = VIDIOC_S_CTRL;
 
+// A macro made of macros; a button, so that it has no value (V4L2, "Codec Control Reference").
+static const unsigned int fh_force_keyframe = V4L2_CID_MPEG_VIDEO_FORCE_KEY_FRAME;
+
 // Variadic.
 static inline int fh_v4l2_ioctl(int device, unsigned long request, void *argument) {
     return v4l2_ioctl(device, request, argument);

@@ -1,0 +1,159 @@
+/// What becomes of the H.264 that a camera gives, buffer by buffer: which goes on, and with what in front of it. Pure.
+///
+/// A buffer is an access unit with start codes (V4L2, `V4L2_PIX_FMT_H264`). Some drivers give the parameter sets in a
+/// buffer of their own (`V4L2_CID_MPEG_VIDEO_HEADER_MODE`); they go in front of the next keyframe then. After a loss
+/// nothing goes on until a keyframe comes: pictures that refer to a lost one are broken.
+struct UnitStream {
+    enum Verdict: Equatable {
+        /// It goes on; with the sets of the stream in front of it where it is a keyframe without any.
+        case give(isKeyframe: Bool, needsSets: Bool)
+        /// Parameter sets alone.
+        case setsAlone
+        /// Until a keyframe comes.
+        case awaitsKeyframe
+        case damaged(String)
+    }
+
+    /// SPS and PPS with start codes, the newest; empty before any came.
+    private(set) var sets: [UInt8] = []
+    /// Others came after the first.
+    private(set) var setsHaveChanged = false
+    private(set) var awaitsKeyframe = true
+
+    /// No camera's come near.
+    static let mostSetBytes = 4096
+
+    /// Pictures are missing from here on.
+    mutating func lose() { awaitsKeyframe = true }
+
+    /// Allocates only when the parameter sets are others.
+    mutating func look(at bytes: UnsafeRawBufferPointer) -> Verdict {
+        let unit = AnnexB.look(at: bytes)
+        guard unit.hasUnits else {
+            lose()
+            return .damaged("it has no NAL unit among its \(bytes.count) bytes")
+        }
+        if unit.hasSets, !AnnexB.hasOnly(sets, in: bytes) {
+            let news = AnnexB.parameterSets(in: bytes)
+            guard news.count <= Self.mostSetBytes else {
+                lose()
+                return .damaged("its parameter sets have \(news.count) bytes")
+            }
+            setsHaveChanged = setsHaveChanged || !sets.isEmpty
+            sets = news
+        }
+        guard unit.hasSlice else { return unit.hasSets ? .setsAlone : .damaged("it has no picture") }
+        if awaitsKeyframe {
+            guard unit.isKeyframe, !sets.isEmpty else { return .awaitsKeyframe }
+            awaitsKeyframe = false
+        }
+        return .give(isKeyframe: unit.isKeyframe, needsSets: unit.isKeyframe && !unit.hasSets)
+    }
+}
+
+/// NAL units with start codes (ITU-T H.264, annex B), of any bytes.
+enum AnnexB {
+    /// Table 7-1.
+    private enum Kind {
+        static let slices: ClosedRange<UInt8> = 1...5
+        static let idr: UInt8 = 5
+        static let sequenceParameterSet: UInt8 = 7
+        static let pictureParameterSet: UInt8 = 8
+    }
+
+    struct Unit: Equatable {
+        var hasUnits = false
+        var hasSlice = false
+        /// An IDR picture: decodable alone, and none that follows refers to one before it.
+        var isKeyframe = false
+        /// An SPS and a PPS in front of the first slice.
+        var hasSets = false
+    }
+
+    /// Looks no further than the first slice's begin. Allocates nothing.
+    static func look(at bytes: UnsafeRawBufferPointer) -> Unit {
+        var unit = Unit()
+        var (hasSequence, hasPicture) = (false, false)
+        forEach(in: bytes) { nal in
+            unit.hasUnits = true
+            let kind = nal[0] & 31
+            hasSequence = hasSequence || kind == Kind.sequenceParameterSet
+            hasPicture = hasPicture || kind == Kind.pictureParameterSet
+            guard Kind.slices.contains(kind) else { return true }
+            unit.hasSlice = true
+            unit.isKeyframe = kind == Kind.idr
+            return false
+        }
+        unit.hasSets = hasSequence && hasPicture
+        return unit
+    }
+
+    /// SPS and PPS in front of the first slice, each with a start code of four bytes.
+    static func parameterSets(in bytes: UnsafeRawBufferPointer) -> [UInt8] {
+        var sets: [UInt8] = []
+        forEachSet(in: bytes) { set in
+            sets += [0, 0, 0, 1]
+            sets += set
+            return true
+        }
+        return sets
+    }
+
+    /// Whether each SPS and PPS in front of the first slice is among `known`. Allocates nothing.
+    static func hasOnly(_ known: [UInt8], in bytes: UnsafeRawBufferPointer) -> Bool {
+        known.withUnsafeBytes { known in
+            var hasOther = false
+            forEachSet(in: bytes) { set in
+                var isKnown = false
+                forEachSet(in: known) { one in
+                    isKnown = one.elementsEqual(set)
+                    return !isKnown
+                }
+                hasOther = !isKnown
+                return isKnown
+            }
+            return !hasOther
+        }
+    }
+
+    private static func forEachSet(in bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Bool) {
+        forEach(in: bytes) { nal in
+            let kind = nal[0] & 31
+            if Kind.slices.contains(kind) { return false }
+            guard kind == Kind.sequenceParameterSet || kind == Kind.pictureParameterSet else { return true }
+            return body(nal)
+        }
+    }
+
+    /// Each NAL unit without start code and trailing zeros, until `body` says false; a slice is handed over with its
+    /// first byte alone, since its end is far and nobody asks for it.
+    private static func forEach(in bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Bool) {
+        var begin = behindStartCode(in: bytes, from: 0)
+        while let first = begin, first < bytes.count {
+            if Kind.slices.contains(bytes[first] & 31) {
+                guard body(UnsafeRawBufferPointer(rebasing: bytes[first...first])) else { return }
+            }
+            begin = behindStartCode(in: bytes, from: first)
+            guard !Kind.slices.contains(bytes[first] & 31) else { continue }
+            var end = begin.map { $0 - 3 } ?? bytes.count
+            while end > first, bytes[end - 1] == 0 { end -= 1 }
+            if end > first, !body(UnsafeRawBufferPointer(rebasing: bytes[first..<end])) { return }
+        }
+    }
+
+    /// Where the next NAL unit begins.
+    private static func behindStartCode(in bytes: UnsafeRawBufferPointer, from start: Int) -> Int? {
+        var index = start + 2
+        while index < bytes.count {
+            let byte = bytes[index]
+            if byte > 1 {
+                index += 3
+            } else if byte == 1, bytes[index - 1] == 0, bytes[index - 2] == 0 {
+                return index + 1
+            } else {
+                index += 1
+            }
+        }
+        return nil
+    }
+}

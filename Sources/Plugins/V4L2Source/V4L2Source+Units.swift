@@ -1,0 +1,149 @@
+import FrameCore
+
+/// A camera's own H.264, as it was negotiated.
+struct CameraUnits {
+    var format: EncodedFormat
+    var makesKeyframes: Bool
+    /// Largest access unit that is passed on; a larger one is damaged.
+    let mostBytes: Int
+    var stream = UnitStream()
+    /// When a keyframe was last asked for, chain clock; nil when none is waited for.
+    var askedAt: Int64?
+    var hasReportedSets = false
+
+    /// - Parameter imageBytes: What the driver says a picture has at most.
+    init(_ format: EncodedFormat, imageBytes: Int, makesKeyframes: Bool) {
+        self.format = format
+        self.makesKeyframes = makesKeyframes
+        let raw = format.video.width * format.video.height * 3 / 2
+        // An encoded picture larger than a raw one is none; small ones may be all headers.
+        mostBytes = min(imageBytes, max(raw, 1 << 20)) + UnitStream.mostSetBytes
+    }
+
+    var slabBytes: Int { max(4 << 20, 2 * mostBytes + (1 << 20)) }
+}
+
+/// Passing on what the camera encodes: `"format": "h264"`.
+extension V4L2Source {
+    /// Buffers that are looked at in search of parameter sets, and waits of 50 ms without one.
+    private static let mostBuffers = 600
+    private static let mostWaits = 100
+
+    /// [control thread] Lets the camera run until its parameter sets have come: a header or description behind needs
+    /// them before the first access unit.
+    func negotiateUnits(_ device: V4L2Device, _ mode: CameraMode, _ layout: DriverLayout, _ video: VideoFormat) throws {
+        let makesKeyframes = device.makesKeyframes
+        let sets: [UInt8]
+        do {
+            let set = try DriverLayout(try device.format(mode.code, mode.size, isSet: true), of: mode)
+            _ = try? device.setRate(mode.rate.isZero ? asked.rate : mode.rate)
+            sets = try Self.readSets(device, set, depth: options.buffers)
+        } catch let fault as CallFault {
+            throw CameraFault.of(fault, device.path, calls)
+        }
+        var units = CameraUnits(
+            EncodedFormat(codec: .h264, framing: .annexB, parameterSets: sets, video: video),
+            imageBytes: layout.imageBytes, makesKeyframes: makesKeyframes)
+        sets.withUnsafeBytes { _ = units.stream.look(at: $0) }
+        self.units = units
+        context.note(
+            makesKeyframes
+                ? "the camera's own H.264 is passed on, 1 copy per access unit; it makes a keyframe when asked"
+                : "the camera's own H.264 is passed on, 1 copy per access unit; its keyframes come when they come")
+    }
+
+    private static func readSets(_ device: V4L2Device, _ layout: DriverLayout, depth: Int) throws -> [UInt8] {
+        let queue = try CaptureQueue(device, layout, depth: depth, lender: nil)
+        defer { queue.stop() }
+        device.forceKeyframe()
+        var stream = UnitStream()
+        var (buffers, waits) = (0, 0)
+        while buffers < mostBuffers, waits < mostWaits {
+            try queue.refill()
+            guard let picture = try queue.next(milliseconds: 50) else {
+                waits += 1
+                continue
+            }
+            defer { queue.giveBack(picture) }
+            buffers += 1
+            guard !picture.filled.isDamaged, let bytes = picture.bytes else { continue }
+            _ = stream.look(at: bytes)
+            if !stream.sets.isEmpty { return stream.sets }
+        }
+        throw CameraFault.noSets(
+            device.path, buffers == 0 ? "no picture came within 5 s" : "none were among \(buffers) access units")
+    }
+
+    // MARK: One access unit
+
+    /// [stage thread] Passes on what the driver has finished, or leaves it out.
+    func give(
+        _ picture: CaptureQueue.Picture, _ queue: CaptureQueue, at time: Int64, now: Int64, _ output: Output
+    ) throws {
+        defer { queue.giveBack(picture) }
+        guard let bytes = picture.bytes else { return }
+        if picture.filled.isDamaged {
+            noteDamage("its driver marks it as damaged")
+        } else if picture.filled.byteCount > bytes.count {
+            noteDamage("its driver says it has \(picture.filled.byteCount) bytes, in a buffer of \(bytes.count)")
+        } else if bytes.count > units!.mostBytes - UnitStream.mostSetBytes {
+            noteDamage("it has \(bytes.count) bytes")
+        } else {
+            switch units!.stream.look(at: bytes) {
+            case .give(let isKeyframe, let needsSets):
+                try emit(bytes, isKeyframe: isKeyframe, needsSets: needsSets, at: time, output)
+            case .setsAlone: break
+            case .awaitsKeyframe: figures.add(figures.untilKeyframe)
+            case .damaged(let why): noteDamage(why)
+            }
+        }
+        reportSets()
+        askForKeyframe(now)
+    }
+
+    private func emit(
+        _ bytes: UnsafeRawBufferPointer, isKeyframe: Bool, needsSets: Bool, at time: Int64, _ output: Output
+    ) throws {
+        let setBytes = needsSets ? units!.stream.sets.count : 0
+        var unit = try output.makeAccessUnit(byteCount: setBytes + bytes.count)
+        unit.withMutableBytes { target in
+            if needsSets {
+                units!.stream.sets.withUnsafeBytes { target.copyMemory(from: $0) }
+            }
+            UnsafeMutableRawBufferPointer(rebasing: target[setBytes...]).copyMemory(from: bytes)
+        }
+        unit.pts = MediaTime(nanoseconds: time)
+        // Cameras encode no picture before one that is shown earlier.
+        unit.dts = unit.pts
+        unit.capturedAt = time
+        unit.duration = units!.format.video.frameRate.period
+        unit.isKeyframe = isKeyframe
+        unit.isDiscontinuity = followsGap
+        followsGap = false
+        figures.add(figures.passed)
+        try output.emit(unit)
+    }
+
+    /// Once: whoever has written a header or a description has the first ones. Decoders find them in the stream.
+    private func reportSets() {
+        guard units!.stream.setsHaveChanged, !units!.hasReportedSets else { return }
+        units!.hasReportedSets = true
+        context.post(
+            "parameter-sets-changed", level: .warning,
+            text: "The camera's parameter sets are others now. Headers and descriptions behind have the first ones.")
+    }
+
+    /// After a loss, each second until it comes.
+    private func askForKeyframe(_ now: Int64) {
+        guard units!.stream.awaitsKeyframe else {
+            units!.askedAt = nil
+            return
+        }
+        if let askedAt = units!.askedAt, now - askedAt < 1_000_000_000 { return }
+        units!.askedAt = now
+        keyframeRequested()
+    }
+
+    /// [stage thread] Somebody behind begins, or has lost something.
+    func keyframeRequested() { if units?.makesKeyframes == true { session?.device.forceKeyframe() } }
+}
