@@ -6,6 +6,9 @@
 The chain encodes a clip at its pace (x264 zerolatency, bitrate held by a buffer of one second, a keyframe every 10 s), serves it and records the same
 access units. First picture: PLAY sent until the last packet of the first keyframe is in, at random moments. Storms: the recording of each run is
 compared with the clip picture by picture, and with the run without joiners. Needs ffmpeg and ffprobe.
+
+Passed through: the clip with a keyframe each 2, 5 and 10 s, served as it is (`file-source` with `"decode": false`), beside gst-rtsp-server with the same
+access units where its Python bindings are there; how long until the last packet of the first keyframe is in. `PART=passed` runs that alone.
 """
 
 import json
@@ -150,5 +153,57 @@ def storms():
               + (f"{percentile(pictures, 0.5):.1f} / {max(pictures):.1f} |" if pictures else "– |"))
 
 
-first_picture()
-storms()
+def served(path):
+    """gst-rtsp-server with a file of start codes, one live stream for all, or nothing where its bindings are missing."""
+    process = subprocess.Popen(["/usr/bin/python3", os.path.join(ROOT, "Benchmarks/gst-serve-file.py"), path, str(PORT), str(RATE)],
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    return process if process.stdout.readline().startswith("serving") else None
+
+
+def passed_through():
+    print("| passed through, a keyframe each | server | transport | joins | began with a keyframe | p50 | p90 | p99 | max, ms |\n|---|---|---|---|---|---|---|---|---|")
+    for seconds in (2, 5, 10):
+        with tempfile.TemporaryDirectory() as folder:
+            clip = os.path.join(folder, "clip.mp4")
+            subprocess.run(["ffmpeg", "-nostdin", "-v", "error", "-stream_loop", "-1", "-i", CLIP, "-t", str(max(20, 2 * seconds)), "-r", str(RATE), "-an",
+                            "-c:v", "libx264", "-preset", "veryfast", "-b:v", f"{KBPS}k", "-maxrate", f"{KBPS}k", "-bufsize", f"{KBPS}k", "-bf", "0",
+                            "-g", str(seconds * RATE), "-keyint_min", str(seconds * RATE), "-sc_threshold", "0", clip], check=True)
+            subprocess.run(["ffmpeg", "-nostdin", "-v", "error", "-i", clip, "-c", "copy", "-bsf:v", "h264_mp4toannexb,h264_metadata=aud=insert", "-f", "h264",
+                            clip + ".h264"], check=True)
+            for server in ("framehost", "framehost, nextKeyframe", "gst-rtsp-server"):
+                for transport in ("tcp", "udp"):
+                    if server == "gst-rtsp-server":
+                        process = served(clip + ".h264")
+                        if process is None:
+                            continue
+                    else:
+                        live = {"id": "live", "use": "rtsp-sink", "port": PORT, "path": "/live"}
+                        if "next" in server:
+                            live["joinAt"] = "nextKeyframe"
+                        chain = {"stages": [{"id": "clip", "use": "file-source", "path": clip, "decode": False, "pace": "realtime", "loop": True}, live]}
+                        with open(os.path.join(folder, "chain.json"), "w") as file:
+                            json.dump(chain, file)
+                        process = subprocess.Popen([HOST, "chain.json", "--events"], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                                   stderr=subprocess.DEVNULL, text=True)
+                        for line in process.stdout:
+                            if '"state":"streaming"' in line:
+                                break
+                    # Somebody watches all the time: gst-rtsp-server begins anew for a client that is alone.
+                    viewer = subprocess.Popen(["ffmpeg", "-nostdin", "-v", "quiet", "-rtsp_transport", "tcp", "-i", URL, "-c", "copy", "-f", "null", "-"])
+                    time.sleep(3)
+                    count = FIRST_JOINS if server == "framehost" else min(FIRST_JOINS, 12)
+                    seen = joins("--count", str(count), "--transport", transport)
+                    viewer.kill()
+                    viewer.wait()
+                    process.send_signal(signal.SIGINT)
+                    process.communicate(timeout=60)
+                    values = [s["pictureMs"] for s in seen if s["pictureMs"] is not None]
+                    starts = sum(bool(s.get("isKeyframe")) for s in seen)
+                    print(f"| {seconds} s | {server} | {transport} | {len(seen)} | {starts} | "
+                          + " | ".join(f"{percentile(values, p):.1f}" for p in (0.5, 0.9, 0.99, 1)) + " |", flush=True)
+
+
+if os.environ.get("PART") != "passed":
+    first_picture()
+    storms()
+passed_through()
