@@ -14,6 +14,8 @@ final class MediaFile {
     private var held: HeldFile?
     /// The only track whose packets are given; nil: all.
     private var onlyTrack: Int?
+    /// False: what is in it is found out by whoever decodes it.
+    private let looksInside: Bool
 
     /// Formats that only name other files; some of them are read for ever.
     private static let playlists: Set = ["hls", "dash", "concat", "imf", "sdp", "webm_dash_manifest"]
@@ -23,8 +25,18 @@ final class MediaFile {
     /// - Throws: ``FrameHostError`` `.invalidMedia`, `.unavailable`.
     init(path: String) throws {
         self.path = path
+        looksInside = true
         let (opened, said) = LibavText.during { open() }
         if let fault = fault(opened, said) { throw fault }
+    }
+
+    /// [any thread] Opens a file of which the first picture alone is wanted; nothing in it is decoded.
+    ///
+    /// - Throws: ``FrameHostError`` `.invalidMedia`, `.unavailable`.
+    init(still path: String) throws {
+        self.path = path
+        looksInside = false
+        if let fault = fault(open(), "") { throw fault }
     }
 
     deinit { close() }
@@ -47,11 +59,12 @@ final class MediaFile {
 
     private func open() -> Opened {
         let url = "file:" + path
-        held = RunFiles.read(path, as: "file-source")
+        let reader = looksInside ? "file-source" : "image-source"
+        held = RunFiles.read(path, as: reader)
         let connected = avio_open2(&io, url, AVIO_FLAG_READ, nil, nil)
         guard connected >= 0, let io else { return .failed(connected) }
         // Exchanged between the two calls; the file that is read is the one to hold.
-        if let held, !held.hasItsFile { self.held = RunFiles.read(path, as: "file-source") }
+        if let held, !held.hasItsFile { self.held = RunFiles.read(path, as: reader) }
         var format: UnsafePointer<AVInputFormat>?
         let found = av_probe_input_buffer2(io, &format, url, nil, 0, 0)
         guard found >= 0, let format else { return .failed(found) }
@@ -65,6 +78,7 @@ final class MediaFile {
         av_dict_set(&settings, "protocol_whitelist", "file", 0)
         let begun = avformat_open_input(&container, url, format, &settings)
         guard begun >= 0 else { return .failed(begun) }
+        guard looksInside else { return .file }
         let looked = avformat_find_stream_info(container, nil)
         return looked < 0 ? .failed(looked) : .file
     }
@@ -84,6 +98,9 @@ final class MediaFile {
         avio_closep(&io)
         held = nil
     }
+
+    /// 0 when unknown.
+    var byteCount: Int { io.map { max(Int(avio_size($0)), 0) } ?? 0 }
 
     // MARK: Tracks
 

@@ -78,18 +78,27 @@ final class PictureConverter {
         sws_freeContext(scaler)
         fit = PictureFit(width: picture.width, height: picture.height, aspect: aspect, in: target)
         let flags = SWS_BILINEAR | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INP
-        scaler = sws_getContext(
-            Int32(picture.width), Int32(picture.height), conversion.plainSource, Int32(fit.width), Int32(fit.height),
-            targetFormat, flags,
-            nil, nil, nil)
-        guard scaler != nil else {
+        let isFull = conversion.isRGB || conversion.isFullRangeByName || picture.color.range == .full
+        let isFullTarget = target.pixelFormat.isRGB || target.color.range == .full
+        // The ranges are said before it is set up: it would choose to copy planes of one format and size.
+        scaler = sws_alloc_context()
+        let settings: [(String, Int)] = [
+            ("srcw", picture.width), ("srch", picture.height), ("src_format", Int(conversion.plainSource.rawValue)),
+            ("src_range", isFull ? 1 : 0), ("dstw", fit.width), ("dsth", fit.height),
+            ("dst_format", Int(targetFormat.rawValue)), ("dst_range", isFullTarget ? 1 : 0),
+            ("sws_flags", Int(flags)),
+        ]
+        for (name, value) in settings {
+            av_opt_set_int(UnsafeMutableRawPointer(scaler), name, Int64(value), 0)
+        }
+        guard scaler != nil, sws_init_context(scaler, nil, nil) >= 0 else {
+            sws_freeContext(scaler)
+            scaler = nil
             throw FileFault.unconvertible(conversion.name, width: picture.width, height: picture.height)
         }
-        let isFull = conversion.isRGB || conversion.isFullRangeByName || picture.color.range == .full
         // RGB has no matrix, and some pictures do not say theirs: it is the one they are turned into.
         let isSilent = conversion.isRGB || picture.color.matrix == 2
         let matrix = sws_getCoefficients(Int32(isSilent ? target.color.matrix : picture.color.matrix))
-        let isFullTarget = target.pixelFormat.isRGB || target.color.range == .full
         let targetMatrix = target.pixelFormat.isRGB ? matrix : sws_getCoefficients(Int32(target.color.matrix))
         _ = sws_setColorspaceDetails(
             scaler, matrix, isFull ? 1 : 0, targetMatrix, isFullTarget ? 1 : 0, 0, 1 << 16, 1 << 16)

@@ -1,0 +1,84 @@
+import FrameCore
+import Glibc
+
+/// Why pictures cannot be shown, as sentences.
+enum ImageFault {
+    static func missing(_ path: String, _ code: Int32, isRelative: Bool) -> FrameHostError {
+        guard code == ENOENT || code == ENOTDIR else { return FileFault.unreadable(path, code) }
+        if let pattern = patternOfFormat(path) {
+            return FrameHostError(
+                .unavailable, place: "path", what: "'\(path)' does not exist",
+                remedy: "Numbers are written as a pattern: \"\(pattern)\".")
+        }
+        return FrameHostError(
+            .unavailable, place: "path", what: "'\(path)' does not exist",
+            remedy: isRelative ? "Correct 'path'; it is meant from the chain file's folder." : "Correct 'path'.")
+    }
+
+    /// `img*.png` for `img%03d.png`, as ffmpeg and GStreamer write numbers; nil for a path without such a one.
+    private static func patternOfFormat(_ path: String) -> String? {
+        guard let percent = path.firstIndex(of: "%") else { return nil }
+        let rest = path[path.index(after: percent)...]
+        let behind = rest.drop { $0.isNumber }
+        return behind.first == "d" ? path[..<percent] + "*" + behind.dropFirst() : nil
+    }
+
+    static func emptyFolder(_ path: String) -> FrameHostError {
+        FrameHostError(
+            .unavailable, place: "path", what: "the folder '\(path)' has no picture in it",
+            remedy: "Put some there, or name them by a pattern if their names do not end as pictures' do.")
+    }
+
+    static func noMatch(_ path: String) -> FrameHostError {
+        FrameHostError(
+            .unavailable, place: "path", what: "no file matches '\(path)'", remedy: "Correct 'path'.")
+    }
+
+    static func unreadablePattern(_ path: String) -> FrameHostError {
+        FrameHostError(
+            .unavailable, place: "path", what: "the files that match '\(path)' cannot be listed",
+            remedy: "Look at the rights of its folders.")
+    }
+
+    static func tooMany(_ path: String, _ most: Int) -> FrameHostError {
+        FrameHostError(
+            .invalidConfiguration, place: "path", what: "'\(path)' has more than \(most) pictures",
+            remedy: "Use a narrower pattern.")
+    }
+
+    static func noPicture(_ path: String, cause: String) -> FrameHostError {
+        FrameHostError(
+            .invalidMedia, what: "'\(path)' has no picture that libavcodec can read",
+            remedy: "It may be damaged: look at it with 'ffprobe'.", cause: cause)
+    }
+
+    /// - Parameter count: Pictures of the list.
+    static func noneReadable(_ path: String, count: Int, first: String) -> FrameHostError {
+        FrameHostError(
+            .invalidMedia, place: "path", what: "none of the \(count) pictures of '\(path)' can be read",
+            remedy: "Look at one with 'ffprobe'.", cause: first)
+    }
+
+    static func tooLarge(_ path: String, pixels: Int, most: Int) -> FrameHostError {
+        FrameHostError(
+            .exhausted,
+            what: "'\(path)' has \(pixels) pixels, and memory is set aside for \(most)",
+            remedy: "Start again with it in place: the largest picture counts.")
+    }
+
+    /// At the end of a run.
+    static func leftOut(_ names: [String], count: Int) -> FrameHostError {
+        let listed = names.map { "'\($0)'" }.joined(separator: ", ")
+        let further = count > names.count ? " and \(count - names.count) more" : ""
+        return FrameHostError(
+            .invalidMedia,
+            what:
+                "\(count == 1 ? "1 picture" : "\(count) pictures") could not be shown and \(count == 1 ? "was" : "were") left out: \(listed)\(further)",
+            remedy: "The events 'picture-damaged' say why.")
+    }
+
+    static func nothingShown(_ path: String) -> FrameHostError {
+        FrameHostError(
+            .invalidMedia, what: "not one picture of '\(path)' could be shown", remedy: "Look at one with 'ffprobe'.")
+    }
+}
