@@ -18,6 +18,7 @@ let plugins = [
     Plugin(name: "Rate"),
     Plugin(name: "X264Encoder", shims: ["CX264"]),
     Plugin(name: "FileSource", shims: ["CAVFormat"]),
+    Plugin(name: "Y4M"),
     Plugin(name: "Recorder", shims: ["CAVFormat"]),
     Plugin(name: "Text", shims: ["CFreeType"], usesShared: true),
     Plugin(name: "Frei0r", shims: ["CFrei0r"], usesShared: true),

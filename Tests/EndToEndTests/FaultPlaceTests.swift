@@ -80,7 +80,7 @@ import Testing
             ),
             (
                 "-",
-                "'path' is -, and file-source plays files that it can go back in. Name a file; no stage reads standard input yet."
+                "'path' is -, and file-source plays files that it can go back in. Name a file; raw video (y4m) from standard input is read by 'y4m-source'."
             ),
         ] {
             let found = try faults("{ \"use\": \"file-source\", \"path\": \"\(path)\" },\n\(Self.rest)")
@@ -88,7 +88,10 @@ import Testing
         }
         for (path, part) in [
             ("rtsp://:8554/live", "Name a file. 'rtsp-sink' serves a stream; no stage sends to an address yet."),
-            ("-", "Name a file. 'null-sink' writes to standard output: \"dump\": \"-\"."),
+            (
+                "-",
+                "Name a file. 'y4m-sink' writes raw video to standard output, 'null-sink' with \"dump\": \"-\" anything."
+            ),
         ] {
             let found = try faults(
                 "{ \"use\": \"test-source\" }, \(encoder),\n{ \"use\": \"recorder\", \"path\": \"\(path)\" }")

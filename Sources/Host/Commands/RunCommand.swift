@@ -68,8 +68,8 @@ struct RunCommand: ParsableCommand {
             quiet: quiet, verbose: verbose, jsonEvents: events || commands, onlyAnswers: commands && !events,
             replies: replies)
         RunSession(
-            display: display, replies: replies, readsCommands: commands, seconds: seconds, statsPath: stats,
-            isWatching: watch, isWatchingPlugins: watchPlugins, plan: plan
+            display: display, replies: replies, readsCommands: commands, writesEvents: events, seconds: seconds,
+            statsPath: stats, isWatching: watch, isWatchingPlugins: watchPlugins, plan: plan
         ).run()
     }
 

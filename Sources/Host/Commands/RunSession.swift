@@ -11,6 +11,7 @@ final class RunSession: @unchecked Sendable {
     private let display: RunDisplay
     private let replies: CommandReplies
     private let readsCommands: Bool
+    private let writesEvents: Bool
     private let seconds: Double?
     private let statsPath: String?
     private let isWatching: Bool
@@ -25,16 +26,19 @@ final class RunSession: @unchecked Sendable {
     ///   - plan: Checks and plans; its faults end the process with status 2.
     ///   - replies: Answers for `display` to show.
     ///   - readsCommands: Whether standard input has commands.
+    ///   - writesEvents: Whether events go to standard output.
     ///   - isWatching: The chain file is read again whenever it changes.
     ///   - isWatchingPlugins: Plugins are loaded again whenever their files change.
     init(
-        display: RunDisplay, replies: CommandReplies, readsCommands: Bool, seconds: Double?, statsPath: String?,
-        isWatching: Bool, isWatchingPlugins: Bool, plan: @escaping () throws -> (Chain, ChainDocument)
+        display: RunDisplay, replies: CommandReplies, readsCommands: Bool, writesEvents: Bool, seconds: Double?,
+        statsPath: String?, isWatching: Bool, isWatchingPlugins: Bool,
+        plan: @escaping () throws -> (Chain, ChainDocument)
     ) {
         self.plan = plan
         self.display = display
         self.replies = replies
         self.readsCommands = readsCommands
+        self.writesEvents = writesEvents
         self.seconds = seconds
         self.statsPath = statsPath
         self.isWatching = isWatching
@@ -127,6 +131,9 @@ final class RunSession: @unchecked Sendable {
             (chain, document) = try plan()
             if isWatchingPlugins { pluginWatch = try PluginWatch() }
             if let statsPath, let fault = chain.fault(ofWriting: statsPath, as: "--stats") { throw fault }
+            if let fault = StandardStreams.fault(chain.plan, events: writesEvents, commands: readsCommands) {
+                throw fault
+            }
         } catch {
             exit(reportBeforeRun(error).rawValue)
         }

@@ -41,7 +41,7 @@ struct FileSourceOptions: StageOptions {
         if path == "-" {
             throw OptionFault(
                 "'path' is -, and file-source plays files that it can go back in",
-                remedy: "Name a file; no stage reads standard input yet.")
+                remedy: "Name a file; raw video (y4m) from standard input is read by 'y4m-source'.")
         }
         if let mark = path.firstRange(of: "://"), mark.lowerBound != path.startIndex,
             path[..<mark.lowerBound].allSatisfy(\.isLetter)

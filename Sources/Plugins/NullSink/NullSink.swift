@@ -45,6 +45,15 @@ final class NullSink: Sink {
     var demand: StageDemand {
         var demand = Self.declaredDemand
         demand.writesFiles = options.dump.flatMap { $0 == "-" ? nil : [context.resolve($0)] } ?? []
+        if options.dump == "-" || options.report != .none {
+            // Lines of several stages can stand among each other, and no samples among lines.
+            demand.claims = [
+                StageDemand.Claim(
+                    "standard output", terms: options.dump == "-" ? nil : "lines",
+                    option: options.dump == "-" ? "dump" : "report", what: "writes to standard output, as does",
+                    remedy: "Name a file for one of them.")
+            ]
+        }
         return demand
     }
 

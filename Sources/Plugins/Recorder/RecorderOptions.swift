@@ -56,7 +56,9 @@ struct RecorderOptions: StageOptions {
         if path == "-" {
             throw OptionFault(
                 "'path' is -, and a recording needs a file to go back in",
-                remedy: "Name a file. 'null-sink' writes to standard output: \"dump\": \"-\".")
+                remedy:
+                    "Name a file. 'y4m-sink' writes raw video to standard output, 'null-sink' with \"dump\": \"-\" anything."
+            )
         }
         if let mark = path.firstRange(of: "://"), mark.lowerBound != path.startIndex,
             path[..<mark.lowerBound].allSatisfy(\.isLetter)

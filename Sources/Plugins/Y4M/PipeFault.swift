@@ -1,0 +1,102 @@
+import FrameCore
+import Glibc
+
+/// What is wrong with a stream and its pipe, as sentences.
+enum PipeFault {
+    static func unreadable(_ path: String, _ code: Int32) -> FrameHostError {
+        FrameHostError(
+            .unavailable, place: "path", what: "'\(path)' cannot be read: \(String(cString: strerror(code)))",
+            remedy: code == ENOENT ? "Make the pipe with 'mkfifo', or correct 'path'." : "")
+    }
+
+    static func noPipe(_ path: String, isFolder: Bool) -> FrameHostError {
+        FrameHostError(
+            .unavailable, place: "path", what: "'\(path)' is \(isFolder ? "a folder" : "no pipe and no file")",
+            remedy: "Name a pipe or a file, or leave 'path' out for standard input.")
+    }
+
+    private static let pipeIn = "Pipe a program into it: ffmpeg -i … -f yuv4mpegpipe - | framehost chain.json."
+
+    static func inputIsTerminal() -> FrameHostError {
+        FrameHostError(.unavailable, what: "standard input is a terminal", remedy: pipeIn)
+    }
+
+    static func inputIsTaken() -> FrameHostError {
+        FrameHostError(
+            .invalidConfiguration, place: "path", what: "another stage reads standard input",
+            remedy: "Let both take their input 'from' that one, or name a pipe made with 'mkfifo'.")
+    }
+
+    static func outputIsTerminal() -> FrameHostError {
+        FrameHostError(
+            .unavailable, what: "standard output is a terminal",
+            remedy: "Pipe it into a program: framehost chain.json | mpv -.")
+    }
+
+    // MARK: Streams
+
+    /// - Parameter name: `standard input`, or the quoted path.
+    static func noHeader(_ name: String, seconds: Int) -> FrameHostError {
+        FrameHostError(
+            .unavailable, what: "nothing came from \(name) for \(seconds) s",
+            remedy: "Look at the program that writes there.")
+    }
+
+    static func empty(_ name: String) -> FrameHostError {
+        FrameHostError(.invalidMedia, what: "\(name) ended before a y4m header", remedy: pipeIn)
+    }
+
+    static func header(_ fault: Y4MHeader.Fault, _ name: String) -> FrameHostError {
+        FrameHostError(
+            .invalidMedia, what: "\(name) is no y4m stream that can be read: it \(fault.what)",
+            remedy: fault.remedy.isEmpty ? "" : "\(fault.remedy).")
+    }
+
+    static func noRate(_ name: String) -> FrameHostError {
+        FrameHostError(
+            .invalidMedia, what: "the stream of \(name) does not say its frame rate", remedy: "Set 'rate'.")
+    }
+
+    static func noPicture(_ name: String) -> FrameHostError {
+        FrameHostError(
+            .invalidMedia, what: "\(name) ended before its first picture",
+            remedy: "Look at the program that writes there.")
+    }
+
+    static func cut(_ name: String, picture: Int, bytes: Int, of whole: Int) -> FrameHostError {
+        FrameHostError(
+            .invalidMedia,
+            what: "\(name) ended in the middle of picture \(picture): \(bytes) of \(whole) bytes came",
+            remedy: "What came before it was passed on. Look at the program that writes there.")
+    }
+
+    static func noFrame(_ name: String, picture: Int) -> FrameHostError {
+        FrameHostError(
+            .invalidMedia, what: "picture \(picture) of \(name) does not begin with FRAME",
+            remedy: "Bytes are missing or too many before it: nothing else may write into the stream.")
+    }
+
+    static func readFailed(_ name: String, _ code: Int32) -> FrameHostError {
+        FrameHostError(.unavailable, what: "\(name) cannot be read: \(String(cString: strerror(code)))")
+    }
+
+    // MARK: Writing
+
+    static func readerGone(_ name: String) -> FrameHostError {
+        FrameHostError(
+            .unavailable, what: "whoever read \(name) has gone",
+            remedy: "\"onError\": \"continue\" lets the rest of the chain go on.")
+    }
+
+    static func writeFailed(_ name: String, _ code: Int32) -> FrameHostError {
+        FrameHostError(
+            .unavailable, what: "\(name) cannot be written: \(String(cString: strerror(code)))",
+            remedy: code == ENOSPC ? "Make room." : "")
+    }
+
+    static func noRateToWrite() -> FrameHostError {
+        FrameHostError(
+            .invalidConfiguration, what: "the pictures that come in have no constant frame rate, which y4m needs",
+            remedy: "Put 'rate' before this stage.")
+    }
+}

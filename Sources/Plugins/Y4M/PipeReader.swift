@@ -1,0 +1,108 @@
+import FrameCore
+import Glibc
+import Synchronization
+
+/// The reading end of a pipe, or a file: waits a little for bytes and comes back without.
+///
+/// One thread at a time.
+final class PipeReader {
+    enum Step: Equatable {
+        /// So many bytes came.
+        case bytes(Int)
+        /// None came in the time.
+        case nothing
+        case ended
+        /// errno.
+        case failed(Int32)
+    }
+
+    private let descriptor: Int32
+    private let isStandardInput: Bool
+    private var buffer: UnsafeMutableRawBufferPointer
+    private var begin = 0
+    private var end = 0
+    /// Bytes that are read at once where few are wanted.
+    private static let bufferBytes = 1 << 16
+    /// Milliseconds that bytes are waited for, so that a stop is seen.
+    static let wait: Int32 = 50
+    /// One stage of the process reads standard input: what two read is nobody's stream.
+    private static let isStandardInputTaken = Atomic<Bool>(false)
+
+    /// [control thread] Opens a named pipe or file, or takes standard input.
+    ///
+    /// - Parameter path: nil: standard input.
+    init(_ path: String?) throws {
+        isStandardInput = path == nil
+        buffer = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+        if let path {
+            descriptor = SystemCall.retrying { open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY) }
+            guard descriptor >= 0 else { throw PipeFault.unreadable(path, errno) }
+            var status = stat()
+            fstat(descriptor, &status)
+            let kind = status.st_mode & S_IFMT
+            guard kind == S_IFREG || kind == S_IFIFO else {
+                Glibc.close(descriptor)
+                throw PipeFault.noPipe(path, isFolder: kind == S_IFDIR)
+            }
+        } else {
+            descriptor = STDIN_FILENO
+            guard isatty(STDIN_FILENO) == 0 else { throw PipeFault.inputIsTerminal() }
+            let (isFree, _) = Self.isStandardInputTaken.compareExchange(
+                expected: false, desired: true, ordering: .acquiringAndReleasing)
+            guard isFree else { throw PipeFault.inputIsTaken() }
+        }
+        // More room means fewer turns of both programs; refused where the system allows no more.
+        PipeRoom.widen(descriptor)
+        buffer = .allocate(byteCount: Self.bufferBytes, alignment: 16)
+    }
+
+    deinit {
+        // What a throwing init leaves has no buffer and has nothing to give back.
+        guard buffer.baseAddress != nil else { return }
+        buffer.deallocate()
+        if isStandardInput {
+            Self.isStandardInputTaken.store(false, ordering: .releasing)
+        } else {
+            Glibc.close(descriptor)
+        }
+    }
+
+    /// Up to `count` bytes, those first that were read before.
+    func read(into target: UnsafeMutableRawPointer, _ count: Int) -> Step {
+        if begin == end {
+            guard count < buffer.count else { return readOnce(into: target, count) }
+            let step = readOnce(into: buffer.baseAddress!, buffer.count)
+            guard case .bytes(let got) = step else { return step }
+            (begin, end) = (0, got)
+        }
+        let taken = min(count, end - begin)
+        target.copyMemory(from: buffer.baseAddress! + begin, byteCount: taken)
+        begin += taken
+        return .bytes(taken)
+    }
+
+    private func readOnce(into target: UnsafeMutableRawPointer, _ count: Int) -> Step {
+        var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        let ready = poll(&waiting, 1, Self.wait)
+        if ready == 0 { return .nothing }
+        if ready < 0 { return errno == EINTR ? .nothing : .failed(errno) }
+        let got = Glibc.read(descriptor, target, count)
+        if got > 0 { return .bytes(got) }
+        if got == 0 { return .ended }
+        // EAGAIN: somebody else took them.
+        return errno == EINTR || errno == EAGAIN ? .nothing : .failed(errno)
+    }
+
+    /// Adds to `line` up to a line feed, which is taken too; nil when the line is not whole yet.
+    ///
+    /// - Returns: `.bytes` with a whole line, or with one that has `most` bytes and goes on.
+    func readLine(into line: inout [UInt8], atMost most: Int) -> Step {
+        while true {
+            var byte: UInt8 = 0
+            let step = read(into: &byte, 1)
+            guard step == .bytes(1) else { return step }
+            if byte == 10 || line.count >= most { return step }
+            line.append(byte)
+        }
+    }
+}

@@ -1,0 +1,86 @@
+import FrameCore
+import Glibc
+
+/// The writing end of a pipe, or a file: waits for its reader and looks up in between.
+///
+/// One thread at a time.
+final class PipeWriter {
+    enum End: Equatable {
+        case written
+        /// The run was stopped meanwhile.
+        case stopped
+        case readerGone
+        /// errno.
+        case failed(Int32)
+    }
+
+    private let descriptor: Int32
+    /// Opened here, to be written without blocking.
+    private let isOwn: Bool
+    /// Else bytes go a page at a time, for which there is room when poll(2) says so.
+    private let isWhole: Bool
+    private let file: HeldFile?
+    /// Milliseconds that a reader is waited for, so that a stop is seen.
+    static let wait: Int32 = 50
+    private static let page = 4096
+
+    /// [setup thread] Takes standard output.
+    init() throws {
+        let kept = StandardOutput.descriptor
+        guard isatty(kept) == 0 else { throw PipeFault.outputIsTerminal() }
+        file = nil
+        var status = stat()
+        fstat(kept, &status)
+        // The flag on the inherited descriptor would hold for all who have it.
+        let own =
+            status.st_mode & S_IFMT == S_IFIFO
+            ? SystemCall.retrying { open("/proc/self/fd/\(kept)", O_WRONLY | O_NONBLOCK | O_CLOEXEC) } : -1
+        isOwn = own >= 0
+        isWhole = own >= 0 || status.st_mode & S_IFMT == S_IFREG
+        descriptor = own >= 0 ? own : kept
+        if isOwn { PipeRoom.widen(descriptor) }
+    }
+
+    /// [setup thread] Opens a named pipe, or a file, which is replaced.
+    init(path: String, _ files: RunFiles, as stage: String) throws {
+        do throws(FileRefusal) {
+            file = try files.rewrite(path, as: stage, patience: 3_000_000_000)
+        } catch { throw error.fault(path) }
+        descriptor = file!.descriptor
+        isOwn = false
+        isWhole = true
+        if !file!.isRegular {
+            _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+            PipeRoom.widen(descriptor)
+        }
+    }
+
+    deinit { if isOwn { Glibc.close(descriptor) } }
+
+    /// Writes all of it.
+    func write(_ bytes: UnsafeRawBufferPointer, unless isStopped: () -> Bool) -> End {
+        var done = 0
+        while done < bytes.count {
+            if isStopped() { return .stopped }
+            var waiting = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+            let ready = poll(&waiting, 1, Self.wait)
+            if ready == 0 || (ready < 0 && errno == EINTR) { continue }
+            guard ready > 0 else { return .failed(errno) }
+            let count = isWhole ? bytes.count - done : min(bytes.count - done, Self.page)
+            let written = Glibc.write(descriptor, bytes.baseAddress! + done, count)
+            if written > 0 {
+                done += written
+                continue
+            }
+            switch errno {
+            case EINTR, EAGAIN: continue
+            case EPIPE, ECONNRESET: return .readerGone
+            default: return .failed(errno)
+            }
+        }
+        return .written
+    }
+
+    /// Ends a file; once.
+    func close() -> Int32 { file?.close() ?? 0 }
+}

@@ -1,0 +1,147 @@
+import FrameCore
+
+struct Y4MSinkOptions: StageOptions {
+    @Option(help: "A named pipe or file to write; - is standard output. A file that is there is replaced.")
+    var path = "-"
+
+    func validate() throws(OptionFault) {
+        if path.isEmpty { throw OptionFault("'path' is empty", remedy: "Name a pipe, or - for standard output.") }
+        if path.utf8.contains(0) { throw OptionFault("'path' has a zero character in it", remedy: "Leave it out.") }
+    }
+}
+
+/// Writes raw video for another program: y4m to standard output or a named pipe.
+///
+/// A picture is copied and its buffer let go before it is written, so that a reader who waits holds none.
+/// docs/design/020-pictures-and-pipes.md.
+final class Y4MSink: Sink {
+    static let info = StageInfo(
+        id: "y4m-sink", summary: "Writes raw video (y4m) to standard output or a pipe.",
+        input: .video(.i420, .nv12, .yuyv, .gray8, .i010, .p010), service: .unbounded,
+        // A player that is paused reads nothing, which is no fault.
+        longestCall: MediaTime(seconds: 86_400))
+
+    var options: Y4MSinkOptions
+    private let context: StageContext
+    /// As sentences call it.
+    private let name: String
+    private var header: Y4MHeader?
+    private var period = MediaTime.zero
+    private var writer: PipeWriter?
+    /// The line of a picture and its samples.
+    private var bytes: UnsafeMutableRawBufferPointer?
+    private var hasBegun = false
+    private var lastTime: MediaTime?
+    private var hasReportedGap = false
+
+    private static let frameLine = Array("FRAME\n".utf8)
+
+    /// [control thread] Opens nothing.
+    init(options: Y4MSinkOptions, context: StageContext) {
+        self.options = options
+        self.context = context
+        name = options.path == "-" ? "standard output" : "'\(context.resolve(options.path))'"
+    }
+
+    deinit { bytes?.deallocate() }
+
+    /// [control thread]
+    func negotiate(_ input: MediaFormat) throws {
+        guard let video = input.video, let header = Y4MHeader(video) else {
+            throw FrameHostError(.broken, what: "y4m-sink was handed something else than video")
+        }
+        guard video.frameRate.numerator > 0 else { throw PipeFault.noRateToWrite() }
+        if video.orientation != .up {
+            context.note(
+                "the pictures are to be shown \(video.orientation), which y4m cannot say; 'crop-orient' before this stage turns them",
+                isWarning: true)
+        }
+        self.header = header
+        period = TimeBase(video.frameRate.denominator, video.frameRate.numerator).time(ofTicks: 1)
+    }
+
+    private var byteCount: Int {
+        Self.frameLine.count + (header.map { $0.format.byteCount(width: $0.width, height: $0.height) } ?? 0)
+    }
+
+    var demand: StageDemand {
+        var demand = Self.declaredDemand
+        demand.ownBytes = byteCount
+        if options.path == "-" {
+            demand.claims = [
+                StageDemand.Claim(
+                    "standard output", option: "path", what: "writes to standard output, as does",
+                    remedy: "Give one of them a pipe made with 'mkfifo'.")
+            ]
+        } else {
+            demand.writesFiles = [context.resolve(options.path)]
+        }
+        return demand
+    }
+
+    /// [setup thread] Opens the pipe, takes memory for a picture.
+    func start() throws {
+        writer =
+            options.path == "-"
+            ? try PipeWriter() : try PipeWriter(path: context.resolve(options.path), context.files, as: context.stageID)
+        // Aligned so that the samples behind the line are.
+        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: byteCount + 2, alignment: 64)
+        memory.baseAddress!.advanced(by: 2).copyMemory(from: Self.frameLine, byteCount: Self.frameLine.count)
+        bytes = memory
+    }
+
+    /// [stage thread] Writes one picture; waits for its reader.
+    func consume(_ input: consuming Sample) throws -> SinkVerdict {
+        guard case .frame(let frame) = consume input, let bytes else {
+            throw FrameHostError(.broken, what: "y4m-sink was handed access units")
+        }
+        look(at: frame.pts)
+        let samples = bytes.baseAddress! + 2 + Self.frameLine.count
+        Y4MPicture.pack(frame, to: samples.assumingMemoryBound(to: UInt8.self))
+        letGo(frame)
+        try begin()
+        try write(UnsafeRawBufferPointer(rebasing: bytes[2...]))
+        return .delivered
+    }
+
+    private func letGo(_ frame: consuming Frame) {}
+
+    /// [stage thread] A stream without a picture is one too.
+    func drain() throws { try begin() }
+
+    /// [stage thread]
+    func stop() throws {
+        defer { writer = nil }
+        let code = writer?.close() ?? 0
+        guard code == 0 else { throw PipeFault.writeFailed(name, code) }
+    }
+
+    private func begin() throws {
+        guard !hasBegun, let header else { return }
+        hasBegun = true
+        let line = Array(header.line.utf8)
+        try line.withUnsafeBytes { try write($0) }
+    }
+
+    private func write(_ bytes: UnsafeRawBufferPointer) throws {
+        guard let writer else { return }
+        switch writer.write(bytes, unless: { context.isStopped }) {
+        case .written: return
+        case .stopped: throw FrameHostError(.stopped, what: "stopped while writing to \(name)")
+        case .readerGone: throw PipeFault.readerGone(name)
+        case .failed(let code): throw PipeFault.writeFailed(name, code)
+        }
+    }
+
+    /// Where pictures are missing the stream runs ahead of its time from there on.
+    private func look(at time: MediaTime) {
+        defer { lastTime = time }
+        guard let lastTime, !hasReportedGap, (time - lastTime).nanoseconds > period.nanoseconds / 2 * 3 else { return }
+        hasReportedGap = true
+        context.post(
+            "gap", level: .warning,
+            text:
+                "pictures are missing before \(time.seconds) s, and y4m has no times: what follows comes too early there. 'rate' before this stage fills gaps",
+            details: ["seconds": .number((time - lastTime).seconds)])
+    }
+}

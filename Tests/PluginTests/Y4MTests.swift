@@ -1,0 +1,309 @@
+import FrameCore
+import Foundation
+import Glibc
+import Testing
+
+@testable import Y4M
+
+@Suite struct Y4MHeaderTests {
+    private func header(_ text: String) throws(Y4MHeader.Fault) -> Y4MHeader { try Y4MHeader(Array(text.utf8)) }
+
+    @Test func readsWhatFFmpegAndMjpegtoolsWrite() throws {
+        let ffmpeg = try header("YUV4MPEG2 W322 H242 F30000:1001 Ip A1:1 C420jpeg XYSCSS=420JPEG XCOLORRANGE=FULL")
+        #expect((ffmpeg.width, ffmpeg.height) == (322, 242))
+        #expect(ffmpeg.rate == Rational(30_000, 1001) && ffmpeg.aspect == Rational(1))
+        #expect(ffmpeg.format == .planar420 && ffmpeg.chromaSiting == 2 && ffmpeg.range == .full)
+        #expect(!ffmpeg.isInterlaced)
+        let old = try header("YUV4MPEG2 H576 W720 It A0:0 F0:0")
+        #expect((old.width, old.height) == (720, 576))
+        #expect(old.rate.isZero && old.aspect.isZero && old.isInterlaced && old.format == .planar420)
+        #expect(try header("YUV4MPEG2 W3 H3 F25:1 C420mpeg2").chromaSiting == 1)
+        #expect(try header("YUV4MPEG2 W3 H3 F25:1 C420paldv").chromaSiting == 3)
+        #expect(try header("YUV4MPEG2 W3 H3 F25:1 C422").format == .planar422)
+        #expect(try header("YUV4MPEG2 W3 H3 F25:1 Cmono").format == .mono)
+        #expect(try header("YUV4MPEG2 W3 H3 F25:1 C420p10").format == .planar420Of10)
+    }
+
+    @Test(arguments: [
+        ("", "does not begin with YUV4MPEG2"), ("YUV4MPEG W1 H1", "does not begin with YUV4MPEG2"),
+        ("YUV4MPEG2", "does not say the size of its pictures"),
+        ("YUV4MPEG2 W64", "does not say the size of its pictures"),
+        ("YUV4MPEG2 W0 H1", "has the field 'W0', and a side must be 1...65536"),
+        ("YUV4MPEG2 W65537 H1", "has the field 'W65537', and a side must be 1...65536"),
+        ("YUV4MPEG2 W-5 H1", "has the field 'W-5', and a side must be 1...65536"),
+        ("YUV4MPEG2 W+5 H1", "has the field 'W+5', and a side must be 1...65536"),
+        (
+            "YUV4MPEG2 W99999999999999999999999 H1",
+            "has the field 'W99999999999999999999999', and a side must be 1...65536"
+        ),
+        ("YUV4MPEG2 W1 H1 F1", "has the field 'F1', which is not a frame rate"),
+        ("YUV4MPEG2 W1 H1 F2147483647:1", "has the field 'F2147483647:1', which is not a frame rate"),
+        ("YUV4MPEG2 W1 H1 F1:2147483647", "has the field 'F1:2147483647', which is not a frame rate"),
+        ("YUV4MPEG2 W1 H1 F4294967296:1", "has the field 'F4294967296:1', which is not a frame rate"),
+        ("YUV4MPEG2 W1 H1 A1:99999", "has the field 'A1:99999', which is not a sample aspect ratio"),
+        (
+            "YUV4MPEG2 W1 H1 C444\u{1b}[2J",
+            "has samples of the kind C'444?[2J', and known are C420jpeg, C420mpeg2, C420paldv, C420, C420p10, C422, Cmono"
+        ),
+    ])
+    func refusesWhatNoStreamCanMean(line: String, fault: String) {
+        let found = #expect(throws: Y4MHeader.Fault.self) { try header(line) }
+        #expect(found?.what == fault)
+    }
+
+    @Test func readsWhatItWrites() throws {
+        for pixels in PixelFormat.allCases {
+            var format = VideoFormat(
+                pixels, width: 65_536, height: 1, frameRate: Rational(30_000, 1001), sampleAspectRatio: Rational(16, 11)
+            )
+            format.color.range = .full
+            guard let written = Y4MHeader(format) else {
+                #expect(pixels.isRGB)
+                continue
+            }
+            let line = Array(written.line.utf8.dropLast())
+            let read = try Y4MHeader(line)
+            #expect(read.width == 65_536 && read.height == 1 && read.rate == format.frameRate)
+            #expect(read.aspect == format.sampleAspectRatio && read.range == .full)
+            #expect(read.format == Y4MFormat(pixels))
+        }
+    }
+
+    /// Bytes from outside, of any kind: a header or a sentence.
+    @Test func neverFallsOverARandomLine() {
+        var dice = SystemRandomNumberGenerator()
+        let pieces = [
+            "YUV4MPEG2", " ", "W", "H", "F", "A", "C", "I", "X", ":", "0", "1", "9", "65536", "2147483648", "\0", "é",
+            "420", "mono",
+        ]
+        for _ in 0..<20_000 {
+            let line =
+                "YUV4MPEG2 "
+                + (0..<Int.random(in: 0..<12, using: &dice)).map { _ in pieces.randomElement(using: &dice)! }.joined()
+            guard let header = try? Y4MHeader(Array(line.utf8)) else { continue }
+            #expect(VideoFormat.sides.contains(header.width) && VideoFormat.sides.contains(header.height))
+            let rate = header.rate.isZero ? Rational(25) : header.rate
+            #expect(header.videoFormat(rate: rate).impossibility == nil)
+        }
+    }
+}
+
+@Suite struct Y4MSourceTests {
+    let folder: ScratchFolder
+
+    init() throws {
+        folder = try ScratchFolder()
+        signal(SIGPIPE, SIG_IGN)
+    }
+
+    private func file(_ bytes: [UInt8]) throws -> String {
+        try Data(bytes).write(to: URL(fileURLWithPath: folder.file("a.y4m")))
+        return folder.file("a.y4m")
+    }
+
+    private func open(_ path: String, _ options: String = "") throws -> StageDriver<Y4MSource> {
+        try StageDriver(Y4MSource.self, options: #"{ "path": "\#(path)"\#(options) }"#)
+    }
+
+    @Test func givesPicturesWithTheTimesOfTheirRate() throws {
+        let path = try file(
+            Array("YUV4MPEG2 W3 H3 F3:1 Ip C420jpeg\nFRAME\n".utf8) + Array(1...17) + Array("FRAME Ip\n".utf8)
+                + Array(21...37))
+        let driver = try open(path)
+        #expect(driver.outputFormat?.video?.description == "i420 3x3 3 fps")
+        #expect(try driver.produce() == .more)
+        let first = try driver.nextFrame()
+        #expect(first.planeBytes == [Array(1...9), Array(10...13), Array(14...17)])
+        #expect(first.pts == .zero && first.duration.nanoseconds == 333_333_333)
+        #expect(try driver.produce() == .more)
+        let second = try driver.nextFrame()
+        #expect(second.planeBytes[0] == Array(21...29))
+        #expect(second.pts.nanoseconds == 333_333_333 && second.duration.nanoseconds == 333_333_334)
+        #expect(try driver.produce() == .ended)
+        try driver.stop()
+    }
+
+    @Test func goesBackToTheRunnerWhileItWaits() throws {
+        let path = folder.file("pipe")
+        #expect(mkfifo(path, 0o600) == 0)
+        let writer = Glibc.open(path, O_RDWR)
+        defer { close(writer) }
+        func send(_ bytes: [UInt8]) { _ = bytes.withUnsafeBytes { write(writer, $0.baseAddress, $0.count) } }
+        send(Array("YUV4MPEG2 W2 H2 F25:1 Cmono\nFRA".utf8))
+        let driver = try open(path)
+        #expect(try driver.produce() == .more)
+        #expect(throws: NoFrame.self) { _ = try driver.nextFrame() }
+        send(Array("ME\n".utf8) + [1, 2])
+        #expect(try driver.produce() == .more)
+        #expect(throws: NoFrame.self) { _ = try driver.nextFrame() }
+        send([3, 4])
+        #expect(try driver.produce() == .more)
+        #expect(try driver.nextFrame().planeBytes == [[1, 2, 3, 4]])
+        try driver.stop()
+    }
+
+    @Test(arguments: [
+        ("FRAME\n12345678", "'P' ended in the middle of picture 0: 8 of 9 bytes came"),
+        ("FRAME\n123456789FRA", "'P' ended in the middle of picture 1: 0 of 9 bytes came"),
+        ("FRAME\n123456789XFRAME\n", "picture 1 of 'P' does not begin with FRAME"),
+        ("", "'P' ended before its first picture"),
+        ("FRAMES\n123456789", "picture 0 of 'P' does not begin with FRAME"),
+    ])
+    func saysWhereAStreamIsCutOrDamaged(rest: String, what: String) throws {
+        let path = try file(Array(("YUV4MPEG2 W3 H3 F3:1 Cmono\n" + rest).utf8))
+        let driver = try open(path)
+        let fault = #expect(throws: FrameHostError.self) { while try driver.produce() == .more {} }
+        #expect(fault?.what == what.replacing("'P'", with: "'\(path)'"))
+        try driver.stop()
+    }
+
+    @Test func refusesAStreamWithoutRateUnlessToldOne() throws {
+        let path = try file(Array("YUV4MPEG2 W3 H3 Cmono\nFRAME\n123456789".utf8))
+        let fault = #expect(throws: FrameHostError.self) { _ = try open(path) }
+        #expect(fault?.description == "the stream of '\(path)' does not say its frame rate. Set 'rate'.")
+        #expect(try open(path, #", "rate": 5"#).outputFormat?.video?.frameRate == Rational(5))
+    }
+
+    @Test func refusesWhatIsNoStream() throws {
+        let path = try file([UInt8](repeating: 65, count: 100_000))
+        let fault = #expect(throws: FrameHostError.self) { _ = try open(path) }
+        #expect(
+            fault?.description
+                == "'\(path)' is no y4m stream that can be read: it does not begin with YUV4MPEG2. Let ffmpeg write it: '-f yuv4mpegpipe -'."
+        )
+        let missing = #expect(throws: FrameHostError.self) { _ = try open("/nowhere/pipe") }
+        #expect(
+            missing?.description
+                == "path: '/nowhere/pipe' cannot be read: No such file or directory. Make the pipe with 'mkfifo', or correct 'path'."
+        )
+    }
+}
+
+@Suite struct Y4MSinkTests {
+    let folder: ScratchFolder
+
+    init() throws {
+        folder = try ScratchFolder()
+        signal(SIGPIPE, SIG_IGN)
+    }
+
+    /// What goes in comes out, whatever the sides: of formats that the stream has as they are.
+    @Test(arguments: [PixelFormat.i420, .nv12, .yuyv, .gray8, .i010, .p010], [(6, 4), (7, 5), (130, 3)])
+    func writesWhatTheSourceReads(pixels: PixelFormat, size: (Int, Int)) throws {
+        let format = VideoFormat(
+            pixels, width: size.0, height: size.1, frameRate: Rational(25), color: ColorDescription(chromaSiting: 1))
+        let path = folder.file("a.y4m")
+        let sink = try StageDriver(Y4MSink.self, options: #"{ "path": "\#(path)" }"#, input: .video(format))
+        let isWide = pixels.bitDepth == 10
+        func sample(_ plane: Int, _ x: Int, _ y: Int) -> Int { (plane * 71 + x * 7 + y * 13) % (isWide ? 1024 : 256) }
+        try sink.send(
+            sink.makeFrame { frame in
+                for index in 0..<frame.planeCount {
+                    frame.withMutablePlane(index) { plane in
+                        for y in 0..<plane.height {
+                            let row = plane.row(y)
+                            for x in 0..<(isWide ? plane.rowBytes / 2 : plane.rowBytes) {
+                                let value = sample(index, x, y)
+                                guard isWide else {
+                                    row[x] = UInt8(value)
+                                    continue
+                                }
+                                let word = pixels == .p010 ? value << 6 : value
+                                (row[2 * x], row[2 * x + 1]) = (UInt8(word & 255), UInt8(word >> 8))
+                            }
+                        }
+                    }
+                }
+            })
+        try sink.drain()
+        try sink.stop()
+        let source = try StageDriver(Y4MSource.self, options: #"{ "path": "\#(path)" }"#)
+        #expect(try source.produce() == .more)
+        let frame = try source.nextFrame()
+        let planes = frame.planeBytes
+        func value(_ plane: Int, _ index: Int) -> Int {
+            isWide ? Int(planes[plane][2 * index]) | Int(planes[plane][2 * index + 1]) << 8 : Int(planes[plane][index])
+        }
+        let (width, height) = size
+        let (halfWidth, halfHeight) = ((width + 1) / 2, (height + 1) / 2)
+        switch pixels {
+        case .yuyv:
+            for y in 0..<height {
+                for x in 0..<(halfWidth * 4) where x / 4 * 2 + (x % 4) / 2 < width || x % 2 == 1 {
+                    #expect(planes[0][y * halfWidth * 4 + x] == UInt8(sample(0, x, y)))
+                }
+            }
+        case .nv12, .p010:
+            for y in 0..<height { for x in 0..<width { #expect(value(0, y * width + x) == sample(0, x, y)) } }
+            for y in 0..<halfHeight {
+                for x in 0..<halfWidth {
+                    #expect(value(1, y * halfWidth + x) == sample(1, 2 * x, y))
+                    #expect(value(2, y * halfWidth + x) == sample(1, 2 * x + 1, y))
+                }
+            }
+        default:
+            for index in 0..<frame.planeCount {
+                let (across, down) = index == 0 ? (width, height) : (halfWidth, halfHeight)
+                for y in 0..<down {
+                    for x in 0..<across { #expect(value(index, y * across + x) == sample(index, x, y)) }
+                }
+            }
+        }
+        #expect(try source.produce() == .ended)
+    }
+
+    @Test func saysThatTheReaderHasGone() throws {
+        let path = folder.file("pipe")
+        #expect(mkfifo(path, 0o600) == 0)
+        let reader = Glibc.open(path, O_RDONLY | O_NONBLOCK)
+        let format = VideoFormat(.gray8, width: 64, height: 64, frameRate: Rational(25))
+        let sink = try StageDriver(Y4MSink.self, options: #"{ "path": "\#(path)" }"#, input: .video(format))
+        try sink.send(sink.makeFrame())
+        close(reader)
+        let fault = #expect(throws: FrameHostError.self) { try sink.send(sink.makeFrame()) }
+        #expect(fault?.what == "whoever read '\(path)' has gone")
+    }
+
+    /// A pipe that is full: what waits in it ends when it is told to.
+    @Test func stopsWhileItsReaderTakesNothing() throws {
+        let path = folder.file("pipe")
+        #expect(mkfifo(path, 0o600) == 0)
+        let reader = Glibc.open(path, O_RDONLY | O_NONBLOCK)
+        defer { close(reader) }
+        let writer = try PipeWriter(path: path, RunFiles(), as: "test")
+        let bytes = [UInt8](repeating: 1, count: 4 << 20)
+        var looks = 0
+        let end = bytes.withUnsafeBytes { bytes in
+            writer.write(bytes) {
+                looks += 1
+                return looks > 20
+            }
+        }
+        #expect(end == .stopped)
+    }
+
+    @Test func saysOnceThatPicturesAreMissing() throws {
+        let format = VideoFormat(.gray8, width: 8, height: 8, frameRate: Rational(25))
+        let sink = try StageDriver(
+            Y4MSink.self, options: #"{ "path": "\#(folder.file("a.y4m"))" }"#, input: .video(format))
+        for seconds in [0, 0.04, 0.08, 0.16, 0.20, 0.5] {
+            try sink.send(sink.makeFrame(pts: MediaTime(seconds: seconds)))
+        }
+        let gaps = sink.takeEvents().filter { $0.name == "gap" }
+        #expect(
+            gaps.map(\.text) == [
+                "pictures are missing before 0.16 s, and y4m has no times: what follows comes too early there. 'rate' before this stage fills gaps"
+            ])
+    }
+
+    @Test func refusesAVariableRate() throws {
+        let format = VideoFormat(.i420, width: 8, height: 8)
+        let fault = #expect(throws: FrameHostError.self) {
+            _ = try StageDriver(Y4MSink.self, input: .video(format))
+        }
+        #expect(
+            fault?.description
+                == "the pictures that come in have no constant frame rate, which y4m needs. Put 'rate' before this stage."
+        )
+    }
+}
