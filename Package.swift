@@ -25,6 +25,7 @@ let plugins = [
     Plugin(name: "Replicate", shims: ["CYUV"], usesShared: true),
     Plugin(name: "FaceEffect", shims: ["COpenCV", "CPNG"], usesShared: true),
     Plugin(name: "V4L2Source", shims: ["CV4L2", "CTurboJPEG", "CYUV"]),
+    Plugin(name: "V4L2Sink", shims: ["CV4L2"]),
 ]
 
 let core = Target.Dependency.product(name: "FrameCore", package: "Core")

@@ -1,0 +1,186 @@
+import CV4L2
+import FrameCore
+import Glibc
+
+/// An open output device. The only place that knows the kernel's structs. One thread at a time.
+final class OutputDevice {
+    let path: String
+    let name: String
+    /// It takes pictures.
+    let isOutput: Bool
+    private let calls: any OutputCalls
+    private var descriptor: Int32
+
+    /// How the device wants a picture's bytes.
+    struct Layout: Equatable {
+        /// From row to row of the first plane.
+        var strideBytes: Int
+        /// Of a whole picture.
+        var byteCount: Int
+    }
+
+    /// Pixel formats and their FourCC (videodev2.h).
+    private static let codes: [PixelFormat: UInt32] = [
+        .i420: code("YU12"), .nv12: code("NV12"), .yuyv: code("YUYV"),
+    ]
+
+    private static func code(_ text: String) -> UInt32 { text.utf8.reversed().reduce(0) { $0 << 8 | UInt32($1) } }
+
+    /// - Throws: ``FrameHostError``.
+    init(_ path: String, _ calls: any OutputCalls) throws {
+        self.path = path
+        self.calls = calls
+        descriptor = calls.open(path)
+        guard descriptor >= 0 else {
+            throw OutputFault.of("open", -descriptor, path, group: calls.group(of: path))
+        }
+        var value = v4l2_capability()
+        let fault = Self.control(calls, descriptor, fh_vidioc_querycap, &value)
+        let own = value.capabilities & UInt32(V4L2_CAP_DEVICE_CAPS) != 0 ? value.device_caps : value.capabilities
+        isOutput = own & UInt32(V4L2_CAP_VIDEO_OUTPUT) != 0
+        name = withUnsafeBytes(of: &value.card) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+        guard fault == 0 else {
+            calls.close(descriptor)
+            descriptor = -1
+            throw OutputFault.of("VIDIOC_QUERYCAP", fault, path, group: nil)
+        }
+    }
+
+    deinit { close() }
+
+    func close() {
+        guard descriptor >= 0 else { return }
+        calls.close(descriptor)
+        descriptor = -1
+    }
+
+    private static func control<Value>(
+        _ calls: any OutputCalls, _ descriptor: Int32, _ request: UInt, _ value: inout Value
+    ) -> Int32 {
+        while true {
+            let fault = withUnsafeMutablePointer(to: &value) { calls.control(descriptor, request, $0) }
+            if fault != EINTR { return fault }
+        }
+    }
+
+    // MARK: Format
+
+    /// Asks for a format, or sets it; what the device makes of it is checked.
+    func agree(on format: VideoFormat, isSet: Bool) throws -> Layout {
+        guard let code = Self.codes[format.pixelFormat] else {
+            throw FrameHostError(.broken, what: "v4l2-sink was handed \(format.pixelFormat.rawValue)")
+        }
+        var value = v4l2_format()
+        value.type = V4L2_BUF_TYPE_VIDEO_OUTPUT.rawValue
+        value.fmt.pix.width = UInt32(format.width)
+        value.fmt.pix.height = UInt32(format.height)
+        value.fmt.pix.pixelformat = code
+        value.fmt.pix.field = V4L2_FIELD_NONE.rawValue
+        value.fmt.pix.bytesperline = UInt32(format.pixelFormat.rowBytes(plane: 0, width: format.width))
+        value.fmt.pix.sizeimage = UInt32(Self.bytes(format, stride: Int(value.fmt.pix.bytesperline)))
+        value.fmt.pix.colorspace =
+            format.color.matrix == 1 ? V4L2_COLORSPACE_REC709.rawValue : V4L2_COLORSPACE_SMPTE170M.rawValue
+        value.fmt.pix.quantization =
+            format.color.range == .full
+            ? UInt32(V4L2_QUANTIZATION_FULL_RANGE.rawValue) : UInt32(V4L2_QUANTIZATION_LIM_RANGE.rawValue)
+        let fault = Self.control(calls, descriptor, isSet ? fh_vidioc_s_fmt : fh_vidioc_try_fmt, &value)
+        guard fault == 0 else {
+            throw OutputFault.of(isSet ? "VIDIOC_S_FMT" : "VIDIOC_TRY_FMT", fault, path, group: nil)
+        }
+        return try Self.layout(value.fmt.pix, of: format, code, path)
+    }
+
+    private static func layout(_ answer: v4l2_pix_format, of format: VideoFormat, _ code: UInt32, _ path: String) throws
+        -> Layout
+    {
+        guard answer.width == UInt32(format.width), answer.height == UInt32(format.height) else {
+            throw OutputFault.answered(
+                path, "\(answer.width)x\(answer.height) when it was asked for \(format.width)x\(format.height)")
+        }
+        guard answer.pixelformat == code else {
+            throw OutputFault.answered(path, "another format when it was asked for \(format.pixelFormat.rawValue)")
+        }
+        let row = format.pixelFormat.rowBytes(plane: 0, width: format.width)
+        // 0: the driver leaves it to the format.
+        let stride = answer.bytesperline == 0 ? row : Int(answer.bytesperline)
+        guard stride >= row, stride <= 1 << 20 else {
+            throw OutputFault.answered(path, "rows of \(answer.bytesperline) bytes for \(row)")
+        }
+        let least = bytes(format, stride: stride)
+        let whole = answer.sizeimage == 0 ? least : Int(answer.sizeimage)
+        guard whole >= least, whole <= 1 << 30 else {
+            throw OutputFault.answered(path, "pictures of \(answer.sizeimage) bytes where \(least) are needed")
+        }
+        return Layout(strideBytes: stride, byteCount: whole)
+    }
+
+    /// V4L2, "YU12" and "NV12": chroma rows of planar pictures have half the padding, of interleaved ones all.
+    static func stride(_ format: PixelFormat, plane: Int, first: Int) -> Int {
+        format == .i420 && plane > 0 ? first / 2 : first
+    }
+
+    private static func bytes(_ format: VideoFormat, stride: Int) -> Int {
+        (0..<format.pixelFormat.planeCount).reduce(0) {
+            $0 + Self.stride(format.pixelFormat, plane: $1, first: stride)
+                * format.pixelFormat.rows(plane: $1, height: format.height)
+        }
+    }
+
+    /// Says how many pictures come in a second; a device that cannot be told takes them as they come.
+    func set(rate: Rational) {
+        guard rate.numerator > 0 else { return }
+        var value = v4l2_streamparm()
+        value.type = V4L2_BUF_TYPE_VIDEO_OUTPUT.rawValue
+        value.parm.output.timeperframe = v4l2_fract(
+            numerator: UInt32(rate.denominator), denominator: UInt32(rate.numerator))
+        _ = Self.control(calls, descriptor, fh_vidioc_s_parm, &value)
+    }
+
+    // MARK: Pictures
+
+    /// Writes one picture; false when the run was stopped meanwhile.
+    func write(_ bytes: UnsafeRawBufferPointer, unless isStopped: () -> Bool) throws -> Bool {
+        while true {
+            let count = calls.write(descriptor, bytes)
+            if count == bytes.count { return true }
+            if count >= 0 { throw OutputFault.answered(path, "\(count) of \(bytes.count) bytes of a picture") }
+            let code = Int32(-count)
+            guard code == EAGAIN || code == EINTR else { throw OutputFault.of("write", code, path, group: nil) }
+            if isStopped() { return false }
+            calls.waitForRoom(descriptor, milliseconds: 50)
+        }
+    }
+
+    // MARK: Which one
+
+    /// The output device that is meant: by path, or by its name or a part of it; nil: the first.
+    static func find(_ asked: String?, _ calls: any OutputCalls) throws -> OutputDevice {
+        if let asked, asked.hasPrefix("/") {
+            do {
+                let device = try OutputDevice(asked, calls)
+                guard device.isOutput else { throw OutputFault.noOutput(asked, name: device.name) }
+                return device
+            } catch let fault as FrameHostError where fault.cause.hasPrefix("open: No such file") {
+                throw OutputFault.none(asked: asked, there: all(calls).map { ($0.path, $0.name) })
+            }
+        }
+        let there = all(calls)
+        guard let asked else {
+            guard let first = there.first else { throw OutputFault.none(asked: nil, there: []) }
+            return first
+        }
+        let exact = there.filter { $0.name == asked }
+        let meant = exact.isEmpty ? there.filter { $0.name.lowercased().contains(asked.lowercased()) } : exact
+        guard let first = meant.first else {
+            throw OutputFault.none(asked: asked, there: there.map { ($0.path, $0.name) })
+        }
+        guard meant.count == 1 else { throw OutputFault.several(asked, meant.map(\.path)) }
+        return first
+    }
+
+    /// Those that take pictures, in the order of their numbers; what may not be opened is passed over.
+    private static func all(_ calls: any OutputCalls) -> [OutputDevice] {
+        calls.names(in: "/dev").compactMap { $0.hasPrefix("video") ? Int($0.dropFirst("video".count)) : nil }.sorted()
+            .compactMap { try? OutputDevice("/dev/video\($0)", calls) }.filter(\.isOutput)
+    }
+}

@@ -1,0 +1,72 @@
+import FrameCore
+import Glibc
+
+/// Why a virtual camera cannot be used, as sentences.
+enum OutputFault {
+    /// What makes a virtual camera that OBS, Zoom and browsers see.
+    static let loadModule =
+        "sudo modprobe v4l2loopback video_nr=10 card_label=framehost exclusive_caps=1"
+
+    /// - Parameter there: Output devices by path and name.
+    static func none(asked: String?, there: [(path: String, name: String)]) -> FrameHostError {
+        let remedy =
+            there.isEmpty
+            ? "No output device was found at all; v4l2loopback makes one: `\(loadModule)` (Debian: apt-get install v4l2loopback-dkms)."
+            : "There \(there.count == 1 ? "is" : "are") \(there.map { "'\($0.name)' (\($0.path))" }.joined(separator: ", "))."
+        return FrameHostError(
+            .unavailable, place: asked == nil ? "" : "device",
+            what: asked.map { "there is no virtual camera '\($0)'" } ?? "there is no virtual camera", remedy: remedy)
+    }
+
+    static func noOutput(_ path: String, name: String) -> FrameHostError {
+        FrameHostError(
+            .unavailable, place: "device", what: "'\(path)' (\(name)) takes no pictures: it is no output device",
+            remedy: "v4l2loopback makes one: `\(loadModule)`.")
+    }
+
+    static func several(_ asked: String, _ paths: [String]) -> FrameHostError {
+        FrameHostError(
+            .invalidConfiguration, place: "device",
+            what: "'\(asked)' names \(paths.count) devices: \(paths.joined(separator: ", "))",
+            remedy: "Use one of their paths.")
+    }
+
+    static func oddSides(_ format: VideoFormat) -> FrameHostError {
+        FrameHostError(
+            .invalidConfiguration,
+            what: "the pictures are \(format.width)x\(format.height), and a virtual camera has even sides",
+            remedy: "Put 'crop-orient' with an even 'size' before this stage.")
+    }
+
+    /// An answer that this plugin cannot go on with.
+    static func answered(_ path: String, _ what: String) -> FrameHostError {
+        FrameHostError(
+            .unavailable, what: "'\(path)' answers \(what)",
+            remedy: "Another program may use it: the first one that reads or writes settles its format.")
+    }
+
+    /// What the kernel said, with what helps.
+    static func of(_ call: String, _ code: Int32, _ path: String, group: String?) -> FrameHostError {
+        let cause = "\(call): \(String(cString: strerror(code)))"
+        switch code {
+        case EACCES, EPERM:
+            return FrameHostError(
+                .unavailable, what: "'\(path)' may not be opened by this user",
+                remedy: group.map {
+                    "Join the group '\($0)', which may: `sudo usermod -aG \($0) $USER`; it counts from the next log-in on."
+                } ?? "Give this user the right to read and write it.", cause: cause)
+        case EBUSY:
+            return FrameHostError(
+                .unavailable, what: "'\(path)' is in use by another program",
+                remedy: "End the program that writes there; each virtual camera has one.", cause: cause)
+        case ENODEV, ENXIO, ENOENT, EIO:
+            return FrameHostError(
+                .unavailable, what: "'\(path)' is not there any more",
+                remedy: "Load the module again: `\(loadModule)`.",
+                cause: cause)
+        default:
+            return FrameHostError(
+                .callFailed, what: "'\(path)' fails", remedy: "Look at `dmesg` for what its driver says.", cause: cause)
+        }
+    }
+}

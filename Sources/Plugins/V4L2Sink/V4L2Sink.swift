@@ -1,0 +1,108 @@
+import FrameCore
+
+struct V4L2SinkOptions: StageOptions {
+    @Option(help: "Which virtual camera: a path, its name or a part of it; without it the first.") var device: String? =
+        nil
+
+    func validate() throws(OptionFault) {
+        if device == "" { throw OptionFault("'device' is empty", remedy: "Name one, or leave the key out.") }
+        if device?.utf8.contains(0) == true {
+            throw OptionFault("'device' has a zero character in it", remedy: "Leave it out.")
+        }
+    }
+}
+
+/// Gives the pictures to a virtual camera (v4l2loopback), which other programs open as a webcam.
+///
+/// docs/design/020-pictures-and-pipes.md.
+final class V4L2Sink: Sink {
+    static let info = StageInfo(
+        id: "v4l2-sink", summary: "Gives the pictures to a virtual camera, for OBS, video calls and browsers.",
+        input: .video(.yuyv, .i420, .nv12))
+
+    var options: V4L2SinkOptions
+    private let context: StageContext
+    private let calls = OutputCallsInUse.current
+    private var format: VideoFormat?
+    private var path = ""
+    private var device: OutputDevice?
+    private var layout = OutputDevice.Layout(strideBytes: 0, byteCount: 0)
+    private var bytes: UnsafeMutableRawBufferPointer?
+
+    /// [control thread] Opens nothing.
+    init(options: V4L2SinkOptions, context: StageContext) {
+        self.options = options
+        self.context = context
+    }
+
+    deinit { bytes?.deallocate() }
+
+    /// [control thread] Looks for the device and asks it for the format; sets nothing.
+    func negotiate(_ input: MediaFormat) throws {
+        guard let video = input.video else {
+            throw FrameHostError(.broken, what: "v4l2-sink was handed access units")
+        }
+        guard video.width % 2 == 0, video.height % 2 == 0 else { throw OutputFault.oddSides(video) }
+        let found = try OutputDevice.find(options.device, calls)
+        layout = try found.agree(on: video, isSet: false)
+        (format, path) = (video, found.path)
+        context.note("\(found.name) (\(found.path)): \(video.pixelFormat.rawValue) \(video.width)x\(video.height)")
+        if video.orientation != .up {
+            context.note(
+                "the pictures are to be shown \(video.orientation), which a camera cannot say; 'crop-orient' before this stage turns them",
+                isWarning: true)
+        }
+    }
+
+    var demand: StageDemand {
+        var demand = Self.declaredDemand
+        demand.ownBytes = layout.byteCount
+        demand.claims = [
+            StageDemand.Claim(
+                "camera \(path)", option: "device", what: "uses the camera '\(path)', as does",
+                remedy: "Give each its own: v4l2loopback makes several with 'devices=2'.")
+        ]
+        return demand
+    }
+
+    /// [setup thread] Opens the device and sets its format.
+    func start() throws {
+        guard let format else {
+            throw FrameHostError(.broken, what: "v4l2-sink was started before its device was chosen")
+        }
+        let device = try OutputDevice(path, calls)
+        layout = try device.agree(on: format, isSet: true)
+        device.set(rate: format.frameRate)
+        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: layout.byteCount, alignment: 64)
+        memory.initializeMemory(as: UInt8.self, repeating: 0)
+        bytes = memory
+        self.device = device
+    }
+
+    /// [stage thread] Gives the device one picture; it keeps the newest, whether anybody reads or not.
+    func consume(_ input: consuming Sample) throws -> SinkVerdict {
+        guard case .frame(let frame) = consume input, let bytes, let device else {
+            throw FrameHostError(.broken, what: "v4l2-sink was handed access units")
+        }
+        var target = bytes.baseAddress!.assumingMemoryBound(to: UInt8.self)
+        for index in 0..<frame.planeCount {
+            let stride = OutputDevice.stride(frame.format.pixelFormat, plane: index, first: layout.strideBytes)
+            frame.withPlane(index) { plane in
+                for y in 0..<plane.height {
+                    (target + y * stride).update(from: plane.baseAddress + y * plane.strideBytes, count: plane.rowBytes)
+                }
+                target += stride * plane.height
+            }
+        }
+        guard try device.write(UnsafeRawBufferPointer(bytes), unless: { context.isStopped }) else {
+            throw FrameHostError(.stopped, what: "stopped while writing to '\(path)'")
+        }
+        return .delivered
+    }
+
+    /// [stage thread]
+    func stop() {
+        device?.close()
+        device = nil
+    }
+}

@@ -1,0 +1,220 @@
+import CV4L2
+import FrameCore
+import Glibc
+import Testing
+
+@testable import V4L2Sink
+
+/// Output devices that a test scripts: what they answer, and which call fails with which errno.
+private final class ScriptedOutput: OutputCalls, @unchecked Sendable {
+    struct Node {
+        var name = "framehost"
+        var capabilities = UInt32(V4L2_CAP_VIDEO_OUTPUT)
+    }
+
+    var nodes: [String: Node] = [:]
+    var openFault: Int32 = 0
+    /// Errnos of the next calls of a request, first to last.
+    var faults: [UInt: [Int32]] = [:]
+    /// Of the next writes, negative; 0: all is taken.
+    var writes: [Int] = []
+    var spoil: (inout v4l2_pix_format) -> Void = { _ in }
+    private(set) var format = v4l2_pix_format()
+    private(set) var setCount = 0
+    private(set) var interval = v4l2_fract()
+    private(set) var pictures: [[UInt8]] = []
+    private(set) var isOpen = 0
+    private var paths: [String] = []
+
+    init(_ paths: String...) { for path in paths { nodes[path] = Node() } }
+
+    func open(_ path: String) -> Int32 {
+        if openFault != 0 { return -openFault }
+        guard nodes[path] != nil else { return -ENOENT }
+        isOpen += 1
+        paths.append(path)
+        return Int32(paths.count - 1)
+    }
+
+    func close(_ device: Int32) { isOpen -= 1 }
+
+    func control(_ device: Int32, _ request: UInt, _ argument: UnsafeMutableRawPointer) -> Int32 {
+        if var list = faults[request], !list.isEmpty {
+            let fault = list.removeFirst()
+            faults[request] = list
+            return fault
+        }
+        switch request {
+        case fh_vidioc_querycap:
+            let value = argument.assumingMemoryBound(to: v4l2_capability.self)
+            let node = nodes[paths[Int(device)]]!
+            withUnsafeMutableBytes(of: &value.pointee.card) { $0.copyBytes(from: Array(node.name.utf8) + [0]) }
+            value.pointee.capabilities = node.capabilities
+        case fh_vidioc_try_fmt, fh_vidioc_s_fmt:
+            let value = argument.assumingMemoryBound(to: v4l2_format.self)
+            spoil(&value.pointee.fmt.pix)
+            format = value.pointee.fmt.pix
+            if request == fh_vidioc_s_fmt { setCount += 1 }
+        case fh_vidioc_s_parm:
+            interval = argument.assumingMemoryBound(to: v4l2_streamparm.self).pointee.parm.output.timeperframe
+        default: return ENOTTY
+        }
+        return 0
+    }
+
+    func write(_ device: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
+        if !writes.isEmpty {
+            let answer = writes.removeFirst()
+            if answer != 0 { return answer }
+        }
+        pictures.append(Array(bytes))
+        return bytes.count
+    }
+
+    func waitForRoom(_ device: Int32, milliseconds: Int32) {}
+    func names(in folder: String) -> [String] {
+        nodes.keys.map { String($0.dropFirst("/dev/".count)) } + [".", "null"]
+    }
+    func group(of path: String) -> String? { "video" }
+}
+
+@Suite struct V4L2SinkTests {
+    private static let format = VideoFormat(.i420, width: 6, height: 4, frameRate: Rational(30_000, 1001))
+
+    private func open(
+        _ calls: ScriptedOutput, _ options: String = "{}", _ format: VideoFormat = format
+    ) throws -> StageDriver<V4L2Sink> {
+        try OutputCallsInUse.$current.withValue(calls) {
+            try StageDriver(V4L2Sink.self, options: options, input: .video(format))
+        }
+    }
+
+    private func fault(_ calls: ScriptedOutput, _ options: String = "{}", _ format: VideoFormat = format) -> String? {
+        #expect(throws: FrameHostError.self) { _ = try open(calls, options, format) }?.description
+    }
+
+    @Test(arguments: [(PixelFormat.i420, "YU12", 6), (.nv12, "NV12", 6), (.yuyv, "YUYV", 12)], [0, 16])
+    func writesPicturesAsTheDeviceWantsThem(kind: (PixelFormat, String, Int), padding: Int) throws {
+        let calls = ScriptedOutput("/dev/video3")
+        let stride = kind.2 + padding
+        calls.spoil = { answer in
+            answer.bytesperline = UInt32(stride)
+            answer.sizeimage = UInt32(stride * 4 * 2)
+        }
+        var format = Self.format
+        format.pixelFormat = kind.0
+        let driver = try open(calls, "{}", format)
+        #expect(calls.setCount == 1)
+        #expect(withUnsafeBytes(of: calls.format.pixelformat) { String(decoding: $0, as: UTF8.self) } == kind.1)
+        #expect(calls.interval.numerator == 1001 && calls.interval.denominator == 30_000)
+        try driver.send(
+            driver.makeFrame { frame in
+                for index in 0..<frame.planeCount {
+                    frame.withMutablePlane(index) { plane in
+                        for y in 0..<plane.height { plane.row(y).update(repeating: UInt8(10 * (index + 1) + y)) }
+                    }
+                }
+            })
+        var expected = [UInt8](repeating: 0, count: stride * 8)
+        var offset = 0
+        for plane in 0..<kind.0.planeCount {
+            let own = kind.0 == .i420 && plane > 0 ? stride / 2 : stride
+            for y in 0..<kind.0.rows(plane: plane, height: 4) {
+                for x in 0..<kind.0.rowBytes(plane: plane, width: 6) {
+                    expected[offset + y * own + x] = UInt8(10 * (plane + 1) + y)
+                }
+            }
+            offset += own * kind.0.rows(plane: plane, height: 4)
+        }
+        #expect(calls.pictures == [expected])
+        try driver.stop()
+        #expect(calls.isOpen == 0)
+    }
+
+    @Test func saysHowToMakeADeviceWhereNoneIs() {
+        let camera = ScriptedOutput("/dev/video0")
+        camera.nodes["/dev/video0"]!.capabilities = UInt32(V4L2_CAP_VIDEO_CAPTURE)
+        let make = "sudo modprobe v4l2loopback video_nr=10 card_label=framehost exclusive_caps=1"
+        #expect(
+            fault(camera)
+                == "there is no virtual camera. No output device was found at all; v4l2loopback makes one: `\(make)` (Debian: apt-get install v4l2loopback-dkms)."
+        )
+        #expect(
+            fault(camera, #"{ "device": "/dev/video0" }"#)
+                == "device: '/dev/video0' (framehost) takes no pictures: it is no output device. v4l2loopback makes one: `\(make)`."
+        )
+        #expect(
+            fault(ScriptedOutput("/dev/video3"), #"{ "device": "/dev/video9" }"#)
+                == "device: there is no virtual camera '/dev/video9'. There is 'framehost' (/dev/video3).")
+        #expect(camera.isOpen == 0)
+    }
+
+    @Test func findsADeviceByItsNameOrAPart() throws {
+        let calls = ScriptedOutput("/dev/video3", "/dev/video12")
+        calls.nodes["/dev/video12"]!.name = "Studio Camera"
+        _ = try open(calls, #"{ "device": "studio" }"#)
+        #expect(
+            fault(calls, #"{ "device": "o" }"#)
+                == "device: 'o' names 2 devices: /dev/video3, /dev/video12. Use one of their paths.")
+        #expect(
+            fault(calls, #"{ "device": "x" }"#)
+                == "device: there is no virtual camera 'x'. There are 'framehost' (/dev/video3), 'Studio Camera' (/dev/video12)."
+        )
+    }
+
+    @Test func checksWhatTheDeviceAnswers() {
+        let calls = ScriptedOutput("/dev/video3")
+        let others: [((inout v4l2_pix_format) -> Void, String)] = [
+            ({ $0.width = 640 }, "640x4 when it was asked for 6x4"),
+            ({ $0.pixelformat = 1 }, "another format when it was asked for i420"),
+            ({ $0.bytesperline = 5 }, "rows of 5 bytes for 6"),
+            ({ $0.bytesperline = .max }, "rows of 4294967295 bytes for 6"),
+            ({ $0.sizeimage = 35 }, "pictures of 35 bytes where 36 are needed"),
+            ({ $0.sizeimage = .max }, "pictures of 4294967295 bytes where 36 are needed"),
+        ]
+        for (spoil, what) in others {
+            calls.spoil = spoil
+            #expect(
+                fault(calls)
+                    == "'/dev/video3' answers \(what). Another program may use it: the first one that reads or writes settles its format."
+            )
+        }
+        #expect(calls.isOpen == 0)
+    }
+
+    @Test func namesTheGroupToJoinAndWhoeverIsThere() {
+        let calls = ScriptedOutput("/dev/video3")
+        calls.openFault = EACCES
+        #expect(
+            fault(calls, #"{ "device": "/dev/video3" }"#)?.hasPrefix(
+                "'/dev/video3' may not be opened by this user. Join the group 'video', which may: `sudo usermod -aG video $USER`"
+            ) == true)
+        calls.openFault = 0
+        calls.faults = [fh_vidioc_s_fmt: [EBUSY]]
+        #expect(fault(calls)?.hasPrefix("'/dev/video3' is in use by another program.") == true)
+    }
+
+    @Test func writesAgainWhenInterruptedAndFailsWhenTheDeviceHasGone() throws {
+        let calls = ScriptedOutput("/dev/video3")
+        calls.faults = [fh_vidioc_querycap: [EINTR], fh_vidioc_s_fmt: [EINTR, EINTR]]
+        let driver = try open(calls)
+        calls.writes = [-Int(EINTR), -Int(EAGAIN), 0]
+        try driver.send(driver.makeFrame())
+        #expect(calls.pictures.count == 1)
+        calls.writes = [7]
+        #expect(throws: FrameHostError.self) { try driver.send(driver.makeFrame()) }
+        let again = try open(calls)
+        calls.writes = [-Int(ENODEV)]
+        let gone = #expect(throws: FrameHostError.self) { try again.send(again.makeFrame()) }
+        #expect(gone?.what == "'/dev/video3' is not there any more")
+    }
+
+    @Test func refusesOddSides() {
+        var format = Self.format
+        format.width = 7
+        #expect(
+            fault(ScriptedOutput("/dev/video3"), "{}", format)
+                == "the pictures are 7x4, and a virtual camera has even sides. Put 'crop-orient' with an even 'size' before this stage."
+        )
+    }
+}
