@@ -7,6 +7,8 @@ struct Plugin {
     var shims: [String] = []
     /// Whether it reads or paints pictures with what lies in Shared.
     var usesShared = false
+    /// Whether it is a live source, with what lies in LiveInput.
+    var usesLiveInput = false
 }
 
 let plugins = [
@@ -17,14 +19,14 @@ let plugins = [
     Plugin(name: "CropOrient", shims: ["CYUV"], usesShared: true),
     Plugin(name: "Rate"),
     Plugin(name: "X264Encoder", shims: ["CX264"]),
-    Plugin(name: "FileSource", shims: ["CAVFormat"]),
+    Plugin(name: "FileSource", shims: ["CAVFormat"], usesLiveInput: true),
     Plugin(name: "Y4M"),
     Plugin(name: "Recorder", shims: ["CAVFormat"]),
     Plugin(name: "Text", shims: ["CFreeType"], usesShared: true),
     Plugin(name: "Frei0r", shims: ["CFrei0r"], usesShared: true),
     Plugin(name: "Replicate", shims: ["CYUV"], usesShared: true),
     Plugin(name: "FaceEffect", shims: ["COpenCV", "CPNG"], usesShared: true),
-    Plugin(name: "V4L2Source", shims: ["CV4L2", "CTurboJPEG", "CYUV"]),
+    Plugin(name: "V4L2Source", shims: ["CV4L2", "CTurboJPEG", "CYUV"], usesLiveInput: true),
     Plugin(name: "V4L2Sink", shims: ["CV4L2"]),
 ]
 
@@ -49,6 +51,8 @@ let package = Package(
             path: "Sources/Host"),
         // Linked into each plugin that uses it; not a library of its own (docs/design/014-packages.md).
         .target(name: "Shared", dependencies: [core], path: "Sources/Plugins/Shared", exclude: ["README.md"]),
+        .target(
+            name: "LiveInput", dependencies: [core], path: "Sources/Plugins/LiveInput", exclude: ["README.md"]),
         // C libraries: a module map and a header each, at most one small .c beside them.
         // Without aligned loops, where the linker happens to put them decides whether scaling takes a fifth longer.
         .target(
@@ -82,7 +86,8 @@ let package = Package(
         + plugins.map { plugin in
             .target(
                 name: plugin.name,
-                dependencies: [core] + plugin.shims.map { .target(name: $0) } + (plugin.usesShared ? ["Shared"] : []),
+                dependencies: [core] + plugin.shims.map { .target(name: $0) } + (plugin.usesShared ? ["Shared"] : [])
+                    + (plugin.usesLiveInput ? ["LiveInput"] : []),
                 path: "Sources/Plugins/\(plugin.name)",
                 exclude: ["README.md"],
                 plugins: [.plugin(name: "FramehostManifest", package: "Core")])
@@ -94,7 +99,7 @@ let package = Package(
                 path: "Sources/Plugins/NestedPlugins"),
             .testTarget(
                 name: "PluginTests",
-                dependencies: [core, "Shared"] + plugins.map { .target(name: $0.name) },
+                dependencies: [core, "Shared", "LiveInput"] + plugins.map { .target(name: $0.name) },
                 path: "Tests/PluginTests",
                 // Every plugin exports the one entry symbol; a test program that links several takes any of them.
                 linkerSettings: [.unsafeFlags(["-Xlinker", "--allow-multiple-definition"])]),

@@ -72,7 +72,7 @@ import Testing
         for (path, part) in [
             (
                 "rtsp://camera/1",
-                "'path' is the address rtsp://camera/1, and file-source plays files. Name a file; no stage reads from the network yet."
+                "'path' is the address rtsp://camera/1, and file-source plays files. Use network-source, with the address as its 'url'."
             ),
             (
                 "file:///a.mp4",

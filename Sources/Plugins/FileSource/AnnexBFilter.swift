@@ -18,8 +18,16 @@ final class AnnexBFilter {
 
     private var context: UnsafeMutablePointer<AVBSFContext>?
 
+    /// [any thread] For a file's track.
+    convenience init(_ file: MediaFile, track: Int) throws {
+        let stream = file.stream(track)
+        try self.init(stream.pointee.codecpar, timeBase: stream.pointee.time_base, of: file.path)
+    }
+
     /// [any thread]
-    init(_ file: MediaFile, track: Int) throws {
+    ///
+    /// - Parameter name: What sentences call the input.
+    init(_ parameters: UnsafePointer<AVCodecParameters>, timeBase: AVRational, of name: String) throws {
         guard let filter = av_bsf_get_by_name("h264_mp4toannexb") else {
             throw FrameHostError(
                 .unavailable, what: "this libavcodec has no bitstream filter h264_mp4toannexb",
@@ -28,13 +36,12 @@ final class AnnexBFilter {
         guard av_bsf_alloc(filter, &context) >= 0, let context else {
             throw FrameHostError(.exhausted, what: "no memory for a bitstream filter")
         }
-        let stream = file.stream(track)
-        context.pointee.time_base_in = stream.pointee.time_base
-        let copied = avcodec_parameters_copy(context.pointee.par_in, stream.pointee.codecpar)
+        context.pointee.time_base_in = timeBase
+        let copied = avcodec_parameters_copy(context.pointee.par_in, parameters)
         let begun = copied < 0 ? copied : av_bsf_init(context)
         guard begun >= 0 else {
             av_bsf_free(&self.context)
-            throw FileFault.unreadableParameterSets(file.path, cause: LibavText.of(begun))
+            throw FileFault.unreadableParameterSets(name, cause: LibavText.of(begun))
         }
     }
 

@@ -223,7 +223,7 @@ final class FileReports {
 
 extension PictureShape {
     /// `yuv420p 640x480`.
-    fileprivate var size: String { "\(PixelConversion(pixels).name) \(width)x\(height)" }
+    var size: String { "\(PixelConversion(pixels).name) \(width)x\(height)" }
 }
 
 extension ColorDescription {

@@ -49,7 +49,7 @@ struct FileSourceOptions: StageOptions {
             throw OptionFault(
                 "'path' is the address \(path), and file-source plays files",
                 remedy: path.hasPrefix("file://")
-                    ? "Write the path alone, without file://." : "Name a file; no stage reads from the network yet.")
+                    ? "Write the path alone, without file://." : "Use network-source, with the address as its 'url'.")
         }
         if deinterlace, !decode {
             throw OptionFault(

@@ -10,7 +10,7 @@ enum LibavText {
         }
     }
 
-    /// The last line that libav had to say during `body`. [control thread: there is one place for it in the process]
+    /// The last line that libav had to say during `body`, on this thread. [any thread]
     static func during<Result>(_ body: () throws -> Result) rethrows -> (Result, said: String) {
         fh_av_log_begin()
         let result: Result

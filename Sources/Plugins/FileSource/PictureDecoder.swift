@@ -22,30 +22,48 @@ final class PictureDecoder {
     /// A decoder that fails this often in a row while it is flushed will not end by itself.
     private static let mostFailuresInARow = 1000
 
-    /// [control thread] Opens the decoder of a track.
+    /// [control thread] Opens the decoder of a file's track.
     ///
     /// - Parameters:
     ///   - threads: How many pictures are decoded at once, where the codec can.
     ///   - loans: Where it decodes to; nil: memory of its own.
-    init(_ file: MediaFile, track: Int, threads: Int, loans: DecoderLoans?) throws {
-        self.loans = loans
+    convenience init(_ file: MediaFile, track: Int, threads: Int, loans: DecoderLoans?) throws {
         let stream = file.stream(track)
-        let codec = avcodec_find_decoder(stream.pointee.codecpar.pointee.codec_id)
+        try self.init(
+            stream.pointee.codecpar, timeBase: stream.pointee.time_base, of: file.path, threads: threads, loans: loans)
+    }
+
+    /// [any thread]
+    ///
+    /// - Parameters:
+    ///   - name: What sentences call the input.
+    ///   - isLive: Threads share a picture instead of having one each, so that none waits for the next one; and
+    ///     pictures larger than 8192x8192 in area are refused.
+    init(
+        _ parameters: UnsafePointer<AVCodecParameters>, timeBase: AVRational, of name: String, threads: Int,
+        isLive: Bool = false, loans: DecoderLoans? = nil
+    ) throws {
+        self.loans = loans
+        let codec = avcodec_find_decoder(parameters.pointee.codec_id)
         guard let codec, let context = avcodec_alloc_context3(codec) else {
             throw FrameHostError(.exhausted, what: "no memory for a decoder")
         }
         self.context = context
-        avcodec_parameters_to_context(context, stream.pointee.codecpar)
-        context.pointee.pkt_timebase = stream.pointee.time_base
+        avcodec_parameters_to_context(context, parameters)
+        context.pointee.pkt_timebase = timeBase
         context.pointee.thread_count = Int32(threads)
         // Cut off exactly what is to be cut off at the left and at the top; who copies needs no alignment.
         context.pointee.flags |= AV_CODEC_FLAG_UNALIGNED
+        if isLive {
+            context.pointee.thread_type = FF_THREAD_SLICE
+            context.pointee.max_pixels = 1 << 26
+        }
         loans?.attach(to: context)
         let (opened, said) = LibavText.during { avcodec_open2(context, codec, nil) }
         guard opened >= 0 else {
             avcodec_free_context(&self.context)
             throw FileFault.decoderFailed(
-                file.path, codec: String(cString: codec.pointee.name), reason: LibavText.of(opened), cause: said)
+                name, codec: String(cString: codec.pointee.name), reason: LibavText.of(opened), cause: said)
         }
     }
 

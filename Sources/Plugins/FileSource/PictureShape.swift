@@ -12,11 +12,14 @@ struct PictureShape: Equatable {
 
     /// By the file's header, or what libavformat has found out instead.
     init(_ file: MediaFile, track: Int) {
-        let parameters = file.parameters(track)
+        self.init(file.parameters(track), aspect: file.sampleAspectRatio(track))
+    }
+
+    init(_ parameters: AVCodecParameters, aspect: Rational) {
         pixels = AVPixelFormat(rawValue: parameters.format)
         width = Int(parameters.width)
         height = Int(parameters.height)
-        aspect = file.sampleAspectRatio(track)
+        self.aspect = aspect
         color = ColorDescription(
             libav: parameters.color_range, parameters.color_space, parameters.color_primaries, parameters.color_trc,
             parameters.chroma_location)

@@ -61,7 +61,7 @@ struct VideoTrack {
         return difference < 0.005 && VideoFormat.frameRates.contains(rate.value) ? rate : Rational(0)
     }
 
-    private static func orientation(_ stream: UnsafeMutablePointer<AVStream>) -> (Orientation, isExact: Bool) {
+    static func orientation(_ stream: UnsafeMutablePointer<AVStream>) -> (Orientation, isExact: Bool) {
         guard let matrix = fh_av_stream_matrix(stream) else { return (.up, true) }
         return Orientation.fromDisplayMatrix(Array(UnsafeBufferPointer(start: matrix, count: 9))) ?? (.up, false)
     }

@@ -1,5 +1,6 @@
 import FrameCore
 import Glibc
+import LiveInput
 
 /// Gives the pictures of a camera (Video4Linux).
 ///
@@ -32,7 +33,7 @@ final class V4L2Source: Source, DeviceStage {
     private var times = CameraTimes()
     /// By what the camera is looked for when it is away.
     private var lookedFor: String?
-    private var away = CameraAway()
+    private var away = Away()
     var followsGap = false
     private var lastPictureAt: Int64 = 0
     private var hasReportedDamage = false
@@ -409,39 +410,5 @@ final class V4L2Source: Source, DeviceStage {
         } catch {
             return !error.isLoss && error.errno != ENOENT
         }
-    }
-}
-
-/// When a camera that is away is looked for, and when the next picture in its place is due.
-struct CameraAway {
-    private(set) var since: Int64 = 0
-    private(set) var reason = ""
-    private(set) var nextTry: Int64 = 0
-    var nextPicture: Int64 = 0
-    /// Why it could not be used when it was there.
-    var fault = ""
-    private var pause: Int64 = 0
-    /// From one attempt to the next: nanoseconds. It doubles, so that a camera that comes back at once is seen at once.
-    private static let shortest: Int64 = 100_000_000
-    private static let longest: Int64 = 1_000_000_000
-
-    mutating func begin(now: Int64, reason: String) {
-        self = CameraAway()
-        (since, self.reason, nextPicture) = (now, reason, now)
-        pause = Self.shortest
-        nextTry = now + pause
-    }
-
-    mutating func failed(now: Int64) {
-        pause = min(2 * pause, Self.longest)
-        nextTry = now + pause
-    }
-}
-
-extension Rational {
-    /// How long one frame lasts; zero when unknown.
-    var period: MediaTime {
-        numerator > 0
-            ? MediaTime(nanoseconds: Int64(denominator) * 1_000_000_000 / Int64(numerator)) : .zero
     }
 }

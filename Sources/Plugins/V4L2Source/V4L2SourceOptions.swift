@@ -1,21 +1,5 @@
 import FrameCore
-
-/// What happens when a camera is not there at the start.
-enum IfMissing: String, OptionChoice {
-    case fail
-    /// The chain starts, and shows `whileLost` until the camera comes.
-    case wait
-}
-
-/// What is shown while a camera is away.
-enum WhileLost: String, OptionChoice {
-    /// Its last picture, at most a second old when it was lost.
-    case hold
-    /// One colour.
-    case slate
-    /// Nothing: the stage fails.
-    case stop
-}
+import LiveInput
 
 struct V4L2SourceOptions: StageOptions {
     @Option(

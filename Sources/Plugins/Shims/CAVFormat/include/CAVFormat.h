@@ -18,6 +18,11 @@ static const int fh_averror_eof = AVERROR_EOF;
 static const int fh_averror_invalid_data = AVERROR_INVALIDDATA;
 static const int fh_averror_again = AVERROR(EAGAIN);
 static const int fh_averror_no_memory = AVERROR(ENOMEM);
+static const int fh_averror_exit = AVERROR_EXIT;
+static const int fh_averror_unauthorized = AVERROR_HTTP_UNAUTHORIZED;
+static const int fh_averror_forbidden = AVERROR_HTTP_FORBIDDEN;
+static const int fh_averror_not_found = AVERROR_HTTP_NOT_FOUND;
+static const int fh_averror_no_protocol = AVERROR_PROTOCOL_NOT_FOUND;
 
 // AVERROR is a function-like macro; this is the way back, to an errno, or 0 when it is none.
 static inline int fh_averror_errno(int code) { return code < 0 && code > -4096 ? AVUNERROR(code) : 0; }
@@ -39,11 +44,14 @@ static inline void fh_av_copy_plane(
     av_image_copy_plane(target, (int)target_stride, picture->data[plane], picture->linesize[plane], (int)row_bytes, rows);
 }
 
-// From here until fh_av_log_end, libav's lines of errors and warnings are kept instead of printed, the last one winning, in the process's
-// one place for them: av_log's callback takes a va_list, which Swift cannot print. One user at a time: the control thread.
+// From here until fh_av_log_end on the same thread, libav's lines of errors and warnings that this thread causes are kept, the last one
+// winning; nothing of libav's is printed from then on. av_log's callback takes a va_list, which Swift cannot print.
 void fh_av_log_begin(void);
 
-// Ends fh_av_log_begin; libav is quiet from then on. `text` gets the last line that was kept, without its line end.
+// Ends fh_av_log_begin. `text` gets the last line that was kept, without its line end.
 void fh_av_log_end(char *text, size_t capacity);
+
+// Nothing of libav's is printed from here on, by whichever thread.
+void fh_av_log_quiet(void);
 
 #endif

@@ -1,7 +1,7 @@
 import FrameCore
 
-/// What is shown while a camera is away: a copy of a late picture, or one colour. Memory is made once.
-final class StandIn {
+/// What is shown while a source is away: a copy of a late picture, or one colour. Memory is made once.
+package final class StandIn {
     private let format: VideoFormat
     private let color: RGBColor
     /// Planes without padding, one after the other; empty where no picture is kept.
@@ -12,21 +12,21 @@ final class StandIn {
     private static let pause: Int64 = 1_000_000_000
 
     /// Bytes it takes.
-    static func bytes(_ format: VideoFormat) -> Int {
+    package static func bytes(_ format: VideoFormat) -> Int {
         (0..<format.pixelFormat.planeCount).reduce(0) {
             $0 + format.pixelFormat.rowBytes(plane: $1, width: format.width)
                 * format.pixelFormat.rows(plane: $1, height: format.height)
         }
     }
 
-    init(_ format: VideoFormat, color: RGBColor, keepsPicture: Bool) {
+    package init(_ format: VideoFormat, color: RGBColor, keepsPicture: Bool) {
         self.format = format
         self.color = color
         bytes = keepsPicture ? [UInt8](repeating: 0, count: Self.bytes(format)) : []
     }
 
     /// [stage thread] Keeps the picture when the one that is kept has become old.
-    func look(at frame: borrowing Frame, now: Int64) {
+    package func look(at frame: borrowing Frame, now: Int64) {
         guard !bytes.isEmpty, !hasPicture || now - copiedAt >= Self.pause else { return }
         copiedAt = now
         hasPicture = true
@@ -44,7 +44,7 @@ final class StandIn {
     }
 
     /// [stage thread]
-    func paint(_ frame: inout Frame) {
+    package func paint(_ frame: inout Frame) {
         guard hasPicture else { return fill(&frame) }
         bytes.withUnsafeBufferPointer { buffer in
             var source = buffer.baseAddress!

@@ -1,0 +1,97 @@
+import CAVFormat
+import FrameCore
+
+/// Why a stream cannot be had, as sentences. `shown` is an address without login and query.
+enum NetworkFault {
+    /// What libavformat answered.
+    ///
+    /// - Parameters:
+    ///   - cause: Its own words, with nothing in them that is to be hidden.
+    ///   - seconds: How long it was waited for.
+    static func opening(_ shown: String, _ code: Int32, cause: String, seconds: Double, hasLogin: Bool)
+        -> FrameHostError
+    {
+        switch code {
+        case fh_averror_exit, -ETIMEDOUT:
+            return noAnswer(shown, seconds: seconds)
+        case fh_averror_unauthorized, fh_averror_forbidden:
+            return FrameHostError(
+                .unavailable, what: hasLogin ? "'\(shown)' refuses the login" : "'\(shown)' asks for a login",
+                remedy: hasLogin
+                    ? "Correct the line name:password that 'login' names."
+                    : "Name a file with a line name:password in 'login', or env:NAME.")
+        case fh_averror_not_found:
+            return FrameHostError(
+                .unavailable, what: "the server has no '\(shown)'", remedy: "Correct the path in 'url'.")
+        case fh_averror_invalid_data:
+            return FrameHostError(
+                .unavailable, what: "'\(shown)' sends nothing that libavformat can read as a stream",
+                remedy: "Look at it with 'ffprobe'.", cause: cause)
+        case fh_averror_no_protocol:
+            return FrameHostError(
+                .unavailable, what: "this libavformat cannot read '\(shown)'",
+                remedy: "Look at `ffmpeg -protocols` for what it can.", cause: cause)
+        default:
+            let reason = LibavText.of(code)
+            return FrameHostError(
+                .unavailable, what: "'\(shown)' cannot be opened: \(reason)",
+                remedy: "Look whether its server runs. \"ifMissing\": \"wait\" starts without it.",
+                cause: cause == reason ? "" : cause)
+        }
+    }
+
+    static func noAnswer(_ shown: String, seconds: Double) -> FrameHostError {
+        FrameHostError(
+            .unavailable, what: "'\(shown)' does not answer within \(seconds) s",
+            remedy:
+                "Look whether its server runs, or raise 'connectSeconds'. \"ifMissing\": \"wait\" starts without it.")
+    }
+
+    static func noVideo(_ shown: String) -> FrameHostError {
+        FrameHostError(
+            .unavailable, what: "'\(shown)' has no video that can be decoded",
+            remedy: "Look at it with 'ffprobe'; a larger 'analyzeSeconds' waits longer for it.")
+    }
+
+    static func noSize(_ shown: String) -> FrameHostError {
+        FrameHostError(
+            .unavailable, what: "the size of the pictures of '\(shown)' could not be found out",
+            remedy: "Raise 'analyzeSeconds' above the time from one keyframe to the next.")
+    }
+
+    static func impossibleSize(_ shown: String, width: Int, height: Int) -> FrameHostError {
+        FrameHostError(
+            .unavailable,
+            what:
+                "the pictures of '\(shown)' are \(width)x\(height), and a side may have 16384 pixels at most and a picture 67108864",
+            remedy: "Set the sender to a smaller size.")
+    }
+
+    static func unconvertible(_ shown: String, pixels: String) -> FrameHostError {
+        FrameHostError(
+            .unavailable, what: "the pictures of '\(shown)' are \(pixels), which libswscale cannot convert",
+            remedy: "Set the sender to another format.")
+    }
+
+    static func notH264(_ shown: String, codec: String) -> FrameHostError {
+        FrameHostError(
+            .unavailable,
+            what: "'decode' is false, the video of '\(shown)' is \(codec), and only H.264 is passed on as it is",
+            remedy: "Leave 'decode' out and put an encoder behind this stage.")
+    }
+
+    static func noParameterSets(_ shown: String) -> FrameHostError {
+        FrameHostError(
+            .unavailable,
+            what:
+                "'decode' is false, and '\(shown)' has not said its parameter sets (SPS and PPS) in the time that was read",
+            remedy: "Raise 'analyzeSeconds' above the time from one keyframe to the next.")
+    }
+
+    static func anotherSize(_ shown: String, width: Int, height: Int, planned: PictureSize) -> FrameHostError {
+        FrameHostError(
+            .unavailable,
+            what: "'\(shown)' has pictures of \(width)x\(height) now, and the chain was planned for \(planned)",
+            remedy: "Set the sender back, start the chain anew, or decode the pictures: those are scaled.")
+    }
+}

@@ -1,0 +1,192 @@
+import CAVFormat
+import FrameCore
+import Synchronization
+
+/// Whether libavformat may go on, which it asks at least every 100 ms while it waits. [any thread]
+final class Interrupt: Sendable {
+    private let isEnded = Atomic<Bool>(false)
+    /// `CLOCK_MONOTONIC`, nanoseconds.
+    private let deadline = Atomic<Int64>(.max)
+
+    /// What is under way ends, and so does everything later but closing.
+    func end() { isEnded.store(true, ordering: .releasing) }
+    var hasEnded: Bool { isEnded.load(ordering: .acquiring) }
+    func allow(seconds: Double) {
+        deadline.store(PacketQueue.now() + Int64(seconds * 1e9), ordering: .releasing)
+    }
+    fileprivate let isClosing = Atomic<Bool>(false)
+
+    fileprivate var mustStop: Bool {
+        (hasEnded && !isClosing.load(ordering: .acquiring)) || PacketQueue.now() > deadline.load(ordering: .acquiring)
+    }
+
+    /// Asks the object that `opaque` is.
+    fileprivate static let callback: @convention(c) (UnsafeMutableRawPointer?) -> Int32 = { opaque in
+        guard let opaque else { return 0 }
+        return Unmanaged<Interrupt>.fromOpaque(opaque).takeUnretainedValue().mustStop ? 1 : 0
+    }
+}
+
+/// One connection to a stream: the only place that calls libavformat for the network. [reader's thread]
+final class NetworkInput {
+    struct Settings: Sendable {
+        var address: NetworkAddress
+        var login: NetworkLogin?
+        var isDecoded: Bool
+        var transport: NetworkTransport
+        var connectSeconds: Double
+        var stallSeconds: Double
+        var latencyMs: Int
+        var bufferBytes: Int
+        var probeBytes: Int
+        var analyzeSeconds: Double
+        var noBuffer: Bool
+    }
+
+    let terms: StreamTerms
+    /// It says how long it is: its end is the end of all there is.
+    let isFinite: Bool
+    private var container: UnsafeMutablePointer<AVFormatContext>?
+    private let track: Int
+    private let settings: Settings
+    private let interrupt: Interrupt
+
+    /// What a playlist or a description may lead to: never to files of this machine.
+    private static let protocols =
+        "rtsp,rtsps,rtp,srtp,udp,tcp,tls,http,https,httpproxy,crypto,rtmp,rtmps,rtmpt,rtmpe,rtmpte,rtmpts,ffrtmphttp,srt,hls,data"
+    /// Formats that are streams.
+    private static let formats =
+        "rtsp,rtp,sdp,hls,flv,live_flv,mpegts,mov,matroska,webm,ogg,mpjpeg,mjpeg,h264,hevc,mpeg,mpegvideo,aac,mp3,webvtt"
+
+    /// Connects and finds the video; ends within `connectSeconds`.
+    ///
+    /// - Throws: ``FrameHostError``.
+    init(_ settings: Settings, _ interrupt: Interrupt) throws {
+        self.settings = settings
+        self.interrupt = interrupt
+        guard let context = avformat_alloc_context() else {
+            throw FrameHostError(.exhausted, what: "no memory for a connection")
+        }
+        context.pointee.interrupt_callback = AVIOInterruptCB(
+            callback: Interrupt.callback, opaque: Unmanaged.passUnretained(interrupt).toOpaque())
+        var container: UnsafeMutablePointer<AVFormatContext>? = context
+        interrupt.isClosing.store(false, ordering: .releasing)
+        interrupt.allow(seconds: settings.connectSeconds)
+        let (opened, said) = LibavText.during { Self.open(&container, settings) }
+        do {
+            guard opened >= 0, let container else {
+                // What was interrupted may call it anything.
+                throw Self.fault(interrupt.mustStop ? fh_averror_exit : opened, said, settings)
+            }
+            let found = av_find_best_stream(container, AVMEDIA_TYPE_VIDEO, -1, -1, nil, 0)
+            guard found >= 0, avcodec_find_decoder(Self.codec(container, found)) != nil else {
+                throw NetworkFault.noVideo(settings.address.shown)
+            }
+            track = Int(found)
+            terms = try StreamTerms(
+                container, track: track, shown: settings.address.shown, isDecoded: settings.isDecoded)
+            for index in 0..<Int(container.pointee.nb_streams) where index != track {
+                container.pointee.streams[index]!.pointee.discard = AVDISCARD_ALL
+            }
+            let length = container.pointee.duration
+            isFinite = settings.address.scheme.mayEnd && length != fh_av_no_pts && length > 0
+            self.container = container
+        } catch {
+            Self.close(&container, interrupt)
+            throw error
+        }
+    }
+
+    deinit { Self.close(&container, interrupt) }
+
+    private static func codec(_ container: UnsafeMutablePointer<AVFormatContext>, _ track: Int32) -> AVCodecID {
+        container.pointee.streams[Int(track)]!.pointee.codecpar.pointee.codec_id
+    }
+
+    private static func open(
+        _ container: inout UnsafeMutablePointer<AVFormatContext>?, _ settings: Settings
+    ) -> Int32 {
+        var options: OpaquePointer?
+        defer { av_dict_free(&options) }
+        for (key, value) in self.options(settings) { av_dict_set(&options, key, value, 0) }
+        let begun = avformat_open_input(&container, settings.address.full(settings.login), nil, &options)
+        guard begun >= 0 else { return begun }
+        let found = avformat_find_stream_info(container, nil)
+        return found < 0 ? found : 0
+    }
+
+    private static func options(_ settings: Settings) -> [(String, String)] {
+        let microseconds = settings.latencyMs * 1000
+        var options = [
+            ("protocol_whitelist", protocols), ("format_whitelist", formats),
+            ("probesize", "\(settings.probeBytes)"), ("analyzeduration", "\(Int(settings.analyzeSeconds * 1e6))"),
+            ("max_delay", "\(microseconds)"),
+        ]
+        if settings.noBuffer { options.append(("fflags", "nobuffer")) }
+        switch settings.address.scheme {
+        case .rtsp, .rtsps:
+            options += [
+                ("rtsp_transport", settings.address.scheme == .rtsps ? "tcp" : settings.transport.rawValue),
+                ("allowed_media_types", "video"), ("buffer_size", "\(settings.bufferBytes)"),
+            ]
+        case .udp:
+            options += [("buffer_size", "\(settings.bufferBytes)"), ("overrun_nonfatal", "1")]
+        case .srt:
+            options += [
+                ("latency", "\(microseconds)"), ("connect_timeout", "\(Int(settings.connectSeconds * 1000))"),
+            ]
+            if let login = settings.login { options.append(("passphrase", login.password)) }
+        case .rtmp, .rtmps: options.append(("rtmp_live", "live"))
+        case .http, .https, .tcp: break
+        }
+        return options
+    }
+
+    private static func fault(_ code: Int32, _ said: String, _ settings: Settings) -> FrameHostError {
+        NetworkFault.opening(
+            settings.address.shown, code, cause: settings.address.hide(settings.login, in: said),
+            seconds: settings.connectSeconds, hasLogin: settings.login != nil)
+    }
+
+    private static func close(_ container: inout UnsafeMutablePointer<AVFormatContext>?, _ interrupt: Interrupt) {
+        // A last word to the server, which may not take long.
+        interrupt.isClosing.store(true, ordering: .releasing)
+        interrupt.allow(seconds: 0.3)
+        avformat_close_input(&container)
+    }
+
+    // MARK: Packets
+
+    enum Step {
+        /// A packet of the video is there.
+        case packet
+        /// One of something else.
+        case other
+        case ended
+        case lost(String)
+    }
+
+    /// From here on `stallSeconds` may pass without a packet of the video.
+    func beginWait() { interrupt.allow(seconds: settings.stallSeconds) }
+
+    /// Waits for the next packet.
+    func read(into packet: UnsafeMutablePointer<AVPacket>) -> Step {
+        let result = av_read_frame(container, packet)
+        switch result {
+        case 0...:
+            guard packet.pointee.stream_index == Int32(track), packet.pointee.size > 0 else {
+                av_packet_unref(packet)
+                return interrupt.mustStop ? .lost(stallText) : .other
+            }
+            return .packet
+        case fh_averror_again: return interrupt.mustStop ? .lost(stallText) : .other
+        case fh_averror_eof: return isFinite ? .ended : .lost(interrupt.mustStop ? stallText : "its stream has ended")
+        case fh_averror_exit: return .lost(stallText)
+        default:
+            return .lost(
+                interrupt.mustStop ? stallText : settings.address.hide(settings.login, in: LibavText.of(result)))
+        }
+    }
+
+    private var stallText: String { "no video for \(settings.stallSeconds) s" }
+}

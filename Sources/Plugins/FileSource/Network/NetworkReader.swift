@@ -1,0 +1,144 @@
+import CAVFormat
+import FrameCore
+import Glibc
+import LiveInput
+
+/// Reads a stream on a thread of its own, and connects again for as long as it is not ended.
+///
+/// libavformat's calls block; a look-up of a name cannot even be interrupted. So nobody waits for this thread for
+/// long: it holds itself until it ends. `@unchecked Sendable`: what is not the thread's own is under the lock of the
+/// queue, or atomic.
+final class NetworkReader: @unchecked Sendable {
+    let queue = PacketQueue()
+    private let settings: NetworkInput.Settings
+    private let interrupt = Interrupt()
+    private let stageID: String
+    /// Ends after a first attempt in vain.
+    private let failsAtOnce: Bool
+    private let state = Locked(State())
+
+    private struct State {
+        /// Access units of another size are not taken.
+        var planned: PictureSize?
+        var isRunning = false
+        var attempts = 0
+        var packets = 0
+    }
+
+    init(_ settings: NetworkInput.Settings, stageID: String, failsAtOnce: Bool) {
+        self.settings = settings
+        self.stageID = stageID
+        self.failsAtOnce = failsAtOnce
+    }
+
+    /// [control thread, setup thread] - Throws: ``FrameHostError`` `.exhausted`.
+    func start() throws {
+        state.withLock { $0.isRunning = true }
+        let held = Unmanaged.passRetained(self)
+        var handle = pthread_t()
+        let result = pthread_create(
+            &handle, nil,
+            { argument in
+                let reader = Unmanaged<NetworkReader>.fromOpaque(argument!).takeRetainedValue()
+                reader.run()
+                return nil
+            }, held.toOpaque())
+        guard result == 0 else {
+            held.release()
+            throw FrameHostError(
+                .exhausted, what: "no thread for the network could be started: \(String(cString: strerror(result)))",
+                remedy: "Raise the limit of processes (ulimit -u).")
+        }
+        pthread_detach(handle)
+    }
+
+    /// [control thread] What the chain is planned for, where nothing else can be taken.
+    func plan(_ size: PictureSize) { state.withLock { $0.planned = size } }
+
+    /// [any thread] Ends what it waits for.
+    func end() {
+        interrupt.end()
+        queue.end()
+    }
+
+    /// [stage thread] Ends it, and waits for that 500 ms at most.
+    func stop() {
+        end()
+        let limit = PacketQueue.now() + 500_000_000
+        while isRunning, PacketQueue.now() < limit { usleep(2000) }
+    }
+
+    /// [any thread]
+    var isRunning: Bool { state.withLock { $0.isRunning } }
+    /// [any thread] How often it was tried to connect.
+    var attempts: Int { state.withLock { $0.attempts } }
+    /// [any thread] Packets of the video that were received.
+    var packets: Int { state.withLock { $0.packets } }
+
+    // MARK: The thread
+
+    private func run() {
+        Self.nameThread("net:\(stageID)")
+        defer { state.withLock { $0.isRunning = false } }
+        fh_av_log_quiet()
+        var packet = av_packet_alloc()
+        defer { av_packet_free(&packet) }
+        guard let packet else { return queue.put(.refused(FrameHostError(.exhausted, what: "no memory for a packet"))) }
+        var backoff = Backoff()
+        while !interrupt.hasEnded {
+            state.withLock { $0.attempts += 1 }
+            do {
+                let input = try NetworkInput(settings, interrupt)
+                if interrupt.hasEnded { return }
+                if let planned = state.withLock({ $0.planned }),
+                    planned != PictureSize(input.terms.shape.width, input.terms.shape.height)
+                {
+                    throw NetworkFault.anotherSize(
+                        settings.address.shown, width: input.terms.shape.width, height: input.terms.shape.height,
+                        planned: planned)
+                }
+                queue.put(.opened(input.terms))
+                guard read(input, packet, &backoff) else { return }
+            } catch {
+                if interrupt.hasEnded { return }
+                queue.put(.refused(FrameHostError.wrap(error)))
+                if failsAtOnce, state.withLock({ $0.attempts == 1 }) { return }
+            }
+            queue.sleep(until: PacketQueue.now() + backoff.next())
+        }
+    }
+
+    /// Reads until the stream is lost; false when nothing more is to come.
+    private func read(
+        _ input: NetworkInput, _ packet: UnsafeMutablePointer<AVPacket>, _ backoff: inout Backoff
+    ) -> Bool {
+        let waits = settings.address.scheme.isPacedByStream
+        input.beginWait()
+        while true {
+            switch input.read(into: packet) {
+            case .packet:
+                backoff.reset()
+                state.withLock { $0.packets += 1 }
+                queue.put(packet, waits: waits)
+                input.beginWait()
+            case .other: continue
+            case .ended:
+                queue.put(.ended)
+                return false
+            case .lost(let reason):
+                if interrupt.hasEnded { return false }
+                queue.put(.lost(reason))
+                return true
+            }
+        }
+    }
+
+    /// For `top -H` and debuggers, by proc(5), since Swift does not import `pthread_setname_np`.
+    private static func nameThread(_ name: String) {
+        let file = open("/proc/thread-self/comm", O_WRONLY | O_CLOEXEC)
+        guard file >= 0 else { return }
+        let bytes = Array(name.utf8.prefix(15))
+        _ = write(file, bytes, bytes.count)
+        close(file)
+    }
+}

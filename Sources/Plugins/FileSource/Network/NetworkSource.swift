@@ -1,0 +1,471 @@
+import CAVFormat
+import FrameCore
+import Glibc
+import LiveInput
+
+/// Gives the pictures of a stream from the network, or its access units as they are.
+///
+/// ``NetworkReader`` connects and reads on a thread of its own, and connects again when the stream is lost; meanwhile
+/// ``StandIn`` pictures keep what is behind going.
+final class NetworkSource: Source {
+    static let info = StageInfo(
+        id: "network-source",
+        summary:
+            "Plays a stream from the network (RTSP, RTMP, SRT, HTTP, HLS, UDP), and connects again when it is lost.",
+        output: .video(.i420, .nv12, .yuyv, .gray8, .i010, .p010, .bgra, .rgb24),
+        otherOutput: StageInfo.OtherOutput(where: "decode", is: .bool(false), .encoded(.h264)))
+
+    var options: NetworkSourceOptions
+    private let context: StageContext
+    private let address: NetworkAddress
+    private let figures = NetworkFigures()
+
+    // From `negotiate` on.
+    private var reader: NetworkReader?
+    private var format: VideoFormat?
+    private var planned: StreamTerms?
+    private var encoded: EncodedFormat?
+
+    // The stage thread's.
+    private var standIn: StandIn?
+    private var converter: PictureConverter?
+    private var decoder: PictureDecoder?
+    private var filter: AnnexBFilter?
+    private var terms: StreamTerms?
+    private var times: LiveTimeline
+    private var packet: UnsafeMutablePointer<AVPacket>?
+    private var picture: DecodedPicture?
+    private var away = Away()
+    /// It is lost, or has never been there: stand-ins are shown.
+    private var isAway = false
+    private var wasLost = false
+    /// Nothing of this connection was given yet.
+    private var isFresh = true
+    private var followsGap = false
+    /// Of units: nothing is given before a keyframe.
+    private var waitsForKeyframe = true
+    private var refusals: Set<String> = []
+    private var shape: PictureShape?
+    private var hasReportedDamage = false
+    private var hasReportedDrops = false
+    private var hasReportedSets = false
+
+    /// [control thread] Opens nothing.
+    init(options: NetworkSourceOptions, context: StageContext) throws {
+        self.options = options
+        self.context = context
+        address = try NetworkAddress(options.url)
+        times = LiveTimeline(address.scheme.isPacedByStream ? .stream : .arrival)
+    }
+
+    deinit {
+        reader?.end()
+        var frame = picture?.frame
+        av_frame_free(&frame)
+        av_packet_free(&packet)
+    }
+
+    /// For tests, as a run shows them.
+    var figuresForTests: JSONNode { reader.map { figures.json($0) } ?? JSONNode(.object([])) }
+    var isReadingForTests: Bool { reader?.isRunning ?? false }
+
+    // MARK: Setup
+
+    /// [control thread] Opens the stream within `connectSeconds`, unless it may be missing: then nothing is opened.
+    func negotiate() throws -> MediaFormat {
+        let login = try options.login.map { try NetworkLogin.read($0, resolve: context.resolve) }
+        let settings = NetworkInput.Settings(
+            address: address, login: login, isDecoded: options.decode, transport: options.transport,
+            connectSeconds: options.connectSeconds,
+            stallSeconds: options.stallSeconds ?? (address.scheme.isPacedByStream ? 20 : 3),
+            latencyMs: options.latencyMs, bufferBytes: options.bufferBytes, probeBytes: options.probeBytes,
+            analyzeSeconds: options.analyzeSeconds, noBuffer: options.noBuffer)
+        let mayMiss = options.ifMissing == .wait
+        let reader = NetworkReader(settings, stageID: context.stageID, failsAtOnce: !mayMiss)
+        self.reader = reader
+        if mayMiss {
+            let format = plannedWithout()
+            self.format = format
+            context.note(
+                "'\(address.shown)' is opened when the chain runs: it is planned for \(format.width)x\(format.height) at \(format.frameRate.short) in i420"
+            )
+            return .video(format)
+        }
+        do {
+            try reader.start()
+            let terms = try firstTerms(of: reader)
+            return try plan(terms)
+        } catch {
+            reader.end()
+            throw error
+        }
+    }
+
+    private func firstTerms(of reader: NetworkReader) throws -> StreamTerms {
+        // The reader ends within `connectSeconds` unless it looks up a name.
+        let limit = PacketQueue.now() + Int64((options.connectSeconds + 0.5) * 1e9)
+        switch reader.queue.look(until: limit, unless: { context.isStopped }) {
+        case .opened(let terms): return terms
+        case .refused(let fault): throw fault
+        default:
+            if context.isStopped { throw FrameHostError(.stopped, what: "stopped while connecting") }
+            throw NetworkFault.noAnswer(address.shown, seconds: options.connectSeconds)
+        }
+    }
+
+    private func plan(_ terms: StreamTerms) throws -> MediaFormat {
+        planned = terms
+        let size = options.size ?? PictureSize(terms.shape.width, terms.shape.height)
+        let isScaled = size != PictureSize(terms.shape.width, terms.shape.height)
+        let rate = options.rate?.rational ?? (terms.rate.isZero ? Rational(25) : terms.rate)
+        let format = VideoFormat(
+            terms.conversion.target, width: size.width, height: size.height, frameRate: rate,
+            color: terms.conversion.color(terms.shape.color),
+            sampleAspectRatio: isScaled ? Rational(1) : terms.shape.aspect, orientation: terms.orientation)
+        self.format = format
+        context.note("'\(address.shown)' gives \(terms.text)\(isScaled ? ", scaled to \(size)" : "")")
+        guard !options.decode else { return .video(format) }
+        reader?.plan(size)
+        let encoded = EncodedFormat(
+            codec: .h264, framing: .annexB, parameterSets: terms.parameterSets, video: format,
+            reorderDepth: terms.reorderDepth)
+        self.encoded = encoded
+        return .encoded(encoded)
+    }
+
+    /// What every stream's pictures can be made into.
+    private func plannedWithout() -> VideoFormat {
+        let size = options.size ?? PictureSize(1280, 720)
+        return VideoFormat(
+            .i420, width: size.width, height: size.height, frameRate: options.rate?.rational ?? Rational(25),
+            color: ColorDescription(range: .video, matrix: 1, primaries: 1, transfer: 1, chromaSiting: 1),
+            sampleAspectRatio: Rational(1))
+    }
+
+    private static let threads = min(max(Int(av_cpu_count()), 1), 8)
+
+    var demand: StageDemand {
+        var demand = Self.declaredDemand
+        demand.isLive = true
+        guard let format else { return demand }
+        demand.ownBytes = PacketQueue.mostBytes
+        if !options.decode {
+            demand.slabBytes = Self.slabBytes(format)
+            return demand
+        }
+        if options.whileLost == .hold { demand.ownBytes += StandIn.bytes(format) }
+        if let planned {
+            demand.ownBytes += DecoderMemory.bytes(
+                planned.parameters.pointee, hasLoans: false, threads: Self.threads)
+        }
+        demand.cost = format.cost(
+            nanosecondsPerPixel: planned.map { DecoderCost.nanosecondsPerPixel($0.parameters.pointee) } ?? 4)
+        return demand
+    }
+
+    private static func slabBytes(_ format: VideoFormat) -> Int { max(16 << 20, 2 * format.bufferBytes) }
+
+    /// [setup thread]
+    func start() throws {
+        guard let format, let reader else {
+            throw FrameHostError(.broken, what: "network-source was started before its stream was planned")
+        }
+        guard let packet = av_packet_alloc(), let frame = av_frame_alloc() else {
+            throw FrameHostError(.exhausted, what: "no memory for a stream")
+        }
+        (self.packet, picture) = (packet, DecodedPicture(frame: frame))
+        if options.decode {
+            standIn = StandIn(format, color: options.slateColor, keepsPicture: options.whileLost == .hold)
+            converter = PictureConverter(to: format)
+        }
+        context.showFigures { [figures, reader] in figures.json(reader) }
+        isAway = options.ifMissing == .wait
+        away.begin(now: context.clock.now(), reason: "it is not there yet")
+        if !reader.isRunning, options.ifMissing == .wait { try reader.start() }
+    }
+
+    /// [stage thread]
+    func stop() {
+        reader?.stop()
+        decoder = nil
+        filter = nil
+    }
+
+    // MARK: One item
+
+    /// How long the reader is waited for at once, so that a stop is seen: nanoseconds.
+    private static let wait: Int64 = 50_000_000
+
+    /// [stage thread] One picture or access unit, or none yet.
+    func produce(_ output: Output) throws -> SourceProgress {
+        if context.isEnded { return .ended }
+        guard let reader, let picture else { return .ended }
+        if let decoder {
+            switch decoder.receive(into: picture.frame) {
+            case .picture: return try show(picture, output)
+            case .ended: return .ended
+            case .damaged: noteDamage()
+            case .hungry: break
+            }
+        } else if let filter {
+            switch filter.receive(into: packet) {
+            case .unit: return try give(output)
+            case .ended: return .ended
+            case .damaged: noteDamage()
+            case .hungry: break
+            }
+        }
+        if isAway, wasShowing, context.clock.now() >= away.nextPicture { try showStandIn(output) }
+        let item = reader.queue.take(into: packet, until: PacketQueue.now() + patience)
+        reportDrops(reader)
+        switch item {
+        case nil: break
+        case .packet: feed()
+        case .opened(let terms): try begin(terms)
+        case .lost(let reason): try lose(reason)
+        case .refused(let fault): refuse(fault)
+        case .ended:
+            if decoder == nil, filter == nil { return .ended }
+            _ = decoder?.send(nil)
+            filter?.send(nil)
+        }
+        return .more
+    }
+
+    /// Whether stand-ins are shown while it is away.
+    private var wasShowing: Bool { options.decode && options.whileLost != .stop }
+
+    private var patience: Int64 {
+        guard isAway, wasShowing else { return Self.wait }
+        return min(max(away.nextPicture - context.clock.now(), 0), Self.wait)
+    }
+
+    private func feed() {
+        guard let packet else { return }
+        defer { av_packet_unref(packet) }
+        if let decoder {
+            if !decoder.send(packet) { noteDamage() }
+        } else if let filter {
+            filter.send(packet)
+        }
+    }
+
+    /// Another connection.
+    private func begin(_ terms: StreamTerms) throws {
+        self.terms = terms
+        // What was read to find out what is in it is here in a moment.
+        _ = context.sleep(until: context.clock.now() + 20_000_000)
+        times.begin(age: terms.timeBase.time(ofTicks: reader?.queue.ticksWaiting ?? 0))
+        waitsForKeyframe = true
+        isFresh = true
+        do {
+            if options.decode {
+                decoder = try PictureDecoder(
+                    terms.parameters, timeBase: terms.libavTimeBase, of: address.shown, threads: Self.threads,
+                    isLive: true)
+            } else {
+                filter = try AnnexBFilter(terms.parameters, timeBase: terms.libavTimeBase, of: address.shown)
+                if let known = encoded?.parameterSets, known != terms.parameterSets { reportSets() }
+            }
+        } catch {
+            refuse(FrameHostError.wrap(error))
+        }
+    }
+
+    // MARK: Pictures
+
+    private func show(_ picture: DecodedPicture, _ output: Output) throws -> SourceProgress {
+        guard let terms, let format else { return .more }
+        if picture.isDamaged { noteDamage() }
+        let placement = times.place(
+            picture.givenTick == fh_av_no_pts ? nil : terms.timeBase.possibleTime(ofTicks: picture.givenTick),
+            now: context.clock.now())
+        figures.jumps.store(times.jumps, ordering: .relaxed)
+        if times.pace == .stream, placement.time > context.clock.now() {
+            guard context.sleep(until: placement.time) else { return .ended }
+        }
+        comeBack()
+        guard var frame = try output.makeFrame() else { return .more }
+        look(at: PictureShape(picture, aspect: terms.shape.aspect), format)
+        if picture.width == format.width, picture.height == format.height,
+            picture.pixelFormat == PixelConversion.libavFormat(format.pixelFormat)
+                || PixelConversion(picture.pixelFormat).target == format.pixelFormat
+                    && !PixelConversion(picture.pixelFormat).isConverted
+        {
+            picture.copy(to: &frame)
+        } else {
+            try converter?.convert(picture, aspect: terms.shape.aspect, into: &frame)
+        }
+        frame.pts = MediaTime(nanoseconds: placement.time)
+        frame.capturedAt = placement.time
+        frame.duration = format.frameRate.period
+        frame.orientation = picture.orientation?.value ?? format.orientation
+        frame.isDiscontinuity = followsGap || placement.isJump
+        followsGap = false
+        standIn?.look(at: frame, now: context.clock.now())
+        figures.add(figures.given)
+        try output.emit(frame)
+        return .more
+    }
+
+    /// Says where the pictures change.
+    private func look(at found: PictureShape, _ format: VideoFormat) {
+        defer { shape = found }
+        let isScaled = found.width != format.width || found.height != format.height
+        guard shape.map({ $0.width != found.width || $0.height != found.height }) ?? (isScaled && planned == nil)
+        else { return }
+        let (from, to) = ("\(found.width)x\(found.height)", "\(format.width)x\(format.height)")
+        context.post(
+            "pictures-scaled",
+            text: isScaled
+                ? "The pictures are \(from) and are scaled to \(to)."
+                : "The pictures are \(from) and no longer scaled.",
+            details: ["from": .string(from), "to": .string(to)])
+    }
+
+    private func showStandIn(_ output: Output) throws {
+        guard let format else { return }
+        let now = context.clock.now()
+        away.nextPicture = now + max(format.frameRate.period.nanoseconds, 10_000_000)
+        guard var frame = try output.makeFrame() else { return }
+        standIn?.paint(&frame)
+        let time = times.place(nil, now: now).time
+        frame.pts = MediaTime(nanoseconds: time)
+        frame.capturedAt = time
+        frame.duration = format.frameRate.period
+        frame.isDiscontinuity = followsGap
+        followsGap = false
+        try output.emit(frame)
+    }
+
+    // MARK: Access units
+
+    private func give(_ output: Output) throws -> SourceProgress {
+        guard let terms, let format, let packet else { return .more }
+        defer { av_packet_unref(packet) }
+        let bytes = UnsafeRawBufferPointer(start: packet.pointee.data, count: Int(max(packet.pointee.size, 0)))
+        let (hasUnits, isKeyframe) = AnnexB.look(at: bytes)
+        guard hasUnits, bytes.count <= Self.slabBytes(format) / 2 else {
+            noteDamage()
+            waitsForKeyframe = waitsForKeyframe || hasUnits
+            return .more
+        }
+        if packet.pointee.flags & AV_PKT_FLAG_CORRUPT != 0 { noteDamage() }
+        if waitsForKeyframe, !isKeyframe {
+            figures.add(figures.skipped)
+            return .more
+        }
+        waitsForKeyframe = false
+        let shown = time(packet.pointee.pts, terms)
+        let decoded = time(packet.pointee.dts, terms) ?? (terms.reorderDepth == 0 ? shown : nil)
+        let placement = times.place(decoded, now: context.clock.now())
+        figures.jumps.store(times.jumps, ordering: .relaxed)
+        if times.pace == .stream, placement.time > context.clock.now() {
+            guard context.sleep(until: placement.time) else { return .ended }
+        }
+        comeBack()
+        if isKeyframe, let known = encoded?.parameterSets, !AnnexB.hasOnly(known, in: bytes) { reportSets() }
+        var unit = try output.makeAccessUnit(byteCount: bytes.count)
+        unit.withMutableBytes { $0.copyMemory(from: bytes) }
+        // Both lie within ±2^61: their difference is one of Int64.
+        let ahead = shown.flatMap { shown in decoded.map { (shown - $0).nanoseconds } } ?? 0
+        unit.dts = MediaTime(nanoseconds: placement.time)
+        unit.pts = MediaTime(nanoseconds: placement.time + ((0...10_000_000_000).contains(ahead) ? ahead : 0))
+        unit.capturedAt = placement.time
+        unit.duration = format.frameRate.period
+        unit.orientation = format.orientation
+        unit.isKeyframe = isKeyframe
+        unit.isDiscontinuity = followsGap || placement.isJump
+        followsGap = false
+        figures.add(figures.given)
+        try output.emit(unit)
+        return .more
+    }
+
+    /// Nil where there is none, or one that cannot be meant.
+    private func time(_ ticks: Int64, _ terms: StreamTerms) -> MediaTime? {
+        ticks == fh_av_no_pts ? nil : terms.timeBase.possibleTime(ofTicks: ticks)
+    }
+
+    // MARK: Away
+
+    private func lose(_ reason: String) throws {
+        decoder = nil
+        filter = nil
+        followsGap = true
+        guard !isAway else { return }
+        isAway = true
+        wasLost = true
+        refusals = []
+        figures.isStreaming.store(false, ordering: .relaxed)
+        figures.add(figures.losses)
+        guard options.whileLost != .stop else {
+            throw FrameHostError(
+                .unavailable, what: "'\(address.shown)' is lost: \(reason)",
+                remedy: "With \"whileLost\": \"hold\" the chain goes on until it is back.")
+        }
+        away.begin(now: context.clock.now(), reason: reason)
+        // The pace goes on from the last picture.
+        if let last = times.last, let format {
+            away.nextPicture = max(away.nextPicture, last + format.frameRate.period.nanoseconds)
+        }
+        context.post(
+            "stream-lost", level: .warning,
+            text: "'\(address.shown)' is lost: \(reason). It is opened again when it is back.",
+            details: ["reason": .string(reason), "shown": .string(options.whileLost.rawValue)])
+    }
+
+    private func refuse(_ fault: FrameHostError) {
+        let text = fault.description
+        // Each reason once for each loss.
+        guard refusals.count < 16, refusals.insert(text).inserted else { return }
+        context.post("stream-refused", level: .warning, text: text)
+    }
+
+    /// An item of the stream is about to be given.
+    private func comeBack() {
+        guard isFresh else { return }
+        isFresh = false
+        figures.isStreaming.store(true, ordering: .relaxed)
+        guard isAway else { return }
+        isAway = false
+        refusals = []
+        let milliseconds = (context.clock.now() - away.since) / 1_000_000
+        context.post(
+            "stream-back",
+            text: "'\(address.shown)' is \(wasLost ? "back" : "there") after \(milliseconds) ms: \(terms?.text ?? "").",
+            details: ["awayMs": .number(Int(milliseconds))])
+    }
+
+    // MARK: Reports
+
+    private func noteDamage() {
+        figures.add(figures.damaged)
+        // What a decoder cannot use before a connection's first picture is not damaged: it came in the middle.
+        guard !isFresh, !hasReportedDamage else { return }
+        hasReportedDamage = true
+        context.post(
+            "stream-damaged", level: .warning,
+            text: "'\(address.shown)' has a damaged packet or picture. Further ones are counted as 'damaged'.")
+    }
+
+    private func reportDrops(_ reader: NetworkReader) {
+        guard !hasReportedDrops, reader.queue.dropped > 0 else { return }
+        hasReportedDrops = true
+        context.post(
+            "packets-dropped", level: .warning,
+            text:
+                "The chain is slower than '\(address.shown)': what comes before the newest keyframe is left out, and counted as 'dropped'."
+        )
+    }
+
+    private func reportSets() {
+        guard !hasReportedSets else { return }
+        hasReportedSets = true
+        context.post(
+            "parameter-sets-changed", level: .warning,
+            text:
+                "the parameter sets of '\(address.shown)' change: they go on in the stream, and what a recording or a stream's description says of it is true up to here"
+        )
+    }
+}

@@ -1,0 +1,86 @@
+import CAVFormat
+import FrameCore
+
+/// What a connection has found out about its video, before the first packet is decoded. Immutable once made; handed
+/// from the reader's thread to the stage's, hence `@unchecked Sendable`.
+final class StreamTerms: @unchecked Sendable {
+    let parameters: UnsafeMutablePointer<AVCodecParameters>
+    let timeBase: TimeBase
+    let shape: PictureShape
+    let conversion: PixelConversion
+    let orientation: Orientation
+    /// Nominal; zero when it does not say one.
+    let rate: Rational
+    /// SPS and PPS with start codes; empty where there are none, or nobody asked.
+    let parameterSets: [UInt8]
+    let reorderDepth: Int
+    /// `h264 1280x720 at 25`.
+    let text: String
+
+    /// - Throws: ``FrameHostError`` for what cannot be given.
+    init(_ container: UnsafeMutablePointer<AVFormatContext>, track: Int, shown: String, isDecoded: Bool) throws {
+        let stream = container.pointee.streams[track]!
+        guard let copy = avcodec_parameters_alloc() else {
+            throw FrameHostError(.exhausted, what: "no memory for a stream")
+        }
+        parameters = copy
+        let base = stream.pointee.time_base
+        timeBase = base.num > 0 && base.den > 0 ? TimeBase(base.num, base.den) : TimeBase(1, AV_TIME_BASE)
+        let guessed = av_guess_sample_aspect_ratio(container, stream, nil)
+        let aspect = guessed.num > 0 && guessed.den > 0 ? Rational(guessed.num, guessed.den) : Rational(0)
+        shape = PictureShape(
+            stream.pointee.codecpar.pointee,
+            aspect: VideoFormat.aspectRatios.contains(aspect.value) ? aspect : Rational(0))
+        conversion = PixelConversion(shape.pixels)
+        orientation = VideoTrack.orientation(stream).0
+        rate = Self.rate(av_guess_frame_rate(container, stream, nil))
+        reorderDepth = min(max(Int(stream.pointee.codecpar.pointee.video_delay), 0), 16)
+        let codec = String(cString: avcodec_get_name(stream.pointee.codecpar.pointee.codec_id))
+        text = "\(codec) \(shape.width)x\(shape.height)" + (rate.isZero ? "" : " at \(rate.short)")
+        guard avcodec_parameters_copy(copy, stream.pointee.codecpar) >= 0 else {
+            parameterSets = []
+            throw FrameHostError(.exhausted, what: "no memory for a stream")
+        }
+        parameterSets = isDecoded ? [] : try Self.parameterSets(copy, base, shown, codec)
+        guard shape.width > 0, shape.height > 0, shape.pixels != AV_PIX_FMT_NONE else {
+            throw NetworkFault.noSize(shown)
+        }
+        guard PictureSize.range.contains(shape.width), PictureSize.range.contains(shape.height),
+            shape.width * shape.height <= 1 << 26
+        else { throw NetworkFault.impossibleSize(shown, width: shape.width, height: shape.height) }
+        guard !isDecoded || PictureConverter.canConvert(conversion.source) else {
+            throw NetworkFault.unconvertible(shown, pixels: conversion.name)
+        }
+    }
+
+    deinit {
+        var parameters: UnsafeMutablePointer<AVCodecParameters>? = parameters
+        avcodec_parameters_free(&parameters)
+    }
+
+    var libavTimeBase: AVRational { AVRational(num: timeBase.numerator, den: timeBase.denominator) }
+
+    private static func parameterSets(
+        _ parameters: UnsafeMutablePointer<AVCodecParameters>, _ timeBase: AVRational, _ shown: String, _ codec: String
+    ) throws -> [UInt8] {
+        guard parameters.pointee.codec_id == AV_CODEC_ID_H264 else { throw NetworkFault.notH264(shown, codec: codec) }
+        let filter = try AnnexBFilter(parameters, timeBase: timeBase, of: shown)
+        let sets = AnnexB.parameterSets(in: filter.extradata)
+        guard !sets.isEmpty else { throw NetworkFault.noParameterSets(shown) }
+        return sets
+    }
+
+    /// A rate that a camera may have; others are guesses of a clock's.
+    private static func rate(_ rate: AVRational) -> Rational {
+        guard rate.num > 0, rate.den > 0, av_q2d(rate) >= 0.001, av_q2d(rate) <= 1000 else { return Rational(0) }
+        return Rational(rate.num, rate.den)
+    }
+}
+
+extension Rational {
+    /// `29.97`, `25`.
+    var short: String {
+        let rounded = (value * 100).rounded() / 100
+        return rounded == rounded.rounded() ? "\(Int(rounded))" : "\(rounded)"
+    }
+}

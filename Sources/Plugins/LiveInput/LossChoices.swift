@@ -1,0 +1,18 @@
+import FrameCore
+
+/// What happens when a source is not there at the start.
+package enum IfMissing: String, OptionChoice {
+    case fail
+    /// The chain starts, and shows `whileLost` until it comes.
+    case wait
+}
+
+/// What is shown while a source is away.
+package enum WhileLost: String, OptionChoice {
+    /// Its last picture, at most a second old when it was lost.
+    case hold
+    /// One colour.
+    case slate
+    /// Nothing: the stage fails.
+    case stop
+}

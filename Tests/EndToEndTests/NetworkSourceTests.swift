@@ -1,0 +1,259 @@
+import Foundation
+import Glibc
+import Testing
+
+/// `network-source` beside the RTSP sink and gst-rtsp-server, with recordings of both ends.
+@Suite(.serialized) struct NetworkSourceTests {
+    /// A receiver of `url` that records to `got.mp4`.
+    private static func receiver(
+        _ url: String, _ workspace: Workspace, source: String = "", encoder: String = "",
+        environment: [String: String] = [:]
+    ) throws -> RunningProgram {
+        try workspace.write(
+            "receive.json",
+            """
+            { "stages": [
+                { "id": "net", "use": "network-source", "url": "\(url)"\(source) },\(encoder)
+                { "id": "file", "use": "recorder", "path": "got.mp4" }
+            ] }
+            """)
+        return try Program.framehost.start(
+            ["receive.json", "--events", "--stats", "stats.json"], environment: environment,
+            folder: workspace.folder.path)
+    }
+
+    private static let encoder =
+        #" { "id": "h264", "use": "x264-encoder", "preset": "ultrafast", "tune": "zerolatency", "keyframeSeconds": 1 },"#
+
+    /// MD5 of each access unit of a recording.
+    private static func units(_ path: String) throws -> [String] {
+        let outcome = try Tool.ffmpeg.run([
+            "-nostdin", "-v", "error", "-i", path, "-map", "0:v", "-c", "copy", "-f", "framemd5", "-",
+        ])
+        return outcome.lines.filter { !$0.hasPrefix("#") }.compactMap {
+            $0.split(separator: ",").last.map { $0.trimmingCharacters(in: .whitespaces) }
+        }
+    }
+
+    private static func rises(_ path: String) throws -> Bool {
+        RTSPStream.steps(try RTSPStream.times([path])).allSatisfy { $0 > 0 }
+    }
+
+    /// A server of a file's access units, over and over, which records them too.
+    private static func server(_ port: Int, size: String, in workspace: Workspace) throws -> RunningProgram {
+        let made = try Tool.ffmpeg.run(
+            "-nostdin", "-v", "error", "-y", "-f", "lavfi", "-i", "testsrc2=size=\(size):rate=25:duration=4",
+            "-pix_fmt",
+            "yuv420p", "-c:v", "libx264", "-bf", "0", "-g", "13", "-sc_threshold", "0", workspace.path("\(size).mp4"))
+        guard made.status == 0 else { throw TestFault("ffmpeg: \(made.error)") }
+        try workspace.write(
+            "serve.json",
+            """
+            { "stages": [
+                { "id": "clip", "use": "file-source", "path": "\(size).mp4", "decode": false, "pace": "realtime", "loop": true },
+                { "id": "live", "use": "rtsp-sink", "port": \(port), "path": "/live", "address": "127.0.0.1" },
+                { "id": "file", "use": "recorder", "from": "clip", "path": "sent.mp4", "overwrite": true }
+            ] }
+            """)
+        let server = try Program.framehost.start(["serve.json", "--events"], folder: workspace.folder.path)
+        try server.waitForOutput(#""state":"streaming""#)
+        return server
+    }
+
+    @Test(.needs(.ffmpeg)) func givesAFilesAccessUnitsThroughRTSPByteForByte() throws {
+        let workspace = try Workspace()
+        let port = try RTSPStream.freePort()
+        let server = try Self.server(port, size: "320x240", in: workspace)
+        let receiver = try Self.receiver("rtsp://127.0.0.1:\(port)/live", workspace, source: #", "decode": false"#)
+        try receiver.waitForOutput("recording-did-start")
+        receiver.listen(seconds: 6)
+        receiver.send(SIGINT)
+        let received = try receiver.finish()
+        #expect(received.status == 0, "\(received.error)")
+        server.send(SIGINT)
+        #expect(try server.finish().status == 0)
+        let (sent, got) = (try Self.units(workspace.path("sent.mp4")), try Self.units(workspace.path("got.mp4")))
+        #expect(got.count > 100)
+        #expect(RTSPStream.isRun(got, of: sent))
+        #expect(try Self.rises(workspace.path("got.mp4")))
+        let stats = try JSON(file: workspace.path("stats.json"))
+        #expect(stats["stages"].first("id", "net")["figures"]["damaged"].int == 0)
+        #expect(stats["stages"].first("id", "net")["figures"]["losses"].int == 0)
+    }
+
+    @Test(.needs(.ffmpeg)) func refusesAccessUnitsOfAnotherSizeAndTakesThePlannedOneAgain() throws {
+        let workspace = try Workspace()
+        let port = try RTSPStream.freePort()
+        var server = try Self.server(port, size: "320x240", in: workspace)
+        let receiver = try Self.receiver("rtsp://127.0.0.1:\(port)/live", workspace, source: #", "decode": false"#)
+        try receiver.waitForOutput("recording-did-start")
+        receiver.listen(seconds: 1)
+        server.send(SIGKILL)
+        _ = try server.finish()
+        server = try Self.server(port, size: "160x120", in: workspace)
+        try receiver.waitForOutput("has pictures of 160x120 now, and the chain was planned for 320x240")
+        server.send(SIGKILL)
+        _ = try server.finish()
+        server = try Self.server(port, size: "320x240", in: workspace)
+        try receiver.waitForOutput("stream-back")
+        receiver.listen(seconds: 1)
+        receiver.send(SIGINT)
+        let received = try receiver.finish()
+        #expect(received.status == 0, "\(received.error)")
+        server.send(SIGKILL)
+        _ = try server.finish()
+        let probe = try Tool.ffprobe.run(
+            "-v", "error", "-show_entries", "stream=width,height", "-of", "csv=p=0", workspace.path("got.mp4"))
+        #expect(probe.lines == ["320,240"])
+        #expect(try Self.rises(workspace.path("got.mp4")))
+        #expect(try !RTSPStream.pictures(["-i", workspace.path("got.mp4")]).isEmpty)
+    }
+
+    /// Ends it as asked, and looks at what it recorded.
+    private static func end(_ receiver: RunningProgram, _ workspace: Workspace, losses: Int) throws {
+        let begin = Date()
+        receiver.send(SIGINT)
+        let received = try receiver.finish()
+        #expect(received.status == 0, "\(received.error)")
+        #expect(Date().timeIntervalSince(begin) < 5)
+        let stats = try JSON(file: workspace.path("stats.json"))
+        #expect(stats["stages"].first("id", "net")["figures"]["losses"].int == losses)
+        #expect(stats["ledger"]["inFlight"].int == 0)
+        #expect(try rises(workspace.path("got.mp4")))
+        #expect(try !RTSPStream.pictures(["-i", workspace.path("got.mp4")]).isEmpty)
+    }
+
+    @Test(.needs(.ffmpeg)) func comesBackTenTimesToAnRTSPSinkThatIsKilled() throws {
+        let workspace = try Workspace()
+        let port = try RTSPStream.freePort()
+        var server = try RTSPStream(port: port)
+        let receiver = try Self.receiver(server.url, workspace, encoder: Self.encoder)
+        try receiver.waitForOutput("recording-did-start")
+        for cycle in 1...10 {
+            server.program.send(SIGKILL)
+            _ = try server.program.finish()
+            try wait(for: cycle, of: "stream-lost", receiver)
+            server = try RTSPStream(port: port)
+            try wait(for: cycle, of: "stream-back", receiver)
+        }
+        try Self.end(receiver, workspace, losses: 10)
+        _ = try server.finish()
+    }
+
+    private func wait(for count: Int, of event: String, _ program: RunningProgram) throws {
+        let limit = Date() + 60
+        while program.output.components(separatedBy: #""event":"\#(event)""#).count <= count {
+            guard Date() < limit else {
+                throw TestFault("\(event) was not said \(count) times.\n\(program.output.suffix(2000))")
+            }
+            program.listen(seconds: 0.1)
+        }
+    }
+
+    @Test(.needs(.ffmpeg)) func losesAnRTSPSinkThatFreezesAndTakesItBack() throws {
+        let workspace = try Workspace()
+        let server = try RTSPStream()
+        let receiver = try Self.receiver(
+            server.url, workspace, source: #", "stallSeconds": 1"#, encoder: Self.encoder)
+        try receiver.waitForOutput("recording-did-start")
+        server.program.send(SIGSTOP)
+        try wait(for: 1, of: "stream-lost", receiver)
+        receiver.listen(seconds: 1)
+        server.program.send(SIGCONT)
+        try wait(for: 1, of: "stream-back", receiver)
+        try Self.end(receiver, workspace, losses: 1)
+        _ = try server.finish()
+    }
+
+    // MARK: Another server
+
+    private static let hasGstServer: Bool = {
+        guard FileManager.default.isExecutableFile(atPath: "/usr/bin/python3") else { return false }
+        let asked = try? Program(URL(fileURLWithPath: "/usr/bin/python3")).run([
+            "-c", "import gi; gi.require_version('GstRtspServer', '1.0')",
+        ])
+        return asked?.status == 0
+    }()
+
+    private static func gstServer(_ port: Int, _ more: String...) throws -> RunningProgram {
+        let script = Repository.root.appending(path: "Tests/Conformance/gst-server.py").path
+        let server = try Program(URL(fileURLWithPath: "/usr/bin/python3")).start([script, "--port", "\(port)"] + more)
+        try server.waitForOutput("rtsp://127.0.0.1:\(port)/live")
+        return server
+    }
+
+    @Test(
+        .enabled(if: hasGstServer, "gst-rtsp-server is not installed: make bench installs it"),
+        arguments: ["tcp", "udp"])
+    func comesBackTenTimesToGstRtspServer(transport: String) throws {
+        let workspace = try Workspace()
+        let port = try RTSPStream.freePort()
+        var server = try Self.gstServer(port, "--user", "viewer:geheim7")
+        let receiver = try Self.receiver(
+            "rtsp://127.0.0.1:\(port)/live", workspace,
+            source: #", "transport": "\#(transport)", "login": "env:LOGIN", "stallSeconds": 1.5"#,
+            encoder: Self.encoder,
+            environment: ["LOGIN": "viewer:geheim7"])
+        try receiver.waitForOutput("recording-did-start")
+        for cycle in 1...(transport == "tcp" ? 10 : 3) {
+            server.send(SIGKILL)
+            _ = try server.finish()
+            try wait(for: cycle, of: "stream-lost", receiver)
+            server = try Self.gstServer(port, "--user", "viewer:geheim7")
+            try wait(for: cycle, of: "stream-back", receiver)
+        }
+        try Self.end(receiver, workspace, losses: transport == "tcp" ? 10 : 3)
+        server.send(SIGKILL)
+        _ = try server.finish()
+    }
+
+    // MARK: Passwords
+
+    @Test(.needs(.ffmpeg)) func showsNoPasswordAnywhere() throws {
+        let workspace = try Workspace()
+        let secret = "ge:he/im@7?"
+        let server = try RTSPStream(sink: #""users": "env:USERS""#, environment: ["USERS": "viewer:\(secret)"])
+        let url = server.url + "?token=sesam99"
+        var said = ""
+        // Right, wrong, none; a login inside the address; a path that is not there.
+        for (address, login, isRefused) in [
+            (url, "viewer:\(secret)", false), (url, "viewer:wrong\(secret)", true), (url, "\(secret):\(secret)", true),
+            ("rtsp://viewer:\(secret)@127.0.0.1:\(server.port)/live", "viewer:\(secret)", true),
+            ("rtsp://viewer:geheim8@127.0.0.1:\(server.port)/live", "viewer:\(secret)", true),
+            ("rtsp://127.0.0.1:\(server.port)/nothing?token=sesam99", "viewer:\(secret)", true),
+            ("http://127.0.0.1:\(server.port)/nothing?token=sesam99", "viewer:\(secret)", true),
+            ("rtmp://127.0.0.1:\(server.port)/nothing?token=sesam99", "viewer:\(secret)", true),
+            ("srt://127.0.0.1:\(server.port)?passphrase=sesam99sesam99", "viewer:\(secret)", true),
+        ] {
+            let chain = try workspace.write(
+                "check.json",
+                """
+                { "stages": [ { "id": "net", "use": "network-source", "url": "\(address)", "login": "env:LOGIN", "connectSeconds": 2 },
+                  { "use": "null-sink" } ] }
+                """)
+            for arguments in [
+                ["check", chain], ["check", chain, "--json"], [chain, "--events", "--verbose", "--for", "1"],
+            ] {
+                let outcome = try Program.framehost.run(arguments, environment: ["LOGIN": login])
+                said += outcome.output + outcome.error
+                #expect((outcome.status != 0) == isRefused, "\(arguments): \(outcome.error)")
+            }
+        }
+        let receiver = try Self.receiver(
+            url, workspace, source: #", "login": "env:LOGIN""#, encoder: Self.encoder,
+            environment: ["LOGIN": "viewer:\(secret)"])
+        try receiver.waitForOutput("recording-did-start")
+        server.program.send(SIGKILL)
+        _ = try server.program.finish()
+        try receiver.waitForOutput("stream-refused")
+        receiver.send(SIGINT)
+        let received = try receiver.finish()
+        said += received.output + received.error
+        said += try String(contentsOfFile: workspace.path("stats.json"), encoding: .utf8)
+        #expect(said.contains("refuses the login"))
+        #expect(said.contains("has a login in it"))
+        for word in [secret, "ge%3Ahe%2Fim%407%3F", "ge:he", "he/im", "im@7", "sesam99", "geheim8"] {
+            #expect(!said.contains(word), "\(word) in \(said)")
+        }
+    }
+}

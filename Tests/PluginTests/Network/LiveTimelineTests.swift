@@ -1,0 +1,91 @@
+import FrameCore
+import Testing
+
+@testable import FileSource
+
+@Suite struct LiveTimelineTests {
+    private let ms: Int64 = 1_000_000
+    private func time(_ milliseconds: Int64) -> MediaTime { MediaTime(nanoseconds: milliseconds * ms) }
+
+    @Test func smoothsLateItemsByTheStreamsTimes() {
+        var line = LiveTimeline(.arrival)
+        #expect(line.place(time(900), now: 5000 * ms) == .init(time: 5000 * ms))
+        #expect(line.place(time(940), now: 5057 * ms) == .init(time: 5040 * ms))
+        #expect(line.place(time(980), now: 5081 * ms) == .init(time: 5080 * ms))
+    }
+
+    @Test func catchesUpWithABurstAndLiesNeverAhead() {
+        var line = LiveTimeline(.arrival)
+        for number in Int64(0)..<50 {
+            let now = 1000 * ms + number * 2 * ms
+            #expect(line.place(time(number * 40), now: now).time == now)
+        }
+        // Live from here on: as far behind as the burst's end.
+        #expect(line.place(time(50 * 40), now: (1098 + 40) * ms).time == (1098 + 40) * ms)
+        #expect(line.place(time(51 * 40), now: (1098 + 90) * ms).time == (1098 + 80) * ms)
+    }
+
+    @Test func placesABurstWhereItWasTaken() {
+        var line = LiveTimeline(.arrival)
+        line.begin(age: time(2000))
+        for number in Int64(0)...50 {
+            #expect(line.place(time(number * 40), now: 9000 * ms) == .init(time: (7000 + number * 40) * ms))
+        }
+        #expect(line.place(time(2040), now: 9040 * ms) == .init(time: 9040 * ms))
+        // No further back than 10 s, whatever a sender says.
+        line.begin(age: MediaTime.max)
+        #expect(line.place(time(0), now: 20_000 * ms).time == 10_000 * ms)
+    }
+
+    @Test func followsASlowClock() {
+        var line = LiveTimeline(.arrival)
+        var late: Int64 = 0
+        // The peer's second lasts 1.001 of ours: after an hour it would be 3.6 s late.
+        for number in Int64(0)..<90_000 {
+            let now = number * 40_040_000
+            late = now - line.place(time(number * 40), now: now).time
+            #expect(late >= 0 && late <= 10 * ms)
+        }
+        #expect(line.jumps == 0)
+    }
+
+    @Test(arguments: [LiveTimeline.Pace.arrival, .stream]) func beginsAnewWhereTheStreamStoodStill(
+        pace: LiveTimeline.Pace
+    ) {
+        var line = LiveTimeline(pace)
+        _ = line.place(time(0), now: 0)
+        #expect(line.place(time(40), now: 3000 * ms) == .init(time: 3000 * ms, isJump: true))
+        #expect(line.place(time(80), now: 3040 * ms) == .init(time: 3040 * ms))
+        #expect(line.jumps == 1)
+    }
+
+    @Test func paysAStreamsBurstsOutInItsOwnTime() {
+        var line = LiveTimeline(.stream)
+        for number in Int64(0)..<150 {
+            #expect(line.place(time(number * 40), now: 0).time == number * 40 * ms)
+        }
+        #expect(line.place(time(60_000), now: 0).isJump)
+    }
+
+    @Test func risesAcrossConnections() {
+        var line = LiveTimeline(.arrival)
+        _ = line.place(time(10_000), now: 500 * ms)
+        line.begin()
+        #expect(line.place(time(0), now: 500 * ms).time == 501 * ms)
+        line.begin()
+        #expect(line.place(nil, now: 400 * ms).time == 502 * ms)
+        #expect(line.place(time(77), now: 600 * ms).time == 600 * ms)
+    }
+
+    @Test(arguments: [Int64.min, -(1 << 61), 0, 1 << 61, .max], [Int64(0), 1 << 60])
+    func takesAnyTimes(given: Int64, now: Int64) {
+        for pace in [LiveTimeline.Pace.arrival, .stream] {
+            var line = LiveTimeline(pace)
+            _ = line.place(MediaTime(nanoseconds: given), now: now)
+            let last = line.place(MediaTime(nanoseconds: -given.magnitude.asInt64), now: now).time
+            #expect(line.place(MediaTime(nanoseconds: given), now: now).time > last)
+        }
+    }
+}
+
+extension UInt64 { fileprivate var asInt64: Int64 { Int64(clamping: self) } }

@@ -1,0 +1,76 @@
+import FrameCore
+import Testing
+
+@testable import FileSource
+
+@Suite struct NetworkAddressTests {
+    private func fault(_ url: String) -> String {
+        do throws(OptionFault) {
+            _ = try NetworkAddress(url)
+            return ""
+        } catch {
+            return "\(error.what) \(error.remedy)"
+        }
+    }
+
+    @Test(arguments: [
+        ("rtsp://camera:554/a/b?token=geheim", "rtsp://camera:554/a/b"), ("HTTP://h/x.m3u8#f", "http://h/x.m3u8"),
+        ("udp://@239.1.2.3:5000", "udp://@239.1.2.3:5000"), ("udp://:5000", "udp://:5000"),
+        ("srt://h:9000?passphrase=geheim", "srt://h:9000"), ("rtsp://[::1]:8554/live", "rtsp://[::1]:8554/live"),
+        ("http://h?a@b", "http://h"), ("rtmp://h/app/x@y", "rtmp://h/app/x@y"),
+    ]) func showsSchemeHostAndPathAlone(url: String, shown: String) throws {
+        #expect(try NetworkAddress(url).shown == shown)
+    }
+
+    @Test(arguments: ["rtsp://name:geheim@h/a", "http://geheim@h", "udp://a:geheim@:5", "rtsp://a:ge@heim@h/"])
+    func refusesALoginWithoutQuotingIt(url: String) {
+        #expect(fault(url).hasPrefix("'url' has a login in it"))
+        #expect(!fault(url).contains("heim"))
+    }
+
+    @Test(arguments: [
+        "", "clip.mp4", "file:///etc/passwd", "concat:a|b", "rtsp://", "rtsp:///a", "udp://@", "gopher://h",
+        "rtsp://h/a b",
+        "rtsp://h/\0", "rtsp://name:ge/heim@h/", "rtsp://h:12345678/", "rtsp://[::1/a", "http://?a",
+    ]) func refusesWhatIsNoAddressOfAStream(url: String) {
+        #expect(fault(url).hasPrefix("'url'"))
+        #expect(!fault(url).contains("heim"))
+    }
+
+    @Test func putsTheLoginInForLibavformatAlone() throws {
+        let login = NetworkLogin(name: "a b", password: "p@ss:/?#%é")
+        #expect(
+            try NetworkAddress("rtsp://h:1/x?y").full(login) == "rtsp://a%20b:p%40ss%3A%2F%3F%23%25%C3%A9@h:1/x?y")
+        #expect(try NetworkAddress("srt://h:1").full(login) == "srt://h:1")
+        #expect(!"\(login) \(String(reflecting: login))".contains("p@ss"))
+    }
+
+    @Test func hidesLoginAndQueryInOthersWords() throws {
+        let address = try NetworkAddress("http://h/x?token=abc")
+        let login = NetworkLogin(name: "viewer", password: "p@ss")
+        let said = "GET http://viewer:p%40ss@h/x?token=abc failed, viewer:p@ss, p@ss"
+        #expect(address.hide(login, in: said) == "GET http://***@h/x?*** failed, ***, ***")
+        #expect(address.hide(nil, in: "plain") == "plain")
+    }
+
+    @Test(arguments: [
+        (
+            #""login": "env:FRAMEHOST_NO_SUCH_VARIABLE""#,
+            "the environment variable 'FRAMEHOST_NO_SUCH_VARIABLE' is not set"
+        ),
+        (#""login": "/nowhere/login""#, "the file '/nowhere/login' cannot be read"),
+        (#""login": """#, "'login' is empty"),
+        (#""decode": false, "ifMissing": "wait""#, "parameter sets"),
+        (#""decode": false, "whileLost": "slate""#, "no encoder"),
+        (#""decode": false, "size": "64x64""#, "'size' scales pictures"),
+        (#""size": "63x64""#, "odd side"),
+        (#""bufferBytes": 1e300"#, "bufferBytes"), (#""connectSeconds": 1e18"#, "connectSeconds"),
+        (#""stallSeconds": -1"#, "stallSeconds"), (#""latencyMs": 99999999999"#, "latencyMs"),
+    ]) func refusesOptionsThatDoNotFit(option: String, part: String) {
+        #expect {
+            _ = try StageDriver(NetworkSource.self, options: #"{ "url": "rtsp://127.0.0.1:1/a", \#(option) }"#)
+        } throws: {
+            (($0 as? FrameHostErrors)?.errors.map(\.description).joined() ?? "\($0)").contains(part)
+        }
+    }
+}

@@ -1,0 +1,363 @@
+import FrameCore
+import Foundation
+import Glibc
+import Synchronization
+import Testing
+
+@testable import FileSource
+
+/// Against real senders (ffmpeg) and a listener of the test's own, all on the loopback.
+@Suite(.serialized) struct NetworkSourceTests {
+    typealias Driver = StageDriver<NetworkSource>
+
+    static func driver(_ url: String, _ options: String = "") throws -> Driver {
+        try StageDriver(
+            NetworkSource.self, options: #"{ "url": "\#(url)"\#(options.isEmpty ? "" : ", " + options) }"#,
+            clock: ChainClock())
+    }
+
+    /// As `driver`, once the sender is there.
+    static func connect(_ url: String, _ options: String = "") throws -> Driver {
+        var last: (any Error)?
+        for _ in 0..<100 {
+            do { return try driver(url, options) } catch { last = error }
+            usleep(100_000)
+        }
+        throw last!
+    }
+
+    struct Picture {
+        var pts: Int64
+        var isGap: Bool
+        var hash: UInt64
+        var mean: Int
+    }
+
+    /// What it gives until `isEnough` says so.
+    static func pictures(
+        _ driver: Driver, seconds: Double = 30, until isEnough: ([Picture]) -> Bool
+    ) throws -> [Picture] {
+        var found: [Picture] = []
+        let limit = Date() + seconds
+        while !isEnough(found) {
+            guard Date() < limit else {
+                throw FrameHostError(.broken, what: "not enough of \(found.count) pictures in \(seconds) s")
+            }
+            guard try driver.produce() == .more else { break }
+            while let frame = driver.takeFrame() {
+                found.append(
+                    Picture(
+                        pts: frame.pts.nanoseconds, isGap: frame.isDiscontinuity, hash: ClipMaker.hash(frame),
+                        mean: mean(frame)))
+            }
+        }
+        return found
+    }
+
+    static func pictures(_ driver: Driver, count: Int) throws -> [Picture] {
+        try pictures(driver) { $0.count >= count }
+    }
+
+    /// Of the luma.
+    static func mean(_ frame: borrowing Frame) -> Int {
+        frame.withPlane(0) { plane in
+            var sum = 0
+            for y in 0..<plane.height { for byte in plane.row(y) { sum += Int(byte) } }
+            return sum / (plane.height * plane.rowBytes)
+        }
+    }
+
+    static func rises(_ pictures: [Picture]) -> Bool {
+        zip(pictures, pictures.dropFirst()).allSatisfy { $0.pts < $1.pts }
+    }
+
+    static func figure(_ driver: Driver, _ name: String) -> JSONNode? { driver.stage.figuresForTests[name] }
+
+    static func seconds(_ body: () throws -> Void) rethrows -> Double {
+        let begin = Date()
+        try body()
+        return Date().timeIntervalSince(begin)
+    }
+
+    // MARK: Pictures
+
+    @Test(.needsFFmpeg, arguments: ["udp", "tcp", "http", "srt"]) func playsAStream(scheme: String) throws {
+        let port = try Peer.freePort()
+        let urls = [
+            "udp": ("udp://127.0.0.1:\(port)?pkt_size=1316", "udp://127.0.0.1:\(port)"),
+            "tcp": ("tcp://127.0.0.1:\(port)?listen=1", "tcp://127.0.0.1:\(port)"),
+            "http": ("http://127.0.0.1:\(port)/live.ts", "http://127.0.0.1:\(port)/live.ts"),
+            "srt": ("srt://127.0.0.1:\(port)?mode=listener", "srt://127.0.0.1:\(port)"),
+        ][scheme]!
+        let peer = try Peer.ffmpeg(to: urls.0, options: scheme == "http" ? ["-listen", "1"] : [])
+        let driver = try Self.connect(urls.1)
+        let format = try #require(driver.outputFormat?.video)
+        #expect(format.width == 160 && format.height == 120 && format.pixelFormat == .i420)
+        #expect(format.frameRate == Rational(25))
+        let pictures = try Self.pictures(driver, count: 60)
+        #expect(Self.rises(pictures))
+        #expect(Set(pictures.map(\.hash)).count >= 55)
+        #expect(pictures.dropFirst().allSatisfy { !$0.isGap })
+        // In real time once what was read at first is through.
+        let steps = zip(pictures.dropFirst(40), pictures.dropFirst(41)).map { $1.pts - $0.pts }
+        #expect(steps.reduce(0, +) / Int64(steps.count) > 30_000_000)
+        #expect(Self.figure(driver, "state")?.asString == "streaming")
+        #expect(try Self.seconds { try driver.stop() } < 1)
+        peer.kill()
+    }
+
+    @Test(.needsFFmpeg) func scalesToTheSizeThatIsAsked() throws {
+        let port = try Peer.freePort()
+        let peer = try Peer.ffmpeg(to: "tcp://127.0.0.1:\(port)?listen=1")
+        let driver = try Self.connect("tcp://127.0.0.1:\(port)", #""size": "64x48""#)
+        #expect(driver.outputFormat?.video?.width == 64)
+        _ = try Self.pictures(driver, count: 5)
+        try driver.stop()
+        peer.kill()
+    }
+
+    @Test(.needsFFmpeg) func playsAPlaylistToItsEndInItsOwnTime() throws {
+        let folder = try ScratchFolder()
+        try ClipMaker.ffmpeg(
+            "-f", "lavfi", "-i", ClipMaker.moving(count: 75), "-pix_fmt", "yuv420p", "-c:v", "libx264", "-g", "25",
+            "-f",
+            "hls", "-hls_time", "1", "-hls_list_size", "0", folder.file("live.m3u8"))
+        let port = try Peer.freePort()
+        let server = try Peer(
+            "/usr/bin/python3", ["-m", "http.server", "\(port)", "--bind", "127.0.0.1", "--directory", folder.path])
+        let driver = try Self.connect("http://127.0.0.1:\(port)/live.m3u8")
+        let pictures = try Self.pictures(driver) { _ in false }
+        #expect(pictures.count == 75)
+        #expect(zip(pictures, pictures.dropFirst()).allSatisfy { abs($1.pts - $0.pts - 40_000_000) < 2_000_000 })
+        #expect(try driver.produce() == .ended)
+        try driver.stop()
+        server.kill()
+    }
+
+    // MARK: At the start
+
+    private func fault(_ url: String, _ options: String = "") -> String {
+        do {
+            _ = try Self.driver(url, options)
+            return ""
+        } catch {
+            return (error as? FrameHostErrors).map { $0.errors.map(\.description).joined(separator: "\n") }
+                ?? FrameHostError.wrap(error).description
+        }
+    }
+
+    @Test func saysThatNobodyListens() throws {
+        let port = try Peer.freePort()
+        #expect(
+            fault("rtsp://127.0.0.1:\(port)/live").contains(
+                "'rtsp://127.0.0.1:\(port)/live' cannot be opened: Connection refused. Look whether its server runs."))
+    }
+
+    @Test(arguments: ["rtsp", "http", "tcp", "rtmp", "srt", "udp"]) func givesUpAServerThatDoesNotAnswerInTime(
+        scheme: String
+    ) throws {
+        let server = try Listener()
+        server.serve { _ in [] }
+        defer { server.close() }
+        let url = "\(scheme)://127.0.0.1:\(server.port)/live"
+        var said = ""
+        let seconds = Self.seconds { said = fault(url, #""connectSeconds": 0.5"#) }
+        #expect(seconds < 2)
+        #expect(said.contains("'\(url)'"), "\(said)")
+    }
+
+    @Test(arguments: ["tcp", "http"]) func refusesGarbage(scheme: String) throws {
+        let server = try Listener()
+        server.serve { piece in
+            if scheme == "http", piece == 0 { return Array("HTTP/1.1 200 OK\r\nContent-Type: video/mp2t\r\n\r\n".utf8) }
+            var random = SystemRandomNumberGenerator()
+            return piece > 2000 ? [] : (0..<1024).map { _ in UInt8.random(in: 0...255, using: &random) }
+        }
+        defer { server.close() }
+        #expect(
+            fault("\(scheme)://127.0.0.1:\(server.port)/a", #""connectSeconds": 2"#).contains("'\(scheme)://127.0.0.1"))
+    }
+
+    @Test(.needsFFmpeg) func refusesAStreamWithoutVideo() throws {
+        let port = try Peer.freePort()
+        let peer = try Peer(
+            try #require(Tool.ffmpeg),
+            [
+                "-nostdin", "-v", "quiet", "-re", "-f", "lavfi", "-i", "sine=duration=60", "-c:a", "aac", "-f",
+                "mpegts",
+                "udp://127.0.0.1:\(port)?pkt_size=1316",
+            ])
+        #expect(
+            fault("udp://127.0.0.1:\(port)", #""connectSeconds": 4, "analyzeSeconds": 1"#).contains(
+                "'udp://127.0.0.1:\(port)' has no video that can be decoded"))
+        peer.kill()
+    }
+
+    @Test func plansAsItIsAskedWhereTheStreamMayBeMissing() throws {
+        let port = try Peer.freePort()
+        let driver = try Self.driver(
+            "tcp://127.0.0.1:\(port)",
+            ##""ifMissing": "wait", "size": "64x48", "rate": 50, "whileLost": "slate", "slateColor": "#ffffff""##)
+        #expect(driver.outputFormat?.video?.width == 64)
+        let pictures = try Self.pictures(driver, count: 20)
+        #expect(pictures.allSatisfy { $0.mean == 235 })
+        #expect(Self.rises(pictures))
+        #expect((pictures[19].pts - pictures[0].pts) / 19 >= 19_000_000)
+        #expect(Self.figure(driver, "state")?.asString == "recovering")
+        try driver.stop()
+    }
+
+    // MARK: Stop
+
+    /// Seconds that `stop` takes once the source has been at work for a while.
+    private func stopTime(_ driver: Driver, after seconds: Double = 0.4) throws -> Double {
+        let limit = Date() + seconds
+        while Date() < limit { _ = try driver.produce() }
+        return try Self.seconds { try driver.stop() }
+    }
+
+    @Test(arguments: ["rtsp", "http", "tcp", "rtmp", "srt", "udp"]) func stopsWhileItConnects(scheme: String) throws {
+        let server = try Listener()
+        server.serve { _ in [] }
+        defer { server.close() }
+        let driver = try Self.driver(
+            "\(scheme)://127.0.0.1:\(server.port)/live", #""ifMissing": "wait", "connectSeconds": 60"#)
+        #expect(try stopTime(driver) < 1)
+        #expect(driver.stage.isReadingForTests == false)
+    }
+
+    @Test func stopsWhileItWaitsToConnectAgain() throws {
+        let port = try Peer.freePort()
+        let driver = try Self.driver("tcp://127.0.0.1:\(port)", #""ifMissing": "wait""#)
+        #expect(try stopTime(driver, after: 2) < 1)
+        #expect(driver.stage.isReadingForTests == false)
+        #expect((Self.figure(driver, "attempts")?.asInt ?? 0) >= 3)
+    }
+
+    @Test(.needsFFmpeg, arguments: ["tcp", "http", "srt"]) func stopsBesideAServerThatStandsStill(scheme: String) throws
+    {
+        let port = try Peer.freePort()
+        let peer = try Peer.ffmpeg(
+            to:
+                "\(scheme)://127.0.0.1:\(port)\(scheme == "http" ? "/a.ts" : scheme == "srt" ? "?mode=listener" : "?listen=1")",
+            options: scheme == "http" ? ["-listen", "1"] : [])
+        let driver = try Self.connect(
+            "\(scheme)://127.0.0.1:\(port)\(scheme == "http" ? "/a.ts" : "")", #""stallSeconds": 60"#)
+        _ = try Self.pictures(driver, count: 5)
+        peer.freeze()
+        #expect(try stopTime(driver, after: 1) < 1)
+        #expect(driver.stage.isReadingForTests == false)
+        peer.kill()
+    }
+
+    // MARK: Loss and return
+
+    @Test(.needsFFmpeg) func comesBackTenTimesFromASenderThatIsKilled() throws {
+        let port = try Peer.freePort()
+        let url = "tcp://127.0.0.1:\(port)"
+        var peer = try Peer.ffmpeg(to: url + "?listen=1")
+        let driver = try Self.connect(url)
+        var all = try Self.pictures(driver, count: 10)
+        for _ in 0..<10 {
+            peer.kill()
+            all += try Self.pictures(driver) { _ in Self.figure(driver, "state")?.asString == "recovering" }
+            // Held meanwhile, at the stream's rate.
+            all += try Self.pictures(driver, count: 5)
+            peer = try Peer.ffmpeg(to: url + "?listen=1")
+            all += try Self.pictures(driver) { $0.count > 5 && Self.figure(driver, "state")?.asString == "streaming" }
+        }
+        #expect(Self.rises(all))
+        #expect(Self.figure(driver, "losses")?.asInt == 10)
+        let events = driver.takeEvents()
+        #expect(events.count { $0.name == "stream-lost" } == 10)
+        #expect(events.count { $0.name == "stream-back" } == 10)
+        #expect(all.allSatisfy { $0.mean > 20 })
+        try driver.stop()
+        peer.kill()
+    }
+
+    @Test(.needsFFmpeg) func losesASenderThatFreezesAndTakesItBack() throws {
+        let port = try Peer.freePort()
+        let peer = try Peer.ffmpeg(to: "udp://127.0.0.1:\(port)?pkt_size=1316")
+        let driver = try Self.connect("udp://127.0.0.1:\(port)", #""stallSeconds": 0.5"#)
+        var all = try Self.pictures(driver, count: 10)
+        peer.freeze()
+        all += try Self.pictures(driver) { _ in Self.figure(driver, "state")?.asString == "recovering" }
+        #expect(
+            driver.takeEvents().contains {
+                $0.name == "stream-lost"
+                    && $0.text
+                        == "'udp://127.0.0.1:\(port)' is lost: no video for 0.5 s. It is opened again when it is back."
+            })
+        all += try Self.pictures(driver, count: 5)
+        peer.thaw()
+        all += try Self.pictures(driver) { _ in Self.figure(driver, "state")?.asString == "streaming" }
+        all += try Self.pictures(driver, count: 5)
+        #expect(Self.rises(all))
+        try driver.stop()
+        peer.kill()
+    }
+
+    @Test(.needsFFmpeg) func scalesAStreamThatComesBackWithAnotherSize() throws {
+        let port = try Peer.freePort()
+        let url = "tcp://127.0.0.1:\(port)"
+        var peer = try Peer.ffmpeg(to: url + "?listen=1")
+        let driver = try Self.connect(url)
+        _ = try Self.pictures(driver, count: 5)
+        peer.kill()
+        _ = try Self.pictures(driver) { _ in Self.figure(driver, "state")?.asString == "recovering" }
+        peer = try Peer.ffmpeg(to: url + "?listen=1", size: "320x180")
+        _ = try Self.pictures(driver) { _ in Self.figure(driver, "state")?.asString == "streaming" }
+        let pictures = try Self.pictures(driver, count: 5)
+        #expect(pictures.allSatisfy { $0.mean > 20 })
+        #expect(driver.takeEvents().contains { $0.text == "The pictures are 320x180 and are scaled to 160x120." })
+        try driver.stop()
+        peer.kill()
+    }
+
+    @Test(.needsFFmpeg) func failsWithoutWhatIsShownMeanwhile() throws {
+        let port = try Peer.freePort()
+        let peer = try Peer.ffmpeg(to: "tcp://127.0.0.1:\(port)?listen=1")
+        let driver = try Self.connect("tcp://127.0.0.1:\(port)", #""whileLost": "stop""#)
+        _ = try Self.pictures(driver, count: 5)
+        peer.kill()
+        #expect {
+            _ = try Self.pictures(driver) { _ in false }
+        } throws: {
+            FrameHostError.wrap($0).description.contains(
+                "'tcp://127.0.0.1:\(port)' is lost: its stream has ended. With \"whileLost\": \"hold\" the chain goes on until it is back."
+            )
+        }
+        try driver.stop()
+    }
+
+    @Test(.needsFFmpeg) func outlivesGarbageAmongThePackets() throws {
+        let port = try Peer.freePort()
+        let peer = try Peer.ffmpeg(to: "udp://127.0.0.1:\(port)?pkt_size=1316")
+        let driver = try Self.connect("udp://127.0.0.1:\(port)")
+        var all = try Self.pictures(driver, count: 5)
+        let socket = Glibc.socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
+        defer { close(socket) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+        address.sin_port = UInt16(port).bigEndian
+        for round in 0..<400 {
+            // Random bytes, and every other time the begin of a transport stream's packet.
+            var bytes = (0..<1316).map { _ in UInt8.random(in: 0...255) }
+            if round % 2 == 0 { for packet in 0..<7 { bytes[188 * packet] = 0x47 } }
+            _ = withUnsafePointer(to: &address) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    sendto(socket, bytes, bytes.count, 0, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+                }
+            }
+            if round % 20 == 0 { all += try Self.pictures(driver, count: 1) }
+        }
+        all += try Self.pictures(driver, seconds: 60) {
+            $0.count > 20 && Self.figure(driver, "state")?.asString == "streaming"
+        }
+        #expect(Self.rises(all))
+        try driver.stop()
+        peer.kill()
+    }
+}
