@@ -25,6 +25,7 @@ let plugins = [
     Plugin(name: "Text", shims: ["CFreeType"], usesShared: true),
     Plugin(name: "Frei0r", shims: ["CFrei0r"], usesShared: true),
     Plugin(name: "Replicate", shims: ["CYUV"], usesShared: true),
+    Plugin(name: "Compositor", shims: ["CYUV"], usesShared: true),
     Plugin(name: "FaceEffect", shims: ["COpenCV", "CPNG"], usesShared: true),
     Plugin(name: "V4L2Source", shims: ["CV4L2", "CTurboJPEG", "CYUV"], usesLiveInput: true),
     Plugin(name: "V4L2Sink", shims: ["CV4L2"]),

@@ -129,10 +129,10 @@ class Changer:
 class Run:
     """The program, asked and answered line by line."""
 
-    def __init__(self, program, folder, port):
+    def __init__(self, program, folder, chain):
         self.errors = open(os.path.join(folder, "errors.txt"), "w")
         with open(os.path.join(folder, "chain.json"), "w") as file:
-            json.dump(chain(port), file)
+            json.dump(chain, file)
         self.process = subprocess.Popen(
             [program, "chain.json", "--commands", "--events", "--stats", "stats.json"], cwd=folder, stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=self.errors, text=True, bufsize=1)
@@ -215,7 +215,7 @@ def main():
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-        run = Run(os.path.abspath(options.program), folder, port)
+        run = Run(os.path.abspath(options.program), folder, chain(port))
         reader = Reader(port)
         faults = []
         deadline = time.monotonic() + PATIENCE
@@ -266,4 +266,5 @@ def main():
         sys.exit(1 if faults else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -61,6 +61,12 @@ public struct Frame: ~Copyable, @unchecked Sendable {
         nonmutating set { record.pointee.header.isDiscontinuity = newValue }
     }
 
+    /// True for a picture in the place of one that a source lacks: held or a slate while its device is away.
+    public var isSubstitute: Bool {
+        get { record.pointee.header.isSubstitute }
+        nonmutating set { record.pointee.header.isSubstitute = newValue }
+    }
+
     /// A lease of its own on the same buffer, with the same header and metadata. No pixels are copied, nothing is
     /// allocated within the stage's declared `hold`.
     public func share() -> Frame {

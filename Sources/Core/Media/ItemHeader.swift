@@ -26,6 +26,8 @@ struct ItemHeader: ~Copyable {
     var isKeyframe = false
     /// The first item after a gap.
     var isDiscontinuity = false
+    /// In the place of a picture that a source lacks.
+    var isSubstitute = false
 
     init(_ kind: ItemKind, metadata: UnsafeMutableRawPointer?) {
         self.kind = kind
@@ -46,6 +48,7 @@ struct ItemHeader: ~Copyable {
         statedOrientation = orientation
         isKeyframe = false
         isDiscontinuity = false
+        isSubstitute = false
     }
 
     /// Says what `other` says, metadata included; what it said before is gone.
@@ -62,6 +65,7 @@ struct ItemHeader: ~Copyable {
         statedOrientation = other.statedOrientation
         isKeyframe = other.isKeyframe
         isDiscontinuity = other.isDiscontinuity
+        isSubstitute = other.isSubstitute
         if other.metadataPresent != 0 { layout.copy(from: other, to: &self) }
     }
 
@@ -73,6 +77,7 @@ struct ItemHeader: ~Copyable {
         if sequenceNumber == 0 { sequenceNumber = other.sequenceNumber }
         if statedOrientation == nil { statedOrientation = other.statedOrientation }
         if other.isDiscontinuity { isDiscontinuity = true }
+        if other.isSubstitute { isSubstitute = true }
         if other.metadataPresent != 0 { layout.move(from: &other, to: &self) }
     }
 

@@ -35,7 +35,7 @@ extension BudgetGraph.Node {
         workers = demand.workers
         floor = demand.floor
         isJoin = type.kind == .join
-        if let rule { (match, lead) = (rule.match, rule.lead) }
+        if let rule { (match, lead, isClocked) = (rule.match, rule.lead, rule.period != nil) }
         isLive = demand.isLive
         isTap = stage.isTap
     }

@@ -34,6 +34,8 @@ public struct BudgetGraph: Sendable, Equatable {
         /// A join: which items belong together, and which of its inputs leads (by position among them).
         public var match = JoinMatch.exact
         public var lead = 0
+        /// A join that gives by the clock, and waits for no input.
+        public var isClocked = false
         /// A source that never waits.
         public var isLive = false
         /// An allocator that runs on its producer's thread, gets each item before anybody else behind that, and lets go

@@ -78,12 +78,15 @@ struct BudgetTopology {
 
     /// The edge that leads a join; nil for a join that waits for equal times, and for other stages.
     func leadingInput(of node: Int) -> Int? {
-        guard graph.nodes[node].isJoin, graph.nodes[node].match != .exact, incoming[node].count > 1 else { return nil }
+        guard graph.nodes[node].isJoin, graph.nodes[node].match != .exact, incoming[node].count > 1,
+            !graph.nodes[node].isClocked
+        else { return nil }
         return incoming[node][graph.nodes[node].lead]
     }
 
-    /// Inputs of `node` on which it can wait while others have items: of a join all, or the leading one alone.
+    /// Inputs of `node` on which it can wait while others have items: of a join all, the leading one alone, or none.
     func awaited(_ node: Int) -> [Int] {
+        if graph.nodes[node].isClocked { return [] }
         guard incoming[node].count > 1, graph.nodes[node].isJoin else { return incoming[node] }
         if graph.nodes[node].match == .newest, let lead = leadingInput(of: node) { return [lead] }
         return incoming[node]
@@ -115,10 +118,11 @@ struct BudgetTopology {
         nodesOfThread[thread].flatMap { outgoing[$0].filter { graph.edges[$0].capacity > 0 } }
     }
 
-    /// An input of a join that takes the newest of it when another input leads: what lies there waits for no item in
+    /// An input of a join that takes the newest of it when another input leads, or the clock: what lies there waits for no item in
     /// particular, and is counted as held.
     func isNewest(_ edge: Int) -> Bool {
         let node = graph.edges[edge].to
+        if graph.nodes[node].isClocked { return true }
         return graph.nodes[node].match == .newest && leadingInput(of: node).map { $0 != edge } ?? false
     }
 

@@ -113,10 +113,18 @@ struct FormatNegotiation {
         stages.append(stage)
     }
 
+    /// The id of a stage as a person knows it: of a converter that was put in, that of the stage before.
+    private func nameInFile(_ stage: Int) -> String {
+        var stage = stage
+        while stages[stage].isInserted, let before = stages[stage].request.from.first { stage = before }
+        return stages[stage].id
+    }
+
     private mutating func negotiate(_ stage: inout PlannedStage, _ inputs: [MediaFormat]) {
         let request = stage.request
         let instance = stage.instance
         stage.context.audio = stage.audio
+        stage.context.inputIDs = request.from.map(nameInFile)
         stage.context.keyframeRequest = stage.keyframes.map { KeyframeRequest(to: $0) }
         do {
             let output = try CrashNote.during("\(request.id) (\(request.type.info.id)) was negotiating") {
@@ -128,6 +136,8 @@ struct FormatNegotiation {
                     remedy: "Report this to whoever wrote the plugin.")
             }
             stage.demand = instance.stage.demand
+            // Its times are the clock's: the sound of an input has others.
+            if stage.demand.outputRate != nil { stage.audio = nil }
             checkDemand(stage)
             // Its thread drops at a full queue, or waits there, from the first item on.
             if request.type.kind == .source, let was = running?[stage.id], was.request.type.kind == .source,

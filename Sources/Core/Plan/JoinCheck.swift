@@ -7,8 +7,13 @@ enum JoinCheck {
         var remedy: String
     }
 
-    /// - Parameter producers: What feeds the join, input by input.
-    static func faults(of rule: JoinRule, at id: String, _ producers: [Producer]) -> [Fault] {
+    /// - Parameters:
+    ///   - request: What the chain file says of it.
+    ///   - producers: What feeds the join, input by input.
+    static func faults(
+        of rule: JoinRule, _ request: JoinRequest?, at id: String, _ producers: [Producer]
+    ) -> [Fault] {
+        if rule.period != nil { return clockedFaults(request, at: id, producers) }
         var faults: [Fault] = []
         let encoded = producers.indices.first { producers[$0].isEncoded && rule.keeps($0) }
         if let encoded, rule.match == .newest {
@@ -33,18 +38,44 @@ enum JoinCheck {
         return faults
     }
 
+    /// Of a join that gives pictures by the clock.
+    private static func clockedFaults(_ request: JoinRequest?, at id: String, _ producers: [Producer]) -> [Fault] {
+        var faults: [Fault] = []
+        for (key, isSaid) in [
+            ("match", request?.match != nil), ("lead", request?.lead != nil), ("hold", request?.hold != nil),
+        ] where isSaid {
+            faults.append(
+                Fault(
+                    key: "join.\(key)",
+                    what: "'\(id)' gives its pictures by the clock, from the newest of each input: no input leads",
+                    remedy: "Leave '\(key)' out; 'whenEnded' says when it ends."))
+        }
+        for producer in producers where !producer.keepsRealTime {
+            faults.append(
+                Fault(
+                    key: "from",
+                    what:
+                        "'\(producer.id)' gives its pictures as fast as they are taken, and '\(id)' takes the newest by the clock: most would be lost",
+                    remedy: "Use live sources, or let the file keep real time: \"pace\": \"realtime\"."))
+        }
+        return faults
+    }
+
     /// What feeds an input, as far as joins ask.
     struct Producer {
         var id: String
         var isEncoded: Bool
         /// All sources it comes from are live.
         var isLive: Bool
+        /// All of them are, or give their pictures when their time has come.
+        var keepsRealTime: Bool
         /// By index.
         var sources: Set<Int>
     }
 
     /// Sentences for `check`, and whether each is a warning.
     static func notes(on rule: JoinRule, at id: String, _ producers: [Producer]) -> [(text: String, isWarning: Bool)] {
+        if rule.period != nil { return [] }
         let lead = producers[rule.lead]
         // Branches of one source have its times.
         let others = producers.indices.filter {

@@ -17,7 +17,7 @@ struct JoinPlanner {
     func check(_ faults: inout PlanFaults) {
         for (index, rule) in rules.sorted(by: { $0.key < $1.key }) {
             let request = stages[index].request
-            for found in JoinCheck.faults(of: rule, at: request.id, producers(of: index)) {
+            for found in JoinCheck.faults(of: rule, request.join, at: request.id, producers(of: index)) {
                 faults.add(request, found.key, found.what, found.remedy)
             }
         }
@@ -45,12 +45,16 @@ struct JoinPlanner {
             while stages[named].isInserted, let before = stages[named].request.from.first { named = before }
             return JoinCheck.Producer(
                 id: stages[named].id, isEncoded: stages[producer].output?.encoded != nil,
-                isLive: sources.allSatisfy { stages[$0].demand.isLive }, sources: sources)
+                isLive: sources.allSatisfy { stages[$0].demand.isLive },
+                keepsRealTime: sources.allSatisfy { stages[$0].demand.isLive || stages[$0].demand.isPaced },
+                sources: sources)
         }
     }
 }
 
 extension JoinRule {
     /// Of a stage that is negotiated.
-    init(_ stage: PlannedStage) { self.init(stage.request.join ?? JoinRequest(), formats: stage.inputs) }
+    init(_ stage: PlannedStage) {
+        self.init(stage.request.join ?? JoinRequest(), formats: stage.inputs, rate: stage.demand.outputRate)
+    }
 }

@@ -44,18 +44,30 @@ public struct JoinRule: Sendable, Equatable {
     public var hold: Bool
     /// Of each input the time from one item to the next by its format, nanoseconds; 0 where the rate is unknown.
     public var frameTimes: [Int64]
+    /// Of a join that gives pictures by the clock the time from one to the next, nanoseconds; it takes the newest of each
+    /// input, and `match` and `lead` say nothing. Nil for others.
+    public var period: Int64?
 
     public init(
-        match: JoinMatch = .nearest, lead: Int = 0, whenEnded: JoinEnd = .lead, hold: Bool = false, frameTimes: [Int64]
+        match: JoinMatch = .nearest, lead: Int = 0, whenEnded: JoinEnd = .lead, hold: Bool = false, frameTimes: [Int64],
+        period: Int64? = nil
     ) {
         self.match = match
         self.lead = lead
         self.whenEnded = whenEnded
         self.hold = hold
         self.frameTimes = frameTimes
+        self.period = period
     }
 
-    init(_ request: JoinRequest, formats: [MediaFormat]) {
+    /// - Parameter rate: Of a join that gives pictures by the clock; see ``StageDemand/outputRate``.
+    init(_ request: JoinRequest, formats: [MediaFormat], rate: Rational?) {
+        if let rate {
+            self.init(
+                match: .newest, whenEnded: request.whenEnded ?? .last, frameTimes: formats.map(\.frameTime),
+                period: rate.period)
+            return
+        }
         self.init(
             match: request.match ?? .nearest, lead: request.lead ?? 0, whenEnded: request.whenEnded ?? .lead,
             hold: request.hold ?? false, frameTimes: formats.map(\.frameTime))
@@ -64,12 +76,14 @@ public struct JoinRule: Sendable, Equatable {
     /// The link before an input where that is not for the chain file to say: a join that takes the newest waits for its
     /// leading input alone, and what lies before another is replaced.
     func fixedLink(of input: Int) -> LinkSettings? {
-        match == .newest && input != lead ? LinkSettings(capacity: 1, policy: .latest) : nil
+        takesNewest(of: input) ? LinkSettings(capacity: 1, policy: .latest) : nil
     }
+
+    private func takesNewest(of input: Int) -> Bool { period != nil || match == .newest && input != lead }
 
     /// Whether the join keeps the last item of an input, to give it again: one more buffer of that input's pool.
     public func keeps(_ input: Int) -> Bool {
-        if match == .newest, input != lead { return true }
+        if takesNewest(of: input) { return true }
         // Nothing is given after the end of the leading input, or of any.
         return hold && (whenEnded == .last || whenEnded == .lead && input != lead)
     }
@@ -78,7 +92,15 @@ public struct JoinRule: Sendable, Equatable {
 extension MediaFormat {
     /// From one item to the next, nanoseconds; 0 where the rate is unknown.
     var frameTime: Int64 {
-        guard let rate = video?.frameRate ?? encoded?.video.frameRate, rate.numerator > 0 else { return 0 }
-        return Int64(rate.denominator) * 1_000_000_000 / Int64(rate.numerator)
+        (video?.frameRate ?? encoded?.video.frameRate)?.period ?? 0
+    }
+}
+
+extension Rational {
+    /// From one item to the next at this rate, nanoseconds; 0 for none.
+    var period: Int64 {
+        guard numerator > 0, denominator > 0 else { return 0 }
+        let (product, isTooMuch) = Int64(denominator).multipliedReportingOverflow(by: 1_000_000_000)
+        return (isTooMuch ? .max : product) / Int64(numerator)
     }
 }

@@ -25,6 +25,10 @@ public final class JoinInputs {
     /// PTS of the leading item: what the answer has.
     public var time: MediaTime { MediaTime(nanoseconds: pts) }
 
+    /// Of a join that gives pictures by the clock: ticks that were left out before this one, since the join was kept from
+    /// giving them.
+    public internal(set) var missed = 0
+
     /// Ids of the stages the inputs come from, for people.
     let names: [String]
     let counts: UnsafeMutablePointer<Counts>
@@ -33,6 +37,7 @@ public final class JoinInputs {
     private let last: UnsafeMutablePointer<UnsafeMutablePointer<LeaseRecord>?>
     /// Inputs that give their last item again this time.
     private let isRepeated: UnsafeMutablePointer<Bool>
+    private let ended: UnsafeMutablePointer<Bool>
     /// PTS of the leading item, nanoseconds.
     private(set) var pts = Int64.min
     /// Sequence number of the leading item.
@@ -50,10 +55,12 @@ public final class JoinInputs {
         records = .allocate(capacity: count)
         last = .allocate(capacity: count)
         isRepeated = .allocate(capacity: count)
+        ended = .allocate(capacity: count)
         for index in 0..<count { (counts + index).initialize(to: Counts()) }
         records.initialize(repeating: nil, count: count)
         last.initialize(repeating: nil, count: count)
         isRepeated.initialize(repeating: false, count: count)
+        ended.initialize(repeating: false, count: count)
     }
 
     deinit {
@@ -64,6 +71,7 @@ public final class JoinInputs {
         records.deallocate()
         last.deallocate()
         isRepeated.deallocate()
+        ended.deallocate()
     }
 
     /// The item of input `index`, once; nil when there is none that belongs to the leading one, when it was dropped on
@@ -84,7 +92,41 @@ public final class JoinInputs {
         return Sample(Lease(record))
     }
 
+    /// Whether what ``take(_:)`` gives is no item that was given before. Ask before you take it.
+    public func isNew(_ index: Int) -> Bool {
+        precondition(index >= 0 && index < count, "input \(index) of \(count)")
+        return records[index] != nil
+    }
+
+    /// What ``take(_:)`` would give, as a further lease of the same buffer: for a stage that needs it more than once.
+    public func peek(_ index: Int) -> Sample? {
+        precondition(index >= 0 && index < count, "input \(index) of \(count)")
+        guard let record = records[index] ?? (isRepeated[index] ? last[index] : nil) else { return nil }
+        let other = record.pointee.owner.share(record)
+        mark(other)
+        return Sample(Lease(other))
+    }
+
+    /// Whether what ``take(_:)`` gives is a picture in the place of one that its source lacks. Ask before you take it.
+    public func isSubstitute(_ index: Int) -> Bool {
+        precondition(index >= 0 && index < count, "input \(index) of \(count)")
+        return records[index]?.pointee.header.isSubstitute ?? last[index]?.pointee.header.isSubstitute ?? false
+    }
+
+    /// Of a join that gives pictures by the clock: whether nothing new comes from this input any more.
+    public func hasEnded(_ index: Int) -> Bool {
+        precondition(index >= 0 && index < count, "input \(index) of \(count)")
+        return ended[index]
+    }
+
     // MARK: The join's thread
+
+    /// A tick of the clock takes the place of the leading item.
+    func beginTick(at instant: Int64, number: UInt64, missed: Int) {
+        (pts, sequenceNumber, self.missed) = (instant, number, missed)
+    }
+
+    func setEnded(_ index: Int) { ended[index] = true }
 
     func put(_ lease: consuming Lease, at index: Int) {
         let record = lease.release()

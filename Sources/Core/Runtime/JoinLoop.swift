@@ -39,6 +39,11 @@ final class JoinInlet {
     let queues: [FrameQueue]
     private let rule: JoinRule
     private var matcher: JoinMatcher
+    /// Of a join that gives by the clock, which has no matcher's decisions.
+    private var beat: JoinBeat?
+    /// When ``beat`` wants to be asked again.
+    private var asksAgain: Int64?
+    private var ticks: UInt64 = 0
     private let stop: StopSignal
 
     init(_ join: StageRunner, _ queues: [FrameQueue], _ inputs: JoinInputs, _ rule: JoinRule, stop: StopSignal) {
@@ -48,6 +53,7 @@ final class JoinInlet {
         self.rule = rule
         self.stop = stop
         matcher = JoinMatcher(rule)
+        beat = rule.period.map { JoinBeat(period: $0, whenEnded: rule.whenEnded) }
     }
 
     /// Waits until the matcher can say what belongs together; takes nothing before, but what matches nothing.
@@ -58,7 +64,13 @@ final class JoinInlet {
             if let found = takeLocked(condition) { return found }
             for queue in queues { queue.setConsumerSleeps(true) }
             Spinner.fallAsleep()
-            condition.wait()
+            if let asksAgain {
+                let inside = join.thread.enterWait(ThreadState.Place.outsideWait)
+                join.clock.wait(until: asksAgain, on: condition)
+                join.thread.leaveWait(inside)
+            } else {
+                condition.wait()
+            }
             Spinner.wakeUp()
             for queue in queues { queue.setConsumerSleeps(false) }
         }
@@ -85,6 +97,7 @@ final class JoinInlet {
                 return .mail
             }
             for index in queues.indices { matcher.inputs[index] = queues[index].shown }
+            if beat != nil { return tickLocked(condition) }
             switch matcher.next() {
             case .merge:
                 inputs.lead = matcher.leadOfTaken
@@ -110,6 +123,44 @@ final class JoinInlet {
                     return .nothing(upTo)
                 }
                 return nil
+            }
+        }
+    }
+
+    /// As ``takeLocked(_:)``, where the clock decides.
+    private func tickLocked(_ condition: Condition) -> Found? {
+        if let rate = join.demand.outputRate { beat!.set(period: rate.period) }
+        switch beat!.next(now: join.clock.now(), inputs: matcher.inputs, active: join.activeInput) {
+        case .end:
+            condition.unlock()
+            return .ended
+        case .wait(let instant):
+            asksAgain = instant
+            return nil
+        case .tick(let instant, let missed):
+            for index in queues.indices where matcher.inputs[index].head != nil {
+                inputs.put(queues[index].popLocked(), at: index)
+            }
+            condition.unlock()
+            inputs.beginTick(at: instant, number: ticks, missed: missed)
+            ticks &+= 1
+            completeTick()
+            return .items
+        }
+    }
+
+    private func completeTick() {
+        for index in queues.indices {
+            if matcher.inputs[index].isExhausted { inputs.setEnded(index) }
+            if matcher.inputs[index].head != nil {
+                inputs.counts[index].given.add()
+                inputs.keep(at: index)
+            } else if inputs.repeatLast(at: index) {
+                inputs.counts[index].repeated.add()
+            } else if matcher.inputs[index].isExhausted {
+                inputs.counts[index].missingAfterEnd.add()
+            } else {
+                inputs.counts[index].missing.add()
             }
         }
     }

@@ -154,6 +154,10 @@ public final class Output {
         } else if origin == .made {
             stage.made.add()
         }
+        if stage.inputs != nil, stage.demand.outputRate != nil {
+            // Whichever input it shows, the numbers rise by one.
+            record.pointee.header.sequenceNumber = UInt64(stage.emitted.value)
+        }
         if origin == .answer, let held = stage.heldHeaders, !held.answer(&record.pointee.header) {
             stage.reportLostMetadata(record)
         }

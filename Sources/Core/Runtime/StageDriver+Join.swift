@@ -17,6 +17,9 @@ extension StageDriver {
         try runJoin()
     }
 
+    /// Lets a join that gives pictures by the clock give the one that is due: advance the driver's clock before.
+    public func tick() throws { try runJoin() }
+
     /// True once the join has ended, by its rule. What is sent after that is dropped as `unmatched`.
     public var hasJoinEnded: Bool { joinIsOver }
 
@@ -69,7 +72,7 @@ extension StageDriver {
     static func makeInlet(
         _ request: JoinRequest, _ inputs: [MediaFormat], _ joined: JoinInputs, _ runner: StageRunner, isLive: Bool
     ) throws -> JoinInlet {
-        let rule = JoinRule(request, formats: inputs)
+        let rule = JoinRule(request, formats: inputs, rate: runner.demand.outputRate)
         guard inputs.indices.contains(rule.lead) else {
             throw FrameHostError(
                 .invalidConfiguration, place: "join.lead", what: "there is no input \(rule.lead)",
@@ -77,9 +80,10 @@ extension StageDriver {
         }
         let producers = inputs.indices.map {
             JoinCheck.Producer(
-                id: joined.names[$0], isEncoded: inputs[$0].encoded != nil, isLive: isLive, sources: [$0])
+                id: joined.names[$0], isEncoded: inputs[$0].encoded != nil, isLive: isLive, keepsRealTime: true,
+                sources: [$0])
         }
-        let faults = JoinCheck.faults(of: rule, at: runner.id, producers).map {
+        let faults = JoinCheck.faults(of: rule, request, at: runner.id, producers).map {
             FrameHostError(.invalidConfiguration, place: FaultPlace($0.key), what: $0.what, remedy: $0.remedy)
         }
         guard faults.isEmpty else { throw FrameHostErrors(faults) }

@@ -74,6 +74,7 @@ public final class StageDriver<S: Stage> {
         stage = instance.stage as! S
         let isRaw = input?.video != nil
         let inputs = input.map { [$0] } ?? inputs
+        context.inputIDs = inputs.indices.map { "\($0)" }
         // What the stage refuses takes no memory.
         outputFormat = try instance.negotiate(inputs)
         inputPools = try inputs.map {

@@ -396,9 +396,12 @@ final class StageRunner: @unchecked Sendable {
         }
         do {
             let emittedBefore = emitted.value
-            merged.add(count - 1)
+            let answeredBefore = count == 0 ? answered : 0
+            merged.add(max(count - 1, 0))
             try asJoin.merge(inputs, output)
             inputs.releaseAll()
+            // A tick of the clock without any new item: the answer is the join's own.
+            if count == 0 { made.add(answered - answeredBefore) }
             if emitted.value == emittedBefore { output.announceNothing(upTo: pts) }
             checkHold()
             return true
@@ -414,6 +417,9 @@ final class StageRunner: @unchecked Sendable {
             return true
         }
     }
+
+    /// [stage thread] See ``Join/activeInput``.
+    var activeInput: Int? { asJoin?.activeInput }
 
     /// [stage thread] One call of a source; nil when the run was stopped.
     func produce() -> SourceProgress? {

@@ -148,9 +148,14 @@ public protocol Join: Stage {
 
     /// [stage thread] No item follows on any input.
     func drain(_ output: Output) throws
+
+    /// [stage thread, between two calls] Of a join that gives pictures by the clock (``StageDemand/outputRate``): the input
+    /// whose pictures are given as they come. Nil: every picture waits for its tick.
+    var activeInput: Int? { get }
 }
 
 extension Join {
+    public var activeInput: Int? { nil }
     public func drain(_ output: Output) throws {}
 }
 

@@ -24,6 +24,10 @@ public final class StageContext: @unchecked Sendable {
     /// in a source nil.
     public internal(set) var audio: (any AudioOrigin)?
 
+    /// Ids of the stages the input comes from, as the chain file has them, in the order of `from`; of a source none. Known
+    /// before `negotiate`.
+    public internal(set) var inputIDs: [String] = []
+
     /// Asks the encoder (or encoded source) whose access units come in for a keyframe; nil for raw video, and where
     /// nobody makes one when asked: behind a file. Known before `negotiate`.
     public internal(set) var keyframeRequest: KeyframeRequest?

@@ -149,6 +149,9 @@ public struct StageDemand: Sendable, Equatable {
     public var cost = MediaTime.zero
     /// Sources: gives items when their time has come though it can wait, as a file that is played in real time.
     public var isPaced = false
+    /// Joins: gives pictures at this rate by the chain clock, from the newest that each input has, and waits for none. Nil
+    /// for one that answers the items of its leading input. docs/design/017-clocked-joins.md.
+    public var outputRate: Rational?
     /// Memory this instance takes in `start` beside the plan's pools and slabs, bytes: rings of its own, a library's
     /// pictures. The plan counts it in what the chain needs.
     public var ownBytes = 0

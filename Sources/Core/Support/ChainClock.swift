@@ -31,6 +31,9 @@ public class ChainClock: @unchecked Sendable {
         }
         return false
     }
+
+    /// Waits on `condition`, whose lock is held, at most until `instant`; may wake without reason.
+    func wait(until instant: Int64, on condition: Condition) { condition.wait(until: instant) }
 }
 
 /// A clock that stands still until it is told to move.
@@ -55,4 +58,6 @@ public final class ManualClock: ChainClock, @unchecked Sendable {
         advance(to: instant)
         return true
     }
+
+    override func wait(until instant: Int64, on condition: Condition) { advance(to: instant) }
 }

@@ -45,6 +45,7 @@ package final class StandIn {
 
     /// [stage thread]
     package func paint(_ frame: inout Frame) {
+        frame.isSubstitute = true
         guard hasPicture else { return fill(&frame) }
         bytes.withUnsafeBufferPointer { buffer in
             var source = buffer.baseAddress!

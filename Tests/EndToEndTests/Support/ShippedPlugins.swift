@@ -3,7 +3,7 @@ enum ShippedPlugins {
     /// In the order of the alphabet.
     static let ids = [
         "convert", "crop-orient", "face-effect", "file-source", "fps-meter", "frei0r", "frei0r-mixer", "image-source",
-        "network-source", "null-sink", "rate", "recorder", "replicate", "rtsp-sink", "test-source", "text", "v4l2-sink",
-        "v4l2-source", "x264-encoder", "y4m-sink", "y4m-source",
+        "mosaic", "network-source", "null-sink", "rate", "recorder", "replicate", "rtsp-sink", "source-switch",
+        "test-source", "text", "v4l2-sink", "v4l2-source", "x264-encoder", "y4m-sink", "y4m-source",
     ]
 }

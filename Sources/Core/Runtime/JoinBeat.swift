@@ -1,0 +1,73 @@
+/// Decides when a join that gives pictures by the clock gives its next one: a value without locks, threads or items.
+///
+/// The loop (``JoinInlet``) tells it the time and what each queue shows, asks ``next(now:inputs:active:)``, does what it
+/// says and asks again. docs/design/017-clocked-joins.md.
+struct JoinBeat {
+    enum Action: Equatable {
+        /// Nothing to give before this instant of the chain clock; nil: before an item has come.
+        case wait(until: Int64?)
+        /// The picture of this instant is due. So many were left out before it, since the join was kept from giving them.
+        case tick(at: Int64, missed: Int)
+        /// No item follows.
+        case end
+    }
+
+    /// From one tick to the next, nanoseconds; above 0. An instance that takes the place of another may have another.
+    private(set) var period: Int64
+    private let whenEnded: JoinEnd
+    /// Of the next tick; nil before the first.
+    private var due: Int64?
+
+    /// - Parameter period: As ``period``; what is no time counts as a nanosecond.
+    init(period: Int64, whenEnded: JoinEnd) {
+        self.period = max(period, 1)
+        self.whenEnded = whenEnded
+    }
+
+    mutating func set(period: Int64) { self.period = max(period, 1) }
+
+    /// - Parameters:
+    ///   - now: Chain clock, nanoseconds.
+    ///   - active: The input whose pictures are given as they come.
+    mutating func next(now: Int64, inputs: [QueueHead], active: Int?) -> Action {
+        if hasEnded(inputs) { return .end }
+        guard let due else {
+            var isFirst = false
+            for input in inputs where input.head != nil { isFirst = true }
+            guard isFirst else { return .wait(until: nil) }
+            self.due = now &+ period
+            return .tick(at: now, missed: 0)
+        }
+        var opens = due
+        var isBeat = false
+        if let active, inputs.indices.contains(active), !inputs[active].isExhausted {
+            isBeat = inputs[active].head != nil
+            opens = isBeat ? due &- period / 2 : due &+ period / 2
+        }
+        guard now >= opens else { return .wait(until: opens) }
+        // As unsigned numbers any two instants have a distance.
+        let late = now > due ? UInt64(bitPattern: now &- due) / UInt64(period) : 0
+        let missed = Int(clamping: late)
+        let tick = due &+ Int64(clamping: late) &* period
+        var step = period
+        if isBeat {
+            // Towards the beat of the input, slowly: what is a little late now and then moves little.
+            let most = period / 16
+            step = period &+ min(max((now &- tick) / 8, -most), most)
+        }
+        self.due = tick &+ step
+        return .tick(at: tick, missed: missed)
+    }
+
+    private func hasEnded(_ inputs: [QueueHead]) -> Bool {
+        switch whenEnded {
+        case .lead: return inputs.first?.isExhausted ?? true
+        case .first:
+            for input in inputs where input.isExhausted { return true }
+            return false
+        case .last:
+            for input in inputs where !input.isExhausted { return false }
+            return true
+        }
+    }
+}

@@ -1,0 +1,42 @@
+import FrameCore
+
+/// How a picture of one shape gets into a place of another.
+enum Fit: String, OptionChoice { case fill, contain, stretch }
+
+/// A rectangle of whole pixels, all of them even: pixels of 4:2:0 share chroma by twos.
+struct Area: Hashable {
+    var x: Int
+    var y: Int
+    var width: Int
+    var height: Int
+
+    /// Where a picture goes: the part of it that is read, and where in `place` it is drawn.
+    ///
+    /// - Parameter shape: Width to height of the whole picture as it is shown.
+    static func fitting(_ width: Int, _ height: Int, shape: Double, into place: Area, _ fit: Fit) -> (
+        from: Area, to: Area
+    ) {
+        let whole = Area(x: 0, y: 0, width: even(width), height: even(height))
+        let wanted = Double(place.width) / Double(max(place.height, 1))
+        var (from, to) = (whole, place)
+        switch fit {
+        case .stretch: break
+        case .contain where shape > wanted:
+            to.height = min(even(Int((Double(place.width) / shape).rounded())), place.height)
+            to.y += even((place.height - to.height) / 2)
+        case .contain:
+            to.width = min(even(Int((Double(place.height) * shape).rounded())), place.width)
+            to.x += even((place.width - to.width) / 2)
+        case .fill where shape > wanted:
+            from.width = min(even(Int((Double(whole.width) * wanted / shape).rounded())), whole.width)
+            from.x = even((whole.width - from.width) / 2)
+        case .fill:
+            from.height = min(even(Int((Double(whole.height) * shape / wanted).rounded())), whole.height)
+            from.y = even((whole.height - from.height) / 2)
+        }
+        return (from, to)
+    }
+
+    /// At least two.
+    private static func even(_ value: Int) -> Int { max(value & ~1, 0) == 0 && value > 0 ? 2 : max(value & ~1, 0) }
+}

@@ -1,0 +1,69 @@
+import FrameCore
+
+/// What both stages ask of their inputs, and the format they give.
+struct InputFormats {
+    let inputs: [VideoFormat]
+    let output: VideoFormat
+
+    /// - Throws: ``FrameHostError`` for one input alone, for pictures that lie turned, and where no rate is known.
+    init(
+        _ formats: [MediaFormat], size: PictureSize?, rate: FrameRate?, _ context: StageContext, stage: String
+    ) throws {
+        inputs = formats.compactMap(\.video)
+        guard inputs.count == formats.count, inputs.count > 1 else {
+            throw FrameHostError(
+                .invalidConfiguration, place: "from", what: "\(stage) takes pictures of two inputs or more",
+                remedy: "Name them: \"from\": [\"a\", \"b\"].")
+        }
+        if let turned = inputs.firstIndex(where: { $0.orientation != .up }) {
+            throw FrameHostError(
+                .invalidConfiguration, place: "from",
+                what: "the pictures of '\(context.inputIDs[turned])' lie \(inputs[turned].orientation)",
+                remedy: "Put a crop-orient behind it, which turns them.")
+        }
+        var output = inputs[0]
+        if let size { (output.width, output.height) = (size.width, size.height) }
+        guard output.width % 2 == 0, output.height % 2 == 0 else {
+            throw FrameHostError(
+                .invalidConfiguration, place: "size", what: "\(output.width)x\(output.height) is not even",
+                remedy: "Choose an even \"size\".")
+        }
+        // A matrix nobody named follows from the height: say what it is, so that a new height does not change it.
+        if output.color.matrix == 2 { output.color.matrix = inputs[0].height >= 720 ? 1 : 6 }
+        output.sampleAspectRatio = size == nil ? inputs[0].sampleAspectRatio : Rational(0)
+        output.timeBase = .nanoseconds
+        if let rate { output.frameRate = rate.rational }
+        guard !output.frameRate.isZero else {
+            throw FrameHostError(
+                .invalidConfiguration, place: "rate", what: "the rate of '\(context.inputIDs[0])' is not known",
+                remedy: "Name the pictures per second: \"rate\": 30.")
+        }
+        self.output = output
+        if context.audio != nil {
+            context.note("\(context.stageID): the sound of its inputs is not carried", isWarning: true)
+        }
+        for (index, input) in inputs.enumerated() where !input.hasColors(of: inputs[0]) {
+            context.note(
+                "\(context.stageID): the pictures of '\(context.inputIDs[index])' have other colours (\(input.color)) than those of '\(context.inputIDs[0])' (\(inputs[0].color)), and are shown as if they had the same",
+                isWarning: true)
+        }
+    }
+
+    /// From one picture to the next.
+    var tick: MediaTime {
+        MediaTime(
+            nanoseconds: Int64(output.frameRate.denominator) * 1_000_000_000 / max(Int64(output.frameRate.numerator), 1)
+        )
+    }
+
+    var whole: Area { Area(x: 0, y: 0, width: output.width, height: output.height) }
+}
+
+extension VideoFormat {
+    fileprivate func hasColors(of other: VideoFormat) -> Bool {
+        func matrix(_ format: VideoFormat) -> UInt8 {
+            format.color.matrix == 2 ? (format.height >= 720 ? 1 : 6) : UInt8(truncatingIfNeeded: format.color.matrix)
+        }
+        return color.range == other.color.range && matrix(self) == matrix(other)
+    }
+}

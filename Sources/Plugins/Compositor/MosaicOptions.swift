@@ -1,0 +1,125 @@
+import FrameCore
+
+/// Where inputs are shown when nobody says so for each.
+enum MosaicLayout: String, OptionChoice {
+    /// As many columns as rows, or one more.
+    case grid
+    /// In one row.
+    case row
+    /// The first fills the picture, the others lie over its lower edge from the right.
+    case inset
+}
+
+struct MosaicOptions: StageOptions {
+    @Option(help: "Where the inputs are shown: grid, row (side by side), inset (picture in picture).", live: true)
+    var layout = MosaicLayout.grid
+    @Option(
+        help:
+            "Where each input is shown instead, later ones over earlier ones: { input, x, y, width, height } in shares of the picture from 0 to 1.",
+        live: true)
+    var places: [MosaicPlace] = []
+    @Option(help: "Size of the picture; without it, that of the first input.", unit: "px") var size: PictureSize? = nil
+    @Option(
+        help: "Pictures per second; without it, as many as the first input gives.",
+        range: FrameRate(1, 1000)...FrameRate(1000)) var rate: FrameRate? = nil
+    @Option(
+        help:
+            "How a picture of another shape gets into its place: contain adds bars, fill cuts its middle out, stretch distorts.",
+        live: true)
+    var fit = Fit.contain
+    @Option(help: "Colour where nothing is shown.", live: true) var background = RGBColor(red: 0, green: 0, blue: 0)
+    @Option(help: "An input that gives nothing for so long is lost.", range: 0.1...3600, unit: "s") var lostSeconds =
+        2.0
+    @Option(help: "Colour in the place of an input that is lost or has given nothing yet.", live: true)
+    var slateColor = RGBColor(red: 0x20, green: 0x24, blue: 0x30)
+}
+
+/// One input's place.
+struct MosaicPlace: OptionValue {
+    var input: String
+    var x: Double
+    var y: Double
+    var width: Double
+    var height: Double
+
+    static func decodeOption(_ node: JSONNode) throws(OptionFault) -> MosaicPlace {
+        guard let members = node.asObject, let input = node["input"]?.asString else {
+            throw OptionFault(
+                "\(node.text()) names no input",
+                remedy: "Write { \"input\": \"cam\", \"x\": 0.5, \"y\": 0, \"width\": 0.5, \"height\": 0.5 }.")
+        }
+        var values = ["x": 0.0, "y": 0.0, "width": 1.0, "height": 1.0]
+        for member in members where member.key != "input" {
+            guard values[member.key] != nil else {
+                throw OptionFault(
+                    "'\(member.key)' is no key of a place", remedy: "A place has input, x, y, width and height.")
+            }
+            guard let value = member.value.asDouble, (0...1).contains(value) else {
+                throw OptionFault(
+                    "\(member.key) is \(member.value.text())", remedy: "Give a share of the picture from 0 to 1.")
+            }
+            values[member.key] = value
+        }
+        let place = MosaicPlace(
+            input: input, x: values["x"]!, y: values["y"]!, width: values["width"]!, height: values["height"]!)
+        guard place.x + place.width <= 1.000_001, place.y + place.height <= 1.000_001 else {
+            throw OptionFault(
+                "the place of '\(input)' reaches beyond the picture",
+                remedy: "x and width, y and height add up to 1 at most.")
+        }
+        return place
+    }
+    var optionJSON: JSONNode {
+        [
+            "input": .string(input), "x": JSONNode(.number("\(x)")), "y": JSONNode(.number("\(y)")),
+            "width": JSONNode(.number("\(width)")), "height": JSONNode(.number("\(height)")),
+        ]
+    }
+    static var optionTypeName: String { "place" }
+    static var optionSchema: JSONNode {
+        let share: JSONNode = ["type": "number", "minimum": 0, "maximum": 1]
+        return [
+            "type": "object", "required": ["input"], "additionalProperties": false,
+            "properties": [
+                "input": ["type": "string"], "x": share, "y": share, "width": share, "height": share,
+            ],
+        ]
+    }
+
+    /// In pixels of a picture of this size, all even.
+    func area(_ width: Int, _ height: Int) -> Area {
+        func even(_ share: Double, _ whole: Int) -> Int { min(Int((share * Double(whole)).rounded()), whole) & ~1 }
+        let (left, top) = (even(x, width), even(y, height))
+        return Area(
+            x: left, y: top, width: even(x + self.width, width) - left, height: even(y + self.height, height) - top)
+    }
+}
+
+extension MosaicLayout {
+    /// The places of so many inputs.
+    func places(of inputs: [String]) -> [MosaicPlace] {
+        let count = inputs.count
+        switch self {
+        case .grid, .row:
+            var columns = count
+            if self == .grid {
+                columns = 1
+                while columns * columns < count { columns += 1 }
+            }
+            let rows = (count + columns - 1) / columns
+            return inputs.enumerated().map { index, id in
+                MosaicPlace(
+                    input: id, x: Double(index % columns) / Double(columns),
+                    y: Double(index / columns) / Double(rows), width: 1 / Double(columns), height: 1 / Double(rows))
+            }
+        case .inset:
+            let width = min(0.25, 0.96 / Double(max(count - 1, 1)) - 0.02)
+            return inputs.enumerated().map { index, id in
+                guard index > 0 else { return MosaicPlace(input: id, x: 0, y: 0, width: 1, height: 1) }
+                return MosaicPlace(
+                    input: id, x: max(0.98 - Double(index) * width - Double(index - 1) * 0.02, 0), y: 0.98 - width,
+                    width: width, height: width)
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+import CYUV
+import FrameCore
+import Shared
+
+/// Draws the pictures of one input into a place of the output: copied where no pixel is scaled, else scaled by libyuv's
+/// box filter. I420. Allocates nothing per picture. [one thread]
+struct Placement {
+    let from: Area
+    let to: Area
+    /// The picture is copied as it is, and fills the output.
+    let isWhole: Bool
+
+    /// - Parameter place: In the output.
+    init(of input: VideoFormat, into place: Area, _ fit: Fit, output: VideoFormat) {
+        let pixel = input.sampleAspectRatio.isZero ? 1 : input.sampleAspectRatio.value
+        (from, to) = Area.fitting(
+            input.width, input.height, shape: Double(input.width) * pixel / Double(max(input.height, 1)), into: place,
+            fit)
+        isWhole =
+            from == to && to == Area(x: 0, y: 0, width: output.width, height: output.height)
+            && (input.width, input.height) == (output.width, output.height)
+    }
+
+    func draw(_ picture: Picture, into target: Picture) {
+        guard from.width > 0, from.height > 0, to.width > 0, to.height > 0 else { return }
+        let source = picture.part(x: from.x, y: from.y, width: from.width, height: from.height)
+        let part = target.part(x: to.x, y: to.y, width: to.width, height: to.height)
+        for plane in 0..<source.planeCount {
+            let (from, to) = (source[plane], part[plane])
+            let bytes = from.base.assumingMemoryBound(to: UInt8.self)
+            let result = to.base.assumingMemoryBound(to: UInt8.self)
+            if from.rowBytes == to.rowBytes, from.rows == to.rows {
+                CopyPlane(
+                    bytes, Int32(from.strideBytes), result, Int32(to.strideBytes), Int32(from.rowBytes),
+                    Int32(from.rows))
+            } else {
+                ScalePlane(
+                    bytes, Int32(from.strideBytes), Int32(from.rowBytes), Int32(from.rows), result,
+                    Int32(to.strideBytes), Int32(to.rowBytes), Int32(to.rows), kFilterBox)
+            }
+        }
+    }
+}
+
+extension Picture {
+    /// Each sample `share`/256 of the way from that of `first` to that of `second`; all three of one size.
+    ///
+    /// - Parameter share: 0...255.
+    func blend(_ first: Picture, _ second: Picture, share: Int) {
+        for plane in 0..<planeCount {
+            let (a, b, to) = (first[plane], second[plane], self[plane])
+            InterpolatePlane(
+                a.base.assumingMemoryBound(to: UInt8.self), Int32(a.strideBytes),
+                b.base.assumingMemoryBound(to: UInt8.self), Int32(b.strideBytes),
+                to.base.assumingMemoryBound(to: UInt8.self), Int32(to.strideBytes), Int32(to.rowBytes),
+                Int32(to.rows), Int32(min(max(share, 0), 255)))
+        }
+    }
+}

@@ -1,0 +1,221 @@
+import FrameCore
+import Shared
+
+/// Shows one of several inputs, and another one when it is told to or when that one is lost. What it gives keeps its format
+/// and rate. docs/design/017-clocked-joins.md.
+final class SourceSwitch: Join {
+    static let info = StageInfo(
+        id: "source-switch", summary: "Shows one of several inputs, by command or when one is lost.",
+        input: .video(.i420), output: .video(.i420),
+        commands: [CommandInfo("switch", "Shows another input: \"arguments\": { \"to\": \"id\" }.")])
+
+    var options: SourceSwitchOptions
+    private let context: StageContext
+    private var formats: InputFormats?
+    private var placements: [Placement] = []
+    private var background: Paint?
+    private var state = SwitchState(shown: 0)
+    private var watch: InputWatch
+    private var fade: (from: Int, begin: Int64)?
+    private var scratch: (ScratchPicture, ScratchPicture)?
+    private var hasShown = false
+    private var tick = MediaTime.zero
+    private let figures = Locked(Figures())
+
+    private struct Figures {
+        var active = ""
+        var switches = 0
+        var missed = 0
+        var isGood: [Bool] = []
+    }
+
+    /// [control thread] Opens nothing.
+    init(options: SourceSwitchOptions, context: StageContext) {
+        self.options = options
+        self.context = context
+        watch = InputWatch(count: 0, patience: 1)
+    }
+
+    var demand: StageDemand {
+        var demand = Self.declaredDemand
+        guard let formats else { return demand }
+        demand.outputRate = formats.output.frameRate
+        demand.cost = formats.output.cost(nanosecondsPerPixel: 1)
+        // Two pictures that are blended.
+        demand.ownBytes = 2 * formats.output.bufferBytes
+        return demand
+    }
+
+    /// What is shown is given as it comes.
+    var activeInput: Int? { state.shown }
+
+    /// [control thread]
+    ///
+    /// - Throws: ``FrameHostError`` for inputs it does not take, and an `active` that is none.
+    func negotiate(_ inputs: [MediaFormat]) throws -> MediaFormat {
+        let formats = try InputFormats(
+            inputs, size: options.size, rate: options.rate, context, stage: Self.info.id)
+        self.formats = formats
+        state = SwitchState(shown: try options.active.map { try input($0, "active") } ?? 0)
+        return .video(formats.output)
+    }
+
+    private func input(_ id: String, _ place: String) throws -> Int {
+        if let index = context.inputIDs.firstIndex(of: id) { return index }
+        let names = context.inputIDs.map { "'\($0)'" }.joined(separator: ", ")
+        throw FrameHostError(
+            .invalidConfiguration, place: FaultPlace(place), what: "'\(id)' is none of the inputs",
+            remedy: "The stage has \(names).")
+    }
+
+    /// [setup thread]
+    func start() {
+        guard let formats else { return }
+        placements = formats.inputs.map {
+            Placement(of: $0, into: formats.whole, options.fit, output: formats.output)
+        }
+        background = Paint(options.color, for: formats.output)
+        watch = InputWatch(count: formats.inputs.count, patience: Int64(options.lostSeconds * 1e9))
+        tick = formats.tick
+        let (width, height) = (formats.output.width, formats.output.height)
+        scratch = (
+            ScratchPicture(.i420, width: width, height: height), ScratchPicture(.i420, width: width, height: height)
+        )
+        let ids = context.inputIDs
+        figures.withLock {
+            $0.active = ids[state.shown]
+            $0.isGood = ids.map { _ in true }
+        }
+        context.showFigures { [figures] in
+            let now = figures.withLock { $0 }
+            return [
+                "active": .string(now.active), "switches": .number(now.switches), "missed": .number(now.missed),
+                "inputs": InputWatch.figures(ids, now.isGood),
+            ]
+        }
+    }
+
+    /// [stage thread] One tick: one picture of what is shown. Waits for a free buffer alone; allocates nothing.
+    func merge(_ inputs: JoinInputs, _ output: Output) throws {
+        let now = inputs.time.nanoseconds
+        lookAtInputs(inputs, now)
+        let change = state.tick(
+            watch, now: now, takesNext: options.whenLost == .next,
+            backAfter: options.goBack ? Int64(options.backSeconds * 1e9) : nil)
+        if let change { show(change, now) }
+        let shown = state.shown
+        // Nothing is given before there is a picture; but for no longer than an input may be silent.
+        guard hasShown || watch.inputs[shown].hasPicture || inputs.isNew(shown) || watch.isLost(shown, now: now) else {
+            return output.drop(.byStage)
+        }
+        hasShown = true
+        guard var result = try output.makeFrame() else { return }
+        let isNew = inputs.isNew(shown)
+        var share = 0
+        if let fade {
+            let length = Int64(options.fade * 1e9)
+            let past = now &- fade.begin
+            if past < length { share = 255 - Int(255 * past / length) } else { self.fade = nil }
+        }
+        if let fade, share > 0, let scratch, case .frame(let former)? = inputs.take(fade.from) {
+            former.withPicture { draw($0, of: fade.from, into: scratch.0.picture) }
+            if case .frame(let frame)? = inputs.take(shown) {
+                frame.withPicture { draw($0, of: shown, into: scratch.1.picture) }
+                result.capturedAt = isNew ? frame.capturedAt : now
+            } else {
+                clear(scratch.1.picture)
+                result.capturedAt = now
+            }
+            result.withMutablePicture { $0.blend(scratch.1.picture, scratch.0.picture, share: share) }
+        } else if case .frame(let frame)? = inputs.take(shown) {
+            // What was found in a picture is where it was found only if the picture is as it was.
+            if placements[shown].isWhole { result.copyProperties(from: frame) }
+            result.capturedAt = isNew ? frame.capturedAt : now
+            frame.withPicture { picture in
+                result.withMutablePicture { draw(picture, of: shown, into: $0) }
+            }
+        } else {
+            result.capturedAt = now
+            result.withMutablePicture { clear($0) }
+        }
+        result.pts = inputs.time
+        result.duration = tick
+        result.isDiscontinuity = false
+        try output.emit(result)
+    }
+
+    private func draw(_ picture: Picture, of input: Int, into target: Picture) {
+        let placement = placements[input]
+        if (placement.to.width, placement.to.height) != (target.width, target.height) { clear(target) }
+        placement.draw(picture, into: target)
+    }
+
+    private func clear(_ target: Picture) {
+        guard let background else { return }
+        target.fill(x: 0, y: 0, width: target.width, height: target.height, background)
+    }
+
+    private func lookAtInputs(_ inputs: JoinInputs, _ now: Int64) {
+        for index in 0..<inputs.count {
+            guard let isLost = watch.note(index, of: inputs, now: now) else { continue }
+            context.say(input: index, isLost: isLost)
+            figures.withLock { $0.isGood[index] = !isLost }
+        }
+        if inputs.missed > 0 { figures.withLock { $0.missed += inputs.missed } }
+    }
+
+    private func show(_ change: SwitchState.Change, _ now: Int64) {
+        let (from, to) = (context.inputIDs[change.from], context.inputIDs[change.to])
+        fade = options.fade > 0 ? (change.from, now) : nil
+        figures.withLock {
+            $0.active = to
+            $0.switches += 1
+        }
+        let why =
+            switch change.reason {
+            case .command: "as told"
+            case .lost: "'\(from)' is lost"
+            case .back: "it is back"
+            }
+        context.post(
+            "input-switched", level: change.reason == .lost ? .warning : .info,
+            text: "\(context.stageID) shows '\(to)' instead of '\(from)': \(why).",
+            details: ["from": .string(from), "to": .string(to), "reason": .string(change.reason.rawValue)])
+    }
+
+    /// [stage thread] Shows another input from the next picture on.
+    ///
+    /// - Throws: ``FrameHostError`` for an id that is no input, and for one that has given no picture yet.
+    func command(_ name: String, arguments: JSONNode) throws {
+        guard let id = arguments["to"]?.asString else {
+            throw FrameHostError(
+                .invalidConfiguration, place: "arguments.to", what: "'to' is missing: the id of an input",
+                remedy: "Write \"arguments\": { \"to\": \"\(context.inputIDs[0])\" }.")
+        }
+        try choose(try input(id, "arguments.to"), "arguments.to")
+    }
+
+    private func choose(_ index: Int, _ place: String) throws {
+        guard !hasShown || watch.inputs[index].hasPicture else {
+            throw FrameHostError(
+                .unavailable, place: FaultPlace(place),
+                what: "'\(context.inputIDs[index])' has not given a picture yet", remedy: "Send it when it has.")
+        }
+        if let change = state.choose(index) { show(change, context.clock.now()) }
+    }
+
+    /// [stage thread] `active` and `fade` take effect with the next picture.
+    ///
+    /// - Throws: as ``command(_:arguments:)``.
+    func optionsChanged() throws {
+        guard let active = options.active else { return }
+        let index = try input(active, "active")
+        if index != state.chosen { try choose(index, "active") }
+    }
+
+    /// [stage thread]
+    func stop() {
+        scratch = nil
+        placements = []
+    }
+}

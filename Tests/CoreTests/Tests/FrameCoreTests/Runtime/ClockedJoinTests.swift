@@ -1,0 +1,141 @@
+import Glibc
+import Testing
+
+@testable import FrameCore
+
+/// Joins that give pictures by the clock, on the real runner.
+@Suite struct ClockedJoinTests {
+    private func chain(
+        _ log: String, live: Bool = true, everyMs: [Int] = [4, 7], join: JoinRequest? = nil
+    ) throws -> ChainSketch {
+        var sketch = ChainSketch()
+        for (index, step) in everyMs.enumerated() {
+            try sketch.add(
+                CountingSource.self, "src\(index)",
+                options: #"{"count": 1000000, "everyMs": \#(step), "live": \#(live)}"#, from: [])
+        }
+        try sketch.add(
+            TickJoin.self, "tick", options: #"{"rate": 100}"#, from: everyMs.indices.map { "src\($0)" })
+        sketch.request.stages[everyMs.count].join = join
+        try sketch.add(RecordingSink.self, "file", options: #"{"log": "\#(log)"}"#)
+        return sketch
+    }
+
+    @Test func goesOnWhateverItsInputsDo() throws {
+        let driver = try RunningChainDriver(try chain("clocked"))
+        driver.waitForFrames(30)
+        let join = try #require(driver.chain.graph.runner(id: "tick"))
+        for source in ["src0", "src1"] {
+            #expect(driver.answer { driver.chain.pause(stage: source, isDropping: true, reply: $0) }.isOK)
+        }
+        let frozen = join.emitted.value
+        let deadline = ChainClock.system.now() + 20_000_000_000
+        while join.emitted.value < frozen + 30, ChainClock.system.now() < deadline { usleep(1000) }
+        for source in ["src0", "src1"] {
+            #expect(driver.answer { driver.chain.resume(stage: source, reply: $0) }.isOK)
+        }
+        driver.waitForFrames(driver.chain.progress.captured + 50)
+        let result = driver.finish()
+        #expect(result.isSuccess, "\(result)")
+        let entries = RecordingSink.log("clocked").entries
+        #expect(entries.count > 60)
+        #expect(entries.map(\.sequence) == (0..<entries.count).map(UInt64.init), "its own numbers, none missing")
+        let times = RecordingSink.log("clocked").milliseconds
+        #expect(zip(times.dropFirst(), times).allSatisfy { $0 - $1 >= 9 }, "times rise by a tick")
+        #expect(join.made.value >= 25, "pictures of no new item: \(join.made.value)")
+        #expect(driver.chain.ledger.isBalanced, "\(driver.chain.ledger)")
+        for pool in driver.chain.pools { #expect(pool.freeCount == pool.bufferCount, "\(pool.name)") }
+    }
+
+    @Test func refusesWhatKeepsNoTimeAndWhatLeads() throws {
+        #expect {
+            _ = try Chain.plan(try chain("refused", live: false).request)
+        } throws: {
+            "\($0)".contains(
+                "'src0' gives its pictures as fast as they are taken, and 'tick' takes the newest by the clock: most would be lost"
+            )
+        }
+        #expect {
+            _ = try Chain.plan(try chain("refused", join: JoinRequest(match: .exact, lead: 1)).request)
+        } throws: {
+            "\($0)".contains("join.match") && "\($0)".contains("join.lead")
+                && "\($0)".contains("from the newest of each input: no input leads")
+        }
+    }
+
+    @Test(arguments: [JoinEnd.first, .last]) func endsWithItsInputs(end: JoinEnd) throws {
+        var sketch = ChainSketch()
+        for (id, count) in [("short", 20), ("long", 60)] {
+            try sketch.add(
+                CountingSource.self, id, options: #"{"count": \#(count), "everyMs": 5, "live": true}"#, from: [])
+        }
+        try sketch.add(
+            TickJoin.self, "tick", options: #"{"rate": 100}"#, from: ["short", "long"])
+        sketch.request.stages[2].join = JoinRequest(whenEnded: end)
+        try sketch.add(RecordingSink.self, "file", options: #"{"log": "clocked-\#(end)"}"#)
+        let chain = try Chain(sketch.request)
+        let result = chain.run()
+        #expect(result.isSuccess, "\(result)")
+        #expect(chain.ledger.isBalanced)
+        let long = try #require(chain.graph.runner(id: "long"))
+        #expect((long.made.value == 60) == (end == .last), "\(long.made.value)")
+    }
+
+    /// It waits for no input and no link before it blocks: nothing may stand still, with as few buffers as planned.
+    @Test func aSlowReaderBehindItKeepsNoSource() throws {
+        var sketch = try chain("clocked-slow")
+        sketch.request.stages.removeLast()
+        try sketch.add(
+            RecordingSink.self, "file", options: #"{"log": "clocked-slow", "sleepUs": 30000}"#, from: ["tick"],
+            link: LinkRequest(queue: 1, whenFull: .wait))
+        let driver = try RunningChainDriver(sketch)
+        driver.waitForFrames(300)
+        let result = driver.finish()
+        #expect(result.isSuccess, "\(result)")
+        let join = try #require(driver.chain.graph.runner(id: "tick"))
+        #expect(TickJoin.missed("tick") > 10, "ticks it was kept from are left out")
+        #expect(driver.chain.graph.runner(id: "src0").map { $0.dropCount(.noBuffer) } == 0)
+        #expect(join.emitted.value == RecordingSink.log("clocked-slow").entries.count)
+        #expect(driver.chain.ledger.isBalanced)
+    }
+}
+
+/// Gives a frame each tick, with the first pixel of its first input.
+final class TickJoin: Join {
+    static let info = StageInfo(id: "tick-join", summary: "Ticks.", input: .video(.gray8), output: .video(.gray8))
+
+    struct Options: StageOptions { @Option(help: "Rate.", range: 1...1000) var rate = 100 }
+
+    private static let missedByID = Locked<[String: Int]>([:])
+    static func missed(_ id: String) -> Int { missedByID.withLock { $0[id] ?? 0 } }
+
+    var options: Options
+    private let context: StageContext
+
+    init(options: Options, context: StageContext) {
+        self.options = options
+        self.context = context
+    }
+
+    var demand: StageDemand {
+        var demand = Self.declaredDemand
+        demand.outputRate = Rational(Int32(options.rate))
+        return demand
+    }
+
+    var activeInput: Int? { 0 }
+
+    func negotiate(_ inputs: [MediaFormat]) throws -> MediaFormat { inputs[0] }
+
+    func merge(_ inputs: JoinInputs, _ output: Output) throws {
+        let (id, missed) = (context.stageID, inputs.missed)
+        Self.missedByID.withLock { $0[id, default: 0] += missed }
+        guard var frame = try output.makeFrame() else { return }
+        frame.pts = inputs.time
+        if case .frame(let first)? = inputs.take(0) {
+            let value = first.withPlane(0) { $0.row(0)[0] }
+            frame.withMutablePlane(0) { plane in for y in 0..<plane.height { plane.row(y).update(repeating: value) } }
+        }
+        try output.emit(frame)
+    }
+}

@@ -1,0 +1,184 @@
+import FrameCore
+import Testing
+
+@testable import Compositor
+
+/// Drives a join by the clock: each picture of an input has one luma in all its pixels.
+final class ClockedDriver<S: Join> {
+    let driver: StageDriver<S>
+    let clock: ManualClock
+    private let start: Int64 = 1_000_000_000
+
+    init(_ type: S.Type, _ options: String, _ formats: [VideoFormat]) throws {
+        clock = ManualClock(at: start)
+        driver = try StageDriver(
+            type, options: options, inputs: formats.map(MediaFormat.video), isLive: true, clock: clock)
+    }
+
+    convenience init(_ type: S.Type, _ formats: [VideoFormat]) throws { try self.init(type, "{}", formats) }
+
+    static func format(_ width: Int = 64, _ height: Int = 48, _ rate: Rational = Rational(25)) -> VideoFormat {
+        VideoFormat(.i420, width: width, height: height, frameRate: rate)
+    }
+
+    /// Chain time by milliseconds from the begin.
+    func advance(to ms: Double) throws {
+        clock.advance(to: start + Int64((ms * 1e6).rounded()))
+        try driver.tick()
+    }
+
+    func send(_ input: Int, luma: UInt8, isSubstitute: Bool = false) throws {
+        let now = MediaTime(nanoseconds: clock.now())
+        try driver.send(
+            try driver.makeFrame(input: input, pts: now) { frame in
+                frame.isSubstitute = isSubstitute
+                for plane in 0..<3 {
+                    frame.withMutablePlane(plane) { pixels in
+                        for y in 0..<pixels.height { pixels.row(y).update(repeating: plane == 0 ? luma : 128) }
+                    }
+                }
+            }, to: input)
+    }
+
+    struct Shown: Equatable {
+        var ms: Double
+        var luma: UInt8
+    }
+
+    /// What came since, each with the luma at a place.
+    func shown(x: Int = 32, y: Int = 24) -> [Shown] {
+        var found: [Shown] = []
+        while let frame = driver.takeFrame() {
+            found.append(
+                Shown(ms: Double(frame.pts.nanoseconds - start) / 1e6, luma: frame.withPlane(0) { $0.row(y)[x] }))
+        }
+        return found
+    }
+}
+
+@Suite struct SourceSwitchTests {
+    private typealias Driver = ClockedDriver<SourceSwitch>
+
+    /// Both inputs give a picture every 40 ms, the second 15 ms later: lumas 50 and 100.
+    private func play(
+        _ driver: Driver, from begin: Int, to end: Int, first: Bool = true, second: Bool = true
+    ) throws {
+        for tick in begin..<end {
+            try driver.advance(to: Double(tick) * 40)
+            if first { try driver.send(0, luma: 50) }
+            try driver.advance(to: Double(tick) * 40 + 15)
+            if second { try driver.send(1, luma: 100) }
+            try driver.advance(to: Double(tick) * 40 + 20.1)
+        }
+    }
+
+    @Test func switchesAtAPictureAndGoesOnWithoutAGap() throws {
+        let driver = try Driver(SourceSwitch.self, [Driver.format(), Driver.format()])
+        try play(driver, from: 0, to: 20)
+        #expect(driver.shown().map(\.luma) == [UInt8](repeating: 50, count: 20))
+        try driver.driver.command("switch", arguments: ["to": "1"])
+        try play(driver, from: 20, to: 40)
+        let shown = driver.shown()
+        #expect(shown.allSatisfy { $0.luma == 100 })
+        #expect((19...21).contains(shown.count))
+        #expect(zip(shown.dropFirst(), shown).allSatisfy { (37.4...42.6).contains($0.ms - $1.ms) })
+        let events = driver.driver.takeEvents().filter { $0.name == "input-switched" }
+        #expect(events.map(\.text) == ["source-switch shows '1' instead of '0': as told."])
+        #expect(events.first?.details["reason"] == "command")
+    }
+
+    @Test func refusesWhatItCannotShow() throws {
+        #expect(throws: FrameHostError.self) { _ = try Driver(SourceSwitch.self, [Driver.format()]) }
+        #expect {
+            _ = try Driver(SourceSwitch.self, #"{ "active": "cam" }"#, [Driver.format(), Driver.format()])
+        } throws: { "\($0)".contains("'cam' is none of the inputs. The stage has '0', '1'") }
+        let driver = try Driver(SourceSwitch.self, [Driver.format(), Driver.format()])
+        try driver.send(0, luma: 50)
+        #expect {
+            try driver.driver.command("switch", arguments: ["to": "1"])
+        } throws: { "\($0)".contains("'1' has not given a picture yet") }
+        #expect {
+            try driver.driver.command("switch", arguments: ["to": 1])
+        } throws: { "\($0)".contains("'to' is missing") }
+        #expect { try driver.driver.set(#"{ "active": "x" }"#) } throws: {
+            "\($0)".contains("'x' is none of the inputs")
+        }
+        try driver.advance(to: 40)
+        #expect(driver.shown().allSatisfy { $0.luma == 50 })
+    }
+
+    @Test func showsAnotherInputWhenOneIsLostAndTheChosenOneWhenItIsBack() throws {
+        let driver = try Driver(SourceSwitch.self, [Driver.format(), Driver.format()])
+        try play(driver, from: 0, to: 10)
+        try play(driver, from: 10, to: 100, first: false)
+        let shown = driver.shown()
+        #expect(shown.prefix(58).allSatisfy { $0.luma == 50 }, "its last picture for two seconds")
+        #expect(shown.suffix(35).allSatisfy { $0.luma == 100 })
+        try play(driver, from: 100, to: 145)
+        #expect(driver.shown().allSatisfy { $0.luma == 100 }, "not before it has been back for two seconds")
+        try play(driver, from: 145, to: 170)
+        #expect(driver.shown().last?.luma == 50)
+        let events = driver.driver.takeEvents().filter { $0.name.hasPrefix("input-") }
+        #expect(events.map(\.name) == ["input-lost", "input-switched", "input-back", "input-switched"])
+        #expect(events[1].text.hasSuffix("'0' is lost.") && events[3].text.hasSuffix("it is back."))
+    }
+
+    /// A camera that is away goes on with pictures in the place of its own.
+    @Test(arguments: [true, false]) func takesSubstitutesForALoss(stays: Bool) throws {
+        let driver = try Driver(
+            SourceSwitch.self, stays ? #"{ "whenLost": "stay" }"# : "{}", [Driver.format(), Driver.format()])
+        try play(driver, from: 0, to: 10)
+        for tick in 10..<20 {
+            try driver.advance(to: Double(tick) * 40)
+            try driver.send(0, luma: 70, isSubstitute: true)
+            try driver.advance(to: Double(tick) * 40 + 15)
+            try driver.send(1, luma: 100)
+        }
+        let last = driver.shown().last
+        #expect(last?.luma == (stays ? 70 : 100))
+        #expect(driver.driver.takeEvents().contains { $0.name == "input-lost" })
+    }
+
+    @Test func blendsForAsLongAsItIsAsked() throws {
+        let driver = try Driver(SourceSwitch.self, #"{ "fade": 0.4 }"#, [Driver.format(), Driver.format()])
+        try play(driver, from: 0, to: 5)
+        try driver.driver.command("switch", arguments: ["to": "1"])
+        _ = driver.shown()
+        try play(driver, from: 5, to: 20)
+        let lumas = driver.shown().map(\.luma)
+        #expect(lumas.first.map { $0 < 60 } ?? false && lumas.last == 100)
+        #expect(zip(lumas.dropFirst(), lumas).allSatisfy { $0 >= $1 }, "\(lumas)")
+        #expect(lumas.filter { (55...95).contains($0) }.count >= 6, "\(lumas)")
+    }
+
+    @Test func bringsOtherSizesIntoItsOwn() throws {
+        let driver = try Driver(SourceSwitch.self, [Driver.format(64, 48), Driver.format(128, 32)])
+        try play(driver, from: 0, to: 3)
+        try driver.driver.command("switch", arguments: ["to": "1"])
+        _ = driver.shown()
+        try driver.advance(to: 160)
+        try driver.send(1, luma: 100)
+        try driver.advance(to: 200)
+        guard let frame = driver.driver.takeFrame() else {
+            Issue.record("no picture came")
+            return
+        }
+        #expect((frame.format.width, frame.format.height) == (64, 48))
+        // 4:1 in 4:3: 64x16 in the middle.
+        for (y, luma) in [(0, UInt8(16)), (14, 16), (17, 100), (30, 100), (33, 16), (47, 16)] {
+            #expect(frame.withPlane(0) { $0.row(y)[10] } == luma, "row \(y)")
+        }
+    }
+
+    @Test func endsWithTheLastInputAndShowsTheOtherBefore() throws {
+        let driver = try Driver(SourceSwitch.self, [Driver.format(), Driver.format()])
+        try play(driver, from: 0, to: 5)
+        try driver.driver.end(0)
+        try play(driver, from: 5, to: 12, first: false)
+        #expect(!driver.driver.hasJoinEnded)
+        #expect(driver.shown().last?.luma == 100)
+        try driver.driver.end(1)
+        try driver.advance(to: 600)
+        #expect(driver.driver.hasJoinEnded)
+    }
+}
