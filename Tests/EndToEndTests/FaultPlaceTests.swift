@@ -75,6 +75,10 @@ import Testing
                 "'path' is the address rtsp://camera/1, and file-source plays files. Use network-source, with the address as its 'url'."
             ),
             (
+                "rtsp://viewer:geheim@camera/1?token=geheim",
+                "'path' is the address rtsp://…, and file-source plays files. Use network-source, with the address as its 'url'."
+            ),
+            (
                 "file:///a.mp4",
                 "'path' is the address file:///a.mp4, and file-source plays files. Write the path alone, without file://."
             ),

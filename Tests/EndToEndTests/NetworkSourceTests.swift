@@ -129,15 +129,27 @@ import Testing
         var server = try RTSPStream(port: port)
         let receiver = try Self.receiver(server.url, workspace, encoder: Self.encoder)
         try receiver.waitForOutput("recording-did-start")
+        var (files, threads) = (0, 0)
         for cycle in 1...10 {
             server.program.send(SIGKILL)
             _ = try server.program.finish()
             try wait(for: cycle, of: "stream-lost", receiver)
             server = try RTSPStream(port: port)
             try wait(for: cycle, of: "stream-back", receiver)
+            if cycle == 1 { (files, threads) = Self.open(receiver) }
         }
+        let (lastFiles, lastThreads) = Self.open(receiver)
+        #expect(lastFiles <= files && lastThreads <= threads)
         try Self.end(receiver, workspace, losses: 10)
         _ = try server.finish()
+    }
+
+    /// Files and threads that it has.
+    private static func open(_ program: RunningProgram) -> (files: Int, threads: Int) {
+        func count(_ name: String) -> Int {
+            ((try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(program.pid)/\(name)")) ?? []).count
+        }
+        return (count("fd"), count("task"))
     }
 
     private func wait(for count: Int, of event: String, _ program: RunningProgram) throws {
@@ -183,7 +195,7 @@ import Testing
     }
 
     @Test(
-        .enabled(if: hasGstServer, "gst-rtsp-server is not installed: make bench installs it"),
+        .enabled(if: hasGstServer || Tool.isCI, "gst-rtsp-server is not installed: make test-packages"),
         arguments: ["tcp", "udp"])
     func comesBackTenTimesToGstRtspServer(transport: String) throws {
         let workspace = try Workspace()

@@ -46,8 +46,10 @@ struct FileSourceOptions: StageOptions {
         if let mark = path.firstRange(of: "://"), mark.lowerBound != path.startIndex,
             path[..<mark.lowerBound].allSatisfy(\.isLetter)
         {
+            // What may be a login is not quoted, nor is what stands behind a question mark.
+            let rest = path[mark.upperBound...].prefix { $0 != "?" }
             throw OptionFault(
-                "'path' is the address \(path), and file-source plays files",
+                "'path' is the address \(path[..<mark.upperBound])\(rest.contains("@") ? "…" : rest), and file-source plays files",
                 remedy: path.hasPrefix("file://")
                     ? "Write the path alone, without file://." : "Use network-source, with the address as its 'url'.")
         }

@@ -315,6 +315,72 @@ import Testing
         peer.kill()
     }
 
+    @Test(.needsFFmpeg) func holdsThePictureOfAStreamThatComesBackWithoutIt() throws {
+        let port = try Peer.freePort()
+        let url = "tcp://127.0.0.1:\(port)"
+        var peer = try Peer.ffmpeg(to: url + "?listen=1")
+        let driver = try Self.connect(url, #""analyzeSeconds": 0.5"#)
+        _ = try Self.pictures(driver, count: 5)
+        peer.kill()
+        _ = try Self.pictures(driver) { _ in Self.figure(driver, "state")?.asString == "recovering" }
+        _ = driver.takeEvents()
+        let sound = try Peer(
+            try #require(Tool.ffmpeg),
+            [
+                "-nostdin", "-v", "quiet", "-re", "-f", "lavfi", "-i", "sine=duration=60", "-c:a", "aac", "-f",
+                "mpegts",
+                url + "?listen=1",
+            ])
+        var said: [String] = []
+        _ = try Self.pictures(driver) { _ in
+            said += driver.takeEvents().filter { $0.name == "stream-refused" }.map(\.text)
+            return said.contains { $0.contains("'\(url)' has no video that can be decoded") }
+        }
+        #expect(try Self.pictures(driver, count: 10).allSatisfy { $0.mean > 20 })
+        #expect(Self.figure(driver, "state")?.asString == "recovering")
+        sound.kill()
+        peer = try Peer.ffmpeg(to: url + "?listen=1")
+        _ = try Self.pictures(driver) { _ in Self.figure(driver, "state")?.asString == "streaming" }
+        try driver.stop()
+        peer.kill()
+    }
+
+    @Test(.needsFFmpeg) func givesAccessUnitsFromAKeyframeOnAndAfterALossToo() throws {
+        let port = try Peer.freePort()
+        let url = "tcp://127.0.0.1:\(port)"
+        let reordering = ["-tune", "film", "-bf", "2"]
+        var peer = try Peer.ffmpeg(to: url + "?listen=1", encoder: reordering)
+        let driver = try Self.connect(url, #""decode": false"#)
+        let format = try #require(driver.outputFormat?.encoded)
+        #expect(format.reorderDepth == 2 && !format.parameterSets.isEmpty)
+        var last: MediaTime?
+        func take(_ count: Int) throws {
+            let limit = Date() + 30
+            for number in 0..<count {
+                while true {
+                    if let unit = driver.takeAccessUnit() {
+                        #expect(number > 0 || unit.isKeyframe)
+                        #expect(unit.dts <= unit.pts && (last.map { $0 < unit.dts } ?? true))
+                        #expect((unit.pts - unit.dts).seconds <= 0.2)
+                        #expect(unit.isDiscontinuity == (number == 0 && last != nil))
+                        last = unit.dts
+                        break
+                    }
+                    try #require(Date() < limit)
+                    _ = try driver.produce()
+                }
+            }
+        }
+        try take(30)
+        peer.kill()
+        while Self.figure(driver, "state")?.asString == "streaming" { _ = try driver.produce() }
+        while driver.takeAccessUnit() != nil {}
+        peer = try Peer.ffmpeg(to: url + "?listen=1", encoder: reordering)
+        try take(30)
+        #expect(try Self.seconds { try driver.stop() } < 1)
+        peer.kill()
+    }
+
     @Test(.needsFFmpeg) func failsWithoutWhatIsShownMeanwhile() throws {
         let port = try Peer.freePort()
         let peer = try Peer.ffmpeg(to: "tcp://127.0.0.1:\(port)?listen=1")

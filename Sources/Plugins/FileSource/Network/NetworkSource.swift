@@ -59,7 +59,8 @@ final class NetworkSource: Source {
     }
 
     deinit {
-        reader?.end()
+        // Where only a plan was made: the program may end at once, and libavformat is to be left before that.
+        reader?.stop()
         var frame = picture?.frame
         av_frame_free(&frame)
         av_packet_free(&packet)
