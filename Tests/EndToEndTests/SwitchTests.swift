@@ -9,9 +9,13 @@ import Testing
     init() throws {
         workspace = try Workspace()
         framehost = try Program.framehost
+        chain = Self.chain(port: try RTSPStream.freePort())
     }
 
-    private static let chain = """
+    private let chain: String
+
+    private static func chain(port: Int) -> String {
+        """
         {
           "stages": [
             { "id": "a", "use": "test-source", "size": "320x240", "rate": 30, "live": true, "pattern": "balls" },
@@ -19,14 +23,15 @@ import Testing
             { "id": "sw", "use": "source-switch", "from": ["a", "b"] },
             { "id": "h264", "use": "x264-encoder", "preset": "ultrafast", "bitrateKbps": 500, "link": { "queue": 60 } },
             { "id": "file", "use": "recorder", "path": "out.mp4" },
-            { "id": "live", "use": "rtsp-sink", "from": "h264", "port": 0, "path": "/live" }
+            { "id": "live", "use": "rtsp-sink", "from": "h264", "port": \(port), "path": "/live" }
           ]
         }
         """
+    }
 
     /// Sixty here; a thousand in Tests/Soak/switch.py.
     @Test(.needs(.ffprobe), .needs(.ffmpeg)) func switchesUnderARecordingAndAReader() throws {
-        try workspace.write("chain.json", Self.chain)
+        try workspace.write("chain.json", chain)
         let program = try framehost.start(["chain.json", "--commands", "--events"], folder: workspace.folder.path)
         try program.waitForOutput(#""state":"streaming""#)
         try program.waitForFrames(20)
@@ -59,7 +64,7 @@ import Testing
     @Test(.needs(.ffprobe)) func showsTheOtherWhereOneEnds() throws {
         try workspace.write(
             "chain.json",
-            Self.chain.replacing("\"pattern\": \"balls\"", with: "\"pattern\": \"balls\", \"frames\": 30").replacing(
+            chain.replacing("\"pattern\": \"balls\"", with: "\"pattern\": \"balls\", \"frames\": 30").replacing(
                 "\"pattern\": \"bars\"", with: "\"pattern\": \"bars\", \"frames\": 75"))
         let outcome = try framehost.run(["chain.json", "--events"], folder: workspace.folder.path)
         #expect(outcome.status == 0, "\(outcome.error)")

@@ -10,21 +10,28 @@ private final class ScriptedOutput: OutputCalls, @unchecked Sendable {
     struct Node {
         var name = "framehost"
         var capabilities = UInt32(V4L2_CAP_VIDEO_OUTPUT)
+        var driver = "vivid"
     }
 
     var nodes: [String: Node] = [:]
     var openFault: Int32 = 0
     /// Errnos of the next calls of a request, first to last.
     var faults: [UInt: [Int32]] = [:]
-    /// Of the next writes, negative; 0: all is taken.
-    var writes: [Int] = []
+    var bufferCount: UInt32 = 2
+    /// Bytes that each buffer has behind a picture.
+    var bufferRest: UInt32 = 4096
+    var spoilBuffer: (inout v4l2_buffer) -> Void = { _ in }
     var spoil: (inout v4l2_pix_format) -> Void = { _ in }
     private(set) var format = v4l2_pix_format()
     private(set) var setCount = 0
     private(set) var interval = v4l2_fract()
     private(set) var pictures: [[UInt8]] = []
     private(set) var isOpen = 0
+    private(set) var isStreaming = false
+    private(set) var mapped = 0
     private var paths: [String] = []
+    private var memory: [UnsafeMutableRawBufferPointer] = []
+    private var queued: [UInt32] = []
 
     init(_ paths: String...) { for path in paths { nodes[path] = Node() } }
 
@@ -49,6 +56,7 @@ private final class ScriptedOutput: OutputCalls, @unchecked Sendable {
             let value = argument.assumingMemoryBound(to: v4l2_capability.self)
             let node = nodes[paths[Int(device)]]!
             withUnsafeMutableBytes(of: &value.pointee.card) { $0.copyBytes(from: Array(node.name.utf8) + [0]) }
+            withUnsafeMutableBytes(of: &value.pointee.driver) { $0.copyBytes(from: Array(node.driver.utf8) + [0]) }
             value.pointee.capabilities = node.capabilities
         case fh_vidioc_try_fmt, fh_vidioc_s_fmt:
             let value = argument.assumingMemoryBound(to: v4l2_format.self)
@@ -57,19 +65,39 @@ private final class ScriptedOutput: OutputCalls, @unchecked Sendable {
             if request == fh_vidioc_s_fmt { setCount += 1 }
         case fh_vidioc_s_parm:
             interval = argument.assumingMemoryBound(to: v4l2_streamparm.self).pointee.parm.output.timeperframe
+        case fh_vidioc_reqbufs:
+            argument.assumingMemoryBound(to: v4l2_requestbuffers.self).pointee.count = bufferCount
+            memory = (0..<bufferCount).map { _ in
+                .allocate(byteCount: Int(format.sizeimage + bufferRest), alignment: 64)
+            }
+            for buffer in memory { buffer.initializeMemory(as: UInt8.self, repeating: 0) }
+        case fh_vidioc_querybuf:
+            let value = argument.assumingMemoryBound(to: v4l2_buffer.self)
+            value.pointee.length = UInt32(memory[Int(value.pointee.index)].count)
+            value.pointee.m.offset = value.pointee.index << 24
+            spoilBuffer(&value.pointee)
+        case fh_vidioc_qbuf:
+            let value = argument.assumingMemoryBound(to: v4l2_buffer.self).pointee
+            guard !queued.contains(value.index) else { return EINVAL }
+            queued.append(value.index)
+            pictures.append(Array(memory[Int(value.index)].prefix(Int(value.bytesused))))
+        case fh_vidioc_dqbuf:
+            guard isStreaming, !queued.isEmpty else { return EINVAL }
+            argument.assumingMemoryBound(to: v4l2_buffer.self).pointee.index = queued.removeFirst()
+            spoilBuffer(&argument.assumingMemoryBound(to: v4l2_buffer.self).pointee)
+        case fh_vidioc_streamon: isStreaming = true
+        case fh_vidioc_streamoff: isStreaming = false
         default: return ENOTTY
         }
         return 0
     }
 
-    func write(_ device: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
-        if !writes.isEmpty {
-            let answer = writes.removeFirst()
-            if answer != 0 { return answer }
-        }
-        pictures.append(Array(bytes))
-        return bytes.count
+    func map(_ device: Int32, byteCount: Int, offset: Int) -> UnsafeMutableRawPointer? {
+        mapped += 1
+        return memory[offset >> 24].baseAddress
     }
+
+    func unmap(_ base: UnsafeMutableRawPointer, byteCount: Int) { mapped -= 1 }
 
     func waitForRoom(_ device: Int32, milliseconds: Int32) {}
     func names(in folder: String) -> [String] {
@@ -115,7 +143,9 @@ private final class ScriptedOutput: OutputCalls, @unchecked Sendable {
                     }
                 }
             })
-        var expected = [UInt8](repeating: 0, count: stride * 8)
+        // Nothing behind the last row, whatever room the buffer has.
+        let rows = kind.0 == .yuyv ? 4 * stride : kind.0 == .nv12 ? 6 * stride : 4 * stride + 4 * (stride / 2)
+        var expected = [UInt8](repeating: 0, count: rows)
         var offset = 0
         for plane in 0..<kind.0.planeCount {
             let own = kind.0 == .i420 && plane > 0 ? stride / 2 : stride
@@ -127,8 +157,11 @@ private final class ScriptedOutput: OutputCalls, @unchecked Sendable {
             offset += own * kind.0.rows(plane: plane, height: 4)
         }
         #expect(calls.pictures == [expected])
+        #expect(calls.isStreaming)
+        for _ in 0..<5 { try driver.send(driver.makeFrame()) }
+        #expect(calls.pictures.count == 6)
         try driver.stop()
-        #expect(calls.isOpen == 0)
+        #expect(calls.isOpen == 0 && calls.mapped == 0 && !calls.isStreaming)
     }
 
     @Test func saysHowToMakeADeviceWhereNoneIs() {
@@ -194,19 +227,48 @@ private final class ScriptedOutput: OutputCalls, @unchecked Sendable {
         #expect(fault(calls)?.hasPrefix("'/dev/video3' is in use by another program.") == true)
     }
 
-    @Test func writesAgainWhenInterruptedAndFailsWhenTheDeviceHasGone() throws {
+    @Test func goesOnAfterInterruptionsAndFailsWhenTheDeviceHasGone() throws {
         let calls = ScriptedOutput("/dev/video3")
         calls.faults = [fh_vidioc_querycap: [EINTR], fh_vidioc_s_fmt: [EINTR, EINTR]]
         let driver = try open(calls)
-        calls.writes = [-Int(EINTR), -Int(EAGAIN), 0]
+        for _ in 0..<2 { try driver.send(driver.makeFrame()) }
+        // All buffers are the driver's: the stage waits until one comes back.
+        calls.faults = [fh_vidioc_dqbuf: [EAGAIN, EINTR, EAGAIN]]
         try driver.send(driver.makeFrame())
-        #expect(calls.pictures.count == 1)
-        calls.writes = [7]
-        #expect(throws: FrameHostError.self) { try driver.send(driver.makeFrame()) }
-        let again = try open(calls)
-        calls.writes = [-Int(ENODEV)]
-        let gone = #expect(throws: FrameHostError.self) { try again.send(again.makeFrame()) }
+        #expect(calls.pictures.count == 3)
+        calls.faults = [fh_vidioc_qbuf: [ENODEV]]
+        let gone = #expect(throws: FrameHostError.self) { try driver.send(driver.makeFrame()) }
         #expect(gone?.what == "'/dev/video3' is not there any more")
+        try driver.stop()
+        #expect(calls.isOpen == 0 && calls.mapped == 0)
+    }
+
+    @Test func checksTheBuffersThatTheDriverGives() throws {
+        let calls = ScriptedOutput("/dev/video3")
+        calls.bufferCount = 0
+        #expect(fault(calls)?.hasPrefix("'/dev/video3' answers that it has no buffers.") == true)
+        calls.bufferCount = 2
+        calls.spoilBuffer = { $0.length = 35 }
+        #expect(fault(calls)?.hasPrefix("'/dev/video3' answers buffers of 35 bytes where 36 are needed.") == true)
+        calls.spoilBuffer = { _ in }
+        let driver = try open(calls)
+        for _ in 0..<2 { try driver.send(driver.makeFrame()) }
+        calls.spoilBuffer = { $0.index = 7 }
+        let odd = #expect(throws: FrameHostError.self) { try driver.send(driver.makeFrame()) }
+        #expect(odd?.what == "'/dev/video3' answers the buffer 7 of 2")
+    }
+
+    /// v4l2loopback with exclusive_caps says that it takes pictures only while nobody gives it any.
+    @Test func saysThatAVirtualCameraIsInUse() {
+        let calls = ScriptedOutput("/dev/video10")
+        calls.nodes["/dev/video10"] = .init(
+            capabilities: UInt32(V4L2_CAP_VIDEO_CAPTURE), driver: "v4l2 loopback")
+        for options in ["{}", #"{ "device": "framehost" }"#, #"{ "device": "/dev/video10" }"#] {
+            #expect(
+                fault(calls, options)
+                    == "'/dev/video10' is in use by another program. End the program that writes there; each virtual camera has one."
+            )
+        }
     }
 
     @Test func refusesOddSides() {

@@ -103,7 +103,8 @@ final class Mosaic: Join {
     /// [stage thread] One tick: one picture. Waits for a free buffer alone; allocates nothing.
     func merge(_ inputs: JoinInputs, _ output: Output) throws {
         let now = inputs.time.nanoseconds
-        for index in 0..<inputs.count {
+        // At the end of the run inputs end one after the other: none is lost.
+        for index in 0..<inputs.count where !context.isEnded {
             guard let isLost = watch.note(index, of: inputs, now: now) else { continue }
             context.say(input: index, isLost: isLost)
             figures.withLock { $0.isGood[index] = !isLost }

@@ -98,11 +98,8 @@ final class SourceSwitch: Join {
     /// [stage thread] One tick: one picture of what is shown. Waits for a free buffer alone; allocates nothing.
     func merge(_ inputs: JoinInputs, _ output: Output) throws {
         let now = inputs.time.nanoseconds
-        lookAtInputs(inputs, now)
-        let change = state.tick(
-            watch, now: now, takesNext: options.whenLost == .next,
-            backAfter: options.goBack ? Int64(options.backSeconds * 1e9) : nil)
-        if let change { show(change, now) }
+        // At the end of the run inputs end one after the other: none is lost.
+        if !context.isEnded { lookAtInputs(inputs, now) }
         let shown = state.shown
         // Nothing is given before there is a picture; but for no longer than an input may be silent.
         guard hasShown || watch.inputs[shown].hasPicture || inputs.isNew(shown) || watch.isLost(shown, now: now) else {
@@ -162,6 +159,10 @@ final class SourceSwitch: Join {
             figures.withLock { $0.isGood[index] = !isLost }
         }
         if inputs.missed > 0 { figures.withLock { $0.missed += inputs.missed } }
+        let change = state.tick(
+            watch, now: now, takesNext: options.whenLost == .next,
+            backAfter: options.goBack ? Int64(options.backSeconds * 1e9) : nil)
+        if let change { show(change, now) }
     }
 
     private func show(_ change: SwitchState.Change, _ now: Int64) {

@@ -11,8 +11,9 @@ protocol OutputCalls: Sendable {
     func close(_ device: Int32)
     /// 0, or the errno. Called again by the caller on EINTR.
     func control(_ device: Int32, _ request: UInt, _ argument: UnsafeMutableRawPointer) -> Int32
-    /// Bytes taken, or the negative errno.
-    func write(_ device: Int32, _ bytes: UnsafeRawBufferPointer) -> Int
+    /// Nil where the kernel refuses.
+    func map(_ device: Int32, byteCount: Int, offset: Int) -> UnsafeMutableRawPointer?
+    func unmap(_ base: UnsafeMutableRawPointer, byteCount: Int)
     /// Whether the device takes a picture now; waits so many milliseconds for it.
     func waitForRoom(_ device: Int32, milliseconds: Int32)
     /// Names in a folder; none where it cannot be read.
@@ -40,10 +41,11 @@ struct KernelOutputCalls: OutputCalls {
         fh_v4l2_ioctl(device, request, argument) == 0 ? 0 : errno
     }
 
-    func write(_ device: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
-        let count = Glibc.write(device, bytes.baseAddress, bytes.count)
-        return count >= 0 ? count : -Int(errno)
+    func map(_ device: Int32, byteCount: Int, offset: Int) -> UnsafeMutableRawPointer? {
+        fh_v4l2_map(device, byteCount, off_t(offset))
     }
+
+    func unmap(_ base: UnsafeMutableRawPointer, byteCount: Int) { munmap(base, byteCount) }
 
     func waitForRoom(_ device: Int32, milliseconds: Int32) {
         var entry = pollfd(fd: device, events: Int16(POLLOUT), revents: 0)

@@ -8,6 +8,12 @@ final class OutputDevice {
     let name: String
     /// It takes pictures.
     let isOutput: Bool
+    /// A virtual camera; with `exclusive_caps` one that is written to says no longer that it takes pictures.
+    let isLoopback: Bool
+    private var buffers: [UnsafeMutableRawBufferPointer] = []
+    /// Buffers that were never handed to the driver.
+    private var fresh = 0
+    private var isStreaming = false
     private let calls: any OutputCalls
     private var descriptor: Int32
 
@@ -18,6 +24,10 @@ final class OutputDevice {
         /// Of a whole picture.
         var byteCount: Int
     }
+
+    /// Buffers that are asked for, and the most that are taken.
+    private static let wantedBuffers: UInt32 = 4
+    private static let mostBuffers = 32
 
     /// Pixel formats and their FourCC (videodev2.h).
     private static let codes: [PixelFormat: UInt32] = [
@@ -38,6 +48,7 @@ final class OutputDevice {
         let fault = Self.control(calls, descriptor, fh_vidioc_querycap, &value)
         let own = value.capabilities & UInt32(V4L2_CAP_DEVICE_CAPS) != 0 ? value.device_caps : value.capabilities
         isOutput = own & UInt32(V4L2_CAP_VIDEO_OUTPUT) != 0
+        isLoopback = withUnsafeBytes(of: &value.driver) { $0.starts(with: "v4l2 loopback".utf8) }
         name = withUnsafeBytes(of: &value.card) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
         guard fault == 0 else {
             calls.close(descriptor)
@@ -50,6 +61,10 @@ final class OutputDevice {
 
     func close() {
         guard descriptor >= 0 else { return }
+        var type = Int32(V4L2_BUF_TYPE_VIDEO_OUTPUT.rawValue)
+        if isStreaming { _ = Self.control(calls, descriptor, fh_vidioc_streamoff, &type) }
+        for buffer in buffers { calls.unmap(buffer.baseAddress!, byteCount: buffer.count) }
+        (buffers, isStreaming) = ([], false)
         calls.close(descriptor)
         descriptor = -1
     }
@@ -111,7 +126,8 @@ final class OutputDevice {
         guard whole >= least, whole <= 1 << 30 else {
             throw OutputFault.answered(path, "pictures of \(answer.sizeimage) bytes where \(least) are needed")
         }
-        return Layout(strideBytes: stride, byteCount: whole)
+        // Readers of v4l2loopback refuse pictures with the rest of the buffer behind them.
+        return Layout(strideBytes: stride, byteCount: least)
     }
 
     /// V4L2, "YU12" and "NV12": chroma rows of planar pictures have half the padding, of interleaved ones all.
@@ -138,15 +154,76 @@ final class OutputDevice {
 
     // MARK: Pictures
 
-    /// Writes one picture; false when the run was stopped meanwhile.
-    func write(_ bytes: UnsafeRawBufferPointer, unless isStopped: () -> Bool) throws -> Bool {
+    /// Maps the driver's buffers, each with room for a picture.
+    func begin(_ layout: Layout) throws {
+        var request = v4l2_requestbuffers()
+        request.count = Self.wantedBuffers
+        request.type = V4L2_BUF_TYPE_VIDEO_OUTPUT.rawValue
+        request.memory = V4L2_MEMORY_MMAP.rawValue
+        try call("VIDIOC_REQBUFS", fh_vidioc_reqbufs, &request)
+        let count = Int(min(request.count, UInt32(Self.mostBuffers)))
+        guard count > 0 else { throw OutputFault.answered(path, "that it has no buffers") }
+        for index in 0..<count {
+            var value = Self.buffer(index)
+            try call("VIDIOC_QUERYBUF", fh_vidioc_querybuf, &value)
+            let bytes = Int(value.length)
+            guard bytes >= layout.byteCount, bytes <= 1 << 30 else {
+                throw OutputFault.answered(path, "buffers of \(bytes) bytes where \(layout.byteCount) are needed")
+            }
+            guard let base = calls.map(descriptor, byteCount: bytes, offset: Int(value.m.offset)) else {
+                throw OutputFault.of("mmap", ENOMEM, path, group: nil)
+            }
+            buffers.append(UnsafeMutableRawBufferPointer(start: base, count: bytes))
+        }
+    }
+
+    private static func buffer(_ index: Int) -> v4l2_buffer {
+        var value = v4l2_buffer()
+        value.index = UInt32(index)
+        value.type = V4L2_BUF_TYPE_VIDEO_OUTPUT.rawValue
+        value.memory = V4L2_MEMORY_MMAP.rawValue
+        return value
+    }
+
+    private func call<Value>(_ name: String, _ request: UInt, _ value: inout Value) throws {
+        let fault = Self.control(calls, descriptor, request, &value)
+        if fault != 0 { throw OutputFault.of(name, fault, path, group: nil) }
+    }
+
+    /// Hands the driver one picture, which `fill` writes to its buffer; false when the run was stopped meanwhile.
+    func show(_ layout: Layout, unless isStopped: () -> Bool, fill: (UnsafeMutableRawPointer) -> Void) throws -> Bool {
+        guard let index = try nextBuffer(unless: isStopped) else { return false }
+        fill(buffers[index].baseAddress!)
+        var value = Self.buffer(index)
+        value.bytesused = UInt32(layout.byteCount)
+        value.length = UInt32(buffers[index].count)
+        value.field = V4L2_FIELD_NONE.rawValue
+        try call("VIDIOC_QBUF", fh_vidioc_qbuf, &value)
+        guard !isStreaming else { return true }
+        var type = Int32(V4L2_BUF_TYPE_VIDEO_OUTPUT.rawValue)
+        try call("VIDIOC_STREAMON", fh_vidioc_streamon, &type)
+        isStreaming = true
+        return true
+    }
+
+    /// One that the driver does not have; nil when the run was stopped meanwhile.
+    private func nextBuffer(unless isStopped: () -> Bool) throws -> Int? {
+        if fresh < buffers.count {
+            defer { fresh += 1 }
+            return fresh
+        }
         while true {
-            let count = calls.write(descriptor, bytes)
-            if count == bytes.count { return true }
-            if count >= 0 { throw OutputFault.answered(path, "\(count) of \(bytes.count) bytes of a picture") }
-            let code = Int32(-count)
-            guard code == EAGAIN || code == EINTR else { throw OutputFault.of("write", code, path, group: nil) }
-            if isStopped() { return false }
+            var value = Self.buffer(0)
+            let fault = Self.control(calls, descriptor, fh_vidioc_dqbuf, &value)
+            if fault == 0 {
+                let index = Int(value.index)
+                guard buffers.indices.contains(index) else {
+                    throw OutputFault.answered(path, "the buffer \(index) of \(buffers.count)")
+                }
+                return index
+            }
+            guard fault == EAGAIN else { throw OutputFault.of("VIDIOC_DQBUF", fault, path, group: nil) }
+            if isStopped() { return nil }
             calls.waitForRoom(descriptor, milliseconds: 50)
         }
     }
@@ -158,29 +235,39 @@ final class OutputDevice {
         if let asked, asked.hasPrefix("/") {
             do {
                 let device = try OutputDevice(asked, calls)
-                guard device.isOutput else { throw OutputFault.noOutput(asked, name: device.name) }
+                guard device.isOutput else {
+                    throw device.isLoopback
+                        ? OutputFault.inUse(asked) : OutputFault.noOutput(asked, name: device.name)
+                }
                 return device
             } catch let fault as FrameHostError where fault.cause.hasPrefix("open: No such file") {
-                throw OutputFault.none(asked: asked, there: all(calls).map { ($0.path, $0.name) })
+                throw OutputFault.none(asked: asked, there: all(calls).filter(\.isOutput).map { ($0.path, $0.name) })
             }
         }
-        let there = all(calls)
+        let all = all(calls)
+        let there = all.filter(\.isOutput)
+        // Written to by somebody: it exists, and is not free.
+        let busy = all.first { device in
+            device.isLoopback && !device.isOutput
+                && (asked.map { device.name.lowercased().contains($0.lowercased()) } ?? there.isEmpty)
+        }
         guard let asked else {
-            guard let first = there.first else { throw OutputFault.none(asked: nil, there: []) }
-            return first
+            if let first = there.first { return first }
+            throw busy.map { OutputFault.inUse($0.path) } ?? OutputFault.none(asked: nil, there: [])
         }
         let exact = there.filter { $0.name == asked }
         let meant = exact.isEmpty ? there.filter { $0.name.lowercased().contains(asked.lowercased()) } : exact
         guard let first = meant.first else {
+            if let busy { throw OutputFault.inUse(busy.path) }
             throw OutputFault.none(asked: asked, there: there.map { ($0.path, $0.name) })
         }
         guard meant.count == 1 else { throw OutputFault.several(asked, meant.map(\.path)) }
         return first
     }
 
-    /// Those that take pictures, in the order of their numbers; what may not be opened is passed over.
+    /// All video devices in the order of their numbers; what may not be opened is passed over.
     private static func all(_ calls: any OutputCalls) -> [OutputDevice] {
         calls.names(in: "/dev").compactMap { $0.hasPrefix("video") ? Int($0.dropFirst("video".count)) : nil }.sorted()
-            .compactMap { try? OutputDevice("/dev/video\($0)", calls) }.filter(\.isOutput)
+            .compactMap { try? OutputDevice("/dev/video\($0)", calls) }
     }
 }

@@ -24,6 +24,13 @@ enum OutputFault {
             remedy: "v4l2loopback makes one: `\(loadModule)`.")
     }
 
+    /// A virtual camera that takes no pictures since somebody gives it some.
+    static func inUse(_ path: String, cause: String = "") -> FrameHostError {
+        FrameHostError(
+            .unavailable, what: "'\(path)' is in use by another program",
+            remedy: "End the program that writes there; each virtual camera has one.", cause: cause)
+    }
+
     static func several(_ asked: String, _ paths: [String]) -> FrameHostError {
         FrameHostError(
             .invalidConfiguration, place: "device",
@@ -56,9 +63,7 @@ enum OutputFault {
                     "Join the group '\($0)', which may: `sudo usermod -aG \($0) $USER`; it counts from the next log-in on."
                 } ?? "Give this user the right to read and write it.", cause: cause)
         case EBUSY:
-            return FrameHostError(
-                .unavailable, what: "'\(path)' is in use by another program",
-                remedy: "End the program that writes there; each virtual camera has one.", cause: cause)
+            return inUse(path, cause: cause)
         case ENODEV, ENXIO, ENOENT, EIO:
             return FrameHostError(
                 .unavailable, what: "'\(path)' is not there any more",

@@ -27,15 +27,12 @@ final class V4L2Sink: Sink {
     private var path = ""
     private var device: OutputDevice?
     private var layout = OutputDevice.Layout(strideBytes: 0, byteCount: 0)
-    private var bytes: UnsafeMutableRawBufferPointer?
 
     /// [control thread] Opens nothing.
     init(options: V4L2SinkOptions, context: StageContext) {
         self.options = options
         self.context = context
     }
-
-    deinit { bytes?.deallocate() }
 
     /// [control thread] Looks for the device and asks it for the format; sets nothing.
     func negotiate(_ input: MediaFormat) throws {
@@ -56,7 +53,6 @@ final class V4L2Sink: Sink {
 
     var demand: StageDemand {
         var demand = Self.declaredDemand
-        demand.ownBytes = layout.byteCount
         demand.claims = [
             StageDemand.Claim(
                 "camera \(path)", option: "device", what: "uses the camera '\(path)', as does",
@@ -73,18 +69,23 @@ final class V4L2Sink: Sink {
         let device = try OutputDevice(path, calls)
         layout = try device.agree(on: format, isSet: true)
         device.set(rate: format.frameRate)
-        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: layout.byteCount, alignment: 64)
-        memory.initializeMemory(as: UInt8.self, repeating: 0)
-        bytes = memory
+        try device.begin(layout)
         self.device = device
     }
 
     /// [stage thread] Gives the device one picture; it keeps the newest, whether anybody reads or not.
     func consume(_ input: consuming Sample) throws -> SinkVerdict {
-        guard case .frame(let frame) = consume input, let bytes, let device else {
+        guard case .frame(let frame) = consume input, let device else {
             throw FrameHostError(.broken, what: "v4l2-sink was handed access units")
         }
-        var target = bytes.baseAddress!.assumingMemoryBound(to: UInt8.self)
+        let isShown = try device.show(layout, unless: { context.isStopped }) { copy(frame, to: $0) }
+        guard isShown else { throw FrameHostError(.stopped, what: "stopped while '\(path)' took no picture") }
+        return .delivered
+    }
+
+    /// Rows in the layout that the device wants.
+    private func copy(_ frame: borrowing Frame, to base: UnsafeMutableRawPointer) {
+        var target = base.assumingMemoryBound(to: UInt8.self)
         for index in 0..<frame.planeCount {
             let stride = OutputDevice.stride(frame.format.pixelFormat, plane: index, first: layout.strideBytes)
             frame.withPlane(index) { plane in
@@ -94,10 +95,6 @@ final class V4L2Sink: Sink {
                 target += stride * plane.height
             }
         }
-        guard try device.write(UnsafeRawBufferPointer(bytes), unless: { context.isStopped }) else {
-            throw FrameHostError(.stopped, what: "stopped while writing to '\(path)'")
-        }
-        return .delivered
     }
 
     /// [stage thread]
