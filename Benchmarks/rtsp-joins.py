@@ -8,7 +8,8 @@ access units. First picture: PLAY sent until the last packet of the first keyfra
 compared with the clip picture by picture, and with the run without joiners. Needs ffmpeg and ffprobe.
 
 Passed through: the clip with a keyframe each 2, 5 and 10 s, served as it is (`file-source` with `"decode": false`), beside gst-rtsp-server with the same
-access units where its Python bindings are there; how long until the last packet of the first keyframe is in. `PART=passed` runs that alone.
+access units where its Python bindings are there; how long until the last packet of the first keyframe is in. `PART=passed` runs that alone,
+`KEYFRAME_SECONDS="2"` with these distances.
 """
 
 import json
@@ -162,7 +163,7 @@ def served(path):
 
 def passed_through():
     print("| passed through, a keyframe each | server | transport | joins | began with a keyframe | p50 | p90 | p99 | max, ms |\n|---|---|---|---|---|---|---|---|---|")
-    for seconds in (2, 5, 10):
+    for seconds in map(int, os.environ.get("KEYFRAME_SECONDS", "2 5 10").split()):
         with tempfile.TemporaryDirectory() as folder:
             clip = os.path.join(folder, "clip.mp4")
             subprocess.run(["ffmpeg", "-nostdin", "-v", "error", "-stream_loop", "-1", "-i", CLIP, "-t", str(max(20, 2 * seconds)), "-r", str(RATE), "-an",
