@@ -154,7 +154,13 @@ struct ChainPlanner {
     private func missing(_ pool: BudgetPlan.Pool, _ stages: [PlannedStage]) -> Int? {
         let name = RunningChain.PoolName(stage: stages[pool.allocator].id, isCopyPool: pool.isCopyPool)
         guard stages[pool.allocator].isKept, let runs = running?.pools[name] else { return nil }
-        let missing = max(pool.min - runs.size, pool.need - max(runs.size, runs.need))
+        // Stages that this pool feeds no more, since another one comes between, keep what they have until that one gives
+        // them something: which it may be able to do only with buffers that they keep.
+        let members = pool.members.map { stages[$0].id }
+        let kept = stages.reduce(0) { sum, stage in
+            sum + (stage.isKept && !members.contains(stage.id) ? runs.keepers[stage.id] ?? 0 : 0)
+        }
+        let missing = max(pool.min + kept - runs.size, pool.need - max(runs.size, runs.need))
         return missing > 0 ? missing : nil
     }
 

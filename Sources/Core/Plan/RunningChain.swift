@@ -28,6 +28,8 @@ struct RunningChain {
         var size: Int
         /// Of the plan it was made for.
         var need: Int
+        /// Buffers that each stage may keep for as long as nothing newer comes to it, by its id.
+        var keepers: [String: Int] = [:]
     }
 
     struct Slab {
@@ -73,7 +75,8 @@ struct RunningChain {
         let plan = planned.plan
         for pool in plan.budget.pools {
             let name = PoolName(stage: plan.stages[pool.allocator].id, isCopyPool: pool.isCopyPool)
-            pools[name] = Pool(size: pool.size, need: pool.need)
+            pools[name] = Pool(
+                size: pool.size, need: pool.need, keepers: Self.keepers(of: pool, plan.budget.graph))
         }
         for slab in plan.slabs {
             slabs[plan.stages[slab.stage].id] = Slab(byteCount: slab.byteCount, unitCount: slab.unitCount)
@@ -81,6 +84,23 @@ struct RunningChain {
         for link in plan.links {
             links[LinkName(from: plan.stages[link.from].id, to: plan.stages[link.to].id)] = link.settings
         }
+    }
+
+    /// What a stage holds, what the runner keeps for it, and what lies before a join.
+    private static func keepers(of pool: BudgetPlan.Pool, _ graph: BudgetGraph) -> [String: Int] {
+        let topology = BudgetTopology(graph)
+        let givers = [pool.allocator] + pool.members.filter { graph.nodes[$0].kind == .passThrough }
+        var keepers: [String: Int] = [:]
+        for member in pool.members {
+            let edges = topology.incoming[member].filter {
+                givers.contains(graph.edges[$0].from) && !graph.edges[$0].carriesUnits
+            }
+            keepers[graph.nodes[member].name] = edges.reduce(0) { sum, edge in
+                sum + topology.hold(member) + graph.edges[edge].keeps
+                    + (topology.entersJoin[edge] ? graph.edges[edge].capacity : 0)
+            }
+        }
+        return keepers
     }
 
     /// The stage is to be made anew, whatever is asked for.

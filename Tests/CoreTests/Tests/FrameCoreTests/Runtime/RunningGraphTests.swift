@@ -137,6 +137,36 @@ import Testing
         #expect(driver.chain.ledger.isBalanced && driver.chain.ledger.dropped == 0, "\(driver.chain.ledger)")
     }
 
+    /// The stage behind keeps buffers of the pool before until the new one gives it something, for which that one wants
+    /// buffers of the same pool.
+    @Test(arguments: [0, 2]) func countsWhatAStageBehindKeepsWhenOneComesBetween(spare: Int) throws {
+        let log = "between-\(spare)"
+        func chain(_ isLonger: Bool) throws -> ChainSketch {
+            var sketch = ChainSketch()
+            sketch.request.spare = spare
+            try sketch.add(CountingSource.self, "src", options: #"{"count": 1000000, "everyMs": 1}"#)
+            if isLonger {
+                try sketch.add(CopyTransform.self, "new", options: #"{"delay": 2}"#, link: LinkRequest(queue: 0))
+            }
+            try sketch.add(CopyTransform.self, "late", options: #"{"delay": 2}"#, link: LinkRequest(queue: 0))
+            try sketch.add(RecordingSink.self, "file", options: #"{"log": "\#(log)"}"#, link: LinkRequest(queue: 0))
+            return sketch
+        }
+        let driver = try RunningChainDriver(try chain(false))
+        driver.waitForFrames(20)
+        let changed = driver.change(to: try chain(true))
+        if spare == 0 {
+            #expect(
+                changed.error.contains("'new' needs 2 buffers more than pool 'src' has to spare"), "\(changed.error)")
+        } else {
+            #expect(changed.isOK, "\(changed.error)")
+        }
+        driver.waitForFrames(driver.chain.progress.captured + 50)
+        let result = driver.finish()
+        #expect(result.isSuccess, "\(result)")
+        #expect(isGapless(log))
+    }
+
     @Test func takesAStuckBranchAwayAndNamesItWhileTheRestGoesOn() throws {
         var sketch = try base("stuck")
         sketch.request.drainSeconds = 0.3
