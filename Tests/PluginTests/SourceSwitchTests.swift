@@ -177,6 +177,31 @@ final class ClockedDriver<S: Join> {
         #expect(lumas.filter { (55...95).contains($0) }.count >= 6, "\(lumas)")
     }
 
+    /// A tick may be of an instant before the command; a fade of no length is a cut.
+    @Test(arguments: [#"{ "fade": 1e-10 }"#, #"{ "fade": 0.5 }"#]) func cutsWhereAFadeHasNoLength(options: String)
+        throws
+    {
+        let driver = try Driver(SourceSwitch.self, options, [Driver.format(), Driver.format()])
+        try play(driver, from: 0, to: 5)
+        for tick in 5..<40 {
+            try driver.advance(to: Double(tick) * 40 + 19)
+            try driver.driver.command("switch", arguments: ["to": .string(tick % 2 == 0 ? "0" : "1")])
+            try driver.driver.set(#"{ "fade": 0 }"#)
+            try driver.advance(to: Double(tick) * 40 + 20.1)
+        }
+        #expect(driver.shown().count > 15)
+    }
+
+    /// One pixel of 4:2:0 has no chroma of its own.
+    @Test func refusesPicturesOfOnePixel() {
+        for size in [(1, 1), (1, 99), (64, 1)] {
+            #expect {
+                _ = try Driver(SourceSwitch.self, [Driver.format(size.0, size.1), Driver.format()])
+            } throws: { "\($0)".contains("the pictures of '0' are \(size.0)x\(size.1)") }
+        }
+        #expect(throws: Never.self) { _ = try Driver(SourceSwitch.self, [Driver.format(), Driver.format(3, 3)]) }
+    }
+
     @Test func bringsOtherSizesIntoItsOwn() throws {
         let driver = try Driver(SourceSwitch.self, [Driver.format(64, 48), Driver.format(128, 32)])
         try play(driver, from: 0, to: 3)

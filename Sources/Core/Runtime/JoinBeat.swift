@@ -17,6 +17,10 @@ struct JoinBeat {
     private let whenEnded: JoinEnd
     /// Of the next tick; nil before the first.
     private var due: Int64?
+    /// Ticks in a row at which a picture of the active input was there already when it could be given first. One of this rate
+    /// is followed within half a tick, eight steps; what is early for longer has a higher rate, and the clock alone counts.
+    private var earlyTicks = 0
+    private static let mostEarlyTicks = 12
 
     /// - Parameter period: As ``period``; what is no time counts as a nanosecond.
     init(period: Int64, whenEnded: JoinEnd) {
@@ -31,6 +35,12 @@ struct JoinBeat {
     ///   - active: The input whose pictures are given as they come.
     mutating func next(now: Int64, inputs: [QueueHead], active: Int?) -> Action {
         if hasEnded(inputs) { return .end }
+        if due != nil, hasClosed(inputs) {
+            // What lies there is all that comes: it is not kept until its tick.
+            let last = max(now, due! &- period / 16 * 15)
+            due = last &+ period
+            return .tick(at: last, missed: 0)
+        }
         guard let due else {
             var isFirst = false
             for input in inputs where input.head != nil { isFirst = true }
@@ -43,20 +53,32 @@ struct JoinBeat {
         if let active, inputs.indices.contains(active), !inputs[active].isExhausted {
             isBeat = inputs[active].head != nil
             opens = isBeat ? due &- period / 2 : due &+ period / 2
+            if isBeat, earlyTicks >= Self.mostEarlyTicks { (opens, isBeat) = (due, false) }
+        } else {
+            earlyTicks = 0
         }
         guard now >= opens else { return .wait(until: opens) }
+        // Late, or from another input than before: it is followed again.
+        if let active, inputs.indices.contains(active), inputs[active].head == nil { earlyTicks = 0 }
         // As unsigned numbers any two instants have a distance.
         let late = now > due ? UInt64(bitPattern: now &- due) / UInt64(period) : 0
         let missed = Int(clamping: late)
         let tick = due &+ Int64(clamping: late) &* period
         var step = period
         if isBeat {
+            earlyTicks = now &- opens < period / 8 ? earlyTicks + 1 : 0
             // Towards the beat of the input, slowly: what is a little late now and then moves little.
             let most = period / 16
             step = period &+ min(max((now &- tick) / 8, -most), most)
         }
         self.due = tick &+ step
         return .tick(at: tick, missed: missed)
+    }
+
+    /// Every input has ended, and what it gave last lies there still.
+    private func hasClosed(_ inputs: [QueueHead]) -> Bool {
+        for input in inputs where !input.hasEnded { return false }
+        return true
     }
 
     private func hasEnded(_ inputs: [QueueHead]) -> Bool {

@@ -16,7 +16,7 @@ struct Area: Hashable {
     static func fitting(_ width: Int, _ height: Int, shape: Double, into place: Area, _ fit: Fit) -> (
         from: Area, to: Area
     ) {
-        let whole = Area(x: 0, y: 0, width: even(width), height: even(height))
+        let whole = Area(x: 0, y: 0, width: width & ~1, height: height & ~1)
         let wanted = Double(place.width) / Double(max(place.height, 1))
         var (from, to) = (whole, place)
         switch fit {

@@ -21,6 +21,12 @@ struct InputFormats {
                 what: "the pictures of '\(context.inputIDs[turned])' lie \(inputs[turned].orientation)",
                 remedy: "Put a crop-orient behind it, which turns them.")
         }
+        if let thin = inputs.firstIndex(where: { $0.width < 2 || $0.height < 2 }) {
+            throw FrameHostError(
+                .invalidConfiguration, place: "from",
+                what: "the pictures of '\(context.inputIDs[thin])' are \(inputs[thin].width)x\(inputs[thin].height)",
+                remedy: "Take pictures of 2x2 or more.")
+        }
         var output = inputs[0]
         if let size { (output.width, output.height) = (size.width, size.height) }
         guard output.width % 2 == 0, output.height % 2 == 0 else {
@@ -44,7 +50,7 @@ struct InputFormats {
         }
         for (index, input) in inputs.enumerated() where !input.hasColors(of: inputs[0]) {
             context.note(
-                "\(context.stageID): the pictures of '\(context.inputIDs[index])' have other colours (\(input.color)) than those of '\(context.inputIDs[0])' (\(inputs[0].color)), and are shown as if they had the same",
+                "\(context.stageID): the pictures of '\(context.inputIDs[index])' have another colour matrix or range than those of '\(context.inputIDs[0])', and are shown as if they had the same",
                 isWarning: true)
         }
     }

@@ -111,10 +111,15 @@ final class SourceSwitch: Join {
         var share = 0
         if let fade {
             let length = Int64(options.fade * 1e9)
-            let past = now &- fade.begin
-            if past < length { share = 255 - Int(255 * past / length) } else { self.fade = nil }
+            // A tick may be of an instant before the command.
+            let past = max(now &- fade.begin, 0)
+            if length > 0, past < length {
+                share = 255 - Int(255 * Double(past) / Double(length))
+            } else {
+                self.fade = nil
+            }
         }
-        if let fade, share > 0, let scratch, case .frame(let former)? = inputs.take(fade.from) {
+        if let fade = self.fade, share > 0, let scratch, case .frame(let former)? = inputs.take(fade.from) {
             former.withPicture { draw($0, of: fade.from, into: scratch.0.picture) }
             if case .frame(let frame)? = inputs.take(shown) {
                 frame.withPicture { draw($0, of: shown, into: scratch.1.picture) }

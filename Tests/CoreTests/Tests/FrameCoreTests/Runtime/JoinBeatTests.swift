@@ -88,6 +88,27 @@ import Testing
         #expect(steps(given).allSatisfy { (31_000_000...35_500_000).contains($0) })
     }
 
+    /// Rates that are no beat of 25 a second.
+    @Test(arguments: [8.0, 20, 33.37]) func keepsItsRateWhereTheActiveInputIsFaster(step: Double) {
+        let given = Self.play(
+            [Self.every(step, from: 3, count: Int(60_000 / step))], period: 40, length: 59_000, active: { _ in 0 })
+        #expect((1470...1480).contains(given.count), "\(given.count) in 59 s")
+        #expect(steps(given).dropFirst(20).allSatisfy { abs($0 - 40_000_000) <= 2_500_000 })
+        #expect(given.dropFirst(20).allSatisfy { $0.new[0] != nil })
+        #expect(abs(given.last!.tick - given.last!.now) <= 20_000_000, "its times are those of the clock")
+    }
+
+    @Test func givesTheLastPictureAtOnceWhereEveryInputHasEnded() {
+        var beat = JoinBeat(period: 1_000_000_000_000, whenEnded: .last)
+        let there = QueueHead(head: 0, nothingUpTo: .min, hasEnded: false)
+        let last = QueueHead(head: 1, nothingUpTo: .min, hasEnded: true)
+        let over = QueueHead(head: nil, nothingUpTo: .min, hasEnded: true)
+        #expect(beat.next(now: 0, inputs: [there], active: nil) == .tick(at: 0, missed: 0))
+        #expect(beat.next(now: 5, inputs: [last, there], active: nil) == .wait(until: 1_000_000_000_000))
+        #expect(beat.next(now: 5, inputs: [last, over], active: nil) == .tick(at: 62_500_000_000, missed: 0))
+        #expect(beat.next(now: 5, inputs: [over, over], active: nil) == .end)
+    }
+
     @Test func goesOnWhereTheActiveInputFreezesAndComesBack() {
         let frozen = Self.every(40, count: 50) + Self.every(40, from: 6013, count: 100)
         let given = Self.play([frozen], period: 40, length: 9_000, active: { _ in 0 })
