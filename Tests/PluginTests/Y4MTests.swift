@@ -8,6 +8,14 @@ import Testing
 @Suite struct Y4MHeaderTests {
     private func header(_ text: String) throws(Y4MHeader.Fault) -> Y4MHeader { try Y4MHeader(Array(text.utf8)) }
 
+    @Test(arguments: ["stdout", "fd/1"]) func takesStandardStreamsByOneNameAlone(name: String) {
+        let format = MediaFormat.video(VideoFormat(.i420, width: 16, height: 16, frameRate: Rational(25)))
+        #expect {
+            _ = try StageDriver(Y4MSink.self, options: #"{ "path": "/dev/\#(name)" }"#, input: format)
+        } throws: { "\($0)".contains("'/dev/\(name)' is standard output. Write \"path\": \"-\"") }
+        #expect(throws: (any Error).self) { _ = try StageDriver(Y4MSource.self, options: #"{ "path": "/dev/stdin" }"#) }
+    }
+
     @Test func readsWhatFFmpegAndMjpegtoolsWrite() throws {
         let ffmpeg = try header("YUV4MPEG2 W322 H242 F30000:1001 Ip A1:1 C420jpeg XYSCSS=420JPEG XCOLORRANGE=FULL")
         #expect((ffmpeg.width, ffmpeg.height) == (322, 242))

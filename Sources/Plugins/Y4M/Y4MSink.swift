@@ -7,6 +7,16 @@ struct Y4MSinkOptions: StageOptions {
     func validate() throws(OptionFault) {
         if path.isEmpty { throw OptionFault("'path' is empty", remedy: "Name a pipe, or - for standard output.") }
         if path.utf8.contains(0) { throw OptionFault("'path' has a zero character in it", remedy: "Leave it out.") }
+        if StandardStream.names(1, "stdout").contains(path) {
+            throw OptionFault("'\(path)' is standard output", remedy: "Write \"path\": \"-\", or leave it out.")
+        }
+    }
+}
+
+/// Other names of a standard stream: the program gives its descriptor away, so that they would lead to another file.
+enum StandardStream {
+    static func names(_ descriptor: Int, _ word: String) -> [String] {
+        ["/dev/\(word)", "/dev/fd/\(descriptor)", "/proc/self/fd/\(descriptor)"]
     }
 }
 

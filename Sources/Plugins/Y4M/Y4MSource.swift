@@ -10,6 +10,9 @@ struct Y4MSourceOptions: StageOptions {
     func validate() throws(OptionFault) {
         if path.isEmpty { throw OptionFault("'path' is empty", remedy: "Name a pipe, or - for standard input.") }
         if path.utf8.contains(0) { throw OptionFault("'path' has a zero character in it", remedy: "Leave it out.") }
+        if StandardStream.names(0, "stdin").contains(path) {
+            throw OptionFault("'\(path)' is standard input", remedy: "Write \"path\": \"-\", or leave it out.")
+        }
     }
 }
 
