@@ -118,7 +118,7 @@ struct BudgetTopology {
         nodesOfThread[thread].flatMap { outgoing[$0].filter { graph.edges[$0].capacity > 0 } }
     }
 
-    /// An input of a join that takes the newest of it when another input leads, or the clock: what lies there waits for no item in
+    /// An input of a join that takes the newest of it, led by another one or the clock: what lies there waits for no item in
     /// particular, and is counted as held.
     func isNewest(_ edge: Int) -> Bool {
         let node = graph.edges[edge].to

@@ -36,8 +36,8 @@ struct JoinBeat {
     mutating func next(now: Int64, inputs: [QueueHead], active: Int?) -> Action {
         if hasEnded(inputs) { return .end }
         if due != nil, hasClosed(inputs) {
-            // What lies there is all that comes: it is not kept until its tick.
-            let last = max(now, due! &- period / 16 * 15)
+            // What lies there is all that comes: its tick is given at once.
+            let last = max(now, due!)
             due = last &+ period
             return .tick(at: last, missed: 0)
         }

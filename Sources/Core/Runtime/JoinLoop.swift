@@ -43,6 +43,8 @@ final class JoinInlet {
     private var beat: JoinBeat?
     /// When ``beat`` wants to be asked again.
     private var asksAgain: Int64?
+    /// What the stage says between two calls; asked for without the lock.
+    private var active: Int?
     private var ticks: UInt64 = 0
     private let stop: StopSignal
 
@@ -59,6 +61,7 @@ final class JoinInlet {
     /// Waits until the matcher can say what belongs together; takes nothing before, but what matches nothing.
     func take() -> Found {
         let condition = queues[0].consumer
+        if beat != nil { active = join.activeInput }
         condition.lock()
         while true {
             if let found = takeLocked(condition) { return found }
@@ -79,6 +82,7 @@ final class JoinInlet {
     /// As ``take()``, but gives nil where that would wait.
     func takeReady() -> Found? {
         let condition = queues[0].consumer
+        if beat != nil { active = join.activeInput }
         condition.lock()
         if let found = takeLocked(condition) { return found }
         condition.unlock()
@@ -130,7 +134,7 @@ final class JoinInlet {
     /// As ``takeLocked(_:)``, where the clock decides.
     private func tickLocked(_ condition: Condition) -> Found? {
         if let rate = join.demand.outputRate { beat!.set(period: rate.period) }
-        switch beat!.next(now: join.clock.now(), inputs: matcher.inputs, active: join.activeInput) {
+        switch beat!.next(now: join.clock.now(), inputs: matcher.inputs, active: active) {
         case .end:
             condition.unlock()
             return .ended

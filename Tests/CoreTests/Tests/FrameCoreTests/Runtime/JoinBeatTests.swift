@@ -105,7 +105,7 @@ import Testing
         let over = QueueHead(head: nil, nothingUpTo: .min, hasEnded: true)
         #expect(beat.next(now: 0, inputs: [there], active: nil) == .tick(at: 0, missed: 0))
         #expect(beat.next(now: 5, inputs: [last, there], active: nil) == .wait(until: 1_000_000_000_000))
-        #expect(beat.next(now: 5, inputs: [last, over], active: nil) == .tick(at: 62_500_000_000, missed: 0))
+        #expect(beat.next(now: 5, inputs: [last, over], active: nil) == .tick(at: 1_000_000_000_000, missed: 0))
         #expect(beat.next(now: 5, inputs: [over, over], active: nil) == .end)
     }
 
