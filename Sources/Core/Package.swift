@@ -14,7 +14,8 @@ let package = Package(
             path: ".",
             exclude: ["Tools", "Plugins"],
             sources: [
-                "JSON", "Options", "Errors", "Events", "Files", "Media", "Pool", "Link", "Stage", "Plan", "Runtime",
+                "JSON", "Options", "Errors", "Events", "Files", "Media", "Pool", "Link", "Stage", "Service", "Plan",
+                "Runtime",
                 "Support",
             ],
             plugins: ["FramehostManifest"]),

@@ -14,13 +14,14 @@ public struct FrameHostError: Error, Sendable, Equatable {
         case unavailable
         /// Bytes from outside do not follow their format. Exit status 1; 2 when it is found before anything runs.
         case invalidMedia = "invalid-media"
-        /// A library or the kernel refused a call. Exit status 1.
+        /// A library or the kernel refused a call. Exit status 1; 2 when it is found before anything runs.
         case callFailed = "call-failed"
-        /// A bound was reached (memory, buffers, time). Exit status 1.
+        /// A bound was reached (memory, buffers, time). Exit status 1; 2 when it is found before anything runs.
         case exhausted
         /// A wait was ended by `stop`; not a fault of the chain.
         case stopped
-        /// A rule of framehost's own was broken: a bug of a stage or of framehost. Exit status 1.
+        /// A rule of framehost's own was broken: a bug of a stage or of framehost. Exit status 1; 2 when it is found
+        /// before anything runs.
         case broken
     }
 

@@ -243,7 +243,7 @@ public final class RunFiles: Sendable {
         var status = stat()
         fstat(file, &status)
         let identity = FileIdentity(status)
-        let hold = HeldFiles.shared.add(identity, name: "standard output", isWriter: true)
+        let hold = HeldFiles.shared.add(identity, name: StandardStream.output.rawValue, isWriter: true)
         return HeldFile(path: path, descriptor: file, identity: identity, isRegular: false, hold: hold, isLocked: false)
     }
 
@@ -256,6 +256,19 @@ public final class RunFiles: Sendable {
         return text.withUTF8 { bytes in
             do throws(FileRefusal) {
                 try write(path, UnsafeRawBufferPointer(bytes), as: name)
+                return nil
+            } catch { return error }
+        }
+    }
+
+    /// The same of bytes.
+    ///
+    /// - Parameter isReplacing: A regular file of that name gives way; else it is refused as `.exists`.
+    public func write(_ path: String, _ bytes: [UInt8], as name: String, isReplacing: Bool) -> FileRefusal? {
+        if !isReplacing, Place(path).facts.kind == .regular { return .exists }
+        return bytes.withUnsafeBytes { bytes in
+            do throws(FileRefusal) {
+                try write(path, bytes, as: name)
                 return nil
             } catch { return error }
         }

@@ -66,6 +66,12 @@ public struct AccessUnit: ~Copyable, @unchecked Sendable {
         nonmutating set { record.pointee.header.isDiscontinuity = newValue }
     }
 
+    /// As ``Frame/isMirroredInPreviews``.
+    public var isMirroredInPreviews: Bool {
+        get { record.pointee.header.isMirroredInPreviews }
+        nonmutating set { record.pointee.header.isMirroredInPreviews = newValue }
+    }
+
     /// Bytes of the payload.
     public var byteCount: Int { record.pointee.byteCount }
 

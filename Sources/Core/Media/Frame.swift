@@ -67,6 +67,13 @@ public struct Frame: ~Copyable, @unchecked Sendable {
         nonmutating set { record.pointee.header.isSubstitute = newValue }
     }
 
+    /// True where a preview shows the picture mirrored left to right, as a mirror would: of a camera that faces the person
+    /// who watches the preview. Streams and files show it as it is; the pixels are never mirrored for it.
+    public var isMirroredInPreviews: Bool {
+        get { record.pointee.header.isMirroredInPreviews }
+        nonmutating set { record.pointee.header.isMirroredInPreviews = newValue }
+    }
+
     /// A lease of its own on the same buffer, with the same header and metadata. No pixels are copied, nothing is
     /// allocated within the stage's declared `hold`.
     public func share() -> Frame {

@@ -28,6 +28,8 @@ struct ItemHeader: ~Copyable {
     var isDiscontinuity = false
     /// In the place of a picture that a source lacks.
     var isSubstitute = false
+    /// Whoever previews the picture shows it mirrored.
+    var isMirroredInPreviews = false
 
     init(_ kind: ItemKind, metadata: UnsafeMutableRawPointer?) {
         self.kind = kind
@@ -49,6 +51,7 @@ struct ItemHeader: ~Copyable {
         isKeyframe = false
         isDiscontinuity = false
         isSubstitute = false
+        isMirroredInPreviews = false
     }
 
     /// Says what `other` says, metadata included; what it said before is gone.
@@ -66,6 +69,7 @@ struct ItemHeader: ~Copyable {
         isKeyframe = other.isKeyframe
         isDiscontinuity = other.isDiscontinuity
         isSubstitute = other.isSubstitute
+        isMirroredInPreviews = other.isMirroredInPreviews
         if other.metadataPresent != 0 { layout.copy(from: other, to: &self) }
     }
 
@@ -78,6 +82,7 @@ struct ItemHeader: ~Copyable {
         if statedOrientation == nil { statedOrientation = other.statedOrientation }
         if other.isDiscontinuity { isDiscontinuity = true }
         if other.isSubstitute { isSubstitute = true }
+        if other.isMirroredInPreviews { isMirroredInPreviews = true }
         if other.metadataPresent != 0 { layout.move(from: &other, to: &self) }
     }
 

@@ -75,6 +75,7 @@ struct ChainPlanner {
         let links = LinkPlanner(stages, isLive: isLive, running: running).links(&faults)
         for clash in FileClashes(demands).clashes { faults.add(clash, stages) }
         faults.addClaims(stages)
+        for stage in stages { faults.addClaims(stage.demand.claims, of: stage.id, on: request.ownStreams) }
         try faults.throwAll()
 
         let automatic = AutomaticQueues(

@@ -26,8 +26,12 @@ public struct ChainRequest: Sendable {
     public var memory: AvailableMemory?
     /// Processors that the chain's threads have to themselves; nil for those the process may use.
     public var processors: Int?
+    /// What runs beside the chain. The planner does not look at them.
+    public var services: [ServiceRequest] = []
     /// Each source ends after this many items.
     public var frameLimit: Int?
+    /// Standard streams that the program uses itself, so that no stage may: not at the start, and not by a change.
+    public var ownStreams: [OwnStream] = []
 
     public init(file: String, folder: String, stages: [StageRequest]) {
         self.file = file
@@ -35,8 +39,12 @@ public struct ChainRequest: Sendable {
         self.stages = stages
     }
 
+    /// What people call the chain where `file` is not its file; nil: by that.
+    public var ownName: String?
+
     /// What people call the chain: its file's name without folder and `.json`.
-    var name: String {
+    public var name: String {
+        if let ownName { return ownName }
         let last = file.split(separator: "/").last.map(String.init) ?? file
         return last.hasSuffix(".json") && last.count > 5 ? String(last.dropLast(5)) : last
     }

@@ -1,6 +1,7 @@
 import Glibc
 
-/// Stages that would be in each other's way at one file: one writes what another reads or writes.
+/// Stages that would be in each other's way at one file: one writes what another reads or writes. At a pipe only a
+/// writer and a reader: what is written there is for another program, and each would wait for the other.
 ///
 /// Names are followed to the file itself: `x`, `./x`, links to it and its further names are one file; of one that does
 /// not exist yet, its name in its folder counts.
@@ -20,7 +21,7 @@ struct FileClashes {
         for (stage, demand) in demands.enumerated() {
             for path in demand.writesFiles {
                 guard let key = Key(path) else { continue }
-                if let other = writers.updateValue(stage, forKey: key) {
+                if let other = writers.updateValue(stage, forKey: key), !key.isPipe {
                     clashes.append(Clash(writer: stage, other: other, path: path, isRead: false))
                 }
             }
@@ -40,13 +41,19 @@ struct FileClashes {
         case name(FileIdentity, String)
         /// In a folder that is not there.
         case path(String)
+        case pipe(FileIdentity)
 
-        /// Nil for devices and pipes, which several may use.
+        var isPipe: Bool { if case .pipe = self { true } else { false } }
+
+        /// Nil for devices, which several may use.
         init?(_ path: String) {
             var status = stat()
             if stat(path, &status) == 0 {
-                guard status.st_mode & S_IFMT == S_IFREG else { return nil }
-                self = .file(FileIdentity(status))
+                switch status.st_mode & S_IFMT {
+                case S_IFREG: self = .file(FileIdentity(status))
+                case S_IFIFO: self = .pipe(FileIdentity(status))
+                default: return nil
+                }
                 return
             }
             let target = FileNames.followed(path)

@@ -41,6 +41,10 @@ struct FormatNegotiation {
                 made.append(MadeStage(context: one.context, instance: one.instance))
             }
         }
+        // Before they negotiate: a source that reads standard input would take commands from there.
+        for one in made where one.kept == nil && one.instance.stage is any Source {
+            faults.addClaims(one.instance.stage.demand.claims, of: one.context.stageID, on: request.ownStreams)
+        }
         try faults.throwAll()
         self.made = made
         // The demand of one that runs is its thread's to compute.

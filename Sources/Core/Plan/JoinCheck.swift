@@ -56,7 +56,7 @@ enum JoinCheck {
                     key: "from",
                     what:
                         "'\(producer.id)' gives its pictures as fast as they are taken, and '\(id)' takes the newest by the clock: most would be lost",
-                    remedy: "Use live sources, or let the file keep real time: \"pace\": \"realtime\"."))
+                    remedy: "Use \(producer.realTime.joined(separator: " and "))."))
         }
         return faults
     }
@@ -69,6 +69,8 @@ enum JoinCheck {
         var isLive: Bool
         /// All of them are, or give their pictures when their time has come.
         var keepsRealTime: Bool
+        /// What helps, of each source that does not: `"pace": "realtime" at 'clip'`.
+        var realTime: [String] = []
         /// By index.
         var sources: Set<Int>
     }

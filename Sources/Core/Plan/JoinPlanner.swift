@@ -31,6 +31,10 @@ struct JoinPlanner {
         }
     }
 
+    private func keepsRealTime(_ source: Int) -> Bool {
+        stages[source].demand.isLive || stages[source].demand.isPaced
+    }
+
     /// What feeds a join, input by input.
     private func producers(of join: Int) -> [JoinCheck.Producer] {
         stages[join].request.from.map { producer in
@@ -46,7 +50,12 @@ struct JoinPlanner {
             return JoinCheck.Producer(
                 id: stages[named].id, isEncoded: stages[producer].output?.encoded != nil,
                 isLive: sources.allSatisfy { stages[$0].demand.isLive },
-                keepsRealTime: sources.allSatisfy { stages[$0].demand.isLive || stages[$0].demand.isPaced },
+                keepsRealTime: sources.allSatisfy(keepsRealTime),
+                realTime: sources.sorted().filter { !keepsRealTime($0) }.map { source in
+                    let id = stages[source].id
+                    return stages[source].request.type.info.realTime.map { "\($0) at '\(id)'" }
+                        ?? "a live source in the place of '\(id)'"
+                },
                 sources: sources)
         }
     }

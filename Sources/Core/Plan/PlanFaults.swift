@@ -94,6 +94,19 @@ struct PlanFaults {
         }
     }
 
+    /// Of a stage that would use a standard stream which the program uses itself.
+    mutating func addClaims(_ claims: [StageDemand.Claim], of stage: String, on ownStreams: [ChainRequest.OwnStream]) {
+        for own in ownStreams {
+            // A stage that says terms writes whole lines of text, as the program does.
+            guard claims.contains(where: { $0.name == own.stream.rawValue && $0.terms == nil }) else { continue }
+            found.append(
+                FrameHostError(
+                    .invalidConfiguration, place: FaultPlace(argument: own.argument),
+                    what: "'\(stage)' \(own.stream.use), \(own.what)",
+                    remedy: "Leave it out, or give '\(stage)' a pipe made with 'mkfifo'."))
+        }
+    }
+
     // MARK: What runs
 
     private static let restart = "Start the chain anew with it, or leave this as it runs."

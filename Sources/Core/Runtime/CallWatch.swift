@@ -61,6 +61,16 @@ struct CallWatch {
         }
     }
 
+    /// Calls that have not returned for so many nanoseconds, a sentence each.
+    func hanging(in graph: RunningGraph, for nanoseconds: Int64, now: Int64) -> [String] {
+        calls.values.compactMap { call in
+            let age = now - call.since
+            guard call.hasSpoken, age >= nanoseconds, let runner = graph.runner(number: call.stage) else { return nil }
+            return "\(Self.subject(call, runner)) has not returned for \(tenths(age)) s."
+        }
+        .sorted()
+    }
+
     /// At the stage's own limit, again at 10 s, then at every full minute.
     private mutating func speak(_ call: inout Call, _ runner: StageRunner, _ chain: Chain, _ hub: EventHub, now: Int64)
     {

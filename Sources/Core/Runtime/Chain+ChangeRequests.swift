@@ -63,6 +63,9 @@ extension Chain {
             let change = try GraphChange.made(
                 self, to: try request(graph.request), isDraining: isDraining, resetting: resetting)
             committed()
+            post(
+                "structure-changed", nil, level: .debug,
+                "chain: changed while it runs; it has \(runners.count) stages.", change.details)
             let runner = id.flatMap { graph.runner(id: $0) } ?? runners.first
             return (change.frame ?? runner?.nextFrame ?? 0, change.details + details())
         }
@@ -148,10 +151,14 @@ extension Chain {
         begin([(thread, { body(thread) })], isBatch: false)
     }
 
-    func post(_ event: String, _ stage: String?, _ text: String, _ details: [JSONNode.Member] = []) {
+    func post(
+        _ event: String, _ stage: String?, level: Event.Level = .info, _ text: String,
+        _ details: [JSONNode.Member] = []
+    ) {
         hub.post(
             Event(
-                name: event, stage: stage, text: text, details: JSONNode(.object(details)), time: clock.now()))
+                name: event, stage: stage, level: level, text: text, details: JSONNode(.object(details)),
+                time: clock.now()))
     }
 
     /// Has `thread` do something between two items.

@@ -32,6 +32,13 @@ extension Chain {
                 FaultPlace(stage: id, words: key.isEmpty ? id : "\(id).\(key)")
             }
             liveOptions.withLock { $0[id] = ($0[id] ?? []).overlaid(with: options) }
+            let keys = options.map(\.key).joined(separator: ", ")
+            // Listeners keep events: long values are asked for where they are wanted.
+            let values = JSONNode(.object(options)).withoutPlaces
+            let isShort = values.text().utf8.count <= 4096
+            post(
+                "option-changed", id, level: .debug, "\(id): \(keys) changed.",
+                isShort ? [JSONNode.Member(key: "options", value: values)] : [])
         }
     }
 

@@ -30,8 +30,12 @@ public final class Chain: @unchecked Sendable {
     let running = RunningThreads()
     /// What was seen of calls that took too long, by number of the stage.
     let callFigures: Locked<[Int: CallWatch.Figures]>
-    /// The control thread's.
+    /// The last of ``HealthWatch``.
+    let health: Locked<ChainStatus>
+    // The control thread's.
     private var callWatch = CallWatch()
+    private var healthWatch = HealthWatch()
+    private var dropWatch = DropWatch()
     let changes = ChangeDesk()
     /// The desk's.
     let openErrands = OpenErrands()
@@ -91,6 +95,7 @@ public final class Chain: @unchecked Sendable {
             planned, request: request, running: nil, timed: timed, frameLimit: request.frameLimit)
         graphBox = Locked(assembly.graph)
         callFigures = callWatch.figures
+        health = healthWatch.status
         for runner in assembly.newRunners { adopt(runner) }
     }
 
@@ -171,6 +176,9 @@ public final class Chain: @unchecked Sendable {
     public func subscribe(capacity: Int = EventSubscription.capacity) -> EventSubscription {
         hub.subscribe(capacity: capacity)
     }
+
+    /// Gives an event to all listeners: the host's or a service's own.
+    public func post(_ event: Event) { hub.post(event) }
 
     // MARK: Control thread
 
@@ -261,6 +269,8 @@ public final class Chain: @unchecked Sendable {
             let now = systemNow()
             let threads = threadsNow()
             callWatch.look(at: self, threads, hub, now: now)
+            healthWatch.look(at: self, now: now) { callWatch.hanging(in: graph, for: HealthWatch.hangNs, now: now) }
+            dropWatch.look(at: self, now: now)
             tendLeavingBranches(now: now)
             for id in restarts.due(now: now) { restart(id) }
             if isOver { return [] }
@@ -320,7 +330,10 @@ public final class Chain: @unchecked Sendable {
         for worker in graph.everyWorker { worker.state.closeMail() }
         for queue in graph.everyQueue { queue.discardAll(.stopped) }
         finishJobs(tick)
-        for runner in runners { runner.reportJoinLosses() }
+        for runner in runners {
+            runner.reportJoinLosses()
+            runner.pictures.close()
+        }
         failures.withLock { $0 += restarts.unfinished(of: runners) }
         if abandoned.isEmpty {
             for runner in runners { runner.timeFault.map { fault in failures.withLock { $0.append(fault) } } }
@@ -344,6 +357,7 @@ public final class Chain: @unchecked Sendable {
             failures: found, abandoned: abandoned + abandonedBranches.withLock { $0 }, ledgerFaults: faults,
             losses: callWatch.losses)
         setState(result.isSuccess ? .stopped : .failed, result.isSuccess ? "stopped" : "failed")
+        healthWatch.look(at: self, now: systemNow(), isLast: true) { [] }
         tick()
         return result
     }

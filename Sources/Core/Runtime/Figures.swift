@@ -49,10 +49,7 @@ extension Chain {
             ])
         }
         let pools = graph.pools.map { pool -> JSONNode in
-            let budget = plan.budget.pools.first {
-                runners[$0.allocator].id == pool.name
-                    || "\(runners[$0.allocator].id) copies" == pool.name && $0.isCopyPool
-            }
+            let budget = graph.budget(of: pool)
             return object([
                 ("name", JSONNode(.string(pool.name))), ("buffers", number(pool.bufferCount)),
                 ("min", number(budget?.min ?? 0)), ("need", number(budget?.need ?? 0)),

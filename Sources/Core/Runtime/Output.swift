@@ -166,6 +166,7 @@ public final class Output {
         if stage.times.gave(record.pointee.header.orderTime) {
             stage.reportTime(record)
         }
+        stage.pictures.see(lease)
         // Stages that run inline behind say where they are; then the thread is back in this one.
         let inside = stage.thread.inside.load(ordering: .relaxed)
         defer { stage.thread.inside.store(inside, ordering: .relaxed) }

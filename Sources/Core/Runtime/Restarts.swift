@@ -36,6 +36,14 @@ final class Restarts: Sendable {
         entries.withLock { $0[runner.id]?.due = now + 1_000_000_000 }
     }
 
+    /// [any thread] Why a stage that has failed is about to be started anew; nil where it stays as it is.
+    func awaited(_ runner: StageRunner) -> String? {
+        entries.withLock { entries in
+            guard let entry = entries[runner.id], entry.attempts <= Self.mostInARow else { return nil }
+            return entry.fault?.what
+        }
+    }
+
     /// [control thread, at the end] Why stages that were to be started anew have not come back.
     func unfinished(of runners: [StageRunner]) -> [FrameHostError] {
         entries.withLock { entries in

@@ -88,6 +88,10 @@ final class StageRunner: @unchecked Sendable {
     private let held = Atomic<Int>(0)
     let keeper: UnsafeMutablePointer<KeeperCell>
     let histogram: Histogram?
+    /// Of a sink that is timed: from capture to the end of its call.
+    let latency: Histogram?
+    /// For whoever looks at what the stage gives.
+    let pictures = PictureTap()
     /// Calls of `produce`: a source may give nothing for long and still not hang.
     let productions = Counter()
     /// Items of an output of its own whose time did not rise; see ``TimeCheck``.
@@ -137,6 +141,7 @@ final class StageRunner: @unchecked Sendable {
         for reason in DropReason.allCases { (dropped + reason.rawValue).initialize(to: Counter()) }
         keeper = keeperOwner.cell
         histogram = isTimed ? Histogram() : nil
+        latency = isTimed && kind == .sink ? Histogram() : nil
     }
 
     deinit {
@@ -151,6 +156,8 @@ final class StageRunner: @unchecked Sendable {
     var mode: Mode { Mode(rawValue: modeCode.load(ordering: .acquiring)) ?? .runs }
     var hasFailed: Bool { mode == .failed }
     var isPaused: Bool { mode == .passes || mode == .drops }
+    /// [any thread] Items pass it by since it has failed, not since it was paused.
+    let isBypassed = Atomic<Bool>(false)
     var heldNow: Int { held.load(ordering: .acquiring) }
     var keptNow: Int { keeper.pointee.kept.load(ordering: .relaxed) }
     var mostKept: Int { keeper.pointee.most.load(ordering: .relaxed) }
@@ -212,6 +219,7 @@ final class StageRunner: @unchecked Sendable {
             switch verdict {
             case .forward:
                 emitted.add()
+                pictures.see(frame)
                 return .forward
             case .drop(let reason):
                 countDrop(reason)
@@ -244,6 +252,7 @@ final class StageRunner: @unchecked Sendable {
                 return .stopped
             }
             emitted.add()
+            pictures.see(frame)
             return .forward
         case .runs, .followsGap:
             frame.isDiscontinuity = true
@@ -290,8 +299,11 @@ final class StageRunner: @unchecked Sendable {
         thread.inside.store(Int32(number), ordering: .relaxed)
         do {
             if let asSink {
+                let capturedAt = record.pointee.header.capturedAt
                 switch try asSink.consume(Sample(lease)) {
-                case .delivered: delivered.add()
+                case .delivered:
+                    delivered.add()
+                    if let latency, capturedAt > 0 { latency.add(nanoseconds: clock.now() - capturedAt) }
                 case .idle: idle.add()
                 case .dropped(let reason): countDrop(reason)
                 }
@@ -520,7 +532,9 @@ final class StageRunner: @unchecked Sendable {
     func setMode(_ mode: Mode) -> Bool {
         guard !hasFailed, !hasStopped else { return false }
         let lostItems = self.mode == .drops || (kind != .filter && isPaused)
+        if mode == .runs, isPaused { context.resumedAt = clock.now() }
         modeCode.store((mode == .runs && lostItems ? .followsGap : mode).rawValue, ordering: .releasing)
+        isBypassed.store(false, ordering: .releasing)
         return true
     }
 
@@ -580,6 +594,7 @@ final class StageRunner: @unchecked Sendable {
     private func fail(_ error: any Error, sequence: UInt64, pts: MediaTime?) {
         let isBypassed = onError == .bypass && kind == .filter
         modeCode.store((isBypassed ? Mode.passes : .failed).rawValue, ordering: .releasing)
+        self.isBypassed.store(isBypassed, ordering: .releasing)
         var place = FaultPlace(stage: id, title: title)
         if taken.value + made.value > 0 { (place.frame, place.pts) = (sequence, pts) }
         onFailure?(self, FrameHostError.wrap(error, place: place))

@@ -95,8 +95,12 @@ final class Worker: @unchecked Sendable {
     }
 
     private func runSource() {
+        var priority = ThreadPriority()
+        // What runs inline behind gives its last pictures on this thread, as usual ones.
+        defer { priority.restore() }
         while !stop.isRaised, !head.context.isEnded, head.made.value < frameLimit {
             state.readMail()
+            if head.demand.isUrgent != (priority.outcome != nil) { setPriority(&priority) }
             if head.isPaused || head.hasFailed {
                 head.context.waitForMail(of: state)
                 continue
@@ -106,7 +110,16 @@ final class Worker: @unchecked Sendable {
             if head.hasFailed, head.onError == .restart { continue }
             if progress == .ended || head.hasFailed { break }
         }
+        priority.restore()
         if !stop.isRaised { head.output?.end() }
+    }
+
+    /// [worker thread] As the source that runs here now asks; what replaces it may ask for another.
+    private func setPriority(_ priority: inout ThreadPriority) {
+        guard head.demand.isUrgent else { return priority.restore() }
+        priority.raise()
+        guard let text = priority.outcome?.notice else { return }
+        head.context.post("usual-priority", text: text)
     }
 
     private func runQueue(_ queue: FrameQueue) {

@@ -1,4 +1,4 @@
-/// How a plugin hands its stages to the host: one exported symbol, whose name carries the interface version.
+/// How a plugin hands its stages, its service or its picture encoder to the host: one exported symbol, whose name carries the interface version.
 ///
 /// ```swift
 /// @c(framehost_plugin_v1)
@@ -13,15 +13,35 @@ public enum PluginEntry {
     public static func export<each S: Stage>(_ types: repeat (each S).Type) -> OpaquePointer {
         var stages: [StageType] = []
         repeat stages.append(StageType(each types))
-        return OpaquePointer(Unmanaged.passRetained(PluginExports(stages: stages)).toOpaque())
+        return give(PluginExports(stages: stages))
+    }
+
+    /// [control thread] The service of a plugin.
+    public static func export<S: Service>(service type: S.Type) -> OpaquePointer {
+        give(PluginExports(services: [ServiceType(type)]))
+    }
+
+    /// [control thread] The picture encoder of a plugin.
+    public static func export<E: PictureEncoder>(encoder type: E.Type) -> OpaquePointer {
+        give(PluginExports(encoders: [PictureEncoderType(type)]))
+    }
+
+    private static func give(_ exports: PluginExports) -> OpaquePointer {
+        OpaquePointer(Unmanaged.passRetained(exports).toOpaque())
     }
 }
 
 /// What ``PluginEntry/export(_:)`` returns, seen from the host.
 public final class PluginExports: Sendable {
     public let stages: [StageType]
+    public let services: [ServiceType]
+    public let encoders: [PictureEncoderType]
 
-    init(stages: [StageType]) { self.stages = stages }
+    init(stages: [StageType] = [], services: [ServiceType] = [], encoders: [PictureEncoderType] = []) {
+        self.stages = stages
+        self.services = services
+        self.encoders = encoders
+    }
 
     /// Takes over what a plugin's entry function returned.
     public static func take(_ pointer: OpaquePointer) -> PluginExports {

@@ -28,6 +28,10 @@ public final class StageContext: @unchecked Sendable {
     /// before `negotiate`.
     public internal(set) var inputIDs: [String] = []
 
+    /// When the stage last went on after a pause, nanoseconds of the chain clock; 0 before the first. What a source's own
+    /// clock would have given until then nobody wanted. [stage thread]
+    public internal(set) var resumedAt: Int64 = 0
+
     /// Asks the encoder (or encoded source) whose access units come in for a keyframe; nil for raw video, and where
     /// nobody makes one when asked: behind a file. Known before `negotiate`.
     public internal(set) var keyframeRequest: KeyframeRequest?
@@ -45,6 +49,7 @@ public final class StageContext: @unchecked Sendable {
     private(set) var offeredAudio: (any AudioOrigin)?
     /// What the runner adds to a source's times.
     let timeOffset = TimeOffset()
+    private let recovery = Locked<String?>(nil)
     private let ownFigures = Locked<(@Sendable () -> JSONNode)?>(nil)
     /// Whose turn it is to ask for them.
     private let figuresTurn = Condition()
@@ -159,6 +164,13 @@ public final class StageContext: @unchecked Sendable {
 
     /// A line in the log, at most a few per second.
     public func log(_ text: String, level: Event.Level = .info) { post("log", level: level, text: text) }
+
+    /// Why the stage is not at its work but looks for a way back to it: the camera was unplugged. Nil while all is
+    /// well. People see it as the stage's state. [any thread]
+    public var recovering: String? {
+        get { recovery.withLock { $0 } }
+        set { recovery.withLock { $0 = newValue } }
+    }
 
     /// Figures of the stage's own, beside the runner's: `figures` of its entry in `--stats` and in the answer to the
     /// command `figures`.

@@ -50,13 +50,15 @@ public struct StageInfo: Sendable {
     public var commands: [CommandInfo]
     /// True for a stage the planner may insert where two formats do not fit.
     public var isConverter: Bool
+    /// Sources: what makes them give items when their time has come, where they do that only when asked.
+    public var realTime: RealTime?
 
     public init(
         id: String, summary: String, input: Media = .none, output: Media = .none, otherOutput: OtherOutput? = nil,
         access: Access = .read, hold: Int = 0,
         delay: Int = 0, workers: Int = 0, service: Service = .bounded, longestCall: MediaTime = MediaTime(seconds: 1),
         metadata: [any FrameMetadata.Type] = [],
-        commands: [CommandInfo] = [], isConverter: Bool = false
+        commands: [CommandInfo] = [], isConverter: Bool = false, realTime: RealTime? = nil
     ) {
         self.id = id
         self.summary = summary
@@ -72,6 +74,20 @@ public struct StageInfo: Sendable {
         self.metadata = metadata
         self.commands = commands
         self.isConverter = isConverter
+        self.realTime = realTime
+    }
+}
+
+extension StageInfo {
+    /// The option, and its value, with which a source keeps real time: `"pace": "realtime"`.
+    public struct RealTime: Sendable, Equatable, CustomStringConvertible {
+        public var option: String
+        public var value: JSONNode.Content
+
+        public init(with option: String, _ value: JSONNode.Content) { (self.option, self.value) = (option, value) }
+
+        /// As the chain file has it.
+        public var description: String { "\"\(option)\": \(JSONNode(value).text())" }
     }
 }
 
@@ -147,6 +163,9 @@ public struct StageDemand: Sendable, Equatable {
     /// Processor time that one item takes, about, of all threads that work on it; 0 for little, or not known. The
     /// planner puts a queue between stages that take much where a processor is free for it.
     public var cost = MediaTime.zero
+    /// Sources: a late call loses what a device has to give. Its thread goes before others where the system permits it; see
+    /// ``ThreadPriority``.
+    public var isUrgent = false
     /// Sources: gives items when their time has come though it can wait, as a file that is played in real time.
     public var isPaced = false
     /// Joins: gives pictures at this rate by the chain clock, from the newest that each input has, and waits for none. Nil

@@ -37,6 +37,22 @@ final class Histogram: @unchecked Sendable {
     @inline(__always)
     func add(nanoseconds: Int64) { buckets[Self.bucket(of: UInt64(max(nanoseconds, 0)))].add() }
 
+    /// [any thread] How many samples there are, about what they add up to in nanoseconds (each as the largest of its
+    /// bucket), and how many lie at or below each of `bounds`, in rising order.
+    func summary(upTo bounds: [Double]) -> (count: Int, sum: Double, below: [Int]) {
+        var (count, sum) = (0, 0.0)
+        var below = [Int](repeating: 0, count: bounds.count)
+        for bucket in 0..<Self.bucketCount {
+            let samples = buckets[bucket].value
+            guard samples > 0 else { continue }
+            let value = Self.upperBound(of: bucket)
+            count += samples
+            sum += Double(samples) * value
+            for index in bounds.indices where value <= bounds[index] { below[index] += samples }
+        }
+        return (count, sum, below)
+    }
+
     /// [any thread] The value in nanoseconds that a share of `fraction` of the samples does not exceed; nil without
     /// samples.
     func percentile(_ fraction: Double) -> Double? {

@@ -12,6 +12,8 @@ import Foundation
 ///     configuration=release
 ///     core=3f6b…            fingerprint of all of Core's sources
 ///     stage=mirror filter
+///
+/// In the place of stages a plugin may have `service=control-server` or `encoder=picture-encoder`.
 @main
 struct ManifestTool {
     static func main() {
@@ -33,8 +35,8 @@ struct ManifestTool {
         if arguments[0] == "core" {
             text = coreFile(fingerprint: fingerprint)
         } else {
-            let stages = try SourceScan(files: arguments[(dash + 1)...].map { URL(fileURLWithPath: $0) }).stages()
-            text = pluginFile(fingerprint: fingerprint, stages: stages)
+            let exports = try SourceScan(files: arguments[(dash + 1)...].map { URL(fileURLWithPath: $0) }).exports()
+            text = pluginFile(fingerprint: fingerprint, exports: exports)
         }
         try write(text, to: URL(fileURLWithPath: arguments[2]))
     }
@@ -104,11 +106,14 @@ struct ManifestTool {
         """
     }
 
-    static func pluginFile(fingerprint: String, stages: [(id: String, kind: String)]) -> String {
+    static func pluginFile(fingerprint: String, exports: [(id: String, kind: String)]) -> String {
         func section(_ configuration: String) -> String {
             var text =
                 "FRAMEHOST-PLUGIN\ninterface=1\ncompiler=\(compiler)\nconfiguration=\(configuration)\ncore=\(fingerprint)\n"
-            for stage in stages { text += "stage=\(stage.id) \(stage.kind)\n" }
+            for export in exports {
+                let isStage = !["service", "encoder"].contains(export.kind)
+                text += isStage ? "stage=\(export.id) \(export.kind)\n" : "\(export.kind)=\(export.id)\n"
+            }
             var bytes = Array(text.utf8) + [0]
             while bytes.count % 8 != 0 { bytes.append(0) }
             let words = stride(from: 0, to: bytes.count, by: 8).map { start in
@@ -130,7 +135,7 @@ struct ManifestTool {
     }
 }
 
-/// Finds the stages a plugin exports in its sources: the types named in `PluginEntry.export(…)`, the protocol each
+/// Finds what a plugin exports in its sources: the types named in `PluginEntry.export(…)`, the protocol each
 /// adopts, and its `id:`.
 struct SourceScan {
     let texts: [(name: String, text: String)]
@@ -141,7 +146,7 @@ struct SourceScan {
         }
     }
 
-    func stages() throws -> [(id: String, kind: String)] {
+    func exports() throws -> [(id: String, kind: String)] {
         let exports = texts.flatMap { matches(#"PluginEntry\s*\.\s*export\s*\(([^)]*)\)"#, in: $0.text) }
         guard exports.count == 1 else {
             throw ManifestTool.Fault(
@@ -151,25 +156,31 @@ struct SourceScan {
             )
         }
         return try exports[0][1].split(separator: ",").map { part in
-            let type = part.trimmingCharacters(in: .whitespacesAndNewlines).replacing(".self", with: "")
-            return try stage(type)
+            // `Mirror.self`, or with the argument's name before it: `service: ControlServer.self`.
+            let name = part.split(separator: ":").last.map(String.init) ?? ""
+            return try export(name.trimmingCharacters(in: .whitespacesAndNewlines).replacing(".self", with: ""))
         }
     }
 
-    private func stage(_ type: String) throws -> (id: String, kind: String) {
-        let kinds = ["Source": "source", "Filter": "filter", "Transform": "transform", "Join": "join", "Sink": "sink"]
+    private func export(_ type: String) throws -> (id: String, kind: String) {
+        let kinds = [
+            "Source": "source", "Filter": "filter", "Transform": "transform", "Join": "join", "Sink": "sink",
+            "Service": "service", "PictureEncoder": "encoder",
+        ]
         for (name, text) in texts {
             let pattern = #"(?:class|struct|actor)\s+"# + type + #"\s*:\s*([A-Za-z0-9_,\s.]+?)\s*\{"#
             guard let found = matches(pattern, in: text).first else { continue }
             let adopted = found[1].split(separator: ",").map { $0.trimmingCharacters(in: .whitespacesAndNewlines) }
             guard let kind = adopted.compactMap({ kinds[String($0.split(separator: ".").last ?? "")] }).first else {
-                throw ManifestTool.Fault("\(name): \(type) adopts none of Source, Filter, Transform, Join and Sink")
+                throw ManifestTool.Fault(
+                    "\(name): \(type) adopts none of Source, Filter, Transform, Join, Sink, Service and PictureEncoder")
             }
             // The id that follows the type's declaration most closely.
             let after = String(text[text.range(of: found[0])!.upperBound...])
-            guard let id = matches(#"StageInfo\s*\(\s*id\s*:\s*"([a-z0-9-]+)""#, in: after).first else {
+            let info = ["service", "encoder"].contains(kind) ? "ServiceInfo" : "StageInfo"
+            guard let id = matches(info + #"\s*\(\s*id\s*:\s*"([a-z0-9-]+)""#, in: after).first else {
                 throw ManifestTool.Fault(
-                    "\(name): \(type) has no `StageInfo(id: \"…\"` with a literal in kebab-case as its first argument")
+                    "\(name): \(type) has no `\(info)(id: \"…\"` with a literal in kebab-case as its first argument")
             }
             return (id[1], kind)
         }

@@ -29,4 +29,16 @@ import Testing
             FileClashes([reader, demand(reads: [folder + "/a.mp4"]), demand(writes: [folder + "/new.mp4"])]).clashes
                 == [])
     }
+
+    /// Lines of several stages may go into one pipe; what a chain writes there it must not read itself.
+    @Test func findsAWriterAndAReaderOfOnePipe() throws {
+        let path = FileManager.default.temporaryDirectory.appending(path: "pipe-\(UInt64.random(in: 0 ... .max))").path
+        #expect(mkfifo(path, 0o600) == 0)
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        #expect(FileClashes([demand(writes: [path]), demand(writes: [path])]).clashes == [])
+        #expect(FileClashes([demand(reads: [path]), demand(reads: [path])]).clashes == [])
+        #expect(
+            FileClashes([demand(reads: [path]), demand(writes: [path])]).clashes
+                == [FileClashes.Clash(writer: 1, other: 0, path: path, isRead: true)])
+    }
 }

@@ -58,12 +58,16 @@ import Testing
             frame.sequenceNumber = 8
             frame.orientation = .down
             frame.isDiscontinuity = true
+            frame.isSubstitute = true
+            frame.isMirroredInPreviews = true
         }
         let frame = try test.pool.lease()
         let (pts, sequence, orientation, isDiscontinuity) = (
             frame.pts, frame.sequenceNumber, frame.orientation, frame.isDiscontinuity
         )
         #expect(pts == .zero && sequence == 0 && orientation == .right && !isDiscontinuity)
+        let (isSubstitute, isMirrored) = (frame.isSubstitute, frame.isMirroredInPreviews)
+        #expect(!isSubstitute && !isMirrored)
     }
 
     @Test func sharesHeaderAndPixels() throws {
@@ -76,12 +80,16 @@ import Testing
         frame.sequenceNumber = 4
         frame.orientation = .leftMirrored
         frame.isDiscontinuity = true
+        frame.isSubstitute = true
+        frame.isMirroredInPreviews = true
         let other = frame.share()
         frame.pts = MediaTime(nanoseconds: 1000)
         let header = [other.pts.nanoseconds, other.duration.nanoseconds, other.capturedAt, Int64(other.sequenceNumber)]
         #expect(header == [1, 2, 3, 4], "and the header is its own from then on")
         let (orientation, isDiscontinuity) = (other.orientation, other.isDiscontinuity)
         #expect(orientation == .leftMirrored && isDiscontinuity)
+        let (isSubstitute, isMirrored) = (other.isSubstitute, other.isMirroredInPreviews)
+        #expect(isSubstitute && isMirrored)
         let pixel = other.withPlane(0) { $0.row(1)[2] }
         #expect(pixel == 99)
     }
@@ -91,11 +99,14 @@ import Testing
         var frame = try test.pool.lease()
         frame.withMutablePlane(0) { $0.row(0)[0] = 1 }
         frame.pts = MediaTime(nanoseconds: 5)
+        frame.isMirroredInPreviews = true
         var other = try test.pool.lease()
         other.withMutablePlane(0) { $0.row(0)[0] = 2 }
         other.copyProperties(from: frame)
         let (pts, pixel) = (other.pts.nanoseconds, other.withPlane(0) { $0.row(0)[0] })
         #expect(pts == 5 && pixel == 2)
+        let isMirrored = other.isMirroredInPreviews
+        #expect(isMirrored)
         other.copyPixels(from: frame)
         let copied = other.withPlane(0) { $0.row(0)[0] }
         #expect(copied == 1)

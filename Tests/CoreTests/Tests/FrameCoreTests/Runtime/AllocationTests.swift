@@ -123,6 +123,37 @@ struct AllocationTests {
         #expect(runs[1] == runs[0], "\(runs[1] - runs[0]) more for \(frames) more frames")
     }
 
+    /// Shapes above have their taps too, and nobody who asks. Here somebody asks for one picture after the other.
+    @Test func aPictureThatIsAskedForCostsTheStageNoAllocation() throws {
+        let group = 41
+        var answers = 0
+        func run(_ frames: Int) throws -> Int {
+            let chain = try Chain(sketch(.inline, frames: frames, group: group).request)
+            let before = fh_malloc_count(Int32(group))
+            let isOver = Locked(false)
+            let given = Locked(0)
+            let asker = try TestThread("asker") {
+                while !isOver.now {
+                    for stage in ["src", "a", "b"] where (try? chain.picture(of: stage, within: 0.05)) != nil {
+                        given.withLock { $0 += 1 }
+                    }
+                }
+            }
+            let result = chain.run()
+            isOver.set(true)
+            asker.join()
+            #expect(result.isSuccess, "\(result)")
+            answers = given.now
+            return fh_malloc_count(Int32(group)) - before
+        }
+        _ = try run(200_000)
+        let (short, few) = (try run(200_000), answers)
+        let (long, many) = (try run(600_000), answers)
+        print("allocations, asked: \(short) with \(few) pictures, \(long) with \(many)")
+        #expect(many > few && few > 20, "\(few) and \(many) pictures")
+        #expect(long == short)
+    }
+
     @Test func theCounterSeesAStageThatAllocates() throws {
         let group = 40
         let runs = try [1000, 2000].map { count in

@@ -28,6 +28,7 @@ final class MarkFilter: Filter {
         frame[slot] = Mark(number: number, text: "a text of frame \(number) that lies on the heap")
         frame.orientation = number % 3 == 0 ? .right : .up
         if number % 10 == 0 { frame.isDiscontinuity = true }
+        frame.isMirroredInPreviews = number % 7 == 0
         frame.duration = MediaTime(nanoseconds: Int64(number) + 1)
         return .forward
     }
@@ -143,12 +144,14 @@ final class MarkSink: Sink {
         var capturedAt: Int64
         var orientation: Orientation
         var isDiscontinuity: Bool
+        var isMirrored: Bool
 
         /// All that `MarkFilter` and the source said is of this picture.
         var isWhole: Bool {
             number == picture && mark?.number == picture && mark?.text.contains(" \(picture) ") ?? false
                 && duration.nanoseconds == Int64(picture) + 1 && capturedAt > 0
                 && orientation == (picture % 3 == 0 ? .right : .up) && isDiscontinuity == (picture % 10 == 0)
+                && isMirrored == (picture % 7 == 0)
         }
     }
 
@@ -172,12 +175,13 @@ final class MarkSink: Sink {
             entry = Entry(
                 picture: unit.withBytes { $0.load(as: UInt64.self) }, mark: unit[slot], number: unit.sequenceNumber,
                 duration: unit.duration, capturedAt: unit.capturedAt, orientation: unit.orientation,
-                isDiscontinuity: unit.isDiscontinuity)
+                isDiscontinuity: unit.isDiscontinuity, isMirrored: unit.isMirroredInPreviews)
         case .frame(let frame):
             entry = Entry(
                 picture: UInt64(frame.pts.nanoseconds / 1_000_000), mark: frame[slot], number: frame.sequenceNumber,
                 duration: frame.duration, capturedAt: frame.capturedAt,
-                orientation: frame.orientation, isDiscontinuity: frame.isDiscontinuity)
+                orientation: frame.orientation, isDiscontinuity: frame.isDiscontinuity,
+                isMirrored: frame.isMirroredInPreviews)
         }
         Self.logs.withLock { $0[options.log, default: []].append(entry) }
         return .delivered

@@ -41,6 +41,24 @@ import Testing
         #expect(histogram.percentile(1)! >= Double(Int64.max))
     }
 
+    @Test func sumsUpAndCountsBelowBounds() {
+        let histogram = Histogram()
+        #expect(histogram.summary(upTo: [1, 2]) == (0, 0, [0, 0]))
+        var dice = SplitMix(state: 9)
+        let values = (0..<1000).map { _ in Int64(dice.next() >> 40) }
+        for value in values { histogram.add(nanoseconds: value) }
+        let bounds = [1e3, 1e5, 1e6, 8e6, 1e9]
+        let summary = histogram.summary(upTo: bounds)
+        #expect(summary.count == 1000)
+        let sum = Double(values.reduce(0, +))
+        #expect(summary.sum >= sum && summary.sum <= sum * (1 + 1.0 / 16) + 1000)
+        for (bound, below) in zip(bounds, summary.below) {
+            // A sample may count as up to a sixteenth longer than it was.
+            #expect(below <= values.filter { Double($0) <= bound }.count)
+            #expect(below >= values.filter { Double($0) * (1 + 1.0 / 16) + 1 <= bound }.count)
+        }
+    }
+
     @Test func isReadWhileAnotherThreadAdds() throws {
         let histogram = Histogram()
         let writer = try TestThread("writer") { for value in 0..<100_000 { histogram.add(nanoseconds: Int64(value)) } }

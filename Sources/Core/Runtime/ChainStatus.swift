@@ -1,0 +1,227 @@
+/// What a chain and its stages are doing, in words that people and programs share, and whether the chain does its work.
+public struct ChainStatus: Sendable, Equatable {
+    public enum State: String, Sendable, CaseIterable {
+        case stopped, starting
+        /// Frames flow.
+        case streaming
+        /// Frames flow, and somebody looks at them.
+        case rendering
+        case paused
+        /// Something is away that the chain waits for: a camera, a server, a stage that is to be started anew.
+        case recovering
+        case draining
+        /// All stages have ended; jobs they have left are under way.
+        case finishing
+        case failed
+    }
+
+    public struct Stage: Sendable, Equatable {
+        public var id: String
+        public var state: State
+        /// Why it recovers; empty else.
+        public var reason: String
+    }
+
+    public var state: State
+    public var stages: [Stage]
+    /// What keeps the chain from doing its work, a sentence each.
+    public var problems: [String]
+
+    public var isHealthy: Bool { problems.isEmpty }
+
+    public var json: JSONNode {
+        .object([
+            ("state", .string(state.rawValue)), ("healthy", .bool(isHealthy)),
+            ("problems", .array(problems.map { .string($0) })),
+            (
+                "stages",
+                .array(
+                    stages.map { stage in
+                        .object(
+                            [("id", .string(stage.id)), ("state", .string(stage.state.rawValue))]
+                                + (stage.reason.isEmpty ? [] : [("reason", .string(stage.reason))]))
+                    })
+            ),
+        ])
+    }
+}
+
+/// Finds the status of a chain, and tells of each change by the event `state`.
+///
+/// Control thread, four times a second.
+struct HealthWatch {
+    private static let pauseNs: Int64 = 250_000_000
+    private var nextLook = Int64.min
+    /// What anyone may read; the last answer.
+    let status = Locked(ChainStatus(state: .stopped, stages: [], problems: []))
+    /// A call that does not return is a hang for the chain's health only after this long, nanoseconds.
+    static let hangNs: Int64 = 10_000_000_000
+    /// A source that gives nothing for this long, and for two frames, does not work.
+    static let silenceNs: Int64 = 5_000_000_000
+    /// Somebody who was given a picture within this long is looking.
+    static let lookNs: Int64 = 2_000_000_000
+
+    private struct Seen {
+        var emitted: Int
+        /// System clock.
+        var since: Int64
+    }
+    private var sources: [Int: Seen] = [:]
+
+    /// - Parameters:
+    ///   - hanging: Calls that do not return, a sentence each.
+    ///   - isLast: The run is over.
+    mutating func look(at chain: Chain, now: Int64, isLast: Bool = false, hanging: () -> [String]) {
+        guard now >= nextLook || isLast else { return }
+        nextLook = now + Self.pauseNs
+        let graph = chain.graph
+        let runs = chain.currentState
+        var next = Self.words(of: chain, graph, runs, now: now)
+        if runs.works { next.problems = problems(graph, next.stages, chain, now: now) + hanging() }
+        let before = status.withLock { status in
+            defer { status = next }
+            return status
+        }
+        tell(before, next, chain, runs)
+    }
+
+    /// [any thread] States, and the problems of a chain that does not work.
+    static func words(of chain: Chain, _ graph: RunningGraph, _ runs: Chain.State, now: Int64) -> ChainStatus {
+        let stages = graph.runners.map { state(of: $0, in: chain, runs) }
+        let problems: [String] =
+            switch runs {
+            case .failed: ["The chain has failed."]
+            case .stopped, .starting: ["The chain is \(runs.rawValue)."]
+            case .finishing: failures(graph, stages)
+            case .streaming, .draining: []
+            }
+        return ChainStatus(state: state(runs, stages, graph, now: now), stages: stages, problems: problems)
+    }
+
+    private static func failures(_ graph: RunningGraph, _ stages: [ChainStatus.Stage]) -> [String] {
+        zip(graph.runners, stages).filter { $0.1.state == .failed }.map { "\($0.0.title) has failed." }
+    }
+
+    private static func state(of runner: StageRunner, in chain: Chain, _ runs: Chain.State) -> ChainStatus.Stage {
+        var stage = ChainStatus.Stage(id: runner.id, state: .init(runs), reason: "")
+        if runner.hasFailed || runner.isBypassed.load(ordering: .acquiring) {
+            stage.state = .failed
+            if runs == .streaming, let fault = chain.restarts.awaited(runner) {
+                (stage.state, stage.reason) = (.recovering, fault)
+            }
+        } else if runs == .streaming || runs == .draining {
+            if runner.isPaused {
+                stage.state = .paused
+            } else if let reason = runner.shown.context.recovering {
+                (stage.state, stage.reason) = (.recovering, reason)
+            }
+        }
+        return stage
+    }
+
+    private static func state(
+        _ runs: Chain.State, _ stages: [ChainStatus.Stage], _ graph: RunningGraph, now: Int64
+    ) -> ChainStatus.State {
+        guard runs == .streaming else { return .init(runs) }
+        if stages.contains(where: { $0.state == .recovering }) { return .recovering }
+        let sources = zip(graph.runners, stages).filter { $0.0.isSource }
+        if !sources.isEmpty, sources.allSatisfy({ $0.1.state == .paused }) { return .paused }
+        if graph.runners.contains(where: { $0.pictures.hasGiven(within: lookNs, now: now) }) { return .rendering }
+        return .streaming
+    }
+
+    private mutating func problems(
+        _ graph: RunningGraph, _ stages: [ChainStatus.Stage], _ chain: Chain, now: Int64
+    ) -> [String] {
+        var found = Self.failures(graph, stages)
+        var current: [Int: Seen] = [:]
+        for (runner, stage) in zip(graph.runners, stages) where runner.isSource {
+            let emitted = runner.emitted.value
+            var seen = sources[runner.number] ?? Seen(emitted: -1, since: now)
+            if seen.emitted != emitted || stage.state == .paused || runner.thread.finished.load(ordering: .acquiring) {
+                seen = Seen(emitted: emitted, since: now)
+            }
+            current[runner.number] = seen
+            let silence = now - seen.since
+            if silence > max(Self.silenceNs, 2 * runner.frameTime) {
+                found.append("\(runner.title) has given nothing for \(silence / 1_000_000_000) s.")
+            }
+        }
+        sources = current
+        let chainNow = chain.clock.now()
+        for entry in graph.queues {
+            let since = entry.queue.stalledSince.load(ordering: .relaxed)
+            if since != 0, chainNow - since >= StarvationWatch.stallPatienceNs {
+                found.append(
+                    "The link \(entry.queue.name) has been full for \((chainNow - since) / 1_000_000_000) s.")
+            }
+        }
+        for pool in graph.pools {
+            if let since = pool.starvedSinceTime, chainNow - since >= StarvationWatch.stallPatienceNs {
+                found.append("The pool \(pool.name) has been empty for \((chainNow - since) / 1_000_000_000) s.")
+            }
+        }
+        return found
+    }
+
+    /// What ``Chain`` itself does not tell: the words for a chain that streams, and each stage's.
+    private func tell(_ before: ChainStatus, _ next: ChainStatus, _ chain: Chain, _ runs: Chain.State) {
+        guard runs == .streaming else { return }
+        let words: Set<ChainStatus.State> = [.rendering, .paused, .recovering]
+        if before.state != next.state, words.contains(before.state) || words.contains(next.state) {
+            chain.post(
+                "state", nil, "chain: \(next.state.rawValue).",
+                [JSONNode.Member(key: "state", value: .string(next.state.rawValue))])
+        }
+        for stage in next.stages {
+            let was = before.stages.first { $0.id == stage.id }?.state
+            let isTold = { (state: ChainStatus.State) in words.contains(state) || state == .failed }
+            guard let was, was != stage.state, isTold(was) || isTold(stage.state) else { continue }
+            var details = [JSONNode.Member(key: "state", value: .string(stage.state.rawValue))]
+            if !stage.reason.isEmpty { details.append(JSONNode.Member(key: "reason", value: .string(stage.reason))) }
+            chain.post("state", stage.id, "\(stage.id): \(stage.state.rawValue).", details)
+        }
+    }
+}
+
+extension Chain.State {
+    /// Frames flow, or should.
+    fileprivate var works: Bool { self == .streaming || self == .draining }
+}
+
+extension ChainStatus.State {
+    init(_ state: Chain.State) {
+        self =
+            switch state {
+            case .stopped: .stopped
+            case .starting: .starting
+            case .streaming: .streaming
+            case .draining: .draining
+            case .finishing: .finishing
+            case .failed: .failed
+            }
+    }
+}
+
+extension Chain {
+    /// [any thread] What people call the chain: its file's name without folder and `.json`.
+    public var name: String { graph.request.name }
+    /// [any thread] The folder that relative paths are meant from.
+    public var folder: String { graph.request.folder }
+    /// [any thread] Live options that commands have set since their stage was asked for, by its id.
+    public var setOptions: [String: [JSONNode.Member]] { liveOptions.withLock { $0 } }
+    /// [any thread] The kinds of stage that the chain has now, each once, in the order of its stages.
+    public var stageTypes: [StageType] {
+        var seen = Set<String>()
+        return graph.request.stages.map(\.type).filter { seen.insert($0.info.id).inserted }
+    }
+
+    /// [any thread] What the chain and its stages are doing; of a chain that works the problems are at most 0.3 s old.
+    public var status: ChainStatus {
+        let runs = currentState
+        var status = HealthWatch.words(of: self, graph, runs, now: ChainClock.system.now())
+        let last = health.withLock { $0 }
+        if runs.works, ![.stopped, .starting].contains(last.state) { status.problems = last.problems }
+        return status
+    }
+}

@@ -1,0 +1,181 @@
+import Synchronization
+
+/// Whether somebody waits for the next picture that a stage gives, and the memory it is copied to.
+///
+/// The stage's thread looks at one flag for each frame it gives; all else is done only where it is set.
+/// docs/design/021-live-operation.md.
+final class PictureTap: @unchecked Sendable {
+    private let isWanted = Atomic<Bool>(false)
+    // Below: under `lock`.
+    private let lock = Condition()
+    private(set) var waiting: [PictureInbox.Ask] = []
+    private var isClosed = false
+    /// Pictures to copy into: those that nobody looks at any more come back to use.
+    private var pictures: [StagePicture] = []
+    /// System clock of the last picture that was given.
+    private let lastGiven = Atomic<Int64>(0)
+
+    /// More than this many are never kept: one being filled, one being looked at, one for a second looker.
+    private static let mostKept = 3
+
+    init() {
+        waiting.reserveCapacity(16)
+        pictures.reserveCapacity(Self.mostKept)
+    }
+
+    /// [any thread but a stage's] The next picture of `format` comes to the ask's inbox; asking again before it has come
+    /// changes nothing. A tap that is closed answers at once, with nothing.
+    ///
+    /// - Throws: ``FrameHostError`` `.exhausted`.
+    func ask(_ ask: PictureInbox.Ask, format: VideoFormat) throws {
+        let isReady = lock.locked {
+            pictures.removeAll { $0.format != format }
+            return isClosed || hasFree
+        }
+        let fresh = isReady ? nil : try StagePicture(format)
+        lock.locked {
+            guard !isClosed else {
+                ask.inbox?.put(ask.stage, nil)
+                return
+            }
+            // A stage that gives nothing would keep those for ever who asked and have gone.
+            waiting.removeAll { $0.inbox == nil }
+            if let fresh {
+                if pictures.count >= Self.mostKept { pictures.removeFirst() }
+                pictures.append(fresh)
+            }
+            if !waiting.contains(where: { $0.inbox === ask.inbox && $0.stage == ask.stage }) { waiting.append(ask) }
+            isWanted.store(true, ordering: .releasing)
+        }
+    }
+
+    /// With the lock held.
+    private var hasFree: Bool { pictures.indices.contains { isKnownUniquelyReferenced(&pictures[$0]) } }
+
+    /// [stage thread] A frame that the stage gives.
+    @inline(__always)
+    func see(_ frame: borrowing Frame) {
+        guard isWanted.load(ordering: .relaxed) else { return }
+        give(frame)
+    }
+
+    /// [stage thread] The same for an item of an output, which need not be a frame.
+    @inline(__always)
+    func see(_ lease: borrowing Lease) {
+        guard isWanted.load(ordering: .relaxed), lease.record.pointee.header.kind == .frame else { return }
+        give(lease.record)
+    }
+
+    private func give(_ record: UnsafeMutablePointer<LeaseRecord>) {
+        let frame = Frame(Lease(record))
+        give(frame)
+        // The lease stays whose it was.
+        _ = frame.release().release()
+    }
+
+    private func give(_ frame: borrowing Frame) {
+        lock.locked {
+            isWanted.store(false, ordering: .relaxed)
+            // Of a stage that passes frames on, the frame's format is that of the pool they come from, which may have
+            // another rate or aspect than the stage's link says: what has to fit is the memory.
+            let index = pictures.indices.first {
+                pictures[$0].format.isLaid(as: frame.format) && isKnownUniquelyReferenced(&pictures[$0])
+            }
+            let picture = index.map { pictures[$0] }
+            picture?.take(from: frame)
+            if picture != nil { lastGiven.store(ChainClock.system.now(), ordering: .relaxed) }
+            for ask in waiting { ask.inbox?.put(ask.stage, picture) }
+            waiting.removeAll(keepingCapacity: true)
+        }
+    }
+
+    /// [any thread] Whether it has given a picture within so many nanoseconds before `now` of the system clock.
+    func hasGiven(within nanoseconds: Int64, now: Int64) -> Bool {
+        let last = lastGiven.load(ordering: .relaxed)
+        return last != 0 && now - last < nanoseconds
+    }
+
+    /// [any thread] Nobody will be given anything any more: whoever waits is told so.
+    func close() {
+        lock.locked {
+            isClosed = true
+            isWanted.store(false, ordering: .relaxed)
+            for ask in waiting { ask.inbox?.put(ask.stage, nil) }
+            waiting.removeAll()
+            pictures.removeAll()
+        }
+    }
+}
+
+/// Where somebody gets the pictures that were asked for; one for each thread that looks.
+///
+/// Of each stage it has the newest alone. Safe from every thread.
+public final class PictureInbox: Sendable {
+    struct Ask {
+        /// Whoever has given up has let go of it.
+        weak var inbox: PictureInbox?
+        var stage: String
+    }
+
+    private struct Arrival {
+        var stage: String
+        var picture: StagePicture?
+    }
+
+    private let condition = Condition()
+    private let arrivals: Arrivals
+
+    /// Under `condition`.
+    private final class Arrivals: @unchecked Sendable {
+        var list: [Arrival] = []
+        var isWoken = false
+    }
+
+    public init() {
+        arrivals = Arrivals()
+        arrivals.list.reserveCapacity(16)
+    }
+
+    /// [stage thread] Puts a picture there, in the place of an older one of that stage.
+    func put(_ stage: String, _ picture: StagePicture?) {
+        condition.locked {
+            if let index = arrivals.list.firstIndex(where: { $0.stage == stage }) {
+                arrivals.list[index].picture = picture
+            } else {
+                arrivals.list.append(Arrival(stage: stage, picture: picture))
+            }
+            condition.broadcast()
+        }
+    }
+
+    /// [any thread but a stage's] The oldest arrival, waiting for one at most so long; nil when none came, or
+    /// ``wake()`` was called. Its picture is nil where the stage could not give one: its format has just changed, or it
+    /// has gone. Ask again then.
+    public func take(within seconds: Double) -> (stage: String, picture: StagePicture?)? {
+        let deadline = ChainClock.system.now() + MediaTime(seconds: min(max(seconds, 0), 1e6)).nanoseconds
+        return condition.locked {
+            while arrivals.list.isEmpty, !arrivals.isWoken, ChainClock.system.now() < deadline {
+                condition.wait(until: deadline)
+            }
+            arrivals.isWoken = false
+            guard !arrivals.list.isEmpty else { return nil }
+            let first = arrivals.list.removeFirst()
+            return (first.stage, first.picture)
+        }
+    }
+
+    /// [any thread] Ends a wait of ``take(within:)``: there is something else to do.
+    public func wake() {
+        condition.locked {
+            arrivals.isWoken = true
+            condition.broadcast()
+        }
+    }
+}
+
+extension VideoFormat {
+    /// True where pictures of both lie in memory in the same way.
+    fileprivate func isLaid(as other: VideoFormat) -> Bool {
+        pixelFormat == other.pixelFormat && width == other.width && height == other.height
+    }
+}

@@ -1,0 +1,10 @@
+/// A thread of a service's or the host's own: for what takes its time and no frame waits for.
+public enum ServiceThread {
+    /// Starts a detached thread that runs `body` to its end.
+    ///
+    /// - Parameter name: At most 15 bytes are shown by the kernel (proc(5), comm).
+    /// - Throws: ``FrameHostError`` `.exhausted` when the system gives no further thread.
+    public static func start(name: String, _ body: @escaping @Sendable () -> Void) throws {
+        try StageThread.start(name: name, isBatch: false, body: body)
+    }
+}

@@ -1,0 +1,68 @@
+import Glibc
+
+/// Lets a thread that must not be late go before others: of the real-time policies the mildest at its lowest priority,
+/// where that is not permitted a nice value below 0.
+///
+/// The policy goes with the thread alone: what it starts runs as usual (SCHED_RESET_ON_FORK).
+/// - SeeAlso: sched(7), setpriority(2).
+struct ThreadPriority {
+    enum Outcome: Equatable {
+        /// SCHED_RR at priority 1: before every thread that is not real-time.
+        case realTime
+        /// A nice value ``step`` below the one that it had.
+        case nice(from: Int32)
+        /// As every other thread, and the errno that says why.
+        case usual(Int32)
+    }
+
+    /// The kernel's calls for the calling thread, those that set each 0 or an errno; tests answer themselves.
+    struct Calls: Sendable {
+        var nice: @Sendable () -> Int32 = { getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0) }
+        var setPolicy: @Sendable (_ policy: Int32, _ priority: Int32) -> Int32 = { policy, priority in
+            var parameters = sched_param()
+            parameters.sched_priority = priority
+            return sched_setscheduler(0, policy, &parameters) == 0 ? 0 : errno
+        }
+        var setNice: @Sendable (_ value: Int32) -> Int32 = { value in
+            setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, value) == 0 ? 0 : errno
+        }
+    }
+
+    /// What is taken off the nice value.
+    static let step: Int32 = 10
+    private static let lowest: Int32 = 1
+    /// `SCHED_RESET_ON_FORK` of sched.h, which Swift does not import.
+    private static let resetOnFork: Int32 = 0x4000_0000
+
+    var calls = Calls()
+    private(set) var outcome: Outcome?
+
+    /// [the thread itself] Once; later calls do nothing until ``restore()``.
+    mutating func raise() {
+        guard outcome == nil else { return }
+        let refused = calls.setPolicy(SCHED_RR | Self.resetOnFork, Self.lowest)
+        guard refused != 0 else { return outcome = .realTime }
+        let before = calls.nice()
+        outcome = calls.setNice(max(before - Self.step, -20)) == 0 ? .nice(from: before) : .usual(refused)
+    }
+
+    /// [the thread itself] As every other thread again.
+    mutating func restore() {
+        switch outcome {
+        // Taking that flag away needs a privilege that giving it did not.
+        case .realTime: _ = calls.setPolicy(SCHED_OTHER | Self.resetOnFork, 0)
+        case .nice(let before): _ = calls.setNice(before)
+        case .usual, nil: break
+        }
+        outcome = nil
+    }
+}
+
+extension ThreadPriority.Outcome {
+    /// What is said of a thread that could not be raised.
+    var notice: String? {
+        guard case .usual(let reason) = self else { return nil }
+        return
+            "The thread that takes the pictures has the usual priority (\(String(cString: strerror(reason)))): on a busy machine pictures may be late or lost. Allow this user real-time priority 1: the line '@video - rtprio 1' in /etc/security/limits.conf counts from the next log-in on; in a systemd unit it is LimitRTPRIO=1."
+    }
+}

@@ -1,0 +1,101 @@
+import Glibc
+import Testing
+
+@testable import FrameCore
+
+/// The event `frames-dropped`.
+@Suite struct DropWatchTests {
+    private static let second: Int64 = 1_000_000_000
+
+    /// Each look at a chain that has ended, by a watch of the test's own.
+    @Test func tellsOnceOfWhatDoesNotGrow() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 100}"#)
+        try sketch.add(ProbeFilter.self, "mid", options: #"{"dropEvery": 10}"#)
+        try sketch.add(RecordingSink.self, "sink", options: #"{"log": "drops-once"}"#)
+        let chain = try Chain(sketch.request)
+        #expect(chain.run().isSuccess)
+        let events = chain.subscribe()
+        // The first who listens is told of the whole run.
+        _ = events.take()
+        var watch = DropWatch()
+        watch.look(at: chain, now: 0)
+        let told = events.take().events
+        #expect(told.count == 1)
+        let event = try #require(told.first)
+        #expect(event.name == "frames-dropped" && event.stage == "mid" && event.level == .debug)
+        #expect(event.text == "10 dropped at mid (byStage), 10 in all.", "\(event.text)")
+        #expect(event.details["count"]?.asInt == 10 && event.details["total"]?.asInt == 10)
+        #expect(event.details["reason"]?.asString == DropReason.byStage.name)
+        for seconds in Int64(1)...60 { watch.look(at: chain, now: seconds * Self.second) }
+        #expect(events.take().events.isEmpty)
+    }
+
+    @Test func tellsAtOnceAndThenEveryTenSeconds() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 100000000, "everyMs": 1}"#)
+        try sketch.add(ProbeFilter.self, "mid", options: #"{"dropEvery": 2}"#)
+        try sketch.add(RecordingSink.self, "sink", options: #"{"log": "drops-often"}"#)
+        let driver = try RunningChainDriver(sketch)
+        // The chain's own watch has spoken, and is silent for the next ten seconds.
+        let own = try #require(driver.waitForEvent { $0.name == "frames-dropped" })
+        #expect(own.stage == "mid")
+        let runner = try #require(driver.chain.graph.runner(id: "mid"))
+        let events = driver.chain.subscribe()
+        func told() -> [Event] { events.take().events.filter { $0.name == "frames-dropped" } }
+        /// Waits until more have been dropped.
+        func more() {
+            let before = runner.dropCount(.byStage)
+            #expect(eventually { runner.dropCount(.byStage) > before })
+        }
+        var watch = DropWatch()
+        var sum = 0
+        var spoken: [Int64] = []
+        for seconds in Int64(0)...30 {
+            more()
+            watch.look(at: driver.chain, now: seconds * Self.second)
+            for event in told() {
+                spoken.append(seconds)
+                sum += event.details["count"]?.asInt ?? 0
+                #expect(event.details["total"]?.asInt == sum, "those since the last add up to all")
+            }
+        }
+        #expect(spoken == [0, 10, 20, 30])
+        #expect(driver.finish().isSuccess)
+    }
+
+    @Test func looksOnceASecond() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 100}"#)
+        try sketch.add(ProbeFilter.self, "mid", options: #"{"dropEvery": 10}"#)
+        try sketch.add(RecordingSink.self, "sink", options: #"{"log": "drops-seldom"}"#)
+        let chain = try Chain(sketch.request)
+        var watch = DropWatch()
+        watch.look(at: chain, now: 0)
+        #expect(chain.run().isSuccess)
+        let events = chain.subscribe()
+        _ = events.take()
+        watch.look(at: chain, now: Self.second - 1)
+        #expect(events.take().events.isEmpty)
+        watch.look(at: chain, now: Self.second)
+        #expect(events.take().events.count == 1)
+    }
+
+    /// Drops of a link are told by their reason, with the stage that lost them.
+    @Test func tellsOfALinkByItsEnds() throws {
+        var sketch = ChainSketch()
+        sketch.request.drainSeconds = 0.5
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 100000000, "everyMs": 1}"#)
+        try sketch.add(RecordingSink.self, "file", options: #"{"log": "drops-file"}"#, from: ["src"])
+        try sketch.add(
+            RecordingSink.self, "slow", options: #"{"log": "drops-slow", "sleepUs": 20000}"#, from: ["src"],
+            link: LinkRequest(whenFull: .latest))
+        let driver = try RunningChainDriver(sketch)
+        let event = try #require(driver.waitForEvent { $0.name == "frames-dropped" })
+        #expect(event.stage == "slow")
+        #expect(event.details["place"]?.asString == "between src and slow")
+        let total = try #require(event.details["total"]?.asInt)
+        #expect(total > 0 && event.text.hasPrefix("\(total) dropped between src and slow ("), "\(event.text)")
+        #expect(driver.finish().isSuccess)
+    }
+}

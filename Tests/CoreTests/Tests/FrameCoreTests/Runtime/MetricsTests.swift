@@ -1,0 +1,93 @@
+import Testing
+
+@testable import FrameCore
+
+/// Figures for programs that draw them.
+@Suite struct MetricsTests {
+    private func chain(_ log: String, timed: Bool) throws -> Chain {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 500}"#)
+        try sketch.add(ProbeFilter.self, "mid", options: #"{"dropEvery": 10, "sleepUs": 20}"#)
+        try sketch.add(AddOne.self, "one", from: ["mid"], link: LinkRequest(queue: 2))
+        try sketch.add(RecordingSink.self, "sink", options: #"{"log": "\#(log)"}"#)
+        let chain = try Chain(sketch.request, timed: timed)
+        #expect(chain.run().isSuccess)
+        return chain
+    }
+
+    private func stage(_ id: String, _ metrics: JSONNode) -> JSONNode? {
+        metrics["stages"]?.asArray?.first { $0["id"]?.asString == id }
+    }
+
+    @Test func countsWhatCameWentAndWasDropped() throws {
+        let metrics = try chain("metrics-counts", timed: false).metrics
+        let stages = try #require(metrics["stages"]?.asArray)
+        #expect(stages.compactMap { $0["id"]?.asString } == ["src", "mid", "one", "sink"])
+        func number(_ id: String, _ key: String) -> Int? { stage(id, metrics)?[key]?.asInt }
+        #expect(number("src", "framesIn") == 0 && number("src", "framesOut") == 500)
+        #expect(number("mid", "framesIn") == 500 && number("mid", "framesOut") == 450)
+        #expect(stage("mid", metrics)?["dropped"]?[DropReason.byStage.name]?.asInt == 50)
+        #expect(number("one", "framesIn") == 450 && number("sink", "delivered") == 450)
+        #expect(number("sink", "held") == 0, "all has ended")
+        #expect(stages.allSatisfy { $0["busy"] == nil && $0["latency"] == nil }, "nothing is timed")
+        let links = try #require(metrics["links"]?.asArray)
+        #expect(links.count == 3)
+        let link = try #require(links.first { $0["to"]?.asString == "one" })
+        #expect(link["from"]?.asString == "mid" && link["offered"]?.asInt == 450 && link["capacity"]?.asInt == 2)
+        let pools = try #require(metrics["pools"]?.asArray)
+        #expect(!pools.isEmpty)
+        for pool in pools {
+            #expect(pool["free"]?.asInt == pool["buffers"]?.asInt, "all have come back")
+            #expect((pool["min"]?.asInt ?? 0) <= (pool["need"]?.asInt ?? 0))
+            #expect((pool["need"]?.asInt ?? 0) <= (pool["buffers"]?.asInt ?? 0))
+            #expect((pool["bytes"]?.asInt ?? 0) >= 256)
+        }
+    }
+
+    @Test func histogramsAddUp() throws {
+        let metrics = try chain("metrics-times", timed: true).metrics
+        for (id, key, count) in [("mid", "busy", 500), ("one", "busy", 450), ("sink", "latency", 450)] {
+            let histogram = try #require(stage(id, metrics)?[key], "\(id) \(key)")
+            #expect(histogram["count"]?.asInt == count, "\(id) \(key)")
+            let buckets = try #require(histogram["buckets"]?.asArray)
+            let bounds = buckets.compactMap { $0["le"]?.asDouble }
+            let counts = buckets.compactMap { $0["count"]?.asInt }
+            #expect(bounds == Chain.timeBounds && counts.count == bounds.count)
+            #expect(counts == counts.sorted() && (counts.last ?? .max) <= count, "cumulative: \(counts)")
+            let sum = try #require(histogram["sumSeconds"]?.asDouble)
+            // Each sample at least as long as the bucket before its own says, and at most as its own.
+            var least = 0.0
+            var before = (count: 0, bound: 0.0)
+            for (bound, below) in zip(bounds, counts) {
+                least += Double(below - before.count) * before.bound
+                before = (below, bound)
+            }
+            least += Double(count - before.count) * before.bound
+            #expect(sum >= least * 0.99, "\(id) \(key): \(sum) s, at least \(least) s")
+        }
+        // The probe sleeps at least 20 µs.
+        let busy = try #require(stage("mid", metrics)?["busy"])
+        #expect(busy["buckets"]?.asArray?.first?["count"]?.asInt == 0)
+        #expect((busy["sumSeconds"]?.asDouble ?? 0) >= 500 * 20e-6)
+        #expect(stage("src", metrics)?["latency"] == nil && stage("mid", metrics)?["latency"] == nil)
+    }
+
+    @Test func mayBeReadWhileTheChainRuns() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 100000000, "everyMs": 1}"#)
+        try sketch.add(ProbeFilter.self, "mid", options: #"{"keep": 2}"#)
+        try sketch.add(RecordingSink.self, "sink", options: #"{"log": "metrics-live", "sleepUs": 500}"#)
+        let driver = try RunningChainDriver(sketch)
+        driver.waitForFrames(10)
+        var last = 0
+        for _ in 0..<200 {
+            let out = try #require(stage("src", driver.chain.metrics)?["framesOut"]?.asInt)
+            #expect(out >= last)
+            last = out
+        }
+        #expect(eventually { (stage("mid", driver.chain.metrics)?["held"]?.asInt ?? 0) >= 2 })
+        #expect(stage("mid", driver.chain.metrics)?["heldLimit"]?.asInt == 3)
+        #expect((stage("mid", driver.chain.metrics)?["heldOldestSeconds"]?.asDouble ?? -1) >= 0)
+        #expect(driver.finish().isSuccess)
+    }
+}
