@@ -9,31 +9,34 @@ struct Plugin {
     var usesShared = false
     /// Whether it is a live source, with what lies in LiveInput.
     var usesLiveInput = false
+    /// Further modules that are linked into several plugins.
+    var modules: [String] = []
 }
 
 let plugins = [
     Plugin(name: "TestSource", usesShared: true),
     Plugin(name: "NullSink"),
     Plugin(name: "FPSMeter", usesShared: true),
-    Plugin(name: "Convert", shims: ["CYUV"], usesShared: true),
+    Plugin(name: "Convert", usesShared: true, modules: ["Conversion"]),
     Plugin(name: "CropOrient", shims: ["CYUV"], usesShared: true),
     Plugin(name: "Rate"),
     Plugin(name: "X264Encoder", shims: ["CX264"]),
     Plugin(name: "FileSource", shims: ["CAVFormat"], usesLiveInput: true),
     Plugin(name: "Y4M"),
     Plugin(name: "Recorder", shims: ["CAVFormat"]),
-    Plugin(name: "Text", shims: ["CFreeType"], usesShared: true),
+    Plugin(name: "Text", usesShared: true, modules: ["Lettering"]),
     Plugin(name: "Frei0r", shims: ["CFrei0r"], usesShared: true),
     Plugin(name: "Replicate", shims: ["CYUV"], usesShared: true),
     Plugin(name: "Compositor", shims: ["CYUV"], usesShared: true),
-    Plugin(name: "FaceEffect", shims: ["COpenCV", "CPNG"], usesShared: true),
+    Plugin(name: "FaceEffect", shims: ["COpenCV"], usesShared: true, modules: ["Stills"]),
     Plugin(name: "V4L2Source", shims: ["CV4L2", "CTurboJPEG", "CYUV"], usesLiveInput: true),
     Plugin(name: "V4L2Sink", shims: ["CV4L2"]),
+    Plugin(name: "Pictures", shims: ["CTurboJPEG", "CPNG", "CYUV"], usesShared: true, modules: ["Conversion"]),
 ]
 
 let core = Target.Dependency.product(name: "FrameCore", package: "Core")
 /// Built-in plugins that are packages of their own, each with its tests beside it (docs/design/014-packages.md).
-let nestedPlugins = ["RTSPSink"]
+let nestedPlugins = ["ControlServer", "RTSPSink"]
 
 let package = Package(
     name: "framehost",
@@ -53,7 +56,17 @@ let package = Package(
         // Linked into each plugin that uses it; not a library of its own (docs/design/014-packages.md).
         .target(name: "Shared", dependencies: [core], path: "Sources/Plugins/Shared", exclude: ["README.md"]),
         .target(
-            name: "LiveInput", dependencies: [core], path: "Sources/Plugins/LiveInput", exclude: ["README.md"]),
+            name: "LiveInput", dependencies: [core, "Shared", "Lettering", "Stills"], path: "Sources/Plugins/LiveInput",
+            exclude: ["README.md"]),
+        .target(
+            name: "Lettering", dependencies: [core, "Shared", "CFreeType"], path: "Sources/Plugins/Lettering",
+            exclude: ["README.md"]),
+        .target(
+            name: "Conversion", dependencies: [core, "Shared", "CYUV"], path: "Sources/Plugins/Conversion",
+            exclude: ["README.md"]),
+        .target(
+            name: "Stills", dependencies: [core, "CPNG", "CTurboJPEG"], path: "Sources/Plugins/Stills",
+            exclude: ["README.md"]),
         // C libraries: a module map and a header each, at most one small .c beside them.
         // Without aligned loops, where the linker happens to put them decides whether scaling takes a fifth longer.
         .target(
@@ -88,7 +101,7 @@ let package = Package(
             .target(
                 name: plugin.name,
                 dependencies: [core] + plugin.shims.map { .target(name: $0) } + (plugin.usesShared ? ["Shared"] : [])
-                    + (plugin.usesLiveInput ? ["LiveInput"] : []),
+                    + (plugin.usesLiveInput ? ["LiveInput"] : []) + plugin.modules.map { .target(name: $0) },
                 path: "Sources/Plugins/\(plugin.name)",
                 exclude: ["README.md"],
                 plugins: [.plugin(name: "FramehostManifest", package: "Core")])
@@ -100,7 +113,8 @@ let package = Package(
                 path: "Sources/Plugins/NestedPlugins"),
             .testTarget(
                 name: "PluginTests",
-                dependencies: [core, "Shared", "LiveInput"] + plugins.map { .target(name: $0.name) },
+                dependencies: [core, "Shared", "LiveInput", "Lettering", "Stills", "Conversion"]
+                    + plugins.map { .target(name: $0.name) },
                 path: "Tests/PluginTests",
                 // Every plugin exports the one entry symbol; a test program that links several takes any of them.
                 linkerSettings: [.unsafeFlags(["-Xlinker", "--allow-multiple-definition"])]),
@@ -109,6 +123,10 @@ let package = Package(
                 name: "RTSPSinkTests",
                 dependencies: [core, .product(name: "RTSPSink", package: "RTSPSink")],
                 path: "Tests/RTSPSinkTests/Tests/RTSPSinkTests"),
+            .testTarget(
+                name: "ControlServerTests",
+                dependencies: [core, .product(name: "ControlServer", package: "ControlServer")],
+                path: "Tests/ControlServerTests/Tests/ControlServerTests"),
             .testTarget(name: "EndToEndTests", dependencies: [core], path: "Tests/EndToEndTests"),
         ],
     swiftLanguageModes: [.v6],

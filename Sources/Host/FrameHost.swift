@@ -11,7 +11,7 @@ struct FrameHost: ParsableCommand {
         version: "framehost 0.1.0 (Core \(hostIdentity))",
         subcommands: [
             RunCommand.self, CheckCommand.self, PluginsCommand.self, DescribeCommand.self, SchemaCommand.self,
-            NewCommand.self, ModelsCommand.self, DevicesCommand.self,
+            NewCommand.self, ModelsCommand.self, DevicesCommand.self, CtlCommand.self, SnapshotCommand.self,
         ],
         defaultSubcommand: RunCommand.self)
 }

@@ -11,17 +11,24 @@ final class ChainDocument: @unchecked Sendable {
     private var registry: PluginRegistry
     private let settings: [String]
     private let frameLimit: Int?
+    private let ownStreams: [ChainRequest.OwnStream]
     private let root: Mutex<JSONNode>
     /// Stages of the file as the run began.
     private let firstIDs: Set<String>
 
-    /// - Parameter settings: `--set`, which hold for every file that is read in this run.
+    /// - Parameters:
+    ///   - settings: `--set`, which hold for every file that is read in this run.
+    ///   - ownStreams: Standard streams that the program uses itself for all of this run.
     /// - Throws: ``FrameHostErrors``.
-    init(path: String, registry: PluginRegistry, settings: [String], frameLimit: Int?) throws {
+    init(
+        path: String, registry: PluginRegistry, settings: [String], frameLimit: Int?,
+        ownStreams: [ChainRequest.OwnStream] = []
+    ) throws {
         self.path = path
         self.registry = registry
         self.settings = settings
         self.frameLimit = frameLimit
+        self.ownStreams = ownStreams
         let first = try ChainFile.read(path)
         firstIDs = Self.ids(first)
         root = Mutex(first)
@@ -32,6 +39,12 @@ final class ChainDocument: @unchecked Sendable {
     /// - Throws: ``FrameHostErrors``.
     func request() throws -> ChainRequest { try request(present) }
 
+    /// [control thread before the chain runs] The plugin that makes files of pictures, to be loaded when one is needed;
+    /// nil when there is none.
+    ///
+    /// - Throws: ``FrameHostError`` where there are several.
+    func pictureEncoder() throws -> PluginRegistry.Plugin? { try registry.pictureEncoder() }
+
     /// [desk's thread; control thread before the chain runs] The file of the plugin that has a stage.
     func plugin(of id: String) -> String? { registry.path(of: id) }
 
@@ -39,7 +52,34 @@ final class ChainDocument: @unchecked Sendable {
         Set((root["stages"]?.asArray ?? []).enumerated().map { ChainFile.id(of: $1, $0) })
     }
 
+    /// What stands for the file's name in the places of faults of a chain that a command has in it.
+    static let inlineFile = "chain"
+
     var present: JSONNode { root.withLock { $0 } }
+
+    /// For whoever asks from outside: options of services, which may be secret, are left out.
+    ///
+    /// - Parameter live: Options that were set while it runs, by the stage's id.
+    func shown(with live: [String: [JSONNode.Member]]) -> JSONNode {
+        var shown = present.withoutPlaces
+        for key in ChainFile.services.keys where shown[key] != nil { shown = shown.setting(key, [:]) }
+        let stages = (shown["stages"]?.asArray ?? []).enumerated().map { index, stage in
+            (live[ChainFile.id(of: stage, index)] ?? []).reduce(stage) { $0.setting($1.key, $1.value.withoutPlaces) }
+        }
+        return shown.setting("stages", JSONNode(.array(stages)))
+    }
+
+    /// What was read from ``shown(with:)`` and changed: services that it leaves out, or has without options, are
+    /// as they are.
+    func withServices(_ root: JSONNode) -> JSONNode {
+        guard var members = root.asObject else { return root }
+        for service in present.asObject ?? [] where ChainFile.services[service.key] != nil {
+            guard root[service.key] == nil || root[service.key]?.asObject?.isEmpty == true else { continue }
+            members.removeAll { $0.key == service.key }
+            members.append(service)
+        }
+        return JSONNode(.object(members), place: root.place)
+    }
 
     /// The chain runs as `next` says.
     func commit(_ next: JSONNode) { root.withLock { $0 = next } }
@@ -48,19 +88,32 @@ final class ChainDocument: @unchecked Sendable {
     ///   - file: Whose text it is, for the places of faults.
     ///   - plugins: In the place of those that are in use.
     func request(_ root: JSONNode, file: String? = nil, plugins: PluginRegistry? = nil) throws -> ChainRequest {
+        try checkServices(root, file: file)
         var reader = ChainFile(name: file ?? path, registry: plugins ?? registry)
         // A stage that was detached needs no setting; one that was never there is a fault.
         let ids = Self.ids(root)
         let known = settings.filter { setting in
             let id = String(setting.prefix { $0 != "." })
-            return ids.contains(id) || !firstIDs.contains(id) || file != nil
+            return ids.contains(id) || !firstIDs.contains(id) || (file != nil && file != Self.inlineFile)
         }
         do {
             var request = try reader.request(from: root, folder: ChainFile.folder(of: path), settings: known)
             request.frameLimit = frameLimit
+            if file == Self.inlineFile { request.ownName = ChainRequest(file: path, folder: "", stages: []).name }
+            request.ownStreams = ownStreams
             return request
         } catch let faults as FrameHostErrors {
             throw FrameHostErrors(ChainFile.sorted(faults.errors))
+        }
+    }
+
+    /// Services stay as the run began with them: the one who asks for a change may be the client of one.
+    private func checkServices(_ root: JSONNode, file: String?) throws {
+        for key in ChainFile.services.keys.sorted() where root[key]?.withoutPlaces != present[key]?.withoutPlaces {
+            throw FrameHostError(
+                .invalidConfiguration,
+                place: FaultPlace(file: file ?? path, position: root[key]?.place ?? root.place, path: key),
+                what: "cannot change while the chain runs", remedy: "Leave it as it was, or start the chain again.")
         }
     }
 

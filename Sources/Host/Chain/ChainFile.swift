@@ -7,7 +7,9 @@ import Glibc
 struct ChainFile {
     /// More stages than any chain has use for; each costs a context and perhaps a thread.
     static let mostStages = 1000
-    static let topKeys = ["$schema", "note", "stages", "buffers", "spare", "drainSeconds"]
+    static let topKeys = ["$schema", "note", "stages", "buffers", "spare", "drainSeconds", "control"]
+    /// Services by their key of the chain.
+    static let services = ["control": "control-server"]
     static let joinKeys = ["match", "lead", "whenEnded", "hold"]
     static let linkKeys = ["queue", "whenFull", "seconds", "megabytes", "copy"]
 
@@ -108,6 +110,7 @@ struct ChainFile {
             }
         }
         readBuffers(root["buffers"], ids: ids, &request)
+        for (key, id) in Self.services.sorted(by: { $0.key < $1.key }) { readService(key, id, root[key], &request) }
         let registry = UncheckedRegistry(registry: self.registry)
         request.converter = { try registry.registry.stage("convert") }
         try throwFaults(complete: request.stages.count == nodes.count, request)
@@ -180,6 +183,39 @@ struct ChainFile {
                 fault(
                     node.place, "spare", "\(node.text()) must be a whole number from 0 to 4096",
                     "Use a number of buffers, or leave the key out for the computed one.")
+            }
+        }
+    }
+
+    private mutating func readService(_ key: String, _ id: String, _ node: JSONNode?, _ request: inout ChainRequest) {
+        guard let node else { return }
+        guard let members = node.asObject else {
+            return fault(node.place, key, "expected an object, found \(node.kindName)", "Write { } for the defaults.")
+        }
+        do {
+            guard let type = try registry.service(id) else {
+                let folders = registry.folders.joined(separator: ", ")
+                return fault(
+                    node.place, key, "no plugin '\(id)'",
+                    "Build it, or name its folder with --plugin-path; searched: \(folders).")
+            }
+            let count = faults.count
+            let options = members.map { member in
+                var member = member
+                member.value = expanded(member.value, "\(key).\(member.key)")
+                return member
+            }
+            guard faults.count == count else { return }
+            let service = ServiceRequest(key: key, type: type, options: options, file: name)
+            _ = try service.make()
+            request.services.append(service)
+        } catch {
+            for found in (error as? FrameHostErrors)?.errors ?? [.wrap(error)] {
+                var found = found
+                if found.place.file == nil {
+                    found.place = FaultPlace(file: name, position: node.place, path: key)
+                }
+                faults.append(found)
             }
         }
     }

@@ -4,8 +4,13 @@ import FrameCore
 /// validation.
 struct ChainSchema {
     private let stages: [StageType]
+    /// By their key of the chain.
+    private let services: [(key: String, type: ServiceType)]
 
-    init(stages: [StageType]) { self.stages = stages }
+    init(stages: [StageType], services: [(key: String, type: ServiceType)] = []) {
+        self.stages = stages
+        self.services = services
+    }
 
     var json: JSONNode {
         [
@@ -14,7 +19,14 @@ struct ChainSchema {
             "type": "object",
             "required": ["stages"],
             "additionalProperties": false,
-            "properties": [
+            "properties": .object(properties),
+            "$defs": .object(definitions),
+        ]
+    }
+
+    private var properties: [(key: String, value: JSONNode)] {
+        let own: JSONNode =
+            [
                 "$schema": ["type": "string"],
                 "note": ["description": "For people; not read."],
                 "drainSeconds": [
@@ -35,9 +47,17 @@ struct ChainSchema {
                     "type": "array", "minItems": 1, "maxItems": .number(ChainFile.mostStages),
                     "items": ["$ref": "#/$defs/stage"],
                 ],
-            ],
-            "$defs": .object(definitions),
-        ]
+            ]
+        return (own.asObject ?? []).map { ($0.key, $0.value) }
+            + services.map { key, type in
+                (
+                    key,
+                    [
+                        "type": "object", "description": .string(type.info.summary), "additionalProperties": false,
+                        "properties": .object(type.options.map(Self.property)),
+                    ]
+                )
+            }
     }
 
     private var definitions: [(key: String, value: JSONNode)] {
@@ -117,6 +137,13 @@ struct ChainSchema {
         ] + stages.map { ($0.info.id, schema(of: $0)) }
     }
 
+    private static func property(_ option: OptionField) -> (key: String, value: JSONNode) {
+        let isText =
+            option.schema["type"]?.asString == "string" && option.schema["pattern"] != nil
+            || option.schema["enum"] != nil
+        return (option.name, isText ? ["anyOf": [option.schema, ["$ref": "#/$defs/environment"]]] : option.schema)
+    }
+
     private func schema(of stage: StageType) -> JSONNode {
         var properties: [(key: String, value: JSONNode)] = [
             ("use", ["const": .string(stage.info.id)]), ("id", ["$ref": "#/$defs/id"]),
@@ -126,13 +153,7 @@ struct ChainSchema {
             ("onError", ["enum": .array(OnError.allCases.map { .string($0.rawValue) })]),
         ]
         if stage.kind == .join { properties.append(("join", ["$ref": "#/$defs/join"])) }
-        for option in stage.options {
-            let isText =
-                option.schema["type"]?.asString == "string" && option.schema["pattern"] != nil
-                || option.schema["enum"] != nil
-            properties.append(
-                (option.name, isText ? ["anyOf": [option.schema, ["$ref": "#/$defs/environment"]]] : option.schema))
-        }
+        properties += stage.options.map(Self.property)
         return [
             "type": "object", "description": .string(stage.info.summary), "additionalProperties": false,
             "properties": .object(properties),

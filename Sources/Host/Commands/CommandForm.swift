@@ -8,6 +8,7 @@ enum CommandForm {
         case bool = "true or false"
         case object = "an object"
         case array = "a list"
+        case number = "a number"
 
         func holds(_ node: JSONNode) -> Bool {
             switch self {
@@ -15,6 +16,7 @@ enum CommandForm {
             case .bool: node.asBool != nil
             case .object: node.asObject != nil
             case .array: node.asArray != nil
+            case .number: node.asDouble != nil
             }
         }
     }
@@ -23,9 +25,13 @@ enum CommandForm {
     /// By command; any other is a stage's own.
     private static let keys: [String: [String: Kind]] = [
         "attach": ["at": .string, "stages": .array, "copy": .bool], "detach": [:], "drain": [:], "figures": [:],
-        "pause": ["drop": .bool], "plan": [:], "reload": ["file": .string],
+        "pause": ["drop": .bool], "plan": [:], "reload": ["file": .string, "chain": .object],
         "reload-plugin": ["plugin": .string],
         "replace": ["with": .object, "drop": .bool], "resume": [:],
+        "snapshot": [
+            "path": .string, "overwrite": .bool, "width": .number, "height": .number, "fit": .string, "turn": .number,
+            "mirror": .bool, "quality": .number,
+        ], "status": [:],
     ]
     private static let ofOwnCommand: [String: Kind] = ["arguments": .object]
 

@@ -5,12 +5,13 @@ import FrameCore
 /// docs/chain-file.md lists them. [any thread]
 struct CommandLanguage: Sendable {
     /// Commands of the chain itself.
-    private static let ofChain = ["attach", "drain", "figures", "plan", "reload", "reload-plugin"]
+    private static let ofChain = ["attach", "drain", "figures", "plan", "reload", "reload-plugin", "status"]
     /// Commands that every stage has, beside its own.
-    static let ofStages = ["detach", "pause", "replace", "resume"]
+    static let ofStages = ["detach", "pause", "replace", "resume", "snapshot"]
 
     let chain: Chain
     let document: ChainDocument
+    let snapshots: Snapshots
 
     /// Has a command done.
     ///
@@ -45,6 +46,7 @@ struct CommandLanguage: Sendable {
             tell("drains", [], reply)
             chain.drain()
         case "figures": tell("figures", [JSONNode.Member(key: "figures", value: chain.figuresWithPlugins)], reply)
+        case "status": tell("status", [JSONNode.Member(key: "status", value: chain.status.json)], reply)
         case "plan": tell("plan", [JSONNode.Member(key: "plan", value: PlanText(chain.plan).json)], reply)
         case "attach":
             guard let producer = node["at"]?.asString, let stages = node["stages"]?.asArray else {
@@ -58,6 +60,14 @@ struct CommandLanguage: Sendable {
             }
         case "reload":
             let file = node["file"]?.asString
+            if let whole = node["chain"] {
+                guard file == nil else {
+                    return refuse("'file' and 'chain' contradict each other", "Leave one of them out.", reply)
+                }
+                return change(nil, reply, resetting: .all, file: ChainDocument.inlineFile) {
+                    document.withServices(whole)
+                }
+            }
             change(nil, reply, resetting: .all, file: file) { try document.read(file) }
         case "reload-plugin":
             guard let plugin = node["plugin"]?.asString else {
@@ -82,6 +92,7 @@ struct CommandLanguage: Sendable {
         case "pause": chain.pause(stage: stage, isDropping: drops, reply: reply)
         case "resume": chain.resume(stage: stage, reply: reply)
         case "detach": change(nil, reply) { try document.detaching(stage) }
+        case "snapshot": snapshots.take(stage, node, reply: reply)
         case "replace":
             guard let other = node["with"] else {
                 return refuse("'with' is missing", "Write \"with\": { \"use\": \"…\" }.", reply)

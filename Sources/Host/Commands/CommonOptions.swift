@@ -35,12 +35,8 @@ func report(_ error: any Error) -> ExitCode {
     return ExitCode(isConfiguration ? 2 : 1)
 }
 
-/// The same for what was found before a run: a file, folder or font that the chain names and that is missing is a fault
-/// of the chain file.
+/// The same for what was found before a run, whatever it is: nothing was run, and `check` says 2 to it as well.
 func reportBeforeRun(_ error: any Error) -> ExitCode {
-    let status = report(error)
-    let errors = (error as? FrameHostErrors)?.errors ?? [FrameHostError.wrap(error)]
-    return errors.allSatisfy {
-        [.invalidConfiguration, .unusablePlugin, .unavailable, .invalidMedia].contains($0.code)
-    } ? ExitCode(2) : status
+    _ = report(error)
+    return ExitCode(2)
 }

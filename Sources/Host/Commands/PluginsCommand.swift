@@ -16,9 +16,11 @@ struct PluginsCommand: ParsableCommand {
         var nodes: [JSONNode] = []
         var refused = registry.skipped + registry.conflicts
         for plugin in registry.plugins {
-            for stage in plugin.manifest.stages {
+            let services = plugin.manifest.services.map { PluginManifest.Stage(id: $0, kind: "service") }
+            let encoders = plugin.manifest.encoders.map { PluginManifest.Stage(id: $0, kind: "encoder") }
+            for stage in plugin.manifest.stages + services + encoders {
                 var summary = ""
-                do { summary = try registry.stage(stage.id)?.info.summary ?? "" } catch {
+                do { summary = try registry.summary(of: stage) } catch {
                     let error = FrameHostError.wrap(error)
                     if !refused.contains(error) { refused.append(error) }
                     continue

@@ -68,23 +68,26 @@ struct RunCommand: ParsableCommand {
             quiet: quiet, verbose: verbose, jsonEvents: events || commands, onlyAnswers: commands && !events,
             replies: replies)
         RunSession(
-            display: display, replies: replies, readsCommands: commands, writesEvents: events, seconds: seconds,
+            display: display, replies: replies, readsCommands: commands, seconds: seconds,
             statsPath: stats, isWatching: watch, isWatchingPlugins: watchPlugins, plan: plan
         ).run()
     }
 
     /// [control thread] Everything is checked, nothing is opened.
-    private func plan() throws -> (Chain, ChainDocument) {
+    private func plan() throws -> RunSession.Planned {
         do {
             let registry = try plugins.registry()
             registry.loadsCopies = watchPlugins
             let document = try ChainDocument(
-                path: chain, registry: registry, settings: settings, frameLimit: frames)
-            let chain = try Chain(document.request(), timed: stats != nil)
+                path: chain, registry: registry, settings: settings, frameLimit: frames,
+                ownStreams: StandardStreams.ofRun(events: events, commands: commands))
+            let request = try document.request()
+            let services = try RunServices(request.services)
+            let chain = try Chain(request, timed: stats != nil || !services.isEmpty)
             // What an attached branch names may have been built anew since the registry looked.
             registry.loadsCopies = true
             CrashReport.watch(chain, plugin: document.plugin)
-            return (chain, document)
+            return RunSession.Planned(chain: chain, document: document, services: services)
         } catch let error as FrameHostErrors {
             throw FrameHostErrors(ChainFile.sorted(error.errors))
         }

@@ -7,11 +7,17 @@ import Synchronization
 /// The main thread waits for signals, a control thread plans and runs the chain and ends the process. `@unchecked
 /// Sendable`: all but `chain` is the control thread's alone.
 final class RunSession: @unchecked Sendable {
-    private let plan: () throws -> (Chain, ChainDocument)
+    /// What planning gives.
+    struct Planned {
+        var chain: Chain
+        var document: ChainDocument
+        var services: RunServices
+    }
+
+    private let plan: () throws -> Planned
     private let display: RunDisplay
     private let replies: CommandReplies
     private let readsCommands: Bool
-    private let writesEvents: Bool
     private let seconds: Double?
     private let statsPath: String?
     private let isWatching: Bool
@@ -26,19 +32,17 @@ final class RunSession: @unchecked Sendable {
     ///   - plan: Checks and plans; its faults end the process with status 2.
     ///   - replies: Answers for `display` to show.
     ///   - readsCommands: Whether standard input has commands.
-    ///   - writesEvents: Whether events go to standard output.
     ///   - isWatching: The chain file is read again whenever it changes.
     ///   - isWatchingPlugins: Plugins are loaded again whenever their files change.
     init(
-        display: RunDisplay, replies: CommandReplies, readsCommands: Bool, writesEvents: Bool, seconds: Double?,
-        statsPath: String?, isWatching: Bool, isWatchingPlugins: Bool,
-        plan: @escaping () throws -> (Chain, ChainDocument)
+        display: RunDisplay, replies: CommandReplies, readsCommands: Bool, seconds: Double?, statsPath: String?,
+        isWatching: Bool, isWatchingPlugins: Bool,
+        plan: @escaping () throws -> Planned
     ) {
         self.plan = plan
         self.display = display
         self.replies = replies
         self.readsCommands = readsCommands
-        self.writesEvents = writesEvents
         self.seconds = seconds
         self.statsPath = statsPath
         self.isWatching = isWatching
@@ -124,23 +128,37 @@ final class RunSession: @unchecked Sendable {
 
     private func control() -> Never {
         CrashReport.useOwnStack()
-        let chain: Chain
-        let document: ChainDocument
+        let planned: Planned
+        let encoder: EncoderLoader
         var pluginWatch: PluginWatch?
         do {
-            (chain, document) = try plan()
+            planned = try plan()
+            let chain = planned.chain
+            encoder = EncoderLoader(try planned.document.pictureEncoder())
             if isWatchingPlugins { pluginWatch = try PluginWatch() }
             if let statsPath, let fault = chain.fault(ofWriting: statsPath, as: "--stats") { throw fault }
-            if let fault = StandardStreams.fault(chain.plan, events: writesEvents, commands: readsCommands) {
-                throw fault
-            }
         } catch {
             exit(reportBeforeRun(error).rawValue)
         }
+        let (chain, document) = (planned.chain, planned.document)
         self.document.withLock { $0 = document }
         self.chain.withLock { $0 = chain }
         var watch = FileWatch(document.path)
-        if readsCommands { CommandReader.start(CommandLanguage(chain: chain, document: document), replies) }
+        let snapshots = Snapshots(chain: chain, encoder: encoder)
+        let language = CommandLanguage(chain: chain, document: document, snapshots: snapshots)
+        if readsCommands { CommandReader.start(language, replies) }
+        if !planned.services.isEmpty {
+            // The first who listens gets what happened while planning.
+            display.update(chain)
+            do {
+                try planned.services.start(
+                    HostControl(chain: chain, document: document, language: language, encoder: encoder))
+            } catch {
+                display.update(chain)
+                planned.services.stop()
+                exit(report(error).rawValue)
+            }
+        }
         let start = chain.clock.now()
         let limit = seconds.map { start + MediaTime(seconds: $0).nanoseconds }
         let result = chain.run { [self] in
@@ -153,7 +171,10 @@ final class RunSession: @unchecked Sendable {
             }
             display.update(chain)
         }
-        display.finish(chain, result, elapsed: Double(chain.clock.now() - start) / 1e9)
+        let elapsed = Double(chain.clock.now() - start) / 1e9
+        let isQuiet = snapshots.finish()
+        planned.services.stop()
+        display.finish(chain, result, elapsed: elapsed)
         var failed = !result.isSuccess
         if let statsPath,
             let refusal = chain.files.write(
@@ -164,6 +185,8 @@ final class RunSession: @unchecked Sendable {
         }
         // A stage may still be inside native code, so no destructors run.
         if !result.abandoned.isEmpty { _exit(1) }
+        // Nor beside a thread that writes a picture.
+        if !isQuiet { _exit(failed ? 1 : 0) }
         exit(failed ? 1 : 0)
     }
 }

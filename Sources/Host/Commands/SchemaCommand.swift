@@ -19,6 +19,12 @@ struct SchemaCommand: ParsableCommand {
             }
         }
         for fault in registry.skipped { Terminal.complain("skipped: \(fault)") }
-        Terminal.say(ChainSchema(stages: stages).json.text(pretty: true))
+        var services: [(key: String, type: ServiceType)] = []
+        for (key, id) in ChainFile.services.sorted(by: { $0.key < $1.key }) {
+            do { if let service = try registry.service(id) { services.append((key, service)) } } catch {
+                Terminal.complain("\(error)")
+            }
+        }
+        Terminal.say(ChainSchema(stages: stages, services: services).json.text(pretty: true))
     }
 }

@@ -1,28 +1,18 @@
 import FrameCore
 
-/// Standard input and output are one user's each: a stage's, or the program's own.
+/// Which standard streams a run uses itself, so that no stage may: each has one user.
 enum StandardStreams {
-    /// What the command line asks for and a stage has taken; nil when all goes together.
-    static func fault(_ plan: ChainPlan, events: Bool, commands: Bool) -> FrameHostError? {
-        for stage in plan.stages {
-            for claim in stage.demand.claims {
-                switch claim.name {
-                // Who says terms shares it: whole lines of text.
-                case "standard output" where claim.terms == nil && (events || commands):
-                    return FrameHostError(
-                        .invalidConfiguration, place: FaultPlace(argument: events ? "--events" : "--commands"),
-                        what:
-                            "'\(stage.id)' writes to standard output, where \(events ? "events" : "answers to commands") would go",
-                        remedy: "Leave it out, or give '\(stage.id)' a pipe made with 'mkfifo'.")
-                case "standard input" where commands:
-                    return FrameHostError(
-                        .invalidConfiguration, place: FaultPlace(argument: "--commands"),
-                        what: "'\(stage.id)' reads standard input, where commands would come from",
-                        remedy: "Leave it out, or give '\(stage.id)' a pipe made with 'mkfifo'.")
-                default: break
-                }
-            }
+    static func ofRun(events: Bool, commands: Bool) -> [ChainRequest.OwnStream] {
+        var own: [ChainRequest.OwnStream] = []
+        if events {
+            own.append(ChainRequest.OwnStream(.output, argument: "--events", what: "where events would go"))
+        } else if commands {
+            own.append(
+                ChainRequest.OwnStream(.output, argument: "--commands", what: "where answers to commands would go"))
         }
-        return nil
+        if commands {
+            own.append(ChainRequest.OwnStream(.input, argument: "--commands", what: "where commands would come from"))
+        }
+        return own
     }
 }

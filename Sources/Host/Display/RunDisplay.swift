@@ -70,22 +70,7 @@ final class RunDisplay {
     private func show(_ event: Event, _ chain: Chain) {
         if event.name == "stage-failed" { shownFailures.insert(event.text) }
         if jsonEvents, !onlyAnswers || event.name == "command-answered" {
-            var members: [(key: String, value: JSONNode)] = [
-                ("time", .number(Double(event.time) / 1e9)),
-                ("wallTime", .string(WallTime.text(chain.clock.unixTime(at: event.time)))),
-                ("event", .string(event.name)),
-            ]
-            if let stage = event.stage { members.append(("stage", .string(stage))) }
-            members.append(("level", .string(event.level.rawValue)))
-            members.append(("text", .string(event.text)))
-            let taken = Set(members.map(\.key))
-            members += (event.details.asObject ?? []).filter { !taken.contains($0.key) }.map { ($0.key, $0.value) }
-            // Of the item in hand, unless the stage says which frame it means.
-            if !members.contains(where: { $0.key == "frame" || $0.key == "pts" }) {
-                if let frame = event.frame { members.append(("frame", .number(frame))) }
-                if let pts = event.pts { members.append(("pts", .number(pts.seconds))) }
-            }
-            Terminal.say(JSONNode.object(members).text())
+            Terminal.say(event.json(by: chain.clock).text())
         }
         let isWorthALine =
             event.level >= .warning || (verbose && event.level == .debug)

@@ -29,7 +29,16 @@ struct FetchLibrary {
 
     private typealias Rename = @convention(c) (UnsafePointer<CChar>, UnsafePointer<CChar>) -> Int32
 
+    private typealias Take = @convention(c) (UnsafeMutableRawPointer?, Int32, UnsafePointer<UInt8>?, Int) -> Int32
+    private typealias Request =
+        @convention(c) (
+            UnsafePointer<CChar>, UnsafePointer<CChar>, UnsafePointer<UnsafePointer<CChar>?>?, Int,
+            UnsafeRawPointer?, Int, Int64, Take?, UnsafeMutableRawPointer?, UnsafeMutablePointer<Int32>,
+            UnsafeMutablePointer<CChar>, Int
+        ) -> Void
+
     private let fetch: Fetch
+    private let ask: Request
     private let rename: Rename
     private let digest: Digest
 
@@ -37,14 +46,16 @@ struct FetchLibrary {
     init() throws {
         let path = "\(PluginRegistry.executableFolder)/libCFetch.so"
         guard let handle = dlopen(path, RTLD_NOW | RTLD_LOCAL), let fetch = dlsym(handle, "fh_fetch"),
-            let digest = dlsym(handle, "fh_fetch_sha256"), let rename = dlsym(handle, "fh_fetch_rename_new")
+            let digest = dlsym(handle, "fh_fetch_sha256"), let rename = dlsym(handle, "fh_fetch_rename_new"),
+            let ask = dlsym(handle, "fh_fetch_request")
         else {
             throw FrameHostError(
-                .unavailable, place: path, what: "the library that fetches and checks models cannot be loaded",
+                .unavailable, place: path, what: "the library that fetches files and asks servers cannot be loaded",
                 remedy: "Install the packages libcurl4 and libnettle8, or build framehost again.",
                 cause: String(cString: dlerror()))
         }
         self.fetch = unsafeBitCast(fetch, to: Fetch.self)
+        self.ask = unsafeBitCast(ask, to: Request.self)
         self.rename = unsafeBitCast(rename, to: Rename.self)
         self.digest = unsafeBitCast(digest, to: Digest.self)
     }
@@ -64,6 +75,43 @@ struct FetchLibrary {
                 Unmanaged.passUnretained(progress).toOpaque(), &values, &words, words.count)
         }
         if let authorities { authorities.withCString(call) } else { call(nil) }
+        return Result(
+            code: values[0], status: values[1], writeError: values[2], isTooLong: values[3] != 0,
+            words: String(decoding: words.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self))
+    }
+
+    /// One request over HTTP or HTTPS.
+    ///
+    /// - Parameters:
+    ///   - fields: Whole header lines.
+    ///   - seconds: How long at most; nil for no bound.
+    ///   - take: Gets status and pieces of the answer as they come; ends the transfer by giving false.
+    func request(
+        _ method: String, _ url: String, fields: [String], body: [UInt8]?, seconds: Int?,
+        take: @escaping (Int, UnsafeBufferPointer<UInt8>) -> Bool
+    ) -> Result {
+        final class Taker {
+            let take: (Int, UnsafeBufferPointer<UInt8>) -> Bool
+            init(_ take: @escaping (Int, UnsafeBufferPointer<UInt8>) -> Bool) { self.take = take }
+        }
+        var values = [Int32](repeating: 0, count: 4)
+        var words = [CChar](repeating: 0, count: 512)
+        let taker = Taker(take)
+        let lines: [UnsafeMutablePointer<CChar>?] = fields.map { strdup($0) }
+        defer { for line in lines { free(line) } }
+        withExtendedLifetime(taker) {
+            (body ?? []).withUnsafeBytes { bytes in
+                ask(
+                    method, url, lines.map { UnsafePointer($0) }, lines.count,
+                    body == nil ? nil : bytes.baseAddress,
+                    bytes.count, Int64(seconds ?? 0),
+                    { context, status, bytes, count in
+                        let taker = Unmanaged<Taker>.fromOpaque(context!).takeUnretainedValue()
+                        return taker.take(Int(status), UnsafeBufferPointer(start: bytes, count: count)) ? 0 : 1
+                    },
+                    Unmanaged.passUnretained(taker).toOpaque(), &values, &words, words.count)
+            }
+        }
         return Result(
             code: values[0], status: values[1], writeError: values[2], isTooLong: values[3] != 0,
             words: String(decoding: words.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self))

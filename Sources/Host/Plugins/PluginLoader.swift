@@ -6,11 +6,11 @@ enum PluginLoader {
     /// Keys of a stage in the chain file that no option may have.
     static let reservedKeys: Set<String> = ["id", "use", "from", "join", "link", "note", "onError", "unread"]
 
-    /// The stages of a plugin. dlopen(3) with RTLD_NOW, so that a missing symbol speaks now; never unloaded.
+    /// What a plugin has. dlopen(3) with RTLD_NOW, so that a missing symbol speaks now; never unloaded.
     ///
     /// - Parameter copy: What is loaded in the place of the file; its manifest is the plugin's.
     /// - Throws: ``FrameHostError`` `.unusablePlugin`.
-    static func load(_ plugin: PluginRegistry.Plugin, from copy: PluginCopy? = nil) throws -> [StageType] {
+    static func load(_ plugin: PluginRegistry.Plugin, from copy: PluginCopy? = nil) throws -> PluginExports {
         let path = copy?.path ?? plugin.path
         func refuse(_ what: String, _ remedy: String, cause: String = "") -> FrameHostError {
             FrameHostError(.unusablePlugin, place: plugin.path, what: what, remedy: remedy, cause: cause)
@@ -33,8 +33,10 @@ enum PluginLoader {
         }
         typealias Entry = @convention(c) () -> OpaquePointer
         let exports = PluginExports.take(unsafeBitCast(symbol, to: Entry.self)())
-        let said = plugin.manifest.stages.map { "\($0.id) (\($0.kind))" }
-        let given = exports.stages.map { "\($0.info.id) (\($0.kind.rawValue))" }
+        let said = plugin.manifest.exports
+        let given =
+            exports.stages.map { "\($0.info.id) (\($0.kind.rawValue))" }
+            + exports.services.map { "\($0.info.id) (service)" } + exports.encoders.map { "\($0.info.id) (encoder)" }
         guard said == given else {
             throw refuse(
                 "says it has \(said.joined(separator: ", ")) and exports \(given.joined(separator: ", "))", rebuild)
@@ -46,7 +48,7 @@ enum PluginLoader {
                     "Give the option another name.")
             }
         }
-        return exports.stages
+        return exports
     }
 
     /// The dynamic linker's words. Of a copy's folder people know nothing but that it may allow no programs.

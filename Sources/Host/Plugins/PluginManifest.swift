@@ -10,6 +10,9 @@ struct PluginManifest: Equatable {
     /// Fingerprint of the Core it was built against.
     var core: String
     var stages: [Stage]
+    /// Ids of services and picture encoders.
+    var services: [String]
+    var encoders: [String]
 
     struct Stage: Equatable {
         var id: String
@@ -26,16 +29,19 @@ struct PluginManifest: Equatable {
         lines.removeFirst()
         var fields: [String: String] = [:]
         var stages: [Stage] = []
+        var (services, encoders): ([String], [String]) = ([], [])
         for line in lines {
             let parts = line.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
             guard parts.count == 2 else { throw .damaged(line) }
-            guard parts[0] == "stage" else {
-                fields[parts[0]] = parts[1]
-                continue
+            switch parts[0] {
+            case "stage":
+                let words = parts[1].split(separator: " ").map(String.init)
+                guard words.count == 2 else { throw .damaged(line) }
+                stages.append(Stage(id: words[0], kind: words[1]))
+            case "service": services.append(parts[1])
+            case "encoder": encoders.append(parts[1])
+            default: fields[parts[0]] = parts[1]
             }
-            let words = parts[1].split(separator: " ").map(String.init)
-            guard words.count == 2 else { throw .damaged(line) }
-            stages.append(Stage(id: words[0], kind: words[1]))
         }
         guard let interface = fields["interface"].flatMap({ Int($0) }) else { throw .damaged("interface") }
         self.interface = interface
@@ -43,6 +49,14 @@ struct PluginManifest: Equatable {
         configuration = fields["configuration"] ?? ""
         core = fields["core"] ?? ""
         self.stages = stages
+        self.services = services
+        self.encoders = encoders
+    }
+
+    /// All that it has, each with its kind: `crop-orient (transform)`.
+    var exports: [String] {
+        stages.map { "\($0.id) (\($0.kind))" } + services.map { "\($0) (service)" }
+            + encoders.map { "\($0) (encoder)" }
     }
 }
 

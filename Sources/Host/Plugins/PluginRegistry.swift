@@ -13,7 +13,8 @@ final class PluginRegistry {
         /// Whether people may mean it by `name`: the id of a stage, the file's name, the path.
         func isCalled(_ name: String) -> Bool {
             path == name || path.split(separator: "/").last.map(String.init) == name
-                || manifest.stages.contains { $0.id == name }
+                || manifest.stages.contains { $0.id == name } || manifest.services.contains(name)
+                || manifest.encoders.contains(name)
         }
     }
 
@@ -31,6 +32,7 @@ final class PluginRegistry {
     let folders: [String]
     private let gate: PluginGate
     private var loaded: [String: StageType] = [:]
+    private var loadedServices: [String: ServiceType] = [:]
 
     /// Looks into `--plugin-path`, then `$FRAMEHOST_PLUGIN_PATH` (folders with colons between), then beside the
     /// executable.
@@ -73,7 +75,9 @@ final class PluginRegistry {
         guard let bytes = try? ELFFile.section(named: ".framehost", of: path),
             let manifest = try? PluginManifest(section: bytes)
         else { return }
-        for stage in manifest.stages where refused[stage.id] == nil { refused[stage.id] = error }
+        for id in manifest.stages.map(\.id) + manifest.services + manifest.encoders where refused[id] == nil {
+            refused[id] = error
+        }
     }
 
     /// All ids, sorted.
@@ -112,17 +116,56 @@ final class PluginRegistry {
         return loaded[id]
     }
 
+    /// The service with this id, loading its plugin; nil when no file has it. Services are not loaded anew while a chain
+    /// runs.
+    ///
+    /// - Throws: ``FrameHostError`` `.unusablePlugin`.
+    func service(_ id: String) throws -> ServiceType? {
+        if let known = loadedServices[id] { return known }
+        guard let plugin = try only(id, \.services) else { return nil }
+        let exports = try CrashNote.during("the plugin \(plugin.path) was being loaded") {
+            try PluginLoader.load(plugin)
+        }
+        for service in exports.services { loadedServices[service.info.id] = service }
+        return loadedServices[id]
+    }
+
+    /// One sentence of what a plugin has, loading it.
+    ///
+    /// - Throws: ``FrameHostError``.
+    func summary(of item: PluginManifest.Stage) throws -> String {
+        switch item.kind {
+        case "service": return try service(item.id)?.info.summary ?? ""
+        case "encoder":
+            guard let plugin = try pictureEncoder() else { return "" }
+            return try PluginLoader.load(plugin).encoders.first?.info.summary ?? ""
+        default: return try stage(item.id)?.info.summary ?? ""
+        }
+    }
+
+    /// The plugin that has the picture encoder, to be loaded when one is needed; nil when there is none.
+    ///
+    /// - Throws: ``FrameHostError`` `.unusablePlugin` where there are several.
+    func pictureEncoder() throws -> Plugin? { try only("picture-encoder", \.encoders) }
+
+    private func only(_ id: String, _ ids: KeyPath<PluginManifest, [String]>) throws -> Plugin? {
+        let claims = plugins.filter { $0.manifest[keyPath: ids].contains(id) }
+        guard claims.count < 2 else { throw Self.conflict(id, claims.map(\.path)) }
+        if claims.isEmpty, let error = refused[id] { throw error }
+        return claims.first
+    }
+
     /// The plugin as its file is now, where copies are loaded, and its stages.
     private func load(_ plugin: Plugin) throws -> (plugin: Plugin, stages: [StageType]) {
         try CrashNote.during("the plugin \(plugin.path) was being loaded") {
-            guard loadsCopies else { return (plugin, try PluginLoader.load(plugin)) }
+            guard loadsCopies else { return (plugin, try PluginLoader.load(plugin).stages) }
             let copy = try PluginCopy(of: plugin.path)
             defer { copy.remove() }
             var plugin = plugin
             plugin.manifest = try gate.manifest(of: plugin.path, in: copy.path)
             try checkClaims(of: plugin)
             try copy.linkLibraries()
-            return (plugin, try PluginLoader.load(plugin, from: copy))
+            return (plugin, try PluginLoader.load(plugin, from: copy).stages)
         }
     }
 
@@ -168,7 +211,7 @@ final class PluginRegistry {
 
     private init(of other: PluginRegistry) {
         (plugins, skipped, refused) = (other.plugins, other.skipped, other.refused)
-        (folders, gate, loaded) = (other.folders, other.gate, other.loaded)
+        (folders, gate, loaded, loadedServices) = (other.folders, other.gate, other.loaded, other.loadedServices)
         loadsCopies = true
     }
 

@@ -18,20 +18,22 @@ struct InputFormats {
         if let turned = inputs.firstIndex(where: { $0.orientation != .up }) {
             throw FrameHostError(
                 .invalidConfiguration, place: "from",
-                what: "the pictures of '\(context.inputIDs[turned])' lie \(inputs[turned].orientation)",
+                what:
+                    "the pictures of '\(context.inputIDs[turned])' are to be shown \(inputs[turned].orientation), and must be upright",
                 remedy: "Put a crop-orient behind it, which turns them.")
         }
         if let thin = inputs.firstIndex(where: { $0.width < 2 || $0.height < 2 }) {
             throw FrameHostError(
                 .invalidConfiguration, place: "from",
-                what: "the pictures of '\(context.inputIDs[thin])' are \(inputs[thin].width)x\(inputs[thin].height)",
-                remedy: "Take pictures of 2x2 or more.")
+                what:
+                    "the pictures of '\(context.inputIDs[thin])' are \(inputs[thin].width)x\(inputs[thin].height), and must be 2x2 or larger",
+                remedy: "Name another input.")
         }
         var output = inputs[0]
         if let size { (output.width, output.height) = (size.width, size.height) }
         guard output.width % 2 == 0, output.height % 2 == 0 else {
             throw FrameHostError(
-                .invalidConfiguration, place: "size", what: "\(output.width)x\(output.height) is not even",
+                .invalidConfiguration, place: "size", what: "\(output.width)x\(output.height) must have even sides",
                 remedy: "Choose an even \"size\".")
         }
         // A matrix nobody named follows from the height: say what it is, so that a new height does not change it.
@@ -41,8 +43,9 @@ struct InputFormats {
         if let rate { output.frameRate = rate.rational }
         guard !output.frameRate.isZero else {
             throw FrameHostError(
-                .invalidConfiguration, place: "rate", what: "the rate of '\(context.inputIDs[0])' is not known",
-                remedy: "Name the pictures per second: \"rate\": 30.")
+                .invalidConfiguration, place: "rate",
+                what: "'\(context.inputIDs[0])' does not say its frame rate, which this stage would take over",
+                remedy: "Give the pictures per second: \"rate\": 30.")
         }
         self.output = output
         if context.audio != nil {

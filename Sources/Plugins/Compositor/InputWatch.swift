@@ -53,6 +53,11 @@ struct InputWatch {
         return now &- (state.lastNew ?? begin ?? now) >= patience
     }
 
+    /// It is lost, and another input gives pictures that can be shown in its stead.
+    func wouldBeLeft(_ input: Int, now: Int64) -> Bool {
+        isLost(input, now: now) && inputs.indices.contains { $0 != input && isGood($0, now: now) }
+    }
+
     /// Gives pictures of its own, and has for `time` nanoseconds.
     func isGood(_ input: Int, now: Int64, for time: Int64 = 0) -> Bool {
         guard !isLost(input, now: now), let since = inputs[input].goodSince else { return false }

@@ -64,8 +64,8 @@ final class Mosaic: Join {
             guard let input = ids.firstIndex(of: place.input) else {
                 throw FrameHostError(
                     .invalidConfiguration, place: FaultPlace("places[\(number)].input"),
-                    what: "'\(place.input)' is none of the inputs",
-                    remedy: "The stage has \(ids.map { "'\($0)'" }.joined(separator: ", ")).")
+                    what: "'\(place.input)' must be an input of this stage",
+                    remedy: "Its inputs are \(ids.map { "'\($0)'" }.joined(separator: ", ")).")
             }
             let area = place.area(formats.output.width, formats.output.height)
             return Cell(

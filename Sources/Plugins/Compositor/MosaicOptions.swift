@@ -45,18 +45,19 @@ struct MosaicPlace: OptionValue {
     static func decodeOption(_ node: JSONNode) throws(OptionFault) -> MosaicPlace {
         guard let members = node.asObject, let input = node["input"]?.asString else {
             throw OptionFault(
-                "\(node.text()) names no input",
+                "\(node.text()) must be an object with 'input'",
                 remedy: "Write { \"input\": \"cam\", \"x\": 0.5, \"y\": 0, \"width\": 0.5, \"height\": 0.5 }.")
         }
         var values = ["x": 0.0, "y": 0.0, "width": 1.0, "height": 1.0]
         for member in members where member.key != "input" {
             guard values[member.key] != nil else {
                 throw OptionFault(
-                    "'\(member.key)' is no key of a place", remedy: "A place has input, x, y, width and height.")
+                    "'\(member.key)' must be input, x, y, width or height", remedy: "Correct it, or leave it out.")
             }
             guard let value = member.value.asDouble, (0...1).contains(value) else {
                 throw OptionFault(
-                    "\(member.key) is \(member.value.text())", remedy: "Give a share of the picture from 0 to 1.")
+                    "\(member.key) is \(member.value.text()), and must be a number from 0 to 1",
+                    remedy: "Give a share of the picture.")
             }
             values[member.key] = value
         }

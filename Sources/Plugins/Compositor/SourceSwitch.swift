@@ -64,8 +64,8 @@ final class SourceSwitch: Join {
         if let index = context.inputIDs.firstIndex(of: id) { return index }
         let names = context.inputIDs.map { "'\($0)'" }.joined(separator: ", ")
         throw FrameHostError(
-            .invalidConfiguration, place: FaultPlace(place), what: "'\(id)' is none of the inputs",
-            remedy: "The stage has \(names).")
+            .invalidConfiguration, place: FaultPlace(place), what: "'\(id)' must be an input of this stage",
+            remedy: "Its inputs are \(names).")
     }
 
     /// [setup thread]
@@ -124,6 +124,7 @@ final class SourceSwitch: Join {
             if case .frame(let frame)? = inputs.take(shown) {
                 frame.withPicture { draw($0, of: shown, into: scratch.1.picture) }
                 result.capturedAt = isNew ? frame.capturedAt : now
+                result.isMirroredInPreviews = frame.isMirroredInPreviews
             } else {
                 clear(scratch.1.picture)
                 result.capturedAt = now
@@ -132,6 +133,7 @@ final class SourceSwitch: Join {
         } else if case .frame(let frame)? = inputs.take(shown) {
             // What was found in a picture is where it was found only if the picture is as it was.
             if placements[shown].isWhole { result.copyProperties(from: frame) }
+            result.isMirroredInPreviews = frame.isMirroredInPreviews
             result.capturedAt = isNew ? frame.capturedAt : now
             frame.withPicture { picture in
                 result.withMutablePicture { draw(picture, of: shown, into: $0) }
@@ -191,7 +193,8 @@ final class SourceSwitch: Join {
 
     /// [stage thread] Shows another input from the next picture on.
     ///
-    /// - Throws: ``FrameHostError`` for an id that is no input, and for one that has given no picture yet.
+    /// - Throws: ``FrameHostError`` for an id that is no input, for one that has given no picture yet, and for one that
+    ///   is lost where the next tick would show another one in its stead.
     func command(_ name: String, arguments: JSONNode) throws {
         guard let id = arguments["to"]?.asString else {
             throw FrameHostError(
@@ -206,6 +209,15 @@ final class SourceSwitch: Join {
             throw FrameHostError(
                 .unavailable, place: FaultPlace(place),
                 what: "'\(context.inputIDs[index])' has not given a picture yet", remedy: "Send it when it has.")
+        }
+        guard options.whenLost == .stay || !watch.wouldBeLeft(index, now: context.clock.now()) else {
+            throw FrameHostError(
+                .unavailable, place: FaultPlace(place),
+                what:
+                    "'\(context.inputIDs[index])' is lost, and \"whenLost\": \"next\" would show another input at once",
+                remedy:
+                    "Send it when it is back (event 'input-back'). With \"whenLost\": \"stay\" its last picture is shown."
+            )
         }
         if let change = state.choose(index) { show(change, context.clock.now()) }
     }

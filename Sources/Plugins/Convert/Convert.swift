@@ -1,3 +1,4 @@
+import Conversion
 import FrameCore
 import Shared
 

@@ -1,5 +1,6 @@
 import FrameCore
 import Shared
+import Stills
 
 /// Finds faces, follows them and changes them inside their regions.
 ///

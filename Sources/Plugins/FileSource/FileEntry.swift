@@ -45,3 +45,27 @@ struct FileEntry: Equatable {
 
     mutating func goToBegin() { place = nil }
 }
+
+/// The attempts of one reader, each further back than the one before.
+struct FileWay {
+    /// The one under way; nil once it has led to what was wanted.
+    var entry: FileEntry?
+    /// The file was entered in the middle in vain: it is read from its begin at once the next time.
+    private var isOnlyEnteredAtBegin = false
+
+    init(_ entry: FileEntry? = nil) { self.entry = entry }
+
+    mutating func goBack() {
+        entry?.goBack()
+        if entry?.place == nil { isOnlyEnteredAtBegin = true }
+    }
+
+    /// Brings the file to where the attempt begins; false where it was opened anew for that, and is at its begin.
+    mutating func follow(in file: MediaFile, track: Int) throws -> Bool {
+        if isOnlyEnteredAtBegin { entry?.goToBegin() }
+        if let place = entry?.place, file.seek(to: place, track: track) { return true }
+        entry?.goToBegin()
+        try file.reopen()
+        return false
+    }
+}

@@ -13,7 +13,7 @@ enum FileFault {
             guard code == ENOENT || code == ENOTDIR else { return unreadable(path, code) }
             return FrameHostError(
                 .unavailable, what: "'\(path)' does not exist",
-                remedy: isRelative ? "Correct 'path'; it is meant from the chain file's folder." : "Correct 'path'.")
+                remedy: isRelative ? "Correct 'path', which begins at the chain file's folder." : "Correct 'path'.")
         }
         switch status.st_mode & S_IFMT {
         case S_IFREG: break

@@ -10,7 +10,8 @@ final class FileSource: Source {
     static let info = StageInfo(
         id: "file-source", summary: "Plays the video of a file, fast or in real time.",
         output: .video(.i420, .nv12, .yuyv, .gray8, .i010, .p010, .bgra, .rgb24),
-        otherOutput: StageInfo.OtherOutput(where: "decode", is: .bool(false), .encoded(.h264)))
+        otherOutput: StageInfo.OtherOutput(where: "decode", is: .bool(false), .encoded(.h264)),
+        realTime: StageInfo.RealTime(with: "pace", .string(FilePace.realtime.rawValue)))
 
     var options: FileSourceOptions
     let context: StageContext

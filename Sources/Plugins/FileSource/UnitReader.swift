@@ -42,27 +42,27 @@ final class UnitReader: TrackReader {
     private let file: MediaFile
     private var filter: AnnexBFilter
     private var packet: UnsafeMutablePointer<AVPacket>?
-    /// Looks for the keyframe to begin at; nil once it is reached.
-    private var entry: FileEntry?
+    /// To the keyframe to begin at.
+    private var way: FileWay
+    private var entry: FileEntry? { way.entry }
     /// Its tick; nil: the first that comes.
     private var wanted: Int64?
     private var hasGiven = false
     /// The newest unit was read ahead and not given yet.
     private var isInHand = false
     private var hasLost = false
-    private var isOnlyEnteredAtBegin = false
 
     /// [control thread] The file is at its begin, and its first keyframe is given first.
     init(_ file: MediaFile, track: Int) throws {
         self.file = file
         self.track = track
         times = TrackTimes(timeBase: file.timeBase(track))
+        way = FileWay(FileEntry(nil, isFirst: true, origin: file.origin(track), timeBase: times.timeBase))
         filter = try AnnexBFilter(file, track: track)
         guard let packet = av_packet_alloc() else {
             throw FrameHostError(.exhausted, what: "no memory for a packet")
         }
         self.packet = packet
-        entry = FileEntry(nil, isFirst: true, origin: file.origin(track), timeBase: times.timeBase)
         file.giveOnly(track: track)
     }
 
@@ -132,7 +132,7 @@ final class UnitReader: TrackReader {
             }
             // The whole file was read up to here, and what was there before is there no more.
         }
-        entry = nil
+        way.entry = nil
         return true
     }
 
@@ -189,14 +189,15 @@ final class UnitReader: TrackReader {
     /// [control thread] The last keyframe up to `limit`, or where there is none the first one behind it; nil when no
     /// keyframe is found. What was counted on the way is forgotten; `enter(at:)` goes there.
     func keyframe(upTo limit: Int64) throws -> Keyframe? {
-        var search = FileEntry(limit, isFirst: true, origin: file.origin(track), timeBase: times.timeBase)
+        var search = FileWay(
+            FileEntry(limit, isFirst: true, origin: file.origin(track), timeBase: times.timeBase))
         defer {
             (damaged, packetsRead, packetsBeforeKeyframe, readFault) = (0, 0, 0, "")
             times = TrackTimes(timeBase: times.timeBase)
         }
         while true {
             try go(&search)
-            let isFromBegin = search.place == nil
+            let isFromBegin = search.entry?.place == nil
             let (found, isBehind) = readKeyframe(upTo: limit, isFromBegin: isFromBegin)
             if isFromBegin || (found != nil && !isBehind) { return found }
             search.goBack()
@@ -233,28 +234,17 @@ final class UnitReader: TrackReader {
     func enter(at tick: Int64?) throws {
         wanted = tick
         isInHand = false
-        entry = FileEntry(tick, isFirst: true, origin: file.origin(track), timeBase: times.timeBase)
-        try go()
+        way.entry = FileEntry(tick, isFirst: true, origin: file.origin(track), timeBase: times.timeBase)
+        try go(&way)
     }
 
     private func goBack() throws {
-        entry?.goBack()
-        if entry?.place == nil { isOnlyEnteredAtBegin = true }
-        try go()
+        way.goBack()
+        try go(&way)
     }
 
-    private func go() throws {
-        guard var entry else { return }
-        if isOnlyEnteredAtBegin { entry.goToBegin() }
-        try go(&entry)
-        self.entry = entry
-    }
-
-    private func go(_ entry: inout FileEntry) throws {
-        let hasArrived = entry.place.map { file.seek(to: $0, track: track) } ?? false
-        if !hasArrived {
-            entry.goToBegin()
-            try file.reopen()
+    private func go(_ way: inout FileWay) throws {
+        if try !way.follow(in: file, track: track) {
             // It has the parameter sets of where it was, and the file is at its first ones without saying so.
             filter = try AnnexBFilter(file, track: track)
         }

@@ -35,9 +35,8 @@ final class VideoReader: TrackReader {
     private var hasKeyPacket = false
     private var hasDecoded = false
     private var hasEnded = false
-    private var entry: FileEntry?
-    /// The file was entered in the middle in vain: it is read from its begin at once the next time.
-    private var isOnlyEnteredAtBegin = false
+    private var way = FileWay()
+    private var entry: FileEntry? { way.entry }
 
     /// [control thread] Opens the decoder.
     init(_ file: MediaFile, track: Int, threads: Int, loans: DecoderLoans?, deinterlacer: Deinterlacer?) throws {
@@ -96,7 +95,7 @@ final class VideoReader: TrackReader {
             try goBack()
             return .again
         }
-        entry = nil
+        way.entry = nil
         // Some formats can begin to show at a picture that is no keyframe.
         if !hasDecoded, !picture.isKey { packetsBeforeKeyframe = 0 }
         hasDecoded = true
@@ -135,23 +134,17 @@ final class VideoReader: TrackReader {
     ///
     /// - Parameter isFirst: `tick` is that of the first picture of all.
     func enter(at tick: Int64?, isFirst: Bool) throws {
-        entry = FileEntry(tick, isFirst: isFirst, origin: file.origin(track), timeBase: file.timeBase(track))
+        way.entry = FileEntry(tick, isFirst: isFirst, origin: file.origin(track), timeBase: file.timeBase(track))
         try go()
     }
 
     private func goBack() throws {
-        entry?.goBack()
-        if entry?.place == nil { isOnlyEnteredAtBegin = true }
+        way.goBack()
         try go()
     }
 
     private func go() throws {
-        if isOnlyEnteredAtBegin { entry?.goToBegin() }
-        let hasArrived = entry?.place.map { file.seek(to: $0, track: track) } ?? false
-        if !hasArrived {
-            entry?.goToBegin()
-            try file.reopen()
-        }
+        _ = try way.follow(in: file, track: track)
         decoder.flush()
         deinterlacer?.reset()
         hasEnded = false

@@ -11,7 +11,7 @@ package enum IfMissing: String, OptionChoice {
 package enum WhileLost: String, OptionChoice {
     /// Its last picture, at most a second old when it was lost.
     case hold
-    /// One colour.
+    /// A colour, a picture or words.
     case slate
     /// Nothing: the stage fails.
     case stop

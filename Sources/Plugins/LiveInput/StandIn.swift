@@ -1,9 +1,9 @@
 import FrameCore
+import Shared
 
-/// What is shown while a source is away: a copy of a late picture, or one colour. Memory is made once.
+/// What is shown while a source is away: a copy of a late picture, or a slate. Memory is made once.
 package final class StandIn {
-    private let format: VideoFormat
-    private let color: RGBColor
+    private let slate: ScratchPicture
     /// Planes without padding, one after the other; empty where no picture is kept.
     private var bytes: [UInt8]
     private var hasPicture = false
@@ -12,17 +12,21 @@ package final class StandIn {
     private static let pause: Int64 = 1_000_000_000
 
     /// Bytes it takes.
-    package static func bytes(_ format: VideoFormat) -> Int {
+    package static func bytes(_ format: VideoFormat, keepsPicture: Bool) -> Int {
+        format.bufferBytes + (keepsPicture ? pictureBytes(format) : 0)
+    }
+
+    private static func pictureBytes(_ format: VideoFormat) -> Int {
         (0..<format.pixelFormat.planeCount).reduce(0) {
             $0 + format.pixelFormat.rowBytes(plane: $1, width: format.width)
                 * format.pixelFormat.rows(plane: $1, height: format.height)
         }
     }
 
-    package init(_ format: VideoFormat, color: RGBColor, keepsPicture: Bool) {
-        self.format = format
-        self.color = color
-        bytes = keepsPicture ? [UInt8](repeating: 0, count: Self.bytes(format)) : []
+    /// [setup thread] Draws the slate.
+    package init(_ format: VideoFormat, _ slate: Slate, keepsPicture: Bool) throws {
+        self.slate = try slate.drawn(for: format)
+        bytes = keepsPicture ? [UInt8](repeating: 0, count: Self.pictureBytes(format)) : []
     }
 
     /// [stage thread] Keeps the picture when the one that is kept has become old.
@@ -46,7 +50,7 @@ package final class StandIn {
     /// [stage thread]
     package func paint(_ frame: inout Frame) {
         frame.isSubstitute = true
-        guard hasPicture else { return fill(&frame) }
+        guard hasPicture else { return show(slate.picture, in: &frame) }
         bytes.withUnsafeBufferPointer { buffer in
             var source = buffer.baseAddress!
             for index in 0..<frame.planeCount {
@@ -60,34 +64,15 @@ package final class StandIn {
         }
     }
 
-    private func fill(_ frame: inout Frame) {
-        let (luma, u, v) = Self.samples(color, format.color)
-        let patterns: [[UInt8]] =
-            switch format.pixelFormat {
-            case .nv12: [[luma], [u, v]]
-            case .yuyv: [[luma, u, luma, v]]
-            default: [[luma], [u], [v]]
-            }
-        for index in 0..<frame.planeCount {
-            let pattern = patterns[min(index, patterns.count - 1)]
-            frame.withMutablePlane(index) { plane in
-                for y in 0..<plane.height {
-                    let row = plane.row(y)
-                    for x in row.indices { row[x] = pattern[x % pattern.count] }
+    private func show(_ slate: Picture, in frame: inout Frame) {
+        frame.withMutablePicture { target in
+            for index in 0..<target.planeCount {
+                let (from, to) = (slate[index], target[index])
+                for y in 0..<to.rows {
+                    (to.base + y * to.strideBytes).copyMemory(
+                        from: from.base + y * from.strideBytes, byteCount: to.rowBytes)
                 }
             }
         }
-    }
-
-    /// ISO/IEC 23091-2, equations for MatrixCoefficients 1 and 6.
-    private static func samples(_ color: RGBColor, _ target: ColorDescription) -> (UInt8, UInt8, UInt8) {
-        let (red, green, blue) = (Double(color.red) / 255, Double(color.green) / 255, Double(color.blue) / 255)
-        let (kr, kb) = target.matrix == 1 ? (0.2126, 0.0722) : (0.299, 0.114)
-        let luma = kr * red + (1 - kr - kb) * green + kb * blue
-        let (cb, cr) = ((blue - luma) / (2 * (1 - kb)), (red - luma) / (2 * (1 - kr)))
-        func code(_ value: Double) -> UInt8 { UInt8(min(max(value.rounded(), 0), 255)) }
-        return target.range == .full
-            ? (code(255 * luma), code(128 + 255 * cb), code(128 + 255 * cr))
-            : (code(16 + 219 * luma), code(128 + 224 * cb), code(128 + 224 * cr))
     }
 }

@@ -1,13 +1,19 @@
 // swift-tools-version: 6.2
-// The network stack is one dynamic library in the process: nothing else lists swift-nio (docs/design/006-rtsp-sink.md).
+// The network stack is one dynamic library in the process: nothing else lists swift-nio or hummingbird
+// (docs/design/006-rtsp-sink.md, docs/design/021-live-operation.md).
 import PackageDescription
 
 let package = Package(
     name: "Network",
-    products: [.library(name: "FrameNetwork", type: .dynamic, targets: ["FrameNetwork"])],
+    products: [.library(name: "FrameNetwork", type: .dynamic, targets: ["FrameNetwork", "FrameHTTP"])],
     dependencies: [
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
+        .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.2"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0", traits: []),
+        .package(url: "https://github.com/apple/swift-log", from: "1.14.0"),
+        // Without its traits: they bring Foundation and swift-configuration.
+        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: []),
     ],
     targets: [
         .target(
@@ -17,7 +23,18 @@ let package = Package(
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
-            ])
+            ]),
+        .target(
+            name: "FrameHTTP",
+            dependencies: [
+                "FrameNetwork",
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOWebSocket", package: "swift-nio"),
+                .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "HummingbirdCore", package: "hummingbird"),
+            ]),
     ],
     swiftLanguageModes: [.v6]
 )

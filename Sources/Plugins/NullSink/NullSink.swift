@@ -48,9 +48,8 @@ final class NullSink: Sink {
         if options.dump == "-" || options.report != .none {
             // Lines of several stages can stand among each other, and no samples among lines.
             demand.claims = [
-                StageDemand.Claim(
-                    "standard output", terms: options.dump == "-" ? nil : "lines",
-                    option: options.dump == "-" ? "dump" : "report", what: "writes to standard output, as does",
+                StandardStream.output.claim(
+                    option: options.dump == "-" ? "dump" : "report", terms: options.dump == "-" ? nil : "lines",
                     remedy: "Name a file for one of them.")
             ]
         }

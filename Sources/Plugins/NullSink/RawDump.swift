@@ -57,7 +57,7 @@ struct RawDump: ~Copyable {
 
     private func fault(_ what: String) -> FrameHostError {
         FrameHostError(
-            .unavailable, place: path == "-" ? "standard output" : path,
+            .unavailable, place: FaultPlace(path == "-" ? StandardStream.output.rawValue : path),
             what: "\(what): \(String(cString: strerror(errno)))",
             remedy: path == "-" ? "Whoever reads it has gone." : "Make room, or name another file.")
     }

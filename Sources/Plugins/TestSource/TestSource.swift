@@ -9,7 +9,7 @@ final class TestSource: Source {
     static let info = StageInfo(
         id: "test-source",
         summary: "Gives test pictures: colour bars, gradients, bouncing balls; live or as fast as they are taken.",
-        output: .anyVideo)
+        output: .anyVideo, realTime: StageInfo.RealTime(with: "live", .bool(true)))
 
     var options: TestSourceOptions
     private let context: StageContext
@@ -24,6 +24,8 @@ final class TestSource: Source {
     private var count = 0
     /// Live: the due time of frame `slot` is `origin + slot / rate`, so that no rounding adds up.
     private var origin: Int64?
+    /// Of the last pause that the pace has been told of.
+    private var lastResume: Int64 = 0
     private var slot: Int64 = 0
     private var late = LateReport()
 
@@ -115,6 +117,10 @@ final class TestSource: Source {
         let tick = Self.tick(options.rate)
         let start = origin ?? context.clock.now()
         origin = start
+        if context.resumedAt > lastResume {
+            lastResume = context.resumedAt
+            slot = max(slot, tick.ticksPassed(lastResume - start))
+        }
         let missed = tick.ticksPassed(context.clock.now() - start) - slot
         if missed > 0 {
             slot += missed

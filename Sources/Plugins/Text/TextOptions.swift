@@ -1,4 +1,5 @@
 import FrameCore
+import Lettering
 import Shared
 
 struct TextOptions: StageOptions {
@@ -63,5 +64,3 @@ enum TextPosition: String, OptionChoice {
         }
     }
 }
-
-enum TextAlignment: String, OptionChoice { case left, center, right }

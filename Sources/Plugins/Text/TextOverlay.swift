@@ -1,4 +1,5 @@
 import FrameCore
+import Lettering
 import Shared
 
 /// Writes a text into the picture, in place: date and clock, frame number, time, rate, or any words.

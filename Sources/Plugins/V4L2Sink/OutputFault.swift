@@ -64,6 +64,11 @@ enum OutputFault {
                 } ?? "Give this user the right to read and write it.", cause: cause)
         case EBUSY:
             return inUse(path, cause: cause)
+        // Of a file or a pipe; of a folder.
+        case ENOTTY, EISDIR:
+            return FrameHostError(
+                .unavailable, place: "device", what: "'\(path)' is not a video device",
+                remedy: "Name one, such as /dev/video10; v4l2loopback makes one: `\(loadModule)`.", cause: cause)
         case ENODEV, ENXIO, ENOENT, EIO:
             return FrameHostError(
                 .unavailable, what: "'\(path)' is not there any more",

@@ -13,6 +13,9 @@ protocol DeviceCalls: Sendable {
     /// What poll(2) says of a device: its events, 0 after the time is over; the negative errno.
     func wait(_ device: Int32, milliseconds: Int32) -> Int32
 
+    /// Processors that this process may use.
+    var processors: Int { get }
+
     /// Names in a folder, sorted; none where it cannot be read.
     func names(in folder: String) -> [String]
     /// Where a path leads in the end; nil where there is nothing.

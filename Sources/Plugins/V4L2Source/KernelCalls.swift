@@ -38,6 +38,8 @@ struct KernelCalls: DeviceCalls {
         return result < 0 ? -errno : result == 0 ? 0 : Int32(entry.revents)
     }
 
+    let processors = Processors.usable
+
     // MARK: Files
 
     func names(in folder: String) -> [String] {

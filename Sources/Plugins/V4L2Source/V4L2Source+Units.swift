@@ -118,6 +118,7 @@ extension V4L2Source {
         unit.capturedAt = time
         unit.duration = units!.format.video.frameRate.period
         unit.isKeyframe = isKeyframe
+        unit.isMirroredInPreviews = options.isMirroredInPreviews
         unit.isDiscontinuity = followsGap
         followsGap = false
         figures.add(figures.passed)

@@ -17,6 +17,8 @@ final class V4L2Source: Source, DeviceStage {
     let context: StageContext
     let calls: any DeviceCalls
     let asked: AskedMode
+    /// There is one processor alone: less is asked for than usual.
+    private let isSpared: Bool
     let figures = CameraFigures()
 
     // From `negotiate` on.
@@ -26,6 +28,7 @@ final class V4L2Source: Source, DeviceStage {
     var units: CameraUnits?
     private var lends = false
     private var path: String?
+    private var slate: Slate?
 
     // From `start` on; the stage thread's.
     private(set) var session: CameraSession?
@@ -45,9 +48,11 @@ final class V4L2Source: Source, DeviceStage {
         self.options = options
         self.context = context
         calls = Calls.current
-        let size =
-            options.size ?? (sysconf(Int32(_SC_NPROCESSORS_ONLN)) > 1 ? PictureSize(1280, 720) : PictureSize(640, 480))
-        asked = AskedMode(size: size, rate: options.rate.rational, pixels: options.format)
+        // One processor that also encodes keeps up with a quarter of the samples.
+        isSpared = calls.processors == 1
+        asked = AskedMode(
+            size: options.size ?? (isSpared ? PictureSize(640, 480) : PictureSize(1280, 720)),
+            rate: options.rate?.rational ?? Rational(isSpared ? 15 : 30), pixels: options.format)
     }
 
     static func devices() throws -> [StageDevice] { CameraReport.all(Calls.current) }
@@ -56,6 +61,9 @@ final class V4L2Source: Source, DeviceStage {
 
     /// [control thread] Asks the camera what it can do, and chooses; sets nothing.
     func negotiate() throws -> MediaFormat {
+        slate = try Slate(
+            color: options.slateColor, picturePath: options.slatePicture.map(context.resolve), text: options.slateText)
+        noteDefaults()
         do {
             let path = try CameraList.path(of: options.device, calls)
             try choose(CameraSession.open(path, calls))
@@ -65,6 +73,16 @@ final class V4L2Source: Source, DeviceStage {
             context.note("\(fault.what): the chain starts without it, for \(asked.size) in i420", isWarning: true)
         }
         return units.map { .encoded($0.format) } ?? .video(format!)
+    }
+
+    private func noteDefaults() {
+        guard isSpared else { return }
+        let spared = [
+            options.size == nil ? "\(asked.size) instead of 1280x720" : nil,
+            options.rate == nil ? "15 frames per second instead of 30" : nil,
+        ].compactMap { $0 }
+        guard !spared.isEmpty else { return }
+        context.note("there is one processor alone: asked for \(spared.joined(separator: " and "))")
     }
 
     private func choose(_ device: V4L2Device) throws {
@@ -82,9 +100,6 @@ final class V4L2Source: Source, DeviceStage {
         _ = try options.controls.members.isEmpty ? [] : options.controls.settings(device.controls())
         let format = layout.videoFormat(rate: mode.rate)
         (self.path, self.mode, self.format) = (path, mode, format)
-        if options.size == nil, asked.size.width < 1280 {
-            context.note("one processor alone: asked for \(asked.size) instead of 1280x720")
-        }
         let name = "\(device.identity.name) (\(path))"
         if let difference = FormatChoice.difference(mode, asked) {
             context.note("\(name): \(difference)", isWarning: true)
@@ -130,13 +145,15 @@ final class V4L2Source: Source, DeviceStage {
     var demand: StageDemand {
         var demand = Self.declaredDemand
         demand.isLive = true
+        demand.isUrgent = true
+        demand.readsFiles = options.slatePicture.map { [context.resolve($0)] } ?? []
         demand.floor = lends ? options.buffers : 0
         guard let format else { return demand }
         if let units {
             demand.slabBytes = units.slabBytes
             demand.makesKeyframes = units.makesKeyframes
         }
-        if options.whileLost == .hold, units == nil { demand.ownBytes += StandIn.bytes(format) }
+        if units == nil { demand.ownBytes += StandIn.bytes(format, keepsPicture: options.whileLost == .hold) }
         if mode?.pixels == .mjpeg { demand.cost = format.cost(nanosecondsPerPixel: 3.5) }
         if let path {
             demand.claims = [
@@ -155,12 +172,14 @@ final class V4L2Source: Source, DeviceStage {
             throw FrameHostError(.broken, what: "v4l2-source was started before its camera was chosen")
         }
         if units == nil {
-            standIn = StandIn(format, color: options.slateColor, keepsPicture: options.whileLost == .hold)
+            standIn = try StandIn(
+                format, slate ?? Slate(color: options.slateColor), keepsPicture: options.whileLost == .hold)
         }
         context.showFigures { [figures] in figures.json }
         lookedFor = options.device
         guard let path else {
             away.begin(now: context.clock.now(), reason: "it was not there at the start")
+            context.recovering = "the camera was not there at the start"
             return
         }
         let session = try CameraSession(path: path, mode: mode, asked: asked, format: format, calls: calls)
@@ -246,18 +265,25 @@ final class V4L2Source: Source, DeviceStage {
         }
         let now = context.clock.now()
         lastPictureAt = now
-        note(missed: times.missed(picture.filled.sequence))
         let time = times.time(picture.filled.time, now: now)
+        note(
+            missed: times.missed(
+                picture.filled.sequence, at: time, period: format?.frameRate.period.nanoseconds ?? 0))
         figures.timesReplaced.store(times.replaced, ordering: .relaxed)
         if units != nil { return try give(picture, queue, at: time, now: now, output) }
         guard let frame = try frame(of: picture, queue, session, output) else { return }
+        describe(frame, at: time)
+        standIn?.look(at: frame, now: now)
+        try output.emit(frame)
+    }
+
+    private func describe(_ frame: borrowing Frame, at time: Int64) {
         frame.pts = MediaTime(nanoseconds: time)
         frame.capturedAt = time
         frame.duration = frame.format.frameRate.period
+        frame.isMirroredInPreviews = options.isMirroredInPreviews
         frame.isDiscontinuity = followsGap
         followsGap = false
-        standIn?.look(at: frame, now: now)
-        try output.emit(frame)
     }
 
     private func begin(_ session: CameraSession, _ output: Output) throws(CallFault) -> CaptureQueue {
@@ -351,6 +377,7 @@ final class V4L2Source: Source, DeviceStage {
         if let last = times.last {
             away.nextPicture = max(away.nextPicture, last + format!.frameRate.period.nanoseconds)
         }
+        context.recovering = "the camera is lost: \(reason)"
         context.post(
             "camera-lost", level: .warning,
             text: "The camera is lost: \(reason). It is opened again when it is back.",
@@ -370,11 +397,7 @@ final class V4L2Source: Source, DeviceStage {
         guard options.whileLost != .stop, var frame = try output.makeFrame() else { return .more }
         standIn?.paint(&frame)
         let time = times.time(now, now: now)
-        frame.pts = MediaTime(nanoseconds: time)
-        frame.capturedAt = time
-        frame.duration = frame.format.frameRate.period
-        frame.isDiscontinuity = followsGap
-        followsGap = false
+        describe(frame, at: time)
         try output.emit(frame)
         return .more
     }
@@ -390,6 +413,7 @@ final class V4L2Source: Source, DeviceStage {
             self.path = path
             if lookedFor == nil { lookedFor = CameraList.stableID(of: path, calls) ?? path }
             followsGap = true
+            context.recovering = nil
             context.post(
                 "camera-back", text: "The camera is back as \(path), after \((now - away.since) / 1_000_000) ms.",
                 details: ["path": .string(path), "awayMs": .number((now - away.since) / 1_000_000)])

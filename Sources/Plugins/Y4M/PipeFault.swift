@@ -11,8 +11,9 @@ enum PipeFault {
 
     static func noPipe(_ path: String, isFolder: Bool) -> FrameHostError {
         FrameHostError(
-            .unavailable, place: "path", what: "'\(path)' is \(isFolder ? "a folder" : "no pipe and no file")",
-            remedy: "Name a pipe or a file, or leave 'path' out for standard input.")
+            .unavailable, place: "path",
+            what: "'\(path)' is \(isFolder ? "a folder" : "a device or a socket"), and must be a pipe or a file",
+            remedy: "Name one, or leave 'path' out for standard input.")
     }
 
     private static let pipeIn = "Pipe a program into it: ffmpeg -i … -f yuv4mpegpipe - | framehost chain.json."
@@ -48,7 +49,7 @@ enum PipeFault {
 
     static func header(_ fault: Y4MHeader.Fault, _ name: String) -> FrameHostError {
         FrameHostError(
-            .invalidMedia, what: "\(name) is no y4m stream that can be read: it \(fault.what)",
+            .invalidMedia, what: "\(name) cannot be read as a y4m stream: it \(fault.what)",
             remedy: fault.remedy.isEmpty ? "" : "\(fault.remedy).")
     }
 
@@ -72,7 +73,7 @@ enum PipeFault {
 
     static func noFrame(_ name: String, picture: Int) -> FrameHostError {
         FrameHostError(
-            .invalidMedia, what: "picture \(picture) of \(name) does not begin with FRAME",
+            .invalidMedia, what: "picture \(picture) of \(name) must begin with FRAME",
             remedy: "Bytes are missing or too many before it: nothing else may write into the stream.")
     }
 
@@ -84,7 +85,7 @@ enum PipeFault {
 
     static func readerGone(_ name: String) -> FrameHostError {
         FrameHostError(
-            .unavailable, what: "whoever read \(name) has gone",
+            .unavailable, what: "the reader of \(name) has gone",
             remedy: "\"onError\": \"continue\" lets the rest of the chain go on.")
     }
 
@@ -96,7 +97,8 @@ enum PipeFault {
 
     static func noRateToWrite() -> FrameHostError {
         FrameHostError(
-            .invalidConfiguration, what: "the pictures that come in have no constant frame rate, which y4m needs",
+            .invalidConfiguration,
+            what: "y4m has a constant frame rate, and the rate of the pictures that come in varies",
             remedy: "Put 'rate' before this stage.")
     }
 }

@@ -93,15 +93,32 @@ final class PipeReader {
         return errno == EINTR || errno == EAGAIN ? .nothing : .failed(errno)
     }
 
-    /// Adds to `line` up to a line feed, which is taken too; nil when the line is not whole yet.
+    enum Line: Equatable {
+        case whole
+        /// It has more bytes than it may.
+        case tooLong
+        /// The rest has not come in the time.
+        case nothing
+        /// Before its line feed.
+        case ended
+        /// errno.
+        case failed(Int32)
+    }
+
+    /// Adds to `line` up to a line feed, which is taken too.
     ///
-    /// - Returns: `.bytes` with a whole line, or with one that has `most` bytes and goes on.
-    func readLine(into line: inout [UInt8], atMost most: Int) -> Step {
+    /// - Parameter most: Bytes that a line may have beside its line feed.
+    func readLine(into line: inout [UInt8], atMost most: Int) -> Line {
         while true {
             var byte: UInt8 = 0
-            let step = read(into: &byte, 1)
-            guard step == .bytes(1) else { return step }
-            if byte == 10 || line.count >= most { return step }
+            switch read(into: &byte, 1) {
+            case .bytes: break
+            case .nothing: return .nothing
+            case .ended: return .ended
+            case .failed(let code): return .failed(code)
+            }
+            if byte == 10 { return .whole }
+            guard line.count < most else { return .tooLong }
             line.append(byte)
         }
     }

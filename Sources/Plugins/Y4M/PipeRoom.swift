@@ -10,4 +10,14 @@ enum PipeRoom {
     /// More room means fewer turns of both programs. What is no pipe, and what the system does not allow, stays as it
     /// is.
     static func widen(_ descriptor: Int32) { _ = fcntl(descriptor, setSize, bytes) }
+
+    /// Bytes that lie in a pipe (pipe(7), FIONREAD), from either end; nil for what is no pipe.
+    static func unread(_ descriptor: Int32) -> Int? {
+        var status = stat()
+        var count: Int32 = 0
+        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFIFO,
+            ioctl(descriptor, UInt(FIONREAD), &count) == 0
+        else { return nil }
+        return Int(count)
+    }
 }

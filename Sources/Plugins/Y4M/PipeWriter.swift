@@ -81,6 +81,30 @@ final class PipeWriter {
         return .written
     }
 
+    /// Nothing follows: waits for its reader to take what lies in the pipe, for half a second at most, so that one that
+    /// goes without it is noticed.
+    func finish(unless isStopped: () -> Bool) -> End {
+        var waited: Int32 = 0
+        while waited < Self.patience, !isStopped() {
+            // Of what is no pipe nothing is known, and nothing lies in between.
+            guard let unread = PipeRoom.unread(descriptor), unread > 0 else { return .written }
+            // What poll(2) always tells: the last reader has gone.
+            var waiting = pollfd(fd: descriptor, events: 0, revents: 0)
+            let ready = poll(&waiting, 1, Self.look)
+            if ready > 0, waiting.revents & Int16(POLLERR) != 0 {
+                // It may have taken the rest meanwhile.
+                return PipeRoom.unread(descriptor) == 0 ? .written : .readerGone
+            }
+            if ready < 0, errno != EINTR { return .failed(errno) }
+            waited += Self.look
+        }
+        return isStopped() ? .stopped : .written
+    }
+
+    /// Milliseconds: in all, and from one look into the pipe to the next.
+    private static let patience: Int32 = 500
+    private static let look: Int32 = 5
+
     /// Ends a file; once.
     func close() -> Int32 { file?.close() ?? 0 }
 }

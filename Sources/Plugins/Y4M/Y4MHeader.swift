@@ -15,6 +15,8 @@ struct Y4MHeader: Equatable {
 
     /// Bytes that the line may have.
     static let mostBytes = 4096
+    /// Of a picture, as of a stream from the network: 8192x8192, or 16384x4096.
+    static let mostPixels = 1 << 26
     static let magic = "YUV4MPEG2"
 
     /// Why a line is no header that we can read, as a sentence's end, and what to do.
@@ -29,7 +31,7 @@ struct Y4MHeader: Equatable {
     init(_ line: [UInt8]) throws(Fault) {
         let fields = line.split(separator: 32).map { String(decoding: $0, as: UTF8.self) }
         guard fields.first == Self.magic else {
-            throw Fault(what: "does not begin with \(Self.magic)", remedy: Self.makeIt)
+            throw Self.noMagic
         }
         var sides: [Character: Int] = [:]
         self.init(width: 0, height: 0)
@@ -38,11 +40,18 @@ struct Y4MHeader: Equatable {
             switch field.first! {
             case "W", "H":
                 guard let side = Self.number(value), VideoFormat.sides.contains(side) else {
-                    throw Fault(what: "has the field \(Self.shown(field)), and a side must be 1...65536")
+                    throw Fault(
+                        what: "has the field \(Self.shown(field)), and a side must be a whole number from 1 to 65536")
                 }
                 sides[field.first!] = side
-            case "F": rate = try Self.ratio(field, within: VideoFormat.frameRates, "a frame rate")
-            case "A": aspect = try Self.ratio(field, within: VideoFormat.aspectRatios, "a sample aspect ratio")
+            case "F":
+                rate = try Self.ratio(
+                    field, within: VideoFormat.frameRates,
+                    "a frame rate must be written like F25:1, from 1/1000000 to 1000000")
+            case "A":
+                aspect = try Self.ratio(
+                    field, within: VideoFormat.aspectRatios,
+                    "a sample aspect ratio must be written like A1:1, from 1/10000 to 10000")
             case "I": isInterlaced = ["t", "b", "m"].contains(value)
             case "C": (format, chromaSiting) = try Self.samples(value)
             case "X": if value == "COLORRANGE=FULL" { range = .full }
@@ -50,23 +59,35 @@ struct Y4MHeader: Equatable {
             }
         }
         guard let width = sides["W"], let height = sides["H"] else {
-            throw Fault(what: "does not say the size of its pictures", remedy: Self.makeIt)
+            throw Fault(what: "must give the size of its pictures (W and H)", remedy: Self.makeIt)
+        }
+        guard width <= Self.mostPixels / height else {
+            throw Fault(
+                what: "has pictures of \(width)x\(height), and one may have \(Self.mostPixels) pixels at most",
+                remedy: "Let ffmpeg scale them: '-vf scale=3840:-2'")
         }
         (self.width, self.height) = (width, height)
     }
 
+    /// - Parameter line: As much of it as was read.
+    static func fault(ofLongLine line: [UInt8]) -> Fault {
+        guard line.starts(with: magic.utf8) else { return noMagic }
+        return Fault(what: "has a first line of more than \(mostBytes) bytes", remedy: makeIt)
+    }
+
+    private static let noMagic = Fault(what: "must begin with \(magic)", remedy: makeIt)
     static let makeIt = "Let ffmpeg write it: '-f yuv4mpegpipe -'"
 
     private static func samples(_ word: String) throws(Fault) -> (Y4MFormat, UInt8) {
         if let known = Y4MFormat.words.first(where: { $0.word == word }) { return (known.format, known.siting) }
         let words = Y4MFormat.words.map { "C\($0.word)" }.joined(separator: ", ")
         throw Fault(
-            what: "has samples of the kind C\(shown(word)), and known are \(words)",
+            what: "has samples of the kind C\(shown(word)), which must be one of \(words)",
             remedy: "Let ffmpeg convert: '-pix_fmt yuv420p'")
     }
 
     /// `F30000:1001`; 0:0 is "unknown".
-    private static func ratio(_ field: String, within range: ClosedRange<Double>, _ name: String) throws(Fault)
+    private static func ratio(_ field: String, within range: ClosedRange<Double>, _ rule: String) throws(Fault)
         -> Rational
     {
         let parts = field.dropFirst().split(separator: ":", omittingEmptySubsequences: false).map { number(String($0)) }
@@ -75,7 +96,7 @@ struct Y4MHeader: Equatable {
             let ratio = Rational(Int32(over), Int32(under))
             if range.contains(ratio.value) { return ratio }
         }
-        throw Fault(what: "has the field \(shown(field)), which is not \(name)")
+        throw Fault(what: "has the field \(shown(field)), and \(rule)")
     }
 
     /// Decimal digits alone, up to Int32.max.

@@ -5,18 +5,7 @@ struct Y4MSinkOptions: StageOptions {
     var path = "-"
 
     func validate() throws(OptionFault) {
-        if path.isEmpty { throw OptionFault("'path' is empty", remedy: "Name a pipe, or - for standard output.") }
-        if path.utf8.contains(0) { throw OptionFault("'path' has a zero character in it", remedy: "Leave it out.") }
-        if StandardStream.names(1, "stdout").contains(path) {
-            throw OptionFault("'\(path)' is standard output", remedy: "Write \"path\": \"-\", or leave it out.")
-        }
-    }
-}
-
-/// Other names of a standard stream: the program gives its descriptor away, so that they would lead to another file.
-enum StandardStream {
-    static func names(_ descriptor: Int, _ word: String) -> [String] {
-        ["/dev/\(word)", "/dev/fd/\(descriptor)", "/proc/self/fd/\(descriptor)"]
+        try PipePath.check(path, .output)
     }
 }
 
@@ -33,8 +22,8 @@ final class Y4MSink: Sink {
 
     var options: Y4MSinkOptions
     private let context: StageContext
-    /// As sentences call it.
-    private let name: String
+    private let path: PipePath
+    private var name: String { path.name }
     private var header: Y4MHeader?
     private var period = MediaTime.zero
     private var writer: PipeWriter?
@@ -50,7 +39,7 @@ final class Y4MSink: Sink {
     init(options: Y4MSinkOptions, context: StageContext) {
         self.options = options
         self.context = context
-        name = options.path == "-" ? "standard output" : "'\(context.resolve(options.path))'"
+        path = PipePath(options.path, .output, context)
     }
 
     deinit { bytes?.deallocate() }
@@ -77,23 +66,14 @@ final class Y4MSink: Sink {
     var demand: StageDemand {
         var demand = Self.declaredDemand
         demand.ownBytes = byteCount
-        if options.path == "-" {
-            demand.claims = [
-                StageDemand.Claim(
-                    "standard output", option: "path", what: "writes to standard output, as does",
-                    remedy: "Give one of them a pipe made with 'mkfifo'.")
-            ]
-        } else {
-            demand.writesFiles = [context.resolve(options.path)]
-        }
+        demand.claims = path.claims(remedy: "Give one of them a pipe made with 'mkfifo'.")
+        demand.writesFiles = path.path.map { [$0] } ?? []
         return demand
     }
 
     /// [setup thread] Opens the pipe, takes memory for a picture.
     func start() throws {
-        writer =
-            options.path == "-"
-            ? try PipeWriter() : try PipeWriter(path: context.resolve(options.path), context.files, as: context.stageID)
+        writer = try path.path.map { try PipeWriter(path: $0, context.files, as: context.stageID) } ?? PipeWriter()
         // Aligned so that the samples behind the line are.
         let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: byteCount + 2, alignment: 64)
         memory.baseAddress!.advanced(by: 2).copyMemory(from: Self.frameLine, byteCount: Self.frameLine.count)
@@ -117,7 +97,11 @@ final class Y4MSink: Sink {
     private func letGo(_ frame: consuming Frame) {}
 
     /// [stage thread] A stream without a picture is one too.
-    func drain() throws { try begin() }
+    func drain() throws {
+        try begin()
+        guard let writer else { return }
+        try look(at: writer.finish { context.isStopped })
+    }
 
     /// [stage thread]
     func stop() throws {
@@ -135,7 +119,11 @@ final class Y4MSink: Sink {
 
     private func write(_ bytes: UnsafeRawBufferPointer) throws {
         guard let writer else { return }
-        switch writer.write(bytes, unless: { context.isStopped }) {
+        try look(at: writer.write(bytes) { context.isStopped })
+    }
+
+    private func look(at end: PipeWriter.End) throws {
+        switch end {
         case .written: return
         case .stopped: throw FrameHostError(.stopped, what: "stopped while writing to \(name)")
         case .readerGone: throw PipeFault.readerGone(name)

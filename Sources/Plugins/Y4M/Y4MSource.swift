@@ -8,11 +8,7 @@ struct Y4MSourceOptions: StageOptions {
     var rate: FrameRate? = nil
 
     func validate() throws(OptionFault) {
-        if path.isEmpty { throw OptionFault("'path' is empty", remedy: "Name a pipe, or - for standard input.") }
-        if path.utf8.contains(0) { throw OptionFault("'path' has a zero character in it", remedy: "Leave it out.") }
-        if StandardStream.names(0, "stdin").contains(path) {
-            throw OptionFault("'\(path)' is standard input", remedy: "Write \"path\": \"-\", or leave it out.")
-        }
+        try PipePath.check(path, .input)
     }
 }
 
@@ -26,8 +22,8 @@ final class Y4MSource: Source {
 
     var options: Y4MSourceOptions
     private let context: StageContext
-    /// As sentences call it.
-    private let name: String
+    private let path: PipePath
+    private var name: String { path.name }
     private var reader: PipeReader?
     private var header: Y4MHeader?
     private var tick = TimeBase.nanoseconds
@@ -49,7 +45,7 @@ final class Y4MSource: Source {
     init(options: Y4MSourceOptions, context: StageContext) {
         self.options = options
         self.context = context
-        name = options.path == "-" ? "standard input" : "'\(context.resolve(options.path))'"
+        path = PipePath(options.path, .input, context)
     }
 
     deinit { samples?.deallocate() }
@@ -58,7 +54,7 @@ final class Y4MSource: Source {
 
     /// [control thread] Waits for the header and reads it, and nothing behind it but what a pipe gives with it.
     func negotiate() throws -> MediaFormat {
-        let reader = try PipeReader(options.path == "-" ? nil : context.resolve(options.path))
+        let reader = try PipeReader(path.path)
         let header = try readHeader(reader)
         guard let rate = options.rate?.rational ?? (header.rate.isZero ? nil : header.rate) else {
             throw PipeFault.noRate(name)
@@ -78,8 +74,9 @@ final class Y4MSource: Source {
         var turns = 0
         while true {
             switch reader.readLine(into: &line, atMost: Y4MHeader.mostBytes) {
-            case .bytes:
+            case .whole:
                 do throws(Y4MHeader.Fault) { return try Y4MHeader(line) } catch { throw PipeFault.header(error, name) }
+            case .tooLong: throw PipeFault.header(Y4MHeader.fault(ofLongLine: line), name)
             case .nothing:
                 turns += 1
                 if turns >= mostTurns { throw PipeFault.noHeader(name, seconds: Self.patience) }
@@ -99,15 +96,9 @@ final class Y4MSource: Source {
     var demand: StageDemand {
         var demand = Self.declaredDemand
         demand.ownBytes = pictureBytes
-        if options.path == "-" {
-            demand.claims = [
-                StageDemand.Claim(
-                    "standard input", option: "path", what: "reads standard input, as does",
-                    remedy: "Let both take their input 'from' that one, or name a pipe made with 'mkfifo'.")
-            ]
-        } else {
-            demand.readsFiles = [context.resolve(options.path)]
-        }
+        demand.claims = path.claims(
+            remedy: "Let both take their input 'from' that one, or name a pipe made with 'mkfifo'.")
+        demand.readsFiles = path.path.map { [$0] } ?? []
         return demand
     }
 
@@ -128,7 +119,8 @@ final class Y4MSource: Source {
         guard let reader, let samples else { return .ended }
         if part == .line {
             switch reader.readLine(into: &line, atMost: Self.mostLineBytes) {
-            case .bytes: try beginPicture()
+            case .whole: try beginPicture()
+            case .tooLong: throw PipeFault.noFrame(name, picture: pictures)
             case .nothing: return .more
             case .ended: return try end()
             case .failed(let code): throw PipeFault.readFailed(name, code)

@@ -1,5 +1,6 @@
 import FrameCore
 import Shared
+import Stills
 
 /// Draws the effects into a frame's own planes. All memory is taken at the start.
 final class EffectPainter {

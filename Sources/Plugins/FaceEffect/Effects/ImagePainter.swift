@@ -1,5 +1,6 @@
 import FrameCore
 import Shared
+import Stills
 
 /// Where an image lies in the stored picture: its middle, and where its right and lower edges' middles lie from there,
 /// in pixels.

@@ -12,7 +12,7 @@ enum ImageFault {
         }
         return FrameHostError(
             .unavailable, place: "path", what: "'\(path)' does not exist",
-            remedy: isRelative ? "Correct 'path'; it is meant from the chain file's folder." : "Correct 'path'.")
+            remedy: isRelative ? "Correct 'path', which begins at the chain file's folder." : "Correct 'path'.")
     }
 
     /// `img*.png` for `img%03d.png`, as ffmpeg and GStreamer write numbers; nil for a path without such a one.
@@ -27,6 +27,24 @@ enum ImageFault {
         FrameHostError(
             .unavailable, place: "path", what: "the folder '\(path)' has no picture in it",
             remedy: "Put some there, or name them by a pattern if their names do not end as pictures' do.")
+    }
+
+    /// - Parameter names: As `ImageList` shows them.
+    static func noUTF8(_ names: [String]) -> FrameHostError {
+        let listed = names.sorted().prefix(5).map { "'\($0)'" }.joined(separator: ", ")
+        let further = names.count > 5 ? " and \(names.count - 5) more" : ""
+        return FrameHostError(
+            .unavailable, place: "path",
+            what:
+                "\(names.count == 1 ? "the name of a picture is" : "the names of \(names.count) pictures are") not in UTF-8: \(listed)\(further)",
+            remedy: "Rename \(names.count == 1 ? "it" : "them"): `convmv -f latin1 -t utf8 --notest FILE…`.")
+    }
+
+    /// Of one among others, whose name stands before it.
+    static func nameIsNotUTF8() -> FrameHostError {
+        FrameHostError(
+            .unavailable, what: "its name is not in UTF-8",
+            remedy: "Rename it: `convmv -f latin1 -t utf8 --notest FILE`.")
     }
 
     static func noMatch(_ path: String) -> FrameHostError {

@@ -8,6 +8,8 @@ struct ImageList: Equatable {
     let kind: Kind
     /// Absolute, or from the process's folder.
     private(set) var paths: [String]
+    /// Names of pictures that are not UTF-8, which no path of a chain can be: as people read them, `caf\\xE9.png`.
+    private(set) var unreadableNames: [String] = []
 
     /// More files than this are not listed.
     private static let most = 1_000_000
@@ -30,16 +32,20 @@ struct ImageList: Equatable {
                 return
             }
             kind = .folder
-            paths = try Self.pictures(in: path)
-            if paths.isEmpty { throw ImageFault.emptyFolder(path) }
+            (paths, unreadableNames) = try Self.pictures(in: path)
+            guard !paths.isEmpty else {
+                throw unreadableNames.isEmpty ? ImageFault.emptyFolder(path) : ImageFault.noUTF8(unreadableNames)
+            }
         } else {
             let code = errno
             guard code == ENOENT || code == ENOTDIR, path.contains(where: { "*?[".contains($0) }) else {
                 throw ImageFault.missing(path, code, isRelative: isRelative)
             }
             kind = .pattern
-            paths = try Self.matches(of: path)
-            if paths.isEmpty { throw ImageFault.noMatch(path) }
+            (paths, unreadableNames) = try Self.matches(of: path)
+            guard !paths.isEmpty else {
+                throw unreadableNames.isEmpty ? ImageFault.noMatch(path) : ImageFault.noUTF8(unreadableNames)
+            }
         }
         switch order {
         case .natural: paths.sort(by: NaturalOrder.precedes)
@@ -47,40 +53,64 @@ struct ImageList: Equatable {
         }
     }
 
-    private static func pictures(in folder: String) throws -> [String] {
+    private typealias Found = (paths: [String], unreadable: [String])
+
+    private static func pictures(in folder: String) throws -> Found {
         guard let handle = opendir(folder) else { throw FileFault.unreadable(folder, errno) }
         defer { closedir(handle) }
-        var paths: [String] = []
+        var found: Found = ([], [])
         while let entry = readdir(handle) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) {
-                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
-            guard !name.hasPrefix("."), let dot = name.lastIndex(of: "."),
-                endings.contains(name[name.index(after: dot)...].lowercased())
+            let bytes = withUnsafeBytes(of: &entry.pointee.d_name) { Array($0.prefix { $0 != 0 }) }
+            guard bytes.first != UInt8(ascii: "."), let dot = bytes.lastIndex(of: UInt8(ascii: ".")),
+                endings.contains(String(decoding: bytes[(dot + 1)...], as: UTF8.self).lowercased())
             else { continue }
-            try add(folder == "/" ? "/\(name)" : "\(folder)/\(name)", to: &paths, of: folder)
+            try add(Array((folder == "/" ? "/" : folder + "/").utf8) + bytes, to: &found, of: folder)
         }
-        return paths
+        return found
     }
 
-    private static func matches(of pattern: String) throws -> [String] {
-        var found = glob_t()
-        defer { globfree(&found) }
-        let result = glob(pattern, GLOB_NOSORT, nil, &found)
-        if result == GLOB_NOMATCH { return [] }
+    private static func matches(of pattern: String) throws -> Found {
+        var matches = glob_t()
+        defer { globfree(&matches) }
+        let result = glob(pattern, GLOB_NOSORT, nil, &matches)
+        if result == GLOB_NOMATCH { return ([], []) }
         guard result == 0 else { throw ImageFault.unreadablePattern(pattern) }
-        var paths: [String] = []
-        for index in 0..<Int(found.gl_pathc) {
-            if let path = found.gl_pathv[index] { try add(String(cString: path), to: &paths, of: pattern) }
+        var found: Found = ([], [])
+        for index in 0..<Int(matches.gl_pathc) {
+            guard let path = matches.gl_pathv[index] else { continue }
+            try add(Array(UnsafeRawBufferPointer(start: path, count: strlen(path))), to: &found, of: pattern)
         }
-        return paths
+        return found
     }
 
     /// Folders, devices and pipes are no pictures.
-    private static func add(_ path: String, to paths: inout [String], of list: String) throws {
+    private static func add(_ path: [UInt8], to found: inout Found, of list: String) throws {
         var status = stat()
-        guard stat(path, &status) != 0 || status.st_mode & S_IFMT == S_IFREG else { return }
-        guard paths.count < most else { throw ImageFault.tooMany(list, most) }
-        paths.append(path)
+        let isThere = (path + [0]).withUnsafeBufferPointer { bytes in
+            bytes.withMemoryRebound(to: CChar.self) { stat($0.baseAddress!, &status) == 0 }
+        }
+        guard !isThere || status.st_mode & S_IFMT == S_IFREG else { return }
+        guard found.paths.count + found.unreadable.count < most else { throw ImageFault.tooMany(list, most) }
+        if let name = String(validating: path, as: UTF8.self) {
+            found.paths.append(name)
+        } else {
+            found.unreadable.append(shown(path))
+        }
+    }
+
+    /// With each byte that is no part of UTF-8 as shells write it: `caf\\xE9.png`.
+    private static func shown(_ path: [UInt8]) -> String {
+        var text = ""
+        var rest = path[...]
+        while let byte = rest.first {
+            let count = (1...min(4, rest.count)).first { String(validating: rest.prefix($0), as: UTF8.self) != nil }
+            if let count {
+                text += String(decoding: rest.prefix(count), as: UTF8.self)
+            } else {
+                text += "\\x" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+            }
+            rest = rest.dropFirst(count ?? 1)
+        }
+        return text
     }
 }

@@ -8,7 +8,8 @@ import FrameCore
 final class ImageSource: Source {
     static let info = StageInfo(
         id: "image-source", summary: "Shows pictures: one, a folder or a pattern, each for a while.",
-        output: .anyVideo, longestCall: MediaTime(seconds: 10))
+        output: .anyVideo, longestCall: MediaTime(seconds: 10),
+        realTime: StageInfo.RealTime(with: "live", .bool(true)))
 
     var options: ImageSourceOptions
     private let context: StageContext
@@ -105,6 +106,10 @@ final class ImageSource: Source {
                 "\(number == 1 ? "a picture" : "\(number) pictures") cannot be read and \(number == 1 ? "is" : "are") left out: \(fault.what)",
                 isWarning: true)
         }
+        if !list.unreadableNames.isEmpty {
+            let pronouns = list.unreadableNames.count == 1 ? "it is" : "they are"
+            context.note("\(ImageFault.noUTF8(list.unreadableNames).what); \(pronouns) left out", isWarning: true)
+        }
         if isForEver {
             context.note(
                 options.loop && options.seconds != nil || list.kind != .picture
@@ -145,9 +150,10 @@ final class ImageSource: Source {
 
     /// [setup thread]
     func start() throws {
-        guard let format else {
+        guard let format, let list else {
             throw FrameHostError(.broken, what: "image-source was started before its pictures were listed")
         }
+        leaveOutUnreadable(list)
         reader = try StillReader()
         composer = format.pixelFormat == .bgra ? nil : try AlphaComposer(onto: options.color)
         converter = PictureConverter(to: format)
@@ -233,8 +239,15 @@ final class ImageSource: Source {
         next = 0
         shownInPass = 0
         // A folder that has become empty is shown as it was.
-        if let again = try? ImageList(path, order: options.order, isRelative: false) { list = again }
+        if let again = try? ImageList(path, order: options.order, isRelative: false) {
+            list = again
+            leaveOutUnreadable(again)
+        }
         return true
+    }
+
+    private func leaveOutUnreadable(_ list: ImageList) {
+        for name in list.unreadableNames { leftOut.add(name, ImageFault.nameIsNotUTF8(), context) }
     }
 
     /// The picture as a frame of the chain; nil where it cannot be read, or no buffer is free.

@@ -10,6 +10,8 @@ struct NetworkAddress: Sendable {
         var isPacedByStream: Bool { self == .http || self == .https }
         /// Its end may be the end of all there is, not a loss.
         var mayEnd: Bool { isPacedByStream }
+        /// Its server shows a certificate.
+        var isSecured: Bool { self == .https || self == .rtmps || self == .rtsps }
         /// Takes a login inside the address.
         var takesLogin: Bool { self != .srt && self != .udp && self != .tcp }
     }
@@ -33,8 +35,8 @@ struct NetworkAddress: Sendable {
             let scheme = Scheme(rawValue: text[..<mark.lowerBound].lowercased())
         else {
             throw OptionFault(
-                "'url' is no address of a stream that network-source reads",
-                remedy: "Begin it with one of \(words), as in \"rtsp://192.168.1.7:554/stream\".")
+                "'url' must begin with one of \(words), and then ://",
+                remedy: "Write it as in \"rtsp://192.168.1.7:554/stream\".")
         }
         let rest = String(text[mark.upperBound...])
         guard rest.utf8.allSatisfy({ $0 > 32 && $0 != 127 }) else {
@@ -51,6 +53,11 @@ struct NetworkAddress: Sendable {
             throw OptionFault(
                 "'url' has no host and port behind ://", remedy: "Write it as in \"rtsp://192.168.1.7:554/stream\".")
         }
+        guard Self.hasPossiblePort(host) else {
+            // Not quoted: it may be a part of a login.
+            throw OptionFault(
+                "'url' must have a port from 1 to 65535", remedy: "Correct it, or leave it out for the usual one.")
+        }
         self.scheme = scheme
         self.rest = rest
         let plain = rest.prefix { $0 != "?" && $0 != "#" }
@@ -60,13 +67,23 @@ struct NetworkAddress: Sendable {
 
     /// Whether it is `host`, `host:port` or `:port`: what is neither may be a part of a login.
     private static func isHost(_ text: Substring) -> Bool {
+        guard let port = port(of: text) else { return text.first != "[" && !text.isEmpty }
+        return port.isEmpty || (port.first == ":" && port.count > 1 && port.dropFirst().utf8.allSatisfy(isDigit))
+    }
+
+    private static func isDigit(_ byte: UInt8) -> Bool { (48...57).contains(byte) }
+
+    /// Of a host: one without a port, or with one that there may be.
+    private static func hasPossiblePort(_ text: Substring) -> Bool {
+        guard let port = port(of: text), !port.isEmpty else { return true }
+        return UInt16(port.dropFirst()).map { $0 > 0 } ?? false
+    }
+
+    /// What stands behind the host: `:554`, or nothing behind one in brackets. Nil without either.
+    private static func port(of text: Substring) -> Substring? {
         let isBracketed = text.first == "["
         let end = isBracketed ? text.firstIndex(of: "]").map { text.index(after: $0) } : text.firstIndex(of: ":")
-        guard let end else { return !isBracketed && !text.isEmpty }
-        let port = text[end...]
-        if port.isEmpty { return true }
-        return port.first == ":" && port.dropFirst().allSatisfy { $0.isASCII && $0.isNumber } && port.count > 1
-            && port.count <= 6
+        return end.map { text[$0...] }
     }
 
     /// For libavformat.

@@ -11,6 +11,7 @@ enum NetworkFault {
     static func opening(_ shown: String, _ code: Int32, cause: String, seconds: Double, hasLogin: Bool)
         -> FrameHostError
     {
+        if code != fh_averror_exit, let fault = untrusted(shown, cause: cause) { return fault }
         switch code {
         case fh_averror_exit, -ETIMEDOUT:
             return noAnswer(shown, seconds: seconds)
@@ -38,6 +39,18 @@ enum NetworkFault {
                 remedy: "Look whether its server runs. \"ifMissing\": \"wait\" starts without it.",
                 cause: cause == reason ? "" : cause)
         }
+    }
+
+    /// Nil where the cause is another.
+    ///
+    /// - Parameter cause: libavformat's own words: the libraries for TLS that it is built with all say "certificate".
+    static func untrusted(_ shown: String, cause: String) -> FrameHostError? {
+        guard cause.contains("ertificate") else { return nil }
+        return FrameHostError(
+            .unavailable, what: "the certificate of '\(shown)', or of a server that it leads to, cannot be trusted",
+            remedy:
+                "Name a file with its authority's certificate in 'caFile'. \"verify\": false accepts any certificate, also that of somebody in between.",
+            cause: cause)
     }
 
     static func noAnswer(_ shown: String, seconds: Double) -> FrameHostError {

@@ -32,6 +32,7 @@ final class NetworkInput {
     struct Settings: Sendable {
         var address: NetworkAddress
         var login: NetworkLogin?
+        var trust: CertificateTrust
         var isDecoded: Bool
         var transport: NetworkTransport
         var connectSeconds: Double
@@ -69,6 +70,7 @@ final class NetworkInput {
         }
         context.pointee.interrupt_callback = AVIOInterruptCB(
             callback: Interrupt.callback, opaque: Unmanaged.passUnretained(interrupt).toOpaque())
+        settings.trust.apply(to: context)
         var container: UnsafeMutablePointer<AVFormatContext>? = context
         interrupt.isClosing.store(false, ordering: .releasing)
         interrupt.allow(seconds: settings.connectSeconds)
@@ -80,6 +82,8 @@ final class NetworkInput {
             }
             let found = av_find_best_stream(container, AVMEDIA_TYPE_VIDEO, -1, -1, nil, 0)
             guard found >= 0, avcodec_find_decoder(Self.codec(container, found)) != nil else {
+                // A playlist whose parts are another server's.
+                if let fault = NetworkFault.untrusted(settings.address.shown, cause: said) { throw fault }
                 throw NetworkFault.noVideo(settings.address.shown)
             }
             track = Int(found)

@@ -37,7 +37,7 @@ struct NetworkLogin: Sendable, CustomStringConvertible, CustomReflectable {
             lines[0].utf8.allSatisfy({ $0 >= 32 && $0 != 127 }), lines[0].index(after: colon) != lines[0].endIndex
         else {
             throw FrameHostError(
-                .invalidConfiguration, place: "login", what: "\(shown) is not one line name:password",
+                .invalidConfiguration, place: "login", what: "\(shown) must have one line name:password",
                 remedy: "Write the name, a colon and the password into it, and nothing else.")
         }
         return NetworkLogin(

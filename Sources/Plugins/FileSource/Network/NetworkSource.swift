@@ -25,6 +25,7 @@ final class NetworkSource: Source {
     private var format: VideoFormat?
     private var planned: StreamTerms?
     private var encoded: EncodedFormat?
+    private var slate: Slate?
 
     // The stage thread's.
     private var standIn: StandIn?
@@ -74,13 +75,22 @@ final class NetworkSource: Source {
 
     /// [control thread] Opens the stream within `connectSeconds`, unless it may be missing: then nothing is opened.
     func negotiate() throws -> MediaFormat {
+        slate = try Slate(
+            color: options.slateColor, picturePath: options.slatePicture.map(context.resolve), text: options.slateText)
         let login = try options.login.map { try NetworkLogin.read($0, resolve: context.resolve) }
         let settings = NetworkInput.Settings(
-            address: address, login: login, isDecoded: options.decode, transport: options.transport,
+            address: address, login: login,
+            trust: try CertificateTrust(verify: options.verify, caFile: options.caFile.map(context.resolve)),
+            isDecoded: options.decode, transport: options.transport,
             connectSeconds: options.connectSeconds,
             stallSeconds: options.stallSeconds ?? (address.scheme.isPacedByStream ? 20 : 3),
             latencyMs: options.latencyMs, bufferBytes: options.bufferBytes, probeBytes: options.probeBytes,
             analyzeSeconds: options.analyzeSeconds, noBuffer: options.noBuffer)
+        if address.scheme.isSecured, !options.verify {
+            context.note(
+                "'\(address.shown)' is played whoever answers there: \"verify\": false accepts any certificate",
+                isWarning: true)
+        }
         let mayMiss = options.ifMissing == .wait
         let reader = NetworkReader(settings, stageID: context.stageID, failsAtOnce: !mayMiss)
         self.reader = reader
@@ -154,7 +164,8 @@ final class NetworkSource: Source {
             demand.slabBytes = Self.slabBytes(format)
             return demand
         }
-        if options.whileLost == .hold { demand.ownBytes += StandIn.bytes(format) }
+        demand.ownBytes += StandIn.bytes(format, keepsPicture: options.whileLost == .hold)
+        demand.readsFiles = options.slatePicture.map { [context.resolve($0)] } ?? []
         if let planned {
             demand.ownBytes += DecoderMemory.bytes(
                 planned.parameters.pointee, hasLoans: false, threads: Self.threads)
@@ -176,11 +187,13 @@ final class NetworkSource: Source {
         }
         (self.packet, picture) = (packet, DecodedPicture(frame: frame))
         if options.decode {
-            standIn = StandIn(format, color: options.slateColor, keepsPicture: options.whileLost == .hold)
+            standIn = try StandIn(
+                format, slate ?? Slate(color: options.slateColor), keepsPicture: options.whileLost == .hold)
             converter = PictureConverter(to: format)
         }
         context.showFigures { [figures, reader] in figures.json(reader) }
         isAway = options.ifMissing == .wait
+        if isAway { context.recovering = "'\(address.shown)' is not there yet" }
         away.begin(now: context.clock.now(), reason: "it is not there yet")
         if !reader.isRunning, options.ifMissing == .wait { try reader.start() }
     }
@@ -410,6 +423,7 @@ final class NetworkSource: Source {
         if let last = times.last, let format {
             away.nextPicture = max(away.nextPicture, last + format.frameRate.period.nanoseconds)
         }
+        context.recovering = "'\(address.shown)' is lost: \(reason)"
         context.post(
             "stream-lost", level: .warning,
             text: "'\(address.shown)' is lost: \(reason). It is opened again when it is back.",
@@ -430,6 +444,7 @@ final class NetworkSource: Source {
         figures.isStreaming.store(true, ordering: .relaxed)
         guard isAway else { return }
         isAway = false
+        context.recovering = nil
         refusals = []
         let milliseconds = (context.clock.now() - away.since) / 1_000_000
         context.post(

@@ -18,6 +18,13 @@ struct NetworkSourceOptions: StageOptions {
             "Who to log in as: a file with a line name:password, or env:NAME for an environment variable with such a line; for srt the password is the passphrase."
     )
     var login: String? = nil
+    @Option(
+        help:
+            "Verify the certificates of servers (https, rtmps); false accepts any, and is what rtsps needs: this libavformat cannot verify there."
+    )
+    var verify = true
+    @Option(help: "A file with the certificates (PEM) that are trusted, in place of the system's.") var caFile:
+        String? = nil
     @Option(help: "Decode to pictures; without that, H.264 goes on as it is, for a recorder or rtsp-sink.")
     var decode = true
     @Option(
@@ -58,6 +65,11 @@ struct NetworkSourceOptions: StageOptions {
     @Option(help: "What is shown while the stream is away.") var whileLost = WhileLost.hold
     @Option(help: "Colour of the slate; also shown by hold before the first picture.") var slateColor = RGBColor(
         red: 32, green: 32, blue: 40)
+    @Option(
+        help:
+            "PNG or JPEG on that colour, as large as it fits; absolute or from the chain file's folder.")
+    var slatePicture: String? = nil
+    @Option(help: "Words in the middle of the slate; \\n begins a line.") var slateText: String? = nil
 
     func validate() throws(OptionFault) {
         let address = try NetworkAddress(url)
@@ -66,7 +78,28 @@ struct NetworkSourceOptions: StageOptions {
         }
         if login != nil, address.scheme == .udp || address.scheme == .tcp {
             throw OptionFault(
-                "'login' is given, and \(address.scheme.rawValue) knows none", remedy: "Leave it out.")
+                "'login' is given, and \(address.scheme.rawValue) has none", remedy: "Leave it out.")
+        }
+        if address.scheme == .rtsps, verify {
+            throw OptionFault(
+                "'url' is rtsps, and libavformat cannot verify the certificate of an RTSP server",
+                remedy:
+                    "Reach it over a network that you trust, and write \"verify\": false, which accepts any certificate."
+            )
+        }
+        if let caFile {
+            if caFile.isEmpty || caFile.utf8.contains(0) {
+                throw OptionFault("'caFile' must be the name of a file", remedy: "Correct it, or leave it out.")
+            }
+            guard verify else {
+                throw OptionFault(
+                    "'caFile' says which certificates are trusted, and \"verify\": false trusts all",
+                    remedy: "Leave one of the two out.")
+            }
+            guard address.scheme.isSecured || address.scheme == .http else {
+                throw OptionFault(
+                    "'caFile' is given, and \(address.scheme.rawValue) has no certificates", remedy: "Leave it out.")
+            }
         }
         if let size, size.width % 2 != 0 || size.height % 2 != 0 {
             throw OptionFault("'size' \(size) has an odd side", remedy: "Use even ones, such as 1280x720.")

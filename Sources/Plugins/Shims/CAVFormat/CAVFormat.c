@@ -12,6 +12,8 @@ static void fh_av_log_keep(void *context, int level, const char *format, va_list
     (void)context;
     if (!keeps || level > AV_LOG_WARNING) return;
     char text[sizeof last_line];
+    // What was said of a certificate is the cause of what follows from it.
+    if (strstr(last_line, "ertificate")) return;
     vsnprintf(text, sizeof text, format, arguments);
     text[strcspn(text, "\n")] = 0;
     if (text[0]) memcpy(last_line, text, sizeof text);
@@ -28,4 +30,27 @@ void fh_av_log_begin(void) {
 void fh_av_log_end(char *text, size_t capacity) {
     keeps = 0;
     snprintf(text, capacity, "%s", last_line);
+}
+
+typedef int open_part(AVFormatContext *, AVIOContext **, const char *, int, AVDictionary **);
+
+// libavformat's own, the same in every context.
+static open_part *_Atomic plain_open;
+
+// A format hands on only a few of the options it was given to what it opens (hls: none of TLS): they are added to each.
+static int open_trusting(AVFormatContext *context, AVIOContext **io, const char *url, int flags, AVDictionary **options) {
+    const struct fh_av_trust *trust = context->opaque;
+    AVDictionary *own = NULL;
+    AVDictionary **all = options ? options : &own;
+    av_dict_set(all, "tls_verify", trust->verify ? "1" : "0", 0);
+    if (trust->ca_file) av_dict_set(all, "ca_file", trust->ca_file, 0);
+    int result = plain_open(context, io, url, flags, all);
+    av_dict_free(&own);
+    return result;
+}
+
+void fh_av_apply(struct fh_av_trust *trust, AVFormatContext *context) {
+    plain_open = context->io_open;
+    context->opaque = trust;
+    context->io_open = open_trusting;
 }

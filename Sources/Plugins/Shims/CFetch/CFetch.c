@@ -75,6 +75,68 @@ void fh_fetch(
     if (code != CURLE_OK) snprintf(message, capacity, "%s", words[0] ? words : curl_easy_strerror(code));
 }
 
+struct asked {
+    CURL *curl;
+    int (*take)(void *, int32_t, const uint8_t *, size_t);
+    void *context;
+};
+
+static size_t give(char *bytes, size_t size, size_t count, void *user) {
+    struct asked *asked = user;
+    long status = 0;
+    curl_easy_getinfo(asked->curl, CURLINFO_RESPONSE_CODE, &status);
+    return asked->take(asked->context, (int32_t)status, (const uint8_t *)bytes, size * count) == 0 ? size * count : CURL_WRITEFUNC_ERROR;
+}
+
+void fh_fetch_request(
+    const char *method, const char *url, const char *const *fields, size_t field_count, const void *body, size_t body_length, int64_t seconds,
+    int (*take)(void *context, int32_t status, const uint8_t *bytes, size_t count), void *context, int32_t result[FH_FETCH_RESULTS],
+    char *message, size_t capacity) {
+    for (int index = 0; index < FH_FETCH_RESULTS; ++index) result[index] = 0;
+    char words[CURL_ERROR_SIZE] = "";
+    if (capacity > 0) message[0] = 0;
+    CURL *curl = curl_easy_init();
+    struct curl_slist *lines = NULL;
+    int is_complete = curl != NULL;
+    for (size_t index = 0; is_complete && index < field_count; ++index) {
+        struct curl_slist *longer = curl_slist_append(lines, fields[index]);
+        if (longer) lines = longer;
+        is_complete = longer != NULL;
+    }
+    if (!is_complete) {
+        result[FH_FETCH_CODE] = CURLE_FAILED_INIT;
+        curl_slist_free_all(lines);
+        curl_easy_cleanup(curl);
+        return;
+    }
+    struct asked asked = {curl, take, context};
+    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, words);
+    curl_easy_setopt(curl, CURLOPT_URL, url);
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+    // A token is for the server that is named, not for a proxy of the environment.
+    curl_easy_setopt(curl, CURLOPT_PROXY, "");
+    curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, lines);
+    if (body) {
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body_length);
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
+    }
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_USERAGENT, "framehost");
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, 10L);
+    if (seconds > 0) curl_easy_setopt(curl, CURLOPT_TIMEOUT, (long)seconds);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, give);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, &asked);
+    CURLcode code = curl_easy_perform(curl);
+    long status = 0;
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+    curl_slist_free_all(lines);
+    curl_easy_cleanup(curl);
+    result[FH_FETCH_CODE] = (int32_t)code;
+    result[FH_FETCH_STATUS] = (int32_t)status;
+    if (code != CURLE_OK) snprintf(message, capacity, "%s", words[0] ? words : curl_easy_strerror(code));
+}
+
 int fh_fetch_sha256(int file, uint8_t digest[32]) {
     struct sha256_ctx state;
     uint8_t bytes[1 << 14];

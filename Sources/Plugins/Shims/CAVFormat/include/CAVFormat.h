@@ -54,4 +54,13 @@ void fh_av_log_end(char *text, size_t capacity);
 // Nothing of libav's is printed from here on, by whichever thread.
 void fh_av_log_quiet(void);
 
+// Which certificates of TLS servers are accepted.
+struct fh_av_trust {
+    int verify;
+    char *ca_file; // NULL: the system's authorities
+};
+
+// Holds for whatever `context`, which was just allocated, opens; `trust` must outlive it.
+void fh_av_apply(struct fh_av_trust *trust, AVFormatContext *context);
+
 #endif

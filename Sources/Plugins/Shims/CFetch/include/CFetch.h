@@ -28,6 +28,13 @@ void fh_fetch(
     const char *url, const char *authorities, int64_t from, int64_t most, int file, void (*progress)(void *context, int64_t bytes),
     void *context, int32_t result[FH_FETCH_RESULTS], char *message, size_t capacity);
 
+// One request over HTTP or HTTPS, no redirects. `fields` are whole header lines; `body` may be NULL. `take` gets the status with each piece of
+// the answer as it comes, and ends the transfer by not returning 0. `seconds` bounds the whole of it; 0 for no bound. `message`: curl's words.
+void fh_fetch_request(
+    const char *method, const char *url, const char *const *fields, size_t field_count, const void *body, size_t body_length, int64_t seconds,
+    int (*take)(void *context, int32_t status, const uint8_t *bytes, size_t count), void *context, int32_t result[FH_FETCH_RESULTS],
+    char *message, size_t capacity);
+
 // SHA-256 of a file from its beginning on; -1 with errno when it cannot be read.
 int fh_fetch_sha256(int file, uint8_t digest[32]);
 

@@ -1,15 +1,15 @@
 import CFreeType
 import FrameCore
 
-/// A font opened by FreeType at one size: the only file of this plugin that imports it.
+/// A font opened by FreeType at one size: the only file that imports it.
 ///
 /// Not thread-safe; each stage has its own. What FreeType allocates is freed in `deinit`; glyphs are copied out of it.
 /// - SeeAlso: FT_New_Face, FT_Set_Pixel_Sizes, FT_Load_Glyph, FT_Glyph_StrokeBorder (FreeType 2 API reference).
-final class FontFace {
+package final class FontFace {
     private let library: FT_Library
     private let face: FT_Face
     private let stroker: FT_Stroker
-    let path: String
+    package let path: String
     /// Pixels of the em square.
     private(set) var size = 0
     /// Width of the line around letters, in pixels.
@@ -17,7 +17,7 @@ final class FontFace {
 
     /// - Throws: ``FrameHostError`` for a file that is no font, or a font without outlines or without Unicode
     ///   characters.
-    init(path: String) throws {
+    package init(path: String) throws {
         self.path = path
         var library: FT_Library?
         var face: FT_Face?

@@ -5,7 +5,7 @@ import Shared
 ///
 /// Where several are needed the picture is taken in bands of 16 rows, so that what lies between stays in the
 /// processor's cache and needs memory for a band alone.
-final class PictureConverter {
+package final class PictureConverter {
     static let bandRows = 16
 
     private let kernels: YUVKernels
@@ -13,7 +13,7 @@ final class PictureConverter {
     /// Formats between source and target; empty where one conversion does it.
     private let between: [ScratchPicture]
 
-    init(from source: VideoFormat, to target: VideoFormat) {
+    package init(from source: VideoFormat, to target: VideoFormat) {
         kernels = YUVKernels(from: source, to: target)
         height = source.height
         between = Self.between(source.pixelFormat, target.pixelFormat).map {
@@ -31,7 +31,8 @@ final class PictureConverter {
         }
     }
 
-    func convert(_ source: Picture, into target: Picture) {
+    /// Between pictures of the two formats. Allocates nothing.
+    package func convert(_ source: Picture, into target: Picture) {
         guard !between.isEmpty else { return kernels.convert(source, into: target) }
         for top in stride(from: 0, to: height, by: Self.bandRows) {
             let rows = min(Self.bandRows, height - top)

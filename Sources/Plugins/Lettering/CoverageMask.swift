@@ -4,16 +4,18 @@ import FrameCore
 /// changes.
 ///
 /// Memory grows to the largest rectangle there was, at most the picture, and is kept.
-final class CoverageMask {
-    private(set) var width = 0
-    private(set) var height = 0
+package final class CoverageMask {
+    package private(set) var width = 0
+    package private(set) var height = 0
     /// Rows of `width` bytes.
     private(set) var ink: [UInt8] = []
     private(set) var edge: [UInt8] = []
     private(set) var hasEdge = false
 
+    package init() {}
+
     /// An empty mask.
-    func reset(width: Int, height: Int) {
+    package func reset(width: Int, height: Int) {
         (self.width, self.height) = (width, height)
         hasEdge = false
         Self.clear(&ink, count: width * height)
@@ -30,7 +32,7 @@ final class CoverageMask {
 
     /// Draws glyphs with their origin at `x`, `y`; what lies outside is left out. Where glyphs overlap the larger
     /// coverage stays.
-    func draw(_ glyphs: [TextLayout.Placed], x: Int, y: Int) {
+    package func draw(_ glyphs: [TextLayout.Placed], x: Int, y: Int) {
         for placed in glyphs {
             if let bitmap = placed.glyph.edge {
                 hasEdge = true
@@ -65,7 +67,7 @@ final class CoverageMask {
     }
 
     /// As it lies in a stored picture which `orientation` brings upright.
-    func turn(to orientation: Orientation, scratch: CoverageMask) {
+    package func turn(to orientation: Orientation, scratch: CoverageMask) {
         guard orientation != .up else { return }
         let swaps = orientation.swapsSides
         scratch.reset(width: swaps ? height : width, height: swaps ? width : height)

@@ -5,9 +5,9 @@ import FrameCore
 ///
 /// Scripts that are written from right to left or join their letters need shaping, which this is not. A tab is a space;
 /// characters that are not to be seen (variation selectors, joiners) are left out.
-final class TextLayout {
+package final class TextLayout {
     /// A glyph and where its pen stands, in pixels from the top left of the text.
-    struct Placed {
+    package struct Placed {
         var glyph: Glyph
         var x: Int
         var y: Int
@@ -22,22 +22,22 @@ final class TextLayout {
     private var missing: Set<UInt32> = []
     /// Beyond this the cache begins anew.
     private static let mostGlyphs = 2048
-    private(set) var placed: [Placed] = []
+    package private(set) var placed: [Placed] = []
     private var lineWidths: [Int] = []
     /// Of `placed`: the letter that marks belong to.
     private var base = 0
     /// Of the whole text with what juts out of its lines, in pixels.
-    private(set) var width = 0
-    private(set) var height = 0
+    package private(set) var width = 0
+    package private(set) var height = 0
 
-    init(_ face: FontFace, onMissing: @escaping (UInt32) -> Void) {
+    package init(_ face: FontFace, onMissing: @escaping (UInt32) -> Void) {
         self.face = face
         self.onMissing = onMissing
         placed.reserveCapacity(256)
         lineWidths.reserveCapacity(16)
     }
 
-    func set(size: Int, outline: Double) throws {
+    package func set(size: Int, outline: Double) throws {
         guard size != face.size || outline != face.outline else { return }
         glyphs.removeAll(keepingCapacity: true)
         try face.set(size: size, outline: outline)
@@ -54,7 +54,7 @@ final class TextLayout {
 
     /// Lays `text` (UTF-8, lines end with a line feed) out anew. Allocates only for glyphs not met before and texts
     /// longer than any before.
-    func lay(_ text: [UInt8], align: TextAlignment) throws {
+    package func lay(_ text: [UInt8], align: TextAlignment) throws {
         placed.removeAll(keepingCapacity: true)
         lineWidths.removeAll(keepingCapacity: true)
         var pen = 0
@@ -136,3 +136,6 @@ final class TextLayout {
         (width, height) = (maxX - minX, maxY - minY)
     }
 }
+
+/// On which side lines of different length begin or end together.
+package enum TextAlignment: String, OptionChoice { case left, center, right }

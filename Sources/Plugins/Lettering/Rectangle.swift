@@ -1,16 +1,23 @@
 import FrameCore
 
 /// A rectangle in whole pixels.
-struct Rectangle: Equatable {
-    var x: Int
-    var y: Int
-    var width: Int
-    var height: Int
+package struct Rectangle: Equatable {
+    package var x: Int
+    package var y: Int
+    package var width: Int
+    package var height: Int
 
-    var isEmpty: Bool { width <= 0 || height <= 0 }
+    package init(x: Int, y: Int, width: Int, height: Int) {
+        self.x = x
+        self.y = y
+        self.width = width
+        self.height = height
+    }
+
+    package var isEmpty: Bool { width <= 0 || height <= 0 }
 
     /// What lies within a picture of `size`.
-    func clipped(to size: PictureSize) -> Rectangle {
+    package func clipped(to size: PictureSize) -> Rectangle {
         let (left, top) = (min(max(x, 0), size.width), min(max(y, 0), size.height))
         return Rectangle(
             x: left, y: top, width: max(min(x + width, size.width) - left, 0),
@@ -20,7 +27,7 @@ struct Rectangle: Equatable {
 
 extension Orientation {
     /// Where `rectangle` of the shown picture of `size` lies in the stored one.
-    func stored(_ rectangle: Rectangle, shown size: PictureSize) -> Rectangle {
+    package func stored(_ rectangle: Rectangle, shown size: PictureSize) -> Rectangle {
         var result = rectangle
         var (width, height) = (size.width, size.height)
         // One quarter turn clockwise takes the stored (x, y) to (storedHeight - 1 - y, x).

@@ -4,9 +4,9 @@ import Shared
 /// What is laid over a part of a picture, in the samples of its format.
 ///
 /// Made anew when the text changes; blending it is all that happens per frame.
-final class Overlay {
+package final class Overlay {
     /// Colours of the layers, lowest first, and how much the lowest and the two upper ones cover.
-    struct Style: Equatable {
+    package struct Style: Equatable {
         var box: Paint
         var edge: Paint
         var ink: Paint
@@ -14,6 +14,14 @@ final class Overlay {
         var boxOpacity: Float
         /// 0...1, of edge and ink together.
         var inkOpacity: Float
+
+        package init(box: Paint, edge: Paint, ink: Paint, boxOpacity: Float, inkOpacity: Float) {
+            self.box = box
+            self.edge = edge
+            self.ink = ink
+            self.boxOpacity = boxOpacity
+            self.inkOpacity = inkOpacity
+        }
     }
 
     private let format: VideoFormat
@@ -22,7 +30,7 @@ final class Overlay {
     private let bytes: [Int]
     private let weights: LayerWeights
 
-    init(_ format: VideoFormat) {
+    package init(_ format: VideoFormat) {
         self.format = format
         layers = (0..<format.pixelFormat.planeCount).map { _ in OverlayLayer() }
         bytes = layers.indices.map { PlaneUnit.of(format.pixelFormat, plane: $0).bytes }
@@ -30,12 +38,12 @@ final class Overlay {
     }
 
     /// Nothing is laid over.
-    func clear() { for layer in layers { layer.clear() } }
+    package func clear() { for layer in layers { layer.clear() } }
 
     /// - Parameters:
     ///   - mask: Coverage of the pixels of `part`.
     ///   - part: In the stored picture, within it; not empty.
-    func set(_ mask: CoverageMask, part: Rectangle, style: Style) {
+    package func set(_ mask: CoverageMask, part: Rectangle, style: Style) {
         var plane = 0
         while plane < layers.count {
             // Planes of U and V share their weights.
@@ -78,7 +86,7 @@ final class Overlay {
     }
 
     /// [stage thread] Lays it over a picture of the format. Allocates nothing.
-    func blend(onto picture: Picture) {
+    package func blend(onto picture: Picture) {
         for (plane, layer) in layers.enumerated() { layer.blend(onto: picture[plane]) }
     }
 }

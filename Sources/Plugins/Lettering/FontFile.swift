@@ -2,10 +2,10 @@ import FrameCore
 import Glibc
 
 /// Which font file is used.
-enum FontFile {
+package enum FontFile {
     /// Tried in this order when no font is named: DejaVu Sans where Debian, Fedora and Arch put it, then fonts of the
     /// same kind.
-    static let usual = [
+    package static let usual = [
         "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf",
         "/usr/share/fonts/dejavu-sans-fonts/DejaVuSans.ttf",
         "/usr/share/fonts/TTF/DejaVuSans.ttf",
@@ -16,7 +16,7 @@ enum FontFile {
 
     /// - Parameter named: An absolute path; nil for the first of `usual` that is there.
     /// - Throws: ``FrameHostError`` `.unavailable`.
-    static func path(_ named: String?, usual: [String] = usual) throws -> String {
+    package static func path(_ named: String?, usual: [String] = usual) throws -> String {
         if let named {
             guard access(named, R_OK) == 0 else {
                 let reason = String(cString: strerror(errno))

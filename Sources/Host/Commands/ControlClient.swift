@@ -1,0 +1,167 @@
+import FrameCore
+import Glibc
+
+/// A client of a running chain's control server (docs/control.md).
+struct ControlClient {
+    let base: String
+    private let fields: [String]
+    private let library: FetchLibrary
+
+    /// Bytes of an answer that is not a stream.
+    private static let mostBytes = 512 << 20
+    /// Longer than the server waits for the chain.
+    private static let patience = 90
+
+    /// - Parameters:
+    ///   - url: `http://127.0.0.1:8080`; the scheme may be left out.
+    ///   - tokenFile: A file with the token in its first line; without it $FRAMEHOST_TOKEN, if that is set.
+    /// - Throws: ``FrameHostError``.
+    init(_ url: String, tokenFile: String?) throws {
+        var url = url
+        if url.firstRange(of: "://") == nil { url = "http://\(url)" }
+        while url.hasSuffix("/") { url.removeLast() }
+        // A token in the address is not for the log, and no server asks for one there.
+        guard !url.contains(where: { "#?@".contains($0) }) else {
+            throw FrameHostError(
+                .invalidConfiguration, place: "url", what: "the address must be that of the server alone",
+                remedy:
+                    "Write http://HOST:PORT, and give the token by --token-file or $FRAMEHOST_TOKEN.")
+        }
+        let scheme = url.prefix { $0 != ":" }.lowercased()
+        guard scheme == "http" || scheme == "https", url.utf8.count > scheme.utf8.count + 3,
+            url.utf8.allSatisfy({ $0 > 32 && $0 < 127 })
+        else {
+            throw FrameHostError(
+                .invalidConfiguration, place: "url", what: "'\(url)' is not the address of a control server",
+                remedy: "Write it as the event control-listening has it: http://127.0.0.1:8080.")
+        }
+        base = url
+        fields = try Self.token(tokenFile).map { ["Authorization: Bearer \($0)"] } ?? []
+        library = try FetchLibrary()
+    }
+
+    /// No fault names what is in it.
+    private static func token(_ file: String?) throws -> String? {
+        let text: String
+        if let file {
+            guard let stream = fopen(file, "re") else {
+                throw FrameHostError(
+                    .invalidConfiguration, place: "--token-file",
+                    what: "'\(file)' cannot be read: \(String(cString: strerror(errno)))",
+                    remedy: "Name a file with the token in its first line.")
+            }
+            defer { fclose(stream) }
+            var bytes = [UInt8](repeating: 0, count: 1024)
+            let count = fread(&bytes, 1, bytes.count, stream)
+            text = String(decoding: bytes[..<count].prefix { $0 != 10 && $0 != 13 }, as: UTF8.self)
+        } else {
+            guard let variable = getenv("FRAMEHOST_TOKEN") else { return nil }
+            text = String(cString: variable)
+            if text.isEmpty { return nil }
+        }
+        guard text.utf8.allSatisfy({ (33...126).contains($0) }), !text.isEmpty else {
+            throw FrameHostError(
+                .invalidConfiguration, place: file == nil ? "FRAMEHOST_TOKEN" : "--token-file",
+                what: "the token must be one line of letters, digits and marks of ASCII",
+                remedy: "Give it as the server has it.")
+        }
+        return text
+    }
+
+    // MARK: Asking
+
+    /// The body of a good answer.
+    ///
+    /// - Returns: nil for "there is none" (204).
+    /// - Throws: ``FrameHostErrors``: what the server refuses, or why it cannot be asked.
+    func bytes(_ method: String, _ path: String, body: JSONNode? = nil) throws -> [UInt8]? {
+        var bytes: [UInt8] = []
+        let result = library.request(
+            method, base + path, fields: fields + (body == nil ? [] : ["Content-Type: application/json"]),
+            body: body.map { Array($0.text().utf8) }, seconds: Self.patience
+        ) { _, piece in
+            guard bytes.count + piece.count <= Self.mostBytes else { return false }
+            bytes += piece
+            return true
+        }
+        try check(result, bytes)
+        return result.status == 204 ? nil : bytes
+    }
+
+    /// The same as JSON.
+    func json(_ method: String, _ path: String, body: JSONNode? = nil) throws -> JSONNode {
+        try JSONReader.read(bytes(method, path, body: body) ?? [], file: base + path)
+    }
+
+    /// Gives each line of a stream until that ends, or `line` gives false.
+    func lines(_ path: String, line: @escaping (String) -> Bool) throws {
+        var rest: [UInt8] = []
+        var isEnough = false
+        let result = library.request("GET", base + path, fields: fields, body: nil, seconds: nil) { status, piece in
+            rest += piece
+            guard status == 200 else { return rest.count <= 1 << 20 }
+            while let end = rest.firstIndex(of: 10) {
+                let text = String(decoding: rest[..<end], as: UTF8.self)
+                rest.removeFirst(end + 1)
+                if !line(text) {
+                    isEnough = true
+                    return false
+                }
+            }
+            return rest.count <= 16 << 20
+        }
+        if isEnough { return }
+        // A server that ends while it sends ends the stream: CURLE_PARTIAL_FILE, _RECV_ERROR.
+        if result.status == 200, [0, 18, 56].contains(result.code) { return }
+        try check(result, rest)
+    }
+
+    private func check(_ result: FetchLibrary.Result, _ bytes: [UInt8]) throws {
+        guard result.code == 0 else {
+            throw FrameHostErrors([
+                FrameHostError(
+                    .unavailable, place: base, what: "cannot be asked: \(result.words)",
+                    remedy: "Is the chain running, with \"control\" in its file?")
+            ])
+        }
+        guard !(200..<300).contains(Int(result.status)) else { return }
+        let answer = try? JSONReader.read(bytes, file: base)
+        let faults = (answer?["faults"]?.asArray ?? answer?["error"].map { [$0] } ?? []).map(fault)
+        if result.status == 401, faults.isEmpty == false {
+            var first = faults[0]
+            first.remedy = "Set FRAMEHOST_TOKEN, or name a file with the token by --token-file."
+            throw FrameHostErrors([first])
+        }
+        guard !faults.isEmpty else {
+            throw FrameHostErrors([
+                FrameHostError(
+                    .unavailable, place: base, what: "answers \(result.status) as no control server does",
+                    remedy: "Check the address.")
+            ])
+        }
+        throw FrameHostErrors(faults)
+    }
+
+    private func fault(_ node: JSONNode) -> FrameHostError {
+        FrameHostError(
+            node["code"]?.asString.flatMap { FrameHostError.Code(rawValue: $0) } ?? .unavailable,
+            place: FaultPlace(node["place"]?.asString ?? ""), what: node["what"]?.asString ?? "was refused",
+            remedy: node["remedy"]?.asString ?? "", cause: node["cause"]?.asString ?? "")
+    }
+
+    /// A stage's name as it stands in a path (RFC 3986 §2.3).
+    static func encoded(_ text: String) -> String {
+        var result = ""
+        for byte in text.utf8 {
+            let isPlain =
+                (97...122).contains(byte) || (65...90).contains(byte) || (48...57).contains(byte)
+                || [45, 46, 95, 126].contains(byte)
+            if isPlain {
+                result.unicodeScalars.append(Unicode.Scalar(byte))
+            } else {
+                result += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+            }
+        }
+        return result
+    }
+}

@@ -1,0 +1,231 @@
+import ArgumentParser
+import FrameCore
+import Glibc
+
+/// `framehost ctl URL …`: the control server's API from a shell.
+struct CtlCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "ctl", abstract: "Looks at a running chain and steers it, by its control server.",
+        discussion: """
+            status                    state and health of chain and stages
+            stages                    the stages in short
+            plan, figures, chain      as JSON
+            get STAGE[.OPTION]        what the chain file says of a stage now
+            set STAGE.OPTION=VALUE…   live options; of a stage all or none
+            command STAGE NAME [JSON] a command of the stage's own
+            pause STAGE, resume STAGE
+            attach STAGE JSON         a list of stages behind a stage
+            detach STAGE
+            replace STAGE JSON        another stage in the place of one
+            reload FILE               another chain file, all or nothing
+            events                    events as they happen, a line of JSON each
+            drain                     ends the chain
+
+            JSON is the text itself, or a file that has it. Exit status: 0 done, 1 refused or not to be reached, 2 the command line is wrong.
+            """)
+
+    @Argument(help: "The server's address, such as 127.0.0.1:8080.")
+    var url: String
+
+    @Argument(help: ArgumentHelp("What to do.", valueName: "action"))
+    var action: String
+
+    @Argument(help: ArgumentHelp("What it needs.", valueName: "words"))
+    var words: [String] = []
+
+    @ArgumentParser.Option(
+        name: .customLong("token-file"),
+        help: ArgumentHelp("A file with the token; without it $FRAMEHOST_TOKEN.", valueName: "file"))
+    var tokenFile: String?
+
+    @Flag(help: "pause, replace: drop what the stage gets or holds.")
+    var drop = false
+
+    @Flag(help: "attach: give the branch copies.")
+    var copy = false
+
+    @Flag(help: "status, stages: print JSON.")
+    var json = false
+
+    private static let actions = [
+        "attach", "chain", "command", "detach", "drain", "events", "figures", "get", "pause", "plan", "reload",
+        "replace", "resume", "set", "stages", "status",
+    ]
+
+    func run() throws {
+        let client: ControlClient
+        do { client = try ControlClient(url, tokenFile: tokenFile) } catch {
+            _ = report(error)
+            throw ExitCode(2)
+        }
+        do { try run(client) } catch {
+            let errors = (error as? FrameHostErrors)?.errors ?? [FrameHostError.wrap(error)]
+            _ = report(error)
+            throw ExitCode(errors.allSatisfy { $0.place.words.hasPrefix("ctl ") || $0.place.file != nil } ? 2 : 1)
+        }
+    }
+
+    private func run(_ client: ControlClient) throws {
+        switch action {
+        case "status":
+            try expect(0)
+            let status = try client.json("GET", "/api/v1/status")
+            Terminal.say(json ? status.text(pretty: true) : Self.text(ofStatus: status))
+        case "stages":
+            try expect(0)
+            let stages = try client.json("GET", "/api/v1/stages")
+            Terminal.say(json ? stages.text(pretty: true) : Self.text(ofStages: stages))
+        case "plan", "figures", "chain":
+            try expect(0)
+            Terminal.say(try client.json("GET", "/api/v1/\(action)").text(pretty: true))
+        case "get": try get(client)
+        case "set": try set(client)
+        case "command":
+            try expect(2...3)
+            let body = words.count > 2 ? try node(words[2]) : [:]
+            let name = ControlClient.encoded(words[1])
+            say(try client.json("POST", "\(stagePath)/commands/\(name)", body: body))
+        case "pause":
+            try expect(1)
+            say(try client.json("POST", "\(stagePath)/pause", body: drop ? ["drop": true] : [:]))
+        case "resume":
+            try expect(1)
+            say(try client.json("POST", "\(stagePath)/resume", body: [:]))
+        case "attach":
+            try expect(2)
+            let given = try node(words[1])
+            say(
+                try client.json(
+                    "POST", "/api/v1/branches",
+                    body: [
+                        "at": .string(words[0]), "stages": given.asArray == nil ? [given] : given, "copy": .bool(copy),
+                    ]))
+        case "detach":
+            try expect(1)
+            say(try client.json("DELETE", stagePath))
+        case "replace":
+            try expect(2)
+            say(try client.json("PUT", stagePath + (drop ? "?drop=true" : ""), body: try node(words[1])))
+        case "reload":
+            try expect(1)
+            say(try client.json("PUT", "/api/v1/chain", body: try ChainFile.read(words[0])))
+        case "drain":
+            try expect(0)
+            say(try client.json("POST", "/api/v1/drain", body: [:]))
+        case "events":
+            try expect(0)
+            try client.lines("/api/v1/events") { line in
+                if line.hasPrefix("data: ") { Terminal.say(String(line.dropFirst(6))) }
+                return true
+            }
+        default:
+            let near = Suggestion.nearest(to: action, in: Self.actions).map { "Did you mean '\($0)'?" }
+            throw fault(
+                "no such action", near ?? "There are \(Self.actions.joined(separator: ", ")).")
+        }
+    }
+
+    // MARK: Options
+
+    private func get(_ client: ControlClient) throws {
+        try expect(1)
+        // A name may have dots: the whole word first.
+        let stages = try client.json("GET", "/api/v1/chain")["stages"]?.asArray ?? []
+        func stage(_ id: String) -> JSONNode? { stages.first { ($0["id"] ?? $0["use"])?.asString == id } }
+        if let found = stage(words[0]) { return Terminal.say(found.text(pretty: true)) }
+        guard let dot = words[0].lastIndex(of: "."), let found = stage(String(words[0][..<dot])) else {
+            let names = stages.compactMap { ($0["id"] ?? $0["use"])?.asString }
+            throw FrameHostError(
+                .unavailable, place: words[0], what: "no such stage",
+                remedy: "The chain has \(names.joined(separator: ", ")).")
+        }
+        let option = String(words[0][words[0].index(after: dot)...])
+        guard let value = found[option] else {
+            throw FrameHostError(
+                .unavailable, place: words[0], what: "the chain file does not set '\(option)'",
+                remedy: "`framehost describe \(found["use"]?.asString ?? "")` tells its default.")
+        }
+        Terminal.say(value.text(pretty: true))
+    }
+
+    private func set(_ client: ControlClient) throws {
+        guard !words.isEmpty else { throw fault("'set' needs STAGE.OPTION=VALUE", "Write set text.text=Hello.") }
+        var changes: [(stage: String, options: [(key: String, value: JSONNode)])] = []
+        for word in words {
+            guard let equals = word.firstIndex(of: "="), let dot = word[..<equals].lastIndex(of: ".") else {
+                throw fault(
+                    "'\(word)' is not of the form STAGE.OPTION=VALUE", "Write for example h264.bitrateKbps=2500.")
+            }
+            let stage = String(word[..<dot])
+            let option = String(word[word.index(after: dot)..<equals])
+            let text = String(word[word.index(after: equals)...])
+            // A JSON value, or else a string, as with --set.
+            let value = (try? JSONReader.read(Array(text.utf8), file: "set")) ?? .string(text)
+            if let index = changes.firstIndex(where: { $0.stage == stage }) {
+                changes[index].options.removeAll { $0.key == option }
+                changes[index].options.append((option, value))
+            } else {
+                changes.append((stage, [(option, value)]))
+            }
+        }
+        for (stage, options) in changes {
+            let path = "/api/v1/stages/\(ControlClient.encoded(stage))/options"
+            say(try client.json("PATCH", path, body: .object(options)))
+        }
+    }
+
+    // MARK: Words
+
+    private var stagePath: String { "/api/v1/stages/\(ControlClient.encoded(words[0]))" }
+
+    private func fault(_ what: String, _ remedy: String) -> FrameHostError {
+        FrameHostError(.invalidConfiguration, place: "ctl \(action)", what: what, remedy: remedy)
+    }
+
+    private func expect(_ count: Int) throws { try expect(count...count) }
+
+    private func expect(_ counts: ClosedRange<Int>) throws {
+        guard !counts.contains(words.count) else { return }
+        let needed =
+            counts.lowerBound == counts.upperBound
+            ? "\(counts.lowerBound)" : "\(counts.lowerBound) or \(counts.upperBound)"
+        throw fault(
+            "takes \(needed) \(needed == "1" ? "word" : "words"), not \(words.count)",
+            "`framehost ctl --help` shows what it needs.")
+    }
+
+    /// JSON itself, or the file of that name.
+    private func node(_ word: String) throws -> JSONNode {
+        let start = word.first { !$0.isWhitespace }
+        guard start == "{" || start == "[" else { return try JSONReader.read(path: word) }
+        return try JSONReader.read(Array(word.utf8), file: "ctl \(action)")
+    }
+
+    private func say(_ answer: JSONNode) {
+        Terminal.say(json ? answer.text(pretty: true) : answer["text"]?.asString ?? answer.text())
+    }
+
+    private static func text(ofStatus status: JSONNode) -> String {
+        let isHealthy = status["healthy"]?.asBool ?? false
+        var lines = ["\(status["state"]?.asString ?? "?"), \(isHealthy ? "healthy" : "not healthy")"]
+        lines += (status["problems"]?.asArray ?? []).compactMap { $0.asString.map { "  \($0)" } }
+        let stages = status["stages"]?.asArray ?? []
+        let hasReasons = stages.contains { $0["reason"] != nil }
+        let rows = stages.map { stage in
+            [stage["id"]?.asString ?? "?", stage["state"]?.asString ?? "?"]
+                + (hasReasons ? [stage["reason"]?.asString ?? ""] : [])
+        }
+        let heading = ["stage", "state"] + (hasReasons ? ["why"] : [])
+        return (lines + (rows.isEmpty ? [] : [Terminal.table([heading] + rows)])).joined(separator: "\n")
+    }
+
+    private static func text(ofStages stages: JSONNode) -> String {
+        Terminal.table(
+            [["stage", "use", "state", "in", "out"]]
+                + (stages.asArray ?? []).map { stage in
+                    ["id", "use", "state", "framesIn", "framesOut"].map { key in
+                        stage[key]?.asString ?? stage[key]?.text() ?? ""
+                    }
+                })
+    }
+}

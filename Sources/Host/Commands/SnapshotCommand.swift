@@ -1,0 +1,87 @@
+import ArgumentParser
+import FrameCore
+import Glibc
+
+/// `framehost snapshot URL STAGE FILE`: the next picture of a stage of a running chain.
+struct SnapshotCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "snapshot", abstract: "Writes the next picture of a running chain's stage into a file.",
+        discussion:
+            "By the chain's control server. Exit status: 0 written, 1 not, 2 the command line is wrong.")
+
+    @Argument(help: "The server's address, such as 127.0.0.1:8080.")
+    var url: String
+
+    @Argument(help: "The id of the stage.")
+    var stage: String
+
+    @Argument(help: "The file, whose name ends in .jpg, .jpeg or .png.", completion: .file())
+    var file: String
+
+    @ArgumentParser.Option(help: "Pixels; by the picture's shape without it.")
+    var width: Int?
+
+    @ArgumentParser.Option(help: "Pixels; by the picture's shape without it.")
+    var height: Int?
+
+    @ArgumentParser.Option(help: "fill: cut to width and height; fit: all of it on grey.")
+    var fit: String?
+
+    @ArgumentParser.Option(help: "Quarter turns clockwise, 0 to 3.")
+    var turn: Int?
+
+    @Flag(help: "Exchange left and right.")
+    var mirror = false
+
+    @ArgumentParser.Option(help: "Of JPEG, 1 to 100.")
+    var quality: Int?
+
+    @Flag(help: "Replace a file of that name.")
+    var overwrite = false
+
+    @ArgumentParser.Option(
+        name: .customLong("token-file"),
+        help: ArgumentHelp("A file with the token; without it $FRAMEHOST_TOKEN.", valueName: "file"))
+    var tokenFile: String?
+
+    func run() throws {
+        do {
+            let bytes = try bytes()
+            try write(bytes)
+        } catch {
+            let errors = (error as? FrameHostErrors)?.errors ?? [FrameHostError.wrap(error)]
+            _ = report(error)
+            throw ExitCode(errors.allSatisfy { ["file", "url"].contains($0.place.words) } ? 2 : 1)
+        }
+    }
+
+    private func bytes() throws -> [UInt8] {
+        let ending = file.split(separator: ".").last.map { $0.lowercased() } ?? ""
+        guard ["jpg", "jpeg", "png"].contains(ending) else {
+            throw FrameHostError(
+                .invalidConfiguration, place: "file", what: "'\(file)' must end in .jpg, .jpeg or .png",
+                remedy: "The ending says which kind of file it becomes.")
+        }
+        var query = ["format=\(ending == "png" ? "png" : "jpeg")"]
+        for (name, value) in [("width", width), ("height", height), ("turn", turn), ("quality", quality)] {
+            if let value { query.append("\(name)=\(value)") }
+        }
+        if let fit { query.append("fit=\(ControlClient.encoded(fit))") }
+        if mirror { query.append("mirror=true") }
+        let client = try ControlClient(url, tokenFile: tokenFile)
+        let path = "/api/v1/stages/\(ControlClient.encoded(stage))/picture?\(query.joined(separator: "&"))"
+        guard let bytes = try client.bytes("GET", path) else {
+            throw FrameHostError(
+                .unavailable, place: stage, what: "there was no picture within a second",
+                remedy: "Ask again when frames flow.")
+        }
+        return bytes
+    }
+
+    /// Whole or not at all.
+    private func write(_ bytes: [UInt8]) throws {
+        if let refusal = RunFiles().write(file, bytes, as: "framehost", isReplacing: overwrite) {
+            throw refusal.fault(file)
+        }
+    }
+}

@@ -1,0 +1,24 @@
+import FrameCore
+
+extension Event {
+    /// As `--events` writes it.
+    ///
+    /// - Parameter clock: The chain's, for the time of day.
+    func json(by clock: ChainClock) -> JSONNode {
+        var members: [(key: String, value: JSONNode)] = [
+            ("time", .number(Double(time) / 1e9)), ("wallTime", .string(WallTime.text(clock.unixTime(at: time)))),
+            ("event", .string(name)),
+        ]
+        if let stage { members.append(("stage", .string(stage))) }
+        members.append(("level", .string(level.rawValue)))
+        members.append(("text", .string(text)))
+        let taken = Set(members.map(\.key))
+        members += (details.asObject ?? []).filter { !taken.contains($0.key) }.map { ($0.key, $0.value) }
+        // Of the item in hand, unless the stage says which frame it means.
+        if !members.contains(where: { $0.key == "frame" || $0.key == "pts" }) {
+            if let frame { members.append(("frame", .number(frame))) }
+            if let pts { members.append(("pts", .number(pts.seconds))) }
+        }
+        return .object(members)
+    }
+}

@@ -1,0 +1,26 @@
+import FrameCore
+
+/// The picture encoder, loaded when the first picture is to be encoded: a chain that nobody looks at never pays for it.
+/// [any thread but a stage's]
+final class EncoderLoader: Sendable {
+    private let plugin: PluginRegistry.Plugin?
+    private let loaded = Locked<(any PictureEncoder)?>(nil)
+
+    /// - Parameter plugin: The one that has it; nil where there is none.
+    init(_ plugin: PluginRegistry.Plugin?) { self.plugin = plugin }
+
+    /// - Throws: ``FrameHostError`` `.unavailable`, `.unusablePlugin`.
+    func encoder() throws -> any PictureEncoder {
+        try loaded.withLock { loaded in
+            if let loaded { return loaded }
+            guard let plugin, let type = try PluginLoader.load(plugin).encoders.first else {
+                throw FrameHostError(
+                    .unavailable, what: "no plugin makes files of pictures",
+                    remedy: "Build 'picture-encoder', or name its folder with --plugin-path.")
+            }
+            let encoder = type.make()
+            loaded = encoder
+            return encoder
+        }
+    }
+}

@@ -1,0 +1,185 @@
+import FrameCore
+import Glibc
+
+/// Pictures of stages as files, by the command `snapshot`.
+///
+/// One thread for all, made when first needed: it waits for the picture, encodes and writes; the chain waits for
+/// nothing. [any thread but a stage's]
+final class Snapshots: Sendable {
+    /// More than these are refused.
+    static let mostWaiting = 16
+    /// How long a stage may take for its next picture, seconds.
+    static let patience = 1.0
+
+    private struct Work {
+        var stage: String
+        var body: @Sendable () throws -> CommandAnswer
+        var reply: CommandReply
+
+        func refuse(_ error: any Error) { reply(CommandAnswer(stage: stage, error: error)) }
+    }
+
+    private struct Queue {
+        var hasThread = false
+        var isClosed = false
+        var work: [Work] = []
+    }
+
+    private let chain: Chain
+    private let encoder: EncoderLoader
+    private let queue = Locked(Queue())
+
+    init(chain: Chain, encoder: EncoderLoader) {
+        self.chain = chain
+        self.encoder = encoder
+    }
+
+    /// - Parameters:
+    ///   - command: `path` and what docs/chain-file.md lists besides.
+    ///   - reply: Called once, now or later, on any thread.
+    func take(_ stage: String, _ command: JSONNode, reply: @escaping CommandReply) {
+        do {
+            guard let path = command["path"]?.asString, !path.isEmpty else {
+                throw FrameHostError(
+                    .invalidConfiguration, place: "path", what: "'path' is missing",
+                    remedy: "Write \"path\": \"picture.jpg\".")
+            }
+            guard !path.utf8.contains(0) else {
+                throw FrameHostError(
+                    .invalidConfiguration, place: "path", what: "no file's name can have a NUL character",
+                    remedy: "Write another name.")
+            }
+            let form = try PictureForm(command, path: path)
+            let target = path.hasPrefix("/") ? path : "\(chain.folder)/\(path)"
+            let isReplacing = command["overwrite"]?.asBool ?? false
+            try start(
+                Work(
+                    stage: stage, body: { [self] in try made(stage, form, target, isReplacing: isReplacing) },
+                    reply: reply))
+        } catch {
+            reply(CommandAnswer(stage: stage, error: error))
+        }
+    }
+
+    private func made(_ stage: String, _ form: PictureForm, _ path: String, isReplacing: Bool) throws -> CommandAnswer {
+        let encoder = try encoder.encoder()
+        guard let picture = try chain.picture(of: stage, within: Self.patience) else {
+            throw FrameHostError(
+                .unavailable, place: stage, what: "gave no picture within \(Int(Self.patience)) s",
+                remedy: "Ask again when frames flow.")
+        }
+        let takenAt = chain.clock.unixTime(at: picture.capturedAt)
+        let bytes = try encoder.encode(picture, as: form, takenAt: takenAt)
+        if let refusal = chain.files.write(path, bytes, as: "snapshot", isReplacing: isReplacing) {
+            throw refusal.fault(path)
+        }
+        return CommandAnswer(
+            stage: stage, frame: picture.sequenceNumber,
+            details: [
+                JSONNode.Member(key: "path", value: .string(path)),
+                JSONNode.Member(key: "bytes", value: .number(bytes.count)),
+                JSONNode.Member(key: "takenAt", value: .string(WallTime.text(takenAt))),
+            ], text: "\(stage): frame \(picture.sequenceNumber) is in '\(path)'.")
+    }
+
+    /// [control thread] The chain has ended: what waits is refused, and the one that is made is waited for.
+    ///
+    /// - Returns: false where it has not come in time: its thread may be at work still.
+    func finish() -> Bool {
+        let refused = queue.withLock { queue in
+            defer { queue.work = [] }
+            queue.isClosed = true
+            return queue.work
+        }
+        for work in refused { work.refuse(Self.ended) }
+        for _ in 0..<800 {
+            if !queue.withLock(\.hasThread) { return true }
+            usleep(1000)
+        }
+        return !queue.withLock(\.hasThread)
+    }
+
+    private static let ended = FrameHostError(
+        .unavailable, what: "the chain has ended", remedy: "Ask while it runs.")
+
+    private func start(_ work: Work) throws {
+        let needsThread = try queue.withLock { queue in
+            guard !queue.isClosed else { throw Self.ended }
+            guard queue.work.count < Self.mostWaiting else {
+                throw FrameHostError(
+                    .exhausted, what: "\(Self.mostWaiting) snapshots wait already",
+                    remedy: "Send it once they are answered.")
+            }
+            queue.work.append(work)
+            defer { queue.hasThread = true }
+            return !queue.hasThread
+        }
+        guard needsThread else { return }
+        do {
+            try ServiceThread.start(name: "snapshots") { [self] in run() }
+        } catch {
+            let all = queue.withLock { queue in
+                defer { (queue.work, queue.hasThread) = ([], false) }
+                return queue.work
+            }
+            for work in all { work.refuse(error) }
+        }
+    }
+
+    private func run() {
+        while let work = next() {
+            do { work.reply(try work.body()) } catch { work.refuse(error) }
+        }
+    }
+
+    /// Nil ends the thread.
+    private func next() -> Work? {
+        queue.withLock { queue in
+            guard !queue.work.isEmpty else {
+                queue.hasThread = false
+                return nil
+            }
+            return queue.work.removeFirst()
+        }
+    }
+}
+
+extension PictureForm {
+    /// What a command says of it.
+    ///
+    /// - Parameter path: The file's name, whose ending says the kind.
+    /// - Throws: ``FrameHostErrors`` with a fault for each member that is wrong.
+    init(_ command: JSONNode, path: String) throws {
+        var faults: [FrameHostError] = []
+        func fault(_ place: String, _ what: String, _ remedy: String) {
+            faults.append(FrameHostError(.invalidConfiguration, place: FaultPlace(place), what: what, remedy: remedy))
+        }
+        func whole(_ key: String, _ range: ClosedRange<Int>) -> Int? {
+            guard let node = command[key] else { return nil }
+            if let value = node.asInt, range.contains(value) { return value }
+            fault(
+                key, "\(node.text()) must be a whole number from \(range.lowerBound) to \(range.upperBound)",
+                "Write such a number, or leave the key out.")
+            return nil
+        }
+        let ending = path.split(separator: ".").last.map { $0.lowercased() } ?? ""
+        self.init(ending == "png" ? .png : .jpeg)
+        if !["jpg", "jpeg", "png"].contains(ending) {
+            fault("path", "'\(path)' must end in .jpg, .jpeg or .png", "The ending says which kind of file it becomes.")
+        }
+        width = whole("width", Self.sides)
+        height = whole("height", Self.sides)
+        quarterTurns = whole("turn", 0...3) ?? 0
+        quality = whole("quality", 1...100) ?? quality
+        isMirrored = command["mirror"]?.asBool ?? false
+        if let text = command["fit"]?.asString {
+            let names = Fit.allCases.map { "'\($0.rawValue)'" }.joined(separator: ", ")
+            if let fit = Fit(rawValue: text) {
+                self.fit = fit
+            } else {
+                fault("fit", "'\(text)' must be one of \(names)", "Write one of them.")
+            }
+        }
+        guard faults.isEmpty else { throw FrameHostErrors(faults) }
+    }
+}

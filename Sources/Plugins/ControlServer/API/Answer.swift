@@ -1,0 +1,80 @@
+import FrameCore
+
+/// What a request is answered with.
+struct Answer: Sendable {
+    enum Body: Sendable {
+        case none
+        case bytes([UInt8])
+        /// Written piece by piece until it returns.
+        case stream(@Sendable (any StreamWriter) async throws -> Void)
+    }
+
+    var status: Int
+    var fields: [(name: String, value: String)]
+    var body: Body
+
+    init(_ status: Int, _ type: String? = nil, _ body: Body = .none, fields: [(name: String, value: String)] = []) {
+        self.status = status
+        self.fields = (type.map { [("Content-Type", $0)] } ?? []) + fields
+        self.body = body
+    }
+
+    static let jsonType = "application/json"
+
+    static func json(_ node: JSONNode, status: Int = 200) -> Answer {
+        Answer(status, jsonType, .bytes(Array(node.text().utf8) + [10]))
+    }
+
+    static func refused(_ refusal: Refusal) -> Answer {
+        let error: JSONNode = [
+            "what": .string(refusal.what), "place": .string(refusal.place), "remedy": .string(refusal.remedy),
+            "code": .string(refusal.code),
+        ]
+        var answer = json(["error": error], status: refusal.status)
+        answer.fields += refusal.fields.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+        return answer
+    }
+
+    /// - Parameter subject: The stage that the path names: that there is none is no fault of the request's body.
+    static func faults(_ faults: [FrameHostError], subject: String? = nil) -> Answer {
+        guard let first = faults.first else {
+            return refused(Refusal(500, "broken", place: "", "an error without a fault", "Ask the stage's author."))
+        }
+        var members: [(String, JSONNode)] = [("error", json(first))]
+        if faults.count > 1 { members.append(("faults", .array(faults.map(json)))) }
+        return json(.object(members), status: status(of: first, subject: subject))
+    }
+
+    static func json(_ fault: FrameHostError) -> JSONNode {
+        var members: [(String, JSONNode)] = [
+            ("what", .string(fault.what)), ("place", .string(fault.place.description)),
+            ("remedy", .string(fault.remedy)), ("code", .string(fault.code.rawValue)),
+        ]
+        if !fault.cause.isEmpty { members.append(("cause", .string(fault.cause))) }
+        return .object(members)
+    }
+
+    private static func status(of fault: FrameHostError, subject: String?) -> Int {
+        switch fault.code {
+        case .invalidConfiguration:
+            // What the path names is not there: a stage, or a command of it.
+            subject != nil && fault.place.words == subject
+                && (fault.what == "no such stage" || fault.what.contains(" has no command ")) ? 404 : 400
+        // The request is well formed, and does not fit what is there.
+        case .unavailable: 409
+        case .unusablePlugin, .invalidMedia: 422
+        case .exhausted, .stopped: 503
+        case .callFailed, .broken: 500
+        }
+    }
+}
+
+/// Where a long answer is written to.
+protocol StreamWriter: Sendable {
+    /// Returns when all of it has left this program.
+    ///
+    /// - Throws: Where the client has gone, or has taken nothing for ten seconds.
+    func write(_ bytes: [UInt8]) async throws
+    /// Calls `action` once, when the connection has ended.
+    func whenClosed(_ action: @escaping @Sendable () -> Void)
+}

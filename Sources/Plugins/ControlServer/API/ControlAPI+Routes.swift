@@ -1,0 +1,288 @@
+import FrameCore
+
+extension ControlAPI {
+    /// All that there is, in the order of the OpenAPI document.
+    var routes: [Route] { ofServer + ofChain + ofStages + ofPictures }
+
+    // MARK: The server
+
+    private var ofServer: [Route] {
+        [
+            Route(
+                method: .get, path: "/healthz", name: "getHealth",
+                summary: "Whether the chain does its work.",
+                answers: [
+                    "200": OpenAPI.json("It does.", "Health"),
+                    "503": OpenAPI.json("It does not; `problems` says why.", "Health"),
+                ]
+            ) { _ in
+                let status = control.status
+                return .json(
+                    .object([
+                        ("healthy", .bool(status.isHealthy)), ("state", .string(status.state.rawValue)),
+                        ("problems", .array(status.problems.map { .string($0) })),
+                    ]), status: status.isHealthy ? 200 : 503)
+            },
+            Route(
+                method: .get, path: "/metrics", name: "getMetrics", summary: "Figures in Prometheus' text format.",
+                answers: ["200": OpenAPI.text("Figures.", MetricsText.type)]
+            ) { _ in
+                var text = MetricsText()
+                text.add(
+                    metrics: control.metrics, status: control.status, chain: control.chainName,
+                    process: ProcessFigures.now())
+                text.add(viewers: viewers.withLock { $0 })
+                return Answer(200, MetricsText.type, .bytes(text.bytes))
+            },
+            Route(
+                method: .get, path: "/openapi.json", name: "getOpenAPI", summary: "This document.",
+                answers: ["200": OpenAPI.json("An OpenAPI document, version 3.1.", nil)]
+            ) { _ in
+                .json(OpenAPI.document(routes, chain: control.chainName, needsToken: gate.token != nil))
+            },
+        ]
+    }
+
+    // MARK: The chain
+
+    private var ofChain: [Route] {
+        [
+            Route(
+                method: .get, path: "/api/v1/status", name: "getStatus",
+                summary: "What the chain and its stages are doing.",
+                answers: ["200": OpenAPI.json("State and health.", "Status")]
+            ) { _ in
+                let status = control.status.json.asObject ?? []
+                return .json(
+                    .object([("name", .string(control.chainName))] + status.map { ($0.key, $0.value) }))
+            },
+            Route(
+                method: .get, path: "/api/v1/chain", name: "getChain",
+                summary: "The chain file as it would be for what runs now.",
+                answers: ["200": OpenAPI.json("A chain file.", "Chain")]
+            ) { _ in .json(control.chain) },
+            Route(
+                method: .put, path: "/api/v1/chain", name: "putChain",
+                summary: "Changes the running chain to another: all of it or nothing.",
+                body: .required(["$ref": "#/components/schemas/Chain"]), answers: OpenAPI.done
+            ) { call in
+                try await perform(
+                    ["command": "reload", "chain": call.body ?? [:]], within: Self.changePatience)
+            },
+            Route(
+                method: .get, path: "/api/v1/plan", name: "getPlan",
+                summary: "Threads, queues, formats and budgets, as `framehost check --json` prints them.",
+                answers: ["200": OpenAPI.json("The plan.", "Object")]
+            ) { _ in .json(control.plan) },
+            Route(
+                method: .get, path: "/api/v1/figures", name: "getFigures", summary: "Figures, as --stats writes them.",
+                answers: ["200": OpenAPI.json("The figures.", "Object")]
+            ) { _ in .json(control.figures) },
+            Route(
+                method: .get, path: "/api/v1/metrics", name: "getMetricsJSON",
+                summary: "Figures as JSON: what /metrics is made of, for the page.",
+                answers: ["200": OpenAPI.json("Stages, links and pools.", "Object")]
+            ) { _ in .json(control.metrics) },
+            Route(
+                method: .get, path: "/api/v1/kinds", name: "getKinds",
+                summary: "The kinds of stage that the chain has, as `framehost describe --json` prints them.",
+                answers: ["200": OpenAPI.json("By id of the plugin.", nil)]
+            ) { _ in .json(control.kinds) },
+            Route(
+                method: .post, path: "/api/v1/branches", name: "attachBranch",
+                summary: "Attaches stages behind a stage of the running chain.",
+                body: .required(OpenAPI.branch), answers: OpenAPI.done
+            ) { call in
+                let members = (call.body?.asObject ?? []).map { ($0.key, $0.value) }
+                try Self.refuse(unknownIn: members.map(\.0), known: ["at", "stages", "copy"])
+                return try await perform(
+                    .object([("command", "attach")] + members), within: Self.changePatience)
+            },
+            Route(
+                method: .post, path: "/api/v1/drain", name: "drain",
+                summary: "Ends the chain: sources stop, what is under way is finished.",
+                body: .optional(OpenAPI.noMembers), answers: OpenAPI.done
+            ) { call in
+                try Self.refuse(unknownIn: (call.body?.asObject ?? []).map(\.key), known: [])
+                return try await perform(["command": "drain"], within: Self.stagePatience)
+            },
+            Route(
+                method: .get, path: "/api/v1/events", name: "getEvents",
+                summary: "Events as they happen, as server-sent events; each is a line of --events.",
+                answers: ["200": OpenAPI.text("A stream that ends with the chain.", EventStream.type)]
+            ) { call in try eventStream(call) },
+        ]
+    }
+
+    // MARK: Stages
+
+    private var ofStages: [Route] {
+        let stage = "/api/v1/stages/{id}"
+        return [
+            Route(
+                method: .get, path: "/api/v1/stages", name: "getStages", summary: "The stages in short.",
+                answers: ["200": OpenAPI.json("In the order of the chain.", "Stages")]
+            ) { _ in .json(.array(StageList(control).inShort)) },
+            Route(
+                method: .get, path: stage, name: "getStage",
+                summary: "A stage: what it does, what the chain file says of it, its figures.",
+                answers: ["200": OpenAPI.json("The stage.", "Stage")]
+            ) { call in
+                let id = call.path["id"] ?? ""
+                guard let whole = StageList(control).whole(id) else { throw noStage(id) }
+                return .json(whole)
+            },
+            Route(
+                method: .patch, path: "\(stage)/options", name: "setOptions",
+                summary: "Changes live options of a stage, all of them or none.",
+                body: .required(["type": "object", "description": "New values by name of the option."]),
+                answers: OpenAPI.done
+            ) { call in
+                let id = call.path["id"] ?? ""
+                return try await perform(
+                    ["stage": .string(id), "set": call.body ?? [:]], subject: id, within: Self.stagePatience)
+            },
+            Route(
+                method: .post, path: "\(stage)/commands/{name}", name: "sendCommand",
+                summary: "Sends a command of its own to a stage.",
+                body: .optional(["type": "object", "description": "The command's arguments."]), answers: OpenAPI.done
+            ) { call in
+                let (id, name) = (call.path["id"] ?? "", call.path["name"] ?? "")
+                // Those have addresses of their own; as a stage's own command they would be something else.
+                guard !["pause", "resume", "detach", "replace", "snapshot"].contains(name) else {
+                    throw Refusal(
+                        404, "not-found", place: "path", "'\(name)' is not a command of a stage's own",
+                        "See /openapi.json for its address.")
+                }
+                return try await perform(
+                    ["stage": .string(id), "command": .string(name), "arguments": call.body ?? [:]], subject: id,
+                    within: Self.stagePatience)
+            },
+            Route(
+                method: .post, path: "\(stage)/pause", name: "pauseStage",
+                summary: "Pauses a stage: a source gives nothing, a filter lets frames by or, with `drop`, drops them.",
+                body: .optional(OpenAPI.drop), answers: OpenAPI.done
+            ) { call in
+                let id = call.path["id"] ?? ""
+                let members = (call.body?.asObject ?? []).map { ($0.key, $0.value) }
+                try Self.refuse(unknownIn: members.map(\.0), known: ["drop"])
+                return try await perform(
+                    .object([("stage", .string(id)), ("command", "pause")] + members), subject: id,
+                    within: Self.stagePatience)
+            },
+            Route(
+                method: .post, path: "\(stage)/resume", name: "resumeStage", summary: "Ends a pause.",
+                body: .optional(OpenAPI.noMembers), answers: OpenAPI.done
+            ) { call in
+                let id = call.path["id"] ?? ""
+                try Self.refuse(unknownIn: (call.body?.asObject ?? []).map(\.key), known: [])
+                return try await perform(
+                    ["stage": .string(id), "command": "resume"], subject: id, within: Self.stagePatience)
+            },
+            Route(
+                method: .put, path: stage, name: "replaceStage",
+                summary: "Puts another stage in the place of one; its neighbours stay.",
+                query: [
+                    QueryParameter(
+                        name: "drop", help: "Drops what the stage still holds, where it would be drained else.",
+                        kind: .flag)
+                ],
+                body: .required(["$ref": "#/components/schemas/ChainStage"]), answers: OpenAPI.done
+            ) { call in
+                let id = call.path["id"] ?? ""
+                return try await perform(
+                    [
+                        "stage": .string(id), "command": "replace", "with": call.body ?? [:],
+                        "drop": .bool(call.query.flag("drop")),
+                    ], subject: id, within: Self.changePatience)
+            },
+            Route(
+                method: .delete, path: stage, name: "detachStage",
+                summary: "Takes a stage and what hangs on it out of the running chain.", answers: OpenAPI.done
+            ) { call in
+                let id = call.path["id"] ?? ""
+                return try await perform(
+                    ["stage": .string(id), "command": "detach"], subject: id, within: Self.changePatience)
+            },
+        ]
+    }
+
+    // MARK: Pictures
+
+    private var ofPictures: [Route] {
+        let stage = "/api/v1/stages/{id}"
+        return [
+            Route(
+                method: .get, path: "\(stage)/picture", name: "getPicture",
+                summary: "The next picture of a stage, waiting a second at most.",
+                query: PictureQuery.parameters(isStream: false), answers: OpenAPI.picture
+            ) { call in try await picture(call) },
+            Route(
+                method: .get, path: "\(stage)/pictures", name: "getPictures",
+                summary: "Pictures of a stage as they come (multipart/x-mixed-replace); a slow viewer gets fewer.",
+                query: PictureQuery.parameters(isStream: true),
+                answers: ["200": OpenAPI.text("A stream that ends with the chain.", PictureStream.type)]
+            ) { call in try await pictureStream(call) },
+        ]
+    }
+
+    // MARK: Faults
+
+    func noStage(_ id: String) -> Refusal {
+        let ids = control.status.stages.map(\.id)
+        return Refusal(
+            404, "not-found", place: String(id.prefix(256)), "no such stage",
+            Suggestion.nearest(to: id, in: ids).map { "Did you mean '\($0)'?" }
+                ?? "The chain has \(ids.map { "'\($0)'" }.joined(separator: ", ")).")
+    }
+
+    private static func refuse(unknownIn keys: [String], known: [String]) throws {
+        guard let odd = keys.first(where: { !known.contains($0) }) else { return }
+        throw Refusal(
+            400, "invalid-configuration", place: String(odd.prefix(256)), "no such member",
+            Suggestion.nearest(to: odd, in: known).map { "Did you mean '\($0)'?" }
+                ?? (known.isEmpty ? "Leave it out." : "There are \(known.joined(separator: ", "))."))
+    }
+}
+
+/// The stages of the running chain as the API shows them.
+struct StageList {
+    private let control: any RunControl
+    private let figures: [JSONNode]
+    private let status: ChainStatus
+
+    init(_ control: any RunControl) {
+        self.control = control
+        figures = control.metrics["stages"]?.asArray ?? []
+        status = control.status
+    }
+
+    var inShort: [JSONNode] { figures.map { .object(short($0)) } }
+
+    /// Nil where there is none of that id.
+    func whole(_ id: String) -> JSONNode? {
+        guard let found = figures.first(where: { $0["id"]?.asString == id }) else { return nil }
+        let inFile = (control.chain["stages"]?.asArray ?? []).first {
+            ($0["id"] ?? $0["use"])?.asString == id
+        }
+        let figures = (control.figures["stages"]?.asArray ?? []).first { $0["id"]?.asString == id }
+        return .object(
+            short(found) + [
+                ("chain", inFile ?? .null), ("figures", figures ?? .null),
+            ])
+    }
+
+    private func short(_ figures: JSONNode) -> [(key: String, value: JSONNode)] {
+        let id = figures["id"]?.asString ?? ""
+        var members: [(key: String, value: JSONNode)] = ["id", "use", "kind", "framesIn", "framesOut"].map {
+            ($0, figures[$0] ?? .null)
+        }
+        if let stage = status.stages.first(where: { $0.id == id }) {
+            members.append(("state", .string(stage.state.rawValue)))
+            if !stage.reason.isEmpty { members.append(("reason", .string(stage.reason))) }
+        } else {
+            members.append(("state", .string(status.state.rawValue)))
+        }
+        return members
+    }
+}

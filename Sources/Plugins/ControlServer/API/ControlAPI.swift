@@ -1,0 +1,198 @@
+import FrameCore
+
+/// Everything that the server answers, without a socket: from a request's head and body to an answer.
+struct ControlAPI: Sendable {
+    /// Bytes of a body.
+    static let mostBodyBytes = 1 << 20
+
+    let control: any RunControl
+    let gate: Gate
+    let studio: PictureStudio
+    let events: EventRing
+    let viewers = Locked(ViewerCount())
+
+    /// A viewer's place, free again when it is left or let go.
+    final class Place: Sendable {
+        private let onLeave: Locked<(@Sendable () -> Void)?>
+
+        init(_ onLeave: @escaping @Sendable () -> Void) { self.onLeave = Locked(onLeave) }
+        deinit { leave() }
+
+        func leave() {
+            let action = onLeave.withLock { action in
+                defer { action = nil }
+                return action
+            }
+            action?()
+        }
+    }
+
+    /// Nil where `most` watch already.
+    func place(_ kind: WritableKeyPath<ViewerCount, Int> & Sendable, most: Int) -> Place? {
+        let isFree = viewers.withLock { viewers in
+            guard viewers[keyPath: kind] < most else { return false }
+            viewers[keyPath: kind] += 1
+            return true
+        }
+        return isFree ? Place { [viewers] in viewers.withLock { $0[keyPath: kind] -= 1 } } : nil
+    }
+
+    /// How many watch for long; more are refused.
+    struct ViewerCount: Sendable {
+        var events = 0
+        var pictures = 0
+    }
+
+    /// - Parameter readBody: All of the body; called at most once, and only for routes that take one.
+    func answer(
+        _ head: RequestHead, readBody: (_ most: Int) async throws -> [UInt8] = { _ in [] }
+    ) async -> Answer {
+        do {
+            if let file = try page(head) { return file }
+            if let refusal = gate.refusal(of: head) { throw refusal }
+            guard let target = Target(head.target) else {
+                throw Refusal(
+                    400, "invalid-configuration", place: "path", "the address is not a path in UTF-8",
+                    "Percent-encode names as RFC 3986 has it.")
+            }
+            let (route, values) = try find(head.method, target.path)
+            var call = Call(path: values, head: head)
+            call.query = try QueryValues(target.query, route.query)
+            call.body = try await body(route, head, readBody)
+            return try await route.handle(call)
+        } catch let refusal as Refusal {
+            return .refused(refusal)
+        } catch let errors as FrameHostErrors {
+            return .faults(errors.errors)
+        } catch {
+            return .faults([FrameHostError.wrap(error)])
+        }
+    }
+
+    private func find(_ method: String, _ path: [String]) throws -> (Route, [String: String]) {
+        switch Router(routes: routes).match(method, path) {
+        case .found(let route, let values): return (route, values)
+        case .otherMethod(let allowed):
+            var refusal = Refusal(
+                405, "method-not-allowed", place: "method", "this address has no \(method.prefix(16))",
+                "Use \(allowed.joined(separator: ", ")).")
+            refusal.fields = ["Allow": allowed.joined(separator: ", ")]
+            throw refusal
+        case .none:
+            throw Refusal(
+                404, "not-found", place: "path", "there is nothing at this address",
+                "See /openapi.json for what there is."
+            )
+        }
+    }
+
+    private func body(_ route: Route, _ head: RequestHead, _ read: (Int) async throws -> [UInt8]) async throws
+        -> JSONNode?
+    {
+        let schema: JSONNode
+        var isRequired = false
+        switch route.body {
+        case .none:
+            guard !head.hasBody else {
+                throw Refusal(
+                    400, "invalid-configuration", place: "body", "this request takes no body", "Leave it out.")
+            }
+            return nil
+        case .optional(let rule): schema = rule
+        case .required(let rule): (schema, isRequired) = (rule, true)
+        }
+        if let length = head["content-length"], Int(length).map({ $0 > Self.mostBodyBytes }) ?? true {
+            throw Self.tooLarge
+        }
+        let bytes: [UInt8]
+        do {
+            bytes = head.hasBody ? try await read(Self.mostBodyBytes) : []
+        } catch let refusal as Refusal {
+            throw refusal
+        } catch {
+            throw Refusal(
+                400, "invalid-configuration", place: "body", "the body does not come as HTTP/1.1 has it",
+                "Send it whole, with Content-Length or in chunks.")
+        }
+        guard !bytes.isEmpty else {
+            guard !isRequired else {
+                throw Refusal(
+                    400, "invalid-configuration", place: "body", "this request needs a body",
+                    "Send JSON, with the field Content-Type: application/json.")
+            }
+            return nil
+        }
+        let node = try JSONReader.read(bytes, file: "body")
+        if schema["type"]?.asString == "object", node.asObject == nil {
+            throw Refusal(
+                400, "invalid-configuration", place: "body", "the body must be an object, and is \(node.kindName)",
+                "Send { … }.")
+        }
+        return node
+    }
+
+    static var tooLarge: Refusal {
+        Refusal(
+            413, "too-large", place: "body", "a body must have at most \(mostBodyBytes) bytes",
+            "Send less; a chain with large texts can name files.")
+    }
+
+    // MARK: Commands
+
+    /// Seconds that an answer of a stage, and of a change of the chain, is waited for.
+    static let (stagePatience, changePatience) = (10.0, 60.0)
+
+    /// Has a command done and waits for its answer.
+    ///
+    /// - Parameter subject: The stage that the path names.
+    func perform(_ command: JSONNode, subject: String? = nil, within seconds: Double) async throws -> Answer {
+        guard let answer = await answer(to: command, within: seconds) else {
+            throw Refusal(
+                504, "timeout", place: subject ?? "chain", "no answer came within \(Int(seconds)) s",
+                "It may be carried out yet; look at /api/v1/status.")
+        }
+        guard answer.isDone else { return .faults(answer.faults, subject: subject) }
+        return .json(
+            .object(
+                [("frame", .number(answer.frame)), ("text", .string(answer.text))]
+                    + answer.details.filter { $0.key != "frame" && $0.key != "text" }.map { ($0.key, $0.value) }))
+    }
+
+    private func answer(to command: JSONNode, within seconds: Double) async -> CommandAnswer? {
+        let once = Once<CommandAnswer?>()
+        let timer = Task {
+            try await Task.sleep(nanoseconds: UInt64(seconds * 1e9))
+            once.give(nil)
+        }
+        defer { timer.cancel() }
+        return await withCheckedContinuation { continuation in
+            once.wait(continuation)
+            control.perform(command) { once.give($0) }
+        }
+    }
+}
+
+/// A value that comes once, from whichever thread is first.
+final class Once<Value: Sendable>: Sendable {
+    private struct State {
+        var continuation: CheckedContinuation<Value, Never>?
+        var isGiven = false
+    }
+    private let state = Locked(State())
+
+    /// Before anything can be given.
+    func wait(_ continuation: CheckedContinuation<Value, Never>) {
+        state.withLock { $0.continuation = continuation }
+    }
+
+    /// The first value counts.
+    func give(_ value: Value) {
+        let waiting = state.withLock { state -> CheckedContinuation<Value, Never>? in
+            guard !state.isGiven, let waiting = state.continuation else { return nil }
+            state.isGiven = true
+            state.continuation = nil
+            return waiting
+        }
+        waiting?.resume(returning: value)
+    }
+}

@@ -1,0 +1,230 @@
+import FrameCore
+
+/// Figures in Prometheus' text format, version 0.0.4: one family after the other, no sample twice.
+struct MetricsText {
+    static let type = "text/plain; version=0.0.4; charset=utf-8"
+    /// Figures of a stage's own that are taken over: a stage that lists thousands would make every scrape dear.
+    static let mostFigures = 200
+
+    private struct Sample {
+        /// After the family's name: `_bucket`, `_sum`, `_count`; else empty.
+        var suffix: String
+        var labels: [(String, String)]
+        var value: String
+    }
+
+    private struct Family {
+        var type: String
+        var help: String
+        var samples: [Sample] = []
+    }
+
+    private var names: [String] = []
+    private var families: [String: Family] = [:]
+
+    // MARK: What is told
+
+    mutating func add(metrics: JSONNode, status: ChainStatus, chain: String, process: ProcessFigures) {
+        add("chain_info", "gauge", "The chain that runs.", [("chain", chain)], "1")
+        for state in ChainStatus.State.allCases {
+            add(
+                "chain_state", "gauge", "1 for the state that the chain is in.", [("state", state.rawValue)],
+                state == status.state ? "1" : "0")
+        }
+        add("chain_healthy", "gauge", "1 while the chain does its work.", [], status.isHealthy ? "1" : "0")
+        add("chain_problems", "gauge", "Reasons why it does not.", [], "\(status.problems.count)")
+        for stage in metrics["stages"]?.asArray ?? [] { add(stage: stage, status) }
+        for link in metrics["links"]?.asArray ?? [] { add(link: link) }
+        for pool in metrics["pools"]?.asArray ?? [] { add(pool: pool) }
+        add(process)
+    }
+
+    mutating func add(viewers: ControlAPI.ViewerCount) {
+        let help = "Clients that watch a stream of the control server."
+        add("control_viewers", "gauge", help, [("stream", "events")], "\(viewers.events)")
+        add("control_viewers", "gauge", help, [("stream", "pictures")], "\(viewers.pictures)")
+    }
+
+    private mutating func add(stage: JSONNode, _ status: ChainStatus) {
+        let id = stage["id"]?.asString ?? ""
+        let labels = [("stage", id)]
+        add(
+            "stage_info", "gauge", "A stage: its plugin and kind.",
+            labels + [("use", stage["use"]?.asString ?? ""), ("kind", stage["kind"]?.asString ?? "")], "1")
+        if let state = status.stages.first(where: { $0.id == id })?.state {
+            for each in ChainStatus.State.allCases {
+                add(
+                    "stage_state", "gauge", "1 for the state that the stage is in.",
+                    labels + [("state", each.rawValue)], each == state ? "1" : "0")
+            }
+        }
+        func counter(_ name: String, _ help: String, _ key: String) -> (String, String, String, JSONNode?) {
+            (name, "counter", help, stage[key])
+        }
+        func gauge(_ name: String, _ help: String, _ key: String) -> (String, String, String, JSONNode?) {
+            (name, "gauge", help, stage[key])
+        }
+        for (name, type, help, value) in [
+            counter("stage_frames_in_total", "Frames and access units that the stage took.", "framesIn"),
+            counter("stage_frames_out_total", "Frames and access units that the stage gave.", "framesOut"),
+            counter("stage_frames_delivered_total", "Those whose way ended at the stage as it should.", "delivered"),
+            counter(
+                "stage_pixel_copies_total", "Pictures copied for the stage, since others held them too.", "pixelCopies"),
+            gauge("stage_buffers_held", "Buffers of pools that the stage holds.", "held"),
+            gauge("stage_buffers_limit", "Buffers that it may hold by its budget.", "heldLimit"),
+            gauge("stage_buffers_oldest_seconds", "How long it has held the oldest of them.", "heldOldestSeconds"),
+        ] {
+            add(name, type, help, labels, value)
+        }
+        for member in stage["dropped"]?.asObject ?? [] {
+            add(
+                "stage_frames_dropped_total", "counter", "Frames and access units that ended at the stage, by reason.",
+                labels + [("reason", member.key)], member.value)
+        }
+        add(histogram: stage["busy"], "stage_busy_seconds", "Time that the stage worked on an item.", labels)
+        add(
+            histogram: stage["latency"], "stage_latency_seconds",
+            "From an item's capture until the stage was done with it.", labels)
+        var left = Self.mostFigures
+        add(figures: stage["figures"], "", labels, depth: 0, &left)
+    }
+
+    /// Numbers and truth values of what a stage tells of itself, by their way in it; lists are left out.
+    private mutating func add(
+        figures: JSONNode?, _ way: String, _ labels: [(String, String)], depth: Int, _ left: inout Int
+    ) {
+        guard depth < 5, let members = figures?.asObject else { return }
+        for member in members where left > 0 {
+            let name = way.isEmpty ? member.key : "\(way).\(member.key)"
+            switch member.value.value {
+            case .number, .bool:
+                left -= 1
+                add(
+                    "stage_figure", "gauge", "A figure of the stage's own, its unit in its name.",
+                    labels + [("figure", name)], member.value)
+            case .object: add(figures: member.value, name, labels, depth: depth + 1, &left)
+            default: break
+            }
+        }
+    }
+
+    private mutating func add(link: JSONNode) {
+        let labels = [("from", link["from"]?.asString ?? ""), ("to", link["to"]?.asString ?? "")]
+        add("link_queue_depth", "gauge", "Items that wait in the link's queue.", labels, link["depth"])
+        add("link_queue_capacity", "gauge", "Items that it has room for.", labels, link["capacity"])
+        add("link_items_offered_total", "counter", "Items that were put on the link.", labels, link["offered"])
+        for member in link["dropped"]?.asObject ?? [] {
+            add(
+                "link_items_dropped_total", "counter", "Items that were dropped at the link, by reason.",
+                labels + [("reason", member.key)], member.value)
+        }
+    }
+
+    private mutating func add(pool: JSONNode) {
+        let labels = [("pool", pool["name"]?.asString ?? "")]
+        add("pool_buffers", "gauge", "Buffers of the pool.", labels, pool["buffers"])
+        add("pool_buffers_free", "gauge", "Buffers that nobody holds.", labels, pool["free"])
+        add("pool_buffers_min", "gauge", "Buffers without which the chain could stand still.", labels, pool["min"])
+        add("pool_buffers_need", "gauge", "Buffers with which nobody waits for another.", labels, pool["need"])
+        add("pool_size_bytes", "gauge", "Memory of the pool.", labels, pool["bytes"])
+        add(
+            "pool_starved_seconds_total", "counter", "Time that a stage waited for a buffer of the pool.", labels,
+            pool["starvedSeconds"])
+    }
+
+    private mutating func add(_ process: ProcessFigures) {
+        add(
+            "process_resident_memory_bytes", "gauge", "Memory of the process in RAM.", [],
+            "\(process.residentBytes)")
+        add(
+            "process_cpu_seconds_total", "counter", "Processor time of all threads.", [],
+            JSONNode.number(process.processorSeconds))
+        add("process_open_files", "gauge", "Open files and sockets.", [], "\(process.openFiles)")
+    }
+
+    private mutating func add(histogram: JSONNode?, _ name: String, _ help: String, _ labels: [(String, String)]) {
+        guard let histogram, let buckets = histogram["buckets"]?.asArray else { return }
+        var most = 0
+        var samples: [Sample] = []
+        for bucket in buckets {
+            guard let bound = bucket["le"]?.asDouble, let count = bucket["count"]?.asInt else { continue }
+            most = max(most, count)
+            samples.append(Sample(suffix: "_bucket", labels: labels + [("le", "\(bound)")], value: "\(most)"))
+        }
+        most = max(most, histogram["count"]?.asInt ?? 0)
+        samples.append(Sample(suffix: "_bucket", labels: labels + [("le", "+Inf")], value: "\(most)"))
+        samples.append(Sample(suffix: "_sum", labels: labels, value: Self.text(histogram["sumSeconds"]) ?? "0"))
+        samples.append(Sample(suffix: "_count", labels: labels, value: "\(most)"))
+        add(samples, name, "histogram", help)
+    }
+
+    // MARK: Samples
+
+    private mutating func add(
+        _ name: String, _ type: String, _ help: String, _ labels: [(String, String)], _ value: JSONNode?
+    ) {
+        guard let text = Self.text(value) else { return }
+        add(name, type, help, labels, text)
+    }
+
+    private mutating func add(
+        _ name: String, _ type: String, _ help: String, _ labels: [(String, String)], _ value: String
+    ) {
+        add([Sample(suffix: "", labels: labels, value: value)], name, type, help)
+    }
+
+    private mutating func add(_ samples: [Sample], _ name: String, _ type: String, _ help: String) {
+        if families[name] == nil {
+            names.append(name)
+            families[name] = Family(type: type, help: help)
+        }
+        families[name]!.samples += samples
+    }
+
+    /// A number as Prometheus reads it; nil for what is none.
+    private static func text(_ node: JSONNode?) -> String? {
+        switch node?.value {
+        case .number(let text): node?.asDouble == nil ? nil : text
+        case .bool(let flag): flag ? "1" : "0"
+        default: nil
+        }
+    }
+
+    // MARK: Text
+
+    var bytes: [UInt8] {
+        var text = ""
+        for name in names {
+            guard let family = families[name] else { continue }
+            text += "# HELP framehost_\(name) \(family.help)\n# TYPE framehost_\(name) \(family.type)\n"
+            var seen: [String: Int] = [:]
+            for sample in family.samples {
+                var labels = Self.labels(sample.labels)
+                // Two links from one stage to another, say: a number tells them apart.
+                let times = (seen[sample.suffix + labels] ?? 0) + 1
+                seen[sample.suffix + labels] = times
+                if times > 1 { labels = Self.labels(sample.labels + [("number", "\(times)")]) }
+                text += "framehost_\(name)\(sample.suffix)\(labels) \(sample.value)\n"
+            }
+        }
+        return Array(text.utf8)
+    }
+
+    private static func labels(_ labels: [(String, String)]) -> String {
+        guard !labels.isEmpty else { return "" }
+        return "{" + labels.map { "\($0.0)=\"\(escaped($0.1))\"" }.joined(separator: ",") + "}"
+    }
+
+    private static func escaped(_ text: String) -> String {
+        var result = ""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\\": result += "\\\\"
+            case "\"": result += "\\\""
+            case "\n": result += "\\n"
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+        return result
+    }
+}

@@ -1,0 +1,244 @@
+import FrameCore
+
+/// The OpenAPI 3.1 document, made from the routes.
+enum OpenAPI {
+    static func document(_ routes: [Route], chain: String, needsToken: Bool) -> JSONNode {
+        var paths: [(key: String, value: JSONNode)] = []
+        for route in routes {
+            var operations = [(route.method.rawValue, operation(route))]
+            if route.method == .get { operations.append(("head", headOperation(route))) }
+            if let index = paths.firstIndex(where: { $0.key == route.path }) {
+                paths[index].value = .object(
+                    (paths[index].value.asObject ?? []).map { ($0.key, $0.value) } + operations)
+            } else {
+                paths.append((route.path, .object(pathParameters(route) + operations)))
+            }
+        }
+        var members: [(String, JSONNode)] = [
+            ("openapi", "3.1.0"),
+            (
+                "info",
+                [
+                    "title": .string("framehost: \(chain)"), "version": "1",
+                    "description": "Sees and steers a running chain of video stages. docs/control.md.",
+                ]
+            ),
+            ("paths", .object(paths)), ("components", .object(components(needsToken))),
+        ]
+        if needsToken { members.append(("security", [["token": []]])) }
+        return .object(members)
+    }
+
+    // MARK: Operations
+
+    private static func operation(_ route: Route) -> JSONNode {
+        var members: [(String, JSONNode)] = [
+            ("operationId", .string(route.name)), ("summary", .string(route.summary)),
+        ]
+        if !route.query.isEmpty { members.append(("parameters", query(route))) }
+        switch route.body {
+        case .none: break
+        case .optional(let schema): members.append(("requestBody", body(schema, isRequired: false)))
+        case .required(let schema): members.append(("requestBody", body(schema, isRequired: true)))
+        }
+        members.append(("responses", responses(route.answers)))
+        return .object(members)
+    }
+
+    private static func headOperation(_ route: Route) -> JSONNode {
+        var members: [(String, JSONNode)] = [
+            ("operationId", .string("head" + route.name.dropFirst(3))), ("summary", .string(route.summary)),
+        ]
+        if !route.query.isEmpty { members.append(("parameters", query(route))) }
+        members.append(("responses", ["default": ["description": "The fields of GET's answer."]]))
+        return .object(members)
+    }
+
+    private static func pathParameters(_ route: Route) -> [(String, JSONNode)] {
+        guard !route.parameters.isEmpty else { return [] }
+        let parameters: [JSONNode] = route.parameters.map { name in
+            [
+                "name": .string(name), "in": "path", "required": true,
+                "description": name == "id" ? "The id of a stage." : "The name of a command.",
+                "schema": ["type": "string", "minLength": 1],
+            ]
+        }
+        return [("parameters", .array(parameters))]
+    }
+
+    private static func query(_ route: Route) -> JSONNode {
+        .array(
+            route.query.map { parameter in
+                [
+                    "name": .string(parameter.name), "in": "query", "description": .string(parameter.help),
+                    "schema": parameter.schema,
+                ]
+            })
+    }
+
+    private static func body(_ schema: JSONNode, isRequired: Bool) -> JSONNode {
+        ["required": .bool(isRequired), "content": ["application/json": ["schema": schema]]]
+    }
+
+    /// What is said of each, and what any of them may be refused with.
+    private static func responses(_ answers: JSONNode) -> JSONNode {
+        let own = (answers.asObject ?? []).map { ($0.key, $0.value) }
+        return .object(
+            own + [
+                (
+                    "401",
+                    [
+                        "description": "A token is needed, and none or a wrong one was shown.",
+                        "headers": ["WWW-Authenticate": ["schema": ["type": "string"]]], "content": errorContent,
+                    ]
+                ),
+                ("405", ["description": "`Allow` names the methods.", "headers": allow, "content": errorContent]),
+                (
+                    "default",
+                    ["description": "Nothing was done: what is wrong, where, and a remedy.", "content": errorContent]
+                ),
+            ])
+    }
+
+    private static let allow: JSONNode = ["Allow": ["schema": ["type": "string"]]]
+    private static let errorContent: JSONNode = [
+        "application/json": ["schema": ["$ref": "#/components/schemas/Error"]]
+    ]
+
+    // MARK: Answers
+
+    /// - Parameter schema: The name of a component; nil for any object.
+    static func json(_ description: String, _ schema: String?) -> JSONNode {
+        let schema: JSONNode = schema.map { ["$ref": .string("#/components/schemas/\($0)")] } ?? ["type": "object"]
+        return ["description": .string(description), "content": ["application/json": ["schema": schema]]]
+    }
+
+    static func text(_ description: String, _ type: String) -> JSONNode {
+        let schema: JSONNode = ["schema": ["type": "string"]]
+        return [
+            "description": .string(description),
+            "content": .object([(String(type.prefix { $0 != ";" }), schema)]),
+        ]
+    }
+
+    static let done: JSONNode = ["200": json("It was done.", "Done")]
+
+    static let picture: JSONNode = [
+        "200": [
+            "description": "The picture.",
+            "headers": [
+                "Framehost-Frame": ["description": "Its sequence number.", "schema": ["type": "string"]],
+                "Framehost-Captured": ["description": "When it was captured, UTC.", "schema": ["type": "string"]],
+            ], "content": ["image/jpeg": [:], "image/png": [:]],
+        ],
+        "204": ["description": "There was no picture within a second."],
+    ]
+
+    // MARK: Schemas
+
+    static let noMembers: JSONNode = ["type": "object", "additionalProperties": false]
+    static let drop: JSONNode = [
+        "type": "object", "properties": ["drop": ["type": "boolean"]], "additionalProperties": false,
+    ]
+    static let branch: JSONNode = [
+        "type": "object", "required": ["at", "stages"], "additionalProperties": false,
+        "properties": [
+            "at": ["type": "string", "description": "The stage whose pictures the branch gets."],
+            "stages": ["type": "array", "minItems": 1, "items": ["$ref": "#/components/schemas/ChainStage"]],
+            "copy": [
+                "type": "boolean", "description": "Gives the branch copies, so that it never holds up the chain.",
+            ],
+        ],
+    ]
+
+    private static func components(_ needsToken: Bool) -> [(key: String, value: JSONNode)] {
+        let schemas: [(String, JSONNode)] = [
+            ("Object", ["type": "object"]), ("Done", done(of: ["frame"])), ("Error", error), ("Health", health),
+            ("Status", status), ("Chain", chain), ("ChainStage", chainStage), ("StageInShort", stageInShort),
+            ("Stages", ["type": "array", "items": ["$ref": "#/components/schemas/StageInShort"]]),
+            (
+                "Stage",
+                [
+                    "allOf": [["$ref": "#/components/schemas/StageInShort"]], "type": "object",
+                    "required": ["chain", "figures"],
+                    "properties": [
+                        "chain": ["type": ["object", "null"], "description": "Its part of the chain file."],
+                        "figures": ["type": ["object", "null"], "description": "As --stats writes them."],
+                    ],
+                ]
+            ),
+        ]
+        var components: [(key: String, value: JSONNode)] = [("schemas", .object(schemas.map { ($0.0, $0.1) }))]
+        if needsToken {
+            components.append(("securitySchemes", ["token": ["type": "http", "scheme": "bearer"]]))
+        }
+        return components
+    }
+
+    private static func done(of required: [JSONNode]) -> JSONNode {
+        [
+            "type": "object", "required": .array(required),
+            "properties": [
+                "frame": [
+                    "type": "integer", "minimum": 0,
+                    "description": "Sequence number of the first frame for which it holds.",
+                ],
+                "text": ["type": "string", "description": "The same for people."],
+            ],
+        ]
+    }
+
+    private static let fault: JSONNode = [
+        "type": "object", "required": ["what", "place", "remedy", "code"],
+        "properties": [
+            "what": ["type": "string"], "place": ["type": "string"], "remedy": ["type": "string"],
+            "code": ["type": "string"], "cause": ["type": "string"],
+        ],
+    ]
+    private static let error: JSONNode = [
+        "type": "object", "required": ["error"],
+        "properties": [
+            "error": fault,
+            "faults": ["type": "array", "items": fault, "description": "All of them, where there are several."],
+        ],
+    ]
+    private static let states: JSONNode = [
+        "type": "string", "enum": .array(ChainStatus.State.allCases.map { .string($0.rawValue) }),
+    ]
+    private static let problems: JSONNode = ["type": "array", "items": ["type": "string"]]
+    private static let health: JSONNode = [
+        "type": "object", "required": ["healthy", "state", "problems"],
+        "properties": ["healthy": ["type": "boolean"], "state": states, "problems": problems],
+    ]
+    private static let status: JSONNode = [
+        "type": "object", "required": ["name", "state", "healthy", "problems", "stages"],
+        "properties": [
+            "name": ["type": "string"], "state": states, "healthy": ["type": "boolean"], "problems": problems,
+            "stages": [
+                "type": "array",
+                "items": [
+                    "type": "object", "required": ["id", "state"],
+                    "properties": ["id": ["type": "string"], "state": states, "reason": ["type": "string"]],
+                ],
+            ],
+        ],
+    ]
+    private static let chainStage: JSONNode = [
+        "type": "object", "required": ["use"], "properties": ["use": ["type": "string"], "id": ["type": "string"]],
+        "description": "A stage as in a chain file.",
+    ]
+    private static let chain: JSONNode = [
+        "type": "object", "required": ["stages"],
+        "properties": [
+            "stages": ["type": "array", "minItems": 1, "items": ["$ref": "#/components/schemas/ChainStage"]]
+        ],
+        "description": "As `framehost schema` describes it.",
+    ]
+    private static let stageInShort: JSONNode = [
+        "type": "object", "required": ["id", "use", "kind", "state"],
+        "properties": [
+            "id": ["type": "string"], "use": ["type": "string"], "kind": ["type": "string"], "state": states,
+            "reason": ["type": "string"], "framesIn": ["type": "integer"], "framesOut": ["type": "integer"],
+        ],
+    ]
+}

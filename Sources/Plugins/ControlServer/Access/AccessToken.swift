@@ -1,0 +1,58 @@
+import FrameCore
+import Glibc
+
+/// What clients must show. Never printed: its description says that there is one.
+struct AccessToken: Sendable, CustomStringConvertible, CustomDebugStringConvertible {
+    static let rule = "16 to 256 letters, digits and marks of ASCII without spaces"
+    static let remedy = "Make one with `openssl rand -hex 16`."
+    private let bytes: [UInt8]
+
+    /// Nil for what breaks ``rule``.
+    init?(_ text: String) {
+        let bytes = Array(text.utf8)
+        guard (16...256).contains(bytes.count), bytes.allSatisfy({ (33...126).contains($0) }) else { return nil }
+        self.bytes = bytes
+    }
+
+    /// Compares in the same time whatever is given: how many of its characters are right shows nowhere.
+    func matches(_ given: String) -> Bool {
+        let given = Array(given.utf8)
+        var difference: UInt8 = given.count == bytes.count ? 0 : 1
+        for index in bytes.indices { difference |= bytes[index] ^ (index < given.count ? given[index] : 0) }
+        return difference == 0
+    }
+
+    var description: String { "a token" }
+    var debugDescription: String { description }
+
+    /// The first line of a file.
+    ///
+    /// - Throws: ``FrameHostError``; none names what is in the file.
+    static func read(_ path: String, folder: String) throws -> AccessToken {
+        let path = path.hasPrefix("/") || folder.isEmpty ? path : "\(folder)/\(path)"
+        // Not blocking: a FIFO of this name must not hold us up.
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+        guard file >= 0 else {
+            throw FrameHostError(
+                .invalidConfiguration, place: "control.tokenFile",
+                what: "the file '\(path)' cannot be read: \(String(cString: strerror(errno)))",
+                remedy: "Correct 'tokenFile', or make the file readable for this user.")
+        }
+        defer { close(file) }
+        var bytes = [UInt8](repeating: 0, count: 1024)
+        let count = Glibc.read(file, &bytes, bytes.count)
+        guard count >= 0 else {
+            throw FrameHostError(
+                .invalidConfiguration, place: "control.tokenFile",
+                what: "the file '\(path)' cannot be read: \(String(cString: strerror(errno)))",
+                remedy: "Name a regular file.")
+        }
+        let line = bytes[..<count].prefix { $0 != 10 && $0 != 13 }
+        guard let token = AccessToken(String(decoding: line, as: UTF8.self)) else {
+            throw FrameHostError(
+                .invalidConfiguration, place: "control.tokenFile",
+                what: "the first line of '\(path)' must be \(rule)", remedy: remedy)
+        }
+        return token
+    }
+}

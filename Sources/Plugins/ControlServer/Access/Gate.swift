@@ -1,0 +1,159 @@
+/// Who may ask. Looks at each request before anything else does: no page of another origin, no name that was made to
+/// point here, nobody without the token.
+///
+/// Why each rule stands is in docs/design/021-live-operation.md.
+struct Gate: Sendable {
+    private let names: Set<HostName>
+    /// Names that were configured without a port: that of this server, or none or any that a proxy shows.
+    private let configured: Set<String>
+    /// Where the server listens on all addresses, each of them is its name. An address cannot be rebound.
+    private let takesLiterals: Bool
+    private let port: Int
+    let token: AccessToken?
+
+    /// - Parameter port: The port in use, which `address` may have left open.
+    init(address: ListenAddress, port: Int, hosts: [String], token: AccessToken?) {
+        self.port = port
+        self.token = token
+        takesLiterals = address.isWildcard
+        var names: Set<HostName> = []
+        var texts = [address.isIPv6 ? "[\(address.address)]:\(port)" : "\(address.address):\(port)"]
+        if address.isLoopback || address.isWildcard {
+            texts += ["127.0.0.1:\(port)", "localhost:\(port)", "[::1]:\(port)"]
+        }
+        var configured: Set<String> = []
+        for host in hosts {
+            guard let name = HostName(host) else { continue }
+            if name.port == nil { configured.insert(name.name) } else { names.insert(name) }
+        }
+        for text in texts { if let name = HostName(text) { names.insert(name) } }
+        self.names = names
+        self.configured = configured
+    }
+
+    /// What is asked for.
+    enum Room {
+        /// All that says or changes something of the run.
+        case api
+        /// What has no secret in it: the login stands there.
+        case pageFile
+        /// The same, to which links of other sites may lead. It is in no frame (its content security policy).
+        case page
+    }
+
+    /// Why a request is refused; nil for one that may go on.
+    func refusal(of head: RequestHead, room: Room = .api) -> Refusal? {
+        guard let text = head.host, let host = HostName(text) else {
+            return Refusal(
+                421, "misdirected", place: "Host", "the request names no host that this server has",
+                "Ask by the address that the server was started with.")
+        }
+        guard isOurs(host) else {
+            return Refusal(
+                421, "misdirected", place: "Host", "this server is not '\(host.name)'",
+                "Ask by its address, or add the name to 'hosts' of 'control'.")
+        }
+        if let origin = head["origin"], !isOwn(origin, host: text) {
+            return Refusal(
+                403, "forbidden", place: "Origin", "pages of other origins may not ask this server",
+                "Open the server's own address.")
+        }
+        if let site = head["sec-fetch-site"], site != "same-origin", site != "none", room != .page {
+            return Refusal(
+                403, "forbidden", place: "Sec-Fetch-Site", "pages of other origins may not ask this server",
+                "Open the server's own address.")
+        }
+        if let token, room == .api {
+            let given = head["authorization"].map(Self.bearer)
+            guard let given else {
+                return .unauthorized("the request shows no token", challenge: #"Bearer realm="framehost""#)
+            }
+            guard let given, token.matches(given) else {
+                return .unauthorized(
+                    "the token is not right", challenge: #"Bearer realm="framehost", error="invalid_token""#)
+            }
+        }
+        if head.hasBody, !head.isJSON {
+            return Refusal(
+                415, "unsupported-media-type", place: "Content-Type", "a body must be application/json",
+                "Send the field Content-Type: application/json.")
+        }
+        return nil
+    }
+
+    private func isOurs(_ host: HostName) -> Bool {
+        if hasName(host) || configured.contains(host.name) { return true }
+        return takesLiterals && host.isLiteral && (host.port ?? 80) == port
+    }
+
+    /// A proxy that speaks TLS shows pages of `https://` under a configured name.
+    private func isOwn(_ origin: String, host: String) -> Bool {
+        let origin = origin.lowercased()
+        let host = host.lowercased()
+        if origin == "http://\(host)" { return true }
+        guard let name = HostName(host) else { return false }
+        guard origin == "https://\(host)" else { return false }
+        return configured.contains(name.name) || name.port == 443 || name.port == nil && names.contains(name.at(443))
+    }
+
+    /// Browsers leave out the port that belongs to the scheme; behind a proxy that is 443.
+    private func hasName(_ host: HostName) -> Bool {
+        guard host.port == nil else { return names.contains(host) }
+        return names.contains(host.at(80)) || names.contains(host.at(443))
+    }
+
+    /// RFC 6750 §2.1; nil for another scheme.
+    private static func bearer(_ field: String) -> String? {
+        guard field.utf8.count > 7, field.prefix(7).lowercased() == "bearer " else { return nil }
+        return String(field.dropFirst(7).drop { $0 == " " })
+    }
+}
+
+/// What a request says before its body, field names in lower case.
+struct RequestHead: Sendable {
+    var method: String
+    /// Path and query as they were sent.
+    var target: String
+    var host: String?
+    var fields: [(name: String, value: String)] = []
+
+    /// The first field of that name, which is in lower case.
+    subscript(name: String) -> String? { fields.first { $0.name == name }?.value }
+
+    /// RFC 9112 §6.
+    var hasBody: Bool {
+        if self["transfer-encoding"] != nil { return true }
+        guard let length = self["content-length"] else { return false }
+        return Int(length) != 0
+    }
+
+    var isJSON: Bool {
+        let type = self["content-type"]?.prefix { $0 != ";" }.lowercased()
+        return type.map { $0.split(separator: " ").joined() } == "application/json"
+    }
+}
+
+/// A request that is answered by an error.
+struct Refusal: Error, Sendable, Equatable {
+    var status: Int
+    /// Kebab-case, for programs.
+    var code: String
+    var place: String
+    /// One sentence without its full stop.
+    var what: String
+    var remedy: String
+    /// Further fields of the answer.
+    var fields: [String: String] = [:]
+
+    init(_ status: Int, _ code: String, place: String, _ what: String, _ remedy: String) {
+        (self.status, self.code, self.place, self.what, self.remedy) = (status, code, place, what, remedy)
+    }
+
+    static func unauthorized(_ what: String, challenge: String) -> Refusal {
+        var refusal = Refusal(
+            401, "unauthorized", place: "Authorization", what,
+            "Send the field Authorization: Bearer TOKEN with the token of 'control'.")
+        refusal.fields = ["WWW-Authenticate": challenge]
+        return refusal
+    }
+}

@@ -1,0 +1,106 @@
+import FrameCore
+import Glibc
+
+/// Shows a running chain to people and programs, and lets them change it: an HTTP API with metrics, events and
+/// pictures.
+///
+/// docs/control.md; why it is as it is: docs/design/021-live-operation.md.
+final class ControlServer: Service {
+    static let info = ServiceInfo(
+        id: "control-server", summary: "Serves state, metrics, events, pictures and control of the chain over HTTP.")
+
+    private struct Running {
+        var server: HTTPServer
+        var api: ControlAPI
+        /// Gives the events that have come to whoever reads them.
+        var relay: @Sendable () -> Void
+        var threads: [OwnThread]
+    }
+
+    private let options: ControlServerOptions
+    private let running = Locked<Running?>(nil)
+
+    /// [control thread] Opens nothing: options arrive checked.
+    init(options: ControlServerOptions) { self.options = options }
+
+    /// [control thread] Listens from here on.
+    func start(_ control: any RunControl) throws {
+        guard let address = ListenAddress(options.listen) else {
+            throw FrameHostError(.broken, place: "control.listen", what: "was not checked")
+        }
+        let token =
+            try options.tokenFile.map { try AccessToken.read($0, folder: control.folder) }
+            ?? options.token.flatMap { AccessToken($0) }
+        let studio = PictureStudio(control)
+        // Two runs never have the same: the wall clock in base 36.
+        let ring = EventRing(
+            run: String(UInt64(bitPattern: control.clock.unixTime(at: control.clock.now())), radix: 36))
+        let subscription = control.subscribe(capacity: EventSubscription.capacity)
+        let threads = [
+            try OwnThread("control/events") { Self.relay(subscription, control, to: ring) },
+            try OwnThread("control/pictures") { studio.run() },
+        ]
+        var made: ControlAPI?
+        do {
+            let server = try HTTPServer(address) { port in
+                let api = ControlAPI(
+                    control: control, gate: Gate(address: address, port: port, hosts: options.hosts, token: token),
+                    studio: studio, events: ring)
+                made = api
+                return api
+            }
+            guard let api = made else { return }
+            running.withLock {
+                $0 = Running(
+                    server: server, api: api, relay: { Self.relayOnce(subscription, control, to: ring) },
+                    threads: threads)
+            }
+            var shown = address
+            shown.port = server.port
+            let url = "http://\(shown.authority)/"
+            control.post(
+                "control-listening", level: .info, text: "The control server listens at \(url).",
+                details: ["url": .string(url), "port": .number(server.port), "needsToken": .bool(token != nil)])
+        } catch {
+            ring.close()
+            studio.close()
+            throw error
+        }
+    }
+
+    /// Clients that read events at this moment.
+    var viewerCount: Int { running.withLock { $0?.api.viewers.withLock { $0.events } ?? 0 } }
+
+    /// [service thread] Gives the run's events to the ring until that is closed.
+    private static func relay(_ subscription: EventSubscription, _ control: any RunControl, to ring: EventRing) {
+        while !ring.isClosed {
+            if subscription.wait(seconds: 0.2) { relayOnce(subscription, control, to: ring) }
+            ring.tick(SystemTime.now())
+        }
+    }
+
+    private static func relayOnce(_ subscription: EventSubscription, _ control: any RunControl, to ring: EventRing) {
+        let (events, lost) = subscription.take()
+        if lost > 0 {
+            let note: JSONNode = ["event": "events-lost", "count": .number(lost)]
+            ring.append(note.text())
+        }
+        for event in events { ring.append(control.json(of: event).text()) }
+    }
+
+    /// [control thread] Ends within a second, whoever is connected.
+    func stop() {
+        let running = running.withLock { running in
+            defer { running = nil }
+            return running
+        }
+        guard let running else { return }
+        running.relay()
+        running.api.events.close()
+        running.api.studio.close()
+        // Streams end by themselves, the last events included, where their clients read.
+        for _ in 0..<150 where running.api.viewers.withLock({ $0.events + $0.pictures }) > 0 { usleep(1000) }
+        running.server.stop()
+        for thread in running.threads { thread.wait(milliseconds: 300) }
+    }
+}

@@ -1,0 +1,48 @@
+import FrameCore
+
+/// Options of ``ControlServer``.
+struct ControlServerOptions: StageOptions {
+    @Option(
+        help:
+            "Where to listen: an address of this machine and a port; port 0 takes any that is free. Other addresses than loopback demand a token."
+    )
+    var listen = "127.0.0.1:8080"
+
+    @Option(help: "What clients must show as bearer token; \"${NAME}\" takes it from the environment.")
+    var token: String? = nil
+
+    @Option(help: "A file with the token in its first line, instead.")
+    var tokenFile: String? = nil
+
+    @Option(
+        help: "Further names by which clients reach the server, such as \"studio.local\" or \"cam.example:443\".")
+    var hosts: [String] = []
+
+    func validate() throws {
+        guard let address = ListenAddress(listen) else {
+            throw OptionFault(
+                "'listen' must be an IP address with a port",
+                remedy: "Write \"127.0.0.1:8080\" or \"[::1]:8080\"; port 0 takes any that is free.")
+        }
+        if token != nil, tokenFile != nil {
+            throw OptionFault("'token' and 'tokenFile' exclude each other", remedy: "Leave one of them out.")
+        }
+        // The token's text stands in no message.
+        if let token, AccessToken(token) == nil {
+            throw OptionFault("'token' must be \(AccessToken.rule)", remedy: AccessToken.remedy)
+        }
+        if tokenFile == "" {
+            throw OptionFault("'tokenFile' is empty", remedy: "Name a file with the token in its first line.")
+        }
+        if !address.isLoopback, token == nil, tokenFile == nil {
+            throw OptionFault(
+                "'listen' \"\(listen)\" is reachable from other machines and needs a token",
+                remedy: "Set \"token\": \"${FRAMEHOST_TOKEN}\" or 'tokenFile', or listen on 127.0.0.1.")
+        }
+        for host in hosts where HostName(host) == nil {
+            throw OptionFault(
+                "'hosts' has \"\(host)\", which is not a host name",
+                remedy: "Write the name alone or with its port: \"studio.local\", \"cam.example:443\".")
+        }
+    }
+}

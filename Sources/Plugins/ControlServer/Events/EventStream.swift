@@ -1,0 +1,75 @@
+import FrameCore
+
+/// Server-sent events (WHATWG HTML, 9.2): `id`, one line of `data` each, a comment where nothing happens.
+enum EventStream {
+    static let type = "text/event-stream; charset=utf-8"
+    /// Clients at once.
+    static let mostClients = 2000
+    /// A proxy that sees nothing for longer might close the connection.
+    static let commentNs: Int64 = 15_000_000_000
+    /// Milliseconds after which a client asks again.
+    static let retryMs = 2000
+
+    static func text(_ batch: EventRing.Batch, run: String) -> String {
+        var text = ""
+        if batch.lost > 0 {
+            let lost: JSONNode = ["event": "events-lost", "count": .number(batch.lost)]
+            text += "data: \(lost.text())\n\n"
+        }
+        for event in batch.events { text += "id: \(run)-\(event.number)\ndata: \(event.text)\n\n" }
+        return text
+    }
+
+    /// The number that a client has seen last; nil for another run's, or what is no id.
+    static func number(lastSeen id: String?, run: String) -> Int? {
+        guard let id, let dash = id.lastIndex(of: "-"), id[..<dash] == run else { return nil }
+        let digits = id[id.index(after: dash)...]
+        guard (1...18).contains(digits.utf8.count), digits.utf8.allSatisfy({ (48...57).contains($0) }) else {
+            return nil
+        }
+        return Int(digits)
+    }
+}
+
+extension ControlAPI {
+    func eventStream(_ call: Call) throws -> Answer {
+        let ring = events
+        let last = EventStream.number(lastSeen: call.head["last-event-id"], run: ring.run)
+        guard let place = place(\.events, most: EventStream.mostClients) else {
+            throw Self.tooMany("\(EventStream.mostClients) clients read events already")
+        }
+        return Answer(
+            200, EventStream.type,
+            .stream { writer in
+                defer { place.leave() }
+                try await Self.stream(ring, after: last, to: writer)
+            })
+    }
+
+    static func tooMany(_ what: String) -> Refusal {
+        Refusal(503, "exhausted", place: "connections", what, "Close one of them, or try again later.")
+    }
+
+    private static func stream(_ ring: EventRing, after last: Int?, to writer: any StreamWriter) async throws {
+        let listener = ring.addListener()
+        defer { ring.remove(listener) }
+        writer.whenClosed { ring.end(listener) }
+        // A number that has not been given yet is none of this run.
+        var next = last.map { min($0 + 1, ring.next) } ?? ring.next
+        try await writer.write(Array("retry: \(EventStream.retryMs)\n\n".utf8))
+        while !ring.hasGone(listener) {
+            let batch = ring.read(from: next)
+            next = batch.next
+            if !batch.events.isEmpty || batch.lost > 0 {
+                try await writer.write(Array(EventStream.text(batch, run: ring.run).utf8))
+                continue
+            }
+            if ring.isClosed { return }
+            let deadline = SystemTime.now() + EventStream.commentNs
+            await ring.wait(listener, for: next, until: deadline)
+            if ring.next <= next, !ring.isClosed, !ring.hasGone(listener) {
+                try await writer.write(Array(": nothing new\n\n".utf8))
+            }
+        }
+    }
+}

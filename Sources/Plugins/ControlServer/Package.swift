@@ -1,0 +1,32 @@
+// swift-tools-version: 6.2
+// A package of its own, as the RTSP sink is: its tests can be built without the other plugins
+// (docs/design/014-packages.md).
+import PackageDescription
+
+/// Of the page; each is named once more in PageFiles.swift.
+let pageFiles = [
+    "announce.js", "api.js", "dialogs.js", "dom.js", "events.js", "feed.js", "forms.js", "graph.js", "icon.svg",
+    "index.html", "layout.js", "list.js", "main.js", "model.js", "page.css", "previews.js", "snapshot.js", "stage.js",
+    "words.js",
+]
+
+let package = Package(
+    name: "ControlServer",
+    products: [.library(name: "ControlServer", type: .dynamic, targets: ["ControlServer"])],
+    dependencies: [.package(path: "../../Core"), .package(path: "../Network")],
+    targets: [
+        .target(
+            name: "ControlServer",
+            dependencies: [
+                "ControlPage",
+                .product(name: "FrameCore", package: "Core"),
+                .product(name: "FrameNetwork", package: "Network"),
+            ],
+            path: ".",
+            exclude: ["README.md", "Page"],
+            plugins: [.plugin(name: "FramehostManifest", package: "Core")]),
+        // A module of its own: the files are compiled anew only where one of them changes.
+        .target(name: "ControlPage", path: "Page", resources: pageFiles.map { .embedInCode($0) }),
+    ],
+    swiftLanguageModes: [.v6]
+)

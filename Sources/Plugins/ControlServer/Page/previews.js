@@ -1,0 +1,232 @@
+// Live pictures of stages, each with its own size, shape, turn and rate.
+
+import { find, make, setAttribute, setText } from "./dom.js"
+import { PictureFeed } from "./feed.js"
+import { saveSnapshot } from "./snapshot.js"
+import { short } from "./words.js"
+
+const usual = { size: 640, rate: 15, shape: "own", fit: "fit", turn: 0, mirror: false, paused: false }
+const most = 32
+// Of the newest tile, for the ids of its fields.
+let number = 0
+
+const choices = {
+  size: ["Size", [[320, "small (320)"], [640, "medium (640)"], [960, "large (960)"], [1280, "1280"], [1920, "1920"]]],
+  rate: ["Rate", [[1, "1 a second"], [5, "5 a second"], [10, "10 a second"], [15, "15 a second"], [0, "every picture"]]],
+  shape: ["Shape", [["own", "as the picture"], ["16:9", "16:9"], ["4:3", "4:3"], ["1:1", "1:1"], ["9:16", "9:16"]]],
+  fit: ["Other shapes", [["fit", "all of it, on grey"], ["fill", "fill and cut"]]],
+  turn: ["Turn", [[0, "not"], [1, "right"], [2, "upside down"], [3, "left"]]],
+}
+
+export class Previews {
+  constructor(model) {
+    this.model = model
+    this.feed = new PictureFeed()
+    this.tiles = []
+    this.list = find("#tiles")
+    this.select = find("#preview-stage")
+    this.isRestored = false
+    this.watcher = new IntersectionObserver((entries) => {
+      for (const entry of entries) {
+        const tile = this.tiles.find((other) => other.element === entry.target)
+        if (tile) {
+          tile.isInView = entry.isIntersecting
+          tile.look()
+        }
+      }
+    }, { rootMargin: "80px" })
+    document.addEventListener("visibilitychange", () => { for (const tile of this.tiles) tile.look() })
+    find("#add-preview").addEventListener("submit", (event) => {
+      event.preventDefault()
+      if (this.select.value) this.add(this.select.value)
+    })
+  }
+
+  get key() { return `framehost-previews:${this.model.name}` }
+
+  /** Stages that have pictures now; previews of others close. */
+  show(structure) {
+    const stages = structure.stages.filter((stage) => stage.hasPictures).map((stage) => stage.id)
+    const chosen = this.select.value
+    this.select.replaceChildren(...stages.map((id) => make("option", { value: id }, id)))
+    if (stages.includes(chosen)) this.select.value = chosen
+    find("#add-preview button").disabled = stages.length === 0
+    for (const tile of [...this.tiles]) if (!stages.includes(tile.stage)) this.remove(tile)
+    if (!this.isRestored) {
+      this.isRestored = true
+      this.restore(stages, structure)
+    }
+    this.update()
+  }
+
+  /** What was open when the page was last here; at the first time what the chain gives last. */
+  restore(stages, structure) {
+    let saved = null
+    try {
+      saved = JSON.parse(localStorage.getItem(this.key))
+    } catch {
+      // Of another version; the usual ones then.
+    }
+    if (Array.isArray(saved)) {
+      for (const { stage, wishes } of saved.slice(0, most)) if (stages.includes(stage)) this.add(stage, wishes)
+    } else {
+      const last = structure.stages.filter((stage) => stage.hasPictures).at(-1)
+      if (last) this.add(last.id)
+    }
+  }
+
+  add(stage, wishes = {}) {
+    if (this.tiles.length >= most) return
+    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches ? { rate: 1 } : {}
+    const tile = new Tile(stage, { ...usual, ...calm, ...wishes }, this)
+    this.tiles.push(tile)
+    this.list.append(tile.element)
+    this.watcher.observe(tile.element)
+    this.save()
+    this.update()
+    return tile
+  }
+
+  remove(tile) {
+    const index = this.tiles.indexOf(tile)
+    this.watcher.unobserve(tile.element)
+    tile.close()
+    tile.element.remove()
+    this.tiles.splice(index, 1)
+    this.save()
+    this.update()
+    // The focus goes to what is beside.
+    if (document.activeElement === document.body) (find("summary", this.tiles[index]?.element ?? this.list) ?? this.select).focus()
+  }
+
+  save() {
+    localStorage.setItem(this.key, JSON.stringify(this.tiles.map(({ stage, wishes }) => ({ stage, wishes }))))
+  }
+
+  update() {
+    find("#no-previews").hidden = this.tiles.length > 0
+    for (const tile of this.tiles) tile.update()
+  }
+}
+
+class Tile {
+  constructor(stage, wishes, previews) {
+    this.stage = stage
+    this.number = (number += 1)
+    this.wishes = wishes
+    this.previews = previews
+    this.isInView = false
+    this.times = []
+    this.canvas = make("canvas", { role: "img", width: 320, height: 180 })
+    this.context = this.canvas.getContext("2d", { alpha: false })
+    this.over = make("p", { class: "over" }, "Waiting for a picture.")
+    this.figures = make("span", { class: "quiet figures" })
+    this.pauseButton = make("button", { type: "button", onclick: () => this.set({ paused: !this.wishes.paused }) }, "Pause")
+    this.fault = make("p", { class: "fault", role: "alert" })
+    this.element = make("li", { class: "tile" },
+      make("div", { class: "picture" }, this.canvas, this.over),
+      make("div", { class: "row" }, make("strong", {}, stage), this.figures),
+      make("div", { class: "row" }, this.pauseButton,
+        make("button", { type: "button", onclick: () => this.snapshot() }, "Snapshot"),
+        make("button", { type: "button", "aria-label": `Close the preview of ${stage}`, onclick: () => previews.remove(this) }, "Close")),
+      make("details", {}, make("summary", {}, "Settings", make("span", { class: "unseen" }, ` of the preview of ${stage}`)),
+        make("div", { class: "settings" }, Object.keys(choices).map((key) => this.choice(key)), this.mirrorBox())),
+      this.fault)
+    this.viewer = previews.feed.open(stage, this, (bitmap, frame) => this.draw(bitmap, frame), (text) => this.say(text))
+    this.update()
+  }
+
+  choice(key) {
+    const [name, values] = choices[key]
+    const id = `preview-${this.number}-${key}`
+    return make("div", {}, make("label", { for: id }, name), make("select", {
+      id, onchange: (event) => {
+        const found = values.find(([value]) => String(value) === event.target.value)
+        this.set({ [key]: found[0] })
+      },
+    }, values.map(([value, text]) => make("option", { value: String(value), selected: value === this.wishes[key] }, text))))
+  }
+
+  mirrorBox() {
+    return make("label", { class: "check" }, make("input", {
+      type: "checkbox", checked: this.wishes.mirror, onchange: (event) => this.set({ mirror: event.target.checked }),
+    }), "Mirror")
+  }
+
+  set(wishes) {
+    Object.assign(this.wishes, wishes)
+    this.previews.save()
+    this.look()
+    this.update()
+  }
+
+  // What the feed asks for. Turn and mirror are the canvas's: pictures of one size are encoded once for all.
+  get rate() { return this.wishes.rate }
+
+  get form() {
+    const { size, shape, fit, turn } = this.wishes
+    const [, width, height] = /(\d+)x(\d+)/.exec(this.previews.model.find(this.stage)?.planned.output ?? "") ?? []
+    // Larger than the picture is gives no more detail.
+    const side = Math.min(size, Math.max(Number(width), Number(height)) || size)
+    if (shape === "own") return Number(height) > Number(width) ? { height: side } : { width: side }
+    const [across, down] = shape.split(":").map(Number)
+    const scale = side / Math.max(across, down)
+    const [w, h] = [Math.max(2, Math.round(across * scale)), Math.max(2, Math.round(down * scale))]
+    return turn % 2 ? { width: h, height: w, fit } : { width: w, height: h, fit }
+  }
+
+  /** Asks for pictures only while somebody sees them. */
+  look() {
+    const isSeen = this.isInView && !document.hidden && !this.wishes.paused
+    if (isSeen) this.viewer.resume()
+    else this.viewer.pause()
+  }
+
+  draw(bitmap, frame) {
+    const { turn, mirror } = this.wishes
+    const { canvas, context } = this
+    const [width, height] = turn % 2 ? [bitmap.height, bitmap.width] : [bitmap.width, bitmap.height]
+    if (canvas.width !== width || canvas.height !== height) {
+      canvas.width = width
+      canvas.height = height
+    }
+    context.setTransform(mirror ? -1 : 1, 0, 0, 1, width / 2, height / 2)
+    context.rotate((turn * Math.PI) / 2)
+    context.drawImage(bitmap, -bitmap.width / 2, -bitmap.height / 2)
+    const now = performance.now()
+    this.times.push(now)
+    while (now - this.times[0] > 3000) this.times.shift()
+    this.frame = frame
+  }
+
+  say(text) {
+    setText(this.over, text)
+    this.over.hidden = text === ""
+  }
+
+  /** Words and figures; once a second. */
+  update() {
+    const state = this.wishes.paused ? "preview paused" : this.previews.model.find(this.stage)?.live?.state ?? "waiting"
+    setAttribute(this.canvas, "aria-label", `Preview of ${this.stage}: ${state}`)
+    setText(this.pauseButton, this.wishes.paused ? "Play" : "Pause")
+    setAttribute(this.pauseButton, "aria-label", `${this.wishes.paused ? "Play" : "Pause"} the preview of ${this.stage}`)
+    const now = performance.now()
+    while (this.times.length > 0 && now - this.times[0] > 3000) this.times.shift()
+    const rate = this.times.length > 1 ? (this.times.length - 1) / ((this.times.at(-1) - this.times[0]) / 1000) : 0
+    const parts = [this.frame == null ? null : `frame ${this.frame}`, this.wishes.paused ? "paused" : `${short(rate)}/s`]
+    setText(this.figures, parts.filter(Boolean).join(" · "))
+    this.element.dataset.state = state
+  }
+
+  async snapshot() {
+    setText(this.fault, "")
+    const { turn, mirror } = this.wishes
+    try {
+      await saveSnapshot(this.stage, "jpeg", { turn: turn || null, mirror })
+    } catch (fault) {
+      setText(this.fault, fault.text ?? String(fault))
+    }
+  }
+
+  close() { this.viewer.close() }
+}

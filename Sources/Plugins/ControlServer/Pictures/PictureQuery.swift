@@ -1,0 +1,180 @@
+import FrameCore
+
+/// The parameters of pictures.
+enum PictureQuery {
+    static let rates = 0.1...60.0
+
+    static func parameters(isStream: Bool) -> [QueryParameter] {
+        let sides = PictureForm.sides
+        var parameters = [
+            QueryParameter(name: "width", help: "Pixels; by the picture's shape without it.", kind: .integer(sides)),
+            QueryParameter(name: "height", help: "Pixels; by the picture's shape without it.", kind: .integer(sides)),
+            QueryParameter(
+                name: "fit",
+                help:
+                    "How a picture of another shape is brought into width and height: `fill` cuts, `fit` (the default) shows all of it on grey.",
+                kind: .words(PictureForm.Fit.allCases.map(\.rawValue))),
+            QueryParameter(name: "turn", help: "Quarter turns clockwise.", kind: .integer(0...3)),
+            QueryParameter(name: "mirror", help: "Left and right are exchanged.", kind: .flag),
+            QueryParameter(name: "quality", help: "Of JPEG.", kind: .integer(1...100)),
+        ]
+        if isStream {
+            parameters += [
+                QueryParameter(name: "rate", help: "Pictures per second, 10 without it.", kind: .number(rates)),
+                QueryParameter(
+                    name: "count", help: "Ends after so many pictures.", kind: .integer(1...1_000_000_000)),
+            ]
+        } else {
+            parameters.insert(
+                QueryParameter(
+                    name: "format", help: "Of the file, `jpeg` without it.",
+                    kind: .words(PictureForm.Kind.allCases.map(\.rawValue))), at: 0)
+            parameters.append(
+                QueryParameter(
+                    name: "preview", help: "As previews are: mirrored where the camera faces who looks at it.",
+                    kind: .flag))
+        }
+        return parameters
+    }
+
+    static func form(_ query: QueryValues, quality: Int) -> PictureForm {
+        var form = PictureForm(query.word("format").flatMap { PictureForm.Kind(rawValue: $0) } ?? .jpeg)
+        form.width = query.int("width")
+        form.height = query.int("height")
+        form.fit = query.word("fit").flatMap { PictureForm.Fit(rawValue: $0) } ?? .fit
+        form.quarterTurns = query.int("turn") ?? 0
+        form.isMirrored = query.flag("mirror")
+        form.quality = query.int("quality") ?? quality
+        return form
+    }
+}
+
+/// Pictures one after the other (multipart/x-mixed-replace), as browsers, players and home automation read them.
+enum PictureStream {
+    static let type = "multipart/x-mixed-replace; boundary=framehost"
+    static let mostViewers = 64
+    static let usualRate = 10.0
+    /// Nanoseconds after which a stream whose stage gives nothing is looked after.
+    static let patienceNs: Int64 = 1_000_000_000
+}
+
+extension ControlAPI {
+    /// A snapshot.
+    func picture(_ call: Call) async throws -> Answer {
+        let id = call.path["id"] ?? ""
+        let form = PictureQuery.form(call.query, quality: 90)
+        switch await studio.next(
+            of: id, as: form, isPreview: call.query.flag("preview"), patience: 1_000_000_000)
+        {
+        case .none: return Answer(204)
+        case .failed(let error): throw refusal(of: error, id)
+        case .shot(let shot):
+            return Answer(200, "image/\(form.kind.rawValue)", .bytes(shot.bytes), fields: fields(of: shot))
+        }
+    }
+
+    /// MJPEG: a picture is asked for when the last one has left, so that a slow viewer gets the newest and fewer.
+    func pictureStream(_ call: Call) async throws -> Answer {
+        let id = call.path["id"] ?? ""
+        guard control.status.stages.contains(where: { $0.id == id }) else {
+            throw noStage(id)
+        }
+        guard let place = place(\.pictures, most: PictureStream.mostViewers) else {
+            throw Self.tooMany("\(PictureStream.mostViewers) clients watch pictures already")
+        }
+        let form = PictureQuery.form(call.query, quality: 80)
+        let interval = Int64(1e9 / (call.query.double("rate") ?? PictureStream.usualRate))
+        let left = call.query.int("count") ?? Int.max
+        // What cannot be is said before the stream begins; it begins without a picture where none came.
+        let first =
+            call.head.method == "HEAD"
+            ? .none : await studio.next(of: id, as: form, isPreview: true, patience: PictureStream.patienceNs)
+        if case .failed(let error) = first { throw refusal(of: error, id) }
+        return Answer(
+            200, PictureStream.type,
+            .stream { writer in
+                defer { place.leave() }
+                let hasGone = Locked(false)
+                writer.whenClosed { hasGone.withLock { $0 = true } }
+                try await stream(id, form, interval, left, first, to: writer) {
+                    hasGone.withLock { $0 } || events.isClosed
+                }
+            })
+    }
+
+    private func stream(
+        _ id: String, _ form: PictureForm, _ interval: Int64, _ count: Int, _ first: PictureStudio.Outcome,
+        to writer: any StreamWriter, unless isOver: @Sendable () -> Bool
+    ) async throws {
+        var left = count
+        var due = SystemTime.now()
+        var next = first
+        while left > 0, !isOver() {
+            switch next {
+            case .none: due = SystemTime.now()
+            // The stage has gone, or its pictures cannot be encoded: the stream's end says so.
+            case .failed: return
+            case .shot(let shot):
+                try await writer.write(Self.part(shot, fields(of: shot)))
+                left -= 1
+                // Kept to the beat; one that was late is not made up for.
+                due = max(due + interval, SystemTime.now() - interval)
+            }
+            guard left > 0 else { break }
+            next = await studio.next(
+                of: id, as: form, isPreview: true, after: due - SystemTime.now(), patience: PictureStream.patienceNs)
+        }
+        if left == 0 { try await writer.write(Array("--framehost--\r\n".utf8)) }
+    }
+
+    private static func part(_ shot: PictureStudio.Shot, _ fields: [(name: String, value: String)]) -> [UInt8] {
+        var head = "--framehost\r\nContent-Type: image/jpeg\r\nContent-Length: \(shot.bytes.count)\r\n"
+        for field in fields { head += "\(field.name): \(field.value)\r\n" }
+        return Array("\(head)\r\n".utf8) + shot.bytes + [13, 10]
+    }
+
+    private func fields(of shot: PictureStudio.Shot) -> [(name: String, value: String)] {
+        [
+            ("Framehost-Frame", "\(shot.sequenceNumber)"),
+            ("Framehost-Captured", UTCTime.text(control.clock.unixTime(at: shot.capturedAt))),
+        ]
+    }
+
+    /// What a stage or the encoder cannot do.
+    private func refusal(of error: FrameHostError, _ id: String) -> any Error {
+        if error.what == "no such stage" { return noStage(id) }
+        return error
+    }
+}
+
+/// `2026-11-23T01:02:03.456Z` (RFC 3339).
+enum UTCTime {
+    /// - Parameter nanoseconds: Since 1970.
+    static func text(_ nanoseconds: Int64) -> String {
+        let nanoseconds = max(nanoseconds, 0)
+        let seconds = Int(nanoseconds / 1_000_000_000)
+        let millisecond = Int(nanoseconds % 1_000_000_000 / 1_000_000)
+        let second = seconds % 86_400
+        let (year, month, day) = date(daysSince1970: seconds / 86_400)
+        return pad(year, 4) + "-" + pad(month, 2) + "-" + pad(day, 2) + "T" + pad(second / 3600, 2) + ":"
+            + pad(second / 60 % 60, 2) + ":" + pad(second % 60, 2) + "." + pad(millisecond, 3) + "Z"
+    }
+
+    /// Of the Gregorian calendar, counted in eras of 400 years that begin in March.
+    private static func date(daysSince1970 days: Int) -> (year: Int, month: Int, day: Int) {
+        let shifted = days + 719_468
+        let era = shifted / 146_097
+        let ofEra = shifted % 146_097
+        let year = (ofEra - ofEra / 1460 + ofEra / 36_524 - ofEra / 146_096) / 365
+        let ofYear = ofEra - (365 * year + year / 4 - year / 100)
+        let month = (5 * ofYear + 2) / 153
+        let day = ofYear - (153 * month + 2) / 5 + 1
+        let calendarMonth = month < 10 ? month + 3 : month - 9
+        return (year + era * 400 + (calendarMonth <= 2 ? 1 : 0), calendarMonth, day)
+    }
+
+    private static func pad(_ number: Int, _ digits: Int) -> String {
+        let text = String(number)
+        return String(repeating: "0", count: max(digits - text.count, 0)) + text
+    }
+}

@@ -1,0 +1,195 @@
+import FrameCore
+
+/// Asks stages for pictures and has them encoded, on one thread of its own: neither an event loop nor the chain waits
+/// for an encoder. Each distinct form of a frame is encoded once, whoever looks.
+final class PictureStudio: Sendable {
+    /// A file's bytes, and which picture they show.
+    struct Shot: Sendable {
+        var bytes: [UInt8]
+        var sequenceNumber: UInt64
+        /// Chain clock, nanoseconds.
+        var capturedAt: Int64
+    }
+
+    enum Outcome: Sendable {
+        case shot(Shot)
+        /// There was none in time.
+        case none
+        case failed(FrameHostError)
+    }
+
+    private struct Wish {
+        var stage: String
+        var form: PictureForm
+        /// Mirrored where the picture says that previews are.
+        var isPreview: Bool
+        /// System clock: no picture of before.
+        var notBefore: Int64
+        var deadline: Int64
+        var once: Once<Outcome>
+    }
+
+    private struct State {
+        var wishes: [Wish] = []
+        var isClosed = false
+    }
+
+    /// Wishes that wait at once.
+    static let mostWishes = 1024
+    /// A stage that did not answer is asked again after so long: it may have been replaced.
+    private static let askAgainNs: Int64 = 250_000_000
+    /// Two wishes this close get the same picture.
+    private static let slackNs: Int64 = 4_000_000
+
+    private let control: any RunControl
+    private let inbox = PictureInbox()
+    private let state = Locked(State())
+
+    init(_ control: any RunControl) { self.control = control }
+
+    /// [any thread] The next picture of a stage.
+    ///
+    /// - Parameters:
+    ///   - isPreview: Mirrored where the camera says that previews are, once more than `form` says.
+    ///   - delay: Nanoseconds from now before which no picture is wanted.
+    ///   - patience: Nanoseconds after that.
+    func next(
+        of stage: String, as form: PictureForm, isPreview: Bool = false, after delay: Int64 = 0, patience: Int64
+    ) async -> Outcome {
+        let once = Once<Outcome>()
+        return await withCheckedContinuation { continuation in
+            once.wait(continuation)
+            let start = SystemTime.now() + max(delay, 0)
+            let wish = Wish(
+                stage: stage, form: form, isPreview: isPreview, notBefore: start, deadline: start + patience, once: once
+            )
+            let isTaken = state.withLock { state in
+                guard !state.isClosed, state.wishes.count < Self.mostWishes else { return false }
+                state.wishes.append(wish)
+                return true
+            }
+            if isTaken {
+                inbox.wake()
+            } else {
+                once.give(
+                    state.withLock { $0.isClosed }
+                        ? .none
+                        : .failed(
+                            FrameHostError(
+                                .exhausted, place: stage, what: "\(Self.mostWishes) pictures are waited for already",
+                                remedy: "Ask for fewer at once.")))
+            }
+        }
+    }
+
+    /// Wishes that wait at this moment.
+    var waitingCount: Int { state.withLock { $0.wishes.count } }
+
+    /// [any thread] Whoever waits gets nothing, and ``run()`` ends.
+    func close() {
+        let wishes = state.withLock { state in
+            defer { state.wishes.removeAll() }
+            state.isClosed = true
+            return state.wishes
+        }
+        for wish in wishes { wish.once.give(.none) }
+        inbox.wake()
+    }
+
+    // MARK: The thread
+
+    /// [service thread] Until it is closed.
+    func run() {
+        /// System clock of the last unanswered question, by stage.
+        var asked: [String: Int64] = [:]
+        while !state.withLock({ $0.isClosed }) {
+            let now = SystemTime.now()
+            expire(now)
+            var pause = ask(&asked, now)
+            pause = min(max(pause, 0), 1_000_000_000)
+            guard let (stage, picture) = inbox.take(within: Double(pause) / 1e9) else { continue }
+            asked[stage] = nil
+            // The stage's format has just changed, or it has gone: asked again, at some distance.
+            guard let picture else {
+                asked[stage] = SystemTime.now() - Self.askAgainNs + 10_000_000
+                continue
+            }
+            develop(stage, picture)
+        }
+    }
+
+    private func expire(_ now: Int64) {
+        let late = state.withLock { state in
+            let late = state.wishes.filter { $0.deadline <= now }
+            if !late.isEmpty { state.wishes.removeAll { $0.deadline <= now } }
+            return late
+        }
+        for wish in late { wish.once.give(.none) }
+    }
+
+    /// Asks the stages whose pictures are due.
+    ///
+    /// - Returns: Nanoseconds until there is something to do again, if no picture comes.
+    private func ask(_ asked: inout [String: Int64], _ now: Int64) -> Int64 {
+        var stages: Set<String> = []
+        var next = now + 1_000_000_000
+        state.withLock { state in
+            for wish in state.wishes {
+                if wish.notBefore <= now + Self.slackNs {
+                    stages.insert(wish.stage)
+                } else {
+                    next = min(next, wish.notBefore - Self.slackNs)
+                }
+                next = min(next, wish.deadline)
+            }
+        }
+        for stage in asked.keys where !stages.contains(stage) { asked[stage] = nil }
+        for stage in stages {
+            if let last = asked[stage], now - last < Self.askAgainNs {
+                next = min(next, last + Self.askAgainNs)
+                continue
+            }
+            do {
+                try control.askPicture(of: stage, for: inbox)
+                asked[stage] = now
+                next = min(next, now + Self.askAgainNs)
+            } catch {
+                fail(stage, FrameHostError.wrap(error))
+            }
+        }
+        return next - now
+    }
+
+    private func fail(_ stage: String, _ error: FrameHostError) {
+        for wish in take({ $0.stage == stage }) { wish.once.give(.failed(error)) }
+    }
+
+    private func take(_ isMeant: (Wish) -> Bool) -> [Wish] {
+        state.withLock { state in
+            let taken = state.wishes.filter(isMeant)
+            if !taken.isEmpty { state.wishes.removeAll(where: isMeant) }
+            return taken
+        }
+    }
+
+    /// Encodes a picture once for each form that is due.
+    private func develop(_ stage: String, _ picture: StagePicture) {
+        let due = SystemTime.now() + Self.slackNs
+        var wishes = take { $0.stage == stage && $0.notBefore <= due }
+        for index in wishes.indices where wishes[index].isPreview && picture.isMirroredInPreviews {
+            wishes[index].form.isMirrored.toggle()
+        }
+        while let form = wishes.first?.form {
+            let outcome: Outcome
+            do {
+                let bytes = try control.encode(picture, as: form)
+                outcome = .shot(
+                    Shot(bytes: bytes, sequenceNumber: picture.sequenceNumber, capturedAt: picture.capturedAt))
+            } catch {
+                outcome = .failed(FrameHostError.wrap(error))
+            }
+            for wish in wishes where wish.form == form { wish.once.give(outcome) }
+            wishes.removeAll { $0.form == form }
+        }
+    }
+}

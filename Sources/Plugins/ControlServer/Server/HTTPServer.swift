@@ -1,0 +1,306 @@
+import FrameCore
+import FrameHTTP
+import Glibc
+
+/// Serves a ``ControlAPI`` over HTTP/1.1: hummingbird's channels on a listener of ours.
+///
+/// One event loop; each connection's requests are answered by a task. The listener is ours because hummingbird's opens
+/// sockets that programs which plugins start would inherit, and spins where descriptors run out.
+final class HTTPServer: Sendable {
+    /// What a client may cost.
+    private enum Limits {
+        /// An answer that is not a stream, until the client has taken all of it.
+        static let answer = TimeAmount.seconds(60)
+        static let headerField = 16 << 10
+        static let headers = 32 << 10
+        static let headerCount = 100
+        /// A connection without a request, or whose request does not go on.
+        static let idle = TimeAmount.seconds(60)
+        /// A body.
+        static let body = TimeAmount.seconds(30)
+    }
+
+    private struct Connections {
+        var open: [ObjectIdentifier: any Channel] = [:]
+        /// Requests that are answered at this moment, streams aside.
+        var busy = 0
+        /// Tasks that use the loop.
+        var tasks = 0
+        var isStopping = false
+    }
+
+    private let api: ControlAPI
+    private let group: MultiThreadedEventLoopGroup
+    private let listener: any Channel
+    private let connections: Locked<Connections>
+
+    /// [control thread] Accepts connections from here on.
+    ///
+    /// - Parameters:
+    ///   - progress: Milliseconds after which a client that takes nothing of a stream is disconnected.
+    ///   - connections: Most at once, where descriptors allow as many.
+    ///   - makeAPI: Given the port, which the kernel may have chosen.
+    /// - Throws: ``FrameHostError`` where the port is taken.
+    init(
+        _ address: ListenAddress, progress: Int64 = 10_000, connections mostConnections: Int = 2400,
+        makeAPI: (_ port: Int) -> ControlAPI
+    ) throws {
+        let socket = try Self.bound(address)
+        let port = Self.port(of: socket) ?? address.port
+        let most = min(mostConnections, DescriptorLimit.connections(of: DescriptorLimit.raise()))
+        let api = makeAPI(port)
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let connections = Locked(Connections())
+        let progress = TimeAmount.milliseconds(progress)
+        (self.api, self.group, self.connections) = (api, group, connections)
+        let logger = Logger(label: "control-server") { _ in SwiftLogNoOpLogHandler() }
+        let http = HTTP1Channel(
+            responder: { (request: Request, writer: consuming ResponseWriter, channel: any Channel) in
+                try await Self.respond(api, connections, progress, request, writer, channel)
+            },
+            configuration: HTTP1Channel.Configuration(
+                idleTimeout: Limits.idle,
+                httpDecoderConfiguration: HTTP1Channel.Configuration.DecoderConfiguration(
+                    maxHeaderFieldSize: Limits.headerField, maxHeaderListSize: Limits.headers,
+                    maxHeaderFieldCount: Limits.headerCount)))
+        let bootstrap = ServerBootstrap(group: group)
+            .serverChannelOption(.backlog, value: 1024)
+            .serverChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(AcceptPause())
+                }
+            }
+            .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
+            .childChannelOption(.writeBufferWaterMark, value: .init(low: 32 << 10, high: 64 << 10))
+            .childChannelInitializer { channel in
+                guard Self.take(channel, connections, most: most) else { return Self.turnAway(channel) }
+                return channel.eventLoop.makeCompletedFuture {
+                    try Self.closeOnExec(channel)
+                }.flatMap {
+                    http.setup(channel: channel, logger: logger)
+                }.map { value in
+                    connections.withLock { $0.tasks += 1 }
+                    Task {
+                        await http.handle(value: value, logger: logger)
+                        connections.withLock { $0.tasks -= 1 }
+                    }
+                }
+            }
+        do {
+            listener = try bootstrap.withBoundSocket(NIOBSDSocket.Handle(socket)).wait()
+        } catch {
+            group.shutdownGracefully { _ in }
+            throw Self.cannotListen(address, (error as? IOError)?.errnoCode ?? 0)
+        }
+    }
+
+    /// The port in use.
+    var port: Int { listener.localAddress?.port ?? 0 }
+
+    // MARK: Requests
+
+    /// Ends a connection whose request was not read to its end.
+    private struct Unread: Error {}
+
+    private static func respond(
+        _ api: ControlAPI, _ connections: Locked<Connections>, _ progress: TimeAmount, _ request: Request,
+        _ writer: consuming ResponseWriter, _ channel: any Channel
+    ) async throws {
+        let head = RequestHead(request.head)
+        let body = BodyReader(request.body, channel)
+        connections.withLock { $0.busy += 1 }
+        let isBusy = Locked(true)
+        func isIdle() {
+            if isBusy.withLock({ was in
+                defer { was = false }
+                return was
+            }) {
+                connections.withLock { $0.busy -= 1 }
+            }
+        }
+        defer { isIdle() }
+        let answer = await api.answer(head) { most in
+            if head["expect"]?.lowercased() == "100-continue" {
+                try await channel.writeAndFlush(HTTPResponsePart.head(HTTPResponse(status: .continue))).get()
+            }
+            return try await body.all(most)
+        }
+        // What was not read of a body would be taken for the next request's, or read for nothing.
+        let isWhole = !head.hasBody || body.isAtEnd
+        var response = HTTPResponse(status: HTTPResponse.Status(code: answer.status))
+        let usual = Self.fields.filter { field in !answer.fields.contains { $0.name == field.name } }
+        for field in answer.fields + usual + (isWhole ? [] : [("Connection", "close")]) {
+            if let name = HTTPField.Name(field.name) {
+                response.headerFields.append(HTTPField(name: name, value: field.value))
+            }
+        }
+        let isHead = head.method == "HEAD"
+        // A stream has a time limit of its own for each piece.
+        let isStream = if case .stream = answer.body { !isHead } else { false }
+        let timer = isStream ? nil : channel.closing(in: Limits.answer)
+        defer { timer?.cancel() }
+        switch answer.body {
+        case .bytes(let bytes):
+            response.headerFields[.contentLength] = "\(bytes.count)"
+            if isHead {
+                try await writer.writeResponse(response)
+            } else {
+                try await writer.write(response: response, body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
+            }
+        case .none:
+            if answer.status != 204 { response.headerFields[.contentLength] = "0" }
+            try await writer.writeResponse(response)
+        case .stream(let run):
+            if isHead {
+                // Nothing of a stream's length can be said.
+                response.headerFields[.contentLength] = "0"
+                try await writer.writeResponse(response)
+            } else {
+                isIdle()
+                let rest = try await writer.writeHead(response)
+                try await run(ChannelWriter(channel: channel, progress: progress))
+                try await rest.finish(nil)
+            }
+        }
+        if !isWhole {
+            await body.drain()
+            throw Unread()
+        }
+    }
+
+    /// Of every answer that does not say otherwise: nothing of a running chain is kept, embedded or taken for another type.
+    private static let fields: [(name: String, value: String)] = [
+        ("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"),
+        ("Cross-Origin-Resource-Policy", "same-origin"),
+        ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"), ("Server", "framehost"),
+    ]
+
+    /// The body of one request, read by its task alone.
+    private final class BodyReader {
+        private static let mostDrained = 4 << 20
+        private var iterator: RequestBody.AsyncIterator?
+        private let body: RequestBody
+        private let channel: any Channel
+        private(set) var isAtEnd = false
+
+        init(_ body: RequestBody, _ channel: any Channel) {
+            self.body = body
+            self.channel = channel
+        }
+
+        private func next() async throws -> ByteBuffer? {
+            var iterator = self.iterator ?? body.makeAsyncIterator()
+            let next = try await iterator.next()
+            self.iterator = iterator
+            if next == nil { isAtEnd = true }
+            return next
+        }
+
+        /// - Throws: ``Refusal`` for a body of more than `most` bytes.
+        func all(_ most: Int) async throws -> [UInt8] {
+            let timer = channel.closing(in: Limits.body)
+            defer { timer.cancel() }
+            var bytes: [UInt8] = []
+            while let part = try await next() {
+                guard bytes.count + part.readableBytes <= most else { throw ControlAPI.tooLarge }
+                bytes += part.readableBytesView
+            }
+            return bytes
+        }
+
+        /// Takes what is still on its way, within bounds: a client that is closed upon while it writes may lose the
+        /// answer.
+        func drain() async {
+            let timer = channel.closing(in: .seconds(2))
+            defer { timer.cancel() }
+            var count = 0
+            while count < Self.mostDrained, let part = try? await next() { count += part.readableBytes }
+        }
+    }
+
+    private struct ChannelWriter: StreamWriter {
+        let channel: any Channel
+        let progress: TimeAmount
+
+        func write(_ bytes: [UInt8]) async throws {
+            let timer = channel.closing(in: progress)
+            defer { timer.cancel() }
+            try await channel.writeAndFlush(HTTPResponsePart.body(ByteBuffer(bytes: bytes))).get()
+        }
+
+        func whenClosed(_ action: @escaping @Sendable () -> Void) {
+            channel.closeFuture.whenComplete { _ in action() }
+        }
+    }
+
+    // MARK: Connections
+
+    /// [network loop] False where there are too many, or the server stops.
+    private static func take(_ channel: any Channel, _ connections: Locked<Connections>, most: Int) -> Bool {
+        let key = ObjectIdentifier(channel)
+        let isTaken = connections.withLock { connections in
+            guard connections.open.count < most, !connections.isStopping else { return false }
+            connections.open[key] = channel
+            return true
+        }
+        if isTaken {
+            channel.closeFuture.whenComplete { _ in connections.withLock { $0.open[key] = nil } }
+        }
+        return isTaken
+    }
+
+    /// [network loop] Answers whatever comes that there is no room.
+    private static func turnAway(_ channel: any Channel) -> EventLoopFuture<Void> {
+        let text = """
+            {"error":{"what":"the server has as many connections as it takes","place":"connections","remedy":"Close \
+            one of them, or try again later.","code":"exhausted"}}
+
+            """
+        let answer =
+            "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: \(text.utf8.count)\r\n"
+            + "Connection: close\r\n\r\n\(text)"
+        // It is registered only after this.
+        channel.eventLoop.scheduleTask(in: .milliseconds(20)) {
+            channel.writeAndFlush(ByteBuffer(string: answer)).whenComplete { _ in channel.close(promise: nil) }
+        }
+        return channel.eventLoop.makeSucceededVoidFuture()
+    }
+
+    /// [network loop] NIO accepts without close-on-exec: a program that a plugin starts would keep a client's
+    /// connection open after it was closed here.
+    private static func closeOnExec(_ channel: any Channel) throws {
+        try channel.pipeline.syncOperations.withUnsafeTransportIfAvailable { (socket: NIOBSDSocket.Handle) in
+            _ = fcntl(socket, F_SETFD, FD_CLOEXEC)
+        }
+    }
+
+    /// [control thread] Answers that are under way get a moment; everything else is closed, streams too.
+    func stop() {
+        connections.withLock { $0.isStopping = true }
+        listener.close(promise: nil)
+        for _ in 0..<200 where connections.withLock({ $0.busy }) > 0 { usleep(1000) }
+        for channel in connections.withLock({ Array($0.open.values) }) { channel.close(promise: nil) }
+        for _ in 0..<400 where connections.withLock({ $0.tasks }) > 0 { usleep(1000) }
+        // A task that waits for a stage which does not answer would come to a loop that is no more. The loop stays, with
+        // nothing to do, until the process ends.
+        guard connections.withLock({ $0.tasks }) == 0 else { return }
+        let hasEnded = Locked(false)
+        group.shutdownGracefully { _ in hasEnded.withLock { $0 = true } }
+        for _ in 0..<200 where !hasEnded.withLock({ $0 }) { usleep(1000) }
+    }
+}
+
+extension Channel {
+    /// Closes the connection unless it is cancelled in time.
+    fileprivate func closing(in time: TimeAmount) -> Scheduled<Void> {
+        eventLoop.scheduleTask(in: time) { self.close(promise: nil) }
+    }
+}
+
+extension RequestHead {
+    init(_ head: HTTPRequest) {
+        self.init(
+            method: head.method.rawValue, target: head.path ?? "", host: head.authority,
+            fields: head.headerFields.map { ($0.name.canonicalName, $0.value) })
+    }
+}

@@ -1,0 +1,30 @@
+import CAVFormat
+import FrameCore
+import Glibc
+
+/// Which certificates of servers are accepted. Read by libavformat's threads; immutable, hence `@unchecked Sendable`.
+final class CertificateTrust: @unchecked Sendable {
+    private let trust: UnsafeMutablePointer<fh_av_trust>
+
+    /// [control thread]
+    ///
+    /// - Parameter caFile: Instead of the system's authorities.
+    /// - Throws: ``FrameHostError`` where it cannot be read, which libavformat would pass over.
+    init(verify: Bool, caFile: String?) throws {
+        if let caFile, access(caFile, R_OK) != 0 {
+            throw FrameHostError(
+                .unavailable, place: "caFile", what: "'\(caFile)' cannot be read: \(String(cString: strerror(errno)))",
+                remedy: "Correct 'caFile', or make the file readable for this user.")
+        }
+        trust = .allocate(capacity: 1)
+        trust.initialize(to: fh_av_trust(verify: verify ? 1 : 0, ca_file: caFile.map { strdup($0) } ?? nil))
+    }
+
+    deinit {
+        free(trust.pointee.ca_file)
+        trust.deallocate()
+    }
+
+    /// Holds for whatever `context` opens, segments of a playlist too. This object must outlive it.
+    func apply(to context: UnsafeMutablePointer<AVFormatContext>) { fh_av_apply(trust, context) }
+}

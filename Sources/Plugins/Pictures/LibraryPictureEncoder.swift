@@ -1,0 +1,32 @@
+import FrameCore
+
+/// Makes JPEG and PNG files by libjpeg-turbo, libpng and libyuv.
+///
+/// Several threads at once: each call takes a workshop of its own, and gives it back for the next.
+final class LibraryPictureEncoder: PictureEncoder {
+    static let info = ServiceInfo(id: "picture-encoder", summary: "Makes JPEG and PNG files of pictures.")
+
+    /// More than this many are not kept: a picture for each of two processors, and two more.
+    static let mostIdle = 4
+    private let idle = Locked<[PictureWorkshop]>([])
+
+    init() { idle.withLock { $0.reserveCapacity(Self.mostIdle) } }
+
+    /// [any thread but a stage's]
+    ///
+    /// - Throws: ``FrameHostError`` `.invalidConfiguration` for a form that cannot be, `.exhausted` for a picture that is
+    ///   too large or where memory runs out, `.callFailed` with the library's words.
+    func encode(_ picture: StagePicture, as form: PictureForm, takenAt: Int64?) throws -> [UInt8] {
+        // Before anything is allocated.
+        let plan = try PicturePlan(form, of: picture.format, lying: picture.orientation)
+        let workshop = try idle.withLock { $0.popLast() } ?? PictureWorkshop()
+        let file = try workshop.make(picture, plan, form, takenAt: takenAt)
+        workshop.trim()
+        idle.withLock { if $0.count < Self.mostIdle { $0.append(workshop) } }
+        return file
+    }
+
+    /// Bytes that are kept for the next pictures. [any thread] For tests.
+    var idleBytes: Int { idle.withLock { $0.reduce(0) { $0 + $1.byteCount } } }
+    var idleCount: Int { idle.withLock { $0.count } }
+}

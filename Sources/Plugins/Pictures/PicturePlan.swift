@@ -1,0 +1,135 @@
+import FrameCore
+
+/// A part of a picture, in whole pixels.
+struct PicturePart: Equatable {
+    var x = 0
+    var y = 0
+    var width: Int
+    var height: Int
+}
+
+/// What is done to a stored picture, so that it looks as a form says.
+///
+/// `region` is cut out of the stored picture, scaled to `scaled`, mirrored and turned as `orientation` says, and put at
+/// `place` of a grey picture of `size`.
+struct PicturePlan: Equatable {
+    /// In the stored picture.
+    let region: PicturePart
+    /// What the region is scaled to, before it is turned.
+    let scaled: PictureSize
+    let orientation: Orientation
+    /// Where the turned part lies in the file's picture.
+    let place: PicturePart
+    let size: PictureSize
+
+    /// Pixels that a file's picture may have: 256 MiB of memory while it is made.
+    static let mostPixels = 1 << 26
+
+    /// - Parameters:
+    ///   - format: Of the stored picture.
+    ///   - lying: How the stored picture is to be turned for display.
+    /// - Throws: ``FrameHostError`` `.invalidConfiguration`.
+    init(_ form: PictureForm, of format: VideoFormat, lying: Orientation) throws {
+        try Self.check(form)
+        orientation = lying.turned(form.quarterTurns, thenMirrored: form.isMirrored)
+        let swapsSides = orientation.swapsSides
+        let ratio = format.sampleAspectRatio
+        // Width of a sample over its height, as stored.
+        let sample = ratio.isZero || !VideoFormat.aspectRatios.contains(ratio.value) ? 1 : ratio.value
+        // In square pixels.
+        let stored = (width: Double(format.width) * sample, height: Double(format.height))
+        let shown =
+            swapsSides
+            ? (width: stored.height, height: stored.width) : (width: stored.width, height: stored.height)
+        let size = try Self.size(form, shown: shown)
+        self.size = size
+        let whole = PicturePart(width: format.width, height: format.height)
+        /// What it has to fill, before it is turned.
+        let box = swapsSides ? PictureSize(size.height, size.width) : size
+        let across = Double(box.width) / stored.width
+        let down = Double(box.height) / stored.height
+        func within(_ value: Double, _ most: Int) -> Int { min(max(Int(value.rounded()), 1), most) }
+        if form.width == nil || form.height == nil {
+            // Its own shape, but for rounding.
+            region = whole
+            scaled = box
+        } else if form.fit == .fill {
+            let scale = max(across, down)
+            let width = within(Double(box.width) / (scale * sample), format.width)
+            let height = within(Double(box.height) / scale, format.height)
+            region = PicturePart(
+                x: (format.width - width) / 2, y: (format.height - height) / 2, width: width, height: height)
+            scaled = box
+        } else {
+            let scale = min(across, down)
+            region = whole
+            scaled = PictureSize(
+                within(stored.width * scale, box.width), within(stored.height * scale, box.height))
+        }
+        let turned = swapsSides ? PictureSize(scaled.height, scaled.width) : scaled
+        place = PicturePart(
+            x: (size.width - turned.width) / 2, y: (size.height - turned.height) / 2, width: turned.width,
+            height: turned.height)
+    }
+
+    /// True where nothing of the grey shows.
+    var fillsAll: Bool { place.width == size.width && place.height == size.height }
+
+    private static func check(_ form: PictureForm) throws {
+        func fault(_ key: String, _ range: ClosedRange<Int>, _ value: Int, _ remedy: String) -> FrameHostError {
+            FrameHostError(
+                .invalidConfiguration, place: "\(key)",
+                what: "must be from \(range.lowerBound) to \(range.upperBound), and is \(value)", remedy: remedy)
+        }
+        for (key, side) in [("width", form.width), ("height", form.height)] {
+            guard let side, !PictureForm.sides.contains(side) else { continue }
+            throw fault(key, PictureForm.sides, side, "Leave it out for the picture's own.")
+        }
+        guard (0...3).contains(form.quarterTurns) else {
+            throw fault("quarterTurns", 0...3, form.quarterTurns, "They are clockwise.")
+        }
+        guard form.kind != .jpeg || (1...100).contains(form.quality) else {
+            throw fault("quality", 1...100, form.quality, "90 is the usual one.")
+        }
+    }
+
+    private static func size(_ form: PictureForm, shown: (width: Double, height: Double)) throws -> PictureSize {
+        let most = Double(PictureForm.sides.upperBound)
+        func side(_ value: Double) -> Int { max(Int(min(value, 1e6).rounded()), 1) }
+        let size: PictureSize
+        switch (form.width, form.height) {
+        case (let width?, let height?): size = PictureSize(width, height)
+        case (let width?, nil): size = PictureSize(width, side(Double(width) * shown.height / shown.width))
+        case (nil, let height?): size = PictureSize(side(Double(height) * shown.width / shown.height), height)
+        case (nil, nil):
+            // Larger than any file's: as large as one can be.
+            let scale = min(1, most / max(shown.width, shown.height))
+            size = PictureSize(side(shown.width * scale), side(shown.height * scale))
+        }
+        for (key, other, value) in [("width", "height", size.width), ("height", "width", size.height)]
+        where !PictureForm.sides.contains(value) {
+            throw FrameHostError(
+                .invalidConfiguration, place: "\(other)",
+                what: "the picture's \(key) would be \(value) by its shape, and a side is at most \(Int(most))",
+                remedy: "Use a smaller \(other), or name both.")
+        }
+        guard size.width * size.height <= mostPixels else {
+            throw FrameHostError(
+                .invalidConfiguration, place: "width",
+                what: "a picture of \(size) has \(size.width * size.height) pixels, and \(mostPixels) are the most",
+                remedy: "Name a smaller width or height.")
+        }
+        return size
+    }
+}
+
+extension Orientation {
+    /// This orientation, then turned clockwise, then mirrored.
+    func turned(_ quarterTurns: Int, thenMirrored isMirrored: Bool) -> Orientation {
+        let turns = self.quarterTurns + quarterTurns
+        // Mirroring last is mirroring first and turning the other way.
+        return isMirrored
+            ? Orientation(quarterTurns: -turns, mirrored: !self.isMirrored)
+            : Orientation(quarterTurns: turns, mirrored: self.isMirrored)
+    }
+}

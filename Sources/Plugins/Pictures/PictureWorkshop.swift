@@ -1,0 +1,41 @@
+import FrameCore
+import Shared
+
+/// Memory and handles to make one picture at a time.
+///
+/// Kept from picture to picture: all but the file's bytes is there already for a second picture of the same form.
+final class PictureWorkshop {
+    private let painter = PicturePainter()
+    private let jpeg: JPEGWriter
+    private let png = PNGWriter()
+
+    /// - Throws: ``FrameHostError`` `.exhausted`.
+    init() throws { jpeg = try JPEGWriter() }
+
+    /// A file's bytes.
+    func make(_ picture: StagePicture, _ plan: PicturePlan, _ form: PictureForm, takenAt: Int64?) throws -> [UInt8] {
+        let painted = try withExtendedLifetime(picture) {
+            // Addresses leave their closures: the picture is held until it is painted, and only read.
+            let stored = Picture(picture.format.pixelFormat, width: picture.format.width, height: picture.format.height)
+            { index in
+                picture.withPlane(index) { (UnsafeMutableRawPointer(mutating: $0.baseAddress), $0.strideBytes) }
+            }
+            return try painter.paint(stored, picture.format, plan)
+        }
+        let date = takenAt.map(TakenAt.init)
+        let exif = Exif.bytes(of: plan.size, takenAt: date)
+        return switch form.kind {
+        case .jpeg: try jpeg.write(painted, quality: form.quality, exif: exif)
+        case .png: try png.write(painted, exif: exif, takenAt: date)
+        }
+    }
+
+    func trim() {
+        painter.trim()
+        jpeg.trim()
+        png.trim()
+    }
+
+    /// Bytes that it keeps.
+    var byteCount: Int { painter.byteCount + jpeg.byteCount + png.byteCount }
+}

@@ -1,0 +1,38 @@
+import FrameCore
+
+/// Memory that has grown to the most that was asked of it.
+final class Room {
+    private(set) var byteCount = 0
+    private var base: UnsafeMutableRawPointer?
+
+    /// Larger ones are given back after each picture.
+    static let mostKept = 48 << 20
+    /// Larger ones are not taken.
+    static let most = 3 << 30
+
+    deinit { free() }
+
+    /// At least so many bytes, aligned to 4096, of whatever content; what an earlier call gave is gone.
+    ///
+    /// - Throws: ``FrameHostError`` `.exhausted`.
+    func bytes(_ count: Int) throws -> UnsafeMutablePointer<UInt8> {
+        if let base, count <= byteCount { return base.assumingMemoryBound(to: UInt8.self) }
+        guard count <= Self.most else {
+            throw FrameHostError(
+                .exhausted, what: "the picture would need \(count >> 20) MiB, and \(Self.most >> 20) are the most",
+                remedy: "Use smaller pictures.")
+        }
+        free()
+        let whole = (max(count, 1) + 65535) / 65536 * 65536
+        let made = try AnonymousMemory().allocate(byteCount: whole, touching: false)
+        (base, byteCount) = (made, whole)
+        return made.assumingMemoryBound(to: UInt8.self)
+    }
+
+    func trim() { if byteCount > Self.mostKept { free() } }
+
+    private func free() {
+        if let base { AnonymousMemory().free(base, byteCount: byteCount) }
+        (base, byteCount) = (nil, 0)
+    }
+}

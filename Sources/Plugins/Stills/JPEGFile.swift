@@ -1,0 +1,84 @@
+import CTurboJPEG
+import FrameCore
+import Glibc
+
+/// A JPEG file as red, green, blue and an alpha that is whole, eight bits each.
+struct JPEGFile {
+    /// Of the file.
+    private static let mostBytes = 64 << 20
+
+    let width: Int
+    let height: Int
+    let pixels: [UInt8]
+
+    /// Whether a file begins as JPEG does (ITU-T T.81, B.1.1.3: SOI, and the marker that follows).
+    static func isOne(_ path: String) -> Bool {
+        (try? bytes(of: path, most: 3)).map { $0 == [0xFF, 0xD8, 0xFF] } ?? false
+    }
+
+    /// [control thread] Reads the file (`tjDecompress2`).
+    ///
+    /// - Throws: ``FrameHostError`` `.unavailable` with libjpeg-turbo's words; damage is a fault.
+    init(_ path: String, option: String) throws {
+        let place = FaultPlace(option)
+        let bytes: [UInt8]
+        do throws(ReadFault) { bytes = try Self.bytes(of: path, most: Self.mostBytes) } catch {
+            throw FrameHostError(
+                .unavailable, place: place, what: "\(path) cannot be read: \(String(cString: strerror(error.errno)))",
+                remedy: "Name a PNG or JPEG file of less than \(Self.mostBytes >> 20) MB.")
+        }
+        guard let handle = tjInitDecompress() else {
+            throw FrameHostError(.exhausted, place: place, what: "no memory for a JPEG decoder")
+        }
+        defer { tjDestroy(handle) }
+        func fault() -> FrameHostError {
+            FrameHostError(
+                .unavailable, place: place,
+                what: "\(path) cannot be read as JPEG: \(tjGetErrorStr2(handle).map { String(cString: $0) } ?? "")",
+                remedy: "Name a PNG or JPEG file.")
+        }
+        var (wide, high, sampling, space): (Int32, Int32, Int32, Int32) = (0, 0, 0, 0)
+        guard tjDecompressHeader3(handle, bytes, UInt(bytes.count), &wide, &high, &sampling, &space) == 0 else {
+            throw fault()
+        }
+        let sides = 1...PNGFile.mostPixels
+        guard sides.contains(Int(wide)), sides.contains(Int(high)) else {
+            throw FrameHostError(
+                .unavailable, place: place, what: "\(path) has \(wide)x\(high) pixels",
+                remedy: "Use a picture of \(PNGFile.mostPixels) pixels a side at most.")
+        }
+        (width, height) = (Int(wide), Int(high))
+        var pixels = [UInt8](repeating: 0, count: width * height * 4)
+        guard
+            tjDecompress2(handle, bytes, UInt(bytes.count), &pixels, wide, wide * 4, high, Int32(TJPF_RGBA.rawValue), 0)
+                == 0
+        else { throw fault() }
+        self.pixels = pixels
+    }
+
+    private struct ReadFault: Error { var errno: Int32 }
+
+    /// The first bytes of a file.
+    ///
+    /// - Throws: EFBIG for one with more bytes than `most`, where that is ``mostBytes``.
+    private static func bytes(of path: String, most: Int) throws(ReadFault) -> [UInt8] {
+        // A pipe without a writer would keep the open waiting.
+        let file = SystemCall.retrying { open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
+        guard file >= 0 else { throw ReadFault(errno: errno) }
+        defer { close(file) }
+        var status = stat()
+        guard fstat(file, &status) == 0 else { throw ReadFault(errno: errno) }
+        guard status.st_mode & S_IFMT == S_IFREG else { throw ReadFault(errno: EINVAL) }
+        if most == mostBytes, status.st_size > most { throw ReadFault(errno: EFBIG) }
+        var bytes = [UInt8](repeating: 0, count: min(Int(status.st_size), most))
+        var count = 0
+        while count < bytes.count {
+            let got = bytes.withUnsafeMutableBytes { read(file, $0.baseAddress! + count, $0.count - count) }
+            if got < 0, errno == EINTR { continue }
+            if got < 0 { throw ReadFault(errno: errno) }
+            if got == 0 { break }
+            count += got
+        }
+        return Array(bytes.prefix(count))
+    }
+}

@@ -1,0 +1,43 @@
+import FrameCore
+import Glibc
+
+/// What the option `path` of both stages means: a standard stream, or a pipe or file by its name.
+struct PipePath {
+    let stream: StandardStream
+    /// Nil: the standard stream.
+    let path: String?
+
+    init(_ option: String, _ stream: StandardStream, _ context: StageContext) {
+        self.stream = stream
+        path = option == "-" ? nil : context.resolve(option)
+    }
+
+    /// - Throws: ``OptionFault`` for what no path can be.
+    static func check(_ option: String, _ stream: StandardStream) throws(OptionFault) {
+        if option.isEmpty { throw OptionFault("'path' is empty", remedy: "Name a pipe, or - for \(stream.rawValue).") }
+        if option.utf8.contains(0) { throw OptionFault("'path' has a zero character in it", remedy: "Leave it out.") }
+        if stream.paths.contains(option) {
+            throw OptionFault("'\(option)' is \(stream.rawValue)", remedy: "Write \"path\": \"-\", or leave it out.")
+        }
+    }
+
+    /// As sentences call it.
+    var name: String { path.map { "'\($0)'" } ?? stream.rawValue }
+
+    /// A stream of bytes has one reader and one writer among the stages of a chain.
+    ///
+    /// - Parameter remedy: For a second one at a standard stream.
+    func claims(remedy: String) -> [StageDemand.Claim] {
+        guard let path else { return [stream.claim(option: "path", remedy: remedy)] }
+        var status = stat()
+        guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFIFO else { return [] }
+        let use = stream == .input ? "reads" : "writes to"
+        return [
+            StageDemand.Claim(
+                "\(use) pipe \(status.st_dev):\(status.st_ino)", option: "path",
+                what: "\(use) the pipe '\(path)', as does",
+                remedy: stream == .input
+                    ? "Let both take their input 'from' that one." : "Give each of them a pipe of its own.")
+        ]
+    }
+}
