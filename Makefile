@@ -6,8 +6,13 @@ PACKAGES := build-essential pkg-config ca-certificates git \
 	nettle-dev libcurl4-openssl-dev libpng-dev libfreetype-dev fonts-dejavu-core frei0r-plugins frei0r-plugins-dev ffmpeg
 TEST_PACKAGES := x264 util-linux mount python3 python3-jsonschema binutils gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good \
 	gstreamer1.0-plugins-bad gstreamer1.0-plugins-ugly gstreamer1.0-libav gir1.2-gst-rtsp-server-1.0 python3-gi glib-networking openssl curl mpv python3-opencv \
-	tshark iproute2
-CAMERA_PACKAGES := qemu-system-x86 busybox-static kmod cpio v4l-utils
+	tshark iproute2 python3-pil libimage-exiftool-perl prometheus python3-pip
+# From PyPI.
+TEST_PYTHON := schemathesis==4.32.5
+CAMERA_PACKAGES := qemu-system-x86 busybox-static kmod cpio v4l-utils libelf1 libssl3
+# Unpacked for the virtual machine of `make test-camera` and not installed; all of the version that linux-image-amd64 is.
+CAMERA_DOWNLOADS := linux-image-amd64 linux-headers-amd64 linux-kbuild-6.1 v4l2loopback-dkms
+PAGE_PACKAGES := chromium chromium-driver python3-venv
 BENCH_PACKAGES := gstreamer1.0-plugins-ugly gstreamer1.0-opencv python3-numpy gir1.2-gst-rtsp-server-1.0 python3-gi \
 	libgstreamer-plugins-base1.0-dev libgstrtspserver-1.0-dev
 
@@ -21,7 +26,7 @@ CLIP := examples/media/portrait.mp4
 # Recipes with a pipe fail with any part of it.
 SHELL := /bin/bash
 
-.PHONY: help packages test-packages build demo test test-core test-release test-asan test-tsan test-rtsp-tsan test-host test-camera test-fuzz rtsp-conformance soak changes torture fuzz fuzz-coverage bench docs pictures lint format clean
+.PHONY: help packages test-packages build demo test test-core test-release test-asan test-tsan test-rtsp-tsan test-control-tsan test-host test-camera test-page test-fuzz rtsp-conformance soak changes torture fuzz fuzz-coverage bench docs pictures lint format clean
 
 help: ## what there is, and how long each part of `make test` takes on two cores
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -41,6 +46,8 @@ packages: ## install what the program needs (apt)
 
 test-packages: packages ## install what the tests need besides
 	$(call install,$(TEST_PACKAGES))
+	@for p in $(TEST_PYTHON); do python3 -m pip freeze 2>/dev/null | grep -qix "$$p" || \
+	  $(SUDO) python3 -m pip install -q --break-system-packages --root-user-action=ignore "$$p"; done
 
 # --- program --------------------------------------------------------------------------------------------------------------------------
 
@@ -75,9 +82,11 @@ test-core: test-packages ## Core's tests
 # The model checker is pure arithmetic on one thread: the plain run has it, the sanitizers would only be slow.
 PURE := --skip 'ModelChecker|GraphGenerator'
 
-test-asan: test-packages ## Core's tests under the address sanitizer
+test-asan: test-packages ## Core's tests and the camera's under the address sanitizer
 	LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/lsan-suppressions.txt FRAMEHOST_SANITIZED=1 \
 	  $(SWIFT) test --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/asan --sanitize=address $(PURE)
+	LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/lsan-suppressions.txt FRAMEHOST_SANITIZED=1 \
+	  $(SWIFT) test --package-path Tests/CameraTests --scratch-path Tests/CameraTests/.build/asan --sanitize=address
 
 test-tsan: test-packages ## Core's tests under the thread sanitizer
 	FRAMEHOST_SANITIZED=1 $(SWIFT) test --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/tsan --sanitize=thread $(PURE)
@@ -85,16 +94,26 @@ test-tsan: test-packages ## Core's tests under the thread sanitizer
 test-rtsp-tsan: test-packages ## the RTSP sink's tests under the thread sanitizer
 	FRAMEHOST_SANITIZED=1 $(SWIFT) test --package-path Tests/RTSPSinkTests --sanitize=thread
 
+test-control-tsan: test-packages ## the control server's tests under the thread sanitizer; not part of `make test`
+	FRAMEHOST_SANITIZED=1 $(SWIFT) test --package-path Tests/ControlServerTests --sanitize=thread
+
 test-release: test-packages ## Core's tests in release: allocations per frame are counted here
 	$(SWIFT) test -c release -Xswiftc -enable-testing --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/release-tests \
 	  --filter 'AllocationTests|RandomChainTests'
 
 test-host: build test-packages $(CLIP) ## plugins' tests and the program end to end
-	$(SWIFT) test
+	$(SWIFT) test --skip '^ControlServerTests\.'
+	@# In a process of its own: its server answers on threads that tests of the other suites block.
+	$(SWIFT) test --skip-build --filter '^ControlServerTests\.'
 
-test-camera: build ## the program with a camera of a real kernel, in a virtual machine (QEMU, no root); not part of `make test` yet
+test-camera: build test-packages $(CLIP) ## the program with cameras of a real kernel, in a virtual machine (QEMU, no root); LOSSES=200 for a soak
 	$(call install,$(CAMERA_PACKAGES))
+	@[ -s .build/camera-vm/modules ] || $(SUDO) apt-get update -q || true
 	Tests/Camera/run
+
+test-page: build test-packages ## the page of the control server in Chromium, against a stand-in and the program
+	$(call install,$(PAGE_PACKAGES))
+	Tests/Page/run
 
 FUZZ_SECONDS ?= 30
 test-fuzz: ## the fuzz targets for $(FUZZ_SECONDS) seconds each, always from the same seed; `make fuzz` looks for what is new
@@ -145,4 +164,5 @@ format: ## let the formatter lay out everything
 	$(SWIFT) format --in-place --recursive Sources Tests examples Package.swift
 
 clean: ## remove everything that was built
-	rm -rf .build $(CORE_TESTS)/.build Tests/RTSPSinkTests/.build Sources/Core/.build Sources/Plugins/RTSPSink/.build examples/out $(CLIP)
+	rm -rf .build $(CORE_TESTS)/.build Tests/RTSPSinkTests/.build Tests/ControlServerTests/.build Tests/CameraTests/.build Sources/Core/.build \
+	  Sources/Plugins/RTSPSink/.build Sources/Plugins/ControlServer/.build examples/out $(CLIP)

@@ -28,6 +28,25 @@ import Testing
         return results[0].map { $0.hasPrefix("chain.json:") ? String($0.dropFirst("chain.json:".count)) : $0 }
     }
 
+    // MARK: Devices
+
+    /// What only the kernel says, nothing was run for.
+    @Test(arguments: [("clip.mp4", "Inappropriate ioctl for device"), ("folder", "Is a directory")])
+    func saysThatAPathIsNoVideoDevice(name: String, cause: String) throws {
+        try workspace.write("clip.mp4", "nothing")
+        try FileManager.default.createDirectory(atPath: workspace.path("folder"), withIntermediateDirectories: true)
+        let path = workspace.path(name)
+        let found = try faults(
+            """
+            { "stages": [ { "use": "test-source" },
+              { "use": "v4l2-sink", "device": "\(path)" } ] }
+            """)
+        #expect(
+            found.first?.hasPrefix("2:25: stages[1].device: '\(path)' is not a video device. Name one, such as")
+                == true, "\(found)")
+        #expect(found.last?.hasSuffix(cause) == true, "\(found)")
+    }
+
     // MARK: The text
 
     @Test func pointsAtMalformedJSON() throws {

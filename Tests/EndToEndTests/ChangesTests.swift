@@ -276,6 +276,48 @@ import Testing
         #expect(answers[11]?["error"].string?.hasPrefix("copy: expected true or false") == true, "\(answers)")
     }
 
+    /// As at the start: standard output has the events, standard input the commands.
+    @Test(arguments: [
+        #"{ "command": "attach", "at": "mark", "stages": [ { "id": "raw", "use": "y4m-sink" } ], "tag": 1 }"#,
+        #"{ "command": "attach", "at": "mark", "stages": [ { "id": "raw", "use": "null-sink", "dump": "-" } ], "tag": 1 }"#,
+        #"{ "command": "replace", "stage": "end", "with": { "use": "y4m-sink" }, "tag": 1 }"#,
+        #"{ "command": "reload", "file": "output.json", "tag": 1 }"#,
+        #"{ "command": "reload", "file": "input.json", "tag": 1 }"#,
+    ])
+    func refusesAStageThatWouldTakeAStandardStreamOfTheProgram(line: String) throws {
+        let chain = """
+            { "stages": [
+              { "id": "camera", "use": "test-source", "size": "64x48", "rate": 50, "live": true },
+              { "id": "mark", "use": "fps-meter" },
+              { "id": "end", "use": "null-sink", "link": { "queue": 4 } } ] }
+            """
+        try workspace.write("output.json", chain.replacing(#""null-sink""#, with: #""y4m-sink""#))
+        try workspace.write(
+            "input.json",
+            chain.replacing(
+                "] }",
+                with: #", { "id": "in", "use": "y4m-source" }, { "id": "rest", "use": "null-sink", "from": "in" } ] }"#)
+        )
+        let program = try start(chain: chain)
+        try program.write(line + "\n")
+        // Read by the program, not by the source that was refused.
+        try program.write(#"{ "command": "plan", "tag": 2 }"# + "\n")
+        try program.waitForAnswers(2)
+        program.send(SIGINT)
+        let outcome = try program.finish()
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let answers = try answers(outcome)
+        let id = line.contains("raw") ? "raw" : line.contains("input.json") ? "in" : "end"
+        let fault =
+            id == "in"
+            ? "--commands: 'in' reads standard input, where commands would come from."
+            : "--events: '\(id)' writes to standard output, where events would go."
+        #expect(
+            answers[1]?["error"].string == "\(fault) Leave it out, or give '\(id)' a pipe made with 'mkfifo'.",
+            "\(answers)")
+        #expect(answers[2]?["ok"].bool == true)
+    }
+
     // MARK: onError
 
     private func faulty(_ onError: String) throws -> RunningProgram {

@@ -137,7 +137,7 @@ import Testing
         #expect(tags == Array(0..<40))
         #expect(
             answers[1]?["error"].string
-                == #"the chain has no command 'quit'. It has 'attach', 'drain', 'figures', 'plan', 'reload', 'reload-plugin'; name a stage in "stage" for one of its own."#
+                == #"the chain has no command 'quit'. It has 'attach', 'drain', 'figures', 'plan', 'reload', 'reload-plugin', 'status'; name a stage in "stage" for one of its own."#
         )
     }
 

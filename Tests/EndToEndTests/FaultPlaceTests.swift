@@ -28,7 +28,7 @@ import Testing
     @Test func aMissingFileStandsAtItsKey() throws {
         #expect(
             try faults("{ \"use\": \"file-source\", \"path\": \"no.mp4\" },\n\(Self.rest)") == [
-                "c.json:2:25: stages[0].path: 'no.mp4' does not exist. Correct 'path'; it is meant from the chain file's folder."
+                "c.json:2:25: stages[0].path: 'no.mp4' does not exist. Correct 'path', which begins at the chain file's folder."
             ])
         let font = try faults(
             "{ \"use\": \"test-source\" }, { \"use\": \"text\", \"font\": \"no.ttf\" },\n\(Self.rest)")
@@ -56,7 +56,7 @@ import Testing
             try faults(
                 "{ \"id\": \"f\", \"use\": \"file-source\", \"path\": \"a.mp4\" },\n\(Self.rest)", "--set",
                 "f.path=12:30.mp4") == [
-                    "--set f.path=12:30.mp4: '12:30.mp4' does not exist. Correct 'path'; it is meant from the chain file's folder."
+                    "--set f.path=12:30.mp4: '12:30.mp4' does not exist. Correct 'path', which begins at the chain file's folder."
                 ])
     }
 

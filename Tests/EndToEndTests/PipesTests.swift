@@ -111,7 +111,15 @@ import Testing
         let outcome = try shell("$F chain.json --quiet | head -c 100000 | wc -c; exit ${PIPESTATUS[0]}")
         #expect(outcome.status == 1)
         #expect(outcome.output.trimmingCharacters(in: .whitespacesAndNewlines) == "100000")
-        #expect(outcome.error.contains("whoever read standard output has gone."), "\(outcome.error)")
+        #expect(outcome.error.contains("the reader of standard output has gone."), "\(outcome.error)")
+    }
+
+    /// All of the stream has room in the pipe, so that no write fails.
+    @Test func endsWithStatusOneWhenItsReaderHasGoneWithoutTheRest() throws {
+        try workspace.write("chain.json", Self.endless().replacing("320x240", with: "64x48"))
+        let outcome = try shell("$F chain.json --quiet --frames 20 | head -c 100 | wc -c; exit ${PIPESTATUS[0]}")
+        #expect(outcome.status == 1)
+        #expect(outcome.error.contains("the reader of standard output has gone."), "\(outcome.error)")
     }
 
     @Test func letsOtherBranchesGoOnWhenItsReaderHasGone() throws {

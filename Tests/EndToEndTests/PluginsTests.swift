@@ -19,13 +19,16 @@ import Testing
         #expect(outcome.output.contains("\nSearched: \(folder)\n"))
         #expect(!outcome.output.contains("Skipped"))
         let list = try JSON(parsing: try framehost.run("plugins", "--json").output)
-        #expect(list["plugins"].list.compactMap { $0["id"].string }.sorted() == ShippedPlugins.ids)
+        #expect(
+            list["plugins"].list.compactMap { $0["id"].string }.sorted()
+                == (ShippedPlugins.ids + ShippedPlugins.others).sorted())
         #expect(list["skipped"].list.isEmpty)
         #expect(list["folders"].list.map { $0.string } == [folder])
         for plugin in list["plugins"].list {
             #expect(plugin["path"].string?.hasPrefix(folder + "/lib") == true)
             #expect(plugin["summary"].string?.hasSuffix(".") == true)
-            #expect(["source", "filter", "transform", "join", "sink"].contains(plugin["kind"].string))
+            let kinds = ["source", "filter", "transform", "join", "sink", "service", "encoder"]
+            #expect(kinds.contains(plugin["kind"].string ?? ""))
             let row = outcome.lines.first { $0.hasPrefix("  \(plugin["id"].string!) ") } ?? ""
             #expect(
                 row.contains(" \(plugin["path"].string!) ") && row.hasSuffix("  \(plugin["summary"].string!)"), "\(row)"

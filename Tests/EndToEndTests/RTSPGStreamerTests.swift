@@ -27,10 +27,21 @@ import Testing
             + (count.map { ["eos-after=\($0)"] } ?? [])
             + ["!", "filesink", "location=\(file)"]
         let outcome = try Tool.gstreamer.run(arguments, timeout: 90)
-        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(outcome.status == 0 || hasGivenUpItsGoodbye(outcome), "\(outcome.error)")
         let times = outcome.lines.filter { $0.contains("probe: last-message = chain") }.compactMap(Self.time)
         let pictures = try RTSPStream.pictures(["-f", "rawvideo", "-pix_fmt", "yuv420p", "-s", "320x240", "-i", file])
         return Seen(pictures: pictures, times: times)
+    }
+
+    /// After its last picture `rtspsrc` says PAUSE and TEARDOWN. Where the answer to the first takes longer than
+    /// gst-launch's own way down, it cancels its connection, finds it cancelled ("end-of-file", without any system call)
+    /// and ends with status 1: the server has no part in it.
+    private static func hasGivenUpItsGoodbye(_ outcome: Outcome) -> Bool {
+        let places = outcome.error.split(separator: "\n").filter { $0.hasPrefix("../") }
+        let ofGoodbye = ["gst_rtspsrc_try_send ()", "gst_rtspsrc_pause ()", "gst_rtspsrc_close ()"]
+        return outcome.status == 1 && !places.isEmpty
+            && places.allSatisfy { place in ofGoodbye.contains { place.contains($0) } }
+            && outcome.error.contains("(Received end-of-file)")
     }
 
     /// `…, pts: 0:00:01.234567890, …`

@@ -46,11 +46,16 @@ import Testing
     }
 
     @Test(.needs(.ffmpeg), .needs(.ffprobe)) func ffmpegBeginsWithTheLastKeyframeAndMissesNothing() throws {
+        var plays = 4
         for transport in ["tcp", "udp"] {
             // Longer than the group was when it joined, and so over the seam to what came live.
-            let seen = try RTSPStream.pictures(
-                ["-rtsp_transport", transport, "-i", url, "-frames:v", "\(13 * Self.rate)"], timeout: 120)
-            #expect(seen == Array(whole.prefix(13 * Self.rate)), "\(transport): \(seen.count)")
+            let play = {
+                try RTSPStream.pictures(
+                    ["-rtsp_transport", transport, "-i", url, "-frames:v", "\(13 * Self.rate)"], timeout: 120)
+            }
+            let seen = try DatagramLosses.retrying(play) { $0 == Array(whole.prefix(13 * Self.rate)) }
+            plays += seen.tries - 1
+            #expect(seen.value == Array(whole.prefix(13 * Self.rate)), "\(transport): \(seen.value.count)")
             let times = try Tool.ffprobe.run(
                 "-v", "error", "-rtsp_transport", transport, "-select_streams", "v:0", "-read_intervals", "%+#300",
                 "-show_entries", "packet=pts_time,flags", "-of", "csv=p=0", url)
@@ -63,7 +68,7 @@ import Testing
             #expect(stamps.count == 299 && zip(stamps, stamps.dropFirst()).allSatisfy { $0 < $1 })
         }
         let figures = try finish()
-        #expect(figures["joinedAtOnce"].int == 4 && figures["joinedWaiting"].int == 0)
+        #expect(figures["joinedAtOnce"].int == plays && figures["joinedWaiting"].int == 0)
     }
 
     @Test(.needs(.gstreamer)) func gstreamerBeginsWithTheLastKeyframeAndMissesNothing() throws {

@@ -82,14 +82,24 @@ import Testing
             { "stages": [
               { "id": "a", "use": "test-source", "frames": 100 },
               { "id": "b", "use": "test-source", "live": true },
-              { "id": "wall", "use": "mosaic", "from": ["a", "b"] },
+              { "id": "c", "use": "y4m-source", "path": "in.y4m" },
+              { "id": "d", "use": "image-source", "path": "in.ppm", "seconds": 1 },
+              { "id": "wall", "use": "mosaic", "from": ["a", "b", "c", "d"] },
               { "use": "null-sink" } ] }
             """)
+        try workspace.write("in.y4m", "YUV4MPEG2 W2 H2 F25:1 C420jpeg\nFRAME\n123456")
+        try workspace.write("in.ppm", "P6\n2 2\n255\nabcdefghijkl")
         let outcome = try framehost.run(["check", "chain.json"], folder: workspace.folder.path)
         #expect(outcome.status == 2)
-        #expect(
-            outcome.error.contains(
-                "stages[2].from: 'a' gives its pictures as fast as they are taken, and 'wall' takes"),
-            "\(outcome.error)")
+        // Each is told by what its own stage has.
+        for (id, remedy) in [
+            ("a", #"Use "live": true at 'a'."#), ("c", "Use a live source in the place of 'c'."),
+            ("d", #"Use "live": true at 'd'."#),
+        ] {
+            #expect(
+                outcome.error.contains(
+                    "stages[4].from: '\(id)' gives its pictures as fast as they are taken, and 'wall' takes the newest by the clock: most would be lost. \(remedy)"
+                ), "\(outcome.error)")
+        }
     }
 }

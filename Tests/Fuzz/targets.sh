@@ -1,4 +1,5 @@
 . Tests/Fuzz/media-chain.sh
+. Tests/Fuzz/y4m.sh
 
 # The fuzz targets, for the scripts beside this one. Calls `target NAME MOST_BYTES SOURCE…` for each; its seeds are Tests/Fixtures/fuzz/NAME.
 sink=Sources/Plugins/RTSPSink
@@ -10,8 +11,9 @@ targets() {
   target rtsp-dialogue 96 Tests/Fuzz/{RTSPDialogueFuzz,Numbers}.swift $sink/{Protocol,Access,Session}/*.swift
   target rtsp-headers 200 Tests/Fuzz/RTSPHeadersFuzz.swift $sink/{Protocol,Access}/*.swift
   target rtcp 400 Tests/Fuzz/RTCPFuzz.swift $sink/RTP/*.swift
-  # Of several modules, which `compile` does not make.
+  # Of several modules, which `compile` leaves to their own scripts.
   target media-chain 6000
+  target y4m 4200
 }
 
 # compile OUT FLAG… -- SOURCE…
@@ -19,7 +21,11 @@ compile() {
   local out=$1 flags=()
   shift
   while [[ $1 != -- ]]; do flags+=("$1"); shift; done
-  if [[ $# == 1 ]]; then compile_chain "$out" "${flags[@]}"; return; fi
+  if [[ $# == 1 ]]; then
+    local name=${out##*/}
+    "compile_${name//-/_}" "$out" "${flags[@]}"
+    return
+  fi
   shift
   swiftc -O -swift-version 6 -use-ld=lld -parse-as-library -I $sink/Shims/CNettle "${flags[@]}" "$@" -module-name FuzzTarget -o "$out"
 }

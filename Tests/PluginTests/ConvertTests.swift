@@ -2,6 +2,7 @@ import FrameCore
 import Shared
 import Testing
 
+@testable import Conversion
 @testable import Convert
 
 /// Every pair of formats against an independent computation in floating point.

@@ -126,6 +126,7 @@ import Testing
         let clock = ManualClock(at: 5_000_000_000)
         let source = try StageDriver(
             FileSource.self, options: #"{ "path": "\#(clip.path)", "pace": "realtime" }"#, clock: clock)
+        #expect(FileSource.info.realTime?.description == #""pace": "realtime""#)
         while try source.produce() == .more {
             while let frame = source.takeFrame() { #expect(clock.now() == 5_000_000_000 + frame.pts.nanoseconds) }
         }
@@ -150,7 +151,7 @@ import Testing
         #expect(text("none.mp4") == "'\(folder.file("none.mp4"))' does not exist. Correct 'path'.")
         #expect(
             FileFault.ofPath("none.mp4", isRelative: true)?.description
-                == "'none.mp4' does not exist. Correct 'path'; it is meant from the chain file's folder.")
+                == "'none.mp4' does not exist. Correct 'path', which begins at the chain file's folder.")
         #expect(text("") == "'\(folder.path)/' is a folder. Name a file in it.")
         try Data().write(to: URL(fileURLWithPath: folder.file("empty.mp4")))
         #expect(text("empty.mp4") == "'\(folder.file("empty.mp4"))' is empty. Copy or record it again.")

@@ -173,6 +173,33 @@ import Testing
         #expect(fault?.what.hasPrefix("3 pictures could not be shown and were left out: ") == true)
     }
 
+    /// As archives and memory cards of others bring them.
+    @Test(arguments: [".", "*.png"])
+    func namesPicturesWhoseNamesAreNotUTF8LeavesThemOutAndEndsWithAFault(path: String) throws {
+        try picture("b.png")
+        let latin = Array((folder.path + "/caf").utf8) + [0xE9] + Array(".png".utf8) + [0]
+        let isMade = latin.withUnsafeBufferPointer { bytes in
+            bytes.withMemoryRebound(to: CChar.self) { link(folder.file("b.png"), $0.baseAddress!) == 0 }
+        }
+        #expect(isMade)
+        let options = #"{ "path": "\#(path)" }"#
+        let driver = try open(options)
+        #expect(try play(driver).luma == [Self.red])
+        let events = driver.takeEvents()
+        #expect(
+            events.contains {
+                $0.text.hasPrefix("the name of a picture is not in UTF-8: '")
+                    && $0.text.hasSuffix(#"caf\xE9.png'; it is left out."#)
+            }, "\(events)")
+        let named = events.filter { $0.name == "picture-damaged" }.map(\.text)
+        #expect(named.count == 1 && named[0].contains(#"caf\xE9.png' is left out: its name is not in UTF-8."#))
+        let fault = #expect(throws: FrameHostError.self) { try driver.stop() }
+        #expect(fault?.what.hasPrefix("1 picture could not be shown and was left out: '") == true)
+        unlink(folder.file("b.png"))
+        let alone = #expect(throws: FrameHostError.self) { _ = try open(options) }
+        #expect(alone?.description.hasPrefix("path: the name of a picture is not in UTF-8: '") == true, "\(alone!)")
+    }
+
     @Test func refusesWhatIsNotThere() throws {
         try FileManager.default.createDirectory(atPath: folder.file("empty"), withIntermediateDirectories: true)
         try Data("text".utf8).write(to: URL(fileURLWithPath: folder.file("empty/readme.txt")))
@@ -190,7 +217,7 @@ import Testing
             ),
             (
                 "a.png",
-                "path: '\(folder.file("a.png"))' does not exist. Correct 'path'; it is meant from the chain file's folder."
+                "path: '\(folder.file("a.png"))' does not exist. Correct 'path', which begins at the chain file's folder."
             ),
         ]
         for (path, text) in cases {

@@ -92,7 +92,7 @@ import Testing
         #expect(driver.shown(x: 60, y: 4).last?.luma == 50)
         #expect {
             try driver.driver.set(#"{ "places": [ { "input": "nobody" } ] }"#)
-        } throws: { "\($0)".contains("'nobody' is none of the inputs") }
+        } throws: { "\($0)".contains("'nobody' must be an input of this stage") }
         try driver.advance(to: 160)
         #expect(driver.shown(x: 60, y: 4).last?.luma == 50, "the old places stay")
     }

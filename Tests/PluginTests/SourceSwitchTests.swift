@@ -28,11 +28,12 @@ final class ClockedDriver<S: Join> {
         collect()
     }
 
-    func send(_ input: Int, luma: UInt8, isSubstitute: Bool = false) throws {
+    func send(_ input: Int, luma: UInt8, isSubstitute: Bool = false, isMirrored: Bool = false) throws {
         let now = MediaTime(nanoseconds: clock.now())
         try driver.send(
             try driver.makeFrame(input: input, pts: now) { frame in
                 frame.isSubstitute = isSubstitute
+                frame.isMirroredInPreviews = isMirrored
                 for plane in 0..<3 {
                     frame.withMutablePlane(plane) { pixels in
                         for y in 0..<pixels.height { pixels.row(y).update(repeating: plane == 0 ? luma : 128) }
@@ -48,6 +49,7 @@ final class ClockedDriver<S: Join> {
         var ms: Double
         var width: Int
         var height: Int
+        var isMirrored: Bool
         /// Row by row.
         var luma: [UInt8]
 
@@ -63,6 +65,7 @@ final class ClockedDriver<S: Join> {
             pictures.append(
                 Picture(
                     ms: Double(frame.pts.nanoseconds - start) / 1e6, width: width, height: height,
+                    isMirrored: frame.isMirroredInPreviews,
                     luma: frame.withPlane(0) { plane in (0..<height).flatMap { plane.row($0)[0..<width] } }))
         }
     }
@@ -117,7 +120,7 @@ final class ClockedDriver<S: Join> {
         #expect(throws: FrameHostError.self) { _ = try Driver(SourceSwitch.self, [Driver.format()]) }
         #expect {
             _ = try Driver(SourceSwitch.self, #"{ "active": "cam" }"#, [Driver.format(), Driver.format()])
-        } throws: { "\($0)".contains("'cam' is none of the inputs. The stage has '0', '1'") }
+        } throws: { "\($0)".contains("'cam' must be an input of this stage. Its inputs are '0', '1'") }
         let driver = try Driver(SourceSwitch.self, [Driver.format(), Driver.format()])
         try driver.send(0, luma: 50)
         #expect {
@@ -127,7 +130,7 @@ final class ClockedDriver<S: Join> {
             try driver.driver.command("switch", arguments: ["to": 1])
         } throws: { "\($0)".contains("'to' is missing") }
         #expect { try driver.driver.set(#"{ "active": "x" }"#) } throws: {
-            "\($0)".contains("'x' is none of the inputs")
+            "\($0)".contains("'x' must be an input of this stage")
         }
         try driver.advance(to: 40)
         #expect(driver.shown().allSatisfy { $0.luma == 50 })
@@ -149,6 +152,40 @@ final class ClockedDriver<S: Join> {
         #expect(events[1].text.hasSuffix("'0' is lost.") && events[3].text.hasSuffix("it is back."))
     }
 
+    /// It would be left at the next tick.
+    @Test func refusesALostInputWhereAnotherOneWouldTakeItsPlace() throws {
+        let driver = try Driver(SourceSwitch.self, [Driver.format(), Driver.format()])
+        try play(driver, from: 0, to: 10)
+        try play(driver, from: 10, to: 70, second: false)
+        #expect {
+            try driver.driver.command("switch", arguments: ["to": "1"])
+        } throws: {
+            "\($0)"
+                == "arguments.to: '1' is lost, and \"whenLost\": \"next\" would show another input at once. Send it when it is back (event 'input-back'). With \"whenLost\": \"stay\" its last picture is shown."
+        }
+        #expect { try driver.driver.set(#"{ "active": "1" }"#) } throws: { "\($0)".contains("'1' is lost") }
+        try play(driver, from: 70, to: 75, second: false)
+        #expect(driver.shown().allSatisfy { $0.luma == 50 })
+        #expect(!driver.driver.takeEvents().contains { $0.name == "input-switched" })
+        // With nobody to take its place it is shown, and stays.
+        try play(driver, from: 75, to: 130, first: false, second: false)
+        try driver.driver.command("switch", arguments: ["to": "1"])
+        _ = driver.shown()
+        try play(driver, from: 130, to: 135, first: false, second: false)
+        #expect(driver.shown().allSatisfy { $0.luma == 100 })
+    }
+
+    @Test func showsALostInputsLastPictureWhereItStays() throws {
+        let driver = try Driver(SourceSwitch.self, #"{ "whenLost": "stay" }"#, [Driver.format(), Driver.format()])
+        try play(driver, from: 0, to: 10)
+        try play(driver, from: 10, to: 70, second: false)
+        try driver.driver.command("switch", arguments: ["to": "1"])
+        _ = driver.shown()
+        try play(driver, from: 70, to: 90, second: false)
+        let shown = driver.shown()
+        #expect(shown.count > 15 && shown.allSatisfy { $0.luma == 100 })
+    }
+
     /// A camera that is away goes on with pictures in the place of its own.
     @Test(arguments: [true, false]) func takesSubstitutesForALoss(stays: Bool) throws {
         let driver = try Driver(
@@ -163,6 +200,20 @@ final class ClockedDriver<S: Join> {
         let last = driver.shown().last
         #expect(last?.luma == (stays ? 70 : 100))
         #expect(driver.driver.takeEvents().contains { $0.name == "input-lost" })
+    }
+
+    /// Scaled or as it is: previews mirror the camera that asks for it, and no other.
+    @Test(arguments: [(64, 48), (32, 48)]) func keepsWhatPreviewsMirrorWithTheInputItIsOf(size: (Int, Int)) throws {
+        let driver = try Driver(SourceSwitch.self, [Driver.format(), Driver.format(size.0, size.1)])
+        for tick in 0..<10 {
+            if tick == 5 { try driver.driver.command("switch", arguments: ["to": "1"]) }
+            try driver.advance(to: Double(tick) * 40)
+            try driver.send(0, luma: 50)
+            try driver.send(1, luma: 100, isMirrored: true)
+        }
+        let shown = driver.take()
+        #expect(shown.count > 6 && shown.allSatisfy { $0.isMirrored == ($0.luma(16, 24) == 100) })
+        #expect(shown.last?.isMirrored == true && shown.first?.isMirrored == false)
     }
 
     @Test func blendsForAsLongAsItIsAsked() throws {

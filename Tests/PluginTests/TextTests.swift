@@ -2,6 +2,7 @@ import FrameCore
 import Foundation
 import Testing
 
+@testable import Lettering
 @testable import Text
 
 @Suite struct TextTests {

@@ -227,6 +227,18 @@ private final class ScriptedOutput: OutputCalls, @unchecked Sendable {
         #expect(fault(calls)?.hasPrefix("'/dev/video3' is in use by another program.") == true)
     }
 
+    @Test func saysThatAPathIsNoDevice() {
+        let calls = ScriptedOutput("/tmp/clip.mp4")
+        calls.faults = [fh_vidioc_querycap: [ENOTTY]]
+        #expect(
+            fault(calls, #"{ "device": "/tmp/clip.mp4" }"#)
+                == """
+                device: '/tmp/clip.mp4' is not a video device. Name one, such as /dev/video10; v4l2loopback makes one: `\(OutputFault.loadModule)`.
+                  VIDIOC_QUERYCAP: Inappropriate ioctl for device
+                """)
+        #expect(calls.isOpen == 0)
+    }
+
     @Test func goesOnAfterInterruptionsAndFailsWhenTheDeviceHasGone() throws {
         let calls = ScriptedOutput("/dev/video3")
         calls.faults = [fh_vidioc_querycap: [EINTR], fh_vidioc_s_fmt: [EINTR, EINTR]]

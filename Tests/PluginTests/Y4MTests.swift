@@ -33,25 +33,44 @@ import Testing
     }
 
     @Test(arguments: [
-        ("", "does not begin with YUV4MPEG2"), ("YUV4MPEG W1 H1", "does not begin with YUV4MPEG2"),
-        ("YUV4MPEG2", "does not say the size of its pictures"),
-        ("YUV4MPEG2 W64", "does not say the size of its pictures"),
-        ("YUV4MPEG2 W0 H1", "has the field 'W0', and a side must be 1...65536"),
-        ("YUV4MPEG2 W65537 H1", "has the field 'W65537', and a side must be 1...65536"),
-        ("YUV4MPEG2 W-5 H1", "has the field 'W-5', and a side must be 1...65536"),
-        ("YUV4MPEG2 W+5 H1", "has the field 'W+5', and a side must be 1...65536"),
+        ("", "must begin with YUV4MPEG2"), ("YUV4MPEG W1 H1", "must begin with YUV4MPEG2"),
+        ("YUV4MPEG2", "must give the size of its pictures (W and H)"),
+        ("YUV4MPEG2 W64", "must give the size of its pictures (W and H)"),
+        ("YUV4MPEG2 W0 H1", "has the field 'W0', and a side must be a whole number from 1 to 65536"),
+        ("YUV4MPEG2 W65537 H1", "has the field 'W65537', and a side must be a whole number from 1 to 65536"),
+        ("YUV4MPEG2 W-5 H1", "has the field 'W-5', and a side must be a whole number from 1 to 65536"),
+        ("YUV4MPEG2 W+5 H1", "has the field 'W+5', and a side must be a whole number from 1 to 65536"),
         (
             "YUV4MPEG2 W99999999999999999999999 H1",
-            "has the field 'W99999999999999999999999', and a side must be 1...65536"
+            "has the field 'W99999999999999999999999', and a side must be a whole number from 1 to 65536"
         ),
-        ("YUV4MPEG2 W1 H1 F1", "has the field 'F1', which is not a frame rate"),
-        ("YUV4MPEG2 W1 H1 F2147483647:1", "has the field 'F2147483647:1', which is not a frame rate"),
-        ("YUV4MPEG2 W1 H1 F1:2147483647", "has the field 'F1:2147483647', which is not a frame rate"),
-        ("YUV4MPEG2 W1 H1 F4294967296:1", "has the field 'F4294967296:1', which is not a frame rate"),
-        ("YUV4MPEG2 W1 H1 A1:99999", "has the field 'A1:99999', which is not a sample aspect ratio"),
+        (
+            "YUV4MPEG2 W65536 H65536 Cmono",
+            "has pictures of 65536x65536, and one may have 67108864 pixels at most"
+        ),
+        (
+            "YUV4MPEG2 W1 H1 F1",
+            "has the field 'F1', and a frame rate must be written like F25:1, from 1/1000000 to 1000000"
+        ),
+        (
+            "YUV4MPEG2 W1 H1 F2147483647:1",
+            "has the field 'F2147483647:1', and a frame rate must be written like F25:1, from 1/1000000 to 1000000"
+        ),
+        (
+            "YUV4MPEG2 W1 H1 F1:2147483647",
+            "has the field 'F1:2147483647', and a frame rate must be written like F25:1, from 1/1000000 to 1000000"
+        ),
+        (
+            "YUV4MPEG2 W1 H1 F4294967296:1",
+            "has the field 'F4294967296:1', and a frame rate must be written like F25:1, from 1/1000000 to 1000000"
+        ),
+        (
+            "YUV4MPEG2 W1 H1 A1:99999",
+            "has the field 'A1:99999', and a sample aspect ratio must be written like A1:1, from 1/10000 to 10000"
+        ),
         (
             "YUV4MPEG2 W1 H1 C444\u{1b}[2J",
-            "has samples of the kind C'444?[2J', and known are C420jpeg, C420mpeg2, C420paldv, C420, C420p10, C422, Cmono"
+            "has samples of the kind C'444?[2J', which must be one of C420jpeg, C420mpeg2, C420paldv, C420, C420p10, C422, Cmono"
         ),
     ])
     func refusesWhatNoStreamCanMean(line: String, fault: String) {
@@ -153,9 +172,9 @@ import Testing
     @Test(arguments: [
         ("FRAME\n12345678", "'P' ended in the middle of picture 0: 8 of 9 bytes came"),
         ("FRAME\n123456789FRA", "'P' ended in the middle of picture 1: 0 of 9 bytes came"),
-        ("FRAME\n123456789XFRAME\n", "picture 1 of 'P' does not begin with FRAME"),
+        ("FRAME\n123456789XFRAME\n", "picture 1 of 'P' must begin with FRAME"),
         ("", "'P' ended before its first picture"),
-        ("FRAMES\n123456789", "picture 0 of 'P' does not begin with FRAME"),
+        ("FRAMES\n123456789", "picture 0 of 'P' must begin with FRAME"),
     ])
     func saysWhereAStreamIsCutOrDamaged(rest: String, what: String) throws {
         let path = try file(Array(("YUV4MPEG2 W3 H3 F3:1 Cmono\n" + rest).utf8))
@@ -172,12 +191,52 @@ import Testing
         #expect(try open(path, #", "rate": 5"#).outputFormat?.video?.frameRate == Rational(5))
     }
 
+    /// As many bytes as may be, and one more; a line that is cut would be read as whole.
+    @Test func refusesALineThatIsTooLong() throws {
+        let start = "YUV4MPEG2 W3 H3 F3:1 Cmono "
+        func stream(header: Int, picture: Int) -> [UInt8] {
+            Array((start + String(repeating: "X", count: header - start.utf8.count) + "\n").utf8)
+                + Array(("FRAME " + String(repeating: "X", count: picture - 6) + "\n123456789").utf8)
+        }
+        let driver = try open(try file(stream(header: 4096, picture: 1024)))
+        #expect(try driver.produce() == .more)
+        #expect(try driver.nextFrame().planeBytes == [Array("123456789".utf8)])
+        try driver.stop()
+        let path = try file(stream(header: 4097, picture: 1024))
+        let fault = #expect(throws: FrameHostError.self) { _ = try open(path) }
+        #expect(
+            fault?.description
+                == "'\(path)' cannot be read as a y4m stream: it has a first line of more than 4096 bytes. Let ffmpeg write it: '-f yuv4mpegpipe -'."
+        )
+        let other = try open(try file(stream(header: 4096, picture: 1025)))
+        let cut = #expect(throws: FrameHostError.self) { _ = try other.produce() }
+        #expect(cut?.what == "picture 0 of '\(path)' must begin with FRAME")
+        try other.stop()
+    }
+
+    /// One reader and one writer among the stages of a chain, whatever the pipe's name.
+    @Test func claimsTheEndOfItsPipe() throws {
+        let path = folder.file("pipe")
+        #expect(mkfifo(path, 0o600) == 0)
+        #expect(symlink(path, folder.file("link")) == 0)
+        let context = StageContext(stageID: "a", folder: folder.path)
+        func claim(_ name: String, _ stream: StandardStream) -> StageDemand.Claim? {
+            PipePath(name, stream, context).claims(remedy: "").first
+        }
+        #expect(claim("pipe", .input)?.name == claim("link", .input)?.name)
+        #expect(claim("pipe", .input)?.what == "reads the pipe '\(path)', as does")
+        #expect(claim("pipe", .output)?.what == "writes to the pipe '\(path)', as does")
+        #expect(claim("pipe", .output)?.name != claim("pipe", .input)?.name)
+        #expect(claim("a.y4m", .output) == nil)
+        #expect(claim("-", .output)?.name == "standard output")
+    }
+
     @Test func refusesWhatIsNoStream() throws {
         let path = try file([UInt8](repeating: 65, count: 100_000))
         let fault = #expect(throws: FrameHostError.self) { _ = try open(path) }
         #expect(
             fault?.description
-                == "'\(path)' is no y4m stream that can be read: it does not begin with YUV4MPEG2. Let ffmpeg write it: '-f yuv4mpegpipe -'."
+                == "'\(path)' cannot be read as a y4m stream: it must begin with YUV4MPEG2. Let ffmpeg write it: '-f yuv4mpegpipe -'."
         )
         let missing = #expect(throws: FrameHostError.self) { _ = try open("/nowhere/pipe") }
         #expect(
@@ -269,7 +328,48 @@ import Testing
         try sink.send(sink.makeFrame())
         close(reader)
         let fault = #expect(throws: FrameHostError.self) { try sink.send(sink.makeFrame()) }
-        #expect(fault?.what == "whoever read '\(path)' has gone")
+        #expect(fault?.what == "the reader of '\(path)' has gone")
+    }
+
+    /// The pipe has room for all of a short stream: its reader goes after the last picture was written.
+    @Test func saysThatTheReaderHasGoneWithoutTheRest() throws {
+        let path = folder.file("pipe")
+        #expect(mkfifo(path, 0o600) == 0)
+        let reader = Glibc.open(path, O_RDONLY | O_NONBLOCK)
+        let format = VideoFormat(.gray8, width: 64, height: 64, frameRate: Rational(25))
+        let sink = try StageDriver(Y4MSink.self, options: #"{ "path": "\#(path)" }"#, input: .video(format))
+        try sink.send(sink.makeFrame())
+        var some = [UInt8](repeating: 0, count: 100)
+        #expect(read(reader, &some, some.count) == 100)
+        close(reader)
+        let fault = #expect(throws: FrameHostError.self) { try sink.drain() }
+        #expect(fault?.what == "the reader of '\(path)' has gone")
+    }
+
+    @Test func endsWellWhereTheReaderHasTakenAllAndGoes() throws {
+        let path = folder.file("pipe")
+        #expect(mkfifo(path, 0o600) == 0)
+        let reader = Glibc.open(path, O_RDONLY | O_NONBLOCK)
+        let format = VideoFormat(.gray8, width: 16, height: 16, frameRate: Rational(25))
+        let sink = try StageDriver(Y4MSink.self, options: #"{ "path": "\#(path)" }"#, input: .video(format))
+        try sink.send(sink.makeFrame())
+        var all = [UInt8](repeating: 0, count: 4096)
+        #expect(read(reader, &all, all.count) > 256)
+        close(reader)
+        try sink.drain()
+        try sink.stop()
+    }
+
+    /// A reader that is slow to begin finds the stream in the pipe.
+    @Test func leavesTheRestInThePipeForAReaderThatIsThere() throws {
+        let path = folder.file("pipe")
+        #expect(mkfifo(path, 0o600) == 0)
+        let reader = Glibc.open(path, O_RDONLY | O_NONBLOCK)
+        defer { close(reader) }
+        let writer = try PipeWriter(path: path, RunFiles(), as: "test")
+        #expect([1, 2, 3].withUnsafeBytes { writer.write($0) { false } } == .written)
+        #expect(writer.finish { false } == .written)
+        #expect(writer.finish { true } == .stopped)
     }
 
     /// A pipe that is full: what waits in it ends when it is told to.
@@ -311,7 +411,7 @@ import Testing
         }
         #expect(
             fault?.description
-                == "the pictures that come in have no constant frame rate, which y4m needs. Put 'rate' before this stage."
+                == "y4m has a constant frame rate, and the rate of the pictures that come in varies. Put 'rate' before this stage."
         )
     }
 }

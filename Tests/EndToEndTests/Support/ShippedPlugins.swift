@@ -6,4 +6,6 @@ enum ShippedPlugins {
         "mosaic", "network-source", "null-sink", "rate", "recorder", "replicate", "rtsp-sink", "source-switch",
         "test-source", "text", "v4l2-sink", "v4l2-source", "x264-encoder", "y4m-sink", "y4m-source",
     ]
+    /// What is no stage.
+    static let others = ["control-server", "picture-encoder"]
 }

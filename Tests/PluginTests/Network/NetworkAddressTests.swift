@@ -16,6 +16,7 @@ import Testing
     @Test(arguments: [
         ("rtsp://camera:554/a/b?token=geheim", "rtsp://camera:554/a/b"), ("HTTP://h/x.m3u8#f", "http://h/x.m3u8"),
         ("udp://@239.1.2.3:5000", "udp://@239.1.2.3:5000"), ("udp://:5000", "udp://:5000"),
+        ("udp://:65535", "udp://:65535"), ("tcp://h:1", "tcp://h:1"),
         ("srt://h:9000?passphrase=geheim", "srt://h:9000"), ("rtsp://[::1]:8554/live", "rtsp://[::1]:8554/live"),
         ("http://h?a@b", "http://h"), ("rtmp://h/app/x@y", "rtmp://h/app/x@y"),
     ]) func showsSchemeHostAndPathAlone(url: String, shown: String) throws {
@@ -35,6 +36,15 @@ import Testing
     ]) func refusesWhatIsNoAddressOfAStream(url: String) {
         #expect(fault(url).hasPrefix("'url'"))
         #expect(!fault(url).contains("heim"))
+    }
+
+    @Test(arguments: [
+        "udp://:99999", "udp://:0", "rtsp://h:65536/a", "http://[::1]:70000/", "tcp://h:99999999999999999999",
+    ])
+    func refusesAPortThatThereCannotBe(url: String) {
+        #expect(
+            fault(url)
+                == "'url' must have a port from 1 to 65535 Correct it, or leave it out for the usual one.")
     }
 
     @Test func putsTheLoginInForLibavformatAlone() throws {
@@ -60,6 +70,9 @@ import Testing
         ),
         (#""login": "/nowhere/login""#, "the file '/nowhere/login' cannot be read"),
         (#""login": """#, "'login' is empty"),
+        (#""caFile": "a.pem""#, "'caFile' is given, and rtsp has no certificates"),
+        (#""caFile": "a.pem", "verify": false"#, "\"verify\": false trusts all"),
+        (#""caFile": """#, "'caFile' must be the name of a file"),
         (#""decode": false, "ifMissing": "wait""#, "parameter sets"),
         (#""decode": false, "whileLost": "slate""#, "no encoder"),
         (#""decode": false, "size": "64x64""#, "'size' scales pictures"),

@@ -81,15 +81,18 @@ import Testing
 
     // MARK: Pictures
 
-    @Test(.needsFFmpeg, arguments: ["udp", "tcp", "http", "srt"]) func playsAStream(scheme: String) throws {
+    @Test(.needsFFmpeg, arguments: ["udp", "tcp", "http", "srt", "rtmp"]) func playsAStream(scheme: String) throws {
         let port = try Peer.freePort()
         let urls = [
             "udp": ("udp://127.0.0.1:\(port)?pkt_size=1316", "udp://127.0.0.1:\(port)"),
             "tcp": ("tcp://127.0.0.1:\(port)?listen=1", "tcp://127.0.0.1:\(port)"),
             "http": ("http://127.0.0.1:\(port)/live.ts", "http://127.0.0.1:\(port)/live.ts"),
             "srt": ("srt://127.0.0.1:\(port)?mode=listener", "srt://127.0.0.1:\(port)"),
+            "rtmp": ("rtmp://127.0.0.1:\(port)/live/cam", "rtmp://127.0.0.1:\(port)/live/cam"),
         ][scheme]!
-        let peer = try Peer.ffmpeg(to: urls.0, options: scheme == "http" ? ["-listen", "1"] : [])
+        let peer = try Peer.ffmpeg(
+            to: urls.0, format: scheme == "rtmp" ? "flv" : "mpegts",
+            options: ["http", "rtmp"].contains(scheme) ? ["-listen", "1"] : [])
         let driver = try Self.connect(urls.1)
         let format = try #require(driver.outputFormat?.video)
         #expect(format.width == 160 && format.height == 120 && format.pixelFormat == .i420)

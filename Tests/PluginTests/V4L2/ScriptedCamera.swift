@@ -61,6 +61,10 @@ final class ScriptedCamera: DeviceCalls, @unchecked Sendable {
     var isGone: Int32?
     /// No picture comes.
     var isStalled = false
+    /// How long the driver keeps each call for a picture, where somebody lets it wait.
+    var dequeueMicroseconds: UInt32 = 0
+    /// Processors that the process may use.
+    var processors = 2
     /// When pictures are taken, nanoseconds.
     var clock: ChainClock = ManualClock()
     var sequence: UInt32 = 0
@@ -79,7 +83,7 @@ final class ScriptedCamera: DeviceCalls, @unchecked Sendable {
 
     private var memory = V4L2_MEMORY_MMAP.rawValue
     private var buffers: [UnsafeMutableRawPointer?] = []
-    private var own: [UnsafeMutableRawPointer] = []
+    private var own: Set<UnsafeMutableRawPointer> = []
     private(set) var queued: [UInt32] = []
 
     deinit { for base in own { base.deallocate() } }
@@ -109,7 +113,17 @@ final class ScriptedCamera: DeviceCalls, @unchecked Sendable {
         return buffers[offset >> 24]
     }
 
-    func unmap(_ base: UnsafeMutableRawPointer, byteCount: Int) { unmapped += 1 }
+    /// Gone for good: the address sanitizer finds whoever reads there.
+    func unmap(_ base: UnsafeMutableRawPointer, byteCount: Int) {
+        unmapped += 1
+        if own.remove(base) != nil { base.deallocate() }
+    }
+
+    /// As a camera does at any moment, whoever reads there meanwhile.
+    func writeIntoWhatItHas() {
+        guard isGone == nil, isStreaming else { return }
+        for index in queued { if let base = buffers[Int(index)] { memset(base, 0xEE, Int(format.sizeimage)) } }
+    }
 
     func wait(_ device: Int32, milliseconds: Int32) -> Int32 {
         if isGone != nil { return POLLERR | POLLHUP }
@@ -244,8 +258,9 @@ final class ScriptedCamera: DeviceCalls, @unchecked Sendable {
         } else {
             let bytes = max(Int(format.sizeimage), 1)
             buffers = (0..<Int(value.pointee.count)).map { _ in
-                own.append(.allocate(byteCount: bytes, alignment: 64))
-                return own.last!
+                let base = UnsafeMutableRawPointer.allocate(byteCount: bytes, alignment: 64)
+                own.insert(base)
+                return base
             }
         }
         return 0
@@ -267,6 +282,7 @@ final class ScriptedCamera: DeviceCalls, @unchecked Sendable {
         guard isStreaming, let index = queued.first else { return EAGAIN }
         queued.removeFirst()
         sequence += gap
+        if let clock = clock as? ManualClock { clock.advance(to: clock.now() + Int64(gap) * 40_000_000) }
         gap = 0
         let base = buffers[Int(index)]!
         let compressed = compressedAt?(sequence) ?? compressed

@@ -1,0 +1,35 @@
+// swift-tools-version: 6.2
+// The camera's tests, for the address sanitizer: it builds every module anew, and with all plugins that would take
+// several times as long. The root package has the same tests, without sanitizers; the sources are the same files.
+import PackageDescription
+
+let core = Target.Dependency.product(name: "FrameCore", package: "Core")
+
+let package = Package(
+    name: "CameraTests",
+    dependencies: [.package(path: "../../Sources/Core")],
+    targets: [
+        .target(name: "Shared", dependencies: [core], path: "Plugins/Shared", exclude: ["README.md"]),
+        .target(
+            name: "Lettering", dependencies: [core, "Shared", "CFreeType"], path: "Plugins/Lettering",
+            exclude: ["README.md"]),
+        .target(
+            name: "Stills", dependencies: [core, "CPNG", "CTurboJPEG"], path: "Plugins/Stills", exclude: ["README.md"]),
+        .target(
+            name: "LiveInput", dependencies: [core, "Shared", "Lettering", "Stills"], path: "Plugins/LiveInput",
+            exclude: ["README.md"]),
+        .target(
+            name: "V4L2Source", dependencies: [core, "LiveInput", "CV4L2", "CTurboJPEG", "CYUV"],
+            path: "Plugins/V4L2Source", exclude: ["README.md"]),
+        .target(name: "CYUV", path: "Plugins/Shims/CYUV", linkerSettings: [.linkedLibrary("yuv")]),
+        .target(name: "CPNG", path: "Plugins/Shims/CPNG", linkerSettings: [.linkedLibrary("png16")]),
+        .systemLibrary(name: "CFreeType", path: "Plugins/Shims/CFreeType", pkgConfig: "freetype2"),
+        .systemLibrary(name: "CV4L2", path: "Plugins/Shims/CV4L2", pkgConfig: "libv4l2"),
+        .systemLibrary(name: "CTurboJPEG", path: "Plugins/Shims/CTurboJPEG", pkgConfig: "libturbojpeg"),
+        .testTarget(
+            name: "CameraTests", dependencies: [core, "V4L2Source"], path: "Tests",
+            // One test of these has an ffmpeg as its peer, and helpers beside it.
+            exclude: ["V4L2UnitsTests.swift"]),
+    ],
+    swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,18 @@
+// swift-tools-version: 6.2
+// The control server's tests, for the thread sanitizer; the root package has the same tests, without sanitizers
+// (docs/design/014-packages.md).
+import PackageDescription
+
+let package = Package(
+    name: "ControlServerTests",
+    dependencies: [.package(path: "../../Sources/Core"), .package(path: "../../Sources/Plugins/ControlServer")],
+    targets: [
+        .testTarget(
+            name: "ControlServerTests",
+            dependencies: [
+                .product(name: "FrameCore", package: "Core"),
+                .product(name: "ControlServer", package: "ControlServer"),
+            ])
+    ],
+    swiftLanguageModes: [.v6]
+)

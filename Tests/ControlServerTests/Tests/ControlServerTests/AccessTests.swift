@@ -1,0 +1,190 @@
+import Testing
+
+@testable import ControlServer
+
+@Suite struct GateTests {
+    private func gate(_ listen: String = "127.0.0.1:8080", hosts: [String] = [], token: String? = nil) -> Gate {
+        let address = ListenAddress(listen)!
+        return Gate(address: address, port: address.port, hosts: hosts, token: token.flatMap { AccessToken($0) })
+    }
+
+    private func status(_ gate: Gate, host: String?, _ fields: [(String, String)] = [], method: String = "GET") -> Int {
+        var head = RequestHead(method: method, target: "/", host: host)
+        head.fields = fields.map { ($0.0, $0.1) }
+        return gate.refusal(of: head)?.status ?? 200
+    }
+
+    @Test(arguments: [
+        ("127.0.0.1:8080", 200), ("localhost:8080", 200), ("LOCALHOST:8080", 200), ("[::1]:8080", 200),
+        ("[0:0:0:0:0:0:0:1]:8080", 200), ("localhost.:8080", 200),
+        ("127.0.0.1", 421), ("127.0.0.1:8081", 421), ("rebound.example:8080", 421), ("127.0.0.2:8080", 421),
+        ("localhost.rebound.example:8080", 421), ("", 421), ("127.0.0.1:8080@x", 421), ("[::1]", 421),
+        ("localhost:08080x", 421), ("localhost:", 421),
+    ]) func takesItsOwnNamesOnly(host: String, expected: Int) { #expect(status(gate(), host: host) == expected) }
+
+    @Test func refusesARequestWithoutHost() { #expect(status(gate(), host: nil) == 421) }
+
+    @Test func takesConfiguredNames() {
+        let gate = gate(hosts: ["studio.local", "cam.example:443"])
+        #expect(status(gate, host: "studio.local:8080") == 200)
+        #expect(status(gate, host: "Studio.Local") == 200)
+        #expect(status(gate, host: "cam.example:443") == 200)
+        #expect(status(gate, host: "cam.example:8080") == 421)
+    }
+
+    @Test func takesAnyAddressWhereItListensOnAll() {
+        let gate = gate("0.0.0.0:8080", token: "0123456789abcdef")
+        let token = [("authorization", "Bearer 0123456789abcdef")]
+        #expect(status(gate, host: "192.0.2.7:8080", token) == 200)
+        #expect(status(gate, host: "192.0.2.7:80", token) == 421)
+        #expect(status(gate, host: "rebound.example:8080", token) == 421)
+    }
+
+    @Test(arguments: [
+        ("origin", "http://127.0.0.1:8080", 200), ("origin", "HTTP://127.0.0.1:8080", 200),
+        ("origin", "http://127.0.0.1:8081", 403), ("origin", "http://localhost:8080", 403),
+        ("origin", "https://127.0.0.1:8080", 403), ("origin", "null", 403), ("origin", "http://evil.example", 403),
+        ("origin", "http://127.0.0.1:8080.evil.example", 403),
+        ("sec-fetch-site", "same-origin", 200), ("sec-fetch-site", "none", 200), ("sec-fetch-site", "cross-site", 403),
+        ("sec-fetch-site", "same-site", 403), ("sec-fetch-site", "", 403),
+    ]) func keepsOutPagesOfOtherOrigins(name: String, value: String, expected: Int) {
+        for method in ["GET", "POST", "HEAD"] {
+            #expect(status(gate(), host: "127.0.0.1:8080", [(name, value)], method: method) == expected)
+        }
+    }
+
+    @Test func takesPagesOfAConfiguredNameBehindTLS() {
+        let gate = gate(hosts: ["cam.example"])
+        #expect(status(gate, host: "cam.example", [("origin", "https://cam.example")]) == 200)
+        #expect(status(gate, host: "cam.example", [("origin", "https://other.example")]) == 403)
+    }
+
+    /// Browsers leave out the port that belongs to the scheme.
+    @Test func takesANameThatWasConfiguredWithTheProxysPort() {
+        let gate = gate(hosts: ["cam.example:443", "studio.example:8443"])
+        #expect(status(gate, host: "cam.example", [("origin", "https://cam.example")]) == 200)
+        #expect(status(gate, host: "cam.example:443", [("origin", "https://cam.example:443")]) == 200)
+        #expect(status(gate, host: "cam.example:8080") == 421)
+        #expect(status(gate, host: "studio.example", [("origin", "https://studio.example")]) == 421)
+    }
+
+    @Test(arguments: [
+        (nil, 401), ("", 401), ("Bearer", 401), ("Bearer ", 401), ("Bearer 0123456789abcdeX", 401),
+        ("Bearer 0123456789abcde", 401), ("Bearer 0123456789abcdef0", 401), ("Basic 0123456789abcdef", 401),
+        ("0123456789abcdef", 401), ("Bearer 0123456789abcdef", 200), ("bearer  0123456789abcdef", 200),
+    ]) func demandsTheTokenWhereThereIsOne(field: String?, expected: Int) {
+        let gate = gate(token: "0123456789abcdef")
+        #expect(status(gate, host: "127.0.0.1:8080", field.map { [("authorization", $0)] } ?? []) == expected)
+    }
+
+    @Test(arguments: [
+        ("application/json", 200), ("Application/JSON; charset=utf-8", 200), ("application/json ;x=y", 200),
+        ("text/plain", 415), ("application/x-www-form-urlencoded", 415), ("application/jsonp", 415), ("", 415),
+    ]) func takesBodiesOfJSONOnly(type: String, expected: Int) {
+        #expect(
+            status(
+                gate(), host: "127.0.0.1:8080", [("content-type", type), ("content-length", "2")], method: "POST")
+                == expected)
+        #expect(
+            status(
+                gate(), host: "127.0.0.1:8080", [("content-type", type), ("transfer-encoding", "chunked")],
+                method: "POST") == expected)
+    }
+
+    @Test func saysWhatIsWrongAndWhatToDo() {
+        let refusal = gate().refusal(of: RequestHead(method: "GET", target: "/", host: "rebound.example:8080"))
+        #expect(refusal?.what == "this server is not 'rebound.example'")
+        #expect(refusal?.remedy == "Ask by its address, or add the name to 'hosts' of 'control'.")
+        let challenge = gate(token: "0123456789abcdef").refusal(
+            of: RequestHead(method: "GET", target: "/", host: "127.0.0.1:8080"))
+        #expect(challenge?.fields["WWW-Authenticate"] == #"Bearer realm="framehost""#)
+    }
+}
+
+@Suite struct ListenAddressTests {
+    @Test(arguments: [
+        ("127.0.0.1:8080", "127.0.0.1:8080", true, false), ("[::1]:0", "[::1]:0", true, false),
+        ("localhost:9000", "127.0.0.1:9000", true, false), ("0.0.0.0:8080", "0.0.0.0:8080", false, true),
+        ("[::]:8080", "[::]:8080", false, true), ("192.0.2.1:80", "192.0.2.1:80", false, false),
+        ("127.9.9.9:80", "127.9.9.9:80", true, false), ("[::ffff:127.0.0.1]:80", "[::ffff:127.0.0.1]:80", true, false),
+    ]) func readsAddressAndPort(text: String, authority: String, isLoopback: Bool, isWildcard: Bool) throws {
+        let address = try #require(ListenAddress(text))
+        #expect(address.authority == authority)
+        #expect(address.isLoopback == isLoopback)
+        #expect(address.isWildcard == isWildcard)
+    }
+
+    @Test(arguments: [
+        "", "8080", ":8080", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:+1",
+        "::1:8080", "[::1]", "[127.0.0.1]:80", "studio.local:80", "127.1:80", "127.0.0.1:80 ", "[::1:80", "[]:80",
+    ]) func refusesWhatIsNone(text: String) { #expect(ListenAddress(text) == nil) }
+}
+
+@Suite struct AccessTokenTests {
+    @Test(arguments: [
+        "short", "0123456789abcde", "0123456789abcde f", "0123456789abcdeä", String(repeating: "x", count: 257), "",
+    ]) func refusesWhatIsTooWeakOrCannotBeSent(text: String) { #expect(AccessToken(text) == nil) }
+
+    @Test func neverShowsItself() throws {
+        let token = try #require(AccessToken("0123456789abcdef"))
+        #expect("\(token)" == "a token")
+        #expect(String(reflecting: token) == "a token")
+    }
+}
+
+@Suite struct TargetTests {
+    @Test(arguments: [
+        ("/", [""]), ("/api/v1/stages/cam", ["api", "v1", "stages", "cam"]),
+        ("/api/v1/stages/a%2Fb", ["api", "v1", "stages", "a/b"]), ("/a%20b", ["a b"]), ("/%C3%A9", ["é"]),
+        ("/a/../b", ["a", "..", "b"]), ("/a//b/", ["a", "", "b", ""]),
+    ]) func splitsThenDecodes(text: String, path: [String]) { #expect(Target(text)?.path == path) }
+
+    @Test(arguments: [
+        "", "*", "api", "http://evil.example/healthz", "/%", "/%2", "/%zz", "/%FF", "/%00", "/%0a", "/%C3%28", "/\u{7}",
+        "/" + String(repeating: "a", count: 9000),
+    ]) func refusesWhatIsNoPath(text: String) { #expect(Target(text) == nil) }
+
+    @Test func readsTheQuery() {
+        #expect(
+            Target("/p?width=640&fit=fill&x&y=a%26b=c&")?.query == [
+                Target.Pair(name: "width", value: "640"), Target.Pair(name: "fit", value: "fill"),
+                Target.Pair(name: "x", value: ""), Target.Pair(name: "y", value: "a&b=c"),
+            ])
+    }
+
+    @Test(arguments: ["cam", "a/b", "ä ü", "100 %", "x?y#z"]) func readsBackWhatItEncodes(text: String) {
+        #expect(Target.decoded(Target.encoded(text)[...]) == text)
+    }
+}
+
+@Suite struct ControlServerOptionsTests {
+    private func fault(_ change: (inout ControlServerOptions) -> Void) -> String? {
+        var options = ControlServerOptions()
+        change(&options)
+        do {
+            try options.validate()
+            return nil
+        } catch { return "\(error)" }
+    }
+
+    @Test func takesLoopbackWithoutAToken() { #expect(fault { $0.listen = "[::1]:0" } == nil) }
+
+    @Test func demandsATokenForOtherAddresses() {
+        #expect(fault { $0.listen = "0.0.0.0:80" }?.contains("needs a token") == true)
+        #expect(
+            fault {
+                $0.listen = "0.0.0.0:80"
+                $0.token = "0123456789abcdef"
+            } == nil)
+    }
+
+    @Test func showsNoToken() {
+        let text = fault { $0.token = "secret" } ?? ""
+        #expect(text.contains("must be 16 to 256"))
+        #expect(!text.contains("secret"))
+    }
+
+    @Test(arguments: ["a b", "http://x", "", "x/y", "a:b:c"]) func refusesWhatIsNoHost(name: String) {
+        #expect(fault { $0.hosts = [name] }?.contains("is not a host name") == true)
+    }
+}

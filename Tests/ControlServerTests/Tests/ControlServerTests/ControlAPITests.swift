@@ -1,0 +1,218 @@
+import Testing
+
+@testable import ControlServer
+@testable import FrameCore
+
+@Suite struct ControlAPITests {
+    private let run = FakeRun()
+    private var api: ControlAPI { .over(run) }
+
+    // MARK: Reading
+
+    @Test func healthTellsTheTruth() async {
+        let well = await api.ask("GET", "/healthz")
+        #expect(well.status == 200)
+        #expect(well.text == #"{"healthy":true,"state":"streaming","problems":[]}"# + "\n")
+        run.state.withLock { $0.status.problems = ["The link cam → text has been full for 12 s."] }
+        let ill = await api.ask("GET", "/healthz")
+        #expect(ill.status == 503)
+        #expect(ill.json["problems"]?.asArray?.first?.asString == "The link cam → text has been full for 12 s.")
+    }
+
+    @Test(arguments: [
+        "/api/v1/status", "/api/v1/chain", "/api/v1/plan", "/api/v1/figures", "/api/v1/kinds", "/api/v1/stages",
+        "/api/v1/stages/cam", "/openapi.json",
+    ]) func showsWhatRuns(path: String) async {
+        let asked = await api.ask("GET", path)
+        #expect(asked.status == 200)
+        #expect(asked.field("Content-Type") == "application/json")
+        #expect(asked.json != .null)
+    }
+
+    @Test func aStageShowsItsStateItsFileAndItsFigures() async {
+        let stage = await api.ask("GET", "/api/v1/stages/cam").json
+        #expect(stage["state"]?.asString == "streaming")
+        #expect(stage["chain"]?["use"]?.asString == "test-source")
+        #expect(stage["figures"]?["framesOut"]?.asInt == 7)
+    }
+
+    @Test(arguments: [
+        ("/api/v1/stages/cax", "Did you mean 'cam'?"),
+        ("/api/v1/stages/nothing-alike", "The chain has 'cam', 'text'."),
+        ("/api/v1/stages/..%2F..%2Fetc%2Fpasswd", "The chain has 'cam', 'text'."),
+    ]) func namesTheStagesThereAre(path: String, remedy: String) async {
+        let asked = await api.ask("GET", path)
+        #expect(asked.status == 404)
+        #expect(asked.what == "no such stage")
+        #expect(asked.remedy == remedy)
+    }
+
+    @Test(arguments: ["/nothing", "/api/v1/", "/api/v1/stages/", "/api/v1/stages/cam/", "/../healthz", "//healthz"])
+    func thereIsNothingElsewhere(path: String) async { #expect(await api.ask("GET", path).status == 404) }
+
+    @Test(arguments: [
+        ("POST", "/healthz", "GET, HEAD"), ("TRACE", "/healthz", "GET, HEAD"),
+        ("OPTIONS", "/api/v1/chain", "GET, HEAD, PUT"),
+        ("PATCH", "/api/v1/stages/cam", "GET, HEAD, PUT, DELETE"), ("GET", "/api/v1/drain", "POST"),
+        ("HEAD", "/api/v1/drain", "POST"), ("XYZZY", "/metrics", "GET, HEAD"),
+    ]) func namesTheMethodsOfAnAddress(method: String, path: String, allow: String) async {
+        let asked = await api.ask(method, path)
+        #expect(asked.status == 405)
+        #expect(asked.field("Allow") == allow)
+    }
+
+    // MARK: Commands
+
+    @Test(arguments: [
+        ("PATCH", "/api/v1/stages/text/options", #"{"text":"hi"}"#, #"{"stage":"text","set":{"text":"hi"}}"#),
+        (
+            "POST", "/api/v1/stages/rec/commands/start", #"{"path":"a.mp4"}"#,
+            #"{"stage":"rec","command":"start","arguments":{"path":"a.mp4"}}"#
+        ),
+        ("POST", "/api/v1/stages/rec/commands/stop", nil, #"{"stage":"rec","command":"stop","arguments":{}}"#),
+        ("POST", "/api/v1/stages/cam/pause", nil, #"{"stage":"cam","command":"pause"}"#),
+        ("POST", "/api/v1/stages/cam/pause", #"{"drop":true}"#, #"{"stage":"cam","command":"pause","drop":true}"#),
+        ("POST", "/api/v1/stages/cam/resume", "{}", #"{"stage":"cam","command":"resume"}"#),
+        (
+            "PUT", "/api/v1/stages/cam", #"{"use":"test-source"}"#,
+            #"{"stage":"cam","command":"replace","with":{"use":"test-source"},"drop":false}"#
+        ),
+        (
+            "PUT", "/api/v1/stages/cam?drop=true", #"{"use":"test-source"}"#,
+            #"{"stage":"cam","command":"replace","with":{"use":"test-source"},"drop":true}"#
+        ),
+        ("DELETE", "/api/v1/stages/a%20b", nil, #"{"stage":"a b","command":"detach"}"#),
+        (
+            "POST", "/api/v1/branches", #"{"at":"cam","stages":[{"use":"null-sink"}],"copy":true}"#,
+            #"{"command":"attach","at":"cam","stages":[{"use":"null-sink"}],"copy":true}"#
+        ),
+        ("POST", "/api/v1/drain", nil, #"{"command":"drain"}"#),
+    ]) func becomesACommand(method: String, path: String, body: String?, command: String) async {
+        let asked = await api.ask(method, path, body: body)
+        #expect(asked.status == 200)
+        #expect(asked.json["frame"]?.asInt == 42)
+        #expect(run.commands == [command])
+    }
+
+    @Test func aNewChainIsAReload() async {
+        #expect(await api.ask("PUT", "/api/v1/chain", body: #"{"stages":[{"use":"test-source"}]}"#).status == 200)
+        #expect(
+            run.commands == [
+                #"{"command":"reload","chain":{"stages":[{"use":"test-source"}]}}"#
+            ])
+    }
+
+    @Test(arguments: [
+        (FrameHostError.Code.invalidConfiguration, "x", 400), (.unavailable, "x", 409), (.unusablePlugin, "x", 422),
+        (.invalidMedia, "x", 422), (.exhausted, "x", 503), (.stopped, "x", 503), (.callFailed, "x", 500),
+        (.broken, "x", 500),
+        (.invalidConfiguration, "no such stage", 404), (.invalidConfiguration, "text has no command 'x'", 404),
+    ]) func aFaultHasAStatus(code: FrameHostError.Code, what: String, status: Int) async {
+        run.state.withLock {
+            $0.answer = { _ in
+                CommandAnswer(
+                    stage: "text", error: FrameHostError(code, place: "text", what: what, remedy: "Do that."))
+            }
+        }
+        let asked = await api.ask("POST", "/api/v1/stages/text/commands/x")
+        #expect(asked.status == status)
+        #expect(asked.what == what)
+        #expect(asked.remedy == "Do that.")
+        #expect(asked.json["error"]?["code"]?.asString == code.rawValue)
+    }
+
+    @Test func severalFaultsAreAllTold() async {
+        run.state.withLock {
+            $0.answer = { _ in
+                CommandAnswer(
+                    stage: nil,
+                    error: FrameHostErrors([
+                        FrameHostError(.invalidConfiguration, place: "stages[0].rate", what: "one"),
+                        FrameHostError(.invalidConfiguration, place: "stages[1].size", what: "two"),
+                    ]))
+            }
+        }
+        let asked = await api.ask("PUT", "/api/v1/chain", body: #"{"stages":[{"use":"x"}]}"#)
+        #expect(asked.status == 400)
+        #expect(asked.json["faults"]?.asArray?.count == 2)
+    }
+
+    @Test(arguments: [
+        ("PUT", "/api/v1/chain", nil, "this request needs a body"),
+        ("PATCH", "/api/v1/stages/text/options", "[1]", "the body must be an object, and is a list"),
+        ("POST", "/api/v1/stages/text/pause", #"{"dorp":true}"#, "no such member"),
+        ("POST", "/api/v1/drain", #"{"now":true}"#, "no such member"),
+        ("POST", "/api/v1/branches", #"{"at":"cam","command":"drain","stages":[]}"#, "no such member"),
+        ("GET", "/api/v1/stages/cam/picture?witdh=3", nil, "no such parameter"),
+        ("GET", "/api/v1/stages/cam/picture?width=3&width=4", nil, "the parameter is given twice"),
+        ("GET", "/api/v1/stages/cam/picture?width=0", nil, "'0' must be a whole number from 1 to 16384"),
+        (
+            "GET", "/api/v1/stages/cam/picture?width=99999999999999999999", nil,
+            "'99999999999999999999' must be a whole number from 1 to 16384"
+        ),
+        ("GET", "/api/v1/stages/cam/picture?turn=4", nil, "'4' must be a whole number from 0 to 3"),
+        ("GET", "/api/v1/stages/cam/picture?format=gif", nil, "'gif' must be one of jpeg, png"),
+        ("GET", "/api/v1/stages/cam/pictures?rate=nan", nil, "'nan' must be a number from 0.1 to 60.0"),
+        ("GET", "/api/v1/stages/cam/pictures?rate=1e999", nil, "'1e999' must be a number from 0.1 to 60.0"),
+        ("GET", "/api/v1/stages/cam/picture?mirror=yes", nil, "'yes' must be true or false"),
+        ("GET", "/healthz?x=%FF", nil, "the address is not a path in UTF-8"),
+        ("POST", "/api/v1/stages/text/commands/x", "{", ""), ("POST", "/api/v1/stages/text/commands/x", "nul", ""),
+    ]) func badInputIsAFaultOfTheAsker(method: String, path: String, body: String?, what: String) async {
+        let asked = await api.ask(method, path, body: body)
+        #expect(asked.status == 400)
+        if !what.isEmpty { #expect(asked.what == what) }
+        #expect(!asked.what.isEmpty && !asked.remedy.isEmpty, "\(asked.text)")
+        #expect(run.commands == [])
+    }
+
+    @Test func aStagesOwnCommandIsNotOneOfTheChain() async {
+        for name in ["pause", "resume", "detach", "replace", "snapshot"] {
+            #expect(await api.ask("POST", "/api/v1/stages/text/commands/\(name)").status == 404)
+        }
+        #expect(run.commands == [])
+    }
+
+    @Test func aLongBodyIsRefusedBeforeItIsRead() async {
+        var head = RequestHead(method: "PUT", target: "/api/v1/chain", host: "127.0.0.1:8080")
+        head.fields = [("content-type", "application/json"), ("content-length", "1048577")]
+        let asked = Asked(
+            await api.answer(head) { _ in
+                Issue.record("the body was read")
+                return []
+            })
+        #expect(asked.status == 413)
+    }
+
+    @Test func theGateStandsBeforeEverything() async {
+        let api = ControlAPI.over(run, token: "0123456789abcdef")
+        for path in ["/healthz", "/metrics", "/openapi.json", "/nothing", "/api/v1/stages/x/picture"] {
+            let asked = await api.ask("GET", path)
+            #expect(asked.status == 401)
+            #expect(asked.field("WWW-Authenticate")?.hasPrefix("Bearer") == true)
+        }
+        #expect(await api.ask("GET", "/healthz", fields: ["authorization": "Bearer 0123456789abcdef"]).status == 200)
+    }
+
+    // MARK: The document
+
+    @Test func theDocumentDescribesEveryRoute() async throws {
+        let document = await api.ask("GET", "/openapi.json").json
+        let paths = try #require(document["paths"])
+        for route in api.routes {
+            let operation = try #require(paths[route.path]?[route.method.rawValue], "\(route.path)")
+            #expect(operation["responses"]?["default"] != nil)
+            #expect(operation["responses"]?["405"]?["headers"]?["Allow"] != nil)
+        }
+        // Every reference leads somewhere.
+        let schemas = try #require(document["components"]?["schemas"])
+        for part in document.text().split(separator: "#/components/schemas/").dropFirst() {
+            let name = String(part.prefix { $0 != "\"" })
+            #expect(schemas[name] != nil, "\(name)")
+        }
+        #expect(document["security"] == nil)
+        let guarded = ControlAPI.over(run, token: "0123456789abcdef")
+        let other = await guarded.ask(
+            "GET", "/openapi.json", fields: ["authorization": "Bearer 0123456789abcdef"])
+        #expect(other.json["components"]?["securitySchemes"]?["token"]?["scheme"]?.asString == "bearer")
+    }
+}

@@ -1,0 +1,146 @@
+@testable import ControlServer
+@testable import FrameCore
+import Foundation
+
+/// A run that is none: it notes what it is asked for and answers what a test wants.
+final class FakeRun: RunControl {
+    struct State {
+        var commands: [JSONNode] = []
+        var answer: @Sendable (JSONNode) -> CommandAnswer? = { node in
+            CommandAnswer(stage: node["stage"]?.asString, frame: 42)
+        }
+        var status = ChainStatus(
+            state: .streaming,
+            stages: [
+                ChainStatus.Stage(id: "cam", state: .streaming, reason: ""),
+                ChainStatus.Stage(id: "text", state: .paused, reason: ""),
+            ], problems: [])
+        var chain = FakeRun.node(
+            #"{"control":{"listen":"127.0.0.1:0"},"stages":[{"id":"cam","use":"test-source"},{"id":"text","use":"text"}]}"#
+        )
+        var metrics = FakeRun.node(FakeRun.metricsText)
+        /// What is posted by the service.
+        var posted: [String] = []
+        /// Gives a picture of these stages at once.
+        var givers: Set<String> = ["cam"]
+        var asked = 0
+        var encoded: [PictureForm] = []
+        /// Its pictures are mirrored in previews.
+        var facesWhoLooks = false
+        /// What each file of a picture has besides.
+        var padding = 0
+    }
+
+    let state = Locked(State())
+    let hub = EventHub()
+    let chainName = "demo"
+    let folder: String
+    let clock = ChainClock()
+
+    init(folder: String = "/") { self.folder = folder }
+
+    static func node(_ text: String) -> JSONNode {
+        (try? JSONReader.read(Array(text.utf8), file: "test")) ?? .null
+    }
+
+    var chain: JSONNode { state.withLock { $0.chain } }
+    var plan: JSONNode { ["stages": [], "links": []] }
+    var figures: JSONNode { ["stages": [["id": "cam", "framesOut": 7]]] }
+    var metrics: JSONNode { state.withLock { $0.metrics } }
+    var status: ChainStatus { state.withLock { $0.status } }
+    var kinds: JSONNode { ["test-source": ["id": "test-source"]] }
+
+    func subscribe(capacity: Int) -> EventSubscription { hub.subscribe(capacity: capacity) }
+    func json(of event: Event) -> JSONNode { ["event": .string(event.name), "text": .string(event.text)] }
+    func post(_ event: String, level: Event.Level, text: String, details: JSONNode) {
+        state.withLock { $0.posted.append(event + " " + details.text()) }
+        hub.post(Event(name: event, level: level, text: text, details: details, time: clock.now()))
+    }
+
+    func perform(_ command: JSONNode, reply: @escaping CommandReply) {
+        let answer = state.withLock { state in
+            state.commands.append(command)
+            return state.answer
+        }
+        if let given = answer(command) { reply(given) }
+    }
+
+    var commands: [String] { state.withLock { $0.commands.map { $0.withoutPlaces.text() } } }
+
+    func askPicture(of stage: String, for inbox: PictureInbox) throws {
+        let gives = try state.withLock { state in
+            state.asked += 1
+            guard ["cam", "text"].contains(stage) else {
+                throw FrameHostError(.invalidConfiguration, place: stage, what: "no such stage")
+            }
+            return state.givers.contains(stage)
+        }
+        if gives {
+            let picture = try StagePicture(VideoFormat(.i420, width: 16, height: 16, frameRate: Rational(30)))
+            picture.isMirroredInPreviews = state.withLock { $0.facesWhoLooks }
+            inbox.put(stage, picture)
+        }
+    }
+
+    func encode(_ picture: StagePicture, as form: PictureForm) throws -> [UInt8] {
+        let padding = state.withLock { state in
+            state.encoded.append(form)
+            return state.padding
+        }
+        return Array("picture \(form.width ?? 0)".utf8) + [UInt8](repeating: 32, count: padding)
+    }
+
+    /// The shape of Chain.metrics.
+    static let metricsText = """
+        {"stages":[
+          {"id":"cam","use":"test-source","kind":"source","framesIn":0,"framesOut":10,"delivered":0,"dropped":{},"held":1,
+           "heldLimit":3,"heldOldestSeconds":0.01,"pixelCopies":0,
+           "busy":{"count":10,"sumSeconds":0.02,"buckets":[{"le":1e-05,"count":0},{"le":0.001,"count":4},{"le":3,"count":10}]}},
+          {"id":"te\\"xt","use":"text","kind":"filter","framesIn":10,"framesOut":9,"delivered":0,"dropped":{"queue-full":1},
+           "held":0,"heldLimit":2,"heldOldestSeconds":0,"pixelCopies":2,
+           "figures":{"readers":{"playing":3,"names":["a"]},"bitrateKbps":812.5,"mode":"x","isSecure":true}}],
+         "links":[{"from":"cam","to":"te\\"xt","depth":0,"capacity":4,"offered":10,"dropped":{"oldest":1}},
+                  {"from":"cam","to":"te\\"xt","depth":1,"capacity":4,"offered":10,"dropped":{}}],
+         "pools":[{"name":"cam","buffers":6,"free":4,"min":2,"need":5,"bytes":8294400,"starvedSeconds":0.25}]}
+        """
+}
+
+extension ControlAPI {
+    /// An API over a fake run, without its threads.
+    static func over(
+        _ run: FakeRun, listen: String = "127.0.0.1:8080", hosts: [String] = [], token: String? = nil
+    ) -> ControlAPI {
+        let address = ListenAddress(listen)!
+        return ControlAPI(
+            control: run,
+            gate: Gate(
+                address: address, port: address.port, hosts: hosts, token: token.flatMap { AccessToken($0) }),
+            studio: PictureStudio(run), events: EventRing(run: "run"))
+    }
+
+    /// The answer to a request of a program on this machine.
+    func ask(_ method: String, _ target: String, body: String? = nil, fields: [String: String] = [:]) async -> Asked {
+        var head = RequestHead(method: method, target: target, host: "127.0.0.1:8080")
+        head.fields = fields.map { ($0.key, $0.value) }
+        if let body {
+            if fields["content-type"] == nil { head.fields.append(("content-type", "application/json")) }
+            head.fields.append(("content-length", "\(body.utf8.count)"))
+        }
+        return Asked(await answer(head) { _ in Array((body ?? "").utf8) })
+    }
+}
+
+/// An answer as a test looks at it.
+struct Asked {
+    let answer: Answer
+    init(_ answer: Answer) { self.answer = answer }
+
+    var status: Int { answer.status }
+    var text: String {
+        if case .bytes(let bytes) = answer.body { String(decoding: bytes, as: UTF8.self) } else { "" }
+    }
+    var json: JSONNode { FakeRun.node(text) }
+    func field(_ name: String) -> String? { answer.fields.first { $0.name == name }?.value }
+    var what: String { json["error"]?["what"]?.asString ?? "" }
+    var remedy: String { json["error"]?["remedy"]?.asString ?? "" }
+}

@@ -1,0 +1,130 @@
+import Testing
+
+@testable import ControlServer
+@testable import FrameCore
+
+/// A studio with its thread, which ends with it.
+final class RunningStudio {
+    let run = FakeRun()
+    let api: ControlAPI
+    private let thread: OwnThread
+
+    init() throws {
+        api = .over(run)
+        let studio = api.studio
+        thread = try OwnThread("test") { studio.run() }
+    }
+
+    deinit {
+        api.studio.close()
+        thread.wait(milliseconds: 2000)
+    }
+}
+
+@Suite struct PictureStudioTests {
+    @Test func aSnapshotIsTheNextPicture() async throws {
+        let studio = try RunningStudio()
+        let asked = await studio.api.ask(
+            "GET", "/api/v1/stages/cam/picture?width=64&fit=fill&turn=1&mirror=true&quality=70")
+        #expect(asked.status == 200)
+        #expect(asked.text == "picture 64")
+        #expect(asked.field("Content-Type") == "image/jpeg")
+        #expect(asked.field("Framehost-Frame") == "0")
+        #expect(asked.field("Framehost-Captured")?.hasSuffix("Z") == true)
+        var form = PictureForm(.jpeg)
+        form.width = 64
+        form.fit = .fill
+        form.quarterTurns = 1
+        form.isMirrored = true
+        form.quality = 70
+        #expect(studio.run.state.withLock { $0.encoded } == [form])
+    }
+
+    @Test func previewsAreMirroredWhereTheCameraFacesWhoLooks() async throws {
+        let studio = try RunningStudio()
+        studio.run.state.withLock { $0.facesWhoLooks = true }
+        for query in ["", "?preview=true", "?preview=true&mirror=true"] {
+            #expect(await studio.api.ask("GET", "/api/v1/stages/cam/picture\(query)").status == 200)
+        }
+        #expect(studio.run.state.withLock { $0.encoded.map(\.isMirrored) } == [false, true, false])
+    }
+
+    @Test func noneYetIsANormalAnswer() async throws {
+        let studio = try RunningStudio()
+        let asked = await studio.api.ask("GET", "/api/v1/stages/text/picture?format=png")
+        #expect(asked.status == 204)
+        #expect(asked.text == "")
+    }
+
+    @Test func aStageThatIsNotThereIsNotFound() async throws {
+        let studio = try RunningStudio()
+        #expect(await studio.api.ask("GET", "/api/v1/stages/nothing/picture").status == 404)
+        #expect(await studio.api.ask("GET", "/api/v1/stages/nothing/pictures").status == 404)
+    }
+
+    @Test func encodesEachFormOfAFrameOnce() async throws {
+        let studio = try RunningStudio()
+        studio.run.state.withLock { $0.givers = [] }
+        // None is given before all have asked, so all get the same frame.
+        let shots = await withTaskGroup(of: String.self) { group in
+            for number in 0..<12 {
+                group.addTask { [api = studio.api] in
+                    await api.ask("GET", "/api/v1/stages/cam/picture?width=\(number % 2 == 0 ? 64 : 32)").text
+                }
+            }
+            group.addTask { [run = studio.run, api = studio.api] in
+                while api.studio.waitingCount < 12 { await Task.yield() }
+                run.state.withLock { $0.givers = ["cam"] }
+                return ""
+            }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(shots.count { $0 == "picture 64" } == 6)
+        #expect(shots.count { $0 == "picture 32" } == 6)
+        #expect(studio.run.state.withLock { Set($0.encoded).count } == 2)
+        #expect(studio.run.state.withLock { $0.encoded.count } == 2)
+    }
+
+    @Test func asksNobodyWhileNobodyLooks() async throws {
+        let studio = try RunningStudio()
+        _ = await studio.api.ask("GET", "/api/v1/stages/cam/picture")
+        let asked = studio.run.state.withLock { $0.asked }
+        try await Task.sleep(nanoseconds: 300_000_000)
+        #expect(studio.run.state.withLock { $0.asked } == asked)
+    }
+
+    @Test func closingEndsEveryWait() async throws {
+        let studio = try RunningStudio()
+        studio.run.state.withLock { $0.givers = [] }
+        async let shot = studio.api.studio.next(of: "cam", as: PictureForm(), patience: Int64.max / 4)
+        while studio.api.studio.waitingCount < 1 { await Task.yield() }
+        studio.api.studio.close()
+        guard case .none = await shot else {
+            Issue.record("there was a picture")
+            return
+        }
+    }
+
+    @Test func aStreamIsMultipart() async throws {
+        let studio = try RunningStudio()
+        let asked = await studio.api.ask("GET", "/api/v1/stages/cam/pictures?count=3&rate=60")
+        #expect(asked.field("Content-Type") == "multipart/x-mixed-replace; boundary=framehost")
+        guard case .stream(let run) = asked.answer.body else {
+            Issue.record("no stream")
+            return
+        }
+        let listener = Listener { _ in false }
+        try await run(listener)
+        let parts = listener.text.split(separator: "--framehost\r\n")
+        #expect(parts.count == 3)
+        #expect(parts.allSatisfy { $0.contains("Content-Length: 9\r\n") && $0.contains("\r\n\r\npicture 0\r\n") })
+        #expect(listener.text.hasSuffix("--framehost--\r\n"))
+        #expect(studio.api.viewers.withLock { $0.pictures } == 0)
+    }
+
+    @Test func writesTimesAsRFC3339() {
+        #expect(UTCTime.text(0) == "1970-01-01T00:00:00.000Z")
+        #expect(UTCTime.text(951_782_400_000_000_000) == "2000-02-29T00:00:00.000Z")
+        #expect(UTCTime.text(1_795_396_923_456_000_000) == "2026-11-23T01:22:03.456Z")
+    }
+}

@@ -1,0 +1,276 @@
+import Foundation
+import Glibc
+import Testing
+
+/// A live chain with a control server.
+final class ControlledRun {
+    let program: RunningProgram
+    let workspace: Workspace
+    let url: String
+
+    /// - Parameters:
+    ///   - control: Further members of `control`.
+    ///   - stages: In the place of a test picture with text.
+    init(control: String = "", stages: String = ControlledRun.stages, environment: [String: String] = [:]) throws {
+        workspace = try Workspace()
+        let members = [#""listen": "127.0.0.1:0""#, control].filter { !$0.isEmpty }.joined(separator: ", ")
+        try workspace.write("chain.json", #"{ "control": { \#(members) }, "stages": [ \#(stages) ] }"#)
+        program = try Program.framehost.start(
+            ["chain.json", "--events"], environment: environment, folder: workspace.folder.path)
+        program.closeInput()
+        try program.waitForOutput(#""state":"streaming""#)
+        let line = program.output.split(separator: "\n").first { $0.contains(#""event":"control-listening""#) }
+        guard let line, let url = try JSON(parsing: String(line))["url"].string else {
+            throw TestFault("no control-listening in \(program.output)\n\(program.error)")
+        }
+        self.url = url.hasSuffix("/") ? String(url.dropLast()) : url
+        // The status is looked at four times a second: a moment ago the chain was starting.
+        let deadline = Date() + 30
+        while Date() < deadline, try curl("/healthz").status == 503 { program.listen(seconds: 0.05) }
+    }
+
+    static let stages = """
+        { "id": "cam", "use": "test-source", "size": "320x240", "rate": 50, "live": true },
+        { "id": "text", "use": "text", "text": "one" },
+        { "id": "sink", "use": "null-sink" }
+        """
+
+    /// What curl brings, with the status on the last line.
+    func curl(_ arguments: String...) throws -> (status: Int, text: String) {
+        let path = arguments[0]
+        let outcome = try Tool.curl.run(
+            ["-sS", "--max-time", "60", "-w", "\n%{http_code}"] + arguments.dropFirst() + [url + path])
+        guard let cut = outcome.output.lastIndex(of: "\n") else { throw TestFault(outcome.error) }
+        return (Int(outcome.output[outcome.output.index(after: cut)...]) ?? 0, String(outcome.output[..<cut]))
+    }
+
+    func send(_ method: String, _ path: String, _ body: String) throws -> (status: Int, json: JSON) {
+        let answer = try curl(path, "-X", method, "-H", "Content-Type: application/json", "--data-binary", body)
+        return (answer.status, try JSON(parsing: answer.text))
+    }
+
+    func ctl(_ words: String..., environment: [String: String] = [:]) throws -> Outcome {
+        try Program.framehost.run(["ctl", url] + words, environment: environment)
+    }
+
+    /// Ends it; a live chain on a busy machine may have lost frames.
+    @discardableResult
+    func finish(bySignal: Bool = true) throws -> Outcome {
+        if bySignal { program.send(SIGINT) }
+        let outcome = try program.finish()
+        let isBusy =
+            outcome.status == 1 && outcome.error.contains("the live chain lost")
+            && !outcome.errorLines.contains { $0.hasPrefix("error") }
+        guard outcome.status == 0 || isBusy else {
+            throw TestFault("framehost ended with \(outcome.status): \(outcome.error)")
+        }
+        return outcome
+    }
+}
+
+/// The control server with real clients: curl, promtool, ffprobe, schemathesis, and `framehost ctl`.
+@Suite struct ControlTests {
+    @Test(.needs(.curl)) func showsAndChangesARunningChain() throws {
+        let run = try ControlledRun()
+        #expect(try run.curl("/healthz").status == 200)
+        let status = try JSON(parsing: run.curl("/api/v1/status").text)
+        #expect(["streaming", "rendering"].contains(status["state"].string))
+        #expect(status["stages"].list.map { $0["id"].string }.contains("text"))
+        let set = try run.send("PATCH", "/api/v1/stages/text/options", #"{ "text": "two" }"#)
+        #expect(set.status == 200 && (set.json["frame"].int ?? -1) >= 0)
+        let chain = try JSON(parsing: run.curl("/api/v1/chain").text)
+        #expect(chain["stages"].first("id", "text")["text"].string == "two")
+        let wrong = try run.send("PATCH", "/api/v1/stages/text/options", #"{ "txet": "three" }"#)
+        #expect(wrong.status == 400)
+        #expect(wrong.json["error"]["remedy"].string == "Did you mean 'text'?")
+        #expect(try run.send("POST", "/api/v1/stages/cam/pause", "{}").status == 200)
+        #expect(try run.send("POST", "/api/v1/stages/cam/resume", "{}").status == 200)
+        let attached = try run.send(
+            "POST", "/api/v1/branches",
+            #"{ "at": "cam", "stages": [ { "id": "more", "use": "null-sink" } ], "copy": true }"#)
+        #expect(attached.status == 200, "\(attached.json)")
+        #expect(try run.curl("/api/v1/stages/more").status == 200)
+        #expect(try run.curl("/api/v1/stages/more", "-X", "DELETE").status == 200)
+        #expect(try run.curl("/api/v1/stages/more").status == 404)
+        let replaced = try run.send("PUT", "/api/v1/stages/text", #"{ "use": "fps-meter" }"#)
+        #expect(replaced.status == 200, "\(replaced.json)")
+        // What was read can be written back.
+        let text = try run.curl("/api/v1/chain").text
+        let written = try run.send("PUT", "/api/v1/chain", text)
+        #expect(written.status == 200, "\(written.json)")
+        #expect(try run.send("PUT", "/api/v1/chain", #"{ "stages": [ { "use": "nothing" } ] }"#).status == 400)
+        #expect(try run.send("POST", "/api/v1/drain", "{}").status == 200)
+        #expect(try run.finish(bySignal: false).output.contains(#""event":"control-listening""#))
+    }
+
+    @Test(.needs(.curl)) func answersOverHTTP1WhereHTTP2IsOffered() throws {
+        let run = try ControlledRun()
+        #expect(try run.curl("/healthz", "--http2").status == 200)
+        try run.finish()
+    }
+
+    @Test(.needs(.curl)) func neverShowsItsToken() throws {
+        let token = "0123456789abcdef0123"
+        let run = try ControlledRun(control: #""token": "${CONTROL}""#, environment: ["CONTROL": token])
+        #expect(try run.curl("/healthz").status == 401)
+        #expect(try run.curl("/api/v1/chain", "-H", "Authorization: Bearer wrong").status == 401)
+        let chain = try run.curl("/api/v1/chain", "-H", "Authorization: Bearer \(token)")
+        #expect(chain.status == 200 && !chain.text.contains(token))
+        #expect(try run.ctl("status").status == 1)
+        let told = try run.ctl("status", environment: ["FRAMEHOST_TOKEN": token])
+        #expect(told.status == 0 && told.output.contains("healthy"))
+        // As the page takes it; here it would come into logs.
+        let pasted = try Program.framehost.run("ctl", "\(run.url)/#token=\(token)", "status")
+        #expect(pasted.status == 2 && pasted.error.contains("--token-file") && !pasted.error.contains(token))
+        let outcome = try run.finish()
+        #expect(!(outcome.output + outcome.error).contains(token))
+    }
+
+    @Test(.needs(.promtool)) func promtoolTakesItsMetrics() throws {
+        let run = try ControlledRun(
+            stages: """
+                { "id": "cam", "use": "test-source", "size": "320x240", "rate": 50, "live": true },
+                { "id": "h264", "use": "x264-encoder", "preset": "ultrafast", "bitrateKbps": 500 },
+                { "id": "live", "use": "rtsp-sink", "port": \(try RTSPStream.freePort()) }
+                """)
+        let text = try run.curl("/metrics").text
+        #expect(text.contains("framehost_stage_busy_seconds_bucket{stage=\"h264\",le=\"+Inf\"}"))
+        #expect(text.contains("framehost_pool_buffers_free{pool="))
+        #expect(text.contains("framehost_process_resident_memory_bytes "))
+        let samples = text.split(separator: "\n").filter { !$0.hasPrefix("#") }
+        let names = samples.map { line in line.lastIndex(of: " ").map { line[..<$0] } ?? line }
+        #expect(Set(names).count == names.count)
+        let checked = try Program(URL(fileURLWithPath: try #require(Tool.promtool.path))).run(
+            ["check", "metrics"], input: text + "\n")
+        #expect(checked.status == 0 && checked.output + checked.error == "", "\(checked.output)\(checked.error)")
+        try run.finish()
+    }
+
+    @Test(.needs(.ffprobe)) func givesPictures() throws {
+        let run = try ControlledRun()
+        func format(_ name: String) throws -> String {
+            try Tool.ffprobe.run(
+                "-v", "error", "-show_entries", "stream=codec_name,width,height", "-of", "csv=p=0",
+                run.workspace.path(name)
+            ).output.trimmingCharacters(in: .whitespacesAndNewlines)
+        }
+        let jpeg = run.workspace.path("a.jpg")
+        #expect(try run.curl("/api/v1/stages/cam/picture?width=64", "-o", jpeg).status == 200)
+        #expect(try format("a.jpg") == "mjpeg,64,48")
+        let png = try Program.framehost.run(
+            ["snapshot", run.url, "text", run.workspace.path("b.png"), "--turn", "1"])
+        #expect(png.status == 0, "\(png.error)")
+        #expect(try format("b.png") == "png,240,320")
+        let again = try Program.framehost.run(["snapshot", run.url, "text", run.workspace.path("b.png")])
+        #expect(again.status == 1 && again.error.contains("b.png"))
+        #expect(try Program.framehost.run(["snapshot", run.url, "text", "x.gif"]).status == 2)
+        let sink = try run.curl("/api/v1/stages/sink/picture")
+        #expect(sink.status == 400)
+        #expect(try JSON(parsing: sink.text)["error"]["remedy"].string == "Ask for those of 'text'.")
+        #expect(
+            try run.curl("/api/v1/stages/cam/pictures?count=3&rate=30", "-o", run.workspace.path("c.mjpeg")).status
+                == 200)
+        let frames = try Tool.ffprobe.run(
+            "-v", "error", "-f", "mpjpeg", "-count_frames", "-show_entries", "stream=nb_read_frames", "-of", "csv=p=0",
+            run.workspace.path("c.mjpeg"))
+        #expect(frames.output.trimmingCharacters(in: .whitespacesAndNewlines) == "3", "\(frames.error)")
+        try run.finish()
+    }
+
+    @Test(.needs(.curl)) func givesEvents() throws {
+        let run = try ControlledRun()
+        let listener = try Tool.curl.start(["-sSN", "--max-time", "60", run.url + "/api/v1/events"])
+        try listener.waitForOutput("retry:")
+        _ = try run.send("PATCH", "/api/v1/stages/text/options", #"{ "text": "two" }"#)
+        try listener.waitForOutput(#""event":"option-changed""#)
+        let ctl = try Program.framehost.start(["ctl", run.url, "events"])
+        run.program.listen(seconds: 0.5)
+        _ = try run.send("PATCH", "/api/v1/stages/text/options", #"{ "text": "three" }"#)
+        try ctl.waitForOutput(#""event":"option-changed""#)
+        // Both are connected while the chain ends, which takes no longer for it.
+        try run.finish()
+        #expect(try ctl.finish(timeout: 10).status == 0)
+        _ = try listener.finish(timeout: 10)
+    }
+
+    @Test func steersFromAShell() throws {
+        let run = try ControlledRun()
+        let status = try run.ctl("status")
+        #expect(status.status == 0 && status.output.contains(", healthy\n"))
+        #expect(try run.ctl("stages").output.contains("test-source"))
+        let set = try run.ctl("set", "text.text=Hello")
+        #expect(set.status == 0 && set.output.contains("text: takes effect at frame "), "\(set.error)")
+        #expect(try run.ctl("get", "text.text").output == "\"Hello\"\n")
+        #expect(try run.ctl("pause", "cam").status == 0)
+        #expect(try run.ctl("resume", "cam").status == 0)
+        #expect(try run.ctl("attach", "cam", #"{ "id": "more", "use": "null-sink" }"#, "--copy").status == 0)
+        #expect(try run.ctl("detach", "more").status == 0)
+        let unknown = try run.ctl("detach", "mroe")
+        #expect(unknown.status == 1 && unknown.error.contains("no such stage"))
+        #expect(try run.ctl("stauts").error == "ctl stauts: no such action. Did you mean 'status'?\n")
+        #expect(try run.ctl("stauts").status == 2)
+        #expect(try run.ctl("pause").status == 2)
+        try run.workspace.write(
+            "next.json",
+            """
+            // Comments are read here too.
+            { "stages": [ { "id": "cam", "use": "test-source", "size": "320x240", "rate": 50, "live": true },
+                          { "id": "text", "use": "text", "text": "next" }, { "id": "sink", "use": "null-sink" } ] }
+            """)
+        let reload = try run.ctl("reload", run.workspace.path("next.json"))
+        #expect(reload.status == 0, "\(reload.error)")
+        #expect(try run.ctl("get", "text.text").output == "\"next\"\n")
+        #expect(try run.ctl("drain").status == 0)
+        try run.finish(bySignal: false)
+        let gone = try run.ctl("status")
+        #expect(gone.status == 1 && gone.error.contains("cannot be asked"))
+    }
+
+    /// Any request that the document allows, and many that it does not: never a fault of the server, always an answer
+    /// as the document has it.
+    @Test(.needs(.schemathesis)) func schemathesisFindsNothing() throws {
+        let token = "0123456789abcdef"
+        let run = try ControlledRun(control: #""token": "\#(token)""#)
+        try run.workspace.write(
+            "schemathesis.toml",
+            """
+            [parameters]
+            "path.id" = "text"
+            "path.name" = "start"
+            """)
+        // Streams do not end, and draining and detaching would leave nothing to ask. What the document allows need not
+        // suit the chain that runs: such an answer is an error by design.
+        let outcome = try Program(URL(fileURLWithPath: try #require(Tool.schemathesis.path))).run(
+            [
+                "--config-file", run.workspace.path("schemathesis.toml"), "run", run.url + "/openapi.json",
+                "-H", "Authorization: Bearer \(token)", "--phases", "examples,coverage,fuzzing", "--max-examples", "25",
+                "--seed", "1", "--exclude-checks", "positive_data_acceptance", "--exclude-path-regex",
+                "(drain|events|pictures)$", "--exclude-method", "DELETE", "--no-color",
+            ], folder: run.workspace.folder.path, timeout: 300)
+        #expect(outcome.status == 0, "\(outcome.output.suffix(6000))\n\(outcome.error.suffix(1000))")
+        #expect(run.program.isRunning)
+        try run.finish()
+    }
+
+    @Test func refusesAWrongControlAtCheck() throws {
+        let workspace = try Workspace()
+        func check(_ control: String) throws -> String {
+            try workspace.write(
+                "chain.json",
+                #"{ "control": \#(control), "stages": [ { "use": "test-source" }, { "use": "null-sink" } ] }"#)
+            let outcome = try Program.framehost.run(["check", workspace.path("chain.json")])
+            #expect(outcome.status == 2)
+            return outcome.error
+        }
+        #expect(
+            try check(#"{ "listen": "0.0.0.0:80" }"#).contains("is reachable from other machines and needs a token"))
+        #expect(try check(#"{ "lsiten": "127.0.0.1:80" }"#).contains("Did you mean 'listen'?"))
+        let secret = try check(#"{ "token": "short-secret" }"#)
+        #expect(secret.contains("'token' must be 16 to 256") && !secret.contains("short-secret"))
+    }
+}
+
+extension Tool {
+    static let promtool = Tool(name: "promtool")
+    static let schemathesis = Tool(name: "schemathesis")
+}

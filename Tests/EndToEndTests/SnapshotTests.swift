@@ -1,0 +1,119 @@
+import Foundation
+import Testing
+
+/// The commands `snapshot` and `status`.
+@Suite struct SnapshotTests {
+    let workspace: Workspace
+    let framehost: Program
+
+    init() throws {
+        workspace = try Workspace()
+        framehost = try Program.framehost
+    }
+
+    private static let chain = """
+        {
+          "stages": [
+            { "id": "camera", "use": "test-source", "size": "320x240", "rate": 50, "live": true },
+            { "id": "turned", "use": "crop-orient", "rotate": 90 },
+            { "id": "h264", "use": "x264-encoder", "preset": "ultrafast", "bitrateKbps": 500 },
+            { "id": "sink", "use": "null-sink" }
+          ]
+        }
+        """
+
+    private func answers(_ lines: [String]) throws -> (outcome: Outcome, byTag: [Int: JSON]) {
+        try workspace.write("chain.json", Self.chain)
+        let program = try framehost.start(["chain.json", "--commands", "--events"], folder: workspace.folder.path)
+        try program.waitForOutput(#""state":"streaming""#)
+        try program.waitForFrames(1)
+        let before = 1
+        for (index, line) in lines.enumerated() {
+            try program.write(line + "\n")
+            // One after the other: each finds what the one before has left.
+            try program.waitForAnswers(before + index)
+        }
+        program.send(SIGINT)
+        let outcome = try program.finish()
+        var byTag: [Int: JSON] = [:]
+        for line in outcome.lines {
+            let event = try JSON(parsing: line)
+            if event["event"].string == "command-answered", let tag = event["tag"].int { byTag[tag] = event }
+        }
+        return (outcome, byTag)
+    }
+
+    private func size(of name: String) throws -> String {
+        try Tool.ffprobe.run(
+            "-v", "error", "-show_entries", "stream=codec_name,width,height", "-of", "csv=p=0",
+            workspace.path(name)
+        ).output.trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+
+    @Test(.needs(.ffprobe)) func writesTheNextPictureOfAStage() throws {
+        let (outcome, answers) = try answers([
+            #"{ "stage": "camera", "command": "snapshot", "path": "a.jpg", "tag": 1 }"#,
+            #"{ "stage": "turned", "command": "snapshot", "path": "b.png", "tag": 2 }"#,
+            #"{ "stage": "turned", "command": "snapshot", "path": "c.jpg", "width": 64, "height": 64, "tag": 3 }"#,
+            #"{ "stage": "camera", "command": "snapshot", "path": "a.jpg", "overwrite": true, "tag": 4 }"#,
+        ])
+        #expect(outcome.status == 0, "\(outcome.error)")
+        for tag in 1...4 { #expect(answers[tag]?["ok"].bool == true, "\(String(describing: answers[tag]))") }
+        #expect(try size(of: "a.jpg") == "mjpeg,320,240")
+        #expect(try size(of: "b.png") == "png,240,320")
+        #expect(try size(of: "c.jpg") == "mjpeg,64,64")
+        let first = answers[1]?["frame"].int ?? -1
+        #expect(first > 0 && first < (answers[4]?["frame"].int ?? -1))
+        #expect(answers[1]?["takenAt"].string?.hasSuffix("Z") == true)
+        #expect((answers[2]?["bytes"].int ?? 0) > 100)
+    }
+
+    @Test func saysWhyThereIsNone() throws {
+        try workspace.write("mine.jpg", "not a picture")
+        let (outcome, answers) = try answers([
+            #"{ "stage": "camera", "command": "snapshot", "path": "mine.jpg", "tag": 1 }"#,
+            #"{ "stage": "h264", "command": "snapshot", "path": "x.jpg", "tag": 2 }"#,
+            #"{ "stage": "camera", "command": "snapshot", "tag": 3 }"#,
+            #"{ "stage": "camera", "command": "snapshot", "path": "x.gif", "width": 0, "fit": "all", "tag": 4 }"#,
+            #"{ "stage": "camera", "command": "snapshot", "path": "no/such/x.jpg", "tag": 5 }"#,
+            #"{ "stage": "camera", "command": "pause", "tag": 6 }"#,
+            #"{ "stage": "camera", "command": "snapshot", "path": "x.jpg", "tag": 7 }"#,
+            #"{ "command": "status", "tag": 8 }"#,
+            #"{ "stage": "camera", "command": "snapshot", "path": "x\u0000.jpg", "tag": 9 }"#,
+        ])
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let texts = [1, 2, 3, 4, 5, 7].map { answers[$0]?["error"].string ?? "-" }
+        #expect(texts[0].contains("mine.jpg") && texts[0].contains("exists"), "\(texts[0])")
+        #expect(try String(contentsOfFile: workspace.path("mine.jpg"), encoding: .utf8) == "not a picture")
+        #expect(texts[1] == "h264 (x264-encoder): gives no pictures. Ask for those of 'turned'.")
+        #expect(texts[2] == "path: 'path' is missing. Write \"path\": \"picture.jpg\".")
+        #expect(
+            texts[3] == """
+                path: 'x.gif' must end in .jpg, .jpeg or .png. The ending says which kind of file it becomes.
+                width: 0 must be a whole number from 1 to 16384. Write such a number, or leave the key out.
+                fit: 'all' must be one of 'fill', 'fit'. Write one of them.
+                """)
+        #expect(texts[4].contains("no/such"), "\(texts[4])")
+        #expect(texts[5] == "camera: gave no picture within 1 s. Ask again when frames flow.")
+        #expect(!FileManager.default.fileExists(atPath: workspace.path("x.jpg")))
+        #expect(answers[9]?["error"].string?.hasPrefix("path: no file's name can have a NUL character") == true)
+        #expect(!FileManager.default.fileExists(atPath: workspace.path("x")))
+        let status = answers[8]?["status"]
+        #expect(status?["state"].string == "paused" && status?["healthy"].bool == true)
+        #expect(status?["stages"].list.first?["state"].string == "paused")
+    }
+
+    /// The events of each stage whose state people would ask for.
+    @Test func tellsOfStates() throws {
+        let (outcome, _) = try answers([
+            #"{ "stage": "camera", "command": "pause", "tag": 1 }"#,
+            #"{ "stage": "turned", "command": "snapshot", "path": "x.jpg", "tag": 2 }"#,
+            #"{ "stage": "camera", "command": "resume", "tag": 3 }"#,
+            #"{ "stage": "turned", "command": "snapshot", "path": "x.jpg", "tag": 4 }"#,
+        ])
+        #expect(outcome.status == 0)
+        let events = try outcome.lines.map { try JSON(parsing: $0) }.filter { $0["event"].string == "state" }
+        #expect(events.contains { $0["stage"].string == "camera" && $0["state"].string == "paused" })
+        #expect(events.contains { $0["stage"].value == nil && $0["state"].string == "paused" })
+    }
+}

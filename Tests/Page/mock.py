@@ -1,0 +1,312 @@
+"""A stand-in for the control server: the page's files and as much of the API as the page asks for, without a program.
+
+The chain is that of chain.json; answers.json has its plan and kinds as `framehost check --json` and `describe --json`
+print them. `python3 Tests/Page/mock.py [PORT]` serves it for a look at the page.
+"""
+import json
+import os
+import queue
+import re
+import subprocess
+import sys
+import threading
+import time
+import urllib.parse
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PAGE = os.path.join(HERE, "../../Sources/Plugins/ControlServer/Page")
+TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8",
+         ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
+POLICY = ("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; media-src 'self' blob:; "
+          "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+
+
+def read_chain():
+    """chain.json without its comments and its services' options."""
+    with open(os.path.join(HERE, "chain.json")) as file:
+        chain = json.loads(re.sub(r"^\s*//.*$", "", file.read(), flags=re.M))
+    return {**chain, "control": {}}
+
+
+def make_pictures(count=40):
+    """JPEGs of a moving picture."""
+    made = subprocess.run(
+        ["ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=640x360:rate=10", "-frames:v", str(count),
+         "-f", "image2pipe", "-c:v", "mjpeg", "-q:v", "6", "-"], stdout=subprocess.PIPE, check=True).stdout
+    return [b"\xff\xd8\xff" + part for part in made.split(b"\xff\xd8\xff")[1:]]
+
+
+class Fault(Exception):
+    def __init__(self, status, what, place="", remedy=""):
+        super().__init__(what)
+        self.status = status
+        self.error = {"what": what, "place": place, "remedy": remedy, "code": "invalid-configuration"}
+
+
+class Mock(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self, port=0):
+        with open(os.path.join(HERE, "answers.json")) as file:
+            answers = json.load(file)
+        self.plan, self.kinds = answers["plan"], answers["kinds"]
+        self.chain = read_chain()
+        self.pictures = make_pictures()
+        self.begin = time.monotonic()
+        self.lock = threading.Lock()
+        self.listeners = []
+        self.is_over = False
+        # What a test wants to be so.
+        self.token = None
+        self.has_pictures = True
+        self.state = "streaming"
+        self.problems = []
+        self.failed = set()
+        self.paused = set()
+        self.lost = {}
+        self.full = set()
+        self.held = set()
+        self.active = "left"
+        # (method, path, query, body) of all requests, and the most pictures that were asked for at once.
+        self.requests = []
+        self.pictures_now = self.pictures_most = 0
+        super().__init__(("127.0.0.1", port), Handler)
+        self.port = self.server_address[1]
+        self.url = f"http://127.0.0.1:{self.port}/"
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def handle_error(self, request, client_address):
+        # A page that closes a preview leaves in the middle of an answer.
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+    @property
+    def frame(self):
+        return int((time.monotonic() - self.begin) * 30)
+
+    def post(self, event, text, stage=None, level="info", **details):
+        message = {"time": time.monotonic(), "wallTime": time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime()),
+                   "event": event, **({"stage": stage} if stage else {}), "level": level, "text": text, **details}
+        with self.lock:
+            for listener in self.listeners:
+                listener.put(message)
+
+    def status(self):
+        def state(stage):
+            return ("failed" if stage in self.failed else "paused" if stage in self.paused else self.state)
+        return {"name": "page", "state": self.state, "healthy": not self.problems, "problems": self.problems,
+                "stages": [{"id": stage["id"], "state": state(stage["id"])} for stage in self.plan["stages"]]}
+
+    def metrics(self):
+        frame = self.frame
+
+        def times(seconds):
+            return {"count": frame, "sumSeconds": frame * seconds, "buckets": []}
+        stages = []
+        for index, stage in enumerate(self.plan["stages"]):
+            name = stage["id"]
+            given = 0 if name in self.paused else frame
+            stages.append({
+                "id": name, "use": stage["use"], "kind": stage["kind"], "framesIn": 0 if stage["kind"] == "source" else given,
+                "framesOut": 0 if stage["kind"] == "sink" else given, "delivered": given if stage["kind"] == "sink" else 0,
+                "dropped": {"noBuffer": frame // 3} if name in self.lost else {},
+                "held": 3 if name in self.held else 1, "heldLimit": 3, "heldOldestSeconds": 4.2 if name in self.held else 0.01,
+                "pixelCopies": 0, "busy": times(0.0004 * (index + 1)), "latency": times(0.002 * (index + 1)),
+                **({"figures": {"active": self.active, "switches": 0, "inputs": {"left": "good", "right": "good"}}}
+                   if name == "switch" else {})})
+        links = []
+        for link in self.plan["links"]:
+            key = f"{link['from']}>{link['to']}"
+            links.append({"from": link["from"], "to": link["to"], "capacity": link["queue"], "offered": frame,
+                          "depth": link["queue"] if key in self.full else min(1, link["queue"]),
+                          "dropped": {"replaced": frame // 2} if link["whenFull"] == "latest" else {}})
+        return {"stages": stages, "links": links, "pools": []}
+
+    def stage(self, name):
+        for stage in self.plan["stages"]:
+            if stage["id"] == name:
+                return stage
+        raise Fault(404, "no such stage", name, "The chain has other stages.")
+
+    def set(self, name, options):
+        known = {option["name"]: option for option in self.kinds[self.stage(name)["use"]]["options"]}
+        for key, value in options.items():
+            option = known.get(key)
+            if option is None or not option["live"]:
+                raise Fault(400, "cannot change while the chain runs", f"{name}.{key}", "Replace the stage.")
+            low, high = option["minimum"], option["maximum"]
+            if option["type"] in ("number", "integer") and low is not None and not low <= value <= high:
+                raise Fault(400, f"{value} is outside {low}...{high}", f"{name}.{key}", f"Use {low}...{high}.")
+        for stage in self.chain["stages"]:
+            if stage["id"] == name:
+                stage.update(options)
+        self.post("option-changed", f"{name}: {', '.join(options)} changed.", name, "debug", options=options)
+
+    def attach(self, branch):
+        self.stage(branch["at"])
+        names = []
+        for index, stage in enumerate(branch["stages"]):
+            if stage.get("use") not in self.kinds:
+                raise Fault(400, f"there is no stage '{stage.get('use')}'", f"stages[{index}].use", "Use null-sink.")
+            name = stage.get("id", f"branch{len(self.plan['stages'])}")
+            self.plan["stages"].append({**self.stage("watch"), "id": name, "use": stage["use"],
+                                        "kind": self.kinds[stage["use"]]["kind"]})
+            self.plan["links"].append({"from": names[-1] if names else branch["at"], "to": name, "queue": 4,
+                                       "whenFull": "wait", "format": ""})
+            self.chain["stages"].append({**stage, "id": name})
+            names.append(name)
+        self.post("structure-changed", "The chain has further stages.")
+
+    def detach(self, name):
+        self.stage(name)
+        self.plan["stages"] = [stage for stage in self.plan["stages"] if stage["id"] != name]
+        self.plan["links"] = [link for link in self.plan["links"] if name not in (link["from"], link["to"])]
+        self.chain["stages"] = [stage for stage in self.chain["stages"] if stage["id"] != name]
+        self.post("structure-changed", "The chain has fewer stages.")
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *arguments):
+        pass
+
+    def answer(self, status, body=b"", kind="application/json", **fields):
+        self.send_response(status)
+        self.send_header("Content-Security-Policy", POLICY)
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Cache-Control", "no-store")
+        if body or status != 204:
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+        for key, value in fields.items():
+            self.send_header(key.replace("_", "-"), value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def tell(self, value, status=200, **fields):
+        self.answer(status, json.dumps(value).encode(), **fields)
+
+    def handle_any(self):
+        address = urllib.parse.urlsplit(self.path)
+        query = dict(urllib.parse.parse_qsl(address.query))
+        size = int(self.headers.get("Content-Length") or 0)
+        text = self.rfile.read(size)
+        body = json.loads(text) if text else None
+        mock = self.server
+        if mock.is_over:
+            # Of a connection that was kept open: an ended program would have closed it.
+            self.close_connection = True
+            return None
+        with mock.lock:
+            mock.requests.append((self.command, address.path, query, body))
+        if not address.path.startswith("/api/"):
+            return self.file(address.path)
+        if mock.token and self.headers.get("Authorization") != f"Bearer {mock.token}":
+            return self.tell({"error": {"what": "the request shows no token", "place": "Authorization", "code": "unauthorized",
+                                        "remedy": "Send the token."}}, 401, WWW_Authenticate="Bearer")
+        if text and self.headers.get("Content-Type") != "application/json":
+            return self.tell({"error": {"what": "a body must be application/json"}}, 415)
+        try:
+            self.api(self.command, [urllib.parse.unquote(part) for part in address.path.split("/")[3:]], query, body)
+        except Fault as fault:
+            self.tell({"error": fault.error}, fault.status)
+
+    do_GET = do_POST = do_PATCH = do_DELETE = do_PUT = handle_any
+
+    def file(self, path):
+        name = "index.html" if path == "/" else path[1:]
+        kind = TYPES.get(os.path.splitext(name)[1])
+        if "/" in name or kind is None or not os.path.exists(os.path.join(PAGE, name)):
+            return self.tell({"error": {"what": "there is nothing at this address"}}, 404)
+        with open(os.path.join(PAGE, name), "rb") as file:
+            self.answer(200, file.read(), kind)
+
+    def api(self, method, path, query, body):
+        mock = self.server
+        done = {"frame": mock.frame, "text": "done"}
+        match (method, path):
+            case ("GET", ["status"]):
+                return self.tell(mock.status())
+            case ("GET", ["metrics"]):
+                return self.tell(mock.metrics())
+            case ("GET", ["plan" | "chain" | "kinds" as what]):
+                return self.tell(getattr(mock, what))
+            case ("GET", ["events"]):
+                return self.events()
+            case ("GET", ["stages", stage, "picture"]):
+                mock.stage(stage)
+                return self.picture(query)
+            case ("PATCH", ["stages", stage, "options"]):
+                mock.set(stage, body)
+            case ("POST", ["stages", stage, "commands", "switch"]):
+                mock.active = body["to"]
+            case ("POST", ["stages", stage, "commands", name]):
+                if name not in [command["name"] for command in mock.kinds[mock.stage(stage)["use"]]["commands"]]:
+                    raise Fault(404, f"has no command '{name}'", stage)
+                mock.post(f"recording-did-{name}", f"{name} of 'page-1.mp4'", stage)
+            case ("POST", ["stages", stage, "pause"]):
+                mock.paused.add(mock.stage(stage)["id"])
+            case ("POST", ["stages", stage, "resume"]):
+                mock.paused.discard(mock.stage(stage)["id"])
+            case ("DELETE", ["stages", stage]):
+                mock.detach(stage)
+            case ("POST", ["branches"]):
+                mock.attach(body)
+            case ("POST", ["drain"]):
+                mock.state = "draining"
+            case _:
+                raise Fault(404, "there is nothing at this address")
+        self.tell(done)
+
+    def picture(self, query):
+        mock = self.server
+        with mock.lock:
+            mock.pictures_now += 1
+            mock.pictures_most = max(mock.pictures_most, mock.pictures_now)
+        try:
+            # The next frame is a while away.
+            time.sleep(0.02 if mock.has_pictures else 0.2)
+        finally:
+            with mock.lock:
+                mock.pictures_now -= 1
+        if not mock.has_pictures:
+            return self.answer(204)
+        frame = mock.frame
+        kind = query.get("format", "jpeg")
+        self.answer(200, mock.pictures[frame // 3 % len(mock.pictures)], f"image/{kind}", Framehost_Frame=str(frame))
+
+    def events(self):
+        mine = queue.Queue()
+        mock = self.server
+        with mock.lock:
+            mock.listeners.append(mine)
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream; charset=utf-8")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        number = 0
+        try:
+            self.wfile.write(b"retry: 2000\n\n")
+            while not mock.is_over:
+                try:
+                    number += 1
+                    self.wfile.write(f"id: run-{number}\ndata: {json.dumps(mine.get(timeout=2))}\n\n".encode())
+                except queue.Empty:
+                    self.wfile.write(b": nothing new\n\n")
+                self.wfile.flush()
+        except OSError:
+            pass
+        finally:
+            with mock.lock:
+                mock.listeners.remove(mine)
+
+
+if __name__ == "__main__":
+    server = Mock(int(sys.argv[1]) if len(sys.argv) > 1 else 8099)
+    print(server.url)
+    while True:
+        time.sleep(5)
+        server.post("fps", "29.97 frames a second", "title")

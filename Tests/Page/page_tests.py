@@ -1,0 +1,663 @@
+"""The control server's page in Chromium: against mock.py, and the same against the program. Tests/Page/run starts them."""
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+import urllib.request
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import sync_playwright
+
+import mock
+
+PROGRAM = os.environ.get("FRAMEHOST", "")
+PICTURES = os.environ.get("PICTURES")
+CHAIN = os.path.join(mock.HERE, "chain.json")
+# Of one event that must come on a busy machine, seconds.
+PATIENCE = 20
+STAGES = ["left", "right", "switch", "title", "h264", "watch", "file"]
+
+playwright = sync_playwright().start()
+browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+
+
+class Program:
+    """The program with chain.json, in a folder of its own."""
+
+    def __init__(self, token=None):
+        self.folder = tempfile.TemporaryDirectory()
+        self.token = token
+        with open(CHAIN) as file:
+            text = file.read()
+        if token:
+            text = text.replace('"127.0.0.1:0" }', f'"127.0.0.1:0", "token": "{token}" }}')
+        self.chain = os.path.join(self.folder.name, "page.json")
+        with open(self.chain, "w") as file:
+            file.write(text)
+        self.process = subprocess.Popen([PROGRAM, self.chain, "--events"], stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True)
+        # Events are read to the end, so that none is lost for want of room; what is said besides is kept for a failure.
+        self.events, self.said = [], []
+        self.readers = [threading.Thread(target=self.read, args=pair, daemon=True)
+                        for pair in ((self.process.stdout, self.events), (self.process.stderr, self.said))]
+        for reader in self.readers:
+            reader.start()
+        self.url = until(self.find_url, f"the program tells its address: {self.said}")
+
+    @staticmethod
+    def read(stream, lines):
+        for line in stream:
+            lines.append(line)
+
+    def find_url(self):
+        for line in self.events:
+            event = json.loads(line)
+            if event["event"] == "control-listening":
+                return event["url"].rstrip("/") + "/"
+        return None
+
+    def get(self, path):
+        fields = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        with urllib.request.urlopen(urllib.request.Request(self.url + path, headers=fields), timeout=10) as answer:
+            return answer.read()
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        for reader in self.readers:
+            reader.join(5)
+        self.process.stdout.close()
+        self.process.stderr.close()
+        self.folder.cleanup()
+
+
+class MockServer(mock.Mock):
+    def __init__(self, token=None, port=0):
+        super().__init__(port)
+        self.token = token
+
+    def get(self, path):
+        with urllib.request.urlopen(self.url + path, timeout=10) as answer:
+            return answer.read()
+
+    def stop(self):
+        self.is_over = True
+        self.shutdown()
+        self.server_close()
+
+
+def until(condition, what, seconds=PATIENCE):
+    """What `condition` gives as soon as it is true."""
+    end = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"this did not happen within {seconds} s: {what}")
+        time.sleep(0.05)
+
+
+class Case(unittest.TestCase):
+    make_server = MockServer
+    token = None
+
+    def setUp(self):
+        self.server = self.make_server(self.token)
+        self.addCleanup(self.server.stop)
+
+    def open(self, width=1360, height=900, scheme="light", path="", motion="no-preference"):
+        """A page of a browser that has not been here before; what it complains of fails the test."""
+        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme,
+                                      reduced_motion=motion, accept_downloads=True)
+        self.addCleanup(context.close)
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE * 1000)
+        self.complaints, self.asked = [], []
+        page.on("console", lambda message: self.complaints.append(message.text) if message.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("request", lambda request: self.asked.append(request))
+        page.goto(self.server.url + path)
+        return page
+
+    def ready(self, **wishes):
+        page = self.open(**wishes)
+        page.locator("#list tbody tr").nth(len(STAGES) - 1).wait_for()
+        return page
+
+    def complained(self, *expected):
+        return [text for text in self.complaints if not any(part in text for part in expected)]
+
+    def choose(self, page, stage):
+        page.locator("#list").get_by_role("button", name=stage, exact=True).click()
+        page.locator("#stage-title", has_text=stage).wait_for()
+
+    @staticmethod
+    def digest(page, number=0):
+        """Of the pixels of a preview."""
+        return hashlib.sha1(page.evaluate(
+            """n => { const c = document.querySelectorAll("#tiles canvas")[n]
+                      return c.toDataURL() }""", number).encode()).hexdigest()
+
+    @staticmethod
+    def canvas(page, number=0):
+        return tuple(page.evaluate("n => { const c = document.querySelectorAll('#tiles canvas')[n]; return [c.width, c.height] }", number))
+
+    def assert_no_violation(self, page, what):
+        # Colours on their way to another scheme's are none that anybody looks at.
+        page.evaluate("""async () => {
+            await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))
+            await Promise.all(document.getAnimations().filter(a => a instanceof CSSTransition).map(a => a.finished.catch(() => {})))
+        }""")
+        found = Axe().run(page).response["violations"]
+        self.assertEqual([(one["id"], [node["html"][:160] for node in one["nodes"]]) for one in found], [], what)
+
+    def keep(self, page, name, **wishes):
+        if PICTURES:
+            page.screenshot(path=os.path.join(PICTURES, f"{name}.png"), **wishes)
+
+
+class PageTests(Case):
+    """What holds with the program and with its stand-in."""
+
+    def test_shows_the_chain_as_graph_and_list_with_live_figures(self):
+        page = self.ready()
+        self.assertEqual(page.locator("#graph .node").count(), len(STAGES))
+        self.assertEqual(sorted(page.locator("#list tbody button").all_inner_texts()), sorted(STAGES))
+        until(lambda: page.locator("#state .word").inner_text() in ("Streaming", "Rendering"), "the state is told")
+
+        def rate():
+            text = page.locator("#list tr", has=page.get_by_role("button", name="left", exact=True)).locator("td").nth(1).inner_text()
+            return text.endswith("/s") and 20 <= float(text[:-2]) <= 40
+        until(rate, "the rate of 'left' is that of the source")
+        self.assertIn("Healthy", page.locator("#health").inner_text())
+        self.assertEqual(self.complained(), [])
+
+    def test_asks_its_own_server_alone_and_breaks_no_policy(self):
+        page = self.ready()
+        self.choose(page, "title")
+        page.wait_for_timeout(1500)
+        self.assertEqual([request.url for request in self.asked if not request.url.startswith((self.server.url, "blob:"))], [])
+        self.assertEqual(self.complained(), [])
+
+    def test_previews_move(self):
+        page = self.ready()
+        seen = set()
+        until(lambda: seen.add(self.digest(page)) or len(seen) >= 5, "five pictures differ")
+        until(lambda: "frame" in page.locator("#tiles .figures").inner_text(), "the number of the frame is told")
+
+    def test_a_preview_that_is_paused_stands_still(self):
+        page = self.ready()
+        first = self.digest(page)
+        until(lambda: self.digest(page) != first, "it moves")
+        page.get_by_role("button", name="Pause the preview of title").click()
+        # A picture that was under way has come by then, or never will.
+        page.wait_for_timeout(700)
+        still = self.digest(page)
+        page.wait_for_timeout(1000)
+        self.assertEqual(self.digest(page), still)
+        page.get_by_role("button", name="Play the preview of title").click()
+        until(lambda: self.digest(page) != still, "it moves again")
+
+    def test_previews_turn_and_take_shapes_and_are_there_again_after_a_reload(self):
+        page = self.ready()
+        until(lambda: self.canvas(page) == (640, 360), "the picture's own shape")
+        page.locator("#tiles summary").click()
+        page.get_by_label("Turn").select_option("right")
+        until(lambda: self.canvas(page) == (360, 640), "the picture is turned")
+        page.get_by_label("Mirror").check()
+        with page.expect_request(lambda request: "/picture?" in request.url and "width=320" in request.url and "height=320" in request.url
+                                 and "fit=fill" in request.url):
+            page.get_by_label("Size").select_option("small (320)")
+            page.get_by_label("Shape", exact=True).select_option("1:1")
+            page.get_by_label("Other shapes").select_option("fill and cut")
+        page.locator("#preview-stage").select_option("right")
+        page.get_by_role("button", name="Add preview").click()
+        until(lambda: page.locator("#tiles .tile").count() == 2, "two previews")
+        page.reload()
+        until(lambda: page.locator("#tiles .tile").count() == 2, "two previews after the reload")
+        page.locator("#tiles summary").first.click()
+        self.assertEqual(page.get_by_label("Turn").first.input_value(), "1")
+        self.assertTrue(page.get_by_label("Mirror").first.is_checked())
+        page.get_by_role("button", name="Close the preview of right").click()
+        until(lambda: page.locator("#tiles .tile").count() == 1, "one preview is closed")
+
+    def test_a_form_changes_an_option(self):
+        page = self.ready()
+        self.choose(page, "title")
+        page.get_by_label("opacity", exact=True).fill("0.5")
+        page.get_by_label("box", exact=True).check()
+        page.get_by_label("position", exact=True).select_option("top")
+        with page.expect_request("**/api/v1/stages/title/options") as asked:
+            page.get_by_role("button", name="Apply").click()
+        self.assertEqual(asked.value.method, "PATCH")
+        self.assertEqual(asked.value.headers["content-type"], "application/json")
+        self.assertEqual(json.loads(asked.value.post_data), {"opacity": 0.5, "box": True, "position": "top"})
+        until(lambda: "from frame" in page.locator("#stage .options .said").inner_text(), "the frame is told")
+        # The chain has it: another page shows it.
+        other = self.ready()
+        self.choose(other, "title")
+        until(lambda: other.get_by_label("opacity", exact=True).input_value() == "0.5", "another page shows the new value")
+        self.assertTrue(other.get_by_label("box", exact=True).is_checked())
+        self.assertEqual(self.complained(), [])
+
+    def test_a_fault_stands_at_its_field(self):
+        page = self.ready()
+        self.choose(page, "title")
+        field = page.get_by_label("opacity", exact=True)
+        field.fill("2")
+        page.get_by_role("button", name="Apply").click()
+        until(lambda: "0...1" in page.locator("#option-opacity-fault").inner_text(), "the rule is told")
+        self.assertEqual(field.get_attribute("aria-invalid"), "true")
+        self.assertEqual(page.evaluate("document.activeElement.id"), "option-opacity")
+        page.get_by_role("button", name="Undo").click()
+        self.assertEqual(field.input_value(), "1")
+        self.assertIsNone(field.get_attribute("aria-invalid"))
+        field.fill("")
+        page.get_by_role("button", name="Apply").click()
+        self.assertEqual(page.locator("#option-opacity-fault").inner_text(), "Write a number.")
+
+    def test_options_that_cannot_change_now_are_shown_and_no_fields(self):
+        page = self.ready()
+        self.choose(page, "h264")
+        page.get_by_text("Fixed while it runs").click()
+        preset = page.locator("dl.fixed div", has=page.get_by_text("preset", exact=True))
+        self.assertEqual(preset.locator("dd").inner_text(), "ultrafast")
+        self.assertEqual(page.locator("#stage .options form input").count(), 1)
+        self.assertEqual(page.get_by_label("bitrateKbps").input_value(), "1500")
+
+    def test_the_switch_shows_another_input(self):
+        page = self.ready()
+        self.choose(page, "switch")
+        group = page.get_by_role("group", name="Input that is shown")
+        until(lambda: group.get_by_role("button", name="left").get_attribute("aria-pressed") == "true", "left is shown")
+        with page.expect_request("**/stages/switch/commands/switch") as asked:
+            group.get_by_role("button", name="right").click()
+        self.assertEqual(json.loads(asked.value.post_data), {"to": "right"})
+        until(lambda: group.get_by_role("button", name="right").get_attribute("aria-pressed") == "true", "right is shown")
+        self.assertEqual(self.complained(), [])
+
+    def test_a_stage_is_paused_and_goes_on(self):
+        page = self.ready()
+        self.choose(page, "watch")
+        page.locator("#stage").get_by_role("button", name="Pause").click()
+        row = page.locator("#list tr", has=page.get_by_role("button", name="watch", exact=True))
+        until(lambda: "paused" in row.inner_text(), "the list says that it is paused")
+        until(lambda: page.locator("#graph .node[data-level=rest]").count() == 1, "the graph shows it")
+        page.locator("#stage").get_by_role("button", name="Resume").click()
+        until(lambda: "paused" not in row.inner_text(), "it goes on")
+
+    def test_a_recording_starts_and_stops(self):
+        page = self.ready()
+        self.choose(page, "file")
+        page.get_by_role("button", name="Start recording").click()
+        until(lambda: "recording-did-start" in page.locator("#event-list").inner_text(), "the event comes")
+        until(lambda: page.locator("#announce").inner_text() != "", "it is read out")
+        page.get_by_role("button", name="Stop recording").click()
+        until(lambda: "recording-did-stop" in page.locator("#event-list").inner_text(), "the event comes")
+        texts = page.locator("#event-list code").all_inner_texts()
+        self.assertLess(texts.index("recording-did-stop"), texts.index("recording-did-start"), "the newest stands first")
+        self.assertEqual(self.complained(), [])
+
+    def test_a_branch_is_added_and_taken_away(self):
+        page = self.ready()
+        self.choose(page, "title")
+        page.get_by_role("button", name="Add a branch…").click()
+        text = page.get_by_label("Stages, as in the chain file")
+        text.fill('[ { "id": "more", "use": "null-sink" ')
+        page.get_by_role("button", name="Add", exact=True).click()
+        self.assertIn("no JSON", page.locator("#branch-fault").inner_text())
+        text.fill('[ { "id": "more", "use": "null-sinc" } ]')
+        page.get_by_role("button", name="Add", exact=True).click()
+        until(lambda: "null-sinc" in page.locator("#branch-fault").inner_text(), "the server's fault is told")
+        text.fill('[ { "id": "more", "use": "null-sink" } ]')
+        page.get_by_label("The branch gets copies").check()
+        with page.expect_request("**/api/v1/branches") as asked:
+            page.get_by_role("button", name="Add", exact=True).click()
+        self.assertEqual(json.loads(asked.value.post_data),
+                         {"at": "title", "stages": [{"id": "more", "use": "null-sink"}], "copy": True})
+        page.locator("#list").get_by_role("button", name="more", exact=True).wait_for()
+        self.choose(page, "more")
+        page.get_by_role("button", name="Take away…").click()
+        page.keyboard.press("Escape")
+        self.assertFalse(page.locator("#question").is_visible())
+        page.get_by_role("button", name="Take away…").click()
+        page.locator("#question").get_by_role("button", name="Take away").click()
+        until(lambda: page.locator("#list").get_by_role("button", name="more", exact=True).count() == 0, "it has gone from the list")
+        until(lambda: "Choose a stage" in page.locator("#stage-body").inner_text(), "its panel is closed")
+
+    def test_a_snapshot_is_a_picture_in_the_downloads(self):
+        page = self.ready()
+        self.choose(page, "title")
+        with page.expect_download() as download:
+            page.get_by_role("button", name="Snapshot (JPEG)").click()
+        self.assertRegex(download.value.suggested_filename, r"^title-\d+\.jpg$")
+        with open(download.value.path(), "rb") as file:
+            self.assertEqual(file.read(3), b"\xff\xd8\xff")
+        self.assertEqual(self.complained(), [])
+
+    def test_the_keyboard_alone_reaches_and_does_everything(self):
+        page = self.ready()
+        page.keyboard.press("Tab")
+        self.assertEqual(page.evaluate("document.activeElement.className"), "skip")
+        for _ in range(40):
+            page.keyboard.press("Tab")
+            if page.evaluate("document.activeElement.textContent") == "title":
+                break
+        page.keyboard.press("Enter")
+        until(lambda: page.evaluate("document.activeElement.id") == "stage-title", "the focus is at the stage")
+        # From the top once around: everything that can be used, and nothing twice.
+        page.evaluate("document.activeElement.blur(); window.scrollTo(0, 0)")
+        usable = page.evaluate("""() => [...document.querySelectorAll(
+            "a[href], button:enabled, select, input, textarea, summary, [tabindex='0']")].filter(e => e.checkVisibility()).length""")
+        reached = set()
+        for number in range(usable + 12):
+            page.keyboard.press("Tab")
+            reached.add(page.evaluate("""n => { const e = document.activeElement
+                if (e === document.body) return null
+                e.dataset.reached ??= String(n)
+                return e.dataset.reached }""", number))
+        reached.discard(None)
+        missed = page.evaluate("""() => [...document.querySelectorAll(
+            "a[href], button:enabled, select, input, textarea, summary, [tabindex='0']")]
+            .filter(e => e.checkVisibility() && !e.dataset.reached).map(e => e.outerHTML.slice(0, 100))""")
+        self.assertEqual(missed, [])
+        # Closing the panel gives the focus back to the list.
+        page.locator("#stage").get_by_role("button", name="Close").focus()
+        page.keyboard.press("Enter")
+        self.assertEqual(page.evaluate("document.activeElement.textContent"), "title")
+
+    def test_axe_finds_no_violation_in_light_and_dark(self):
+        for scheme in ("light", "dark"):
+            page = self.ready(scheme=scheme)
+            until(lambda: page.locator("#tiles .over").is_hidden(), "a picture is there")
+            self.assert_no_violation(page, f"{scheme}, as it opens")
+            for stage in ("title", "switch", "file"):
+                self.choose(page, stage)
+                page.evaluate("document.querySelectorAll('details').forEach((details) => { details.open = true })")
+                self.assert_no_violation(page, f"{scheme}, stage {stage}")
+            self.choose(page, "title")
+            page.get_by_role("button", name="Add a branch…").click()
+            page.get_by_label("Stages, as in the chain file").fill("[")
+            page.get_by_role("button", name="Add", exact=True).click()
+            self.assert_no_violation(page, f"{scheme}, a branch")
+            page.keyboard.press("Escape")
+            page.get_by_role("button", name="End the run…").click()
+            self.assert_no_violation(page, f"{scheme}, a question")
+            page.keyboard.press("Escape")
+
+    def test_works_on_a_narrow_screen(self):
+        page = self.ready(width=360, height=740)
+        for stage in ("title", "switch", "file"):
+            self.choose(page, stage)
+            self.assertEqual(page.evaluate("document.documentElement.scrollWidth"), 360, stage)
+            small = page.evaluate("""() => [...document.querySelectorAll("button, select, input, summary")]
+                .filter(e => e.checkVisibility()).map(e => [e, (e.closest("label.check") ?? e).getBoundingClientRect()])
+                .filter(([, box]) => box.width < 24 || box.height < 24).map(([e]) => e.outerHTML.slice(0, 80))""")
+            self.assertEqual(small, [], "targets of at least 24 pixels")
+            cut = page.evaluate("""() => [...document.querySelectorAll("main button, main select, main input, header button")]
+                .filter(e => e.checkVisibility() && !e.closest(".scroll")).map(e => [e, e.getBoundingClientRect()])
+                .filter(([, box]) => box.left < 0 || box.right > 360).map(([e]) => e.outerHTML.slice(0, 80))""")
+            self.assertEqual(cut, [], "nothing stands beside the screen")
+        page.locator("#tiles canvas").scroll_into_view_if_needed()
+        seen = set()
+        until(lambda: seen.add(self.digest(page)) or len(seen) >= 3, "previews move there too")
+        self.keep(page, "narrow", full_page=True)
+
+    def test_says_that_the_run_has_ended(self):
+        page = self.ready()
+        page.get_by_role("button", name="End the run…").click()
+        with page.expect_request("**/api/v1/drain"):
+            page.locator("#question").get_by_role("button", name="End the run").click()
+        self.server.stop()
+        until(lambda: "No figures since" in page.locator("#connection").inner_text(), "the page says so")
+
+    def screenshots_for_the_documentation(self):
+        for scheme in ("light", "dark"):
+            page = self.ready(scheme=scheme, height=1000)
+            page.locator("#preview-stage").select_option("left")
+            page.get_by_role("button", name="Add preview").click()
+            self.choose(page, "title")
+            page.wait_for_timeout(4000)
+            self.keep(page, f"page-{scheme}")
+
+    if PICTURES:
+        test_screenshots_for_the_documentation = screenshots_for_the_documentation
+
+
+class MockTests(PageTests):
+    """What a stand-in can be told to do."""
+
+    def test_colour_and_a_word_stand_where_it_hurts(self):
+        page = self.ready()
+        self.server.lost, self.server.full, self.server.held = {"h264"}, {"h264>file"}, {"watch"}
+        self.server.failed, self.server.paused = {"switch"}, {"right"}
+
+        def row(stage):
+            return page.locator("#list tr", has=page.get_by_role("button", name=stage, exact=True)).inner_text()
+        until(lambda: "lost" in row("h264"), "drops")
+        until(lambda: "queue full" in row("file"), "a full queue")
+        until(lambda: "held at limit" in row("watch"), "buffers")
+        until(lambda: "failed" in row("switch"), "a failed stage")
+        until(lambda: "paused" in row("right"), "a paused one")
+        notes = page.locator("#graph .note").all_text_contents()
+        for word in ("lost", "queue full", "held at limit", "failed", "paused"):
+            self.assertTrue(any(word in note for note in notes), f"{word} in {notes}")
+        # What a link that keeps the newest leaves out is no loss.
+        self.assertNotIn("lost", row("watch"))
+        self.choose(page, "h264")
+        until(lambda: "no free buffer" in page.locator("#stage .hurts").inner_text(), "the reason is told")
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            self.assert_no_violation(page, f"{scheme}, in trouble")
+            self.keep(page, f"trouble-{scheme}", full_page=True)
+
+    def test_problems_are_sentences_and_read_out_once(self):
+        page = self.ready()
+        self.server.problems = ["left (test-source) has given nothing for 6 s."]
+        until(lambda: "nothing for 6 s" in page.locator("#problems").inner_text(), "the problem is shown")
+        until(lambda: "nothing for 6 s" in page.locator("#announce").inner_text(), "and read out")
+        self.server.problems = ["left (test-source) has given nothing for 7 s."]
+        until(lambda: "for 7 s" in page.locator("#problems").inner_text(), "the figure goes on")
+        page.wait_for_timeout(1500)
+        self.assertIn("for 6 s", page.locator("#announce").inner_text())
+        self.assert_no_violation(page, "a problem")
+        self.server.problems = []
+        until(lambda: page.locator("#problems").is_hidden(), "it goes")
+
+    def test_events_are_filtered_bounded_and_newest_first(self):
+        page = self.ready()
+        until(lambda: self.server.listeners, "the page listens")
+        for number in range(250):
+            self.server.post("fps", f"number {number}", "title", "debug" if number % 2 else "warning")
+        until(lambda: "number 248" in page.locator("#event-list").inner_text(), "the last warning is there")
+        self.assertNotIn("number 249", page.locator("#event-list").inner_text())
+        page.get_by_label("Show").select_option("everything")
+        self.assertTrue(page.locator("#event-list li").first.inner_text().endswith("number 249"))
+        self.assertEqual(page.locator("#event-list li").count(), 200)
+        page.get_by_label("Show").select_option("errors")
+        self.assertEqual(page.locator("#event-list li").count(), 0)
+
+    def test_at_most_four_pictures_are_under_way_and_controls_pass_them(self):
+        page = self.ready(height=3000)
+        for _ in range(11):
+            page.get_by_role("button", name="Add preview").click()
+        self.server.has_pictures = False
+        page.wait_for_timeout(1500)
+        self.assertEqual(page.locator("#tiles .tile").count(), 12)
+        self.choose(page, "watch")
+        page.locator("#stage").get_by_role("button", name="Pause").click()
+        until(lambda: "from frame" in page.locator("#stage-body > .said").inner_text(), "the control is answered", 5)
+        self.assertLessEqual(self.server.pictures_most, 4)
+        self.assertGreaterEqual(self.server.pictures_most, 3)
+        self.assertIn("No picture yet.", page.locator("#tiles .over").first.inner_text())
+
+    def pictures_asked(self):
+        return sum("/picture" in path for _, path, _, _ in self.server.requests)
+
+    def test_a_preview_that_nobody_sees_asks_for_nothing(self):
+        page = self.ready(height=500)
+        page.locator("#tiles canvas").scroll_into_view_if_needed()
+        until(lambda: self.pictures_asked() > 5, "pictures come")
+        for hide, show in (("window.scrollTo(0, 0)", "document.querySelector('#tiles').scrollIntoView()"),
+                           ("Object.defineProperty(document, 'hidden', { configurable: true, get: () => true }); "
+                            "document.dispatchEvent(new Event('visibilitychange'))",
+                            "delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")):
+            page.evaluate(hide)
+            page.wait_for_timeout(500)
+            before = self.pictures_asked()
+            page.wait_for_timeout(1000)
+            self.assertEqual(self.pictures_asked(), before, hide)
+            page.evaluate(show)
+            until(lambda: self.pictures_asked() > before, "pictures come again")
+
+    def test_a_server_that_is_away_is_told_and_found_again(self):
+        page = self.ready()
+        port = self.server.port
+        self.server.stop()
+        until(lambda: "No figures since" in page.locator("#connection").inner_text(), "it is told")
+        self.assert_no_violation(page, "away")
+        self.server = MockServer(port=port)
+        self.addCleanup(self.server.stop)
+        until(lambda: page.locator("#connection").is_hidden(), "it is found again")
+        until(lambda: self.server.listeners, "events are read again")
+
+    def test_who_wants_less_motion_gets_one_picture_a_second(self):
+        page = self.ready(motion="reduce")
+        page.locator("#tiles summary").click()
+        self.assertEqual(page.get_by_label("Rate").input_value(), "1")
+
+    def test_texts_of_the_server_are_no_markup(self):
+        page = self.ready()
+        until(lambda: self.server.listeners, "the page listens")
+        self.server.post("odd", "<img src=x onerror=alert(1)><b>bold</b>", "<i>stage</i>", "warning")
+        until(lambda: "<b>bold</b>" in page.locator("#event-list").inner_text(), "the text is shown as it is")
+        self.assertEqual(page.locator("#event-list img, #event-list b, #event-list i").count(), 0)
+        self.assertEqual(self.complained(), [])
+
+
+class TokenTests(Case):
+    token = "a-token-of-tests-0123456789abcdef"
+
+    def test_asks_for_the_token_and_keeps_it_in_the_tab(self):
+        page = self.open()
+        page.get_by_label("Token").wait_for()
+        self.assert_no_violation(page, "the login")
+        page.get_by_label("Token").fill("another-token-of-tests-012345678")
+        page.keyboard.press("Enter")
+        until(lambda: "did not take" in page.locator("#login-fault").inner_text(), "a wrong one is told")
+        page.get_by_label("Token").fill(self.token)
+        page.keyboard.press("Enter")
+        page.locator("#list tbody tr").nth(len(STAGES) - 1).wait_for()
+        page.reload()
+        page.locator("#list tbody tr").nth(len(STAGES) - 1).wait_for()
+        self.assertFalse(page.locator("#login").is_visible())
+        self.assertNotIn(self.token, page.content())
+        page.get_by_role("button", name="Sign out").click()
+        until(lambda: page.locator("#login").is_visible(), "the token is forgotten")
+        self.assertEqual(self.complained("401"), [])
+
+    def test_takes_the_token_of_the_address_and_hides_it(self):
+        page = self.open(path=f"#token={self.token}")
+        page.locator("#list tbody tr").nth(len(STAGES) - 1).wait_for()
+        self.assertNotIn("token", page.url)
+        seen = set()
+        until(lambda: seen.add(self.digest(page)) or len(seen) >= 3, "previews move with a token too")
+        self.assertEqual(self.complained(), [])
+
+
+@unittest.skipUnless(os.access(PROGRAM, os.X_OK), f"the program is not built: '{PROGRAM}'")
+class ProgramTests(PageTests):
+    """The same with the program, and what only it can show."""
+    make_server = Program
+
+    def pixels(self, command, data=None):
+        return subprocess.run(["ffmpeg", "-v", "error", *command, "-f", "rawvideo", "-pix_fmt", "rgb24", "-"], input=data,
+                              stdout=subprocess.PIPE, check=True).stdout
+
+    def test_a_preview_shows_the_stages_picture(self):
+        page = self.ready()
+        page.locator("#preview-stage").select_option("right")
+        page.get_by_role("button", name="Add preview").click()
+        # What is out of sight asks for nothing.
+        page.locator("#tiles canvas").nth(1).scroll_into_view_if_needed()
+        until(lambda: self.canvas(page, 1) == (640, 360), "the second preview has a picture")
+        page.wait_for_timeout(500)
+        shown = page.evaluate("""() => { const c = document.querySelectorAll("#tiles canvas")[1]
+            return [...c.getContext("2d").getImageData(0, 200, 640, 1).data].filter((_, i) => i % 4 < 3) }""")
+        picture = self.pixels(["-i", "-"], self.server.get("api/v1/stages/right/picture?format=png"))
+        row = picture[200 * 640 * 3:201 * 640 * 3]
+        self.assertEqual(len(shown), len(row))
+        # The bars: the frame's number, which differs, stands elsewhere.
+        difference = sum(abs(a - b) for a, b in zip(shown, row)) / len(row)
+        self.assertLess(difference, 6)
+        self.assertGreater(max(row) - min(row), 100, "the bars differ from each other")
+
+    def test_an_option_changes_the_picture(self):
+        page = self.ready()
+        self.choose(page, "title")
+        page.get_by_label("text", exact=True).fill("############")
+        page.get_by_label("size", exact=True).fill("30%")
+        page.get_by_label("color", exact=True).fill("#00ff00")
+        page.get_by_role("button", name="Apply").click()
+        until(lambda: "from frame" in page.locator("#stage .options .said").inner_text(), "the option is set")
+        page.locator("#tiles canvas").scroll_into_view_if_needed()
+        green = """() => { const c = document.querySelector("#tiles canvas")
+            const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data
+            let n = 0
+            for (let i = 0; i < d.length; i += 4) if (d[i + 1] > 200 && d[i] < 80 && d[i + 2] < 80) n += 1
+            return n }"""
+        until(lambda: page.evaluate(green) > 2000, "green letters stand in the preview")
+
+    def test_a_recording_from_the_page_plays(self):
+        page = self.ready()
+        self.choose(page, "file")
+        page.get_by_role("button", name="Start recording").click()
+        until(lambda: "recording-did-start" in page.locator("#event-list").inner_text(), "it has begun")
+        page.wait_for_timeout(1500)
+        page.get_by_role("button", name="Stop recording").click()
+        until(lambda: "recording-did-stop" in page.locator("#event-list").inner_text(), "it has ended")
+        files = [name for name in os.listdir(self.server.folder.name) if name.endswith(".mp4")]
+        self.assertEqual(len(files), 1)
+        probed = json.loads(subprocess.run(
+            ["ffprobe", "-v", "error", "-count_frames", "-show_entries", "stream=codec_name,nb_read_frames,width", "-of", "json",
+             os.path.join(self.server.folder.name, files[0])], stdout=subprocess.PIPE, check=True).stdout)["streams"][0]
+        self.assertEqual((probed["codec_name"], probed["width"]), ("h264", 640))
+        self.assertGreater(int(probed["nb_read_frames"]), 20)
+
+    def test_a_png_snapshot_is_the_whole_picture(self):
+        page = self.ready()
+        self.choose(page, "right")
+        with page.expect_download() as download:
+            page.get_by_role("button", name="Snapshot (PNG)").click()
+        with open(download.value.path(), "rb") as file:
+            data = file.read()
+        self.assertEqual(data[:8], b"\x89PNG\r\n\x1a\n")
+        self.assertEqual((int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")), (640, 360))
+
+
+@unittest.skipUnless(os.access(PROGRAM, os.X_OK), f"the program is not built: '{PROGRAM}'")
+class ProgramTokenTests(TokenTests):
+    make_server = Program
+
+
+# Alone they are no tests: they have no server of their own kind.
+del PageTests
+
+
+
+if __name__ == "__main__":
+    result = unittest.main(verbosity=2, exit=False).result
+    browser.close()
+    playwright.stop()
+    sys.exit(0 if result.wasSuccessful() else 1)
