@@ -105,6 +105,11 @@ extension GraphChange {
     /// Has `thread` do what cannot be withdrawn any more, if need be after this change.
     func leave(_ errand: Errand, with thread: ThreadState, for runner: StageRunner) -> Errand.Outcome {
         errand.post(to: thread, isRequired: true)
+        return awaitLeft(errand, with: thread, for: runner)
+    }
+
+    /// The second half of ``leave(_:with:for:)``, for what was posted by then.
+    func awaitLeft(_ errand: Errand, with thread: ThreadState, for runner: StageRunner) -> Errand.Outcome {
         let outcome = errand.wait(Chain.changePatienceNs, withdrawing: false, stop: chain.stop)
         if outcome == .underWay { chain.openErrands.add(errand, on: thread, for: runner) }
         return outcome

@@ -77,15 +77,11 @@ extension GraphChange {
         }
         chain.graphBox.withLock { $0.leaving.append(branch) }
         for runner in removed where runner.kind == .source { runner.shown.context.requestEnd() }
-        // A tap holds nothing; a thread that stays is not to wait for the branch any more. One that goes with all its
-        // stages hands on what it has.
-        for runner in removed where runner.isTap && !leaving.workers.contains(where: { $0.state === runner.thread }) {
-            runner.stop.raise()
-        }
-        for queue in leaving.entrances { holds(from: queue.detach().map { $0 + 1 }) }
         let allEnds = Array(branch.workers.suffix(leaving.inline.count))
         if isRewired { begin(allEnds) }
-        for rewiring in rewirings {
+        // Left with every thread before any wait there is ended: a thread does it before its next item, so that at most
+        // what a tap has in hand finds the tap stopped.
+        let left = rewirings.map { rewiring in
             let ends = zip(leaving.inline, allEnds).filter { $0.0.producer === rewiring.worker }.map(\.1)
             let (change, worker, concerned) = (self, rewiring.worker, concerned(rewiring))
             // A queue that was closed has told its own frame.
@@ -103,18 +99,28 @@ extension GraphChange {
                 held.settle()
                 uncut.count.subtract(1, ordering: .releasing)
             }
-            let outcome = leave(errand, with: worker.state, for: worker.head)
-            holds(from: frame.withLock { $0 })
-            if outcome == .underWay {
-                // It may wait for the very branch that is to go.
-                if worker.state.inside.load(ordering: .relaxed) == ThreadState.Place.chainWait {
-                    for queue in leaving.behindInline[worker.head.number] ?? [] { _ = queue.detach() }
-                }
-                chain.post(
-                    "detach-waits", worker.head.id,
-                    "\(worker.head.title) has not come back; \(ends.isEmpty ? "the change is whole" : "what ran on its thread ends") after that."
-                )
+            errand.post(to: worker.state, isRequired: true)
+            return (rewiring: rewiring, errand: errand, frame: frame, hasEnds: !ends.isEmpty)
+        }
+        // A tap holds nothing; a thread that stays is not to wait for the branch any more. One that goes with all its
+        // stages hands on what it has.
+        for runner in removed where runner.isTap && !leaving.workers.contains(where: { $0.state === runner.thread }) {
+            runner.stop.raise()
+        }
+        for queue in leaving.entrances { holds(from: queue.detach().map { $0 + 1 }) }
+        for part in left {
+            let worker = part.rewiring.worker
+            let outcome = awaitLeft(part.errand, with: worker.state, for: worker.head)
+            holds(from: part.frame.withLock { $0 })
+            guard outcome == .underWay else { continue }
+            // It may wait for the very branch that is to go.
+            if worker.state.inside.load(ordering: .relaxed) == ThreadState.Place.chainWait {
+                for queue in leaving.behindInline[worker.head.number] ?? [] { _ = queue.detach() }
             }
+            chain.post(
+                "detach-waits", worker.head.id,
+                "\(worker.head.title) has not come back; \(part.hasEnds ? "what ran on its thread ends" : "the change is whole") after that."
+            )
         }
         chain.post(
             "branch-detached", removed.first?.id,
