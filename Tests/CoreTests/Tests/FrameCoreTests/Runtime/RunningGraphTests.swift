@@ -347,12 +347,12 @@ import Testing
         try sketch.add(RecordingSink.self, "file", options: #"{"log": "no-rest", "pauseAt": 5}"#)
         sketch.request.drainSeconds = 0.2
         let driver = try RunningChainDriver(sketch)
-        driver.waitForEvent { $0.name == "stage-hangs" }
+        let frame = try #require(driver.waitForEvent { $0.name == "stage-hangs" }?.frame)
         let answer = driver.answer { driver.chain.pause(stage: "file", reply: $0) }
         #expect(!answer.isOK)
         #expect(
             answer.error
-                == "file (recording-sink): consume of frame 5 has not returned for 1 s, so nothing was changed. Send it again later, or detach the branch."
+                == "file (recording-sink): consume of frame \(frame) has not returned for 1 s, so nothing was changed. Send it again later, or detach the branch."
         )
         #expect(driver.finish().abandoned == ["file (recording-sink)"])
     }

@@ -190,7 +190,10 @@ final class RecordingSink: Sink {
         @Option(help: "Name under which the log is found.") var log = ""
         @Option(help: "Microseconds per frame.", range: 0...1_000_000) var sleepUs = 0
         @Option(help: "Frames kept.", range: 0...8) var keep = 0
-        @Option(help: "Blocks in pause() at this frame.", range: -1...100_000) var pauseAt = -1
+        @Option(
+            help: "Blocks in pause() at this frame, or the next that comes: a live source may drop it.",
+            range: -1...100_000)
+        var pauseAt = -1
         @Option(help: "Throws at this frame.", range: -1...100_000) var failAt = -1
     }
 
@@ -224,7 +227,7 @@ final class RecordingSink: Sink {
     func consume(_ input: consuming Sample) throws -> SinkVerdict {
         guard case .frame(let frame) = consume input else { return .dropped(.byStage) }
         if options.sleepUs > 0 { usleep(UInt32(options.sleepUs)) }
-        while Int(frame.sequenceNumber) == options.pauseAt { pause() }
+        while options.pauseAt >= 0, Int(frame.sequenceNumber) >= options.pauseAt { pause() }
         if Int(frame.sequenceNumber) == options.failAt {
             throw FrameHostError(.exhausted, what: "the sink was told to fail")
         }
