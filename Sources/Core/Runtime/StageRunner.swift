@@ -569,8 +569,13 @@ final class StageRunner: @unchecked Sendable {
         hasReportedMetadata = false
         times = TimeCheck()
         sourceTimes.beginAnew()
-        // One that failed dropped what came since.
-        if hasFailed { modeCode.store(Mode.followsGap.rawValue, ordering: .releasing) }
+        // One that failed dropped what came since; what went by a filter that failed has no gap.
+        if hasFailed {
+            modeCode.store(Mode.followsGap.rawValue, ordering: .releasing)
+        } else if isBypassed.load(ordering: .acquiring) {
+            modeCode.store(Mode.runs.rawValue, ordering: .releasing)
+            isBypassed.store(false, ordering: .releasing)
+        }
         return old
     }
 
