@@ -27,6 +27,8 @@ final class FrameQueue: @unchecked Sendable {
     /// Chain-clock time since which the producer waits for a place here; 0 when it does not.
     let stalledSince = Atomic<Int64>(0)
     private let stop: StopSignal
+    /// For whoever looks.
+    private let figures = FrameQueueFigures()
     private var state: FrameQueueState
     private let ring: UnsafeMutablePointer<UnsafeMutablePointer<LeaseRecord>>
     private let ringCount: Int
@@ -82,7 +84,10 @@ final class FrameQueue: @unchecked Sendable {
 
     /// [producer's thread] The run was stopped while this item waited for a place: it is counted and let go.
     func refuseStopped(_ lease: consuming Lease) {
-        consumer.locked { state.refuseStopped() }
+        consumer.locked {
+            state.refuseStopped()
+            figures.show(state, losses: true)
+        }
         stalledSince.store(0, ordering: .relaxed)
         _ = consume lease
     }
@@ -95,12 +100,14 @@ final class FrameQueue: @unchecked Sendable {
             isKeyframe: record.pointee.header.isKeyframe, mayWait: mayWait)
         switch action {
         case .accept:
+            figures.show(state, losses: false)
             if hasLost { record.pointee.header.isDiscontinuity = true }
             hasLost = false
             append(lease.release())
             wakeConsumerAndUnlock()
             return nil
         case .evictThenAccept(let count):
+            figures.show(state, losses: true)
             // Under `latest` and `dropOldest` one item goes, under `dropToKeyframe` a whole group. The first one's
             // place may be taken by the new item; the others stay where they are in the ring, which this thread alone
             // writes, until they are let go below.
@@ -114,6 +121,7 @@ final class FrameQueue: @unchecked Sendable {
             for index in second..<second + count - 1 { _ = Lease(ring[index % ringCount]) }
             return nil
         case .reject:
+            figures.show(state, losses: true)
             hasLost = true
             lastRefused = record.pointee.header.sequenceNumber
             nothingUpTo = max(nothingUpTo, record.pointee.header.pts.nanoseconds &+ heldStep)
@@ -261,6 +269,7 @@ final class FrameQueue: @unchecked Sendable {
         let record = removeFirst()
         let nextTime = state.depth > 1 ? ring[head].pointee.header.dts.nanoseconds : nil
         state.take(bytes: record.pointee.queuedBytes, nextTime: nextTime)
+        figures.show(state, losses: false)
         let hasPlenty = state.depth > state.settings.capacity / 2
         consumer.unlock()
         if !hasPlenty {
@@ -310,6 +319,7 @@ final class FrameQueue: @unchecked Sendable {
         let record = removeFirst()
         let nextTime = state.depth > 1 ? ring[head].pointee.header.dts.nanoseconds : nil
         state.take(bytes: record.pointee.queuedBytes, nextTime: nextTime)
+        figures.show(state, losses: false)
         room.announce()
         return Lease(record)
     }
@@ -334,14 +344,13 @@ final class FrameQueue: @unchecked Sendable {
             head = (head + 1) % ringCount
         }
         _ = state.evictAll(reason)
+        figures.show(state, losses: true)
         consumer.unlock()
         for record in records { _ = Lease(record) }
     }
 
-    /// [any thread] Counts and depth of one moment.
-    func snapshot() -> (counts: FrameQueueState.Counts, depth: Int, bytes: Int) {
-        consumer.locked { (state.counts, state.depth, state.bytes) }
-    }
+    /// [any thread] Counts and depth, each as it was at some moment of the call. Does not wait, and nobody waits for it.
+    func snapshot() -> (counts: FrameQueueState.Counts, depth: Int, bytes: Int) { figures.read() }
 }
 
 extension FrameQueue {

@@ -31,11 +31,15 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
     private var leases: LeaseTable
     private var outstanding = 0
     private var waiters = 0
-    private var starvedSince: Int64 = 0
     /// Conditions of copy pools whose writer may wait until it is a buffer's only holder. Not the pools: two writers'
     /// would keep each other alive.
     private var uniquenessListeners: [Condition] = []
     private let uniquenessWaiters = Atomic<Int>(0)
+    // For whoever looks: written under `condition`, read without it. A thread of low priority that looks must not hold a
+    // lock which frames wait for.
+    private let records: LeaseRecords
+    private let shownFree: Atomic<Int>
+    private let starvedSince = Atomic<Int64>(0)
     private let starved = Atomic<Int64>(0)
 
     /// [control thread] Makes all buffers and touches their pages.
@@ -59,6 +63,8 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
         self.clock = clock
         layout = metadata
         leases = LeaseTable(.frame, layout: metadata)
+        records = leases.records
+        shownFree = Atomic(bufferCount)
         memoryLayout = BufferLayout(format, padding: padding)
         byteCount = memoryLayout.byteCount * bufferCount
         base = try memory.allocate(byteCount: byteCount, touching: true)
@@ -95,7 +101,7 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
     func tryLease(isStarving: Bool = true) -> Frame? {
         condition.lock()
         guard let record = takeLocked() else {
-            if isStarving, starvedSince == 0 { starvedSince = clock.now() }
+            if isStarving { noteStarving() }
             condition.unlock()
             return nil
         }
@@ -112,7 +118,7 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
         while true {
             if stop.isRaised { throw FrameHostError(.stopped, place: name, what: "stopped while waiting for a buffer") }
             if let record = takeLocked() { return Frame(Lease(record)) }
-            if starvedSince == 0 { starvedSince = clock.now() }
+            noteStarving()
             waiters += 1
             Spinner.fallAsleep()
             condition.wait()
@@ -136,7 +142,7 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
             }
             if stop.isRaised { throw FrameHostError(.stopped, place: name, what: "stopped while waiting for a buffer") }
             if let record = takeLocked() { return Frame(Lease(record)) }
-            if starvedSince == 0 { starvedSince = clock.now() }
+            noteStarving()
             waiters += 1
             Spinner.fallAsleep()
             condition.wait()
@@ -145,11 +151,18 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
         }
     }
 
+    /// With the lock held: none is free.
+    private func noteStarving() {
+        if starvedSince.load(ordering: .relaxed) == 0 { starvedSince.store(clock.now(), ordering: .relaxed) }
+    }
+
     private func takeLocked() -> UnsafeMutablePointer<LeaseRecord>? {
         guard let buffer = freeBuffers.popLast() else { return nil }
-        if starvedSince != 0 {
-            starved.store(starved.load(ordering: .relaxed) + clock.now() - starvedSince, ordering: .relaxed)
-            starvedSince = 0
+        shownFree.store(freeBuffers.count, ordering: .relaxed)
+        let since = starvedSince.load(ordering: .relaxed)
+        if since != 0 {
+            starved.store(starved.load(ordering: .relaxed) + clock.now() - since, ordering: .relaxed)
+            starvedSince.store(0, ordering: .relaxed)
         }
         buffers[Int(buffer)].leases.store(1, ordering: .relaxed)
         if outstanding == 0 { _ = Unmanaged.passRetained(self) }
@@ -194,6 +207,7 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
         leases.giveBack(record)
         if left == 0 {
             freeBuffers.append(buffer)
+            shownFree.store(freeBuffers.count, ordering: .relaxed)
             if waiters > 0 { condition.signal() }
         }
         outstanding -= 1
@@ -223,42 +237,42 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
 
     // MARK: Watching
 
-    /// [any thread] Buffers that nobody holds.
-    var freeCount: Int { condition.locked { freeBuffers.count } }
+    /// [any thread] Buffers that nobody holds. Does not wait.
+    var freeCount: Int { shownFree.load(ordering: .relaxed) }
 
-    /// [any thread] Milliseconds for which an allocation found no buffer, altogether.
+    /// [any thread] Milliseconds for which an allocation found no buffer, altogether. Does not wait.
     var starvedMs: Int {
+        let since = starvedSince.load(ordering: .relaxed)
         let ended = starved.load(ordering: .relaxed)
-        let since = condition.locked { starvedSince }
-        return Int((ended + (since == 0 ? 0 : clock.now() - since)) / 1_000_000)
+        return Int((ended + (since == 0 ? 0 : max(clock.now() - since, 0))) / 1_000_000)
     }
 
-    /// [any thread] When the present lack began, nil when there is none.
-    var starvedSinceTime: Int64? { condition.locked { starvedSince == 0 ? nil : starvedSince } }
+    /// [any thread] When the present lack began, nil when there is none. Does not wait.
+    var starvedSinceTime: Int64? {
+        let since = starvedSince.load(ordering: .relaxed)
+        return since == 0 ? nil : since
+    }
 
     /// [any thread] How often a stage shared more leases than its declaration reserved.
     var leaseGrowths: Int { condition.locked { leases.growths } }
 
-    /// [control thread] Who holds what: `(holder code, buffer, since)` of every lease that is out.
+    /// [any thread] Who holds what: `(holder code, buffer, since)` of every lease that is out, each as it was at some
+    /// moment of the call. Does not wait, and nobody waits for it.
     func holders() -> [(holder: Int32, buffer: Int32, since: Int64)] {
-        condition.locked {
-            var result: [(holder: Int32, buffer: Int32, since: Int64)] = []
-            leases.forEachOut {
-                result.append(
-                    (
-                        $0.pointee.holder.load(ordering: .relaxed), $0.pointee.buffer,
-                        $0.pointee.since.load(ordering: .relaxed)
-                    ))
-            }
-            return result
+        var result: [(holder: Int32, buffer: Int32, since: Int64)] = []
+        records.forEachOut {
+            let (holder, buffer) = ($0.holder.load(ordering: .relaxed), $0.buffer)
+            // It may have come back since it was found.
+            if buffer >= 0 { result.append((holder, buffer, $0.since.load(ordering: .relaxed))) }
         }
+        return result
     }
 
     /// [control thread] Free buffers and distinct leased ones: ledger law 5 says they add up to `bufferCount`.
     func census() -> (free: Int, leased: Int) {
         condition.locked {
             var seen = Set<Int32>()
-            leases.forEachOut { seen.insert($0.pointee.buffer) }
+            records.forEachOut { seen.insert($0.buffer) }
             return (freeBuffers.count, seen.count)
         }
     }

@@ -11,8 +11,12 @@ struct LeaseRecord: ~Copyable {
     unowned(unsafe) let owner: LeaseOwner
     /// Index in the owner's table of leases.
     let index: Int32
-    /// Index of the buffer (pool) or block (slab) that is held; −1 when the lease is free.
-    var buffer: Int32 = -1
+    private let bufferIndex = Atomic<Int32>(-1)
+    /// Index of the buffer (pool) or block (slab) that is held; −1 when the lease is free. [any thread]
+    var buffer: Int32 {
+        @inline(__always) get { bufferIndex.load(ordering: .relaxed) }
+        @inline(__always) nonmutating set { bufferIndex.store(newValue, ordering: .relaxed) }
+    }
     /// First byte of the payload.
     var base: UnsafeMutableRawPointer?
     /// Bytes of the payload: a whole frame buffer, or what an access unit uses.

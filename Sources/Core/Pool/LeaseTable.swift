@@ -1,3 +1,5 @@
+import Synchronization
+
 /// The lease records of one pool or slab with their metadata regions: made once, lent and taken back under the owner's
 /// lock.
 ///
@@ -8,8 +10,8 @@ struct LeaseTable: ~Copyable {
     /// Records begin at cache lines.
     private static let alignment = 64
 
-    private var blocks: [(base: UnsafeMutablePointer<LeaseRecord>, count: Int)] = []
-    private var metadataBlocks: [UnsafeMutableRawPointer] = []
+    /// All records, for whoever looks at them without the owner's lock.
+    let records = LeaseRecords()
     private var free: UnsafeMutablePointer<UnsafeMutablePointer<LeaseRecord>>
     private var freeCount = 0
     private(set) var capacity = 0
@@ -54,8 +56,7 @@ struct LeaseTable: ~Copyable {
             freeCount += 1
         }
         capacity += count
-        blocks.append((block, count))
-        if let region { metadataBlocks.append(region) }
+        records.add(block, count, metadata: region)
     }
 
     mutating func take(owner: LeaseOwner) -> UnsafeMutablePointer<LeaseRecord> {
@@ -75,19 +76,52 @@ struct LeaseTable: ~Copyable {
         freeCount += 1
     }
 
-    /// Calls `body` for each lease that is out.
-    func forEachOut(_ body: (UnsafeMutablePointer<LeaseRecord>) -> Void) {
-        for block in blocks {
-            for index in 0..<block.count where block.base[index].buffer >= 0 { body(block.base + index) }
+    deinit { free.deallocate() }
+}
+
+/// The records of one ``LeaseTable``, in blocks that are added and never go while it lives.
+///
+/// Any thread may walk them while others lend and take back: it waits for nobody, and nobody for it. What it reads of a
+/// record is each as it was at some moment of the walk. `@unchecked Sendable`: blocks are added under the owner's lock, are
+/// complete when they can be seen, and what is read of a record is atomic.
+final class LeaseRecords: @unchecked Sendable {
+    private struct Block {
+        var base: UnsafeMutablePointer<LeaseRecord>
+        var count: Int
+        var metadata: UnsafeMutableRawPointer?
+        var older: UnsafeMutablePointer<Block>?
+    }
+
+    private let newest = Atomic<UnsafeMutablePointer<Block>?>(nil)
+
+    /// [under the owner's lock] Takes over a block of records that have been made.
+    func add(_ base: UnsafeMutablePointer<LeaseRecord>, _ count: Int, metadata: UnsafeMutableRawPointer?) {
+        let block = UnsafeMutablePointer<Block>.allocate(capacity: 1)
+        block.initialize(
+            to: Block(base: base, count: count, metadata: metadata, older: newest.load(ordering: .relaxed)))
+        newest.store(block, ordering: .releasing)
+    }
+
+    /// [any thread] Calls `body` for each lease that is out.
+    func forEachOut(_ body: (borrowing LeaseRecord) -> Void) {
+        var next = newest.load(ordering: .acquiring)
+        while let block = next {
+            for index in 0..<block.pointee.count where block.pointee.base[index].buffer >= 0 {
+                body(block.pointee.base[index])
+            }
+            next = block.pointee.older
         }
     }
 
     deinit {
-        for block in blocks {
-            block.base.deinitialize(count: block.count)
-            UnsafeMutableRawPointer(block.base).deallocate()
+        var next = newest.load(ordering: .acquiring)
+        while let block = next {
+            let value = block.move()
+            block.deallocate()
+            value.base.deinitialize(count: value.count)
+            UnsafeMutableRawPointer(value.base).deallocate()
+            value.metadata?.deallocate()
+            next = value.older
         }
-        for region in metadataBlocks { region.deallocate() }
-        free.deallocate()
     }
 }

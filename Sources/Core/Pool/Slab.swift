@@ -25,7 +25,11 @@ final class Slab: LeaseOwner, @unchecked Sendable {
     private var leases: LeaseTable
     private var outstanding = 0
     private var waiters = 0
-    private(set) var mostBytes = 0
+    private var mostBytes = 0
+    // For whoever looks: written under `condition`, read without it.
+    private let shownBytes = Atomic<Int>(0)
+    private let shownMostBytes = Atomic<Int>(0)
+    private let shownUnits = Atomic<Int>(0)
 
     /// [control thread]
     init(
@@ -68,6 +72,7 @@ final class Slab: LeaseOwner, @unchecked Sendable {
                 let block = freeBlocks.removeLast()
                 blocks[Int(block)] = Block(start: start, count: count, leases: 1)
                 mostBytes = max(mostBytes, state.usedBytes)
+                showUsage()
                 if outstanding == 0 { _ = Unmanaged.passRetained(self) }
                 outstanding += 1
                 let record = leases.take(owner: self)
@@ -120,6 +125,7 @@ final class Slab: LeaseOwner, @unchecked Sendable {
         if blocks[block].leases == 0 {
             state.giveBack(start: blocks[block].start, count: blocks[block].count)
             freeBlocks.append(Int32(block))
+            showUsage()
             if waiters > 0 { condition.signal() }
         }
         outstanding -= 1
@@ -128,16 +134,27 @@ final class Slab: LeaseOwner, @unchecked Sendable {
         if isLast { Unmanaged.passUnretained(self).release() }
     }
 
-    /// [any thread] Bytes in use, the most there ever were, and units in use.
+    /// With the lock held.
+    private func showUsage() {
+        shownBytes.store(state.usedBytes, ordering: .relaxed)
+        shownMostBytes.store(mostBytes, ordering: .relaxed)
+        shownUnits.store(unitCount - freeBlocks.count, ordering: .relaxed)
+    }
+
+    /// [any thread] Bytes in use, the most there ever were, and units in use, each as it was at some moment of the call.
+    /// Does not wait.
     var usage: (bytes: Int, mostBytes: Int, units: Int) {
-        condition.locked { (state.usedBytes, mostBytes, unitCount - freeBlocks.count) }
+        (
+            shownBytes.load(ordering: .relaxed), shownMostBytes.load(ordering: .relaxed),
+            shownUnits.load(ordering: .relaxed)
+        )
     }
 
     /// [control thread] Free blocks and distinct leased ones: ledger law 5.
     func census() -> (free: Int, leased: Int) {
         condition.locked {
             var seen = Set<Int32>()
-            leases.forEachOut { seen.insert($0.pointee.buffer) }
+            leases.records.forEachOut { seen.insert($0.buffer) }
             return (freeBlocks.count, seen.count)
         }
     }

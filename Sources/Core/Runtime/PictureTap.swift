@@ -28,10 +28,13 @@ final class PictureTap: @unchecked Sendable {
     ///
     /// - Throws: ``FrameHostError`` `.exhausted`.
     func ask(_ ask: PictureInbox.Ask, format: VideoFormat) throws {
-        let isReady = lock.locked {
+        let (isReady, former) = lock.locked {
+            let former = pictures.filter { $0.format != format }
             pictures.removeAll { $0.format != format }
-            return isClosed || hasFree
+            return (isClosed || hasFree, former)
         }
+        // Behind the lock: giving much memory back takes its time.
+        _ = consume former
         let fresh = isReady ? nil : try StagePicture(format)
         lock.locked {
             guard !isClosed else {

@@ -90,4 +90,30 @@ import Testing
         #expect((stage("mid", driver.chain.metrics)?["heldOldestSeconds"]?.asDouble ?? -1) >= 0)
         #expect(driver.finish().isSuccess)
     }
+
+    /// Whoever looks may be a thread of low priority that is kept from going on: frames must not wait for it, nor it for
+    /// them. Here the locks are held by somebody who does not give them back.
+    @Test func areReadWithoutTheLocksThatFramesWaitFor() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src", options: #"{"count": 100000000, "everyMs": 1}"#)
+        try sketch.add(ProbeFilter.self, "mid", options: #"{"keep": 2}"#, link: LinkRequest(queue: 2))
+        try sketch.add(UnitEncoder.self, "enc", link: LinkRequest(queue: 2))
+        try sketch.add(UnitSink.self, "file", options: #"{"log": "metrics-locks"}"#, link: LinkRequest(queue: 2))
+        let driver = try RunningChainDriver(sketch)
+        driver.waitForFrames(20)
+        let graph = driver.chain.graph
+        #expect(!graph.pools.isEmpty && !graph.slabs.isEmpty && graph.queues.count == 3)
+        let locks = graph.pools.map(\.condition) + graph.slabs.map(\.condition) + graph.queues.map(\.queue.consumer)
+        for lock in locks { lock.lock() }
+        let isRead = Locked(false)
+        let reader = try TestThread("reader") {
+            let (metrics, figures) = (driver.chain.metrics, driver.chain.figures)
+            _ = (driver.chain.progress, driver.chain.status, driver.chain.itemsLostLive)
+            isRead.set((metrics["stages"]?.asArray?.count, figures["pools"]?.asArray?.isEmpty) == (4, false))
+        }
+        #expect(eventually { isRead.now })
+        for lock in locks { lock.unlock() }
+        reader.join()
+        #expect(driver.finish().isSuccess)
+    }
 }
