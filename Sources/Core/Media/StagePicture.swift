@@ -7,7 +7,9 @@ public final class StagePicture: @unchecked Sendable {
     public private(set) var pts = MediaTime.zero
     /// When it was captured, nanoseconds of the chain clock.
     public private(set) var capturedAt: Int64 = 0
-    public private(set) var sequenceNumber: UInt64 = 0
+    public internal(set) var sequenceNumber: UInt64 = 0
+    /// When it was copied, nanoseconds of the system's monotonic clock: whoever asked before that may have it.
+    public private(set) var copiedAt: Int64
     /// How the stored picture is to be turned for display.
     public private(set) var orientation = Orientation.up
     /// In the place of one that a source lacks.
@@ -23,6 +25,7 @@ public final class StagePicture: @unchecked Sendable {
     /// - Throws: ``FrameHostError`` `.exhausted`.
     public init(_ format: VideoFormat) throws {
         self.format = format
+        copiedAt = ChainClock.system.now()
         layout = BufferLayout(format)
         base = try AnonymousMemory().allocate(byteCount: layout.byteCount, touching: true)
     }
@@ -42,6 +45,7 @@ public final class StagePicture: @unchecked Sendable {
         pts = frame.pts
         capturedAt = frame.capturedAt
         sequenceNumber = frame.sequenceNumber
+        copiedAt = ChainClock.system.now()
         orientation = frame.orientation
         isSubstitute = frame.isSubstitute
         isMirroredInPreviews = frame.isMirroredInPreviews

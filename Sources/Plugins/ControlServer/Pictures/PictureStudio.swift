@@ -23,7 +23,7 @@ final class PictureStudio: Sendable {
         var form: PictureForm
         /// Mirrored where the picture says that previews are.
         var isPreview: Bool
-        /// System clock: no picture of before.
+        /// System clock: no picture that was copied before.
         var notBefore: Int64
         var deadline: Int64
         var once: Once<Outcome>
@@ -38,7 +38,7 @@ final class PictureStudio: Sendable {
     static let mostWishes = 1024
     /// A stage that did not answer is asked again after so long: it may have been replaced.
     private static let askAgainNs: Int64 = 250_000_000
-    /// Two wishes this close get the same picture.
+    /// A picture that is wanted for later may come this much earlier: it is the one of that beat.
     private static let slackNs: Int64 = 4_000_000
 
     private let control: any RunControl
@@ -47,7 +47,7 @@ final class PictureStudio: Sendable {
 
     init(_ control: any RunControl) { self.control = control }
 
-    /// [any thread] The next picture of a stage.
+    /// [any thread] The next picture of a stage: one that the stage gave after this was asked.
     ///
     /// - Parameters:
     ///   - isPreview: Mirrored where the camera says that previews are, once more than `form` says.
@@ -61,8 +61,8 @@ final class PictureStudio: Sendable {
             once.wait(continuation)
             let start = SystemTime.now() + max(delay, 0)
             let wish = Wish(
-                stage: stage, form: form, isPreview: isPreview, notBefore: start, deadline: start + patience, once: once
-            )
+                stage: stage, form: form, isPreview: isPreview, notBefore: delay > 0 ? start - Self.slackNs : start,
+                deadline: start + patience, once: once)
             let isTaken = state.withLock { state in
                 guard !state.isClosed, state.wishes.count < Self.mostWishes else { return false }
                 state.wishes.append(wish)
@@ -135,10 +135,10 @@ final class PictureStudio: Sendable {
         var next = now + 1_000_000_000
         state.withLock { state in
             for wish in state.wishes {
-                if wish.notBefore <= now + Self.slackNs {
+                if wish.notBefore <= now {
                     stages.insert(wish.stage)
                 } else {
-                    next = min(next, wish.notBefore - Self.slackNs)
+                    next = min(next, wish.notBefore)
                 }
                 next = min(next, wish.deadline)
             }
@@ -172,10 +172,10 @@ final class PictureStudio: Sendable {
         }
     }
 
-    /// Encodes a picture once for each form that is due.
+    /// Encodes a picture once for each form that is due. Who asked while it lay here, since another was being encoded,
+    /// gets a newer one.
     private func develop(_ stage: String, _ picture: StagePicture) {
-        let due = SystemTime.now() + Self.slackNs
-        var wishes = take { $0.stage == stage && $0.notBefore <= due }
+        var wishes = take { $0.stage == stage && $0.notBefore <= picture.copiedAt }
         for index in wishes.indices where wishes[index].isPreview && picture.isMirroredInPreviews {
             wishes[index].form.isMirrored.toggle()
         }

@@ -29,6 +29,12 @@ final class FakeRun: RunControl {
         var facesWhoLooks = false
         /// What each file of a picture has besides.
         var padding = 0
+        /// Whoever has a picture encoded waits.
+        var isEncoderBusy = false
+        /// The number of the next picture.
+        var nextPicture: UInt64 = 0
+        /// Who asked each stage last.
+        var inboxes: [String: PictureInbox] = [:]
     }
 
     let state = Locked(State())
@@ -70,16 +76,25 @@ final class FakeRun: RunControl {
     func askPicture(of stage: String, for inbox: PictureInbox) throws {
         let gives = try state.withLock { state in
             state.asked += 1
+            state.inboxes[stage] = inbox
             guard ["cam", "text"].contains(stage) else {
                 throw FrameHostError(.invalidConfiguration, place: stage, what: "no such stage")
             }
             return state.givers.contains(stage)
         }
-        if gives {
-            let picture = try StagePicture(VideoFormat(.i420, width: 16, height: 16, frameRate: Rational(30)))
-            picture.isMirroredInPreviews = state.withLock { $0.facesWhoLooks }
-            inbox.put(stage, picture)
+        if gives { try givePicture(of: stage) }
+    }
+
+    /// The stage gives who asked it last a picture.
+    func givePicture(of stage: String) throws {
+        let picture = try StagePicture(VideoFormat(.i420, width: 16, height: 16, frameRate: Rational(30)))
+        let inbox = state.withLock { state in
+            picture.isMirroredInPreviews = state.facesWhoLooks
+            picture.sequenceNumber = state.nextPicture
+            state.nextPicture += 1
+            return state.inboxes[stage]
         }
+        inbox?.put(stage, picture)
     }
 
     func encode(_ picture: StagePicture, as form: PictureForm) throws -> [UInt8] {
@@ -87,6 +102,7 @@ final class FakeRun: RunControl {
             state.encoded.append(form)
             return state.padding
         }
+        while state.withLock(\.isEncoderBusy) { usleep(200) }
         return Array("picture \(form.width ?? 0)".utf8) + [UInt8](repeating: 32, count: padding)
     }
 

@@ -93,6 +93,27 @@ final class RunningStudio {
         #expect(studio.run.state.withLock { $0.asked } == asked)
     }
 
+    /// One that came while another was encoded is older than a question of that time.
+    @Test func answersWithAPictureThatCameAfterTheQuestion() async throws {
+        let studio = try RunningStudio()
+        let (run, pictures) = (studio.run, studio.api.studio)
+        func number(_ outcome: PictureStudio.Outcome) -> UInt64? {
+            if case .shot(let shot) = outcome { shot.sequenceNumber } else { nil }
+        }
+        run.state.withLock { ($0.givers, $0.isEncoderBusy) = (["cam"], true) }
+        async let early = pictures.next(of: "text", as: PictureForm(), patience: 60_000_000_000)
+        while run.state.withLock({ $0.inboxes["text"] == nil }) { await Task.yield() }
+        async let busy = pictures.next(of: "cam", as: PictureForm(), patience: 60_000_000_000)
+        while run.state.withLock({ $0.encoded.isEmpty }) { await Task.yield() }
+        try run.givePicture(of: "text")
+        async let late = pictures.next(of: "text", as: PictureForm(), patience: 60_000_000_000)
+        while pictures.waitingCount < 2 { await Task.yield() }
+        run.state.withLock { ($0.givers, $0.isEncoderBusy) = (["cam", "text"], false) }
+        #expect(number(await busy) == 0)
+        #expect(number(await early) == 1, "it lay there for who asked before")
+        #expect(number(await late) == 2)
+    }
+
     @Test func closingEndsEveryWait() async throws {
         let studio = try RunningStudio()
         studio.run.state.withLock { $0.givers = [] }
