@@ -73,8 +73,14 @@ struct Answer: Sendable {
 protocol StreamWriter: Sendable {
     /// Returns when all of it has left this program.
     ///
-    /// - Throws: Where the client has gone, or has taken nothing for ten seconds.
+    /// - Throws: Where the client has gone, or has taken less than 64 kB of it in ten seconds.
     func write(_ bytes: [UInt8]) async throws
     /// Calls `action` once, when the connection has ended.
     func whenClosed(_ action: @escaping @Sendable () -> Void)
+    /// Calls `action` once, when the client has closed its side. It may read on, or have gone: writing shows which.
+    func whenHalfClosed(_ action: @escaping @Sendable () -> Void)
+}
+
+extension StreamWriter {
+    func whenHalfClosed(_ action: @escaping @Sendable () -> Void) {}
 }

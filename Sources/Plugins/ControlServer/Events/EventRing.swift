@@ -102,6 +102,11 @@ final class EventRing: Sendable {
         waiter?.continuation.resume()
     }
 
+    /// The listener's present wait ends.
+    func wake(_ listener: Int) {
+        state.withLock { $0.waiters.removeValue(forKey: listener) }?.continuation.resume()
+    }
+
     /// The listener's place is free again, after its last wait.
     func remove(_ listener: Int) { state.withLock { _ = $0.gone.remove(listener) } }
 

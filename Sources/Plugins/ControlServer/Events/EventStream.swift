@@ -54,6 +54,8 @@ extension ControlAPI {
         let listener = ring.addListener()
         defer { ring.remove(listener) }
         writer.whenClosed { ring.end(listener) }
+        // The comment that it then writes shows whether somebody reads.
+        writer.whenHalfClosed { ring.wake(listener) }
         // A number that has not been given yet is none of this run.
         var next = last.map { min($0 + 1, ring.next) } ?? ring.next
         try await writer.write(Array("retry: \(EventStream.retryMs)\n\n".utf8))

@@ -96,22 +96,27 @@ extension ControlAPI {
                 defer { place.leave() }
                 let hasGone = Locked(false)
                 writer.whenClosed { hasGone.withLock { $0 = true } }
-                try await stream(id, form, interval, left, first, to: writer) {
-                    hasGone.withLock { $0 } || events.isClosed
+                let isSilent = Locked(false)
+                writer.whenHalfClosed { isSilent.withLock { $0 = true } }
+                try await stream(id, form, interval, left, first, to: writer) { isWaiting in
+                    hasGone.withLock { $0 } || events.isClosed || isWaiting && isSilent.withLock { $0 }
                 }
             })
     }
 
     private func stream(
         _ id: String, _ form: PictureForm, _ interval: Int64, _ count: Int, _ first: PictureStudio.Outcome,
-        to writer: any StreamWriter, unless isOver: @Sendable () -> Bool
+        to writer: any StreamWriter, unless isOver: @Sendable (_ isWaiting: Bool) -> Bool
     ) async throws {
         var left = count
         var due = SystemTime.now()
         var next = first
-        while left > 0, !isOver() {
+        while left > 0, !isOver(false) {
             switch next {
-            case .none: due = SystemTime.now()
+            case .none:
+                // Nothing is written, and so nothing shows whether a client that has closed its side is there.
+                if isOver(true) { return }
+                due = SystemTime.now()
             // The stage has gone, or its pictures cannot be encoded: the stream's end says so.
             case .failed: return
             case .shot(let shot):

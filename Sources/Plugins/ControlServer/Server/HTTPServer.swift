@@ -71,6 +71,7 @@ final class HTTPServer: Sendable {
                 }
             }
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
+            .childChannelOption(.allowRemoteHalfClosure, value: true)
             .childChannelOption(.writeBufferWaterMark, value: .init(low: 32 << 10, high: 64 << 10))
             .childChannelInitializer { channel in
                 guard Self.take(channel, connections, most: most) else { return Self.turnAway(channel) }
@@ -78,6 +79,9 @@ final class HTTPServer: Sendable {
                     try Self.closeOnExec(channel)
                 }.flatMap {
                     http.setup(channel: channel, logger: logger)
+                }.flatMapThrowing { value in
+                    try MessageRules.add(to: channel)
+                    return value
                 }.map { value in
                     connections.withLock { $0.tasks += 1 }
                     Task {
@@ -119,11 +123,19 @@ final class HTTPServer: Sendable {
             }
         }
         defer { isIdle() }
-        let answer = await api.answer(head) { most in
-            if head["expect"]?.lowercased() == "100-continue" {
-                try await channel.writeAndFlush(HTTPResponsePart.head(HTTPResponse(status: .continue))).get()
+        let answer: Answer
+        if let fault = head[MessageRules.malformed] {
+            answer = .refused(
+                Refusal(
+                    400, "invalid-configuration", place: "request", fault,
+                    "Send one field Host with the server's address, and a path as the target."))
+        } else {
+            answer = await api.answer(head) { most in
+                if head["expect"]?.lowercased() == "100-continue" {
+                    try await channel.writeAndFlush(HTTPResponsePart.head(HTTPResponse(status: .continue))).get()
+                }
+                return try await body.all(most)
             }
-            return try await body.all(most)
         }
         // What was not read of a body would be taken for the next request's, or read for nothing.
         let isWhole = !head.hasBody || body.isAtEnd
@@ -222,10 +234,20 @@ final class HTTPServer: Sendable {
         let channel: any Channel
         let progress: TimeAmount
 
+        /// What has to be taken within ``progress``: of a large picture a slow client takes one after the other.
+        static let slice = 64 << 10
+
         func write(_ bytes: [UInt8]) async throws {
-            let timer = channel.closing(in: progress)
-            defer { timer.cancel() }
-            try await channel.writeAndFlush(HTTPResponsePart.body(ByteBuffer(bytes: bytes))).get()
+            var rest = ByteBuffer(bytes: bytes)
+            while let slice = rest.readSlice(length: min(rest.readableBytes, Self.slice)), slice.readableBytes > 0 {
+                let timer = channel.closing(in: progress)
+                defer { timer.cancel() }
+                try await channel.writeAndFlush(HTTPResponsePart.body(slice)).get()
+            }
+        }
+
+        func whenHalfClosed(_ action: @escaping @Sendable () -> Void) {
+            MessageRules.whenHalfClosed(channel, action)
         }
 
         func whenClosed(_ action: @escaping @Sendable () -> Void) {

@@ -70,6 +70,26 @@ final class Client {
         }
     }
 
+    /// Nothing more is sent; answers are still read.
+    func endSending() throws {
+        guard shutdown(socket, Int32(SHUT_WR)) == 0 else {
+            throw Fault(description: "shutdown: \(String(cString: strerror(errno)))")
+        }
+    }
+
+    /// Takes so many bytes and lets them go; false where the connection ends before.
+    func skip(_ count: Int, each: Int, pause microseconds: UInt32) -> Bool {
+        var left = count
+        var buffer = [UInt8](repeating: 0, count: each)
+        while left > 0 {
+            let count = Glibc.recv(socket, &buffer, min(each, left), 0)
+            guard count > 0 else { return false }
+            left -= count
+            usleep(microseconds)
+        }
+        return true
+    }
+
     /// A request of this host with further lines.
     func ask(_ line: String, port: Int, _ fields: String..., body: String = "") throws {
         var text = "\(line) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n"
@@ -149,8 +169,15 @@ final class Client {
 
     @Test(arguments: [
         ("GET /healthz HTTP/1.1\r\nHost: evil.example\r\n\r\n", "421"),
-        ("GET /healthz HTTP/1.1\r\n\r\n", "421"),
-        ("GET http://PLACE/healthz HTTP/1.1\r\nHost: evil.example\r\n\r\n", "421"),
+        ("GET /healthz HTTP/1.0\r\n\r\n", "421"), ("GET /healthz HTTP/1.1\r\n\r\n", "400"),
+        ("GET /healthz HTTP/1.1\r\nHost: PLACE\r\nHost: evil.example\r\n\r\n", "400"),
+        ("GET /healthz HTTP/1.1\r\nHost: PLACE\r\nhost: PLACE\r\n\r\n", "400"),
+        ("GET http://PLACE/healthz HTTP/1.1\r\nHost: evil.example\r\n\r\n", "400"),
+        ("GET http://evil.example/healthz HTTP/1.1\r\nHost: PLACE\r\n\r\n", "400"),
+        ("GET http://evil.example/healthz HTTP/1.1\r\nHost: evil.example\r\n\r\n", "421"),
+        ("GET http://you@PLACE/healthz HTTP/1.1\r\nHost: PLACE\r\n\r\n", "400"),
+        ("GET https://PLACE/healthz HTTP/1.1\r\nHost: PLACE\r\n\r\n", "400"),
+        ("GET /healthz HTTP/1.1\r\nFramehost-Malformed: no\r\nHost: evil.example\r\n\r\n", "421"),
         ("GET /healthz HTTP/1.1\r\nHost: PLACE\r\nOrigin: http://evil.example\r\n\r\n", "403"),
         ("PUT /api/v1/chain HTTP/1.1\r\nHost: PLACE\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}", "415"),
         ("GET /\u{0}x HTTP/1.1\r\nHost: PLACE\r\n\r\n", "400"), ("nonsense\r\n\r\n", "400"),
@@ -160,7 +187,73 @@ final class Client {
         let running = try RunningServer()
         let client = try running.connect()
         try client.send(request.replacingOccurrences(of: "PLACE", with: "127.0.0.1:\(running.port)"))
-        #expect(try client.answer().hasPrefix("HTTP/1.1 \(status) "))
+        let version = request.contains("HTTP/1.0") ? "1.0" : "1.1"
+        #expect(try client.answer().hasPrefix("HTTP/\(version) \(status) "))
+    }
+
+    /// RFC 9112 §3.2.2: every server has to take it.
+    @Test(arguments: ["http://PLACE/healthz", "HTTP://PLACE/healthz?"]) func takesATargetInAbsoluteForm(
+        target: String
+    ) throws {
+        let running = try RunningServer()
+        let place = "127.0.0.1:\(running.port)"
+        let client = try running.connect()
+        for _ in 0..<2 {
+            try client.ask("GET \(target.replacingOccurrences(of: "PLACE", with: place))", port: running.port)
+            #expect(try client.answer().hasPrefix("HTTP/1.1 200 "))
+        }
+        try client.send("GET http://\(place)/healthz HTTP/1.0\r\n\r\n")
+        #expect(try client.receive().hasPrefix("HTTP/1.0 200 "))
+    }
+
+    /// As `printf … | nc -N` asks.
+    @Test func answersAClientThatHasClosedItsSide() throws {
+        let running = try RunningServer()
+        for path in ["/healthz", "/metrics", "/api/v1/stages/cam/picture"] {
+            let client = try running.connect()
+            try client.ask("GET \(path)", port: running.port)
+            try client.endSending()
+            let answer = try client.receive()
+            #expect(answer.hasPrefix("HTTP/1.1 200 OK\r\n") && !answer.hasSuffix("\r\n\r\n"), "\(path): \(answer)")
+        }
+        // Several, and a stream.
+        let client = try running.connect()
+        try client.ask("GET /healthz", port: running.port)
+        try client.ask("GET /api/v1/stages/cam/pictures?rate=60&count=3", port: running.port)
+        try client.endSending()
+        let answer = try client.receive()
+        #expect(answer.components(separatedBy: "HTTP/1.1 200 OK").count == 3)
+        #expect(answer.hasSuffix("--framehost--\r\n\r\n0\r\n\r\n"), "\(answer.suffix(100))")
+        // Half a request is none.
+        let half = try running.connect()
+        try half.send(
+            "POST /api/v1/stages/cam/pause HTTP/1.1\r\nHost: 127.0.0.1:\(running.port)\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{}"
+        )
+        try half.endSending()
+        #expect(!(try half.receive()).contains(" 200 "))
+        #expect(running.run.commands == [])
+    }
+
+    @Test func endsTheConnectionWhereTheClientWishesIt() throws {
+        let running = try RunningServer()
+        let host = "Host: 127.0.0.1:\(running.port)"
+        for request in [
+            "GET /healthz HTTP/1.0\r\n\(host)", "GET /healthz HTTP/1.0\r\n\(host)\r\nConnection: keep-alive",
+            "GET /healthz HTTP/1.1\r\n\(host)\r\nConnection: Close",
+            "GET /healthz HTTP/1.1\r\n\(host)\r\nConnection: TE, close",
+        ] {
+            let client = try running.connect()
+            try client.send("\(request)\r\n\r\n")
+            let answer = try client.receive()
+            #expect(answer.contains(" 200 OK\r\n") && answer.hasSuffix("}\n"), "\(answer)")
+            #expect(answer.lowercased().components(separatedBy: "connection: close").count == 2, "\(answer)")
+        }
+        // What HTTP/1.0 does not know is not sent to it.
+        let client = try running.connect()
+        try client.send("GET /api/v1/stages/cam/pictures?rate=60&count=2 HTTP/1.0\r\n\(host)\r\n\r\n")
+        let answer = try client.receive()
+        #expect(answer.hasPrefix("HTTP/1.0 200 OK\r\n") && !answer.lowercased().contains("chunked"))
+        #expect(answer.contains("\r\n\r\n--framehost\r\n") && answer.hasSuffix("\r\n--framehost--\r\n"))
     }
 
     @Test func refusesALongBodyWithAnAnswer() throws {
@@ -312,6 +405,22 @@ final class Client {
             usleep(1000)
         }
         #expect(watching() == 0)
+    }
+
+    /// It takes all of a picture, for which it needs several times as long as a client may take nothing for.
+    @Test func keepsAClientThatIsSlow() throws {
+        let run = FakeRun()
+        run.state.withLock { $0.padding = 24 << 20 }
+        let (server, api) = try Self.server(run, progress: 500, connections: 100)
+        defer { server.stop() }
+        let thread = try OwnThread("test") { api.studio.run() }
+        defer {
+            api.studio.close()
+            thread.wait(milliseconds: 2000)
+        }
+        let client = try Client(server.port, receiveBuffer: 64 << 10)
+        try client.ask("GET /api/v1/stages/cam/pictures?count=1", port: server.port)
+        #expect(client.skip(24 << 20, each: 64 << 10, pause: 5000), "it was cut off")
     }
 
     private static func server(_ run: FakeRun, progress: Int64, connections: Int) throws -> (

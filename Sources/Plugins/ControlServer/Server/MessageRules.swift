@@ -1,0 +1,120 @@
+import FrameHTTP
+
+/// What HTTP demands of a server, and neither NIO's decoder nor hummingbird looks after. Between NIO's decoder and the
+/// codec. [network loop]
+///
+/// - *One `Host`* (RFC 9112 §3.2), *and a target of no other authority* (§3.2.2): what is wrong goes on with
+///   ``malformed``, and is answered by 400. A target in absolute form with the same authority becomes a path.
+/// - *The end of a connection* (§9.3): a request that wishes for it is marked in the one way that hummingbird knows; one
+///   of HTTP/1.0 always is, and its answer is not sent in chunks (§7.1).
+/// - *A client that has closed its side* is answered before the connection ends: whoever has to know, since such a
+///   client may have gone, is told.
+final class MessageRules: ChannelDuplexHandler, RemovableChannelHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias InboundOut = HTTPServerRequestPart
+    typealias OutboundIn = HTTPServerResponsePart
+    typealias OutboundOut = HTTPServerResponsePart
+
+    /// The field that says what is wrong with a request; no client's.
+    static let malformed = "framehost-malformed"
+
+    private struct Asked {
+        var isOld: Bool
+        var isLast: Bool
+    }
+
+    /// Requests without their whole answer, in order.
+    private var asked: [Asked] = []
+    private var isHalfClosed = false
+    private var watchers: [@Sendable () -> Void] = []
+
+    /// [network loop] A pipeline that has NIO's decoder.
+    static func add(to channel: any Channel) throws {
+        let pipeline = channel.pipeline.syncOperations
+        let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
+        try pipeline.addHandler(MessageRules(), position: .after(decoder))
+    }
+
+    /// [any thread] Calls `action` once, when the client has closed its side; at once where it has.
+    static func whenHalfClosed(_ channel: any Channel, _ action: @escaping @Sendable () -> Void) {
+        channel.eventLoop.execute {
+            guard let rules = try? channel.pipeline.syncOperations.handler(type: MessageRules.self) else { return }
+            if rules.isHalfClosed { action() } else { rules.watchers.append(action) }
+        }
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard case .head(var head) = unwrapInboundIn(data) else { return context.fireChannelRead(data) }
+        head.headers.remove(name: Self.malformed)
+        if let fault = Self.fault(of: &head) {
+            head.headers.replaceOrAdd(name: Self.malformed, value: fault)
+            head.headers.replaceOrAdd(name: "connection", value: "close")
+        }
+        let isOld = Self.isOld(head)
+        let isLast = isOld || head.headers[canonicalForm: "connection"].contains { $0.lowercased() == "close" }
+        if isLast { head.headers.replaceOrAdd(name: "connection", value: "close") }
+        asked.append(Asked(isOld: isOld, isLast: isLast))
+        context.fireChannelRead(wrapInboundOut(.head(head)))
+    }
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        var part = unwrapOutboundIn(data)
+        switch part {
+        case .head(var head):
+            if let asked = asked.first, head.status.code >= 200 {
+                if asked.isOld { head.version = .http1_0 }
+                if asked.isLast { head.headers.replaceOrAdd(name: "connection", value: "close") }
+                part = .head(head)
+            }
+        case .body: break
+        case .end: if !asked.isEmpty { asked.removeFirst() }
+        }
+        context.write(wrapOutboundOut(part), promise: promise)
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if case ChannelEvent.inputClosed = event, !isHalfClosed {
+            isHalfClosed = true
+            for watcher in watchers { watcher() }
+            watchers = []
+        }
+        context.fireUserInboundEventTriggered(event)
+    }
+
+    /// What is wrong with a request. A target in absolute form becomes a path.
+    static func fault(of head: inout HTTPRequestHead) -> String? {
+        let hosts = head.headers["host"]
+        if hosts.count > 1 { return "the request has \(hosts.count) Host fields" }
+        if hosts.isEmpty, !isOld(head) { return "the request has no Host field" }
+        guard let (scheme, authority, path) = absolute(head.uri) else { return nil }
+        guard scheme == "http" else { return "the target is an address of '\(scheme)'" }
+        if let host = hosts.first, withoutUsualPort(host) != withoutUsualPort(authority) {
+            return "the target is another host than the field Host says"
+        }
+        if hosts.isEmpty { head.headers.add(name: "host", value: authority) }
+        head.uri = path
+        return nil
+    }
+
+    private static func isOld(_ head: HTTPRequestHead) -> Bool {
+        (head.version.major, head.version.minor) < (1, 1)
+    }
+
+    /// RFC 9112 §3.2.2; nil for another form.
+    private static func absolute(_ target: String) -> (scheme: String, authority: String, path: String)? {
+        guard let colon = target.firstIndex(of: ":"), target[colon...].hasPrefix("://") else { return nil }
+        let scheme = target[..<colon]
+        guard !scheme.isEmpty, scheme.allSatisfy({ $0.isLetter || $0.isNumber || "+-.".contains($0) }) else {
+            return nil
+        }
+        let rest = target[target.index(colon, offsetBy: 3)...]
+        let authority = rest.prefix { $0 != "/" && $0 != "?" }
+        let path = rest[authority.endIndex...]
+        return (scheme.lowercased(), String(authority), path.hasPrefix("/") ? String(path) : "/\(path)")
+    }
+
+    private static func withoutUsualPort(_ authority: String) -> String {
+        let name = authority.lowercased()
+        return name.hasSuffix(":80") ? String(name.dropLast(3)) : name
+    }
+}
