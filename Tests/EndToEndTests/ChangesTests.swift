@@ -201,19 +201,28 @@ import Testing
             #""at": "mark", "stages": [ { "id": "small", "use": "x264-encoder", "preset": "ultrafast" }, { "use": "recorder", "path": "small.mp4" } ]"#
         try send(program, #"{ "command": "attach", \#(branch), "tag": 1 }"#)
         try send(program, #"{ "command": "attach", \#(branch), "copy": true, "tag": 2 }"#)
-        try program.waitForAnswers(2)
+        try send(program, #"{ "stage": "small-copy", "command": "detach", "tag": 3 }"#)
+        try send(program, #"{ "stage": "small-copy", "command": "replace", "with": { "use": "fps-meter" }, "tag": 4 }"#)
+        try program.waitForAnswers(4)
         try program.waitForFrames(80)
         program.send(SIGINT)
         let outcome = try program.finish()
         #expect(outcome.status == 0, "\(outcome.error)")
         let answers = try answers(outcome)
         #expect(answers[1]?["error"].string?.hasPrefix("stages[0]: 'small' needs ") == true, "\(answers)")
-        #expect(answers[1]?["error"].string?.contains("\"copy\": true") == true, "\(answers)")
-        #expect(answers[2]?["ok"].bool == true, "\(answers)")
+        // The tap is no stage of the file: it comes and goes with the one that it copies for.
+        #expect(answers[2]?["attached"].list.compactMap(\.string) == ["small", "recorder"], "\(answers)")
+        for tag in [3, 4] {
+            #expect(
+                answers[tag]?["error"].string
+                    == "small-copy: was put in for 'small', and goes with it. Name 'small'.", "\(answers)")
+        }
         #expect(try frames("small.mp4") > 20)
         let tap = try JSON(parsing: String(contentsOfFile: workspace.path("stats.json"), encoding: .utf8))["stages"]
             .list.first { $0["id"].string == "small-copy" }
         #expect(tap?["pixelCopies"].int ?? 0 > 20)
+        #expect(answers[1]?["error"].string?.contains("\"copy\": true") == true, "\(answers)")
+        #expect(answers[2]?["ok"].bool == true, "\(answers)")
     }
 
     @Test func refusesAPipeInThePlaceOfItsFileAndGoesOnToTakeChanges() throws {

@@ -125,8 +125,14 @@ struct GraphChange {
         func list(_ key: String, _ ids: [String]) -> JSONNode.Member? {
             ids.isEmpty ? nil : JSONNode.Member(key: key, value: JSONNode(.array(ids.map { JSONNode(.string($0)) })))
         }
+        // What was put in besides, such as the tap of a copy, comes and goes with those that the file has.
+        func named(_ runners: [StageRunner], in plan: ChainPlan) -> [String] {
+            let inserted = Set(plan.stages.filter(\.isInserted).map(\.id))
+            return runners.map(\.id).filter { !inserted.contains($0) }
+        }
         return [
-            list("attached", assembly.newRunners.map(\.id)), list("detached", removed.map(\.id)),
+            list("attached", named(assembly.newRunners, in: assembly.graph.plan)),
+            list("detached", named(removed, in: before.plan)),
             list("replaced", exchanges.map(\.runner.id)), list("set", sets.map(\.runner.id)),
         ].compactMap { $0 }
     }

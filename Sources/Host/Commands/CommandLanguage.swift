@@ -88,6 +88,9 @@ struct CommandLanguage: Sendable {
 
     private func performOnStage(_ stage: String, _ command: String, _ node: JSONNode, _ reply: @escaping CommandReply) {
         let drops = node["drop"]?.asBool ?? false
+        if ["detach", "replace"].contains(command), let fault = faultOfInserted(stage) {
+            return reply(CommandAnswer(stage: stage, error: fault))
+        }
         switch command {
         case "pause": chain.pause(stage: stage, isDropping: drops, reply: reply)
         case "resume": chain.resume(stage: stage, reply: reply)
@@ -106,6 +109,21 @@ struct CommandLanguage: Sendable {
         default:
             chain.send(stage: stage, command: command, arguments: node["arguments"] ?? [:], reply: reply)
         }
+    }
+
+    /// A tap or a converter is in no file: which stage to name instead; nil for another stage.
+    private func faultOfInserted(_ id: String) -> FrameHostError? {
+        let plan = chain.plan
+        guard var index = plan.stages.firstIndex(where: { $0.id == id }), plan.stages[index].isInserted else {
+            return nil
+        }
+        while plan.stages[index].isInserted, let link = plan.links.first(where: { $0.from == index }) {
+            index = link.to
+        }
+        let behind = plan.stages[index].id
+        return FrameHostError(
+            .invalidConfiguration, place: FaultPlace(id), what: "was put in for '\(behind)', and goes with it",
+            remedy: "Name '\(behind)'.")
     }
 
     /// - Parameters:

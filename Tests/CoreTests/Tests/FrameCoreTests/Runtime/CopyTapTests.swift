@@ -39,7 +39,7 @@ import Testing
             RecordingSink.self, "late", options: #"{"log": "\#(log)-late"}"#, from: [at], link: Self.copies)
         let attached = driver.change(to: tapped)
         #expect(attached.isOK, "\(attached.error)")
-        #expect(attached.details["attached"] == ["late-copy", "late"])
+        #expect(attached.details["attached"] == ["late"])
         #expect(driver.chain.plan.notes.contains { $0.hasPrefix("1 copy of each item at late-copy") })
         let tap = try #require(driver.chain.graph.runner(id: "late-copy"))
         weak let pool = driver.chain.pools.first { $0.name == "late-copy" }
@@ -47,6 +47,7 @@ import Testing
         driver.waitForFrames(Int(attached.frame) + 50)
         let detached = driver.change(to: plain)
         #expect(detached.isOK, "\(detached.error)")
+        #expect(detached.details["detached"] == ["late"])
         driver.waitForEvent { $0.name == "branch-ended" }
         driver.waitForFrames(Int(detached.frame) + 20)
         #expect(!driver.chain.pools.contains { $0.name == "late-copy" })
