@@ -169,6 +169,19 @@ import Testing
         #expect(!outcome.error.contains("did not come back"), "\(outcome.error)")
     }
 
+    /// Three seconds are for a reader that comes late, not for one who ends the run.
+    @Test func endsAtOnceWhileItWaitsForItsReader() throws {
+        try workspace.write("chain.json", Self.endless(#"{ "id": "out", "use": "y4m-sink", "path": "pipe" }"#))
+        #expect(mkfifo(workspace.path("pipe"), 0o600) == 0)
+        let program = try framehost.start(["chain.json", "--events"], folder: workspace.folder.path)
+        try program.waitForOutput(#""state":"starting""#)
+        let begin = Date()
+        program.send(SIGINT)
+        let outcome = try program.finish(timeout: 30)
+        #expect(Date().timeIntervalSince(begin) < 1.5)
+        #expect(outcome.status == 0 && !outcome.output.contains("stage-failed"), "\(outcome.error)")
+    }
+
     @Test func saysThatAStreamWasCut() throws {
         try workspace.write("chain.json", Self.through)
         let outcome = try shell(

@@ -182,16 +182,20 @@ public final class RunFiles: Sendable {
     /// Opens a name for writing from its begin: a new file, an old one emptied, a device or pipe as it is. Links are
     /// followed.
     ///
-    /// - Parameter patience: Nanoseconds to wait for a pipe's reader.
+    /// - Parameters:
+    ///   - patience: Nanoseconds to wait for a pipe's reader.
+    ///   - isEnded: Looked at meanwhile: true ends the wait, as if the time were over.
     /// - Throws: ``FileRefusal``.
-    public func rewrite(_ path: String, as name: String, patience: Int64 = 0) throws(FileRefusal) -> HeldFile {
+    public func rewrite(
+        _ path: String, as name: String, patience: Int64 = 0, unless isEnded: () -> Bool = { false }
+    ) throws(FileRefusal) -> HeldFile {
         let place = Place(path)
         if case .append(let own) = place.way { return try Self.again(own, path) }
         if place.facts.kind == .absent {
             return try create(place.target, as: name)
         }
         if let refusal = FileRule.refusal(of: .rewrite, place.facts) { throw refusal }
-        let file = try Self.openForWriting(path, isPipe: place.isPipe, patience: patience)
+        let file = try Self.openForWriting(path, isPipe: place.isPipe, patience: patience, isEnded)
         var status = stat()
         guard fstat(file, &status) == 0, FileIdentity(status) == place.identity else {
             Glibc.close(file)
@@ -224,14 +228,16 @@ public final class RunFiles: Sendable {
         return held
     }
 
-    private static func openForWriting(_ path: String, isPipe: Bool, patience: Int64) throws(FileRefusal) -> Int32 {
+    private static func openForWriting(
+        _ path: String, isPipe: Bool, patience: Int64, _ isEnded: () -> Bool
+    ) throws(FileRefusal) -> Int32 {
         var waited: Int64 = 0
         while true {
             let file = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
             if file >= 0 { return file }
             let code = errno
             guard code == ENXIO, isPipe else { throw .failed(code) }
-            guard waited < patience else { throw .noReader }
+            guard waited < patience, !isEnded() else { throw .noReader }
             usleep(20_000)
             waited += 20_000_000
         }

@@ -207,6 +207,8 @@ public final class Chain: @unchecked Sendable {
                 try setup.call(.start, stage: runner.number) { try runner.instance.stage.start() }
             } catch {
                 let fault = FrameHostError.wrap(error, place: FaultPlace(stage: runner.id, title: runner.title))
+                // It waited for something, and the run was ended.
+                if fault.code == .stopped, stop.isRaised || drainRequested.load(ordering: .acquiring) { break }
                 failures.withLock { $0.append(fault) }
                 postFailure(of: runner, fault)
                 break

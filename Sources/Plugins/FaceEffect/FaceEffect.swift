@@ -90,7 +90,7 @@ final class FaceEffect: Filter {
         image = nil
         slot = context.slot(for: Faces.self)
         lines = try options.facesFile.map {
-            try FaceLines(path: context.resolve($0), context.files, as: context.stageID)
+            try FaceLines(path: context.resolve($0), context.files, as: context.stageID) { context.isEnded }
         }
         privacy = options.privacy ? PrivacyGuard(holdTime: Int64(options.hold * 1e9)) : nil
         knownFaces.reserveCapacity(FaceTracks.mostTracks)

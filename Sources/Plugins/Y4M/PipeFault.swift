@@ -89,6 +89,10 @@ enum PipeFault {
             remedy: "\"onError\": \"continue\" lets the rest of the chain go on.")
     }
 
+    static func endedWithoutReader(_ path: String) -> FrameHostError {
+        FrameHostError(.stopped, what: "the run ended while '\(path)' waited for its reader")
+    }
+
     static func writeFailed(_ name: String, _ code: Int32) -> FrameHostError {
         FrameHostError(
             .unavailable, what: "\(name) cannot be written: \(String(cString: strerror(code)))",

@@ -42,10 +42,16 @@ final class PipeWriter {
     }
 
     /// [setup thread] Opens a named pipe, or a file, which is replaced.
-    init(path: String, _ files: RunFiles, as stage: String) throws {
+    ///
+    /// - Parameter isEnded: Ends the wait for a pipe's reader.
+    /// - Throws: ``FrameHostError``, `.stopped` where it was ended.
+    init(path: String, _ files: RunFiles, as stage: String, unless isEnded: () -> Bool = { false }) throws {
         do throws(FileRefusal) {
-            file = try files.rewrite(path, as: stage, patience: 3_000_000_000)
-        } catch { throw error.fault(path) }
+            file = try files.rewrite(path, as: stage, patience: 3_000_000_000, unless: isEnded)
+        } catch {
+            guard error != .noReader || !isEnded() else { throw PipeFault.endedWithoutReader(path) }
+            throw error.fault(path)
+        }
         descriptor = file!.descriptor
         isOwn = false
         isWhole = true

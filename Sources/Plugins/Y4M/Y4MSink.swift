@@ -73,7 +73,9 @@ final class Y4MSink: Sink {
 
     /// [setup thread] Opens the pipe, takes memory for a picture.
     func start() throws {
-        writer = try path.path.map { try PipeWriter(path: $0, context.files, as: context.stageID) } ?? PipeWriter()
+        writer =
+            try path.path.map { try PipeWriter(path: $0, context.files, as: context.stageID) { context.isEnded } }
+            ?? PipeWriter()
         // Aligned so that the samples behind the line are.
         let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: byteCount + 2, alignment: 64)
         memory.baseAddress!.advanced(by: 2).copyMemory(from: Self.frameLine, byteCount: Self.frameLine.count)

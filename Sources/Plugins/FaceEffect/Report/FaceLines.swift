@@ -13,13 +13,20 @@ final class FaceLines {
 
     /// [control thread] Creates or empties the file.
     ///
-    /// - Parameter stage: Its id, for messages of others about this file.
-    /// - Throws: ``FrameHostError`` `.unavailable`.
-    init(path: String, _ files: RunFiles, as stage: String) throws {
+    /// - Parameters:
+    ///   - stage: Its id, for messages of others about this file.
+    ///   - isEnded: Ends the wait for a pipe's reader.
+    /// - Throws: ``FrameHostError`` `.unavailable`; `.stopped` where it was ended.
+    init(path: String, _ files: RunFiles, as stage: String, unless isEnded: () -> Bool = { false }) throws {
         self.path = path
         do throws(FileRefusal) {
-            file = try files.rewrite(path, as: stage, patience: 3_000_000_000)
-        } catch { throw error.fault(path) }
+            file = try files.rewrite(path, as: stage, patience: 3_000_000_000, unless: isEnded)
+        } catch {
+            guard error != .noReader || !isEnded() else {
+                throw FrameHostError(.stopped, what: "the run ended while '\(path)' waited for its reader")
+            }
+            throw error.fault(path)
+        }
         buffer = .allocate(capacity: Self.capacity)
     }
 

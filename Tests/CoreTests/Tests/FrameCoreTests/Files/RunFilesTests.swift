@@ -84,6 +84,19 @@ private final class Folder {
         #expect(folder.text("b") == "new" && folder.status("a").st_nlink == 2)
     }
 
+    @Test func waitsForAPipesReaderUntilItIsToldToEnd() throws {
+        mkfifo(folder["pipe"], 0o600)
+        var looks = 0
+        let begin = ChainClock.system.now()
+        #expect(throws: FileRefusal.noReader) {
+            _ = try files.rewrite(folder["pipe"], as: "t", patience: 3_000_000_000_000) {
+                looks += 1
+                return looks == 3
+            }
+        }
+        #expect(looks == 3 && ChainClock.system.now() - begin >= 40_000_000)
+    }
+
     @Test func writesIntoAPipe() throws {
         mkfifo(folder["pipe"], 0o600)
         #expect(files.write(folder["pipe"], "x", as: "t") == .noReader)
