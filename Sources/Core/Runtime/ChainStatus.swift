@@ -65,6 +65,8 @@ struct HealthWatch {
         var emitted: Int
         /// System clock.
         var since: Int64
+        /// It has been seen at its work, and not looking for a way to it.
+        var hasBeenThere = false
     }
     private var sources: [Int: Seen] = [:]
 
@@ -139,9 +141,11 @@ struct HealthWatch {
             let emitted = runner.emitted.value
             var seen = sources[runner.number] ?? Seen(emitted: -1, since: now)
             if seen.emitted != emitted || stage.state == .paused || runner.thread.finished.load(ordering: .acquiring) {
-                seen = Seen(emitted: emitted, since: now)
+                (seen.emitted, seen.since) = (emitted, now)
             }
+            if stage.state != .recovering { seen.hasBeenThere = true }
             current[runner.number] = seen
+            if !seen.hasBeenThere { found.append("\(runner.title) has given nothing of its own yet: \(stage.reason).") }
             let silence = now - seen.since
             if silence > max(Self.silenceNs, 2 * runner.frameTime) {
                 found.append("\(runner.title) has given nothing for \(silence / 1_000_000_000) s.")

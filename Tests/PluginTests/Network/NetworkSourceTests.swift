@@ -137,6 +137,51 @@ import Testing
         server.kill()
     }
 
+    /// One long transport stream over HTTP, served whole or broken off in the middle.
+    private func transportStream() throws -> [UInt8] {
+        let folder = try ScratchFolder()
+        try ClipMaker.ffmpeg(
+            "-f", "lavfi", "-i", ClipMaker.moving(count: 50), "-pix_fmt", "yuv420p", "-c:v", "libx264", "-g", "25",
+            "-f", "mpegts", folder.file("clip.ts"))
+        return Array(try Data(contentsOf: URL(fileURLWithPath: folder.file("clip.ts"))))
+    }
+
+    /// A server without byte ranges: how long the file plays cannot be found out, how long it is can.
+    @Test(.needsFFmpeg) func playsAFileOverHTTPOnceWhereItsLengthIsKnown() throws {
+        let bytes = try transportStream()
+        let server = try Listener()
+        server.serve(ends: true) { piece in
+            let head = "HTTP/1.0 200 OK\r\nContent-Type: video/mp2t\r\nContent-Length: \(bytes.count)\r\n\r\n"
+            return piece == 0 ? Array(head.utf8) : piece == 1 ? bytes : []
+        }
+        defer { server.close() }
+        let driver = try Self.driver("http://127.0.0.1:\(server.port)/clip.ts")
+        let pictures = try Self.pictures(driver) { _ in false }
+        #expect(pictures.count == 50 && Self.rises(pictures))
+        #expect(try driver.produce() == .ended)
+        #expect(Self.figure(driver, "attempts")?.asInt == 1)
+        #expect(!driver.takeEvents().contains { $0.name == "stream-lost" })
+        try driver.stop()
+    }
+
+    /// A file that breaks off, and a live stream that says no length.
+    @Test(.needsFFmpeg, arguments: [true, false]) func connectsAgainWhereTheEndIsNotTheFiles(hasLength: Bool) throws {
+        let bytes = try transportStream()
+        let server = try Listener()
+        server.serve(ends: true) { piece in
+            let length = hasLength ? "Content-Length: \(2 * bytes.count)\r\n" : ""
+            return piece == 0
+                ? Array("HTTP/1.0 200 OK\r\nContent-Type: video/mp2t\r\n\(length)\r\n".utf8)
+                : piece == 1 ? bytes : []
+        }
+        defer { server.close() }
+        let driver = try Self.driver("http://127.0.0.1:\(server.port)/live.ts")
+        let pictures = try Self.pictures(driver) { _ in (Self.figure(driver, "attempts")?.asInt ?? 0) > 1 }
+        #expect(Self.rises(pictures))
+        #expect(driver.takeEvents().contains { $0.name == "stream-lost" })
+        try driver.stop()
+    }
+
     // MARK: At the start
 
     private func fault(_ url: String, _ options: String = "") -> String {

@@ -87,8 +87,9 @@ final class Listener: @unchecked Sendable {
         self.port = Int(UInt16(bigEndian: address.sin_port))
     }
 
-    /// Each client is sent what `body` gives, piece by piece, until it is empty; then the connection stays.
-    func serve(_ body: @escaping @Sendable (_ piece: Int) -> [UInt8]) {
+    /// Each client is sent what `body` gives, piece by piece, until it is empty; then the connection stays, unless
+    /// it `ends`.
+    func serve(ends: Bool = false, _ body: @escaping @Sendable (_ piece: Int) -> [UInt8]) {
         Thread.detachNewThread { [socket, self] in
             while true {
                 let client = Glibc.accept(socket, nil, nil)
@@ -97,7 +98,10 @@ final class Listener: @unchecked Sendable {
                 Thread.detachNewThread {
                     for piece in 0... {
                         let bytes = body(piece)
-                        if bytes.isEmpty { return }
+                        if bytes.isEmpty {
+                            if ends { shutdown(client, Int32(SHUT_RDWR)) }
+                            return
+                        }
                         guard send(client, bytes, bytes.count, Int32(MSG_NOSIGNAL)) > 0 else { return }
                     }
                 }

@@ -45,8 +45,10 @@ final class NetworkInput {
     }
 
     let terms: StreamTerms
-    /// It says how long it is: its end is the end of all there is.
-    let isFinite: Bool
+    /// It says how long it plays: its end is the end of all there is.
+    private let isFinite: Bool
+    /// What is read is the file itself, not a list of others.
+    private let isOneFile: Bool
     private var container: UnsafeMutablePointer<AVFormatContext>?
     private let track: Int
     private let settings: Settings
@@ -94,6 +96,7 @@ final class NetworkInput {
             }
             let length = container.pointee.duration
             isFinite = settings.address.scheme.mayEnd && length != fh_av_no_pts && length > 0
+            isOneFile = settings.address.scheme.mayEnd && !Self.isPlaylist(container)
             self.container = container
         } catch {
             Self.close(&container, interrupt)
@@ -184,12 +187,26 @@ final class NetworkInput {
             }
             return .packet
         case fh_averror_again: return interrupt.mustStop ? .lost(stallText) : .other
-        case fh_averror_eof: return isFinite ? .ended : .lost(interrupt.mustStop ? stallText : "its stream has ended")
+        case fh_averror_eof:
+            return isFinite || isComplete ? .ended : .lost(interrupt.mustStop ? stallText : "its stream has ended")
         case fh_averror_exit: return .lost(stallText)
         default:
             return .lost(
                 interrupt.mustStop ? stallText : settings.address.hide(settings.login, in: LibavText.of(result)))
         }
+    }
+
+    private static func isPlaylist(_ container: UnsafeMutablePointer<AVFormatContext>) -> Bool {
+        guard let name = container.pointee.iformat.pointee.name else { return false }
+        return String(cString: name).split(separator: ",").contains("hls")
+    }
+
+    /// The server has said how many bytes there are (`Content-Length`), and all of them have come. What breaks off
+    /// before, and a live stream, which says nothing of the kind, is not at its end.
+    private var isComplete: Bool {
+        guard isOneFile, let bytes = container?.pointee.pb else { return false }
+        let size = avio_size(bytes)
+        return size > 0 && bytes.pointee.pos >= size
     }
 
     private var stallText: String { "no video for \(settings.stallSeconds) s" }

@@ -111,6 +111,29 @@ import Testing
         #expect(driver.finish().isSuccess)
     }
 
+    /// What it gives until then is its stand-in alone.
+    @Test func isNotHealthyBeforeASourceHasBeenThere() throws {
+        AwaySource.reasons.withLock { $0["status-never"] = "'rtsp://door/live' is not there yet" }
+        var sketch = ChainSketch()
+        try sketch.add(AwaySource.self, "door", options: #"{"log": "status-never"}"#)
+        try sketch.add(RecordingSink.self, "sink", options: #"{"log": "status-never"}"#)
+        let driver = try RunningChainDriver(sketch)
+        waitForState(driver, "door", "recovering")
+        let problem = "door (away-source) has given nothing of its own yet: 'rtsp://door/live' is not there yet."
+        #expect(eventually { driver.chain.status.problems == [problem] })
+        driver.waitForFrames(20)
+        #expect(driver.chain.status.problems == [problem] && driver.chain.status.state == .recovering)
+        AwaySource.reasons.withLock { $0["status-never"] = nil }
+        #expect(eventually { driver.chain.status.isHealthy })
+        // Once it was there it may go.
+        AwaySource.reasons.withLock { $0["status-never"] = "lost" }
+        waitForState(driver, nil, "recovering")
+        #expect(eventually { driver.chain.status.stages[0].reason == "lost" })
+        pauseTest(ms: 600)
+        #expect(driver.chain.status.isHealthy)
+        #expect(driver.finish().isSuccess)
+    }
+
     @Test func saysThatAStageHasFailed() throws {
         let driver = try RunningChainDriver(sketch("status-failed", filter: #"{"failAt": 5}"#, onError: .bypass))
         waitForState(driver, "mid", "failed")
@@ -224,6 +247,8 @@ private final class AwaySource: Source {
     func negotiate() throws -> MediaFormat {
         .video(VideoFormat(.gray8, width: 16, height: 16, frameRate: Rational(100)))
     }
+
+    func start() { context.recovering = Self.reasons.withLock { $0[options.log] } }
 
     func produce(_ output: Output) throws -> SourceProgress {
         let reason = Self.reasons.withLock { $0[options.log] }
