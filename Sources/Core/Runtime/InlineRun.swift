@@ -29,7 +29,7 @@ final class InlineRun {
 
     /// [stage thread] Takes one item through the run; false when the run of the chain was stopped.
     func receive(_ lease: consuming Lease) -> Bool {
-        var time = isTimed ? clock.now() : 0
+        var time = isTimed ? begin() : 0
         let count = filters.count
         if count == 0 { return finish(lease, &time) }
         var frame = Frame(lease)
@@ -45,6 +45,12 @@ final class InlineRun {
             index += 1
         }
         return finish(frame.release(), &time)
+    }
+
+    /// [stage thread] When the first stage begins with an item: what was waited for before is none of its time.
+    private func begin() -> Int64 {
+        (last ?? lastFilter)?.thread.elsewhere = 0
+        return clock.now()
     }
 
     private func finish(_ lease: consuming Lease, _ time: inout Int64) -> Bool {

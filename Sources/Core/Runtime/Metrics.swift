@@ -18,8 +18,8 @@ extension Chain {
         let graph = graph
         let now = clock.now()
         let holdings = Holdings(graph)
-        let stages = graph.runners.map { runner -> JSONNode in
-            let demand = runner.shown.demand
+        let stages = graph.runners.enumerated().map { index, runner -> JSONNode in
+            let most = graph.mostHeld(by: index)
             let holding = holdings.byStage[runner.number]
             var members: [(String, JSONNode)] = [
                 ("id", .string(runner.id)), ("use", .string(runner.shown.info.id)),
@@ -31,7 +31,7 @@ extension Chain {
                     Self.reasons { runner.dropCount($0) + ($0 == .unconnected ? runner.unconnected.value : 0) }
                 ),
                 ("held", .number(holding?.buffers.count ?? 0)),
-                ("heldLimit", .number(demand.hold + 1 + demand.workers)),
+                ("heldLimit", .number(most.taken + most.made)),
                 ("heldOldestSeconds", .number(holding.map { Double(max(now - $0.oldest, 0)) / 1e9 } ?? 0)),
                 ("pixelCopies", .number(runner.pixelCopies.value)),
             ]
@@ -101,6 +101,19 @@ struct Holdings {
 }
 
 extension RunningGraph {
+    /// How many buffers of pools the stage at `index` has at once at most, by what it declares: of those that come in,
+    /// and of those that it makes itself.
+    func mostHeld(by index: Int) -> (taken: Int, made: Int) {
+        let demand = runners[index].shown.demand
+        let producers = plan.links.filter { $0.to == index }.map(\.from)
+        let inputs = producers.indices.filter { plan.stages[producers[$0]].output?.video != nil }
+        // The last picture of an input that a join may give again is kept beside the stage's own.
+        let kept = inputs.count { plan.joins[index]?.keeps($0) ?? false }
+        let taken = inputs.isEmpty ? 0 : inputs.count * (demand.hold + 1) + kept + demand.workers
+        let made = plan.budget.pools.filter { $0.allocator == index }.map { $0.isCopyPool ? 1 : demand.floor + 1 }
+        return (taken, made.reduce(0, +))
+    }
+
     /// What the plan reckons for a pool; nil where it is not the plan's.
     func budget(of pool: FramePool) -> BudgetPlan.Pool? {
         plan.budget.pools.first {

@@ -170,7 +170,11 @@ public final class Output {
         // Stages that run inline behind say where they are; then the thread is back in this one.
         let inside = stage.thread.inside.load(ordering: .relaxed)
         defer { stage.thread.inside.store(inside, ordering: .relaxed) }
-        guard send(lease) else {
+        // What the stages behind take of this thread is theirs.
+        let (before, elsewhere) = stage.histogram == nil ? (0, 0) : (stage.clock.now(), stage.thread.elsewhere)
+        let isSent = send(lease)
+        if stage.histogram != nil { stage.thread.elsewhere = elsewhere &+ stage.clock.now() &- before }
+        guard isSent else {
             throw FrameHostError(.stopped, place: stage.id, what: "stopped while handing on")
         }
     }

@@ -57,7 +57,12 @@ final class StageRunner: @unchecked Sendable {
     /// Tells the chain that this join has ended before its inputs.
     var onJoinEnd: ((StageRunner) -> Void)?
     /// The thread it runs on; known to its context too, through which a source sleeps.
-    @exclusivity(unchecked) var thread: ThreadState! { didSet { context.thread = thread } }
+    @exclusivity(unchecked) var thread: ThreadState! {
+        didSet {
+            context.thread = thread
+            if histogram != nil { thread?.clock = clock }
+        }
+    }
     var inputs: JoinInputs?
 
     // The stage by its kind; exactly one is set.
@@ -87,7 +92,11 @@ final class StageRunner: @unchecked Sendable {
     /// Items accepted and unanswered by the stage's own count, read after each call.
     private let held = Atomic<Int>(0)
     let keeper: UnsafeMutablePointer<KeeperCell>
+    /// Of the time that it works on an item: without waits, and without stages behind on the same thread.
     let histogram: Histogram?
+    /// Of a source, since the last item it gave: it may be called often for one.
+    @exclusivity(unchecked) private var timeOfItem: Int64 = 0
+    @exclusivity(unchecked) private var timedItems = 0
     /// Of a sink that is timed: from capture to the end of its call.
     let latency: Histogram?
     /// For whoever looks at what the stage gives.
@@ -196,8 +205,18 @@ final class StageRunner: @unchecked Sendable {
     @inline(__always)
     func addTime(_ time: inout Int64) {
         let now = clock.now()
-        histogram?.add(nanoseconds: now &- time)
+        histogram?.add(nanoseconds: now &- time &- thread.elsewhere)
+        thread.elsewhere = 0
         time = now
+    }
+
+    /// [stage thread of a source] The same for a call that began at `before`.
+    private func addTimeOfCall(since before: Int64) {
+        timeOfItem &+= clock.now() &- before &- thread.elsewhere
+        guard made.value != timedItems else { return }
+        timedItems = made.value
+        histogram?.add(nanoseconds: timeOfItem)
+        timeOfItem = 0
     }
 
     // MARK: Items
@@ -269,7 +288,9 @@ final class StageRunner: @unchecked Sendable {
                 remedy: "Report this: the plan should have seen the other holder.")
         }
         _ = thread.enterWait()
-        guard var copy = try copyPool.leaseCopy(unlessUnique: frame) else { return }
+        let free = try copyPool.leaseCopy(unlessUnique: frame)
+        thread.leaveWait(Int32(number))
+        guard var copy = free else { return }
         copy.copyPixels(from: frame)
         copy.copyProperties(from: frame)
         copy.record.pointee.holder.store(holderCode, ordering: .relaxed)
@@ -400,6 +421,7 @@ final class StageRunner: @unchecked Sendable {
         thread.inside.store(Int32(number), ordering: .relaxed)
         context.item.set(inputs.sequenceNumber, pts: MediaTime(nanoseconds: pts))
         let before = histogram == nil ? 0 : clock.now()
+        thread.elsewhere = 0
         defer {
             if histogram != nil {
                 var time = before
@@ -440,13 +462,11 @@ final class StageRunner: @unchecked Sendable {
         thread.inside.store(Int32(number), ordering: .relaxed)
         context.item.set(UInt64(made.value), pts: nil)
         let before = histogram == nil ? 0 : clock.now()
+        thread.elsewhere = 0
         if context.ownKeyframeRequest.take() { asSource.keyframeRequested() }
         do {
             let progress = try asSource.produce(output)
-            if histogram != nil {
-                var time = before
-                addTime(&time)
-            }
+            if histogram != nil { addTimeOfCall(since: before) }
             return progress
         } catch {
             if isStop(error) { return nil }

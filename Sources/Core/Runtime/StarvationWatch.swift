@@ -76,27 +76,29 @@ struct StarvationWatch {
                 queued[index, default: Holding()].buffers.insert(lease.buffer)
             }
         }
+        // More of this pool's than it declares.
+        func isOver(_ number: Int, _ holding: Holding) -> Bool {
+            guard let place = graph.runners.firstIndex(where: { $0.number == number }) else { return false }
+            let most = graph.mostHeld(by: place)
+            let isOwn = graph.budget(of: pool).map { $0.allocator == place && !$0.isCopyPool } ?? false
+            return holding.buffers.count > (isOwn ? most.made : most.taken)
+        }
         let ms = pool.starvedSinceTime.map { (now - $0) / 1_000_000 } ?? 0
         var parts: [(count: Int, text: String)] = stages.map { index, holding in
             let runner = runners[index]!
             let demand = runner.shown.demand
-            let isOver = holding.buffers.count > demand.hold + 1 + demand.workers
             let age = holding.oldest <= now ? "oldest \(hundredths(now - holding.oldest)) s, " : ""
             return (
                 holding.buffers.count,
                 "\(runner.id) \(holding.buffers.count)"
-                    + (isOver || demand.hold > 0 ? " (\(age)declared \(demand.hold))" : "")
+                    + (isOver(index, holding) || demand.hold > 0 ? " (\(age)declared \(demand.hold))" : "")
             )
         }
         parts += queued.map {
             ($0.value.buffers.count, "queue before \(runners[$0.key]!.id) \($0.value.buffers.count)")
         }
         parts.sort { ($0.count, $1.text) > ($1.count, $0.text) }
-        let over = stages.filter {
-            let demand = runners[$0.key]!.shown.demand
-            return $0.value.buffers.count > demand.hold + 1 + demand.workers
-        }
-        .keys.sorted().map { runners[$0]!.id }
+        let over = stages.filter { isOver($0.key, $0.value) }.keys.sorted().map { runners[$0]!.id }
         let blame = over.isEmpty ? "" : ". \(over.joined(separator: ", ")) over its declaration"
         let text =
             "pool \(pool.name) empty for \(ms) ms (\(all.count) of \(pool.bufferCount) held): "

@@ -33,6 +33,13 @@ final class ThreadState: @unchecked Sendable {
     /// Wakes the thread when it waits for input; set before it runs.
     var interrupt: (() -> Void)?
 
+    /// By which its stages are timed; nil where they are not. Set before it runs.
+    @exclusivity(unchecked) var clock: ChainClock?
+    /// [stage thread] Nanoseconds of waits, and of stages behind on this thread, since the stage that is timed began with
+    /// its item: no time of its own. Kept where stages are timed.
+    @exclusivity(unchecked) var elsewhere: Int64 = 0
+    @exclusivity(unchecked) private var waitsSince: Int64 = 0
+
     /// The queue this thread takes from; nil for a source's or a join's. Set before it runs.
     var input: FrameQueue?
 
@@ -54,12 +61,16 @@ final class ThreadState: @unchecked Sendable {
         input?.settleWake()
         let before = inside.load(ordering: .relaxed)
         inside.store(place, ordering: .relaxed)
+        if let clock { waitsSince = clock.now() }
         return before
     }
 
     /// [stage thread] Back in the stage's own code.
     @inline(__always)
-    func leaveWait(_ before: Int32) { inside.store(before, ordering: .relaxed) }
+    func leaveWait(_ before: Int32) {
+        inside.store(before, ordering: .relaxed)
+        if let clock { elsewhere &+= clock.now() &- waitsSince }
+    }
 
     /// [the thread itself] Calls a stage for something other than an item, so that whoever watches can name the call.
     func call<Result>(_ kind: StageCall, stage index: Int, _ body: () throws -> Result) rethrows -> Result {

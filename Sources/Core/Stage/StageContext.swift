@@ -110,6 +110,15 @@ public final class StageContext: @unchecked Sendable {
             until: instant, on: sleeper, unless: { isEnding.load(ordering: .acquiring) || stop.isRaised })
     }
 
+    /// Runs `body`, in which the stage waits for its device or its peer: figures do not count that as the stage's work.
+    /// Not needed around ``sleep(until:)`` and what an ``Output`` waits for. [stage thread]
+    public func waiting<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
+        guard let thread, thread.clock != nil else { return try body() }
+        let begin = clock.now()
+        defer { thread.elsewhere &+= clock.now() &- begin }
+        return try body()
+    }
+
     /// [stage thread of a source] Until something is posted to `thread`, or the source is asked to end.
     func waitForMail(of thread: ThreadState) {
         let inside = thread.enterWait(ThreadState.Place.outsideWait)

@@ -254,7 +254,8 @@ final class V4L2Source: Source, DeviceStage {
             _ = context.sleep(until: before + 2_000_000)
             return
         }
-        guard let picture = try queue.next(milliseconds: Self.wait) else {
+        guard let picture = try context.waiting({ () throws(CallFault) in try queue.next(milliseconds: Self.wait) })
+        else {
             let now = context.clock.now()
             if now - lastPictureAt > stallTime {
                 try lose("no picture for \((now - lastPictureAt) / 1_000_000) ms")

@@ -18,6 +18,8 @@ final class PipeReader {
 
     private let descriptor: Int32
     private let isStandardInput: Bool
+    /// Of the stage that reads: its figures leave out the time that it waits here.
+    private let context: StageContext?
     private var buffer: UnsafeMutableRawBufferPointer
     private var begin = 0
     private var end = 0
@@ -31,7 +33,8 @@ final class PipeReader {
     /// [control thread] Opens a named pipe or file, or takes standard input.
     ///
     /// - Parameter path: nil: standard input.
-    init(_ path: String?) throws {
+    init(_ path: String?, of context: StageContext? = nil) throws {
+        self.context = context
         isStandardInput = path == nil
         buffer = UnsafeMutableRawBufferPointer(start: nil, count: 0)
         if let path {
@@ -83,7 +86,7 @@ final class PipeReader {
 
     private func readOnce(into target: UnsafeMutableRawPointer, _ count: Int) -> Step {
         var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-        let ready = poll(&waiting, 1, Self.wait)
+        let ready = context?.waiting { poll(&waiting, 1, Self.wait) } ?? poll(&waiting, 1, Self.wait)
         if ready == 0 { return .nothing }
         if ready < 0 { return errno == EINTR ? .nothing : .failed(errno) }
         let got = Glibc.read(descriptor, target, count)

@@ -54,7 +54,7 @@ final class Y4MSource: Source {
 
     /// [control thread] Waits for the header and reads it, and nothing behind it but what a pipe gives with it.
     func negotiate() throws -> MediaFormat {
-        let reader = try PipeReader(path.path)
+        let reader = try PipeReader(path.path, of: context)
         let header = try readHeader(reader)
         guard let rate = options.rate?.rational ?? (header.rate.isZero ? nil : header.rate) else {
             throw PipeFault.noRate(name)

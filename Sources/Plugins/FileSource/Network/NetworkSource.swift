@@ -230,7 +230,7 @@ final class NetworkSource: Source {
             }
         }
         if isAway, wasShowing, context.clock.now() >= away.nextPicture { try showStandIn(output) }
-        let item = reader.queue.take(into: packet, until: PacketQueue.now() + patience)
+        let item = context.waiting { reader.queue.take(into: packet, until: PacketQueue.now() + patience) }
         reportDrops(reader)
         switch item {
         case nil: break

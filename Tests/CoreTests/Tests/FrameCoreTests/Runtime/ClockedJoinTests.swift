@@ -47,6 +47,22 @@ import Testing
         for pool in driver.chain.pools { #expect(pool.freeCount == pool.bufferCount, "\(pool.name)") }
     }
 
+    /// Of each input one in hand and the last one, which it gives again, and one that it makes.
+    @Test func figuresCountThePicturesThatItKeeps() throws {
+        let driver = try RunningChainDriver(try chain("clocked-held"))
+        driver.waitForFrames(30)
+        for source in ["src0", "src1"] {
+            #expect(driver.answer { driver.chain.pause(stage: source, isDropping: true, reply: $0) }.isOK)
+        }
+        func figure(_ id: String, _ key: String) -> Int? {
+            driver.chain.metrics["stages"]?.asArray?.first { $0["id"]?.asString == id }?[key]?.asInt
+        }
+        #expect(figure("tick", "heldLimit") == 5)
+        #expect(eventually { figure("tick", "held") == 2 }, "the last one of each input")
+        #expect(figure("src0", "heldLimit") == 1 && figure("file", "heldLimit") == 1)
+        #expect(driver.finish().isSuccess)
+    }
+
     @Test func refusesWhatKeepsNoTimeAndWhatLeads() throws {
         #expect {
             _ = try Chain.plan(try chain("refused", live: false).request)

@@ -91,6 +91,33 @@ import Testing
         #expect(driver.finish().isSuccess)
     }
 
+    /// Not what it waits for its device, for the clock, for a place behind it, nor what stages behind it take.
+    @Test func busyIsTheTimeOfTheStageAlone() throws {
+        var sketch = ChainSketch()
+        try sketch.add(DeviceSource.self, "cam")
+        try sketch.add(ProbeFilter.self, "mid", options: #"{"sleepUs": 4000}"#, link: LinkRequest(queue: 0))
+        try sketch.add(CopyTransform.self, "copy", link: LinkRequest(queue: 0))
+        try sketch.add(
+            RecordingSink.self, "inline", options: #"{"log": "metrics-busy", "sleepUs": 10000}"#,
+            link: LinkRequest(queue: 0))
+        try sketch.add(
+            RecordingSink.self, "behind", options: #"{"log": "metrics-busy-2", "sleepUs": 30000}"#, from: ["copy"],
+            link: LinkRequest(queue: 1, whenFull: .wait))
+        let chain = try Chain(sketch.request, timed: true)
+        #expect(chain.run().isSuccess)
+        let metrics = chain.metrics
+        func milliseconds(_ id: String) throws -> Double {
+            let busy = try #require(stage(id, metrics)?["busy"])
+            #expect(busy["count"]?.asInt == DeviceSource.count, "once for each item, \(id)")
+            return try #require(busy["sumSeconds"]?.asDouble) * 1000 / Double(DeviceSource.count)
+        }
+        // A busy machine may take its time: each bound is far below what the stage waits, or those behind it take.
+        #expect(try milliseconds("cam") < 8, "of 20 ms for its device and the clock, and 40 ms behind it")
+        #expect(try milliseconds("mid") >= 4 && milliseconds("mid") < 15)
+        #expect(try milliseconds("copy") < 8, "of 10 ms inline, and 30 ms of waiting for a place")
+        #expect(try milliseconds("inline") >= 10 && milliseconds("behind") >= 30)
+    }
+
     /// Whoever looks may be a thread of low priority that is kept from going on: frames must not wait for it, nor it for
     /// them. Here the locks are held by somebody who does not give them back.
     @Test func areReadWithoutTheLocksThatFramesWaitFor() throws {
@@ -115,5 +142,36 @@ import Testing
         for lock in locks { lock.unlock() }
         reader.join()
         #expect(driver.finish().isSuccess)
+    }
+}
+
+/// Waits 10 ms for its device, without a picture at first, and 10 ms for the clock.
+private final class DeviceSource: Source {
+    static let info = StageInfo(id: "device-source", summary: "Waits.", output: .video(.gray8))
+    static let count = 20
+
+    var options: NoOptions
+    private let context: StageContext
+    private var calls = 0
+
+    init(options: NoOptions, context: StageContext) {
+        self.options = options
+        self.context = context
+    }
+
+    func negotiate() throws -> MediaFormat {
+        .video(VideoFormat(.gray8, width: 16, height: 16, frameRate: Rational(30)))
+    }
+
+    func produce(_ output: Output) throws -> SourceProgress {
+        calls += 1
+        context.waiting { pauseTest(ms: 5) }
+        guard calls.isMultiple(of: 2) else { return .more }
+        guard context.sleep(until: context.clock.now() + 10_000_000), let frame = try output.makeFrame() else {
+            return .ended
+        }
+        frame.pts = MediaTime(nanoseconds: Int64(calls) * 10_000_000)
+        try output.emit(frame)
+        return calls == 2 * Self.count ? .ended : .more
     }
 }
