@@ -6,20 +6,23 @@ struct DropWatch {
     static let repeatNs: Int64 = 10_000_000_000
     private static let pauseNs: Int64 = 1_000_000_000
 
-    private struct Told {
+    struct Told {
         var count: Int
         var at: Int64
     }
 
-    /// By whose drops they are, and why.
-    private var told: [String: Told] = [:]
+    /// By whose drops they are, and by why; of stages and links that are there.
+    private(set) var told: [String: [DropReason: Told]] = [:]
     private var nextLook = Int64.min
 
     mutating func look(at chain: Chain, now: Int64) {
         guard now >= nextLook else { return }
         nextLook = now + Self.pauseNs
         let graph = chain.graph
+        var present: Set<String> = []
+        defer { told = told.filter { present.contains($0.key) } }
         for runner in graph.runners {
+            present.insert("\(runner.number)")
             for reason in DropReason.allCases {
                 let count = runner.dropCount(reason) + (reason == .unconnected ? runner.unconnected.value : 0)
                 tell(chain, "\(runner.number)", runner.id, "at \(runner.id)", reason, count, now: now)
@@ -28,6 +31,7 @@ struct DropWatch {
         for entry in graph.queues {
             let counts = entry.queue.snapshot().counts
             let (from, to) = (graph.runners[entry.link.from], graph.runners[entry.link.to])
+            present.insert("\(from.number)-\(to.number)")
             for reason in DropReason.allCases {
                 let count = counts.dropped[reason.rawValue] + counts.evicted[reason.rawValue]
                 tell(
@@ -42,12 +46,11 @@ struct DropWatch {
         now: Int64
     ) {
         guard count > 0 else { return }
-        let key = "\(whose) \(reason.rawValue)"
-        var last = told[key]
+        var last = told[whose]?[reason]
         // Another queue between the same two stages counts anew.
         if let before = last, count < before.count { last = nil }
         if let last, count == last.count || now - last.at < Self.repeatNs { return }
-        told[key] = Told(count: count, at: now)
+        told[whose, default: [:]][reason] = Told(count: count, at: now)
         let new = count - (last?.count ?? 0)
         chain.hub.post(
             Event(

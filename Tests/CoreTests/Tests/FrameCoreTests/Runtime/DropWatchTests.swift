@@ -64,6 +64,32 @@ import Testing
         #expect(driver.finish().isSuccess)
     }
 
+    /// A chain that is changed for days has had many stages.
+    @Test func forgetsStagesAndLinksThatHaveGone() throws {
+        var plain = ChainSketch()
+        plain.request.spare = 8
+        try plain.add(CountingSource.self, "src", options: #"{"count": 100000000, "everyMs": 1}"#)
+        try plain.add(RecordingSink.self, "file", options: #"{"log": "drops-gone"}"#)
+        let driver = try RunningChainDriver(plain)
+        var watch = DropWatch()
+        for round in Int64(0)..<3 {
+            var longer = plain
+            try longer.add(
+                ProbeFilter.self, "mid", options: #"{"dropEvery": 2}"#, from: ["src"],
+                link: LinkRequest(whenFull: .latest))
+            try longer.add(RecordingSink.self, "late", options: #"{"log": "drops-late", "sleepUs": 5000}"#)
+            #expect(driver.change(to: longer).isOK)
+            let runner = try #require(driver.chain.graph.runner(id: "mid"))
+            #expect(eventually { runner.dropCount(.byStage) > 0 })
+            watch.look(at: driver.chain, now: 2 * round * Self.second)
+            #expect(watch.told["\(runner.number)"]?[.byStage] != nil)
+            #expect(driver.change(to: plain).isOK)
+            watch.look(at: driver.chain, now: (2 * round + 1) * Self.second)
+            #expect(watch.told.isEmpty, "\(watch.told)")
+        }
+        #expect(driver.finish().isSuccess)
+    }
+
     @Test func looksOnceASecond() throws {
         var sketch = ChainSketch()
         try sketch.add(CountingSource.self, "src", options: #"{"count": 100}"#)
