@@ -103,6 +103,20 @@ import Testing
         #expect(status?["stages"].list.first?["state"].string == "paused")
     }
 
+    /// Before any server is asked.
+    @Test func refusesWrongArgumentsWithStatus2() throws {
+        for (arguments, text) in [
+            (["--width", "0"], "--width 0: must be a whole number from 1 to 16384."),
+            (["--height", "99999"], "--height 99999: must be a whole number from 1 to 16384."),
+            (["--turn", "4"], "--turn 4: must be a whole number from 0 to 3."),
+            (["--quality", "0"], "--quality 0: must be a whole number from 1 to 100."),
+            (["--fit", "all"], "--fit all: must be one of fill, fit."),
+        ] {
+            let outcome = try framehost.run(["snapshot", "127.0.0.1:1", "camera", workspace.path("x.jpg")] + arguments)
+            #expect(outcome.status == 2 && outcome.error.contains(text), "\(outcome.error)")
+        }
+    }
+
     /// The events of each stage whose state people would ask for.
     @Test func tellsOfStates() throws {
         let (outcome, _) = try answers([

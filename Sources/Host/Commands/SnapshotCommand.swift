@@ -44,6 +44,21 @@ struct SnapshotCommand: ParsableCommand {
         help: ArgumentHelp("A file with the token; without it $FRAMEHOST_TOKEN.", valueName: "file"))
     var tokenFile: String?
 
+    func validate() throws {
+        let numbers = [
+            ("width", width, PictureForm.sides), ("height", height, PictureForm.sides), ("turn", turn, 0...3),
+            ("quality", quality, 1...100),
+        ]
+        for case (let name, let value?, let range) in numbers where !range.contains(value) {
+            throw ValidationError(
+                "--\(name) \(value): must be a whole number from \(range.lowerBound) to \(range.upperBound).")
+        }
+        let words = PictureForm.Fit.allCases.map(\.rawValue)
+        if let fit, !words.contains(fit) {
+            throw ValidationError("--fit \(fit): must be one of \(words.joined(separator: ", ")).")
+        }
+    }
+
     func run() throws {
         do {
             let bytes = try bytes()
