@@ -103,6 +103,39 @@ import Testing
         #expect(status?["stages"].list.first?["state"].string == "paused")
     }
 
+    @Test(.needs(.ffprobe)) func takesPicturesBySignal() throws {
+        try workspace.write("chain.json", Self.chain)
+        try workspace.write("now-0002.jpg", "mine")
+        let program = try framehost.start(
+            [
+                "chain.json", "--events", "--snapshot-on-signal", "camera=now.jpg", "--snapshot-on-signal",
+                "turned=turned.png",
+            ], folder: workspace.folder.path)
+        try program.waitForOutput(#""state":"streaming""#)
+        try program.waitForFrames(1)
+        for count in 1...2 {
+            program.send(SIGUSR1)
+            try program.waitForAnswers(2 * count)
+        }
+        program.send(SIGINT)
+        let outcome = try program.finish()
+        #expect(outcome.status == 0, "\(outcome.error)")
+        for name in ["now.jpg", "now-0003.jpg"] { #expect(try size(of: name) == "mjpeg,320,240") }
+        for name in ["turned.png", "turned-0002.png"] { #expect(try size(of: name) == "png,240,320") }
+        #expect(try String(contentsOfFile: workspace.path("now-0002.jpg"), encoding: .utf8) == "mine")
+        #expect(outcome.output.contains("camera: frame "), "\(outcome.output)")
+        for (wish, text) in [
+            ("camera", "must be a stage's id, '=' and a file that ends in .jpg, .jpeg or .png"),
+            ("camera=x.gif", "must be a stage's id"),
+            ("camrea=x.jpg", "no such stage: 'camrea'. Did you mean 'camera'?"),
+            ("h264=x.jpg", "'h264' gives no pictures"),
+        ] {
+            let refused = try framehost.run(
+                ["chain.json", "--snapshot-on-signal", wish], folder: workspace.folder.path)
+            #expect(refused.status == 2 && refused.error.contains(text), "\(refused.error)")
+        }
+    }
+
     /// Before any server is asked.
     @Test func refusesWrongArgumentsWithStatus2() throws {
         for (arguments, text) in [

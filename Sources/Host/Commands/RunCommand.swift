@@ -7,7 +7,7 @@ struct RunCommand: ParsableCommand {
         commandName: "run", abstract: "Runs a chain until its sources end.",
         discussion: """
             SIGINT (ctrl-C) or SIGTERM lets the chain finish what is under way; a second one stops it at once, files are still closed; a \
-            third one ends the process. Exit status: 0 ended normally, 1 failed while running, 2 command line or chain file wrong, or a file, folder \
+            third one ends the process. SIGHUP reads the chain file again, SIGUSR1 takes the pictures of --snapshot-on-signal. Exit status: 0 ended normally, 1 failed while running, 2 command line or chain file wrong, or a file, folder \
             or font that it names is missing: nothing was run. A crash ends the process by its signal.
             """)
 
@@ -49,6 +49,13 @@ struct RunCommand: ParsableCommand {
     @Flag(help: "Load plugins anew whenever their files are built again, as the command reload-plugin does.")
     var watchPlugins = false
 
+    @ArgumentParser.Option(
+        name: .customLong("snapshot-on-signal"),
+        help: ArgumentHelp(
+            "On SIGUSR1, write the stage's next picture to this file, then to file-0002 and so on. Repeatable.",
+            valueName: "stage=file"))
+    var signalSnapshots: [String] = []
+
     @OptionGroup var plugins: PluginOptions
 
     func validate() throws {
@@ -58,6 +65,11 @@ struct RunCommand: ParsableCommand {
         }
         if verbose, quiet {
             throw ValidationError("--verbose and --quiet contradict each other. Leave one of them out.")
+        }
+        for text in signalSnapshots where SignalSnapshots.Wish(text) == nil {
+            throw ValidationError(
+                "--snapshot-on-signal \(text): must be a stage's id, '=' and a file that ends in .jpg, .jpeg or .png. Write for example --snapshot-on-signal camera=now.jpg."
+            )
         }
         if let frames, frames < 1 { throw ValidationError("--frames \(frames): must be a count of 1 or more.") }
     }
@@ -69,8 +81,16 @@ struct RunCommand: ParsableCommand {
             replies: replies)
         RunSession(
             display: display, replies: replies, readsCommands: commands, seconds: seconds,
-            statsPath: stats, isWatching: watch, isWatchingPlugins: watchPlugins, plan: plan
+            statsPath: stats, isWatching: watch, isWatchingPlugins: watchPlugins,
+            signalSnapshots: SignalSnapshots(
+                signalSnapshots.compactMap { SignalSnapshots.Wish($0) }, folder: Self.currentFolder), plan: plan
         ).run()
+    }
+
+    private static var currentFolder: String {
+        guard let path = getcwd(nil, 0) else { return "." }
+        defer { free(path) }
+        return String(cString: path)
     }
 
     /// [control thread] Everything is checked, nothing is opened.

@@ -22,11 +22,13 @@ final class RunSession: @unchecked Sendable {
     private let statsPath: String?
     private let isWatching: Bool
     private let isWatchingPlugins: Bool
+    private let signalSnapshots: SignalSnapshots
     /// Standard streams that were a terminal when the run began.
     private let terminals = (0...2 as ClosedRange<Int32>).filter { isatty($0) == 1 }
     private let document = Mutex<ChainDocument?>(nil)
     /// Nil until it is planned.
     private let chain = Mutex<Chain?>(nil)
+    private let snapshots = Mutex<Snapshots?>(nil)
 
     /// - Parameters:
     ///   - plan: Checks and plans; its faults end the process with status 2.
@@ -34,9 +36,10 @@ final class RunSession: @unchecked Sendable {
     ///   - readsCommands: Whether standard input has commands.
     ///   - isWatching: The chain file is read again whenever it changes.
     ///   - isWatchingPlugins: Plugins are loaded again whenever their files change.
+    ///   - signalSnapshots: What SIGUSR1 asks for; without any it has its usual effect, the process's end.
     init(
         display: RunDisplay, replies: CommandReplies, readsCommands: Bool, seconds: Double?, statsPath: String?,
-        isWatching: Bool, isWatchingPlugins: Bool,
+        isWatching: Bool, isWatchingPlugins: Bool, signalSnapshots: SignalSnapshots,
         plan: @escaping () throws -> Planned
     ) {
         self.plan = plan
@@ -47,6 +50,7 @@ final class RunSession: @unchecked Sendable {
         self.statsPath = statsPath
         self.isWatching = isWatching
         self.isWatchingPlugins = isWatchingPlugins
+        self.signalSnapshots = signalSnapshots
     }
 
     /// Runs the chain and ends the process with its exit status.
@@ -54,6 +58,7 @@ final class RunSession: @unchecked Sendable {
         var signals = sigset_t()
         sigemptyset(&signals)
         for signal in [SIGINT, SIGTERM, SIGHUP] { sigaddset(&signals, signal) }
+        if !signalSnapshots.isEmpty { sigaddset(&signals, SIGUSR1) }
         // Blocked here and so in every thread made from now on, those that libraries make while planning too: signals
         // reach `sigwait` alone.
         pthread_sigmask(SIG_BLOCK, &signals, nil)
@@ -75,8 +80,8 @@ final class RunSession: @unchecked Sendable {
         }
     }
 
-    /// [main thread] SIGHUP: the chain file is read again, unless it says that the terminal has gone. Other signals, the
-    /// first: drain. Second: stop. Third: end the process. Before there is a chain, nothing is open: the first ends it.
+    /// [main thread] SIGHUP: the chain file is read again, unless it says that the terminal has gone. SIGUSR1: pictures are
+    /// taken. Other signals, the first: drain. Second: stop. Third: end the process. Before there is a chain, nothing is open: the first ends it.
     /// Once all stages have ended the first of these that comes gives up what they have left to do.
     private func waitForSignals(_ signals: sigset_t) -> Never {
         var signals = signals
@@ -86,6 +91,10 @@ final class RunSession: @unchecked Sendable {
             var signal: Int32 = 0
             guard sigwait(&signals, &signal) == 0 else { continue }
             if signal == SIGHUP, reload() { continue }
+            if signal == SIGUSR1 {
+                takeSnapshots()
+                continue
+            }
             count += 1
             guard let chain = chain.withLock({ $0 }) else {
                 Terminal.complain("Stopped before the chain was ready to run.")
@@ -105,6 +114,14 @@ final class RunSession: @unchecked Sendable {
             } else {
                 chain.cancel()
             }
+        }
+    }
+
+    /// [main thread] Nothing before there is a chain.
+    private func takeSnapshots() {
+        guard let chain = chain.withLock({ $0 }), let snapshots = snapshots.withLock({ $0 }) else { return }
+        signalSnapshots.take(snapshots) { [replies, clock = chain.clock] in
+            replies.add($0, number: 0, tag: nil, time: clock.now())
         }
     }
 
@@ -137,6 +154,7 @@ final class RunSession: @unchecked Sendable {
             encoder = EncoderLoader(try planned.document.pictureEncoder())
             if isWatchingPlugins { pluginWatch = try PluginWatch() }
             if let statsPath, let fault = chain.fault(ofWriting: statsPath, as: "--stats") { throw fault }
+            if let fault = signalSnapshots.fault(in: chain.plan) { throw fault }
         } catch {
             exit(reportBeforeRun(error).rawValue)
         }
@@ -145,6 +163,7 @@ final class RunSession: @unchecked Sendable {
         self.chain.withLock { $0 = chain }
         var watch = FileWatch(document.path)
         let snapshots = Snapshots(chain: chain, encoder: encoder)
+        self.snapshots.withLock { $0 = snapshots }
         let language = CommandLanguage(chain: chain, document: document, snapshots: snapshots)
         if readsCommands { CommandReader.start(language, replies) }
         if !planned.services.isEmpty {

@@ -1,0 +1,87 @@
+import FrameCore
+import Glibc
+import Synchronization
+
+/// Pictures that SIGUSR1 asks for: `--snapshot-on-signal STAGE=FILE`.
+///
+/// The signal asks for the next picture of each stage that was named, as the command `snapshot` does, each time under a
+/// name that is free. [any thread]
+final class SignalSnapshots: Sendable {
+    /// A stage, and the file of its first picture.
+    struct Wish: Sendable {
+        var stage: String
+        /// As it was written.
+        var file: String
+
+        /// - Parameter text: `STAGE=FILE`; nil for anything else.
+        init?(_ text: String) {
+            guard let mark = text.firstIndex(of: "="), mark != text.startIndex else { return nil }
+            stage = String(text[..<mark])
+            file = String(text[text.index(after: mark)...])
+            let ending = file.split(separator: ".").last.map { $0.lowercased() } ?? ""
+            guard file.contains("."), ["jpg", "jpeg", "png"].contains(ending) else { return nil }
+        }
+
+        /// `shot.jpg`, `shot-0002.jpg`, `shot-0003.jpg` …
+        func name(_ number: Int) -> String {
+            guard number > 1, let dot = file.lastIndex(of: ".") else { return file }
+            let digits = String(number)
+            return file[..<dot] + "-" + String(repeating: "0", count: max(4 - digits.count, 0)) + digits + file[dot...]
+        }
+    }
+
+    /// Of files with one name, those with numbers included.
+    static let mostFiles = 999_999
+
+    private let wishes: [Wish]
+    private let folder: String
+    /// Of the picture that was asked for last, by wish.
+    private let numbers: Mutex<[Int]>
+
+    /// - Parameter folder: From which the files' names are meant: the program's.
+    init(_ wishes: [Wish], folder: String) {
+        self.wishes = wishes
+        self.folder = folder
+        numbers = Mutex([Int](repeating: 0, count: wishes.count))
+    }
+
+    var isEmpty: Bool { wishes.isEmpty }
+
+    /// [control thread] A stage that the chain does not have, or that gives no pictures; nil for none.
+    func fault(in plan: ChainPlan) -> FrameHostError? {
+        for wish in wishes {
+            let place = FaultPlace(argument: "--snapshot-on-signal")
+            guard let stage = plan.stages.first(where: { $0.id == wish.stage }) else {
+                let near = Suggestion.nearest(to: wish.stage, in: plan.stages.map(\.id))
+                return FrameHostError(
+                    .invalidConfiguration, place: place, what: "no such stage: '\(wish.stage)'",
+                    remedy: near.map { "Did you mean '\($0)'?" } ?? "")
+            }
+            guard stage.output?.video != nil else {
+                return FrameHostError(
+                    .invalidConfiguration, place: place, what: "'\(wish.stage)' gives no pictures",
+                    remedy: "Name a stage that gives raw video.")
+            }
+        }
+        return nil
+    }
+
+    /// Asks for one picture of each stage.
+    func take(_ snapshots: Snapshots, reply: @escaping CommandReply) {
+        for (index, wish) in wishes.enumerated() {
+            let name = numbers.withLock { numbers in
+                numbers[index] += 1
+                while numbers[index] < Self.mostFiles, exists(wish.name(numbers[index])) { numbers[index] += 1 }
+                return wish.name(numbers[index])
+            }
+            snapshots.take(wish.stage, ["path": .string(path(name))], reply: reply)
+        }
+    }
+
+    private func path(_ name: String) -> String { name.hasPrefix("/") ? name : "\(folder)/\(name)" }
+
+    private func exists(_ name: String) -> Bool {
+        var status = stat()
+        return lstat(path(name), &status) == 0
+    }
+}
