@@ -294,10 +294,10 @@ import Testing
     }
 
     @Test func knowsTheCalendar() {
-        #expect(TakenAt(0).exifText == "1970:01:01 00:00:00")
-        #expect(TakenAt(-1).exifText == "1969:12:31 23:59:59" && TakenAt(-1).millisecond == 999)
-        #expect(TakenAt(1_709_164_800_000_000_000).exifText == "2024:02:29 00:00:00")
-        #expect(TakenAt(.max).exifText == "2262:04:11 23:47:16" && TakenAt(.min).exifText == "1677:09:21 00:12:43")
+        #expect(WallTime(0).exifText == "1970:01:01 00:00:00")
+        #expect(WallTime(-1).exifText == "1969:12:31 23:59:59" && WallTime(-1).millisecond == 999)
+        #expect(WallTime(1_709_164_800_000_000_000).exifText == "2024:02:29 00:00:00")
+        #expect(WallTime(.max).exifText == "2262:04:11 23:47:16" && WallTime(.min).exifText == "1677:09:21 00:12:43")
     }
 
     @Test func qualityIsThatOfTheJPEG() throws {

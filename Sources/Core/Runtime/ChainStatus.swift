@@ -143,9 +143,15 @@ struct HealthWatch {
             if seen.emitted != emitted || stage.state == .paused || runner.thread.finished.load(ordering: .acquiring) {
                 (seen.emitted, seen.since) = (emitted, now)
             }
-            if stage.state != .recovering { seen.hasBeenThere = true }
+            switch stage.state {
+            case .recovering:
+                if !seen.hasBeenThere {
+                    found.append("\(runner.title) has given nothing of its own yet: \(stage.reason).")
+                }
+            case .paused, .failed: break
+            default: seen.hasBeenThere = true
+            }
             current[runner.number] = seen
-            if !seen.hasBeenThere { found.append("\(runner.title) has given nothing of its own yet: \(stage.reason).") }
             let silence = now - seen.since
             if silence > max(Self.silenceNs, 2 * runner.frameTime) {
                 found.append("\(runner.title) has given nothing for \(silence / 1_000_000_000) s.")

@@ -1,31 +1,4 @@
 import FrameCore
-import Glibc
-
-/// A time of the wall clock, by the calendar, in UTC.
-struct TakenAt: Equatable {
-    var year: Int
-    var month: Int
-    var day: Int
-    var hour: Int
-    var minute: Int
-    var second: Int
-    var millisecond: Int
-
-    /// - Parameter nanoseconds: Since 1970; any value is a time from 1677 to 2262.
-    init(_ nanoseconds: Int64) {
-        // Rounded down, before 1970 too.
-        let second = nanoseconds / 1_000_000_000 - (nanoseconds % 1_000_000_000 < 0 ? 1 : 0)
-        var (seconds, parts) = (time_t(second), tm())
-        gmtime_r(&seconds, &parts)
-        year = Int(parts.tm_year) + 1900
-        month = Int(parts.tm_mon) + 1
-        day = Int(parts.tm_mday)
-        hour = Int(parts.tm_hour)
-        minute = Int(parts.tm_min)
-        self.second = Int(parts.tm_sec)
-        millisecond = Int((nanoseconds % 1_000_000_000 + 1_000_000_000) % 1_000_000_000 / 1_000_000)
-    }
-}
 
 /// What stands in a picture's file about it: Exif 2.32 (CIPA DC-008), as a TIFF in little-endian order.
 enum Exif {
@@ -65,7 +38,7 @@ enum Exif {
     }
 
     /// - Parameter takenAt: Nil writes no time.
-    static func bytes(of size: PictureSize, takenAt: TakenAt?) -> [UInt8] {
+    static func bytes(of size: PictureSize, takenAt: WallTime?) -> [UInt8] {
         let header = Array("II".utf8) + little(42, 2) + little(8, 4)
         // Orientation (upright), X- and YResolution with their unit (unknown: 72 an inch), Software, YCbCrPositioning.
         let about: [(Int, Value)] = [
@@ -78,7 +51,7 @@ enum Exif {
             + directory(picture(size, takenAt), at: second)
     }
 
-    private static func picture(_ size: PictureSize, _ takenAt: TakenAt?) -> [(Int, Value)] {
+    private static func picture(_ size: PictureSize, _ takenAt: WallTime?) -> [(Int, Value)] {
         // In the order of their tags, as TIFF wants them.
         var entries: [(Int, Value)] = [(0x9000, .plain(Array("0232".utf8)))]
         // DateTimeOriginal, OffsetTimeOriginal.
@@ -123,7 +96,7 @@ enum Exif {
     }
 }
 
-extension TakenAt {
+extension WallTime {
     /// `2026:11:23 01:34:57`
     var exifText: String {
         let date = [Exif.digits(year, 4), Exif.digits(month, 2), Exif.digits(day, 2)].joined(separator: ":")

@@ -24,7 +24,7 @@ final class PNGWriter {
 
     /// - Parameter exif: For the chunk eXIf.
     /// - Throws: ``FrameHostError`` `.callFailed` with libpng's words.
-    func write(_ picture: Picture, exif: [UInt8], takenAt: TakenAt?) throws -> [UInt8] {
+    func write(_ picture: Picture, exif: [UInt8], takenAt: WallTime?) throws -> [UInt8] {
         let rows = picture[0]
         let date = takenAt.map {
             fh_png_date(

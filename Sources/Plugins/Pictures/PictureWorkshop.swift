@@ -22,7 +22,7 @@ final class PictureWorkshop {
             }
             return try painter.paint(stored, picture.format, plan)
         }
-        let date = takenAt.map(TakenAt.init)
+        let date = takenAt.map(WallTime.init)
         let exif = Exif.bytes(of: plan.size, takenAt: date)
         return switch form.kind {
         case .jpeg: try jpeg.write(painted, quality: form.quality, exif: exif)

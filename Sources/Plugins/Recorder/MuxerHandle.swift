@@ -62,7 +62,9 @@ final class MuxerHandle {
         // What a fragment has is with the kernel as soon as it is complete.
         context.pointee.flags |= AVFMT_FLAG_FLUSH_PACKETS | AVFMT_FLAG_CUSTOM_IO
         context.pointee.strict_std_compliance = TrackDescriptions.compliance
-        if let creationTime { av_dict_set(&context.pointee.metadata, "creation_time", WallTime.text(creationTime), 0) }
+        if let creationTime {
+            av_dict_set(&context.pointee.metadata, "creation_time", WallTime.text(creationTime, digits: 6), 0)
+        }
         io = file.makeIO()
         context.pointee.pb = io
         let streams = try descriptions.addStreams(to: context, container)

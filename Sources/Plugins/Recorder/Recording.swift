@@ -186,7 +186,7 @@ final class Recording {
 
     private func postBegin(_ unixTime: Int64) {
         var details: [(String, JSONNode)] = [("path", .string(path)), ("startSeconds", .number(fileBegin.seconds))]
-        if setup.isLive { details.append(("startTime", .string(WallTime.text(unixTime)))) }
+        if setup.isLive { details.append(("startTime", .string(WallTime.text(unixTime, digits: 6)))) }
         if begin == nil {
             context.post("recording-did-start", text: "recording to '\(path)'", details: .object(details))
         }

@@ -125,22 +125,6 @@ struct Target: Sendable, Equatable {
         return String(validating: bytes, as: UTF8.self)
     }
 
-    /// What ``decoded(_:)`` reads; RFC 3986 §2.3 characters stay.
-    static func encoded(_ text: String) -> String {
-        var result = ""
-        for byte in text.utf8 {
-            let isPlain =
-                (97...122).contains(byte) || (65...90).contains(byte) || (48...57).contains(byte)
-                || [45, 46, 95, 126].contains(byte)
-            if isPlain {
-                result.unicodeScalars.append(Unicode.Scalar(byte))
-            } else {
-                result += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
-            }
-        }
-        return result
-    }
-
     private static func hexDigit(_ byte: UInt8) -> UInt8? {
         switch byte {
         case 48...57: byte - 48

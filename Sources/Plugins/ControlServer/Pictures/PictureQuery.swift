@@ -141,7 +141,7 @@ extension ControlAPI {
     private func fields(of shot: PictureStudio.Shot) -> [(name: String, value: String)] {
         [
             ("Framehost-Frame", "\(shot.sequenceNumber)"),
-            ("Framehost-Captured", UTCTime.text(control.clock.unixTime(at: shot.capturedAt))),
+            ("Framehost-Captured", WallTime.text(control.clock.unixTime(at: shot.capturedAt))),
         ]
     }
 
@@ -149,37 +149,5 @@ extension ControlAPI {
     private func refusal(of error: FrameHostError, _ id: String) -> any Error {
         if error.what == "no such stage" { return noStage(id) }
         return error
-    }
-}
-
-/// `2026-11-23T01:02:03.456Z` (RFC 3339).
-enum UTCTime {
-    /// - Parameter nanoseconds: Since 1970.
-    static func text(_ nanoseconds: Int64) -> String {
-        let nanoseconds = max(nanoseconds, 0)
-        let seconds = Int(nanoseconds / 1_000_000_000)
-        let millisecond = Int(nanoseconds % 1_000_000_000 / 1_000_000)
-        let second = seconds % 86_400
-        let (year, month, day) = date(daysSince1970: seconds / 86_400)
-        return pad(year, 4) + "-" + pad(month, 2) + "-" + pad(day, 2) + "T" + pad(second / 3600, 2) + ":"
-            + pad(second / 60 % 60, 2) + ":" + pad(second % 60, 2) + "." + pad(millisecond, 3) + "Z"
-    }
-
-    /// Of the Gregorian calendar, counted in eras of 400 years that begin in March.
-    private static func date(daysSince1970 days: Int) -> (year: Int, month: Int, day: Int) {
-        let shifted = days + 719_468
-        let era = shifted / 146_097
-        let ofEra = shifted % 146_097
-        let year = (ofEra - ofEra / 1460 + ofEra / 36_524 - ofEra / 146_096) / 365
-        let ofYear = ofEra - (365 * year + year / 4 - year / 100)
-        let month = (5 * ofYear + 2) / 153
-        let day = ofYear - (153 * month + 2) / 5 + 1
-        let calendarMonth = month < 10 ? month + 3 : month - 9
-        return (year + era * 400 + (calendarMonth <= 2 ? 1 : 0), calendarMonth, day)
-    }
-
-    private static func pad(_ number: Int, _ digits: Int) -> String {
-        let text = String(number)
-        return String(repeating: "0", count: max(digits - text.count, 0)) + text
     }
 }

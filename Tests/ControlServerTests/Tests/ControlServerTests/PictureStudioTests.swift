@@ -142,10 +142,4 @@ final class RunningStudio {
         #expect(listener.text.hasSuffix("--framehost--\r\n"))
         #expect(studio.api.viewers.withLock { $0.pictures } == 0)
     }
-
-    @Test func writesTimesAsRFC3339() {
-        #expect(UTCTime.text(0) == "1970-01-01T00:00:00.000Z")
-        #expect(UTCTime.text(951_782_400_000_000_000) == "2000-02-29T00:00:00.000Z")
-        #expect(UTCTime.text(1_795_396_923_456_000_000) == "2026-11-23T01:22:03.456Z")
-    }
 }
