@@ -72,6 +72,9 @@ final class HTTPServer: Sendable {
             }
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
             .childChannelOption(.allowRemoteHalfClosure, value: true)
+            // By itself it grows to megabytes: a slow viewer's pictures would wait there and be old, and what it takes
+            // could not be seen.
+            .childChannelOption(.socketOption(.so_sndbuf), value: 256 << 10)
             .childChannelOption(.writeBufferWaterMark, value: .init(low: 32 << 10, high: 64 << 10))
             .childChannelInitializer { channel in
                 guard Self.take(channel, connections, most: most) else { return Self.turnAway(channel) }

@@ -411,7 +411,7 @@ final class Client {
     @Test func keepsAClientThatIsSlow() throws {
         let run = FakeRun()
         run.state.withLock { $0.padding = 24 << 20 }
-        let (server, api) = try Self.server(run, progress: 500, connections: 100)
+        let (server, api) = try Self.server(run, progress: 1000, connections: 100)
         defer { server.stop() }
         let thread = try OwnThread("test") { api.studio.run() }
         defer {
