@@ -10,7 +10,8 @@
 /// its items either by its rule, as in a chain (``send(_:to:)``), or as a test lays them (``put(_:at:)``, ``merge()``).
 ///
 /// Each call checks what a run checks, and throws the sentence the run would end with: an item that is neither emitted,
-/// dropped nor in `held`, or answered twice; more buffers kept than `hold` declares; times that do not rise.
+/// dropped nor in `held`, or answered twice; more buffers kept than `hold` declares; times that do not rise. And what
+/// a run does not: an event, or a member of one, that the stage's ``StageInfo/events`` do not declare.
 public final class StageDriver<S: Stage> {
     public let stage: S
     public let context: StageContext
@@ -29,6 +30,8 @@ public final class StageDriver<S: Stage> {
     /// At one input of a join.
     static var mostWaitingItems: Int { 16 }
     private let events: EventSubscription
+    /// The same once more, to be compared with what the stage declares.
+    private let posted: EventSubscription
     private let jobs: JobQueue
     private var failure: FrameHostError?
     private var hasDrained = false
@@ -59,6 +62,7 @@ public final class StageDriver<S: Stage> {
         let stop = StopSignal()
         let hub = EventHub()
         events = hub.subscribe()
+        posted = hub.subscribe()
         jobs = JobQueue(events: hub, clock: clock)
         context = StageContext(
             stageID: S.info.id, folder: folder, chainName: chainName, clock: clock, stop: stop, events: hub,
@@ -215,7 +219,7 @@ public final class StageDriver<S: Stage> {
     private var reported: Set<String> = []
 
     private func faults() -> [FrameHostError] {
-        var found = [runner.holdFault, runner.ledgerFault, runner.firstTimeFault]
+        var found = [runner.holdFault, runner.ledgerFault, runner.firstTimeFault, eventFault]
         if hasDrained, runner.heldNow > 0 {
             found.append(
                 FrameHostError(
@@ -223,6 +227,16 @@ public final class StageDriver<S: Stage> {
                     remedy: "drain must emit or drop everything the stage holds."))
         }
         return found.compactMap { $0 }.filter { reported.insert($0.description).inserted }
+    }
+
+    /// The first event since the last look that is not as the stage declares it.
+    private var eventFault: FrameHostError? {
+        let own = posted.take().events.filter { $0.stage == S.info.id }
+        return own.compactMap(S.info.fault).first.map {
+            FrameHostError(
+                .broken, place: runner.title, what: $0,
+                remedy: "Declare it in 'events' of the StageInfo, so that people find it and rules can name it.")
+        }
     }
 
     /// Calls a source once.

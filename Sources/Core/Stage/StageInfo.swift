@@ -48,6 +48,8 @@ public struct StageInfo: Sendable {
     public var metadata: [any FrameMetadata.Type]
     /// Commands it answers while running.
     public var commands: [CommandInfo]
+    /// Events it posts (``StageContext/post(_:level:text:details:)``); only these may stand in the rules of a chain file.
+    public var events: [EventDeclaration]
     /// True for a stage the planner may insert where two formats do not fit.
     public var isConverter: Bool
     /// Sources: what makes them give items when their time has come, where they do that only when asked.
@@ -58,7 +60,8 @@ public struct StageInfo: Sendable {
         access: Access = .read, hold: Int = 0,
         delay: Int = 0, workers: Int = 0, service: Service = .bounded, longestCall: MediaTime = MediaTime(seconds: 1),
         metadata: [any FrameMetadata.Type] = [],
-        commands: [CommandInfo] = [], isConverter: Bool = false, realTime: RealTime? = nil
+        commands: [CommandInfo] = [], events: [EventDeclaration] = [], isConverter: Bool = false,
+        realTime: RealTime? = nil
     ) {
         self.id = id
         self.summary = summary
@@ -73,6 +76,7 @@ public struct StageInfo: Sendable {
         self.longestCall = longestCall
         self.metadata = metadata
         self.commands = commands
+        self.events = events
         self.isConverter = isConverter
         self.realTime = realTime
     }
@@ -112,7 +116,7 @@ extension StageInfo {
     }
 
     /// What a stage with these options gives.
-    func output(with members: [JSONNode.Member]) -> Media {
+    public func output(with members: [JSONNode.Member]) -> Media {
         optionOfOtherOutput(members) == nil ? output : otherOutput?.media ?? output
     }
 }
@@ -122,10 +126,13 @@ public struct CommandInfo: Sendable, Equatable {
     public var name: String
     /// One sentence.
     public var summary: String
+    /// Members of `arguments` that it takes.
+    public var arguments: [MemberDeclaration]
 
-    public init(_ name: String, _ summary: String) {
+    public init(_ name: String, _ summary: String, arguments: [MemberDeclaration] = []) {
         self.name = name
         self.summary = summary
+        self.arguments = arguments
     }
 }
 
@@ -211,5 +218,16 @@ extension StageDemand {
             self.what = what
             self.remedy = remedy
         }
+    }
+}
+
+extension StageInfo {
+    /// What is wrong with an event that a stage of this kind has posted itself, as a sentence; nil where it is declared.
+    func fault(of event: Event) -> String? {
+        let own = events.first { $0.name == event.name }
+        guard let declaration = own ?? ChainEvents.entry(event.name)?.event else {
+            return "the event '\(event.name)' is not declared"
+        }
+        return declaration.fault(of: event.details)
     }
 }

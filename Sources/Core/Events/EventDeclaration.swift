@@ -1,0 +1,103 @@
+/// An event that a stage posts, as data: `framehost describe` lists it, and rules of a chain file are checked by it.
+///
+/// ```swift
+/// StageInfo(id: "dark-detector", …, events: [
+///     EventDeclaration("dark", "A picture is darker than 'darkerThan'.", [.number("mean", "Mean brightness, 0...255.")])
+/// ])
+/// ```
+public struct EventDeclaration: Sendable, Equatable {
+    /// Kebab-case: `recording-did-start`.
+    public var name: String
+    /// One sentence: when it is posted.
+    public var summary: String
+    /// What its `details` may have. An event need not have all of them.
+    public var members: [MemberDeclaration]
+
+    public init(_ name: String, _ summary: String, _ members: [MemberDeclaration] = []) {
+        self.name = name
+        self.summary = summary
+        self.members = members
+    }
+
+    /// The member of this key.
+    public func member(_ key: String) -> MemberDeclaration? { members.first { $0.name == key } }
+
+    /// What an event of this name has that is not declared, as a sentence; nil for none.
+    func fault(of details: JSONNode) -> String? {
+        for detail in details.asObject ?? [] {
+            guard let member = member(detail.key) else {
+                return "the event '\(name)' has the member '\(detail.key)', which is not declared"
+            }
+            guard member.kind.holds(detail.value) else {
+                return
+                    "'\(detail.key)' of the event '\(name)' is declared as \(member.kind.rawValue), and is \(detail.value.text())"
+            }
+            guard member.words.isEmpty || detail.value.asString.map(member.words.contains) == true else {
+                return
+                    "'\(detail.key)' of the event '\(name)' is \(detail.value.text()), which is none of the words that are declared"
+            }
+        }
+        return nil
+    }
+}
+
+/// A member of an event's details, or of a command's arguments.
+public struct MemberDeclaration: Sendable, Equatable {
+    /// What a value is, in the words of `framehost describe`.
+    public enum Kind: String, Sendable, CaseIterable {
+        case bool = "true or false"
+        case number = "a number"
+        case string = "a string"
+        case list = "a list"
+        case object = "an object"
+
+        /// Null says that there is no value, and fits every kind.
+        func holds(_ node: JSONNode) -> Bool {
+            switch (self, node.value) {
+            case (_, .null), (.bool, .bool), (.number, .number), (.string, .string), (.list, .array),
+                (.object, .object):
+                true
+            default: false
+            }
+        }
+    }
+
+    public var name: String
+    public var kind: Kind
+    /// What it means, with its unit.
+    public var summary: String
+    /// The only words that a string may be; empty for any.
+    public var words: [String]
+    /// Of an argument: the command needs it.
+    public var isRequired: Bool
+
+    public init(_ name: String, _ kind: Kind, _ summary: String, words: [String] = [], isRequired: Bool = false) {
+        self.name = name
+        self.kind = kind
+        self.summary = summary
+        self.words = words
+        self.isRequired = isRequired
+    }
+
+    public static func bool(_ name: String, _ summary: String) -> MemberDeclaration { .init(name, .bool, summary) }
+    public static func number(_ name: String, _ summary: String) -> MemberDeclaration { .init(name, .number, summary) }
+    /// - Parameter words: The only ones there are.
+    public static func string(_ name: String, _ summary: String, words: [String] = []) -> MemberDeclaration {
+        .init(name, .string, summary, words: words)
+    }
+    public static func list(_ name: String, _ summary: String) -> MemberDeclaration { .init(name, .list, summary) }
+    public static func object(_ name: String, _ summary: String) -> MemberDeclaration { .init(name, .object, summary) }
+
+    /// The same, needed.
+    public var required: MemberDeclaration {
+        var member = self
+        member.isRequired = true
+        return member
+    }
+
+    /// As tables have it: `number`, or the words that a string may be.
+    public var typeName: String {
+        guard words.isEmpty else { return words.map { "\"\($0)\"" }.joined(separator: ", ") }
+        return kind == .bool ? kind.rawValue : String(describing: kind)
+    }
+}
