@@ -6,7 +6,7 @@ import Shared
 final class Mosaic: Join {
     static let info = StageInfo(
         id: "mosaic", summary: "Shows several inputs in one picture: a grid, a row, one in another.",
-        input: .video(.i420), output: .video(.i420))
+        input: .video(.i420), output: .video(.i420), events: EventDeclaration.ofInputs)
 
     var options: MosaicOptions
     private let context: StageContext

@@ -7,7 +7,19 @@ final class SourceSwitch: Join {
     static let info = StageInfo(
         id: "source-switch", summary: "Shows one of several inputs, by command or when one is lost.",
         input: .video(.i420), output: .video(.i420),
-        commands: [CommandInfo("switch", "Shows another input: \"arguments\": { \"to\": \"id\" }.")])
+        commands: [
+            CommandInfo(
+                "switch", "Shows another input: \"arguments\": { \"to\": \"id\" }.",
+                arguments: [.string("to", "Id of the input.").required])
+        ],
+        events: [
+            EventDeclaration(
+                "input-switched", "Another input is shown.",
+                [
+                    .string("from", "Id of the one before."), .string("to", "Its id."),
+                    .string("reason", "Why.", words: ["command", "lost", "back"]),
+                ])
+        ] + EventDeclaration.ofInputs)
 
     var options: SourceSwitchOptions
     private let context: StageContext

@@ -15,7 +15,7 @@ struct FPSMeterOptions: StageOptions {
 final class FPSMeter: Filter {
     static let info = StageInfo(
         id: "fps-meter", summary: "Measures frame rate, jitter and latency; draws them into the picture if asked.",
-        input: .anyVideo, output: .sameAsInput, access: .modify)
+        input: .anyVideo, output: .sameAsInput, access: .modify, events: events)
 
     var options: FPSMeterOptions
     private let context: StageContext

@@ -10,7 +10,7 @@ final class FaceEffect: Filter {
     static let info = StageInfo(
         id: "face-effect", summary: "Finds and follows faces; pixelates, blurs, covers or decorates them.",
         input: .video(.i420, .nv12),
-        output: .sameAsInput, access: .modify, metadata: [Faces.self])
+        output: .sameAsInput, access: .modify, metadata: [Faces.self], events: events)
 
     var options: FaceEffectOptions
     private let context: StageContext

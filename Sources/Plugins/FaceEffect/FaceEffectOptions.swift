@@ -79,7 +79,9 @@ struct FaceEffectOptions: StageOptions {
     var acceptMissedFaces = false
     @Option(help: "privacy: how long a lost face stays covered.", range: 0...30, unit: "s") var hold = 0.7
     @Option(help: "Writes a line of JSON for each frame there.") var facesFile: String? = nil
-    @Option(help: "Posts the event faces when their number changes.", live: true) var events = false
+    @Option(
+        help: "Shows people too when the number of faces changes; programs and rules get the event faces in any case.",
+        live: true) var events = false
 
     /// Least confidence of a detection of a face that is known.
     var keepThreshold: Double { threshold - 0.2 }

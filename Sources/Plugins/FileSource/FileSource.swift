@@ -11,6 +11,7 @@ final class FileSource: Source {
         id: "file-source", summary: "Plays the video of a file, fast or in real time.",
         output: .video(.i420, .nv12, .yuyv, .gray8, .i010, .p010, .bgra, .rgb24),
         otherOutput: StageInfo.OtherOutput(where: "decode", is: .bool(false), .encoded(.h264)),
+        events: events,
         realTime: StageInfo.RealTime(with: "pace", .string(FilePace.realtime.rawValue)))
 
     var options: FileSourceOptions

@@ -10,7 +10,7 @@ final class RTSPSink: Sink {
         id: "rtsp-sink", summary: "Serves encoded video over RTSP.", input: .encoded(.h264), service: .unbounded,
         commands: [
             CommandInfo("readers", "Posts the event 'readers': who plays, how, how far behind, with what losses.")
-        ])
+        ], events: events)
 
     /// Blocks in use before new ones are made: what is kept for joiners, and some on their way.
     static let ringBlocks = 96

@@ -11,7 +11,7 @@ final class Rate: Transform {
     static let info = StageInfo(
         id: "rate", summary: "Gives frames at a constant rate: repeats and drops.", input: .anyVideo,
         output: .sameAsInput, hold: 1,
-        delay: 1)
+        delay: 1, events: events)
 
     var options: RateOptions
     private let context: StageContext

@@ -14,7 +14,7 @@ final class Recorder: Sink {
                 "Begins a recording: with the past that is kept, else at the next keyframe, which the encoder is asked for."
             ),
             CommandInfo("stop", "Ends the recording; its file is complete then."),
-        ])
+        ], events: events)
 
     var options: RecorderOptions
     private let context: StageContext

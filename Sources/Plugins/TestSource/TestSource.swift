@@ -9,7 +9,12 @@ final class TestSource: Source {
     static let info = StageInfo(
         id: "test-source",
         summary: "Gives test pictures: colour bars, gradients, bouncing balls; live or as fast as they are taken.",
-        output: .anyVideo, realTime: StageInfo.RealTime(with: "live", .bool(true)))
+        output: .anyVideo,
+        events: [
+            EventDeclaration(
+                "late", "Pictures were due while it was not running: the machine or the chain is too slow.",
+                [.number("missed", "How many since the last such event.")])
+        ], realTime: StageInfo.RealTime(with: "live", .bool(true)))
 
     var options: TestSourceOptions
     private let context: StageContext

@@ -11,7 +11,8 @@ final class V4L2Source: Source, DeviceStage {
     static let info = StageInfo(
         id: "v4l2-source", summary: "Gives the pictures of a camera (V4L2), and finds it again when it was pulled.",
         output: .video(.nv12, .i420, .yuyv),
-        otherOutput: StageInfo.OtherOutput(where: "format", is: .string("h264"), .encoded(.h264)))
+        otherOutput: StageInfo.OtherOutput(where: "format", is: .string("h264"), .encoded(.h264)),
+        events: events)
 
     var options: V4L2SourceOptions
     let context: StageContext

@@ -9,7 +9,8 @@ final class X264Encoder: Transform {
     static let info = StageInfo(
         id: "x264-encoder", summary: "Encodes video to H.264 with x264.", input: .video(.i420, .nv12),
         output: .encoded(.h264),
-        delay: X264Handle.mostDelay, commands: [CommandInfo("keyframe", "Makes the next frame a keyframe.")])
+        delay: X264Handle.mostDelay, commands: [CommandInfo("keyframe", "Makes the next frame a keyframe.")],
+        events: events)
 
     var options: X264EncoderOptions
     private let context: StageContext

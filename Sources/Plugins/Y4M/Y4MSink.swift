@@ -18,7 +18,12 @@ final class Y4MSink: Sink {
         id: "y4m-sink", summary: "Writes raw video (y4m) to standard output or a pipe.",
         input: .video(.i420, .nv12, .yuyv, .gray8, .i010, .p010), service: .unbounded,
         // A player that is paused reads nothing, which is no fault.
-        longestCall: MediaTime(seconds: 86_400))
+        longestCall: MediaTime(seconds: 86_400),
+        events: [
+            EventDeclaration(
+                "gap", "Pictures are missing, and y4m has no times: what follows comes too early there.",
+                [.number("seconds", "How much is missing (s).")])
+        ])
 
     var options: Y4MSinkOptions
     private let context: StageContext

@@ -13,6 +13,8 @@ struct FaceNotices {
     private var hasToldStuck = false
 
     /// [stage thread] After each frame.
+    ///
+    /// - Parameter faceEvents: The event `faces` is for people too.
     mutating func tell(
         _ finder: FaceFinder, _ privacy: PrivacyGuard?, faceEvents: Bool, time: Int64, to context: StageContext
     ) {
@@ -34,7 +36,7 @@ struct FaceNotices {
                 text: "the detector has not answered for \(Self.stuckAfter / 1_000_000_000) s. "
                     + (privacy == nil ? "Faces are no longer found." : "Frames are covered wholly until it does."))
         }
-        if faceEvents { tellFaces(finder, to: context) }
+        tellFaces(finder, level: faceEvents ? .info : .debug, to: context)
         guard let privacy else { return }
         if let next = nextTelling, time < next, next - time <= Self.interval { return }
         if nextTelling != nil { tellPrivacy(privacy, to: context) }
@@ -69,11 +71,13 @@ struct FaceNotices {
             remedy: "Fetch its model again ('framehost models' checks it), or choose another detector.")
     }
 
-    private mutating func tellFaces(_ finder: FaceFinder, to context: StageContext) {
+    private mutating func tellFaces(_ finder: FaceFinder, level: Event.Level, to context: StageContext) {
         let count = finder.tracks.tracks.count(where: \.isConfirmed)
         guard count != faceCount else { return }
         faceCount = count
-        context.post("faces", text: "\(count) \(count == 1 ? "face" : "faces").", details: ["count": .number(count)])
+        context.post(
+            "faces", level: level, text: "\(count) \(count == 1 ? "face" : "faces").",
+            details: ["count": .number(count)])
     }
 
     private func tellPrivacy(_ privacy: PrivacyGuard, to context: StageContext) {

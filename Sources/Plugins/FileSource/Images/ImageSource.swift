@@ -8,7 +8,7 @@ import FrameCore
 final class ImageSource: Source {
     static let info = StageInfo(
         id: "image-source", summary: "Shows pictures: one, a folder or a pattern, each for a while.",
-        output: .anyVideo, longestCall: MediaTime(seconds: 10),
+        output: .anyVideo, longestCall: MediaTime(seconds: 10), events: events,
         realTime: StageInfo.RealTime(with: "live", .bool(true)))
 
     var options: ImageSourceOptions

@@ -13,7 +13,8 @@ final class NetworkSource: Source {
         summary:
             "Plays a stream from the network (RTSP, RTMP, SRT, HTTP, HLS, UDP), and connects again when it is lost.",
         output: .video(.i420, .nv12, .yuyv, .gray8, .i010, .p010, .bgra, .rgb24),
-        otherOutput: StageInfo.OtherOutput(where: "decode", is: .bool(false), .encoded(.h264)))
+        otherOutput: StageInfo.OtherOutput(where: "decode", is: .bool(false), .encoded(.h264)),
+        events: events)
 
     var options: NetworkSourceOptions
     private let context: StageContext

@@ -1,0 +1,17 @@
+import FrameCore
+
+extension ImageSource {
+    /// What it posts.
+    static let events = [
+        EventDeclaration(
+            "picture-damaged", "A picture is left out.",
+            [
+                .string("path", "Its file.")
+            ]),
+        EventDeclaration(
+            "orientation-changed", "A picture is to be shown turned otherwise than those before.",
+            [
+                .string("to", "How.")
+            ]),
+    ]
+}
