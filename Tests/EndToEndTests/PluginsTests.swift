@@ -67,8 +67,12 @@ import Testing
         #expect(
             stage.keys.isSuperset(of: [
                 "id", "summary", "kind", "input", "output", "access", "hold", "delay", "workers", "service", "options",
-                "commands",
+                "commands", "events",
             ]))
+        for event in stage["events"].list {
+            #expect(event["summary"].string?.hasSuffix(".") == true, "\(event)")
+            #expect(event["members"].list.allSatisfy { $0.keys == ["name", "type", "summary", "words"] }, "\(event)")
+        }
         for option in stage["options"].list {
             #expect(
                 option.keys.isSuperset(of: ["name", "type", "default", "minimum", "maximum", "unit", "live", "help"]))

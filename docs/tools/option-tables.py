@@ -25,6 +25,10 @@ def table(plugin):
         lines.append(f'| `{option["name"]}` | {option["type"]} | {default} | {bounds} | {"yes" if option["live"] else ""} | {option["help"]} |')
     for command in stage['commands']:
         lines += ([''] if command is stage['commands'][0] else []) + [f'Command `{command["name"]}`: {command["summary"]}']
+    for event in stage['events']:
+        members = [f'`{m["name"]}` ({m["type"]}) {m["summary"].rstrip(".")}' for m in event['members']]
+        tail = f' {"; ".join(members)}.' if members else ''
+        lines += ([''] if event is stage['events'][0] else []) + [f'- Event `{event["name"]}`: {event["summary"]}{tail}']
     return lines
 
 

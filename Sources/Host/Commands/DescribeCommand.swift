@@ -4,7 +4,9 @@ import FrameCore
 struct DescribeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "describe",
-        abstract: "Describes a kind of stage: what it takes and gives, its options and commands; or one of its topics.")
+        abstract:
+            "Describes a kind of stage: what it takes and gives, its options, commands and events; or one of its topics.",
+        discussion: "`framehost describe chain` lists the events of the chain itself and of every stage.")
 
     @Argument(help: "The plugin's id, such as test-source.")
     var id: String
@@ -18,6 +20,9 @@ struct DescribeCommand: ParsableCommand {
     @OptionGroup var plugins: PluginOptions
 
     func run() throws {
+        guard id != ChainEventText.id || topic != nil else {
+            return Terminal.say(json ? ChainEventText.json.text(pretty: true) : ChainEventText.text)
+        }
         let registry = try plugins.registry()
         do {
             guard let stage = try registry.stage(id) else {

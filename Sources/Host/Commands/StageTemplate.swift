@@ -406,7 +406,14 @@ extension StageTemplate {
             /// Takes GRAY8, I420 and NV12; reads the luma plane.
             public final class STAGETYPE: Sink {
                 public static let info = StageInfo(
-                    id: "STAGEID", summary: "Measures how bright the pictures are.", input: .video(.gray8, .i420, .nv12))
+                    id: "STAGEID", summary: "Measures how bright the pictures are.", input: .video(.gray8, .i420, .nv12),
+                    events: [
+                        EventDeclaration(
+                            "dark", "A picture is darker than 'darkerThan'.", [.number("mean", "Its mean, 0...255.")]),
+                        EventDeclaration(
+                            "brightness", "At the end: how bright the pictures were.",
+                            [.number("frames", "How many."), .number("mean", "Their mean, 0...255.")]),
+                    ])
 
                 public struct Options: StageOptions {
                     @Option(help: "Posts an event for each picture darker than this.", range: 0...255, live: true) public var darkerThan = 0

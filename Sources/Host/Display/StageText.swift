@@ -28,6 +28,10 @@ struct StageText {
             lines.append("\nCommands")
             lines.append(Terminal.table(info.commands.map { [$0.name, $0.summary] }))
         }
+        if !info.events.isEmpty {
+            lines.append("\nEvents")
+            lines.append(Self.table(info.events))
+        }
         if !topics.isEmpty {
             lines.append("\nTopics: `framehost describe \(info.id) NAME` tells more of each")
             lines.append(Terminal.table(topics.map { [$0.name, $0.summary] }))
@@ -44,6 +48,22 @@ struct StageText {
             ]
         }
         return Terminal.table([["key", "type", "default", "range", "live", "what"]] + rows)
+    }
+
+    /// Each event, and a line for each of its members.
+    static func table(_ events: [EventDeclaration]) -> String {
+        Terminal.table(
+            events.flatMap { event in
+                [[event.name, "", event.summary]]
+                    + event.members.map {
+                        ["  \($0.name)", $0.words.isEmpty ? $0.typeName : "string", Self.text(of: $0)]
+                    }
+            })
+    }
+
+    /// What a member means, and the words it may be.
+    private static func text(of member: MemberDeclaration) -> String {
+        member.words.isEmpty ? member.summary : "\(member.summary) One of \(member.typeName)."
     }
 
     /// `64...100000 kbit/s`, or what there is of it.
@@ -83,10 +103,33 @@ struct StageText {
             ("options", .array(stage.options.map(Self.json))),
             (
                 "commands",
-                .array(info.commands.map { .object([("name", .string($0.name)), ("summary", .string($0.summary))]) })
+                .array(
+                    info.commands.map {
+                        .object([
+                            ("name", .string($0.name)), ("summary", .string($0.summary)),
+                            ("arguments", .array($0.arguments.map { Self.json($0, isArgument: true) })),
+                        ])
+                    })
             ),
+            ("events", .array(info.events.map(Self.json))),
             ("topics", .array(topics.map { .object([("name", .string($0.name)), ("summary", .string($0.summary))]) })),
         ])
+    }
+
+    static func json(_ event: EventDeclaration) -> JSONNode {
+        .object([
+            ("name", .string(event.name)), ("summary", .string(event.summary)),
+            ("members", .array(event.members.map { json($0) })),
+        ])
+    }
+
+    private static func json(_ member: MemberDeclaration, isArgument: Bool = false) -> JSONNode {
+        .object(
+            [
+                ("name", .string(member.name)),
+                ("type", .string(member.kind == .bool ? "true or false" : String(describing: member.kind))),
+                ("summary", .string(member.summary)), ("words", .array(member.words.map { .string($0) })),
+            ] + (isArgument ? [("required", .bool(member.isRequired))] : []))
     }
 
     static func json(_ option: OptionField) -> JSONNode {
