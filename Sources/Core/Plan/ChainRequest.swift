@@ -28,6 +28,8 @@ public struct ChainRequest: Sendable {
     public var processors: Int?
     /// What runs beside the chain. The planner does not look at them.
     public var services: [ServiceRequest] = []
+    /// What is done when something happens. The planner does not look at them.
+    public var rules: [Rule] = []
     /// Each source ends after this many items.
     public var frameLimit: Int?
     /// Standard streams that the program uses itself, so that no stage may: not at the start, and not by a change.

@@ -48,6 +48,8 @@ public final class Chain: @unchecked Sendable {
     let restarts = Restarts()
     /// Live options that commands have set since their stage was asked for, by its id.
     let liveOptions = Locked<[String: [JSONNode.Member]]>([:])
+    /// What whoever carries out the rules says of them; nil without rules.
+    public let ruleFigures = Locked<JSONNode?>(nil)
     /// Threads on which replaced instances end.
     let endings = Locked<[ThreadState]>([])
 

@@ -26,7 +26,7 @@ final class ThreadState: @unchecked Sendable {
     private let mailFlag = Atomic<Bool>(false)
     private let mail = Condition()
     private var letters: [Letter] = []
-    private var isClosed = false
+    private var isMailClosed = false
     // Under the lock of ``RunningThreads``.
     var isCounted = false
     var isAbandoned = false
@@ -91,7 +91,7 @@ final class ThreadState: @unchecked Sendable {
     /// full and the letter not required.
     func post(_ letter: Letter, isRequired: Bool = false) -> Bool {
         let isPosted = mail.locked {
-            guard !isClosed, isRequired || letters.count < Self.mostLetters else { return false }
+            guard !isMailClosed, isRequired || letters.count < Self.mostLetters else { return false }
             letters.append(letter)
             mailFlag.store(true, ordering: .releasing)
             return true
@@ -99,6 +99,9 @@ final class ThreadState: @unchecked Sendable {
         if isPosted { interrupt?() }
         return isPosted
     }
+
+    /// [any thread] Nothing more will be read: the thread has come to its end.
+    var isClosed: Bool { mail.locked { isMailClosed } }
 
     /// [any thread] Something has been posted and not been read.
     var hasMail: Bool { @inline(__always) get { mailFlag.load(ordering: .relaxed) } }
@@ -123,7 +126,7 @@ final class ThreadState: @unchecked Sendable {
     func closeMail() {
         let unread = mail.locked {
             defer { letters = [] }
-            isClosed = true
+            isMailClosed = true
             return letters
         }
         for letter in unread { letter.refuse() }

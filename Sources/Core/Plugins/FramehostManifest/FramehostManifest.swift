@@ -11,7 +11,8 @@ struct FramehostManifest: BuildToolPlugin {
         let coreFiles =
             ["Package.swift"]
             + [
-                "JSON", "Options", "Errors", "Events", "Files", "Media", "Pool", "Link", "Stage", "Service", "Plan",
+                "JSON", "Options", "Errors", "Events", "Files", "Media", "Pool", "Link", "Stage", "Service", "Rules",
+                "Plan",
                 "Runtime",
                 "Support",
             ].flatMap { folder in

@@ -1,0 +1,127 @@
+/// All rules of a chain and where they are: events and time go in, what is to be done comes out.
+///
+/// A value without threads or clock; whoever has it owns it.
+public struct RuleBook: Sendable {
+    /// Something to be done.
+    public struct Action: Sendable, Equatable {
+        public enum Kind: Sendable, Equatable {
+            case `do`, otherwise
+            /// The rule would have been done too often and does nothing for a while.
+            case rest
+        }
+
+        public var rule: Rule
+        public var kind: Kind
+
+        /// What is to be sent, in this order.
+        public var commands: [RuleCommand] {
+            switch kind {
+            case .do: rule.commands
+            case .otherwise: rule.otherwise?.commands ?? []
+            case .rest: []
+            }
+        }
+    }
+
+    private struct Entry {
+        var rule: Rule
+        var state = RuleState()
+    }
+
+    private var entries: [Entry]
+    /// The latest time that was seen. Events come from several threads, each with the time at which it was made.
+    private var latest = Int64.min
+
+    public init(_ rules: [Rule]) { entries = rules.map { Entry(rule: $0) } }
+
+    public var rules: [Rule] { entries.map(\.rule) }
+    public var isEmpty: Bool { entries.isEmpty }
+
+    /// Puts other rules in the place of these. One that says the same as one of these goes on where that was.
+    ///
+    /// - Returns: How many do.
+    public mutating func replace(with rules: [Rule]) -> Int {
+        var old = entries
+        var kept = 0
+        entries = rules.map { rule in
+            guard let index = old.firstIndex(where: { $0.rule.isSame(as: rule) }) else { return Entry(rule: rule) }
+            kept += 1
+            return Entry(rule: rule, state: old.remove(at: index).state)
+        }
+        return kept
+    }
+
+    /// What `events` and the time that has passed ask for, in the order of their times.
+    ///
+    /// - Parameters:
+    ///   - events: In the order in which they were posted.
+    ///   - now: Chain clock, nanoseconds.
+    public mutating func take(_ events: [Event], now: Int64) -> [Action] {
+        var actions: [Action] = []
+        for event in events {
+            let concerned = entries.indices.filter { concerns(entries[$0].rule, event) }
+            guard !concerned.isEmpty else { continue }
+            advance(to: event.time, &actions)
+            for index in concerned {
+                let rule = entries[index].rule
+                // An event of the rule's own says more than that its stage begins anew.
+                let fits = rule.event == event.name && rule.fits(event)
+                add(entries[index].state.see(fits, at: latest, rule), rule, &actions)
+            }
+        }
+        advance(to: now, &actions)
+        return actions
+    }
+
+    /// Whether the rule hears the event, or loses what it knows by it.
+    private func concerns(_ rule: Rule, _ event: Event) -> Bool {
+        guard rule.subject.hears(event) else { return false }
+        return rule.event == event.name || (rule.isOfInstance && Self.beginnings.contains(event.name))
+    }
+
+    /// After these a stage knows nothing of what it said before.
+    static let beginnings: Set<String> = ["stage-failed", "stage-replaced", "stage-restarted", "stage-attached"]
+
+    /// What time alone brings, up to `time`.
+    private mutating func advance(to time: Int64, _ actions: inout [Action]) {
+        latest = max(latest, time)
+        // A rule that rests is due again later, so this ends.
+        while let index = nextDue() {
+            let rule = entries[index].rule
+            add(entries[index].state.advance(to: latest, rule), rule, &actions)
+        }
+    }
+
+    /// The rule that is due first, if that is now.
+    private func nextDue() -> Int? {
+        let due = entries.indices.compactMap { index in
+            entries[index].state.due(entries[index].rule).map { (index: index, at: $0) }
+        }
+        return due.filter { $0.at <= latest }.min { $0.at < $1.at }?.index
+    }
+
+    private func add(_ step: RuleState.Step?, _ rule: Rule, _ actions: inout [Action]) {
+        guard let step else { return }
+        let kind: Action.Kind =
+            switch step {
+            case .do: .do
+            case .otherwise: .otherwise
+            case .rest: .rest
+            }
+        actions.append(Action(rule: rule, kind: kind))
+    }
+
+    /// For programs: each rule's path, whether what it waits for holds, and how often it was done.
+    public var figures: JSONNode {
+        .array(
+            entries.map { entry in
+                var members: [(key: String, value: JSONNode)] = [
+                    ("rule", .string(entry.rule.path)), ("event", .string(entry.rule.event)),
+                    ("done", .number(entry.state.doneCount)),
+                ]
+                if entry.rule.followsState { members.append(("holds", .bool(entry.state.holds))) }
+                if entry.rule.otherwise != nil { members.append(("otherwise", .number(entry.state.otherwiseCount))) }
+                return .object(members)
+            })
+    }
+}
