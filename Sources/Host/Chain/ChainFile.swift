@@ -7,7 +7,7 @@ import Glibc
 struct ChainFile {
     /// More stages than any chain has use for; each costs a context and perhaps a thread.
     static let mostStages = 1000
-    static let topKeys = ["$schema", "note", "stages", "buffers", "spare", "drainSeconds", "control"]
+    static let topKeys = ["$schema", "note", "stages", "buffers", "spare", "drainSeconds", "on", "control"]
     /// Services by their key of the chain.
     static let services = ["control": "control-server"]
     static let joinKeys = ["match", "lead", "whenEnded", "hold"]
@@ -110,6 +110,11 @@ struct ChainFile {
             }
         }
         readBuffers(root["buffers"], ids: ids, &request)
+        if let on = root["on"] {
+            var rules = RuleReader(file: name, ids: Set(ids.keys), stages: request.stages)
+            request.rules = rules.read(on)
+            faults += rules.faults
+        }
         for (key, id) in Self.services.sorted(by: { $0.key < $1.key }) { readService(key, id, root[key], &request) }
         let registry = UncheckedRegistry(registry: self.registry)
         request.converter = { try registry.registry.stage("convert") }

@@ -43,6 +43,10 @@ struct ChainSchema {
                     "description":
                         "Buffers of each pool beside what the chain needs, for branches that are attached while it runs.",
                 ],
+                "on": [
+                    "type": "array", "maxItems": .number(RuleReader.most), "description": "Rules: what is done when.",
+                    "items": ["$ref": "#/$defs/rule"],
+                ],
                 "stages": [
                     "type": "array", "minItems": 1, "maxItems": .number(ChainFile.mostStages),
                     "items": ["$ref": "#/$defs/stage"],
@@ -132,6 +136,7 @@ struct ChainSchema {
                     ],
                 ]
             ),
+            ("rule", RuleSchema(stages: stages).rule), ("command", RuleSchema.command),
             // What a text with ${NAME} becomes is known only when the chain is read.
             ("environment", ["type": "string", "pattern": "\\$\\{"]),
         ] + stages.map { ($0.info.id, schema(of: $0)) }

@@ -26,7 +26,12 @@ struct CheckCommand: ParsableCommand {
         do {
             let request = try ChainFile.load(chain, registry: plugins.registry(), settings: settings)
             let plan = try Chain.plan(request)
-            Terminal.say(json ? PlanText(plan).json.text(pretty: true) : PlanText(plan).text)
+            let text = PlanText(plan)
+            guard json else { return Terminal.say(text.text + RuleText.section(request.rules)) }
+            let rules = request.rules.map { RuleText($0).json }
+            let members = (text.json.asObject ?? []).map { ($0.key, $0.value) }
+            Terminal.say(
+                JSONNode.object(members + (rules.isEmpty ? [] : [("rules", .array(rules))])).text(pretty: true))
         } catch {
             let sorted = (error as? FrameHostErrors).map { FrameHostErrors(ChainFile.sorted($0.errors)) }
             if json {

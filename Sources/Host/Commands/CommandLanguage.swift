@@ -5,7 +5,7 @@ import FrameCore
 /// docs/chain-file.md lists them. [any thread]
 struct CommandLanguage: Sendable {
     /// Commands of the chain itself.
-    private static let ofChain = ["attach", "drain", "figures", "plan", "reload", "reload-plugin", "status"]
+    static let ofChain = ["attach", "drain", "figures", "plan", "reload", "reload-plugin", "status"]
     /// Commands that every stage has, beside its own.
     static let ofStages = ["detach", "pause", "replace", "resume", "snapshot"]
 

@@ -178,9 +178,12 @@ final class RunSession: @unchecked Sendable {
                 exit(report(error).rawValue)
             }
         }
+        // The first who listens gets what happened while planning.
+        display.update(chain)
+        let rules = RuleRunner(chain: chain, language: language)
         let start = chain.clock.now()
         let limit = seconds.map { start + MediaTime(seconds: $0).nanoseconds }
-        let result = chain.run { [self] in
+        var result = chain.run { [self] in
             if let limit, chain.currentState == .streaming, chain.clock.now() >= limit { chain.drain() }
             if isWatching, watch.hasChanged(now: chain.clock.now()) { reload(chain, document) }
             for path in pluginWatch?.changed(now: chain.clock.now()) ?? [] {
@@ -188,8 +191,10 @@ final class RunSession: @unchecked Sendable {
                     replies.add($0, number: 0, tag: nil, time: clock.now())
                 }
             }
+            rules.tick()
             display.update(chain)
         }
+        result.failures += rules.finish()
         let elapsed = Double(chain.clock.now() - start) / 1e9
         let isQuiet = snapshots.finish()
         planned.services.stop()

@@ -60,8 +60,11 @@ final class PluginImages: Sendable {
 }
 
 extension Chain {
-    /// [any thread] All figures of the run, and of the program's plugins.
+    /// [any thread] All figures of the run, of its rules, and of the program's plugins.
     var figuresWithPlugins: JSONNode {
-        .object((figures.asObject ?? []).map { ($0.key, $0.value) } + [("plugins", PluginImages.here.json)])
+        .object(
+            (figures.asObject ?? []).map { ($0.key, $0.value) }
+                + (ruleFigures.withLock { $0 }.map { [("rules", $0)] } ?? [])
+                + [("plugins", PluginImages.here.json)])
     }
 }

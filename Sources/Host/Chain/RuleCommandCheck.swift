@@ -1,0 +1,221 @@
+import FrameCore
+
+/// Looks at one command of a rule before anything runs: what ``CommandLanguage`` and the stage would refuse then.
+struct RuleCommandCheck {
+    struct Fault {
+        var place: TextPlace
+        /// From the command on: `.set.text`.
+        var path: String
+        var what: String
+        var remedy: String
+    }
+
+    /// Commands of the program that a rule may send to a stage, beside its own.
+    static let ofStages = CommandLanguage.ofStages.filter { !["detach", "replace"].contains($0) }
+
+    let ids: Set<String>
+    let stages: [StageRequest]
+    private(set) var found: [Fault] = []
+
+    init(ids: Set<String>, stages: [StageRequest]) {
+        self.ids = ids
+        self.stages = stages
+    }
+
+    private mutating func add(_ place: TextPlace, _ path: String, _ what: String, _ remedy: String) {
+        found.append(Fault(place: place, path: path, what: what, remedy: remedy))
+    }
+
+    mutating func check(_ node: JSONNode) {
+        guard let members = node.asObject else {
+            return add(
+                node.place, "", "expected a command, found \(node.kindName)",
+                "Write { \"stage\": \"…\", \"command\": \"…\" }.")
+        }
+        if let fault = CommandForm.fault(of: members) { return add(fault, of: members, node) }
+        if let tag = members.first(where: { $0.key == "tag" }) {
+            return add(tag.keyPlace, ".tag", "nobody reads the answer to a rule's command", "Leave it out.")
+        }
+        let command = node["command"]
+        guard let id = node["stage"]?.asString else { return checkOfChain(command, node) }
+        guard ids.contains(id) else {
+            return add(
+                node["stage"]?.place ?? node.place, ".stage", "no stage '\(id)'",
+                RuleReader.near(id, in: ids.sorted(), else: "Name the id of a stage of this chain."))
+        }
+        guard (command == nil) != (node["set"] == nil) else {
+            return add(
+                node.place, "",
+                command == nil ? "neither 'command' nor 'set' is given" : "'command' and 'set' contradict each other",
+                "Write \"command\": \"name\" or \"set\": { \"option\": value }.")
+        }
+        guard let stage = stages.first(where: { $0.id == id }) else { return }
+        if let set = node["set"] { return checkSet(set, stage) }
+        checkCommand(command?.asString ?? "", node, stage)
+    }
+
+    /// What ``CommandForm`` finds names a member by its place or in its sentence.
+    private mutating func add(_ fault: FrameHostError, of members: [JSONNode.Member], _ node: JSONNode) {
+        let key = fault.place.words
+        if let member = members.first(where: { $0.key == key }) {
+            return add(member.value.place, ".\(key)", fault.what, "Write \(Self.article(fault.what)).")
+        }
+        let named = members.first { fault.what.contains("'\($0.key)'") && $0.key != node["command"]?.asString }
+        add(named?.keyPlace ?? node.place, named.map { ".\($0.key)" } ?? "", fault.what, fault.remedy)
+    }
+
+    /// `a string` of `expected a string, found a number`.
+    private static func article(_ what: String) -> String {
+        String(what.dropFirst("expected ".count).prefix { $0 != "," })
+    }
+
+    private mutating func checkOfChain(_ command: JSONNode?, _ node: JSONNode) {
+        guard let command, let name = command.asString else {
+            return add(node.place, "", "'stage' is missing", "Write { \"stage\": \"…\", \"command\": \"…\" }.")
+        }
+        guard name != "drain" else { return }
+        if Self.ofStages.contains(name) || (!CommandLanguage.ofChain.contains(name) && !Self.ofStages.contains(name)) {
+            return add(
+                node.place, "", "'stage' is missing", "Name the stage whose command '\(name)' is: \"stage\": \"…\".")
+        }
+        add(command.place, ".command", "'\(name)' is no command for a rule", Self.remedy)
+    }
+
+    private static let remedy =
+        "A rule can send commands of stages, 'set', 'pause', 'resume', 'snapshot' and 'drain'; what changes the chain's structure comes from people and programs."
+
+    private mutating func checkCommand(_ name: String, _ node: JSONNode, _ stage: StageRequest) {
+        let place = node["command"]?.place ?? node.place
+        if name == "snapshot" { return checkSnapshot(node, stage) }
+        if Self.ofStages.contains(name) { return }
+        if CommandLanguage.ofStages.contains(name) {
+            return add(place, ".command", "'\(name)' is no command for a rule", Self.remedy)
+        }
+        let info = stage.type.info
+        guard let command = info.commands.first(where: { $0.name == name }) else {
+            let names = info.commands.map(\.name) + Self.ofStages
+            return add(
+                place, ".command", "\(info.id) has no command '\(name)'",
+                RuleReader.near(name, in: names, else: "It has \(RuleReader.quoted(names))."))
+        }
+        checkArguments(node["arguments"], command, node)
+    }
+
+    private mutating func checkArguments(_ node: JSONNode?, _ command: CommandInfo, _ owner: JSONNode) {
+        let given = node?.asObject ?? []
+        for argument in given {
+            let path = JSONPathText.appending(argument.key, to: ".arguments")
+            guard let declared = command.arguments.first(where: { $0.name == argument.key }) else {
+                let names = command.arguments.map(\.name)
+                add(
+                    argument.keyPlace, path, "the command '\(command.name)' has no argument '\(argument.key)'",
+                    RuleReader.near(
+                        argument.key, in: names,
+                        else: names.isEmpty ? "It has none." : "It has \(RuleReader.quoted(names))."))
+                continue
+            }
+            let isOfKind: Bool =
+                switch (declared.kind, argument.value.value) {
+                case (.bool, .bool), (.number, .number), (.string, .string), (.list, .array), (.object, .object): true
+                default: false
+                }
+            let isKnown = declared.words.isEmpty || argument.value.asString.map(declared.words.contains) == true
+            guard !isOfKind || !isKnown else { continue }
+            add(
+                argument.value.place, path, "expected \(declared.kind.rawValue), found \(argument.value.text())",
+                declared.words.isEmpty
+                    ? "Write \(declared.kind.rawValue)." : "It is one of \(RuleReader.quoted(declared.words)).")
+        }
+        for needed in command.arguments where needed.isRequired && !given.contains(where: { $0.key == needed.name }) {
+            add(
+                node?.place ?? owner.place, node == nil ? "" : ".arguments",
+                "the command '\(command.name)' needs '\(needed.name)'",
+                "Write \"arguments\": { \"\(needed.name)\": … }. \(needed.summary)")
+        }
+    }
+
+    // MARK: set
+
+    private mutating func checkSet(_ node: JSONNode, _ stage: StageRequest) {
+        let members = node.asObject ?? []
+        guard !members.isEmpty else {
+            return add(node.place, ".set", "is empty", "Write \"set\": { \"option\": value }.")
+        }
+        let options = stage.type.options
+        let live = options.filter(\.isLive).map(\.name)
+        for member in members {
+            let path = JSONPathText.appending(member.key, to: ".set")
+            guard let option = options.first(where: { $0.name == member.key }) else {
+                add(
+                    member.keyPlace, path, "\(stage.type.info.id) has no option '\(member.key)'",
+                    RuleReader.near(
+                        member.key, in: live,
+                        else: live.isEmpty
+                            ? "None of its options can change while the chain runs."
+                            : "\(RuleReader.quoted(live)) can change while the chain runs."))
+                continue
+            }
+            guard !option.isLive else { continue }
+            add(
+                member.keyPlace, path, "cannot change while the chain runs",
+                live.isEmpty ? "None of its options can." : "\(RuleReader.quoted(live)) can.")
+        }
+        if found.isEmpty { checkValues(members, stage) }
+    }
+
+    /// With what the file says of the other options. What is wrong with those is said there.
+    private mutating func checkValues(_ members: [JSONNode.Member], _ stage: StageRequest) {
+        var changed = stage
+        changed.settings = [:]
+        changed.options.removeAll { option in members.contains { $0.key == option.key } }
+        let stage = "stages[\(stage.fileIndex)]"
+        let before = Self.faults(of: changed)
+        changed.options += members
+        for fault in Self.faults(of: changed) where !before.contains(fault) {
+            let path = fault.place.path ?? ""
+            guard path.hasPrefix(stage) else { continue }
+            let rest = String(path.dropFirst(stage.count))
+            let isOfSet = members.contains {
+                rest == ".\($0.key)" || rest.hasPrefix(".\($0.key).") || rest.hasPrefix(".\($0.key)[")
+            }
+            guard isOfSet || !before.contains(where: { $0.place.path == path }) else { continue }
+            add(
+                isOfSet ? fault.place.position ?? members[0].keyPlace : members[0].keyPlace,
+                ".set" + (isOfSet ? rest : ""), fault.what, fault.remedy)
+        }
+    }
+
+    private static func faults(of stage: StageRequest) -> [FrameHostError] {
+        do {
+            try stage.checkOptions(file: "")
+            return []
+        } catch { return (error as? FrameHostErrors)?.errors ?? [.wrap(error)] }
+    }
+
+    // MARK: snapshot
+
+    private mutating func checkSnapshot(_ node: JSONNode, _ stage: StageRequest) {
+        let media = stage.type.info.output(with: stage.options)
+        if media == .none || { if case .encoded = media { true } else { false } }() {
+            add(
+                node["stage"]?.place ?? node.place, ".stage", "'\(stage.id)' gives no pictures",
+                "Ask a stage that gives raw video.")
+        }
+        guard let path = node["path"]?.asString, !path.isEmpty else {
+            return add(
+                node["path"]?.place ?? node.place, node["path"] == nil ? "" : ".path", "'path' is missing",
+                "Write \"path\": \"picture-%Y%m%d-%H%M%S.jpg\".")
+        }
+        if let odd = SnapshotName.oddConversion(in: path) {
+            add(
+                node["path"]?.place ?? node.place, ".path", "'\(odd)' is no part of a time",
+                "Use \(SnapshotName.known.map { "%\($0)" }.joined(separator: ", ")), or %% for a percent sign.")
+        }
+        do { _ = try PictureForm(node, path: path) } catch {
+            for fault in (error as? FrameHostErrors)?.errors ?? [.wrap(error)] {
+                let key = fault.place.words
+                add(node[key]?.place ?? node.place, key.isEmpty ? "" : ".\(key)", fault.what, fault.remedy)
+            }
+        }
+    }
+}

@@ -1,0 +1,357 @@
+import FrameCore
+
+/// Reads `on` of a chain file: which rules there are, and all that is wrong with them.
+///
+/// Control thread, desk's thread. docs/design/023-rules.md.
+struct RuleReader {
+    static let most = 100
+    static let ruleKeys = ["event", "stage", "when", "for", "every", "do", "otherwise", "note"]
+    static let otherwiseKeys = ["for", "do"]
+    /// Seconds that a state may have to hold.
+    static let holds = 0.0...86_400
+    /// Seconds from one `do` to the next.
+    static let pauses = 0.1...86_400
+
+    /// The chain's file as the user wrote its name.
+    private let file: String
+    /// All ids of the chain, also of stages whose plugin is not known.
+    private let ids: Set<String>
+    /// Stages whose plugin is known, in the order of the file.
+    private let stages: [StageRequest]
+    private(set) var faults: [FrameHostError] = []
+
+    init(file: String, ids: Set<String>, stages: [StageRequest]) {
+        self.file = file
+        self.ids = ids
+        self.stages = stages
+    }
+
+    mutating func read(_ node: JSONNode) -> [Rule] {
+        guard let nodes = node.asArray else {
+            fault(
+                node, "on", "expected a list of rules, found \(node.kindName)",
+                "Write \"on\": [ { \"event\": \"…\", \"do\": { … } } ].")
+            return []
+        }
+        guard nodes.count <= Self.most else {
+            fault(node, "on", "\(nodes.count) rules are more than \(Self.most)", "Leave some out.")
+            return []
+        }
+        return nodes.enumerated().compactMap { readRule($1, "on[\($0)]") }
+    }
+
+    mutating func fault(_ place: TextPlace, _ path: String, _ what: String, _ remedy: String) {
+        faults.append(
+            FrameHostError(
+                .invalidConfiguration, place: FaultPlace(file: file, position: place, path: path), what: what,
+                remedy: remedy))
+    }
+
+    private mutating func fault(_ node: JSONNode, _ path: String, _ what: String, _ remedy: String) {
+        fault(node.place, path, what, remedy)
+    }
+
+    /// `Did you mean 'x'?`, or else `other`.
+    static func near(_ word: String, in candidates: [String], else other: String) -> String {
+        Suggestion.nearest(to: word, in: candidates).map { "Did you mean '\($0)'?" } ?? other
+    }
+
+    static func quoted(_ words: [String]) -> String { words.map { "'\($0)'" }.joined(separator: ", ") }
+
+    // MARK: One rule
+
+    private mutating func readRule(_ node: JSONNode, _ path: String) -> Rule? {
+        guard let members = node.asObject else {
+            fault(
+                node, path, "expected an object, found \(node.kindName)",
+                "Write { \"event\": \"…\", \"do\": { … } }.")
+            return nil
+        }
+        for member in members where !Self.ruleKeys.contains(member.key) {
+            fault(
+                member.keyPlace, "\(path).\(member.key)", "no such key",
+                Self.near(
+                    member.key, in: Self.ruleKeys,
+                    else: "A rule has \(Self.quoted(Self.ruleKeys)); options of commands stand in 'do'."))
+        }
+        let count = faults.count
+        let heard = readEvent(node, path)
+        let conditions = readConditions(node["when"], "\(path).when", of: heard?.declaration)
+        let hold = readSeconds(node["for"], "\(path).for", Self.holds)
+        let every = readSeconds(node["every"], "\(path).every", Self.pauses)
+        let commands = readCommands(node["do"], "\(path).do", in: node, path)
+        let otherwise = readOtherwise(node["otherwise"], "\(path).otherwise")
+        if node["when"] == nil {
+            for key in ["for", "otherwise"] {
+                guard let value = node[key] else { continue }
+                fault(
+                    value, "\(path).\(key)", "without 'when' there is no state that could hold or end",
+                    "Add 'when', or leave '\(key)' out.")
+            }
+        }
+        guard let heard, faults.count == count else { return nil }
+        return Rule(
+            path: path, event: heard.declaration.name, subject: heard.subject, isOfInstance: heard.isOfInstance,
+            conditions: conditions, holdNs: hold, everyNs: every, commands: commands, otherwise: otherwise)
+    }
+
+    private mutating func readSeconds(_ node: JSONNode?, _ path: String, _ range: ClosedRange<Double>) -> Int64? {
+        guard let node else { return nil }
+        guard let seconds = node.asDouble, range.contains(seconds) else {
+            let lower = range.lowerBound == 0 ? "0" : "\(range.lowerBound)"
+            fault(
+                node, path, "\(node.text()) must be a time from \(lower) to \(Int(range.upperBound)) s",
+                "Write seconds, such as 1.5.")
+            return nil
+        }
+        return MediaTime(seconds: seconds).nanoseconds
+    }
+
+    private mutating func readOtherwise(_ node: JSONNode?, _ path: String) -> Rule.Otherwise? {
+        guard let node else { return nil }
+        guard let members = node.asObject else {
+            fault(
+                node, path, "expected an object, found \(node.kindName)", "Write { \"for\": 5, \"do\": { … } }.")
+            return nil
+        }
+        for member in members where !Self.otherwiseKeys.contains(member.key) {
+            fault(
+                member.keyPlace, "\(path).\(member.key)", "no such key",
+                Self.near(member.key, in: Self.otherwiseKeys, else: "It has 'for' and 'do'."))
+        }
+        let hold = readSeconds(node["for"], "\(path).for", Self.holds)
+        return Rule.Otherwise(
+            holdNs: hold ?? 0, commands: readCommands(node["do"], "\(path).do", in: node, path))
+    }
+
+    // MARK: Whose event
+
+    private typealias Heard = (declaration: EventDeclaration, subject: Rule.Subject, isOfInstance: Bool)
+
+    private mutating func readEvent(_ node: JSONNode, _ path: String) -> Heard? {
+        guard let event = node["event"] else {
+            fault(node, path, "'event' is missing", "Name the event that the rule is about.")
+            return nil
+        }
+        guard let name = event.asString else {
+            fault(event, "\(path).event", "expected a string, found \(event.kindName)", "Write the name of an event.")
+            return nil
+        }
+        guard let subject = node["stage"] else { return readEvent(name, event, node, path) }
+        guard let id = subject.asString else {
+            fault(subject, "\(path).stage", "expected a string, found \(subject.kindName)", "Write the id of a stage.")
+            return nil
+        }
+        guard ids.contains(id) else {
+            fault(
+                subject, "\(path).stage", "no stage '\(id)'",
+                Self.near(id, in: ids.sorted(), else: "Name the id of a stage of this chain."))
+            return nil
+        }
+        guard let stage = stages.first(where: { $0.id == id }) else { return nil }
+        if let own = stage.type.info.events.first(where: { $0.name == name }) { return (own, .stage(id), true) }
+        if let entry = ChainEvents.entry(name) {
+            guard entry.scope != .chain else {
+                fault(
+                    subject, "\(path).stage", "'\(name)' is an event of the chain and not of a stage",
+                    "Leave 'stage' out.")
+                return nil
+            }
+            return (entry.event, .stage(id), false)
+        }
+        let kind = stage.type.info
+        let known = kind.events.map(\.name)
+        fault(
+            event, "\(path).event", "'\(id)' (\(kind.id)) posts no event '\(name)'",
+            Self.near(
+                name, in: known + ChainEvents.all.filter { $0.scope != .chain }.map(\.event.name),
+                else: known.isEmpty
+                    ? "`framehost describe chain` lists what every stage posts."
+                    : "It posts \(Self.quoted(known)); `framehost describe chain` lists what every stage posts."))
+        return nil
+    }
+
+    /// Without `stage`.
+    private mutating func readEvent(_ name: String, _ event: JSONNode, _ node: JSONNode, _ path: String) -> Heard? {
+        let own = stages.compactMap { stage in
+            stage.type.info.events.first { $0.name == name }.map { (id: stage.id, declaration: $0) }
+        }
+        let entry = ChainEvents.entry(name)
+        if let entry, entry.scope != .stage || own.isEmpty {
+            return (entry.event, entry.scope == .stage ? .anyStage : .chain, false)
+        }
+        if let first = own.first, own.count == 1 { return (first.declaration, .stage(first.id), true) }
+        guard own.isEmpty else {
+            fault(
+                event, "\(path).event", "several stages post '\(name)': \(Self.quoted(own.map(\.id)))",
+                "Name one of them in \"stage\".")
+            return nil
+        }
+        // A stage whose plugin is not known may have it.
+        guard stages.count == ids.count else { return nil }
+        let known = stages.flatMap { $0.type.info.events.map(\.name) } + ChainEvents.all.map(\.event.name)
+        fault(
+            event, "\(path).event", "no stage of this chain posts '\(name)'",
+            Self.near(
+                name, in: known,
+                else: "`framehost describe STAGE` lists what each posts, `framehost describe chain` what all do."))
+        return nil
+    }
+
+    // MARK: Conditions
+
+    private mutating func readConditions(_ node: JSONNode?, _ path: String, of event: EventDeclaration?)
+        -> [RuleCondition]
+    {
+        guard let node else { return [] }
+        guard let members = node.asObject else {
+            fault(
+                node, path, "expected an object, found \(node.kindName)", "Write { \"MEMBER\": { \"above\": 0 } }.")
+            return []
+        }
+        guard !members.isEmpty else {
+            fault(node, path, "is empty", "Write { \"MEMBER\": { \"above\": 0 } }, or leave 'when' out.")
+            return []
+        }
+        guard let event else { return [] }
+        return members.flatMap { member -> [RuleCondition] in
+            let own = JSONPathText.appending(member.key, to: path)
+            guard let declared = event.member(member.key) else {
+                let names = event.members.map(\.name)
+                fault(
+                    member.keyPlace, own, "the event '\(event.name)' has no member '\(member.key)'",
+                    Self.near(
+                        member.key, in: names,
+                        else: names.isEmpty ? "It has none: leave 'when' out." : "It has \(Self.quoted(names))."))
+                return []
+            }
+            guard [.bool, .number, .string].contains(declared.kind) else {
+                fault(
+                    member.keyPlace, own,
+                    "'\(member.key)' is \(declared.kind.rawValue), and a condition is about a number, a string or true and false",
+                    "Leave it out.")
+                return []
+            }
+            return readTests(member.value, own, declared)
+        }
+    }
+
+    private mutating func readTests(_ node: JSONNode, _ path: String, _ member: MemberDeclaration) -> [RuleCondition] {
+        guard let tests = node.asObject else {
+            // A plain value is `equals`.
+            return readValue(node, path, member).map { [RuleCondition(member.name, member.kind, .equals($0))] } ?? []
+        }
+        guard !tests.isEmpty else {
+            fault(node, path, "is empty", "Write a value, or a condition such as { \"not\": … }.")
+            return []
+        }
+        return tests.compactMap { test in
+            readTest(test, "\(path).\(test.key)", member).map { RuleCondition(member.name, member.kind, $0) }
+        }
+    }
+
+    private mutating func readTest(_ test: JSONNode.Member, _ path: String, _ member: MemberDeclaration)
+        -> RuleCondition.Test?
+    {
+        switch test.key {
+        case "equals": return readValue(test.value, path, member).map { .equals($0) }
+        case "not": return readValue(test.value, path, member).map { .not($0) }
+        case "in":
+            guard let values = test.value.asArray, !values.isEmpty else {
+                fault(
+                    test.value, path,
+                    "expected a list of values, found \(test.value.asArray != nil ? "an empty one" : test.value.kindName)",
+                    "Write \"in\": [ … ].")
+                return nil
+            }
+            let read = values.enumerated().compactMap { readValue($1, "\(path)[\($0)]", member) }
+            return read.count == values.count ? .among(read) : nil
+        case "above": return readBound(test, path, member).map { .above($0) }
+        case "below": return readBound(test, path, member).map { .below($0) }
+        case "atLeast": return readBound(test, path, member).map { .atLeast($0) }
+        case "atMost": return readBound(test, path, member).map { .atMost($0) }
+        default:
+            fault(
+                test.keyPlace, path, "no such condition",
+                Self.near(
+                    test.key, in: RuleCondition.Test.keys,
+                    else: "There are \(Self.quoted(RuleCondition.Test.keys))."))
+            return nil
+        }
+    }
+
+    private mutating func readBound(_ test: JSONNode.Member, _ path: String, _ member: MemberDeclaration) -> Double? {
+        guard member.kind == .number else {
+            fault(
+                test.keyPlace, path, "'\(member.name)' is \(member.kind.rawValue), and '\(test.key)' is about numbers",
+                "Use 'equals', 'not' or 'in'.")
+            return nil
+        }
+        guard let bound = test.value.asDouble else {
+            fault(test.value, path, "expected a number, found \(test.value.text())", "Write a number.")
+            return nil
+        }
+        return bound
+    }
+
+    private mutating func readValue(_ node: JSONNode, _ path: String, _ member: MemberDeclaration)
+        -> RuleCondition.Value?
+    {
+        guard let value = RuleCondition.Value(node), value.kind == member.kind else {
+            fault(
+                node, path, "'\(member.name)' is \(member.kind.rawValue), and never \(node.text())",
+                "Write \(member.kind.rawValue).")
+            return nil
+        }
+        if case .string(let word) = value, !member.words.isEmpty, !member.words.contains(word) {
+            fault(
+                node, path, "'\(member.name)' is never \(node.text())",
+                Self.near(word, in: member.words, else: "It is one of \(Self.quoted(member.words))."))
+            return nil
+        }
+        return value
+    }
+
+    // MARK: Commands
+
+    static let mostCommands = 20
+
+    private mutating func readCommands(_ node: JSONNode?, _ path: String, in owner: JSONNode, _ ownPath: String)
+        -> [RuleCommand]
+    {
+        let example = "Write { \"stage\": \"…\", \"command\": \"…\" }, or a list of such."
+        guard let node else {
+            fault(owner, ownPath, "'do' is missing", "Write \"do\": { \"stage\": \"…\", \"command\": \"…\" }.")
+            return []
+        }
+        guard let list = node.asArray else {
+            guard node.asObject != nil else {
+                fault(node, path, "expected a command or a list of commands, found \(node.kindName)", example)
+                return []
+            }
+            return readCommand(node, path).map { [$0] } ?? []
+        }
+        guard (1...Self.mostCommands).contains(list.count) else {
+            fault(
+                node, path,
+                list.isEmpty ? "the list is empty" : "\(list.count) commands are more than \(Self.mostCommands)",
+                list.isEmpty ? example : "Leave some out, or write a second rule.")
+            return []
+        }
+        return list.enumerated().compactMap { readCommand($1, "\(path)[\($0)]") }
+    }
+
+    private mutating func readCommand(_ node: JSONNode, _ path: String) -> RuleCommand? {
+        var check = RuleCommandCheck(ids: ids, stages: stages)
+        check.check(node)
+        for found in check.found { fault(found.place, path + found.path, found.what, found.remedy) }
+        return check.found.isEmpty ? RuleCommand(path: path, node) : nil
+    }
+}
+
+/// Paths of members whose keys may be anything.
+enum JSONPathText {
+    static func appending(_ key: String, to path: String) -> String {
+        path + (JSONPath().appending(key).description.hasPrefix("[") ? "" : ".") + JSONPath().appending(key).description
+    }
+}

@@ -1,0 +1,159 @@
+import FrameCore
+
+/// Carries out the rules of a chain while it runs.
+///
+/// Control thread, at each tick of the run; answers come from any. docs/design/023-rules.md.
+final class RuleRunner {
+    /// More answers than these on their way to the control thread are not kept: a rule has 20 commands in 10 s.
+    private static let mostAnswers = 4096
+
+    /// What became of one command.
+    private struct Answer: Sendable {
+        var command: RuleCommand
+        var rule: String
+        var isOtherwise: Bool
+        var answer: CommandAnswer
+    }
+
+    /// How often one command of a rule was sent and failed.
+    private struct Tally {
+        var sent = 0
+        var failed = 0
+        /// What the last fault was.
+        var last = ""
+        /// The command in short.
+        var words = ""
+    }
+
+    private let chain: Chain
+    private let language: CommandLanguage
+    private let subscription: EventSubscription
+    private var book: RuleBook
+    /// Those that `book` was made of.
+    private var present: [Rule]
+    private let answers = Locked<[Answer]>([])
+    /// By path of the command.
+    private var tallies: [String: Tally] = [:]
+
+    /// Before the chain runs, and after whoever is to get what happened while it was planned.
+    init(chain: Chain, language: CommandLanguage) {
+        self.chain = chain
+        self.language = language
+        present = chain.rules
+        book = RuleBook(present)
+        subscription = chain.subscribe()
+    }
+
+    /// Does what events and time ask for.
+    func tick() {
+        defer { chain.ruleFigures.withLock { $0 = book.isEmpty ? nil : book.figures } }
+        let (events, lost) = subscription.take()
+        adoptRules()
+        let now = chain.clock.now()
+        if lost > 0, !book.isEmpty {
+            post(
+                "rule-events-lost", level: .warning,
+                "\(lost) events came too fast for the rules; what they follow holds until the next event.",
+                [("count", .number(lost))])
+        }
+        for answer in takeAnswers() { judge(answer) }
+        guard !book.isEmpty else { return }
+        let actions = book.take(events, now: now)
+        // What would begin now would not end well.
+        guard isAtWork else { return }
+        for action in actions { carryOut(action, now: now) }
+    }
+
+    /// Neither draining nor over.
+    private var isAtWork: Bool { chain.currentState == .starting || chain.currentState == .streaming }
+
+    /// After a reload.
+    private func adoptRules() {
+        let rules = chain.rules
+        guard rules != present else { return }
+        present = rules
+        let kept = book.replace(with: rules)
+        post(
+            "rules-changed", level: .debug, "\(rules.count) rules now, \(kept) of them as before.",
+            [("count", .number(rules.count)), ("kept", .number(kept))])
+    }
+
+    private func carryOut(_ action: RuleBook.Action, now: Int64) {
+        let (rule, isOtherwise) = (action.rule.path, action.kind == .otherwise)
+        guard action.kind != .rest else {
+            return post(
+                "rule-rests", level: .warning,
+                "\(rule) was done 20 times within 10 s and rests for 10 s. Perhaps its command leads to its own event; 'every' sets another bound.",
+                [("rule", .string(rule)), ("otherwise", .bool(false))])
+        }
+        post(
+            "rule-did", level: .debug, "\(rule)\(isOtherwise ? ".otherwise" : ""): \(RuleText.text(action.commands)).",
+            [("rule", .string(rule)), ("otherwise", .bool(isOtherwise))])
+        for command in action.commands {
+            tallies[command.path, default: Tally()].sent += 1
+            tallies[command.path]?.words = RuleText.text([command])
+            language.perform(filled(command.node, now: now)) { [answers] answer in
+                answers.withLock { list in
+                    guard list.count < Self.mostAnswers else { return }
+                    list.append(Answer(command: command, rule: rule, isOtherwise: isOtherwise, answer: answer))
+                }
+            }
+        }
+    }
+
+    /// The command with the times in a snapshot's name.
+    private func filled(_ node: JSONNode, now: Int64) -> JSONNode {
+        guard node["command"]?.asString == "snapshot", var members = node.asObject else { return node }
+        for index in members.indices where members[index].key == "path" {
+            guard let path = members[index].value.asString else { continue }
+            members[index].value = .string(SnapshotName.filled(path, unixTime: chain.clock.unixTime(at: now)))
+        }
+        return JSONNode(.object(members))
+    }
+
+    private func takeAnswers() -> [Answer] {
+        answers.withLock { list in
+            defer { list = [] }
+            return list
+        }
+    }
+
+    private func judge(_ answer: Answer) {
+        guard let fault = answer.answer.faults.first else { return }
+        // Nothing comes any more that the command could be about.
+        let isOver = !isAtWork || answer.answer.stage.map(chain.hasEnded) == true
+        let ends = isOver && fault.code == .unavailable
+        if !ends {
+            tallies[answer.command.path, default: Tally()].failed += 1
+            tallies[answer.command.path]?.last = answer.answer.text
+        }
+        post(
+            "rule-failed", level: ends ? .debug : .error,
+            "\(answer.command.path) (\(RuleText.text([answer.command]))): \(fault)",
+            [
+                ("rule", .string(answer.rule)), ("otherwise", .bool(answer.isOtherwise)),
+                ("command", .string(answer.command.path)), ("error", .string(answer.answer.text)),
+            ])
+    }
+
+    private func post(_ event: String, level: Event.Level, _ text: String, _ details: [(key: String, value: JSONNode)])
+    {
+        chain.post(
+            Event(name: event, level: level, text: text, details: .object(details), time: chain.clock.now()))
+    }
+
+    // MARK: After the run
+
+    /// What the run failed in: a sentence for each command that could not be carried out.
+    func finish() -> [FrameHostError] {
+        for answer in takeAnswers() { judge(answer) }
+        return tallies.filter { $0.value.failed > 0 }.sorted { $0.key < $1.key }.map { path, tally in
+            let times = tally.failed == 1 ? "once" : "\(tally.failed) times"
+            return FrameHostError(
+                .unavailable, place: FaultPlace("\(path) (\(tally.words))"),
+                what:
+                    "the command of this rule was sent \(tally.sent == 1 ? "once" : "\(tally.sent) times") and failed \(times)",
+                cause: tally.last)
+        }
+    }
+}

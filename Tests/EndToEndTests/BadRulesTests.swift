@@ -1,0 +1,383 @@
+import Foundation
+import Testing
+
+/// Faults of `on`: each with its place and a whole sentence, status 2, nothing made.
+@Suite struct BadRulesTests {
+    let workspace: Workspace
+    let framehost: Program
+
+    init() throws {
+        workspace = try Workspace()
+        framehost = try Program.framehost
+    }
+
+    /// The lines that `check` prints for these rules, from the path on.
+    private func faults(_ rules: String, command: String = "check") throws -> [String] {
+        try workspace.write(
+            "chain.json",
+            """
+            { "stages": [
+                { "id": "cam", "use": "test-source", "frames": 30, "live": true },
+                { "id": "other", "use": "test-source", "frames": 30, "live": true },
+                { "id": "sw", "use": "source-switch", "from": ["cam", "other"] },
+                { "id": "meter", "use": "fps-meter" },
+                { "id": "title", "use": "text" },
+                { "id": "h264", "use": "x264-encoder" },
+                { "id": "rec", "use": "recorder", "path": "out.mp4", "record": "onCommand" }
+              ],
+              "on": \(rules)
+            }
+            """)
+        let outcome = try framehost.run([command, "chain.json"], folder: workspace.folder.path)
+        #expect(outcome.status == 2, "\(outcome.output)")
+        #expect(outcome.output == "")
+        #expect(!workspace.exists("out.mp4"))
+        return outcome.errorLines.map { line in
+            // chain.json:LINE:COLUMN: the places are looked at below.
+            let parts = line.split(separator: ":", maxSplits: 3)
+            return parts.count == 4 && parts[0] == "chain.json" ? String(parts[3].dropFirst()) : line
+        }
+    }
+
+    private static let start = #""do": { "stage": "rec", "command": "start" }"#
+
+    @Test func listsAllFaultsOfARuleWithTheirPlaces() throws {
+        try workspace.write(
+            "chain.json",
+            """
+            {
+              "stages": [
+                { "id": "cam", "use": "test-source", "frames": 3 },
+                { "id": "meter", "use": "fps-meter" },
+                { "use": "null-sink" }
+              ],
+              "on": [
+                { "event": "fps", "when": { "fpsByPTS": { "abov": 3 } }, "do": { "stage": "cam", "command": "pause" } },
+                { "event": "fps", "whne": 1,
+                  "do": { "stage": "came", "command": "pause" } }
+              ]
+            }
+            """)
+        for command in ["check", "run"] {
+            let outcome = try framehost.run([command, "chain.json"], folder: workspace.folder.path)
+            #expect(outcome.status == 2)
+            #expect(
+                outcome.errorLines == [
+                    "chain.json:8:47: on[0].when.fpsByPTS.abov: no such condition. Did you mean 'above'?",
+                    "chain.json:9:23: on[1].whne: no such key. Did you mean 'when'?",
+                    "chain.json:10:24: on[1].do.stage: no stage 'came'. Did you mean 'cam'?",
+                ])
+        }
+        let json = try JSON(
+            parsing: framehost.run(["check", "chain.json", "--json"], folder: workspace.folder.path).output)
+        #expect(
+            json["faults"].list.map { $0["path"].string } == [
+                "on[0].when.fpsByPTS.abov", "on[1].whne", "on[1].do.stage",
+            ])
+    }
+
+    @Test(
+        arguments: [
+            ("{}", [#"on: expected a list of rules, found an object. Write "on": [ { "event": "…", "do": { … } } ]."#]),
+            ("[3]", [#"on[0]: expected an object, found a number. Write { "event": "…", "do": { … } }."#]),
+            (
+                "[{}]",
+                [
+                    "on[0]: 'event' is missing. Name the event that the rule is about.",
+                    #"on[0]: 'do' is missing. Write "do": { "stage": "…", "command": "…" }."#,
+                ]
+            ),
+            (
+                "[{ \"event\": 3, START }]",
+                ["on[0].event: expected a string, found a number. Write the name of an event."]
+            ),
+            (
+                "[{ \"event\": \"state\", \"colour\": 3, START }]",
+                [
+                    "on[0].colour: no such key. A rule has 'event', 'stage', 'when', 'for', 'every', 'do', 'otherwise', 'note'; options of commands stand in 'do'."
+                ]
+            ),
+        ] as [(String, [String])]) func saysWhatARuleIs(rules: String, texts: [String]) throws
+    {
+        #expect(try faults(rules.replacingOccurrences(of: "START", with: Self.start)) == texts)
+    }
+
+    @Test(arguments: [
+        (#""event": "fsp""#, "on[0].event: no stage of this chain posts 'fsp'. Did you mean 'fps'?"),
+        (
+            #""event": "quux-blorp""#,
+            "on[0].event: no stage of this chain posts 'quux-blorp'. `framehost describe STAGE` lists what each posts, `framehost describe chain` what all do."
+        ),
+        (
+            #""event": "late""#,
+            #"on[0].event: several stages post 'late': 'cam', 'other'. Name one of them in "stage"."#
+        ),
+        (#""event": "fps", "stage": "metre""#, "on[0].stage: no stage 'metre'. Did you mean 'meter'?"),
+        (
+            #""event": "fps", "stage": "cam""#,
+            "on[0].event: 'cam' (test-source) posts no event 'fps'. It posts 'late'; `framehost describe chain` lists what every stage posts."
+        ),
+        (
+            #""event": "fps", "stage": "title""#,
+            "on[0].event: 'title' (text) posts no event 'fps'. `framehost describe chain` lists what every stage posts."
+        ),
+        (
+            #""event": "stage-fails", "stage": "title""#,
+            "on[0].event: 'title' (text) posts no event 'stage-fails'. Did you mean 'stage-failed'?"
+        ),
+        (
+            #""event": "structure-changed", "stage": "cam""#,
+            "on[0].stage: 'structure-changed' is an event of the chain and not of a stage. Leave 'stage' out."
+        ),
+        (#""event": "fps", "stage": 3"#, "on[0].stage: expected a string, found a number. Write the id of a stage."),
+    ]) func knowsTheEvents(event: String, text: String) throws {
+        #expect(try faults("[{ \(event), \(Self.start) }]") == [text])
+    }
+
+    @Test(arguments: [
+        ("[]", #"on[0].when: expected an object, found a list. Write { "MEMBER": { "above": 0 } }."#),
+        ("{}", #"on[0].when: is empty. Write { "MEMBER": { "above": 0 } }, or leave 'when' out."#),
+        (
+            #"{ "frames": 3 }"#,
+            "on[0].when.frames: the event 'recording-did-start' has no member 'frames'. It has 'path', 'startSeconds', 'startTime'."
+        ),
+        (
+            #"{ "startSecond": 3 }"#,
+            "on[0].when.startSecond: the event 'recording-did-start' has no member 'startSecond'. Did you mean 'startSeconds'?"
+        ),
+        (
+            #"{ "odd key": 3 }"#,
+            #"on[0].when["odd key"]: the event 'recording-did-start' has no member 'odd key'. It has 'path', 'startSeconds', 'startTime'."#
+        ),
+        (
+            #"{ "startSeconds": {} }"#,
+            #"on[0].when.startSeconds: is empty. Write a value, or a condition such as { "not": … }."#
+        ),
+        (
+            #"{ "startSeconds": "3" }"#,
+            #"on[0].when.startSeconds: 'startSeconds' is a number, and never "3". Write a number."#
+        ),
+        (
+            #"{ "startSeconds": null }"#,
+            "on[0].when.startSeconds: 'startSeconds' is a number, and never null. Write a number."
+        ),
+        (
+            #"{ "startSeconds": { "above": true } }"#,
+            "on[0].when.startSeconds.above: expected a number, found true. Write a number."
+        ),
+        (
+            #"{ "startSeconds": { "above": 1e999 } }"#,
+            "on[0].when.startSeconds.above: expected a number, found 1e999. Write a number."
+        ),
+        (
+            #"{ "startSeconds": { "in": [] } }"#,
+            #"on[0].when.startSeconds.in: expected a list of values, found an empty one. Write "in": [ … ]."#
+        ),
+        (
+            #"{ "startSeconds": { "in": [1, "2"] } }"#,
+            #"on[0].when.startSeconds.in[1]: 'startSeconds' is a number, and never "2". Write a number."#
+        ),
+        (
+            #"{ "path": { "above": "a" } }"#,
+            "on[0].when.path.above: 'path' is a string, and 'above' is about numbers. Use 'equals', 'not' or 'in'."
+        ),
+        (
+            #"{ "path": { "contains": "a" } }"#,
+            "on[0].when.path.contains: no such condition. There are 'above', 'below', 'atLeast', 'atMost', 'equals', 'not', 'in'."
+        ),
+    ]) func knowsTheMembers(when: String, text: String) throws {
+        #expect(try faults(#"[{ "event": "recording-did-start", "when": \#(when), \#(Self.start) }]"#) == [text])
+    }
+
+    @Test func knowsTheWordsOfAMember() throws {
+        #expect(
+            try faults(#"[{ "event": "state", "when": { "state": "streming" }, \#(Self.start) }]"#) == [
+                #"on[0].when.state: 'state' is never "streming". Did you mean 'streaming'?"#
+            ])
+        #expect(
+            try faults(#"[{ "event": "input-switched", "when": { "reason": { "not": "x" } }, \#(Self.start) }]"#) == [
+                #"on[0].when.reason.not: 'reason' is never "x". It is one of 'command', 'lost', 'back'."#
+            ])
+        #expect(
+            try faults(#"[{ "event": "out-of-buffers", "when": { "holders": 3 }, \#(Self.start) }]"#) == [
+                "on[0].when.holders: 'holders' is a list, and a condition is about a number, a string or true and false. Leave it out."
+            ])
+    }
+
+    @Test(arguments: [
+        (#""for": -1"#, "on[0].for: -1 must be a time from 0 to 86400 s. Write seconds, such as 1.5."),
+        (#""for": "1""#, #"on[0].for: "1" must be a time from 0 to 86400 s. Write seconds, such as 1.5."#),
+        (#""every": 0"#, "on[0].every: 0 must be a time from 0.1 to 86400 s. Write seconds, such as 1.5."),
+        (#""otherwise": true"#, #"on[0].otherwise: expected an object, found true. Write { "for": 5, "do": { … } }."#),
+        (#""otherwise": {}"#, #"on[0].otherwise: 'do' is missing. Write "do": { "stage": "…", "command": "…" }."#),
+        (
+            #""otherwise": { "after": 3, "do": { "stage": "rec", "command": "stop" } }"#,
+            "on[0].otherwise.after: no such key. It has 'for' and 'do'."
+        ),
+        (
+            #""otherwise": { "for": 1e9, "do": { "stage": "rec", "command": "stop" } }"#,
+            "on[0].otherwise.for: 1e9 must be a time from 0 to 86400 s. Write seconds, such as 1.5."
+        ),
+    ]) func boundsTimes(key: String, text: String) throws {
+        #expect(
+            try faults(#"[{ "event": "fps", "when": { "fpsByPTS": { "below": 20 } }, \#(key), \#(Self.start) }]"#) == [
+                text
+            ])
+    }
+
+    @Test func wantsAConditionWhereSomethingMustHold() throws {
+        #expect(
+            try faults(#"[{ "event": "fps", "for": 1, "otherwise": { \#(Self.start) }, \#(Self.start) }]"#) == [
+                "on[0].for: without 'when' there is no state that could hold or end. Add 'when', or leave 'for' out.",
+                "on[0].otherwise: without 'when' there is no state that could hold or end. Add 'when', or leave 'otherwise' out.",
+            ])
+    }
+
+    @Test(arguments: [
+        (
+            "3",
+            #"on[0].do: expected a command or a list of commands, found a number. Write { "stage": "…", "command": "…" }, or a list of such."#
+        ),
+        ("[]", #"on[0].do: the list is empty. Write { "stage": "…", "command": "…" }, or a list of such."#),
+        ("[7]", #"on[0].do[0]: expected a command, found a number. Write { "stage": "…", "command": "…" }."#),
+        ("{}", #"on[0].do: 'stage' is missing. Write { "stage": "…", "command": "…" }."#),
+        (
+            #"{ "stage": "rec" }"#,
+            #"on[0].do: neither 'command' nor 'set' is given. Write "command": "name" or "set": { "option": value }."#
+        ),
+        (
+            #"{ "stage": "rec", "command": "start", "set": {} }"#,
+            #"on[0].do: 'command' and 'set' contradict each other. Write "command": "name" or "set": { "option": value }."#
+        ),
+        (#"{ "stage": "rce", "command": "start" }"#, "on[0].do.stage: no stage 'rce'. Did you mean 'rec'?"),
+        (#"{ "stage": 3, "command": "start" }"#, "on[0].do.stage: expected a string, found a number. Write a string."),
+        (
+            #"{ "stage": "rec", "command": "strat" }"#,
+            "on[0].do.command: recorder has no command 'strat'. Did you mean 'start'?"
+        ),
+        (
+            #"{ "stage": "title", "command": "go" }"#,
+            "on[0].do.command: text has no command 'go'. It has 'pause', 'resume', 'snapshot'."
+        ),
+        (
+            #"{ "command": "start" }"#,
+            #"on[0].do: 'stage' is missing. Name the stage whose command 'start' is: "stage": "…"."#
+        ),
+        (
+            #"{ "stage": "rec", "command": "start", "colour": 3 }"#,
+            #"on[0].do.colour: 'colour' is no key of a command. Use "stage", "command" or "set", "arguments", "tag"."#
+        ),
+        (
+            #"{ "stage": "rec", "command": "start", "tag": 3 }"#,
+            "on[0].do.tag: nobody reads the answer to a rule's command. Leave it out."
+        ),
+        (
+            #"{ "stage": "cam", "command": "pause", "drop": 3 }"#,
+            "on[0].do.drop: expected true or false, found a number. Write true or false."
+        ),
+        (
+            #"{ "stage": "rec", "command": "start", "arguments": { "path": "x" } }"#,
+            "on[0].do.arguments.path: the command 'start' has no argument 'path'. It has none."
+        ),
+        (
+            #"{ "stage": "sw", "command": "switch" }"#,
+            #"on[0].do: the command 'switch' needs 'to'. Write "arguments": { "to": … }. Id of the input."#
+        ),
+        (
+            #"{ "stage": "sw", "command": "switch", "arguments": { "to": 3 } }"#,
+            "on[0].do.arguments.to: expected a string, found 3. Write a string."
+        ),
+    ]) func knowsTheCommands(command: String, text: String) throws {
+        #expect(try faults(#"[{ "event": "fps", "do": \#(command) }]"#) == [text])
+    }
+
+    @Test(arguments: [
+        #"{ "stage": "cam", "command": "detach" }"#, #"{ "stage": "cam", "command": "replace", "with": {} }"#,
+        #"{ "command": "reload" }"#, #"{ "command": "figures" }"#,
+    ]) func sendsNothingThatChangesTheChainOrAsks(command: String) throws {
+        let found = try faults(#"[{ "event": "fps", "do": \#(command) }]"#)
+        #expect(
+            found.count == 1
+                && found[0].hasSuffix(
+                    " is no command for a rule. A rule can send commands of stages, 'set', 'pause', 'resume', 'snapshot' and 'drain'; what changes the chain's structure comes from people and programs."
+                ) && found[0].hasPrefix("on[0].do.command: '"), "\(found)")
+    }
+
+    @Test(arguments: [
+        ("{}", #"on[0].do.set: is empty. Write "set": { "option": value }."#),
+        (#"{ "txet": "a" }"#, "on[0].do.set.txet: text has no option 'txet'. Did you mean 'text'?"),
+        (
+            #"{ "font": "a" }"#,
+            "on[0].do.set.font: cannot change while the chain runs. 'text', 'name', 'utc', 'position', 'margin', 'size', 'align', 'color', 'opacity', 'outline', 'outlineColor', 'box', 'boxColor', 'boxOpacity', 'boxPadding' can."
+        ),
+        (#"{ "opacity": 2 }"#, "on[0].do.set.opacity: 2 is outside 0...1. Use 0...1, or leave the key out for 1."),
+        (##"{ "color": "#12" }"##, ""),
+    ]) func checksOptionsThatAreSet(set: String, text: String) throws {
+        let found = try faults(#"[{ "event": "fps", "do": { "stage": "title", "set": \#(set) } }]"#)
+        #expect(
+            found.count == 1 && (text.isEmpty ? found[0].hasPrefix("on[0].do.set.color: ") : found[0] == text),
+            "\(found)")
+    }
+
+    @Test(arguments: [
+        (#""stage": "title""#, #"on[0].do: 'path' is missing. Write "path": "picture-%Y%m%d-%H%M%S.jpg"."#),
+        (
+            #""stage": "h264", "path": "a.jpg""#,
+            "on[0].do.stage: 'h264' gives no pictures. Ask a stage that gives raw video."
+        ),
+        (
+            #""stage": "title", "path": "a.gif""#,
+            "on[0].do.path: 'a.gif' must end in .jpg, .jpeg or .png. The ending says which kind of file it becomes."
+        ),
+        (
+            #""stage": "title", "path": "a-%q.jpg""#,
+            "on[0].do.path: '%q' is no part of a time. Use %Y, %m, %d, %H, %M, %S, %j, or %% for a percent sign."
+        ),
+        (
+            #""stage": "title", "path": "a.jpg", "width": 0"#,
+            "on[0].do.width: 0 must be a whole number from 1 to 16384. Write such a number, or leave the key out."
+        ),
+    ]) func checksSnapshots(members: String, text: String) throws {
+        #expect(try faults(#"[{ "event": "fps", "do": { "command": "snapshot", \#(members) } }]"#) == [text])
+    }
+
+    @Test func boundsHowManyThereAre() throws {
+        let rule = #"{ "event": "fps", \#(Self.start) }"#
+        let many = "[" + Array(repeating: rule, count: 101).joined(separator: ",") + "]"
+        #expect(try faults(many) == ["on: 101 rules are more than 100. Leave some out."])
+        let command = #"{ "stage": "rec", "command": "start" }"#
+        let commands = "[" + Array(repeating: command, count: 21).joined(separator: ",") + "]"
+        #expect(
+            try faults(#"[{ "event": "fps", "do": \#(commands) }]"#) == [
+                "on[0].do: 21 commands are more than 20. Leave some out, or write a second rule."
+            ])
+    }
+
+    /// A stage whose plugin is not known says nothing of rules.
+    @Test func doesNotGuessWhereAPluginIsUnknown() throws {
+        try workspace.write(
+            "chain.json",
+            """
+            { "stages": [ { "id": "cam", "use": "test-source", "frames": 3 }, { "id": "motion", "use": "quux-blorp" },
+                          { "id": "end", "use": "null-sink" } ],
+              "on": [ { "event": "moves", "do": { "stage": "motion", "command": "shout" } },
+                      { "event": "moves", "stage": "motion", "do": { "stage": "cam", "command": "pause" } } ] }
+            """)
+        let outcome = try framehost.run(["check", "chain.json"], folder: workspace.folder.path)
+        #expect(
+            outcome.errorLines.count == 1 && outcome.error.contains("stages[1].use: no plugin 'quux-blorp'"),
+            "\(outcome.error)")
+    }
+
+    @Test func theSchemaKnowsRules() throws {
+        let schema = try JSON(parsing: framehost.run("schema").output)
+        let rule = schema["$defs"]["rule"]
+        let events = Set(rule["properties"]["event"]["enum"].list.compactMap(\.string))
+        #expect(events.isSuperset(of: ["faces", "state", "camera-lost", "fps", "recording-did-start"]))
+        let fps = rule["allOf"].list.first { $0["if"]["properties"]["event"]["const"].string == "fps" }
+        #expect(
+            fps?["then"]["properties"]["when"]["properties"].keys == [
+                "fpsByPTS", "fpsByArrival", "jitterMs", "latencyMs",
+            ])
+    }
+}

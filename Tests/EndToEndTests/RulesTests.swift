@@ -1,0 +1,333 @@
+import Foundation
+import Testing
+
+/// Rules of a chain file, carried out by the program.
+@Suite(.serialized) struct RulesTests {
+    let workspace: Workspace
+    let framehost: Program
+
+    init() throws {
+        workspace = try Workspace()
+        framehost = try Program.framehost
+    }
+
+    private func events(_ outcome: Outcome, _ name: String) throws -> [JSON] {
+        try outcome.lines.map { try JSON(parsing: $0) }.filter { $0["event"].string == name }
+    }
+
+    /// A camera that can be paused, with a title and a recorder that waits.
+    private static func chain(_ rules: String, record: String = "onCommand") -> String {
+        """
+        { "stages": [
+            { "id": "cam", "use": "test-source", "size": "320x240", "rate": 30, "live": true },
+            { "id": "meter", "use": "fps-meter" },
+            { "id": "title", "use": "text", "text": "a" },
+            { "id": "h264", "use": "x264-encoder", "preset": "ultrafast", "tune": "zerolatency", "keyframeSeconds": 1 },
+            { "id": "rec", "use": "recorder", "path": "out-{n}.mp4", "record": "\(record)" }
+          ],
+          "on": \(rules) }
+        """
+    }
+
+    private func start(_ rules: String, _ arguments: String...) throws -> RunningProgram {
+        try workspace.write("chain.json", Self.chain(rules))
+        let program = try framehost.start(
+            ["chain.json", "--commands", "--events"] + arguments, folder: workspace.folder.path)
+        try program.waitForOutput(#""state":"streaming""#)
+        try program.waitForFrames(5)
+        return program
+    }
+
+    // MARK: A face records
+
+    private static let hasCascades = FileManager.default.fileExists(
+        atPath: "/usr/share/opencv4/haarcascades/haarcascade_frontalface_alt2.xml")
+
+    /// Three seconds of grey, four of a face, five of grey.
+    @Test(
+        .needs(.ffmpeg), .needs(.ffprobe),
+        .enabled(if: hasCascades || Tool.isCI, "opencv-data is not installed: make test-packages"))
+    func recordsOnlyWhileThereIsAFace() throws {
+        let workshop = try ClipWorkshop()
+        let portrait = Repository.root.appending(path: "examples/media/astronaut_portrait.png").path
+        let clip = try workshop.ffmpeg([
+            "-f", "lavfi", "-i", "color=0x808080:size=320x320:rate=15,trim=duration=12", "-loop", "1", "-r", "15", "-t",
+            "12",
+            "-i", portrait, "-filter_complex",
+            "[1]scale=320:320[p];[0][p]overlay=enable='between(t,3,6.99)':shortest=1,format=yuv420p", "-c:v", "libx264",
+            "-preset", "veryfast", "clip.mp4",
+        ])
+        let chain = try workshop.workspace.write(
+            "chain.json",
+            """
+            { "stages": [
+                { "id": "in", "use": "file-source", "path": "\(clip)", "pace": "realtime" },
+                { "id": "face", "use": "face-effect", "detector": "haar", "draw": false },
+                { "id": "h264", "use": "x264-encoder", "preset": "ultrafast", "tune": "zerolatency", "keyframeSeconds": 10 },
+                { "id": "rec", "use": "recorder", "path": "out.mp4", "record": "onCommand" }
+              ],
+              "on": [ {
+                "event": "faces", "when": { "count": { "above": 0 } }, "for": 0.5,
+                "do": { "stage": "rec", "command": "start" },
+                "otherwise": { "for": 1, "do": { "stage": "rec", "command": "stop" } }
+              } ] }
+            """)
+        let outcome = try framehost.run([chain, "--events"], timeout: 120)
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let (begun, ended) = (try events(outcome, "recording-did-start"), try events(outcome, "recording-did-stop"))
+        #expect(begun.count == 1 && ended.count == 1, "\(outcome.output)")
+        // The face is found a little after it has come, and must be there for half a second.
+        let begin = begun.first?["startSeconds"].double ?? 0
+        #expect((3.4...5).contains(begin), "begins at \(begin) s")
+        // It ends a second after the face has gone, and what follows of a face is followed for a while.
+        let end = begin + (ended.first?["seconds"].double ?? 0)
+        #expect((7.9...10.5).contains(end), "ends at \(end) s")
+        let file = try RecordedFile(workshop.workspace.path("out-0001.mp4"))
+        #expect(file.packets.count == ended.first?["frames"].int && file.packets.count > 40)
+        let counts = try events(outcome, "faces")
+        #expect(
+            counts.map { $0["count"].int } == [1, 0] && counts.allSatisfy { $0["level"].string == "debug" }, "\(counts)"
+        )
+        #expect(try events(outcome, "rule-did").map { $0["otherwise"].bool } == [false, true])
+        #expect(!outcome.error.contains("1 face."), "for people only when asked for")
+    }
+
+    // MARK: States and moments
+
+    @Test func followsAStateThereAndBack() throws {
+        let program = try start(
+            """
+            [ { "event": "state", "stage": "title", "when": { "state": "paused" }, "for": 0.3,
+                "do": [ { "stage": "title", "set": { "text": "b" } }, { "stage": "rec", "command": "start" } ],
+                "otherwise": { "do": { "stage": "rec", "command": "stop" } } } ]
+            """)
+        try program.write(#"{ "stage": "title", "command": "pause" }"# + "\n")
+        try program.waitForOutput(#""event":"recording-did-start""#)
+        program.listen(seconds: 0.5)
+        try program.write(#"{ "stage": "title", "command": "resume" }"# + "\n")
+        try program.waitForOutput(#""event":"recording-did-stop""#)
+        program.send(SIGINT)
+        let outcome = try program.finish()
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let did = try events(outcome, "rule-did")
+        #expect(
+            did.map { $0["rule"].string } == ["on[0]", "on[0]"] && did.map { $0["otherwise"].bool } == [false, true])
+        let paused = try events(outcome, "state").first {
+            $0["stage"].string == "title" && $0["state"].string == "paused"
+        }
+        let held = (did.first?["time"].double ?? 0) - (paused?["time"].double ?? 0)
+        #expect((0.29...1).contains(held), "after \(held) s")
+        #expect(try events(outcome, "option-changed").first?["options"]["text"].string == "b")
+        #expect(try events(outcome, "recording-did-stop").count == 1)
+    }
+
+    @Test func takesAPictureOfALossEachTimeWithANameOfItsOwn() throws {
+        try workspace.write(
+            "chain.json",
+            """
+            { "stages": [
+                { "id": "a", "use": "test-source", "size": "320x240", "rate": 30, "live": true },
+                { "id": "b", "use": "test-source", "size": "320x240", "rate": 30, "live": true, "pattern": "balls" },
+                { "id": "sw", "use": "source-switch", "from": ["a", "b"], "lostSeconds": 0.5, "backSeconds": 0.2 },
+                { "id": "end", "use": "null-sink" }
+              ],
+              "on": [
+                { "event": "input-lost", "when": { "input": "a" },
+                  "do": { "stage": "sw", "command": "snapshot", "path": "lost-%Y%m%d-%H%M%S.jpg" } },
+                { "event": "input-back", "when": { "input": "a" },
+                  "do": { "stage": "sw", "command": "snapshot", "path": "100%%.png", "overwrite": true } }
+              ] }
+            """)
+        let program = try framehost.start(["chain.json", "--commands", "--events"], folder: workspace.folder.path)
+        try program.waitForOutput(#""state":"streaming""#)
+        for _ in 0..<2 {
+            try program.write(#"{ "stage": "a", "command": "pause" }"# + "\n")
+            program.listen(seconds: 1.5)
+            try program.write(#"{ "stage": "a", "command": "resume" }"# + "\n")
+            program.listen(seconds: 1.5)
+        }
+        program.send(SIGINT)
+        let outcome = try program.finish()
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let year = Calendar(identifier: .gregorian).component(.year, from: Date())
+        let names = workspace.names.filter { $0.hasSuffix(".jpg") }
+        #expect(names.count == 2 && names.allSatisfy { $0.hasPrefix("lost-\(year)") }, "\(workspace.names)")
+        #expect(names.allSatisfy { $0.count == "lost-20261231-235959.jpg".count })
+        #expect(workspace.exists("100%.png"))
+    }
+
+    @Test func endsTheChain() throws {
+        try workspace.write(
+            "chain.json",
+            Self.chain(#"[ { "event": "fps", "when": { "fpsByPTS": { "above": 0 } }, "do": { "command": "drain" } } ]"#)
+        )
+        let outcome = try framehost.run(["chain.json"], folder: workspace.folder.path)
+        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(outcome.seconds < 20)
+    }
+
+    // MARK: What fails
+
+    @Test func aCommandThatFailsIsAnErrorAndTheChainGoesOn() throws {
+        let program = try start(
+            #"[ { "event": "option-changed", "stage": "title", "do": [ { "stage": "rec", "command": "stop" }, { "stage": "h264", "command": "keyframe" } ] } ]"#
+        )
+        try program.write(#"{ "stage": "title", "set": { "text": "x" } }"# + "\n")
+        try program.waitForOutput(#""event":"rule-failed""#)
+        try program.write(#"{ "stage": "title", "set": { "text": "y" } }"# + "\n")
+        program.listen(seconds: 0.5)
+        try program.waitForFrames(30)
+        program.send(SIGINT)
+        let outcome = try program.finish()
+        #expect(outcome.status == 1)
+        let failed = try events(outcome, "rule-failed")
+        #expect(failed.count == 2)
+        #expect(failed.first?["command"].string == "on[0].do[0]" && failed.first?["level"].string == "error")
+        #expect(failed.first?["error"].string == "it is not recording. Send 'start' first.")
+        #expect(
+            outcome.errorLines.contains("error: on[0].do[0] (rec stop): it is not recording. Send 'start' first."),
+            "\(outcome.error)")
+        #expect(
+            outcome.error.contains(
+                "error: on[0].do[0] (rec stop): the command of this rule was sent 2 times and failed 2 times.\n  it is not recording. Send 'start' first.\nFailed: "
+            ), "\(outcome.error)")
+    }
+
+    @Test func aRuleThatLeadsToItsOwnEventRests() throws {
+        let program = try start(
+            #"[ { "event": "option-changed", "stage": "title", "do": { "stage": "title", "set": { "text": "b" } } } ]"#)
+        try program.write(#"{ "stage": "title", "set": { "text": "x" } }"# + "\n")
+        try program.waitForOutput(#""event":"rule-rests""#)
+        program.listen(seconds: 1)
+        program.send(SIGINT)
+        let outcome = try program.finish()
+        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(try events(outcome, "rule-did").count == 20)
+        #expect(
+            outcome.errorLines.contains(
+                "warning: on[0] was done 20 times within 10 s and rests for 10 s. Perhaps its command leads to its own event; 'every' sets another bound."
+            ), "\(outcome.error)")
+    }
+
+    @Test func aCommandToAStageThatHasEndedIsNoFailure() throws {
+        try workspace.write(
+            "chain.json",
+            """
+            { "stages": [
+                { "id": "short", "use": "test-source", "size": "320x240", "frames": 3 },
+                { "id": "end", "use": "null-sink", "from": "short" },
+                { "id": "cam", "use": "test-source", "size": "320x240", "rate": 30, "live": true, "frames": 90 },
+                { "id": "meter", "use": "fps-meter", "from": "cam" },
+                { "id": "title", "use": "text", "from": "short" },
+                { "id": "end2", "use": "null-sink", "from": "title" },
+                { "id": "end3", "use": "null-sink", "from": "meter" }
+              ],
+              "on": [ { "event": "fps", "do": { "stage": "title", "set": { "text": "x" } } } ] }
+            """)
+        let outcome = try framehost.run(["chain.json", "--events"], folder: workspace.folder.path)
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let failed = try events(outcome, "rule-failed")
+        #expect(!failed.isEmpty && failed.allSatisfy { $0["level"].string == "debug" }, "\(failed)")
+    }
+
+    // MARK: Changes
+
+    @Test func aReloadBringsOtherRulesAndKeepsTheStateOfTheSame() throws {
+        let kept =
+            #"{ "event": "state", "stage": "cam", "when": { "state": "paused" }, "for": 1.5, "do": { "stage": "title", "set": { "text": "kept" } } }"#
+        let program = try start("[ \(kept) ]")
+        try program.write(#"{ "stage": "cam", "command": "pause" }"# + "\n")
+        try program.waitForOutput(#""state":"paused""#)
+        try workspace.write(
+            "chain.json",
+            Self.chain(
+                #"[ { "event": "option-changed", "every": 5, "do": { "stage": "rec", "command": "start" } }, \#(kept) ]"#
+            ))
+        try program.write(#"{ "command": "reload" }"# + "\n")
+        try program.waitForOutput(#""event":"rules-changed""#)
+        try program.waitForOutput(#""rule":"on[1]""#)
+        try program.waitForOutput(#""rule":"on[0]""#)
+        program.send(SIGINT)
+        let outcome = try program.finish()
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let changed = try events(outcome, "rules-changed").first
+        #expect(changed?["count"].int == 2 && changed?["kept"].int == 1)
+        let paused = try events(outcome, "state").first {
+            $0["stage"].string == "cam" && $0["state"].string == "paused"
+        }
+        let did = try events(outcome, "rule-did")
+        #expect(did.first?["rule"].string == "on[1]")
+        let held = (did.first?["time"].double ?? 0) - (paused?["time"].double ?? 0)
+        #expect((1.49...2.2).contains(held), "held for \(held) s, the reload in between")
+    }
+
+    @Test func refusesAReloadWithABadRuleAndADetachThatOneNeeds() throws {
+        let program = try start(
+            #"[ { "event": "fps", "when": { "jitterMs": { "above": 1e6 } }, "do": { "stage": "rec", "command": "start" } } ]"#
+        )
+        try program.write(
+            """
+            { "stage": "rec", "command": "replace", "with": { "use": "null-sink" }, "tag": 1 }
+            { "command": "attach", "at": "meter", "stages": [ { "id": "more", "use": "null-sink" } ], "tag": 2 }
+            { "stage": "more", "command": "detach", "tag": 3 }
+
+            """)
+        try workspace.write(
+            "chain.json", Self.chain(#"[ { "event": "fsp", "do": { "stage": "rec", "command": "start" } } ]"#))
+        try program.write(#"{ "command": "reload", "tag": 4 }"# + "\n")
+        try program.waitForOutput(#""tag":4"#)
+        program.send(SIGINT)
+        let outcome = try program.finish()
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let answers = try events(outcome, "command-answered")
+        func error(_ tag: Int) -> String? { answers.first { $0["tag"].int == tag }?["error"].string }
+        #expect(
+            error(1)?.contains(
+                "on[0].do.command: null-sink has no command 'start'. It has 'pause', 'resume', 'snapshot'.") == true,
+            "\(answers)")
+        #expect(error(2) == nil && error(3) == nil)
+        #expect(
+            error(4)?.contains("on[0].event: no stage of this chain posts 'fsp'. Did you mean 'fps'?") == true,
+            "\(answers)")
+    }
+
+    // MARK: What it says
+
+    @Test func checkShowsTheRules() throws {
+        try workspace.write(
+            "chain.json",
+            Self.chain(
+                """
+                [ { "event": "fps", "when": { "fpsByPTS": { "below": 20.5 } }, "for": 1.5, "every": 60,
+                    "do": [ { "stage": "rec", "command": "start" }, { "stage": "title", "set": { "text": "slow" } } ],
+                    "otherwise": { "for": 5, "do": { "stage": "rec", "command": "stop" } } },
+                  { "event": "stage-failed", "when": { "code": { "not": "stopped" } }, "do": { "command": "drain" } } ]
+                """))
+        let outcome = try framehost.run(["check", "chain.json"], folder: workspace.folder.path)
+        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(
+            outcome.output.hasSuffix(
+                """
+
+                Rules
+                  on[0]  fps of meter, fpsByPTS below 20.5, for 1.5 s, every 60 s at most: rec start, title set text="slow"; otherwise for 5 s: rec stop
+                  on[1]  stage-failed of any stage, code not "stopped": drain
+
+                """), "\(outcome.output)")
+        let json = try JSON(
+            parsing: framehost.run(["check", "chain.json", "--json"], folder: workspace.folder.path).output)
+        #expect(json["rules"].list.map { $0["rule"].string } == ["on[0]", "on[1]"])
+    }
+
+    @Test func figuresHaveTheRules() throws {
+        let program = try start(
+            #"[ { "event": "option-changed", "do": { "stage": "h264", "command": "keyframe" } } ]"#, "--stats",
+            "stats.json")
+        try program.write(#"{ "stage": "title", "set": { "text": "x" } }"# + "\n")
+        try program.waitForOutput(#""event":"rule-did""#)
+        program.send(SIGINT)
+        #expect(try program.finish().status == 0)
+        let rules = try JSON(file: workspace.path("stats.json"))["rules"]
+        #expect(rules[0]["rule"].string == "on[0]" && rules[0]["done"].int == 1, "\(rules)")
+    }
+}
