@@ -80,9 +80,12 @@ extension ControlAPI {
             ) { _ in .json(control.figures) },
             Route(
                 method: .get, path: "/api/v1/metrics", name: "getMetricsJSON",
-                summary: "Figures as JSON: what /metrics is made of, for the page.",
-                answers: ["200": OpenAPI.json("Stages, links and pools.", "Object")]
-            ) { _ in .json(control.metrics) },
+                summary: "Figures as JSON: what /metrics is made of, for the page and `framehost top`.",
+                answers: ["200": OpenAPI.json("Stages, links, pools and the process.", "Object")]
+            ) { _ in
+                let metrics = (control.metrics.asObject ?? []).map { ($0.key, $0.value) }
+                return .json(.object(metrics + [("process", ProcessFigures.now().json)]))
+            },
             Route(
                 method: .get, path: "/api/v1/kinds", name: "getKinds",
                 summary: "The kinds of stage that the chain has, as `framehost describe --json` prints them.",

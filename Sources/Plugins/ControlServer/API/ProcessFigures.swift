@@ -1,3 +1,4 @@
+import FrameCore
 import Glibc
 
 /// What the process takes of the machine (proc(5), getrusage(2)).
@@ -5,6 +6,8 @@ struct ProcessFigures: Sendable {
     var residentBytes = 0
     var processorSeconds = 0.0
     var openFiles = 0
+    /// Since the process began; 0 where /proc does not tell.
+    var uptimeSeconds = 0.0
 
     /// [any thread] As it is now; what cannot be read stays 0.
     static func now() -> ProcessFigures {
@@ -16,6 +19,9 @@ struct ProcessFigures: Sendable {
                 figures.processorSeconds += Double(time.tv_sec) + Double(time.tv_usec) / 1e6
             }
         }
+        var time = timespec()
+        clock_gettime(CLOCK_BOOTTIME, &time)
+        if let startSeconds { figures.uptimeSeconds = Double(time.tv_sec) + Double(time.tv_nsec) / 1e9 - startSeconds }
         if let folder = opendir("/proc/self/fd") {
             // Without `.`, `..` and the folder itself.
             var count = -3
@@ -26,15 +32,37 @@ struct ProcessFigures: Sendable {
         return figures
     }
 
+    /// As `/api/v1/metrics` has them.
+    var json: JSONNode {
+        [
+            "uptimeSeconds": .number(uptimeSeconds), "processorSeconds": .number(processorSeconds),
+            "residentBytes": .number(residentBytes), "openFiles": .number(openFiles),
+        ]
+    }
+
+    /// When the process began, on the clock that counts from the machine's start.
+    private static let startSeconds: Double? = {
+        // The second member is the program's name in parentheses, which may have some itself; the 22nd is meant.
+        guard let text = text(of: "/proc/self/stat"), let end = text.lastIndex(of: ")") else { return nil }
+        let members = text[end...].split(separator: " ")
+        let ticks = sysconf(Int32(_SC_CLK_TCK))
+        guard members.count > 20, let start = Double(members[20]), ticks > 0 else { return nil }
+        return start / Double(ticks)
+    }()
+
     /// The second number of statm.
     private static var residentPages: Int {
-        let file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else { return 0 }
-        defer { close(file) }
-        var bytes = [UInt8](repeating: 0, count: 256)
-        let count = read(file, &bytes, bytes.count)
-        guard count > 0 else { return 0 }
-        let numbers = String(decoding: bytes[..<count], as: UTF8.self).split(separator: " ")
+        let numbers = text(of: "/proc/self/statm")?.split(separator: " ") ?? []
         return numbers.count > 1 ? Int(numbers[1]) ?? 0 : 0
+    }
+
+    /// The beginning of a small file; nil where it cannot be read.
+    private static func text(of path: String) -> String? {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        var bytes = [UInt8](repeating: 0, count: 2048)
+        let count = read(file, &bytes, bytes.count)
+        return count > 0 ? String(decoding: bytes[..<count], as: UTF8.self) : nil
     }
 }
