@@ -12,6 +12,7 @@ struct FrameHost: ParsableCommand {
         subcommands: [
             RunCommand.self, CheckCommand.self, PluginsCommand.self, DescribeCommand.self, SchemaCommand.self,
             NewCommand.self, ModelsCommand.self, DevicesCommand.self, CtlCommand.self, SnapshotCommand.self,
+            TopCommand.self,
         ],
         defaultSubcommand: RunCommand.self)
 }

@@ -1,0 +1,75 @@
+/// Past looks at one thing's counters: rates are differences of them.
+///
+/// A counter that runs backwards is another stage's of the same name, or another run's: all looks before it are
+/// forgotten, so that no rate is taken across.
+struct FigureHistory {
+    /// For how long looks are kept, seconds.
+    static let seconds = 10.0
+
+    private struct Look {
+        var time: Double
+        var counters: [String: Double]
+        /// What is so at the moment, for means over time.
+        var gauge: Double
+    }
+    private var looks: [Look] = []
+    /// What it was in the last look: something else of the same name is another thing.
+    private var what = ""
+
+    /// - Parameter time: Seconds of a clock that only rises; a look at an earlier or the same time replaces all before.
+    mutating func add(_ counters: [String: Double], of what: String, gauge: Double = 0, time: Double) {
+        if let last = looks.last,
+            self.what != what || time <= last.time
+                || last.counters.contains(where: { (counters[$0.key] ?? 0) < $0.value })
+        {
+            looks = []
+        }
+        self.what = what
+        looks.append(Look(time: time, counters: counters, gauge: gauge))
+        while looks.count > 2, time - looks[1].time >= Self.seconds { looks.removeFirst() }
+    }
+
+    /// How much a counter has risen within about the last `seconds`, or since the look before where that is longer ago.
+    ///
+    /// - Returns: nil before there are two looks.
+    func rise(_ key: String, within seconds: Double) -> (by: Double, in: Double)? {
+        guard looks.count > 1, let last = looks.last else { return nil }
+        let early = looks.first { last.time - $0.time <= seconds + 0.5 } ?? last
+        let first = early.time == last.time ? looks[looks.count - 2] : early
+        return ((last.counters[key] ?? 0) - (first.counters[key] ?? 0), last.time - first.time)
+    }
+
+    /// A second; nil before there are two looks.
+    func rate(_ key: String, within seconds: Double) -> Double? {
+        rise(key, within: seconds).map { $0.by / $0.in }
+    }
+
+    /// Keys that begin with `prefix` and have risen within the last `seconds`, sorted, without the prefix.
+    func risen(_ prefix: String, within seconds: Double) -> [String] {
+        (looks.last?.counters.keys.filter { $0.hasPrefix(prefix) } ?? []).filter {
+            (rise($0, within: seconds)?.by ?? 0) > 0
+        }.map { String($0.dropFirst(prefix.count)) }.sorted()
+    }
+
+    /// The mean of the gauge in the looks that are kept.
+    var meanGauge: Double {
+        looks.isEmpty ? 0 : looks.reduce(0) { $0 + $1.gauge } / Double(looks.count)
+    }
+
+    /// Of a histogram: between which two bounds 99 of 100 values of the last `seconds` lie at most.
+    ///
+    /// - Returns: nil without a value; `most` is infinite beyond the last bound.
+    func p99(_ name: String, within seconds: Double) -> (above: Double, most: Double)? {
+        guard let total = rise("\(name).count", within: seconds)?.by, total > 0 else { return nil }
+        let prefix = "\(name).le."
+        let bounds = (looks.last?.counters.keys ?? [:].keys).compactMap { key -> Double? in
+            key.hasPrefix(prefix) ? Double(key.dropFirst(prefix.count)) : nil
+        }.sorted()
+        var above = 0.0
+        for bound in bounds {
+            if (rise("\(prefix)\(bound)", within: seconds)?.by ?? 0) >= 0.99 * total { return (above, bound) }
+            above = bound
+        }
+        return (above, .infinity)
+    }
+}
