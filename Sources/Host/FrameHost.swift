@@ -12,7 +12,7 @@ struct FrameHost: ParsableCommand {
         subcommands: [
             RunCommand.self, CheckCommand.self, PluginsCommand.self, DescribeCommand.self, SchemaCommand.self,
             NewCommand.self, ModelsCommand.self, DevicesCommand.self, CtlCommand.self, SnapshotCommand.self,
-            TopCommand.self,
+            TopCommand.self, GraphCommand.self,
         ],
         defaultSubcommand: RunCommand.self)
 }

@@ -1,0 +1,172 @@
+import ArgumentParser
+import FrameCore
+import Glibc
+
+/// `framehost graph CHAIN|URL`: a chain as a picture.
+struct GraphCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "graph", abstract: "Draws a chain as a graph: stages, formats, threads, queues and budgets.",
+        discussion: """
+            Of a chain file, or of a running chain with its figures, by the address of its control server. DOT is a text that Graphviz draws; \
+            SVG is drawn by its program `dot`. Exit status: 0 drawn, 1 not, 2 the command line or the chain is wrong.
+            """)
+
+    enum Format: String, ExpressibleByArgument, CaseIterable { case dot, svg }
+
+    @Argument(
+        help: ArgumentHelp("The chain file, or the server's address, such as 127.0.0.1:8080.", valueName: "chain"),
+        completion: .file(extensions: ["json"]))
+    var chain: String
+
+    @ArgumentParser.Option(help: "dot or svg; without it by the file's ending, else dot.")
+    var format: Format?
+
+    @ArgumentParser.Option(
+        name: .shortAndLong, help: ArgumentHelp("The file; without it standard output.", valueName: "file"),
+        completion: .file())
+    var output: String?
+
+    @Flag(help: "Replace a file of that name.")
+    var overwrite = false
+
+    @ArgumentParser.Option(
+        name: .customLong("set"),
+        help: ArgumentHelp(
+            "Another value for an option of the chain file. Repeatable.", valueName: "stage.option=value"))
+    var settings: [String] = []
+
+    @ArgumentParser.Option(
+        help: ArgumentHelp("Of a running chain: time that figures are taken of.", valueName: "seconds"))
+    var interval = 1.0
+
+    @ArgumentParser.Option(
+        name: .customLong("token-file"),
+        help: ArgumentHelp("Of a running chain: a file with the token; without it $FRAMEHOST_TOKEN.", valueName: "file")
+    )
+    var tokenFile: String?
+
+    @OptionGroup var plugins: PluginOptions
+
+    func validate() throws {
+        if !(0.1...60).contains(interval) {
+            throw ValidationError(
+                "--interval \(interval): must be a time from 0.1 to 60 s. Write for example --interval 5.")
+        }
+    }
+
+    func run() throws {
+        let form: Format
+        let dot: String
+        do {
+            form = try wantedFormat
+            dot = try isAddress ? ofRunningChain() : ofChainFile()
+        } catch let end as ExitCode {
+            throw end
+        } catch {
+            throw report(error)
+        }
+        do {
+            try write(form == .dot ? Array(dot.utf8) : Graphviz.svg(dot))
+        } catch {
+            _ = report(error)
+            throw ExitCode(1)
+        }
+    }
+
+    /// By what was asked for, else by the file's ending.
+    private var wantedFormat: Format {
+        get throws {
+            if let format { return format }
+            guard let output else { return .dot }
+            let ending = output.split(separator: ".").last.map { $0.lowercased() } ?? ""
+            switch ending {
+            case "svg": return .svg
+            case "dot", "gv": return .dot
+            default:
+                throw FrameHostError(
+                    .invalidConfiguration, place: "--output", what: "'\(output)' must end in .svg, .dot or .gv",
+                    remedy: "The ending says which kind of file it becomes; --format says so too.")
+            }
+        }
+    }
+
+    // MARK: Where the plan comes from
+
+    /// `HOST:PORT` or an address of the web, unless a file has that name.
+    private var isAddress: Bool {
+        if chain.hasPrefix("http://") || chain.hasPrefix("https://") { return true }
+        guard access(chain, F_OK) != 0, !chain.contains("/"), let colon = chain.lastIndex(of: ":") else { return false }
+        let port = chain[chain.index(after: colon)...]
+        return colon > chain.startIndex && Int(port).map { (1...65535).contains($0) } ?? false
+    }
+
+    private func ofChainFile() throws -> String {
+        if tokenFile != nil {
+            throw FrameHostError(
+                .invalidConfiguration, place: "--token-file", what: "is for the server of a running chain",
+                remedy: "Name its address in the place of '\(chain)', or leave --token-file out.")
+        }
+        do {
+            let request = try ChainFile.load(chain, registry: plugins.registry(), settings: settings)
+            let plan = try PlanLook(PlanText(Chain.plan(request)).json, from: chain)
+            return ChainPicture(plan, name: request.name).dot
+        } catch {
+            let sorted = (error as? FrameHostErrors).map { FrameHostErrors(ChainFile.sorted($0.errors)) }
+            throw reportBeforeRun(sorted ?? error)
+        }
+    }
+
+    private func ofRunningChain() throws -> String {
+        guard settings.isEmpty else {
+            throw FrameHostError(
+                .invalidConfiguration, place: "--set", what: "is for a chain file",
+                remedy: "`framehost ctl \(chain) set …` changes a running chain.")
+        }
+        let client: ControlClient
+        do { client = try ControlClient(chain, tokenFile: tokenFile) } catch { throw reportBeforeRun(error) }
+        let watch = ChainWatch(client, interval: interval)
+        var figures = try watch.look()
+        ChainWatch.sleep(interval)
+        do { figures = try watch.look() } catch {
+            switch error {
+            case ChainWatch.End.fault(let fault): throw fault
+            default:
+                throw FrameHostError(
+                    .unavailable, place: client.base, what: "the chain has ended meanwhile",
+                    remedy: "Draw its file instead.")
+            }
+        }
+        guard let plan = watch.plan else {
+            throw FrameHostError(.broken, place: client.base, what: "there is no plan", remedy: "Check the address.")
+        }
+        return ChainPicture(plan, name: figures.name.isEmpty ? "chain" : figures.name, figures: figures).dot
+    }
+
+    /// Whole or not at all.
+    private func write(_ bytes: [UInt8]) throws {
+        guard let output else { return try print(bytes) }
+        if let refusal = RunFiles().write(output, bytes, as: "framehost", isReplacing: overwrite) {
+            throw refusal.fault(output)
+        }
+    }
+
+    /// All of it, however slowly it is read (`… | less`); a reader that has gone is no fault.
+    private func print(_ bytes: [UInt8]) throws {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(StandardOutput.descriptor, $0.baseAddress, $0.count) }
+            if count > 0 { rest = rest.dropFirst(count) }
+            if count < 0, errno == EAGAIN {
+                var output = pollfd(fd: StandardOutput.descriptor, events: Int16(POLLOUT), revents: 0)
+                _ = poll(&output, 1, -1)
+            } else if count < 0, errno == EPIPE {
+                return
+            } else if count < 0, errno != EINTR {
+                throw FrameHostError(
+                    .callFailed, place: "standard output",
+                    what: "cannot be written: \(String(cString: strerror(errno)))",
+                    remedy: "Make room there, or name a file by --output.")
+            }
+        }
+    }
+}

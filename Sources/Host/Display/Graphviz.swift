@@ -1,0 +1,135 @@
+import FrameCore
+import Glibc
+
+/// Graphviz's `dot`, run as a program: it lays out a graph and draws it as SVG.
+enum Graphviz {
+    /// Seconds after which it is ended: a chain's graph takes well under one.
+    static let patience = 60.0
+    /// Bytes of a drawing at most.
+    private static let mostBytes = 256 << 20
+
+    /// - Throws: ``FrameHostError``: there is no `dot`, or it does not draw this.
+    static func svg(_ dot: String) throws -> [UInt8] {
+        let (input, output, errors) = (try Pipe(), try Pipe(), try Pipe())
+        let child = try start(input, output, errors)
+        for file in [input.read, output.write, errors.write] { Glibc.close(file) }
+        // One that would wait for its reader waits here instead.
+        for file in [input.write, output.read, errors.read] {
+            _ = fcntl(file, F_SETFL, fcntl(file, F_GETFL) | O_NONBLOCK)
+        }
+        let (drawing, words, isLate) = talk(Array(dot.utf8), input.write, output.read, errors.read)
+        if isLate { kill(child, SIGKILL) }
+        var status: Int32 = 0
+        while waitpid(child, &status, 0) < 0, errno == EINTR {}
+        if isLate {
+            throw FrameHostError(
+                .exhausted, place: "dot", what: "did not draw the graph within \(Int(patience)) s, and was ended",
+                remedy: "Print the graph by --format dot, and draw it by another program of Graphviz, such as sfdp.")
+        }
+        guard status == 0, !drawing.isEmpty else {
+            throw FrameHostError(
+                .callFailed, place: "dot", what: "did not draw the graph (\(ending(status)))",
+                remedy: "`framehost graph … --format dot` prints what it was asked to draw.",
+                cause: String(decoding: words.prefix(2000), as: UTF8.self))
+        }
+        return drawing
+    }
+
+    private static func ending(_ status: Int32) -> String {
+        let signal = status & 0x7f
+        return signal == 0 ? "status \(status >> 8 & 0xff)" : "signal \(signal)"
+    }
+
+    // MARK: The program
+
+    private struct Pipe {
+        let read: Int32
+        let write: Int32
+
+        init() throws {
+            var ends: [Int32] = [-1, -1]
+            guard pipe(&ends) == 0 else {
+                throw FrameHostError(
+                    .exhausted, place: "dot", what: "there is no pipe to it: \(String(cString: strerror(errno)))",
+                    remedy: "Close other programs, or raise the limit of open files.")
+            }
+            for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+            (read, write) = (ends[0], ends[1])
+        }
+    }
+
+    private static func start(_ input: Pipe, _ output: Pipe, _ errors: Pipe) throws -> pid_t {
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        for (number, file) in [input.read, output.write, errors.write].enumerated() {
+            posix_spawn_file_actions_adddup2(&actions, file, Int32(number))
+        }
+        // Signals that this program ignores would be ignored there too.
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        var all = sigset_t()
+        sigfillset(&all)
+        posix_spawnattr_setsigdefault(&attributes, &all)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF))
+        let arguments: [UnsafeMutablePointer<CChar>?] = [strdup("dot"), strdup("-Tsvg"), nil]
+        defer { for argument in arguments { free(argument) } }
+        var child = pid_t()
+        let result = posix_spawnp(&child, "dot", &actions, &attributes, arguments, environ)
+        guard result == 0 else {
+            for pipe in [input, output, errors] {
+                Glibc.close(pipe.read)
+                Glibc.close(pipe.write)
+            }
+            throw FrameHostError(
+                .unavailable, place: "dot",
+                what: result == ENOENT
+                    ? "is not installed, and draws the graph as SVG"
+                    : "cannot be run: \(String(cString: strerror(result)))",
+                remedy: "Install the package graphviz, or print the graph by --format dot.")
+        }
+        return child
+    }
+
+    /// Writes what it reads and reads what it writes, both at once, until it closes its ends; closes ours.
+    private static func talk(
+        _ text: [UInt8], _ input: Int32, _ output: Int32, _ errors: Int32
+    ) -> (drawing: [UInt8], words: [UInt8], isLate: Bool) {
+        var rest = text[...]
+        var files = [input, output, errors]
+        var said: [[UInt8]] = [[], [], []]
+        var buffer = [UInt8](repeating: 0, count: 1 << 16)
+        let deadline = ChainWatch.now() + patience
+        func close(_ index: Int) {
+            Glibc.close(files[index])
+            files[index] = -1
+        }
+        while files[1] >= 0 || files[2] >= 0 {
+            // poll(2) passes over descriptors below 0.
+            var polls = files.enumerated().map {
+                pollfd(fd: $1, events: Int16($0 == 0 ? POLLOUT : POLLIN), revents: 0)
+            }
+            let left = deadline - ChainWatch.now()
+            guard left > 0, said[1].count <= mostBytes else { break }
+            guard poll(&polls, nfds_t(polls.count), Int32(left * 1000) + 1) > 0 else { continue }
+            if polls[0].revents != 0 {
+                let count = rest.withUnsafeBytes { Glibc.write(input, $0.baseAddress, $0.count) }
+                if count > 0 { rest = rest.dropFirst(count) }
+                // Whatever keeps it from reading, it says on its other ends.
+                if rest.isEmpty || (count < 0 && errno != EAGAIN && errno != EINTR) { close(0) }
+            }
+            for index in 1...2 where polls[index].revents != 0 {
+                let count = read(files[index], &buffer, buffer.count)
+                if count > 0 {
+                    if said[index].count <= mostBytes { said[index] += buffer[..<count] }
+                } else if count == 0 || (errno != EAGAIN && errno != EINTR) {
+                    close(index)
+                }
+            }
+        }
+        let isLate = files[1] >= 0 || files[2] >= 0
+        for index in files.indices where files[index] >= 0 { close(index) }
+        return (said[1], said[2], isLate)
+    }
+}
