@@ -45,7 +45,7 @@ import Testing
             """
         let outcome = try Program(URL(fileURLWithPath: try #require(Tool.python.path))).run(["-c", script], input: svg)
         #expect(outcome.status == 0, "\(outcome.error)")
-        return outcome.output.split(separator: "\n").map { $0.replacing("\u{a0}", with: " ") }
+        return outcome.output.split(separator: "\n").map { String($0).replacing("\u{a0}", with: " ") }
     }
 
     // MARK: Of a file

@@ -18,7 +18,8 @@ enum DotText {
         return result + "\""
     }
 
-    /// Text within a label that is written like HTML, which is read as XML.
+    /// Text within a label that is written like HTML, which is read as XML once Graphviz has put names in the place of
+    /// `\N`, `\G` and the like.
     static func markup(_ text: String) -> String {
         var result = ""
         for scalar in bounded(text).unicodeScalars {
@@ -27,6 +28,7 @@ enum DotText {
             case "<": result += "&lt;"
             case ">": result += "&gt;"
             case "\"": result += "&quot;"
+            case "\\": result += "&#92;"
             default: result.unicodeScalars.append(scalar)
             }
         }

@@ -100,6 +100,7 @@ struct TopTable {
                     ? text : TerminalText.padded(text, to: widths[column], isRight: Self.columns[column].isRight)
                 if !isLast { line += place == 0 ? " " : "  " }
             }
+            while line.last == " " { line.removeLast() }
             return Self.cut(line, width)
         }
         return [Line(text: line(Self.columns.map(\.heading)), style: .heading)]
