@@ -25,6 +25,8 @@ final class RunSession: @unchecked Sendable {
     private let signalSnapshots: SignalSnapshots
     /// Standard streams that were a terminal when the run began.
     private let terminals = (0...2 as ClosedRange<Int32>).filter { isatty($0) == 1 }
+    /// Nil where no service manager asks.
+    private let service = ServiceNotify.ofEnvironment()
     private let document = Mutex<ChainDocument?>(nil)
     /// Nil until it is planned.
     private let chain = Mutex<Chain?>(nil)
@@ -130,7 +132,11 @@ final class RunSession: @unchecked Sendable {
         guard terminals.allSatisfy({ isatty($0) == 1 }), let chain = chain.withLock({ $0 }),
             let document = document.withLock({ $0 })
         else { return false }
-        reload(chain, document)
+        service?.reloadBegins()
+        document.reload(chain) { [replies, service, clock = chain.clock] in
+            service?.reloadEnded($0)
+            replies.add($0, number: 0, tag: nil, time: clock.now())
+        }
         return true
     }
 
@@ -193,8 +199,10 @@ final class RunSession: @unchecked Sendable {
             }
             rules.tick()
             display.update(chain)
+            service?.look(chain)
         }
         result.failures += rules.finish()
+        service?.ended(isSuccess: result.isSuccess)
         let elapsed = Double(chain.clock.now() - start) / 1e9
         let isQuiet = snapshots.finish()
         planned.services.stop()

@@ -1,0 +1,100 @@
+import FrameCore
+import Glibc
+
+/// Tells the service manager (systemd) how the run is: ready, reloading, stopping, alive.
+///
+/// It is asked for by the environment, `NOTIFY_SOCKET` and `WATCHDOG_USEC`. A sign of life is sent only while the chain
+/// is healthy, so that a chain which stands still is started anew.
+final class ServiceNotify: Sendable {
+    /// Longest time between two signs of life that is believed, µs: a day.
+    private static let longestWatchdog: Int64 = 86_400_000_000
+    /// Datagrams that wait for room; of more the oldest go.
+    private static let mostWaiting = 16
+
+    private struct State {
+        var notices: ServiceNotifyState
+        /// What there was no room for.
+        var waiting: [String] = []
+        /// Nobody listens any more.
+        var isLost = false
+    }
+
+    private let socket: ServiceNotifySocket
+    private let name: String
+    private let state: Locked<State>
+
+    private init(_ socket: ServiceNotifySocket, name: String, watchdog: Int64?) {
+        self.socket = socket
+        self.name = name
+        state = Locked(State(notices: ServiceNotifyState(watchdog: watchdog)))
+    }
+
+    /// [main thread] Before other threads are there, since the variables are taken out of the environment: programs that
+    /// plugins start are no services.
+    ///
+    /// - Returns: nil where nobody asks.
+    static func ofEnvironment() -> ServiceNotify? {
+        func take(_ name: String) -> String? {
+            defer { unsetenv(name) }
+            return getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
+        }
+        let (name, time, process) = (take("NOTIFY_SOCKET"), take("WATCHDOG_USEC"), take("WATCHDOG_PID"))
+        guard let name else { return nil }
+        guard let socket = ServiceNotifySocket(name) else {
+            Terminal.complain(
+                "warning: NOTIFY_SOCKET '\(name)': is no socket that can be used. It must be an absolute path or begin with '@', 107 bytes at most; the service manager is told nothing."
+            )
+            return nil
+        }
+        let isMeant = process.map { $0 == String(getpid()) } ?? true
+        let watchdog = time.flatMap { Int64($0) }.flatMap { (1...longestWatchdog).contains($0) && isMeant ? $0 : nil }
+        return ServiceNotify(socket, name: name, watchdog: watchdog)
+    }
+
+    /// [control thread] At each look after the chain.
+    func look(_ chain: Chain) {
+        let look = ServiceNotifyState.Look(
+            status: chain.status, isFlowing: chain.progress.captured > 0, now: Self.now)
+        tell { $0.datagrams(look) }
+    }
+
+    /// [any thread]
+    func reloadBegins() { tell { $0.reloadBegins(now: Self.now) } }
+
+    /// [any thread]
+    func reloadEnded(_ answer: CommandAnswer) {
+        tell { $0.reloadEnded(refusal: answer.isDone ? "" : answer.faults.first?.description ?? answer.text) }
+    }
+
+    /// [control thread] The run is over.
+    func ended(isSuccess: Bool) { tell { $0.ended(isSuccess: isSuccess) } }
+
+    /// CLOCK_MONOTONIC, nanoseconds: the manager's own clock.
+    private static var now: Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    }
+
+    private func tell(_ datagrams: (inout ServiceNotifyState) -> [String]) {
+        let lost = state.withLock { state -> Int32? in
+            guard !state.isLost else { return nil }
+            state.waiting += datagrams(&state.notices)
+            state.waiting.removeFirst(max(state.waiting.count - Self.mostWaiting, 0))
+            while let text = state.waiting.first {
+                switch socket.send(text) {
+                case .sent: state.waiting.removeFirst()
+                case .full: return nil
+                case .lost(let reason):
+                    state.isLost = true
+                    return reason
+                }
+            }
+            return nil
+        }
+        guard let lost else { return }
+        Terminal.complain(
+            "warning: NOTIFY_SOCKET '\(name)': cannot be reached: \(String(cString: strerror(lost))). The service manager is told nothing more."
+        )
+    }
+}

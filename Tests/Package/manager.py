@@ -1,0 +1,135 @@
+"""A service manager's side of sd_notify(3), and chains that can be made to stand still."""
+import os
+import select
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+
+HEADER = b"YUV4MPEG2 W64 H48 F25:1 C420jpeg\n"
+FRAME = b"FRAME\n" + bytes(64 * 48 * 3 // 2)
+
+
+class Manager:
+    """The socket at which a service says how it is."""
+
+    def __init__(self, folder, abstract=False):
+        self.name = f"@framehost-test-{os.getpid()}-{time.monotonic_ns()}" if abstract else os.path.join(folder, "notify")
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind("\0" + self.name[1:] if abstract else self.name)
+        # (seconds since the first look, line), as they came.
+        self.lines = []
+
+    def close(self):
+        self.socket.close()
+
+    def take(self, seconds):
+        """What comes in so many seconds."""
+        end = time.monotonic() + seconds
+        new = []
+        while True:
+            left = end - time.monotonic()
+            if left <= 0 or not select.select([self.socket], [], [], left)[0]:
+                break
+            now = time.monotonic()
+            new += [(now, line) for line in self.socket.recv(65536).decode().split("\n") if line]
+        self.lines += new
+        return [line for _, line in new]
+
+    def wait(self, line, seconds=20):
+        """Until `line` comes, or a line that begins so; it, or None."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            for found in self.take(0.05):
+                if found.startswith(line):
+                    return found
+        return None
+
+    def status(self):
+        found = [line[7:] for _, line in self.lines if line.startswith("STATUS=")]
+        return found[-1] if found else ""
+
+    def names(self):
+        """Without signs of life and texts, which come when they will."""
+        return [line for _, line in self.lines if not line.startswith(("WATCHDOG=", "STATUS=", "MONOTONIC_USEC=", "EXTEND_"))]
+
+
+class Service:
+    """The program as a service manager runs it."""
+
+    def __init__(self, program, chain, manager=None, watchdog=None, environment=None):
+        variables = dict(os.environ)
+        if manager:
+            variables["NOTIFY_SOCKET"] = manager.name
+        if watchdog:
+            variables["WATCHDOG_USEC"] = str(int(watchdog * 1e6))
+        variables.update(environment or {})
+        self.errors = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(
+            [program, "run", chain], env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.errors)
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def end(self, seconds=20):
+        """Its status, after SIGTERM where it runs still."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.errors.close()
+
+    def said(self):
+        self.errors.seek(0)
+        return self.errors.read().decode()
+
+
+class Pictures:
+    """Writes raw video into a named pipe, and holds still when told."""
+
+    def __init__(self, path, rate=25, rests=False):
+        os.mkfifo(path)
+        self.path = path
+        self.flows = threading.Event()
+        if not rests:
+            self.flows.set()
+        self.ends = threading.Event()
+        self.pause = 1 / rate
+        self.thread = threading.Thread(target=self.write, daemon=True)
+        self.thread.start()
+
+    def write(self):
+        file = None
+        while file is None and not self.ends.is_set():
+            try:
+                file = os.open(self.path, os.O_WRONLY | os.O_NONBLOCK)
+            except OSError:
+                time.sleep(0.02)
+        if file is None:
+            return
+        os.set_blocking(file, True)
+        try:
+            os.write(file, HEADER)
+            while not self.ends.is_set():
+                if self.flows.wait(0.05):
+                    os.write(file, FRAME)
+                    time.sleep(self.pause)
+        except BrokenPipeError:
+            pass
+        finally:
+            os.close(file)
+
+    def close(self):
+        self.ends.set()
+        self.thread.join(2)
