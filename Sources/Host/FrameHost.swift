@@ -7,7 +7,10 @@ struct FrameHost: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "framehost",
         abstract: "Runs a chain of video stages described in a JSON file.",
-        discussion: "`framehost chain.json` is short for `framehost run chain.json`.",
+        discussion: """
+            `framehost chain.json` is short for `framehost run chain.json`. `framehost --core-path` prints the folder of the sources against \
+            which plugins are built.
+            """,
         version: "framehost 0.1.0 (Core \(hostIdentity))",
         subcommands: [
             RunCommand.self, CheckCommand.self, PluginsCommand.self, DescribeCommand.self, SchemaCommand.self,
@@ -33,6 +36,14 @@ struct Main {
         if arguments == ["-v"] {
             Terminal.say(FrameHost.configuration.version)
             exit(0)
+        }
+        if arguments == ["--core-path"] {
+            do {
+                Terminal.say(try CoreFolder.path())
+                exit(0)
+            } catch {
+                exit(report(error).rawValue)
+            }
         }
         if let fault = CommandWord(arguments).fault { exit(report(fault).rawValue) }
         do {

@@ -7,8 +7,8 @@ struct NewCommand: ParsableCommand {
         commandName: "new",
         abstract: "Writes a package with a stage of one kind that builds, passes its own test and runs, as written.",
         discussion: """
-            The package is a folder NAME in the current folder, beside or far from framehost's own tree. docs/writing-a-plugin.md says what its \
-            parts mean.
+            The package is a folder NAME in the current folder, beside or far from framehost's own tree. It is built against the sources of \
+            Core that belong to this program: `framehost --core-path` says where they are. docs/writing-a-plugin.md says what its parts mean.
             """)
 
     @Argument(help: "source, filter, transform, join or sink.")
@@ -19,7 +19,7 @@ struct NewCommand: ParsableCommand {
 
     @ArgumentParser.Option(
         help: ArgumentHelp(
-            "framehost's folder Sources/Core; found from the executable when left out.", valueName: "dir"))
+            "Core's folder; that of --core-path when left out.", valueName: "dir"))
     var core: String?
 
     func run() throws {
@@ -65,22 +65,16 @@ struct NewCommand: ParsableCommand {
         }
     }
 
-    /// Sources/Core of the tree this executable was built in.
     private func corePath() throws -> String {
         if let core {
-            let path = PluginRegistry.realPath(core)
-            guard access("\(path)/Package.swift", R_OK) == 0 else {
+            guard CoreFolder.isCore(core) else {
                 throw FrameHostError(
                     .invalidConfiguration, place: "--core \(core)", what: "there is no Package.swift",
                     remedy: "Name framehost's folder Sources/Core.")
             }
-            return path
+            return PluginRegistry.realPath(core)
         }
-        var folder = PluginRegistry.executableFolder
-        while !folder.isEmpty {
-            if access("\(folder)/Sources/Core/Package.swift", R_OK) == 0 { return "\(folder)/Sources/Core" }
-            folder = folder.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
-        }
+        if let path = CoreFolder.find() { return path }
         throw FrameHostError(
             .invalidConfiguration, what: "framehost's sources were not found above the executable",
             remedy: "Name them: framehost new \(kind.rawValue) \(name) --core DIR/Sources/Core.")

@@ -84,7 +84,9 @@ struct PluginGate {
     }
 
     private static func hostRebuild(_ configuration: String) -> String {
-        "Build framehost again in its folder: swift build -c \(configuration)."
+        CoreFolder.isInstalled
+            ? "Install framehost again, or build the plugin against this one's Core: framehost --core-path names it."
+            : "Build framehost again in its folder: swift build -c \(configuration)."
     }
 
     /// `swift build -c release --package-path DIR` with the package the file was built in, where its path tells.

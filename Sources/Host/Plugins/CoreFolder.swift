@@ -1,0 +1,38 @@
+import FrameCore
+import Glibc
+
+/// Where the sources of this very Core are, against which plugins are built.
+enum CoreFolder {
+    /// Below the folder of an installed program, and below each folder above a program that was built in its tree.
+    private static let installed = "../../share/framehost/Core"
+    private static let ofTree = "Sources/Core"
+
+    /// - Parameter program: The executable's folder.
+    /// - Returns: nil where there is none.
+    static func find(from program: String = PluginRegistry.executableFolder) -> String? {
+        let beside = "\(program)/\(installed)"
+        if isCore(beside) { return PluginRegistry.realPath(beside) }
+        var folder = program
+        while !folder.isEmpty {
+            if isCore("\(folder)/\(ofTree)") { return "\(folder)/\(ofTree)" }
+            folder = folder.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
+        }
+        return nil
+    }
+
+    /// This program lies in an installed tree and not where it was built.
+    static var isInstalled: Bool { isCore("\(PluginRegistry.executableFolder)/\(installed)") }
+
+    static func isCore(_ folder: String) -> Bool { access("\(folder)/Package.swift", R_OK) == 0 }
+
+    /// For `--core-path`.
+    ///
+    /// - Throws: ``FrameHostError``.
+    static func path() throws -> String {
+        if let path = find() { return path }
+        throw FrameHostError(
+            .invalidConfiguration, place: PluginRegistry.executableFolder,
+            what: "Core's sources are neither in \(installed) nor in \(ofTree) above it",
+            remedy: "Install framehost again with `make install`, or run the program in the tree where it was built.")
+    }
+}
