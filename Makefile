@@ -12,6 +12,9 @@ TEST_PYTHON := schemathesis==4.32.5
 CAMERA_PACKAGES := qemu-system-x86 busybox-static kmod cpio v4l-utils libelf1 libssl3
 # Unpacked for the virtual machine of `make test-camera` and not installed; all of the version that linux-image-amd64 is.
 CAMERA_DOWNLOADS := linux-image-amd64 linux-headers-amd64 linux-kbuild-6.1 v4l2loopback-dkms
+# What `make install` and `make deb` need besides.
+INSTALL_PACKAGES := chrpath python3
+DEB_PACKAGES := $(INSTALL_PACKAGES) dpkg-dev debhelper
 PAGE_PACKAGES := chromium chromium-driver python3-venv
 BENCH_PACKAGES := gstreamer1.0-plugins-ugly gstreamer1.0-opencv python3-numpy gir1.2-gst-rtsp-server-1.0 python3-gi \
 	libgstreamer-plugins-base1.0-dev libgstrtspserver-1.0-dev
@@ -26,7 +29,7 @@ CLIP := examples/media/portrait.mp4
 # Recipes with a pipe fail with any part of it.
 SHELL := /bin/bash
 
-.PHONY: help packages test-packages build demo test test-core test-release test-asan test-tsan test-rtsp-tsan test-control-tsan test-host test-camera test-page test-fuzz rtsp-conformance soak changes torture fuzz fuzz-coverage bench docs pictures lint format clean
+.PHONY: help packages test-packages build demo install uninstall deb test test-core test-release test-asan test-tsan test-rtsp-tsan test-control-tsan test-host test-camera test-page test-fuzz rtsp-conformance soak changes torture fuzz fuzz-coverage bench docs pictures lint format clean
 
 help: ## what there is, and how long each part of `make test` takes on two cores
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -63,6 +66,29 @@ demo: build $(CLIP) ## build everything and run a first chain on a real clip
 	$(HOST) examples/quickstart.json
 	@echo
 	@echo "The result is $(CURDIR)/examples/out/quickstart.mp4: play it with ffplay, mpv or VLC."
+
+# --- installation ---------------------------------------------------------------------------------------------------------------------
+
+PREFIX ?= /usr/local
+STAGE := .build/install
+DEB := .build/deb
+# Root's rights only where the folder asks for them.
+AS_OWNER = $(shell p='$(DESTDIR)$(PREFIX)'; while [ ! -e "$$p" ]; do p=$$(dirname "$$p"); done; [ -w "$$p" ] || echo '$(SUDO)')
+
+install: build $(CLIP) ## the program into PREFIX=/usr/local, with DESTDIR= before it; docs/installing.md
+	$(call install,$(INSTALL_PACKAGES))
+	@rm -rf $(STAGE) && packaging/stage $(STAGE) '$(PREFIX)'
+	@$(AS_OWNER) packaging/put install $(STAGE) '$(DESTDIR)' '$(PREFIX)'; rm -rf $(STAGE)
+
+uninstall: ## what `make install` put into PREFIX
+	@$(AS_OWNER) packaging/put uninstall '$(DESTDIR)' '$(PREFIX)'
+
+deb: build $(CLIP) ## a Debian package, into .build/deb
+	$(call install,$(DEB_PACKAGES))
+	@rm -rf $(DEB) && mkdir -p $(DEB)/framehost && cp -r packaging/debian $(DEB)/framehost/debian
+	cd $(DEB)/framehost && FRAMEHOST_TREE='$(CURDIR)' dpkg-buildpackage --build=binary --no-sign --no-pre-clean
+	@rm -rf $(DEB)/framehost
+	@echo "The package is $$(ls $(CURDIR)/$(DEB)/framehost_*.deb): sudo apt install it."
 
 # --- tests ----------------------------------------------------------------------------------------------------------------------------
 
