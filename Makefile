@@ -15,6 +15,7 @@ CAMERA_DOWNLOADS := linux-image-amd64 linux-headers-amd64 linux-kbuild-6.1 v4l2l
 # What `make install` and `make deb` need besides.
 INSTALL_PACKAGES := chrpath python3
 DEB_PACKAGES := $(INSTALL_PACKAGES) dpkg-dev debhelper
+PACKAGE_TEST_PACKAGES := $(DEB_PACKAGES) lintian debootstrap systemd-container mandoc man-db zsh fish systemd ffmpeg python3-jsonschema
 PAGE_PACKAGES := chromium chromium-driver python3-venv
 BENCH_PACKAGES := gstreamer1.0-plugins-ugly gstreamer1.0-opencv python3-numpy gir1.2-gst-rtsp-server-1.0 python3-gi \
 	libgstreamer-plugins-base1.0-dev libgstrtspserver-1.0-dev
@@ -29,7 +30,7 @@ CLIP := examples/media/portrait.mp4
 # Recipes with a pipe fail with any part of it.
 SHELL := /bin/bash
 
-.PHONY: help packages test-packages build demo install uninstall deb test test-core test-release test-asan test-tsan test-rtsp-tsan test-control-tsan test-host test-camera test-page test-fuzz rtsp-conformance soak changes torture fuzz fuzz-coverage bench docs pictures lint format clean
+.PHONY: help packages test-packages build demo install uninstall deb test test-core test-release test-asan test-tsan test-rtsp-tsan test-control-tsan test-host test-camera test-page test-package test-fuzz rtsp-conformance soak changes torture fuzz fuzz-coverage bench docs pictures lint format clean
 
 help: ## what there is, and how long each part of `make test` takes on two cores
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -140,6 +141,10 @@ test-camera: build test-packages $(CLIP) ## the program with cameras of a real k
 test-page: build test-packages ## the page of the control server in Chromium, against a stand-in and the program
 	$(call install,$(PAGE_PACKAGES))
 	Tests/Page/run
+
+test-package: deb test-packages ## the package: lintian, installed into a Debian without Swift, the service's notices, `make install`, a plugin against the installed Core
+	$(call install,$(PACKAGE_TEST_PACKAGES))
+	Tests/Package/run
 
 FUZZ_SECONDS ?= 30
 test-fuzz: ## the fuzz targets for $(FUZZ_SECONDS) seconds each, always from the same seed; `make fuzz` looks for what is new
