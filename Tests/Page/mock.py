@@ -3,10 +3,14 @@
 The chain is that of chain.json; answers.json has its plan and kinds as `framehost check --json` and `describe --json`
 print them. `python3 Tests/Page/mock.py [PORT]` serves it for a look at the page.
 """
+import base64
+import hashlib
 import json
 import os
 import queue
 import re
+import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -61,6 +65,7 @@ class Mock(ThreadingHTTPServer):
         # What a test wants to be so.
         self.token = None
         self.has_pictures = True
+        self.has_live = True
         self.state = "streaming"
         self.problems = []
         self.failed = set()
@@ -71,6 +76,9 @@ class Mock(ThreadingHTTPServer):
         self.active = "left"
         # (method, path, query, body) of all requests, and the most pictures that were asked for at once.
         self.requests = []
+        # Messages of pages over their WebSockets, the sockets that are open, and pictures sent by them.
+        self.messages, self.pictures_sent = [], 0
+        self.live = []
         self.pictures_now = self.pictures_most = 0
         super().__init__(("127.0.0.1", port), Handler)
         self.port = self.server_address[1]
@@ -81,6 +89,23 @@ class Mock(ThreadingHTTPServer):
         # A page that closes a preview leaves in the middle of an answer.
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
+
+    @property
+    def sockets(self):
+        return len(self.live)
+
+    def drop(self):
+        """Closes every WebSocket as a network that goes away does."""
+        for live in list(self.live):
+            live.handler.connection.shutdown(socket.SHUT_RDWR)
+        while self.live:
+            time.sleep(0.01)
+
+    def end_previews(self, error):
+        for live in list(self.live):
+            for preview in list(live.previews):
+                del live.previews[preview]
+                live.tell({"ended": preview, "error": error})
 
     @property
     def frame(self):
@@ -204,6 +229,8 @@ class Handler(BaseHTTPRequestHandler):
             mock.requests.append((self.command, address.path, query, body))
         if not address.path.startswith("/api/"):
             return self.file(address.path)
+        if address.path == "/api/v1/live" and mock.has_live:
+            return self.live()
         if mock.token and self.headers.get("Authorization") != f"Bearer {mock.token}":
             return self.tell({"error": {"what": "the request shows no token", "place": "Authorization", "code": "unauthorized",
                                         "remedy": "Send the token."}}, 401, WWW_Authenticate="Bearer")
@@ -278,6 +305,29 @@ class Handler(BaseHTTPRequestHandler):
         kind = query.get("format", "jpeg")
         self.answer(200, mock.pictures[frame // 3 % len(mock.pictures)], f"image/{kind}", Framehost_Frame=str(frame))
 
+    def live(self):
+        """The WebSocket: docs/control.md."""
+        mock = self.server
+        offered = [part.strip() for part in self.headers.get("Sec-WebSocket-Protocol", "").split(",")]
+        if mock.token and f"framehost.token.{mock.token.encode().hex()}" not in offered:
+            return self.tell({"error": {"what": "the request shows no token"}}, 401, WWW_Authenticate="Bearer")
+        accept = base64.b64encode(hashlib.sha1(
+            (self.headers["Sec-WebSocket-Key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()).decode()
+        self.wfile.write((f"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                          f"Sec-WebSocket-Accept: {accept}\r\nSec-WebSocket-Protocol: framehost.v1\r\n\r\n").encode())
+        self.close_connection = True
+        live = LiveSocket(self)
+        with mock.lock:
+            mock.live.append(live)
+        try:
+            live.run()
+        except (OSError, struct.error):
+            pass
+        finally:
+            live.is_over = True
+            with mock.lock:
+                mock.live.remove(live)
+
     def events(self):
         mine = queue.Queue()
         mock = self.server
@@ -302,6 +352,97 @@ class Handler(BaseHTTPRequestHandler):
         finally:
             with mock.lock:
                 mock.listeners.remove(mine)
+
+
+class LiveSocket:
+    """A page's WebSocket: a thread reads, another one sends what is due."""
+
+    def __init__(self, handler):
+        self.handler, self.mock = handler, handler.server
+        self.lock = threading.Lock()
+        self.previews = {}
+        self.events = None
+        self.is_over = False
+
+    def send(self, opcode, payload):
+        size = len(payload)
+        head = bytes([0x80 | opcode]) + (bytes([size]) if size < 126 else b"\x7e" + struct.pack(">H", size) if size < 65536
+                                         else b"\x7f" + struct.pack(">Q", size))
+        with self.lock:
+            self.handler.wfile.write(head + payload)
+            self.handler.wfile.flush()
+
+    def tell(self, value):
+        self.send(1, json.dumps(value).encode())
+
+    def read(self):
+        first, second = struct.unpack(">BB", self.handler.rfile.read(2))
+        size = second & 127
+        if size == 126:
+            size, = struct.unpack(">H", self.handler.rfile.read(2))
+        mask = self.handler.rfile.read(4)
+        data = bytes(byte ^ mask[index % 4] for index, byte in enumerate(self.handler.rfile.read(size)))
+        return first & 15, data
+
+    def run(self):
+        threading.Thread(target=self.pump, daemon=True).start()
+        while not self.mock.is_over:
+            opcode, data = self.read()
+            if opcode == 8:
+                return self.send(8, data[:2])
+            if opcode == 1:
+                self.take(json.loads(data))
+
+    def take(self, message):
+        with self.mock.lock:
+            self.mock.messages.append(message)
+        match message:
+            case {"open": number}:
+                known = self.previews.get(number, {"number": 0, "flying": False, "due": 0})
+                self.previews[number] = {**known, "wish": message, "paused": False}
+            case {"close": number}:
+                self.previews.pop(number, None)
+            case {"pause": number} | {"resume": number} if number in self.previews:
+                self.previews[number]["paused"] = "pause" in message
+            case {"shown": preview, "number": number} if preview in self.previews:
+                if self.previews[preview]["number"] == number:
+                    self.previews[preview]["flying"] = False
+            case {"ping": number}:
+                self.tell({"pong": number, "now": time.monotonic_ns()})
+            case {"events": _}:
+                self.events = queue.Queue()
+                with self.mock.lock:
+                    self.mock.listeners.append(self.events)
+
+    def pump(self):
+        count = 0
+        try:
+            while not self.is_over and not self.mock.is_over:
+                time.sleep(0.01)
+                while self.events and not self.events.empty():
+                    count += 1
+                    self.tell({"id": f"run-{count}", "event": self.events.get()})
+                now = time.monotonic()
+                for preview, state in list(self.previews.items()):
+                    if state["paused"] or state["flying"] or now < state["due"]:
+                        continue
+                    if not self.mock.has_pictures:
+                        state["due"] = now + 0.2
+                        self.tell({"none": preview})
+                        continue
+                    state.update(flying=True, number=state["number"] + 1, due=now + 1 / state["wish"].get("rate", 30))
+                    frame = self.mock.frame
+                    with self.mock.lock:
+                        self.mock.pictures_sent += 1
+                    self.send(2, struct.pack(">BBHIQqqII", 1, 1, preview, state["number"], frame, time.monotonic_ns(), 0, 0, 0)
+                              + self.mock.pictures[frame // 3 % len(self.mock.pictures)])
+        except OSError:
+            pass
+        finally:
+            if self.events is not None:
+                with self.mock.lock:
+                    self.mock.listeners.remove(self.events)
+            self.handler.connection.close()
 
 
 if __name__ == "__main__":

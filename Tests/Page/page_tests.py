@@ -127,8 +127,15 @@ class Case(unittest.TestCase):
         page.on("console", lambda message: self.complaints.append(message.text) if message.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("request", lambda request: self.asked.append(request))
+        # WebSockets of the page, and what it said over them.
+        self.sockets, self.said = [], []
+        page.on("websocket", self.watch)
         page.goto(self.server.url + path)
         return page
+
+    def watch(self, socket):
+        self.sockets.append(socket)
+        socket.on("framesent", lambda text: self.said.append(json.loads(text)))
 
     def ready(self, **wishes):
         page = self.open(**wishes)
@@ -148,6 +155,12 @@ class Case(unittest.TestCase):
         return hashlib.sha1(page.evaluate(
             """n => { const c = document.querySelectorAll("#tiles canvas")[n]
                       return c.toDataURL() }""", number).encode()).hexdigest()
+
+    @staticmethod
+    def rows(page):
+        """Some pixels of each preview."""
+        return page.evaluate("""() => [...document.querySelectorAll("#tiles canvas")].map(c =>
+            c.getContext("2d").getImageData(0, c.height / 2, c.width, 1).data.filter((_, i) => i % 4 === 1).join())""")
 
     @staticmethod
     def canvas(page, number=0):
@@ -196,6 +209,25 @@ class PageTests(Case):
         until(lambda: seen.add(self.digest(page)) or len(seen) >= 5, "five pictures differ")
         until(lambda: "frame" in page.locator("#tiles .figures").inner_text(), "the number of the frame is told")
 
+    def test_sixteen_previews_and_events_share_one_socket(self):
+        page = self.ready(height=9000)
+        for _ in range(15):
+            page.get_by_role("button", name="Add preview").click()
+        seen = [set() for _ in range(16)]
+
+        def have_moved():
+            for digests, row in zip(seen, self.rows(page)):
+                digests.add(row)
+            return min(len(digests) for digests in seen) >= 3
+        until(have_moved, "three pictures of each differ", 60)
+        self.choose(page, "watch")
+        page.locator("#stage").get_by_role("button", name="Pause").click()
+        until(lambda: "from frame" in page.locator("#stage-body > .said").inner_text(), "controls are answered meanwhile")
+        self.assertEqual(len(self.sockets), 1)
+        self.assertEqual([request.url for request in self.asked if "/picture?" in request.url or request.url.endswith("/events")], [])
+        self.assertRegex(page.locator("#tiles .figures").first.inner_text(), r"frame \d+ · .*/s · \d+ ms")
+        self.assertEqual(self.complained(), [])
+
     def test_a_preview_that_is_paused_stands_still(self):
         page = self.ready()
         first = self.digest(page)
@@ -216,11 +248,15 @@ class PageTests(Case):
         page.get_by_label("Turn").select_option("right")
         until(lambda: self.canvas(page) == (360, 640), "the picture is turned")
         page.get_by_label("Mirror").check()
-        with page.expect_request(lambda request: "/picture?" in request.url and "width=320" in request.url and "height=320" in request.url
-                                 and "fit=fill" in request.url):
-            page.get_by_label("Size").select_option("small (320)")
-            page.get_by_label("Shape", exact=True).select_option("1:1")
-            page.get_by_label("Other shapes").select_option("fill and cut")
+        page.get_by_label("Size").select_option("small (320)")
+        page.get_by_label("Shape", exact=True).select_option("1:1")
+        page.get_by_label("Other shapes").select_option("fill and cut")
+        wish = {"stage": "title", "width": 320, "height": 320, "fit": "fill"}
+
+        def is_asked():
+            page.wait_for_timeout(50)
+            return any("open" in message and wish.items() <= message.items() for message in self.said)
+        until(is_asked, "the wish reaches the server")
         page.locator("#preview-stage").select_option("right")
         page.get_by_role("button", name="Add preview").click()
         until(lambda: page.locator("#tiles .tile").count() == 2, "two previews")
@@ -489,10 +525,12 @@ class MockTests(PageTests):
         self.assertEqual(page.locator("#event-list li").count(), 0)
 
     def test_at_most_four_pictures_are_under_way_and_controls_pass_them(self):
+        self.server.has_live = False
         page = self.ready(height=3000)
         for _ in range(11):
             page.get_by_role("button", name="Add preview").click()
         self.server.has_pictures = False
+        until(lambda: self.server.pictures_most >= 3, "pictures are asked for one by one")
         page.wait_for_timeout(1500)
         self.assertEqual(page.locator("#tiles .tile").count(), 12)
         self.choose(page, "watch")
@@ -503,12 +541,19 @@ class MockTests(PageTests):
         self.assertIn("No picture yet.", page.locator("#tiles .over").first.inner_text())
 
     def pictures_asked(self):
-        return sum("/picture" in path for _, path, _, _ in self.server.requests)
+        return self.server.pictures_sent + sum("/picture" in path for _, path, _, _ in self.server.requests)
 
     def test_a_preview_that_nobody_sees_asks_for_nothing(self):
+        for has_live in (True, False):
+            with self.subTest(has_live=has_live):
+                self.server.has_live = has_live
+                self.nobody_sees()
+
+    def nobody_sees(self):
         page = self.ready(height=500)
         page.locator("#tiles canvas").scroll_into_view_if_needed()
-        until(lambda: self.pictures_asked() > 5, "pictures come")
+        begin = self.pictures_asked()
+        until(lambda: self.pictures_asked() > begin + 5, "pictures come")
         for hide, show in (("window.scrollTo(0, 0)", "document.querySelector('#tiles').scrollIntoView()"),
                            ("Object.defineProperty(document, 'hidden', { configurable: true, get: () => true }); "
                             "document.dispatchEvent(new Event('visibilitychange'))",
@@ -520,6 +565,41 @@ class MockTests(PageTests):
             self.assertEqual(self.pictures_asked(), before, hide)
             page.evaluate(show)
             until(lambda: self.pictures_asked() > before, "pictures come again")
+        page.context.close()
+
+    def test_pictures_and_events_come_by_requests_where_there_is_no_socket(self):
+        self.server.has_live = False
+        page = self.ready()
+        seen = set()
+        until(lambda: seen.add(self.digest(page)) or len(seen) >= 3, "previews move")
+        until(lambda: self.server.listeners, "the page listens")
+        self.server.post("odd", "something happened", "title", "warning")
+        until(lambda: "something happened" in page.locator("#event-list").inner_text(), "events come")
+
+    def test_the_socket_comes_back_with_all_previews(self):
+        page = self.ready(height=3000)
+        page.get_by_role("button", name="Add preview").click()
+        until(lambda: self.server.pictures_sent > 4, "pictures come")
+        page.evaluate("""() => { for (const tile of document.querySelectorAll("#tiles canvas"))
+            tile.getContext("2d").clearRect(0, 0, 640, 360) }""")
+        self.server.drop()
+        until(lambda: self.server.sockets == 1, "it is open again")
+        seen = [set(), set()]
+
+        def have_moved():
+            for digests, row in zip(seen, self.rows(page)):
+                digests.add(row)
+            return min(len(digests) for digests in seen) >= 3
+        until(have_moved, "both previews move")
+        self.server.post("odd", "after the gap", "title", "warning")
+        until(lambda: "after the gap" in page.locator("#event-list").inner_text(), "events come again")
+
+    def test_a_preview_that_the_server_ends_says_why_and_comes_back(self):
+        page = self.ready()
+        until(lambda: self.server.pictures_sent > 1, "pictures come")
+        self.server.end_previews({"place": "title", "what": "no such stage", "remedy": "Name another one."})
+        until(lambda: page.locator("#tiles .over").inner_text() == "title: no such stage. Name another one.", "it says why")
+        until(lambda: page.locator("#tiles .over").is_hidden(), "it is there again")
 
     def test_a_server_that_is_away_is_told_and_found_again(self):
         page = self.ready()

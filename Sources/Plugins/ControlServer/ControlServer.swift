@@ -71,6 +71,9 @@ final class ControlServer: Service {
     /// Clients that read events at this moment.
     var viewerCount: Int { running.withLock { $0?.api.viewers.withLock { $0.events } ?? 0 } }
 
+    /// WebSockets that are open at this moment.
+    var socketCount: Int { running.withLock { $0?.api.viewers.withLock { $0.sockets } ?? 0 } }
+
     /// [service thread] Gives the run's events to the ring until that is closed.
     private static func relay(_ subscription: EventSubscription, _ control: any RunControl, to ring: EventRing) {
         while !ring.isClosed {

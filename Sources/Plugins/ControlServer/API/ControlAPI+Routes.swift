@@ -114,6 +114,19 @@ extension ControlAPI {
                 summary: "Events as they happen, as server-sent events; each is a line of --events.",
                 answers: ["200": OpenAPI.text("A stream that ends with the chain.", EventStream.type)]
             ) { call in try eventStream(call) },
+            Route(
+                method: .get, path: LiveProtocol.path, name: "getLive",
+                summary: "A WebSocket with previews and events; docs/control.md has its messages.",
+                answers: [
+                    "101": ["description": "The WebSocket begins."],
+                    "426": ["description": "The request is no WebSocket's.", "content": OpenAPI.errorContent],
+                ]
+            ) { call in
+                guard viewers.withLock({ $0.sockets }) < LiveProtocol.mostSockets else {
+                    throw Self.tooMany("\(LiveProtocol.mostSockets) WebSockets are open already")
+                }
+                throw LiveHandshake.refusal(of: call.head)
+            },
         ]
     }
 

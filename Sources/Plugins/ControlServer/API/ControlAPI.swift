@@ -40,7 +40,11 @@ struct ControlAPI: Sendable {
     /// How many watch for long; more are refused.
     struct ViewerCount: Sendable {
         var events = 0
+        /// Readers of MJPEG.
         var pictures = 0
+        /// WebSockets, and the previews that they have open.
+        var sockets = 0
+        var previews = 0
     }
 
     /// - Parameter readBody: All of the body; called at most once, and only for routes that take one.
@@ -49,7 +53,8 @@ struct ControlAPI: Sendable {
     ) async -> Answer {
         do {
             if let file = try page(head) { return file }
-            if let refusal = gate.refusal(of: head) { throw refusal }
+            let isSocket = head.target == LiveProtocol.path
+            if let refusal = gate.refusal(of: head, room: isSocket ? .socket : .api) { throw refusal }
             guard let target = Target(head.target) else {
                 throw Refusal(
                     400, "invalid-configuration", place: "path", "the address is not a path in UTF-8",

@@ -43,6 +43,7 @@ struct MetricsText {
         let help = "Clients that watch a stream of the control server."
         add("control_viewers", "gauge", help, [("stream", "events")], "\(viewers.events)")
         add("control_viewers", "gauge", help, [("stream", "pictures")], "\(viewers.pictures)")
+        add("control_viewers", "gauge", help, [("stream", "previews")], "\(viewers.previews)")
     }
 
     private mutating func add(stage: JSONNode, _ status: ChainStatus) {

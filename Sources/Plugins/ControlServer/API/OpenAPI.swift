@@ -101,7 +101,7 @@ enum OpenAPI {
     }
 
     private static let allow: JSONNode = ["Allow": ["schema": ["type": "string"]]]
-    private static let errorContent: JSONNode = [
+    static let errorContent: JSONNode = [
         "application/json": ["schema": ["$ref": "#/components/schemas/Error"]]
     ]
 

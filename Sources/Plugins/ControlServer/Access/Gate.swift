@@ -39,6 +39,9 @@ struct Gate: Sendable {
         case pageFile
         /// The same, to which links of other sites may lead. It is in no frame (its content security policy).
         case page
+        /// The WebSocket. Browsers send `Origin` with it and nothing else that tells where it comes from, and let no page
+        /// set fields: the token comes as a subprotocol (``LiveProtocol``).
+        case socket
     }
 
     /// Why a request is refused; nil for one that may go on.
@@ -53,18 +56,25 @@ struct Gate: Sendable {
                 421, "misdirected", place: "Host", "this server is not '\(host.name)'",
                 "Ask by its address, or add the name to 'hosts' of 'control'.")
         }
-        if let origin = head["origin"], !isOwn(origin, host: text) {
+        if let origin = head["origin"] {
+            guard isOwn(origin, host: text) else {
+                return Refusal(
+                    403, "forbidden", place: "Origin", "pages of other origins may not ask this server",
+                    "Open the server's own address.")
+            }
+        } else if room == .socket {
             return Refusal(
-                403, "forbidden", place: "Origin", "pages of other origins may not ask this server",
-                "Open the server's own address.")
+                403, "forbidden", place: "Origin", "a WebSocket must say where it comes from",
+                "Send the field Origin: http://\(text) as browsers do.")
         }
         if let site = head["sec-fetch-site"], site != "same-origin", site != "none", room != .page {
             return Refusal(
                 403, "forbidden", place: "Sec-Fetch-Site", "pages of other origins may not ask this server",
                 "Open the server's own address.")
         }
-        if let token, room == .api {
-            let given = head["authorization"].map(Self.bearer)
+        if let token, room == .api || room == .socket {
+            let field = head["authorization"].map(Self.bearer)
+            let given = field ?? (room == .socket ? LiveProtocol.token(offeredIn: head) : nil)
             guard let given else {
                 return .unauthorized("the request shows no token", challenge: #"Bearer realm="framehost""#)
             }

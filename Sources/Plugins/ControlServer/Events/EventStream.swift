@@ -20,6 +20,31 @@ enum EventStream {
         return text
     }
 
+    /// A message of the WebSocket for each.
+    static func messages(_ batch: EventRing.Batch, run: String) -> [String] {
+        let lost = batch.lost > 0 ? ["{\"lost\":\(batch.lost)}"] : []
+        return lost + batch.events.map { "{\"id\":\"\(run)-\($0.number)\",\"event\":\($0.text)}" }
+    }
+
+    /// Writes what comes as messages until the listener has gone or the run has ended.
+    static func messages(
+        _ ring: EventRing, _ listener: Int, after last: Int?, write: (String) async throws -> Void
+    ) async {
+        var next = last.map { min($0 + 1, ring.next) } ?? ring.next
+        while !ring.hasGone(listener) {
+            let batch = ring.read(from: next)
+            next = batch.next
+            do {
+                for message in messages(batch, run: ring.run) { try await write(message) }
+            } catch {
+                return
+            }
+            guard batch.events.isEmpty else { continue }
+            if ring.isClosed { return }
+            await ring.wait(listener, for: next, until: .max)
+        }
+    }
+
     /// The number that a client has seen last; nil for another run's, or what is no id.
     static func number(lastSeen id: String?, run: String) -> Int? {
         guard let id, let dash = id.lastIndex(of: "-"), id[..<dash] == run else { return nil }

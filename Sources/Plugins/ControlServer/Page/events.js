@@ -13,7 +13,8 @@ const heard = /^(recording-did-|camera-|.*-(lost|back|failed)$)/
 
 export class EventList {
   /** - onEvent: called with each event before it is listed. */
-  constructor(onEvent) {
+  constructor(live, onEvent) {
+    this.live = live
     this.onEvent = onEvent
     this.list = find("#event-list")
     this.state = find("#events-state")
@@ -27,19 +28,30 @@ export class EventList {
     })
   }
 
-  /** Reads for ever; connects again when the stream ends. */
+  /** Reads for ever: from the page's WebSocket, or a stream of its own where there is none. */
   async run() {
-    let lastID
+    this.live.onEvent = (event) => this.takeEvent(event)
+    this.live.onLost = (count) => this.takeLost(count)
+    this.live.onChange.push(() => {
+      setText(this.state, this.live.isOpen ? "" : "Not connected; trying again.")
+      this.abort?.abort()
+      this.wake?.()
+    })
     for (let pause = 500; ; pause = Math.min(pause * 2, 10_000)) {
-      const abort = new AbortController()
-      let watchdog = setTimeout(() => abort.abort(), silence)
+      if (!this.live.hasGivenUp) {
+        await new Promise((resolve) => { this.wake = resolve })
+        pause = 500
+        continue
+      }
+      this.abort = new AbortController()
+      let watchdog = setTimeout(() => this.abort.abort(), silence)
       try {
-        for await (const message of api.events(abort.signal, lastID)) {
+        for await (const message of api.events(this.abort.signal, this.live.lastEvent)) {
           clearTimeout(watchdog)
-          watchdog = setTimeout(() => abort.abort(), silence)
+          watchdog = setTimeout(() => this.abort.abort(), silence)
           setText(this.state, "")
           pause = 500
-          lastID = message.id ?? lastID
+          this.live.lastEvent = message.id ?? this.live.lastEvent
           if (message.event !== "comment") this.take(message.data)
         }
       } catch {
@@ -47,6 +59,7 @@ export class EventList {
       } finally {
         clearTimeout(watchdog)
       }
+      if (!this.live.hasGivenUp) continue
       setText(this.state, "Not connected; trying again.")
       await sleep(pause + Math.random() * pause / 2)
     }
@@ -59,12 +72,18 @@ export class EventList {
     } catch {
       return
     }
-    if (event.event === "events-lost") {
-      event = {
-        event: "events-lost", level: "warning", text: `${event.count} events were lost on the way to this page.`,
-        wallTime: new Date().toISOString(),
-      }
-    }
+    if (event.event === "events-lost") this.takeLost(event.count)
+    else this.takeEvent(event)
+  }
+
+  takeLost(count) {
+    this.takeEvent({
+      event: "events-lost", level: "warning", text: `${count} events were lost on the way to this page.`,
+      wallTime: new Date().toISOString(),
+    })
+  }
+
+  takeEvent(event) {
     this.onEvent(event)
     if (event.level === "error" || event.state === "failed" || heard.test(event.event ?? "")) announce(event.text)
     this.events.unshift(event)

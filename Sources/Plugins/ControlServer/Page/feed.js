@@ -1,4 +1,4 @@
-// Where previews get their pictures. One WebSocket for all of them takes this place later; the interface stays.
+// Where previews get their pictures: all of them by one WebSocket; by requests where there is none.
 
 import { api, controlsUnderWay } from "./api.js"
 import { sleep } from "./dom.js"
@@ -25,23 +25,143 @@ class Slots {
   }
 }
 
-/** Pictures by one request after the other: the answer to one asks for the next, so a slow page gets fewer and never
- *  old ones. */
 export class PictureFeed {
-  constructor() { this.slots = new Slots(mostInFlight) }
+  constructor(live) {
+    this.live = live
+    this.slots = new Slots(mostInFlight)
+  }
 
   /** - wishes: `{ form: { width, height, fit }, rate }`; read anew for each picture. rate 0: as many as there are.
-   *  - onPicture: draws a bitmap, which is closed afterwards; the next one is asked for when it returns.
+   *  - onPicture: draws a bitmap, which is closed afterwards; the next one comes when it returns. With the frame's number
+   *    and its age in milliseconds (null where it is not known).
    *  - onWords: says why there is none; "" when there is one again.
-   *  Returns `{ pause(), resume(), close() }`; begins paused. */
+   *  Returns `{ pause(), resume(), close() }`; begins paused. `resume()` also says that wishes have changed. */
   open(stage, wishes, onPicture, onWords) {
-    const viewer = new Viewer(stage, wishes, onPicture, onWords, this.slots)
-    viewer.run()
-    return viewer
+    return new Viewer(this, stage, wishes, onPicture, onWords)
   }
 }
 
+/** A preview, by the way that there is. */
 class Viewer {
+  constructor(feed, stage, wishes, onPicture, onWords) {
+    this.pushed = new PushedViewer(feed.live, stage, wishes, onPicture, onWords)
+    this.asking = new AskingViewer(stage, wishes, onPicture, onWords, feed.slots)
+    this.live = feed.live
+    this.isPaused = true
+    this.change = () => this.choose()
+    this.live.onChange.push(this.change)
+    this.asking.run()
+  }
+
+  choose() {
+    const asks = this.live.hasGivenUp
+    if (this.isPaused || !asks) this.asking.pause()
+    else this.asking.resume()
+    if (this.isPaused || asks) this.pushed.pause()
+    else this.pushed.resume()
+  }
+
+  pause() {
+    this.isPaused = true
+    this.choose()
+  }
+
+  resume() {
+    this.isPaused = false
+    this.choose()
+  }
+
+  close() {
+    this.live.onChange.splice(this.live.onChange.indexOf(this.change), 1)
+    this.asking.close()
+    this.pushed.close()
+  }
+}
+
+/** Pictures that the server sends: the next one when this one was answered, so that a slow page gets fewer and never old
+ *  ones. */
+class PushedViewer {
+  constructor(live, stage, wishes, onPicture, onWords) {
+    Object.assign(this, { live, stage, wishes, onPicture, onWords })
+    this.isPaused = true
+    // What the server was asked for last, as text; null: nothing.
+    this.asked = null
+    this.id = live.add(this)
+  }
+
+  get wish() {
+    const { form, rate } = this.wishes
+    return JSON.stringify({ open: this.id, stage: this.stage, quality: 80, ...form, ...(rate > 0 ? { rate } : {}) })
+  }
+
+  /** Tells the server what has changed. */
+  ask() {
+    if (this.isPaused || !this.live.isOpen || this.isWaiting) return
+    const { wish } = this
+    if (this.asked === wish) return
+    this.asked = wish
+    this.live.send(JSON.parse(wish))
+  }
+
+  pause() {
+    if (!this.isPaused && this.asked) this.live.send({ pause: this.id })
+    this.isPaused = true
+  }
+
+  resume() {
+    const wasPaused = this.isPaused
+    this.isPaused = false
+    if (wasPaused && this.asked) this.live.send({ resume: this.id })
+    this.ask()
+  }
+
+  close() {
+    this.isPaused = true
+    clearTimeout(this.isWaiting)
+    this.live.remove(this.id)
+  }
+
+  // From the socket.
+
+  connected() {
+    this.asked = null
+    this.ask()
+  }
+
+  nothing() { this.onWords("No picture yet.") }
+
+  ended(error) {
+    this.asked = null
+    this.onWords(`${error?.place ? `${error.place}: ` : ""}${error?.what ?? "the preview has ended"}. ${error?.remedy ?? ""}`)
+    // The stage may be there again in a while.
+    this.isWaiting = setTimeout(() => {
+      this.isWaiting = null
+      this.ask()
+    }, 2000)
+  }
+
+  async given(head) {
+    try {
+      if (!this.isPaused) {
+        const bitmap = await createImageBitmap(new Blob([head.payload], { type: "image/jpeg" }))
+        const { now } = this.live
+        if (!this.isPaused) {
+          this.onWords("")
+          this.onPicture(bitmap, head.frame, now == null ? null : now - head.capturedAt)
+        }
+        bitmap.close()
+      }
+    } catch {
+      this.onWords("The picture could not be decoded.")
+      await sleep(500)
+    }
+    this.ask()
+    this.live.send({ shown: this.id, number: head.number })
+  }
+}
+
+/** Pictures by one request after the other: the answer to one asks for the next. */
+class AskingViewer {
   constructor(stage, wishes, onPicture, onWords, slots) {
     Object.assign(this, { stage, wishes, onPicture, onWords, slots })
     this.isPaused = true
@@ -105,7 +225,7 @@ class Viewer {
     try {
       const bitmap = await createImageBitmap(picture.blob)
       this.onWords("")
-      this.onPicture(bitmap, picture.frame)
+      this.onPicture(bitmap, picture.frame, null)
       bitmap.close()
     } catch {
       this.onWords("The picture could not be decoded.")

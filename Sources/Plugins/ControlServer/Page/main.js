@@ -7,6 +7,7 @@ import { find, make, setAttribute, setText, sleep } from "./dom.js"
 import { EventList } from "./events.js"
 import { Graph } from "./graph.js"
 import { StageList } from "./list.js"
+import { Live } from "./live.js"
 import { Model } from "./model.js"
 import { Previews } from "./previews.js"
 import { StagePanel } from "./stage.js"
@@ -19,11 +20,12 @@ class Page {
     prepare()
     this.model = new Model()
     const choose = (id) => this.panel.open(id)
-    this.previews = new Previews(this.model)
+    this.live = new Live()
+    this.previews = new Previews(this.model, this.live)
     this.graph = new Graph(find("#graph"), choose)
     this.list = new StageList(find("#list"), choose)
     this.panel = new StagePanel(this.model, this.previews, () => this.soon(), (id) => this.list.focus(id))
-    this.events = new EventList((event) => this.take(event))
+    this.events = new EventList(this.live, (event) => this.take(event))
     // The structure must be read: at the start, and when something says so.
     this.isStale = true
     this.lastMisfit = ""
@@ -130,6 +132,7 @@ class Page {
   }
 
   connected() {
+    this.live.start()
     if (this.lostSince == null) return
     this.lostSince = null
     find("#connection").hidden = true

@@ -19,9 +19,9 @@ const choices = {
 }
 
 export class Previews {
-  constructor(model) {
+  constructor(model, live) {
     this.model = model
-    this.feed = new PictureFeed()
+    this.feed = new PictureFeed(live)
     this.tiles = []
     this.list = find("#tiles")
     this.select = find("#preview-stage")
@@ -132,7 +132,7 @@ class Tile {
       make("details", {}, make("summary", {}, "Settings", make("span", { class: "unseen" }, ` of the preview of ${stage}`)),
         make("div", { class: "settings" }, Object.keys(choices).map((key) => this.choice(key)), this.mirrorBox())),
       this.fault)
-    this.viewer = previews.feed.open(stage, this, (bitmap, frame) => this.draw(bitmap, frame), (text) => this.say(text))
+    this.viewer = previews.feed.open(stage, this, (...picture) => this.draw(...picture), (text) => this.say(text))
     this.update()
   }
 
@@ -182,7 +182,7 @@ class Tile {
     else this.viewer.pause()
   }
 
-  draw(bitmap, frame) {
+  draw(bitmap, frame, age) {
     const { turn, mirror } = this.wishes
     const { canvas, context } = this
     const [width, height] = turn % 2 ? [bitmap.height, bitmap.width] : [bitmap.width, bitmap.height]
@@ -197,6 +197,8 @@ class Tile {
     this.times.push(now)
     while (now - this.times[0] > 3000) this.times.shift()
     this.frame = frame
+    // Smoothed, so that the figure can be read.
+    this.age = age == null ? null : this.age == null ? age : this.age + (age - this.age) / 8
   }
 
   say(text) {
@@ -213,7 +215,10 @@ class Tile {
     const now = performance.now()
     while (this.times.length > 0 && now - this.times[0] > 3000) this.times.shift()
     const rate = this.times.length > 1 ? (this.times.length - 1) / ((this.times.at(-1) - this.times[0]) / 1000) : 0
-    const parts = [this.frame == null ? null : `frame ${this.frame}`, this.wishes.paused ? "paused" : `${short(rate)}/s`]
+    const parts = [
+      this.frame == null ? null : `frame ${this.frame}`, this.wishes.paused ? "paused" : `${short(rate)}/s`,
+      this.age == null || this.wishes.paused ? null : `${Math.max(0, this.age).toFixed(0)} ms`,
+    ]
     setText(this.figures, parts.filter(Boolean).join(" · "))
     this.element.dataset.state = state
   }

@@ -26,7 +26,7 @@ final class PictureStudio: Sendable {
         /// System clock: no picture that was copied before.
         var notBefore: Int64
         var deadline: Int64
-        var once: Once<Outcome>
+        var give: @Sendable (Outcome) -> Void
     }
 
     private struct State {
@@ -59,27 +59,32 @@ final class PictureStudio: Sendable {
         let once = Once<Outcome>()
         return await withCheckedContinuation { continuation in
             once.wait(continuation)
-            let start = SystemTime.now() + max(delay, 0)
-            let wish = Wish(
-                stage: stage, form: form, isPreview: isPreview, notBefore: delay > 0 ? start - Self.slackNs : start,
-                deadline: start + patience, once: once)
-            let isTaken = state.withLock { state in
-                guard !state.isClosed, state.wishes.count < Self.mostWishes else { return false }
-                state.wishes.append(wish)
-                return true
-            }
-            if isTaken {
-                inbox.wake()
-            } else {
-                once.give(
-                    state.withLock { $0.isClosed }
-                        ? .none
-                        : .failed(
-                            FrameHostError(
-                                .exhausted, place: stage, what: "\(Self.mostWishes) pictures are waited for already",
-                                remedy: "Ask for fewer at once.")))
-            }
+            ask(of: stage, as: form, isPreview: isPreview, after: delay, patience: patience) { once.give($0) }
         }
+    }
+
+    /// [any thread] The same; `give` is called once, now or later, on any thread, and must not wait.
+    func ask(
+        of stage: String, as form: PictureForm, isPreview: Bool, after delay: Int64, patience: Int64,
+        give: @escaping @Sendable (Outcome) -> Void
+    ) {
+        let start = SystemTime.now() + max(delay, 0)
+        let wish = Wish(
+            stage: stage, form: form, isPreview: isPreview, notBefore: delay > 0 ? start - Self.slackNs : start,
+            deadline: start + patience, give: give)
+        let isTaken = state.withLock { state in
+            guard !state.isClosed, state.wishes.count < Self.mostWishes else { return false }
+            state.wishes.append(wish)
+            return true
+        }
+        guard !isTaken else { return inbox.wake() }
+        give(
+            state.withLock { $0.isClosed }
+                ? .none
+                : .failed(
+                    FrameHostError(
+                        .exhausted, place: stage, what: "\(Self.mostWishes) pictures are waited for already",
+                        remedy: "Ask for fewer at once.")))
     }
 
     /// Wishes that wait at this moment.
@@ -92,7 +97,7 @@ final class PictureStudio: Sendable {
             state.isClosed = true
             return state.wishes
         }
-        for wish in wishes { wish.once.give(.none) }
+        for wish in wishes { wish.give(.none) }
         inbox.wake()
     }
 
@@ -124,7 +129,7 @@ final class PictureStudio: Sendable {
             if !late.isEmpty { state.wishes.removeAll { $0.deadline <= now } }
             return late
         }
-        for wish in late { wish.once.give(.none) }
+        for wish in late { wish.give(.none) }
     }
 
     /// Asks the stages whose pictures are due.
@@ -161,7 +166,7 @@ final class PictureStudio: Sendable {
     }
 
     private func fail(_ stage: String, _ error: FrameHostError) {
-        for wish in take({ $0.stage == stage }) { wish.once.give(.failed(error)) }
+        for wish in take({ $0.stage == stage }) { wish.give(.failed(error)) }
     }
 
     private func take(_ isMeant: (Wish) -> Bool) -> [Wish] {
@@ -188,7 +193,7 @@ final class PictureStudio: Sendable {
             } catch {
                 outcome = .failed(FrameHostError.wrap(error))
             }
-            for wish in wishes where wish.form == form { wish.once.give(outcome) }
+            for wish in wishes where wish.form == form { wish.give(outcome) }
             wishes.removeAll { $0.form == form }
         }
     }

@@ -24,8 +24,6 @@ final class HTTPServer: Sendable {
         var open: [ObjectIdentifier: any Channel] = [:]
         /// Requests that are answered at this moment, streams aside.
         var busy = 0
-        /// Tasks that use the loop.
-        var tasks = 0
         var isStopping = false
     }
 
@@ -33,17 +31,19 @@ final class HTTPServer: Sendable {
     private let group: MultiThreadedEventLoopGroup
     private let listener: any Channel
     private let connections: Locked<Connections>
+    private let tasks: TaskCount
 
     /// [control thread] Accepts connections from here on.
     ///
     /// - Parameters:
     ///   - progress: Milliseconds after which a client that takes nothing of a stream is disconnected.
     ///   - connections: Most at once, where descriptors allow as many.
+    ///   - ping: Milliseconds between two pings of a WebSocket.
     ///   - makeAPI: Given the port, which the kernel may have chosen.
     /// - Throws: ``FrameHostError`` where the port is taken.
     init(
         _ address: ListenAddress, progress: Int64 = 10_000, connections mostConnections: Int = 2400,
-        makeAPI: (_ port: Int) -> ControlAPI
+        ping: Int64 = 20_000, makeAPI: (_ port: Int) -> ControlAPI
     ) throws {
         let socket = try Self.bound(address)
         let port = Self.port(of: socket) ?? address.port
@@ -51,8 +51,10 @@ final class HTTPServer: Sendable {
         let api = makeAPI(port)
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let connections = Locked(Connections())
+        let tasks = TaskCount()
         let progress = TimeAmount.milliseconds(progress)
-        (self.api, self.group, self.connections) = (api, group, connections)
+        let timing = LiveSocket.Timing(progress: progress, ping: .milliseconds(ping))
+        (self.api, self.group, self.connections, self.tasks) = (api, group, connections, tasks)
         let logger = Logger(label: "control-server") { _ in SwiftLogNoOpLogHandler() }
         let http = HTTP1Channel(
             responder: { (request: Request, writer: consuming ResponseWriter, channel: any Channel) in
@@ -80,17 +82,19 @@ final class HTTPServer: Sendable {
                 guard Self.take(channel, connections, most: most) else { return Self.turnAway(channel) }
                 return channel.eventLoop.makeCompletedFuture {
                     try Self.closeOnExec(channel)
-                }.flatMap {
-                    http.setup(channel: channel, logger: logger)
-                }.flatMapThrowing { value in
-                    try MessageRules.add(to: channel)
-                    return value
-                }.map { value in
-                    connections.withLock { $0.tasks += 1 }
-                    Task {
-                        await http.handle(value: value, logger: logger)
-                        connections.withLock { $0.tasks -= 1 }
-                    }
+                    try channel.pipeline.syncOperations.addHandler(
+                        FirstRequest(api, timing: timing, tasks: tasks, idle: Limits.idle) { channel in
+                            http.setup(channel: channel, logger: logger).flatMapThrowing { value in
+                                try MessageRules.add(to: channel)
+                                return value
+                            }.map { value in
+                                tasks.begin()
+                                Task {
+                                    await http.handle(value: value, logger: logger)
+                                    tasks.end()
+                                }
+                            }
+                        })
                 }
             }
         do {
@@ -304,11 +308,14 @@ final class HTTPServer: Sendable {
         connections.withLock { $0.isStopping = true }
         listener.close(promise: nil)
         for _ in 0..<200 where connections.withLock({ $0.busy }) > 0 { usleep(1000) }
-        for channel in connections.withLock({ Array($0.open.values) }) { channel.close(promise: nil) }
-        for _ in 0..<400 where connections.withLock({ $0.tasks }) > 0 { usleep(1000) }
+        for channel in connections.withLock({ Array($0.open.values) }) {
+            channel.pipeline.fireUserInboundEventTriggered(LiveSocket.ServerStops())
+            channel.close(promise: nil)
+        }
+        for _ in 0..<400 where tasks.now > 0 { usleep(1000) }
         // A task that waits for a stage which does not answer would come to a loop that is no more. The loop stays, with
         // nothing to do, until the process ends.
-        guard connections.withLock({ $0.tasks }) == 0 else { return }
+        guard tasks.now == 0 else { return }
         let hasEnded = Locked(false)
         group.shutdownGracefully { _ in hasEnded.withLock { $0 = true } }
         for _ in 0..<200 where !hasEnded.withLock({ $0 }) { usleep(1000) }

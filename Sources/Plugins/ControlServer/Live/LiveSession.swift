@@ -1,0 +1,188 @@
+import FrameCore
+
+/// One client of the WebSocket: what it watches and what it is owed. A value without socket or clock, whose methods say
+/// what is to be done. [network loop]
+///
+/// Of a JPEG preview one picture is in flight: the next is asked for when the client has answered that it has drawn the
+/// last, so that a slow one gets the newest and fewer. Whether the channel takes more says nothing of that: a browser
+/// takes everything in.
+struct LiveSession {
+    /// Names a preview for as long as it is open: a client may use its own number again.
+    typealias Key = Int
+
+    enum Action: Equatable {
+        case text(String)
+        /// Ask the studio for the next picture; its answer goes to ``take(_:for:now:)``.
+        case ask(Key, stage: String, form: PictureForm, delayNs: Int64)
+        case binary(LiveHead, [UInt8])
+        case readEvents(after: String?)
+        case close(UInt16, String)
+    }
+
+    private struct Preview {
+        var key: Key
+        var wish: LiveWish
+        var isPaused = false
+        /// The studio has a wish of this preview.
+        var isAsked = false
+        /// What the studio will answer is of an earlier wish.
+        var isStale = false
+        /// Drawn when the client says so.
+        var inFlight: UInt32?
+        var number: UInt32 = 0
+        /// System clock: no picture before that.
+        var due: Int64 = 0
+        var hasSaidNone = false
+    }
+
+    private var previews: [UInt16: Preview] = [:]
+    private var nextKey = 1
+    /// Questions at the studio whose preview has been closed.
+    private var orphans = 0
+    private var readsEvents = false
+    private var messages = 0
+    private var second: Int64 = 0
+    private(set) var isClosed = false
+
+    /// Previews that are open.
+    var count: Int { previews.count }
+
+    // MARK: What the client says
+
+    mutating func take(_ message: LiveMessage, now: Int64) -> [Action] {
+        guard !isClosed else { return [] }
+        if now / 1_000_000_000 != second { (second, messages) = (now / 1_000_000_000, 0) }
+        messages += 1
+        guard messages <= LiveProtocol.mostMessagesPerSecond else {
+            return fail(
+                LiveFault(
+                    "message", "more than \(LiveProtocol.mostMessagesPerSecond) messages came within a second",
+                    "Answer each picture once."))
+        }
+        switch message {
+        case .open(let id, let wish): return open(id, wish, now)
+        case .close(let id):
+            close(id)
+            return []
+        case .pause(let id):
+            previews[id]?.isPaused = true
+            return []
+        case .resume(let id):
+            previews[id]?.isPaused = false
+            return next(id, now)
+        case .shown(let id, let number):
+            guard previews[id]?.inFlight == number else { return [] }
+            previews[id]?.inFlight = nil
+            return next(id, now)
+        case .ping(let number):
+            let answer: JSONNode = ["pong": .number(number), "now": .number(now)]
+            return [.text(answer.text())]
+        case .events(let id):
+            guard !readsEvents else {
+                return fail(LiveFault("events", "events are read already", "Send it once for each connection."))
+            }
+            readsEvents = true
+            return [.readEvents(after: id)]
+        }
+    }
+
+    private mutating func open(_ id: UInt16, _ wish: LiveWish, _ now: Int64) -> [Action] {
+        if var preview = previews[id], preview.wish.stage == wish.stage, preview.wish.kind == wish.kind {
+            preview.isStale = preview.isStale || preview.isAsked && preview.wish.form != wish.form
+            preview.wish = wish
+            preview.due = min(preview.due, now + wish.intervalNs)
+            previews[id] = preview
+            return next(id, now)
+        }
+        close(id)
+        guard previews.count < LiveProtocol.mostPreviews else {
+            return fail(
+                LiveFault("open", "\(LiveProtocol.mostPreviews) previews are open already", "Close one of them first."))
+        }
+        guard orphans < LiveProtocol.mostPreviews else {
+            return fail(
+                LiveFault(
+                    "open", "previews are opened and closed faster than stages answer",
+                    "Change one instead: open it again with its number."))
+        }
+        previews[id] = Preview(key: nextKey, wish: wish, due: now)
+        nextKey += 1
+        return next(id, now)
+    }
+
+    private mutating func close(_ id: UInt16) {
+        if previews.removeValue(forKey: id)?.isAsked == true { orphans += 1 }
+    }
+
+    /// Asks for the next picture where one is owed.
+    private mutating func next(_ id: UInt16, _ now: Int64) -> [Action] {
+        guard let preview = previews[id], !preview.isPaused, !preview.isAsked, preview.inFlight == nil else {
+            return []
+        }
+        previews[id]?.isAsked = true
+        return [
+            .ask(
+                preview.key, stage: preview.wish.stage, form: preview.wish.form, delayNs: max(preview.due - now, 0))
+        ]
+    }
+
+    // MARK: What the studio answers
+
+    mutating func take(_ outcome: PictureStudio.Outcome, for key: Key, now: Int64) -> [Action] {
+        guard !isClosed else { return [] }
+        guard let (id, preview) = previews.first(where: { $0.value.key == key }) else {
+            orphans = max(orphans - 1, 0)
+            return []
+        }
+        previews[id]?.isAsked = false
+        previews[id]?.isStale = false
+        guard !preview.isPaused else { return [] }
+        switch outcome {
+        case .failed(let error):
+            previews[id] = nil
+            return [.text(Self.ended(id, Answer.json(error)))]
+        case .none:
+            previews[id]?.due = now
+            guard !preview.hasSaidNone else { return next(id, now) }
+            previews[id]?.hasSaidNone = true
+            let none: JSONNode = ["none": .number(Int(id))]
+            return [.text(none.text())] + next(id, now)
+        case .shot(let shot):
+            guard !preview.isStale else { return next(id, now) }
+            let number = preview.number &+ 1
+            previews[id]?.number = number
+            previews[id]?.inFlight = number
+            previews[id]?.hasSaidNone = false
+            // Kept to the beat; one that was late is not made up for.
+            previews[id]?.due = max(preview.due + preview.wish.intervalNs, now - preview.wish.intervalNs)
+            let head = LiveHead(
+                kind: .jpeg, preview: id, number: number, sequenceNumber: shot.sequenceNumber,
+                capturedAt: shot.capturedAt)
+            return [.binary(head, shot.bytes)]
+        }
+    }
+
+    static func ended(_ id: UInt16, _ error: JSONNode) -> String {
+        let ended: JSONNode = ["ended": .number(Int(id)), "error": error]
+        return ended.text()
+    }
+
+    // MARK: Faults
+
+    /// The client is told what was wrong, and the socket closes: 1007 for what is no message, 1008 for one that is refused.
+    mutating func fail(_ fault: LiveFault) -> [Action] {
+        let error: JSONNode = ["error": fault.json]
+        let code: UInt16 = fault.place == "message" ? 1007 : 1008
+        return [.text(error.text())] + end(code, "\(fault.place): \(fault.what)")
+    }
+
+    /// - Parameter reason: Cut to what a close frame has room for.
+    mutating func end(_ code: UInt16, _ reason: String) -> [Action] {
+        guard !isClosed else { return [] }
+        isClosed = true
+        previews = [:]
+        var short = reason
+        while short.utf8.count > 120 { short.removeLast() }
+        return [.close(code, short)]
+    }
+}

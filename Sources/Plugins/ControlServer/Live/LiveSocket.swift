@@ -1,0 +1,280 @@
+import FrameCore
+import FrameHTTP
+
+/// The WebSocket of one client: frames in and out, time, and what ``LiveSession`` wants done. [network loop]
+///
+/// Pings every 20 s and closes where two had no answer; closes where the client has taken nothing for as long as of any
+/// stream.
+final class LiveSocket: ChannelInboundHandler {
+    typealias InboundIn = WebSocketFrame
+    typealias OutboundOut = WebSocketFrame
+
+    struct Timing: Sendable {
+        /// Without progress of what was written, the client has stopped reading.
+        var progress: TimeAmount
+        var ping = TimeAmount.seconds(20)
+        /// How long a client may take to answer a close.
+        var farewell = TimeAmount.seconds(2)
+    }
+
+    /// The event of the pipeline that ends every socket: the server stops.
+    struct ServerStops: Sendable {}
+
+    private let api: ControlAPI
+    private let timing: Timing
+    private let tasks: TaskCount
+    private let place: ControlAPI.Place
+    private var session = LiveSession()
+    private var context: ChannelHandlerContext?
+    /// A message of several frames, of which the last has not come.
+    private var parts: [UInt8]?
+    private var partCount = 0
+    private var ticker: RepeatedTask?
+    /// Written and not yet taken by the kernel.
+    private var pending = 0
+    private var lastProgress = NIODeadline.now()
+    private var lastPing = NIODeadline.now()
+    private var unanswered = 0
+    private var hasSentClose = false
+    /// Places that the metrics count as viewers of pictures.
+    private var previews: [ControlAPI.Place] = []
+
+    init(_ api: ControlAPI, timing: Timing, tasks: TaskCount, place: ControlAPI.Place) {
+        (self.api, self.timing, self.tasks, self.place) = (api, timing, tasks, place)
+    }
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        self.context = context
+        let socket = NIOLoopBound(self, eventLoop: context.eventLoop)
+        let every = min(timing.ping, timing.progress, .seconds(1))
+        ticker = context.eventLoop.scheduleRepeatedTask(initialDelay: every, delay: every) { _ in socket.value.tick() }
+        let place = place
+        context.channel.closeFuture.whenComplete { _ in place.leave() }
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) { forget() }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        forget()
+        context.fireChannelInactive()
+    }
+
+    private func forget() {
+        ticker?.cancel()
+        ticker = nil
+        context = nil
+        _ = session.end(1006, "")
+        place.leave()
+    }
+
+    // MARK: In
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let frame = Self.unwrapInboundIn(data)
+        guard !hasSentClose || frame.opcode == .connectionClose else { return }
+        guard frame.maskKey != nil, !frame.rsv1, !frame.rsv2, !frame.rsv3 else {
+            return act(session.end(1002, "frames of a client must be masked and without extensions"))
+        }
+        let payload = frame.unmaskedData
+        switch frame.opcode {
+        case .text:
+            guard parts == nil else { return act(session.end(1002, "a message begins within another")) }
+            guard frame.fin else {
+                (parts, partCount) = ([], 0)
+                return collect(payload)
+            }
+            take(Array(payload.readableBytesView))
+        case .continuation:
+            guard parts != nil else { return act(session.end(1002, "a message continues that has not begun")) }
+            collect(payload)
+            guard frame.fin, let whole = parts else { return }
+            parts = nil
+            take(whole)
+        case .binary: act(session.end(1003, "messages to the server are text"))
+        case .ping: write(.pong, payload)
+        case .pong: unanswered = 0
+        case .connectionClose:
+            if !hasSentClose {
+                hasSentClose = true
+                // What the client gives as its reason goes back to it.
+                write(
+                    .connectionClose,
+                    payload.getSlice(at: payload.readerIndex, length: min(payload.readableBytes, 2)) ?? ByteBuffer())
+            }
+            close()
+        default: act(session.end(1002, "the frame's kind is unknown"))
+        }
+    }
+
+    private func collect(_ payload: ByteBuffer) {
+        partCount += 1
+        guard partCount <= LiveProtocol.mostFragments,
+            (parts?.count ?? 0) + payload.readableBytes <= LiveProtocol.mostMessageBytes
+        else {
+            parts = nil
+            return act(session.end(1009, "a message is too long or comes in too many parts"))
+        }
+        parts?.append(contentsOf: payload.readableBytesView)
+    }
+
+    private func take(_ bytes: [UInt8]) {
+        guard !session.isClosed else { return }
+        guard String(validating: bytes, as: UTF8.self) != nil else {
+            return act(session.fail(LiveFault("message", "the message is not UTF-8", "Send JSON.")))
+        }
+        do {
+            act(session.take(try LiveMessage(bytes), now: SystemTime.now()))
+        } catch {
+            act(session.fail(error as? LiveFault ?? LiveFault("message", "the message cannot be read", "Send JSON.")))
+        }
+        countPreviews()
+    }
+
+    /// The metrics count each preview as they count a viewer of MJPEG.
+    private func countPreviews() {
+        while previews.count > session.count { previews.removeLast().leave() }
+        while previews.count < session.count, let place = api.place(\.previews, most: Int.max) {
+            previews.append(place)
+        }
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        guard let error = error as? NIOWebSocketError else { return close() }
+        act(
+            error == .invalidFrameLength
+                ? session.end(1009, "a frame is longer than \(LiveProtocol.mostMessageBytes) bytes")
+                : session.end(1002, "the frame is not as RFC 6455 has it"))
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if event is ServerStops {
+            act(session.end(1001, "the run has ended"))
+            close()
+        } else {
+            context.fireUserInboundEventTriggered(event)
+        }
+    }
+
+    // MARK: Time
+
+    private func tick() {
+        let now = NIODeadline.now()
+        if pending > 0, now - lastProgress > timing.progress { return close() }
+        guard now - lastPing >= timing.ping, !session.isClosed else { return }
+        guard unanswered < 2 else { return close() }
+        lastPing = now
+        unanswered += 1
+        write(.ping, ByteBuffer())
+    }
+
+    // MARK: Out
+
+    private func act(_ actions: [LiveSession.Action]) {
+        for action in actions {
+            switch action {
+            case .text(let text): write(.text, ByteBuffer(string: text))
+            case .binary(let head, let payload): write(.binary, Self.message(head, payload))
+            case .ask(let key, let stage, let form, let delay): ask(key, stage, form, delay)
+            case .readEvents(let id): readEvents(after: id)
+            case .close(let code, let reason): sayGoodbye(code, reason)
+            }
+        }
+    }
+
+    /// With room before it for the frame's own head, so that both are one write.
+    private static func message(_ head: LiveHead, _ payload: [UInt8]) -> ByteBuffer {
+        let room = 16
+        var buffer = ByteBufferAllocator().buffer(capacity: room + LiveProtocol.headBytes + payload.count)
+        buffer.writeRepeatingByte(0, count: room)
+        buffer.moveReaderIndex(forwardBy: room)
+        buffer.writeBytes(head.bytes)
+        buffer.writeBytes(payload)
+        return buffer
+    }
+
+    private func write(_ opcode: WebSocketOpcode, _ payload: ByteBuffer, promise: EventLoopPromise<Void>? = nil) {
+        guard let context else {
+            promise?.fail(ChannelError.ioOnClosedChannel)
+            return
+        }
+        if pending == 0 { lastProgress = NIODeadline.now() }
+        pending += 1
+        let written = promise ?? context.eventLoop.makePromise()
+        let socket = NIOLoopBound(self, eventLoop: context.eventLoop)
+        written.futureResult.whenComplete { _ in
+            socket.value.pending -= 1
+            socket.value.lastProgress = NIODeadline.now()
+        }
+        context.writeAndFlush(
+            Self.wrapOutboundOut(WebSocketFrame(fin: true, opcode: opcode, data: payload)), promise: written)
+    }
+
+    private func sayGoodbye(_ code: UInt16, _ reason: String) {
+        guard !hasSentClose, let context else { return }
+        hasSentClose = true
+        var payload = ByteBuffer()
+        payload.writeInteger(code)
+        payload.writeString(reason)
+        write(.connectionClose, payload)
+        let socket = NIOLoopBound(self, eventLoop: context.eventLoop)
+        context.eventLoop.scheduleTask(in: timing.farewell) { socket.value.close() }
+    }
+
+    private func close() { context?.close(promise: nil) }
+
+    // MARK: Pictures and events
+
+    private func ask(_ key: LiveSession.Key, _ stage: String, _ form: PictureForm, _ delay: Int64) {
+        guard let loop = context?.eventLoop else { return }
+        let socket = NIOLoopBound(self, eventLoop: loop)
+        api.studio.ask(
+            of: stage, as: form, isPreview: true, after: delay, patience: PictureStream.patienceNs
+        ) { outcome in
+            loop.execute { socket.value.take(outcome, for: key) }
+        }
+    }
+
+    private func take(_ outcome: PictureStudio.Outcome, for key: LiveSession.Key) {
+        // Nothing is answered any more once the run has ended.
+        guard !api.events.isClosed else { return act(session.end(1001, "the run has ended")) }
+        act(session.take(outcome, for: key, now: SystemTime.now()))
+        countPreviews()
+    }
+
+    private func readEvents(after id: String?) {
+        guard let context else { return }
+        let ring = api.events
+        let last = EventStream.number(lastSeen: id, run: ring.run)
+        guard let place = api.place(\.events, most: EventStream.mostClients) else {
+            return act(session.end(1013, "\(EventStream.mostClients) clients read events already"))
+        }
+        let listener = ring.addListener()
+        context.channel.closeFuture.whenComplete { _ in ring.end(listener) }
+        let loop = context.eventLoop
+        let socket = NIOLoopBound(self, eventLoop: loop)
+        tasks.begin()
+        Task { [tasks] in
+            await EventStream.messages(ring, listener, after: last) { text in
+                try await loop.flatSubmit {
+                    let promise = loop.makePromise(of: Void.self)
+                    socket.value.write(.text, ByteBuffer(string: text), promise: promise)
+                    return promise.futureResult
+                }.get()
+            }
+            ring.remove(listener)
+            place.leave()
+            loop.execute { if ring.isClosed { socket.value.runHasEnded() } }
+            tasks.end()
+        }
+    }
+
+    private func runHasEnded() { act(session.end(1001, "the run has ended")) }
+}
+
+/// Tasks that use the server's loop, which must not end before them.
+final class TaskCount: Sendable {
+    private let count = Locked(0)
+    var now: Int { count.withLock { $0 } }
+    func begin() { count.withLock { $0 += 1 } }
+    func end() { count.withLock { $0 -= 1 } }
+}
