@@ -337,6 +337,7 @@ public final class Chain: @unchecked Sendable {
         for runner in runners {
             runner.reportJoinLosses()
             runner.pictures.close()
+            runner.units.close()
         }
         failures.withLock { $0 += restarts.unfinished(of: runners) }
         if abandoned.isEmpty {

@@ -128,7 +128,10 @@ struct HealthWatch {
         if stages.contains(where: { $0.state == .recovering }) { return .recovering }
         let sources = zip(graph.runners, stages).filter { $0.0.isSource }
         if !sources.isEmpty, sources.allSatisfy({ $0.1.state == .paused }) { return .paused }
-        if graph.runners.contains(where: { $0.pictures.hasGiven(within: lookNs, now: now) }) { return .rendering }
+        let isLookedAt = graph.runners.contains {
+            $0.pictures.hasGiven(within: lookNs, now: now) || $0.units.hasGiven(within: lookNs, now: now)
+        }
+        if isLookedAt { return .rendering }
         return .streaming
     }
 

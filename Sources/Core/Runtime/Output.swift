@@ -167,6 +167,7 @@ public final class Output {
             stage.reportTime(record)
         }
         stage.pictures.see(lease)
+        stage.units.see(lease)
         // Stages that run inline behind say where they are; then the thread is back in this one.
         let inside = stage.thread.inside.load(ordering: .relaxed)
         defer { stage.thread.inside.store(inside, ordering: .relaxed) }

@@ -101,6 +101,8 @@ final class StageRunner: @unchecked Sendable {
     let latency: Histogram?
     /// For whoever looks at what the stage gives.
     let pictures = PictureTap()
+    /// The same for whoever watches its access units.
+    let units = UnitTap()
     /// Calls of `produce`: a source may give nothing for long and still not hang.
     let productions = Counter()
     /// Items of an output of its own whose time did not rise; see ``TimeCheck``.

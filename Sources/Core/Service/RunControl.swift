@@ -39,6 +39,16 @@ public protocol RunControl: AnyObject, Sendable {
     ///
     /// - Throws: ``FrameHostError``: no such stage, or one that gives no pictures; `.exhausted`.
     func askPicture(of stage: String, for inbox: PictureInbox) throws
+    /// The access units that a stage gives come to `inbox`; see ``Chain/watchUnits(of:for:)``.
+    ///
+    /// - Throws: ``FrameHostError``: no such stage, or one that gives no access units.
+    func watchUnits(of stage: String, for inbox: UnitInbox) throws -> EncodedFormat
+    /// Ends that.
+    func unwatchUnits(of stage: String, for inbox: UnitInbox)
+    /// Asks for a keyframe as soon as may be; false where the stage's keyframes are where they are.
+    @discardableResult
+    func requestKeyframe(of stage: String) -> Bool
+
     /// A file's bytes of a picture. Takes a while: not on a thread that serves many.
     ///
     /// - Throws: ``FrameHostError`` `.unavailable` where no plugin can, or what it throws.

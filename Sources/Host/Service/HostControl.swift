@@ -38,6 +38,14 @@ final class HostControl: RunControl {
         try running.askPicture(of: stage, for: inbox)
     }
 
+    func watchUnits(of stage: String, for inbox: UnitInbox) throws -> EncodedFormat {
+        try running.watchUnits(of: stage, for: inbox)
+    }
+
+    func unwatchUnits(of stage: String, for inbox: UnitInbox) { running.unwatchUnits(of: stage, for: inbox) }
+
+    func requestKeyframe(of stage: String) -> Bool { running.requestKeyframe(of: stage) }
+
     func encode(_ picture: StagePicture, as form: PictureForm) throws -> [UInt8] {
         try encoder.encoder().encode(
             picture, as: form, takenAt: running.clock.unixTime(at: picture.capturedAt))

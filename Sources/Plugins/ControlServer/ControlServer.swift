@@ -32,6 +32,7 @@ final class ControlServer: Service {
             try options.tokenFile.map { try AccessToken.read($0, folder: control.folder) }
             ?? options.token.flatMap { AccessToken($0) }
         let studio = PictureStudio(control)
+        let units = try UnitStudio(control)
         // Two runs never have the same: the wall clock in base 36.
         let ring = EventRing(
             run: String(UInt64(bitPattern: control.clock.unixTime(at: control.clock.now())), radix: 36))
@@ -39,13 +40,14 @@ final class ControlServer: Service {
         let threads = [
             try OwnThread("control/events") { Self.relay(subscription, control, to: ring) },
             try OwnThread("control/pictures") { studio.run() },
+            try OwnThread("control/units") { units.run() },
         ]
         var made: ControlAPI?
         do {
             let server = try HTTPServer(address) { port in
                 let api = ControlAPI(
                     control: control, gate: Gate(address: address, port: port, hosts: options.hosts, token: token),
-                    studio: studio, events: ring)
+                    studio: studio, units: units, events: ring)
                 made = api
                 return api
             }
@@ -64,6 +66,7 @@ final class ControlServer: Service {
         } catch {
             ring.close()
             studio.close()
+            units.close()
             throw error
         }
     }
@@ -101,6 +104,7 @@ final class ControlServer: Service {
         running.relay()
         running.api.events.close()
         running.api.studio.close()
+        running.api.units.close()
         // Streams end by themselves, the last events included, where their clients read.
         for _ in 0..<150 where running.api.viewers.withLock({ $0.events + $0.pictures }) > 0 { usleep(1000) }
         running.server.stop()

@@ -8,6 +8,7 @@ struct ControlAPI: Sendable {
     let control: any RunControl
     let gate: Gate
     let studio: PictureStudio
+    let units: UnitStudio
     let events: EventRing
     let viewers = Locked(ViewerCount())
 

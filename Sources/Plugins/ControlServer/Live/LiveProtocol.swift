@@ -87,6 +87,26 @@ struct LiveHead: Sendable, Equatable {
     /// Microseconds; zero when unknown.
     var durationUs: UInt32 = 0
 
+    init(
+        kind: Kind, isKeyframe: Bool = true, followsGap: Bool = false, orientation: Orientation = .up,
+        isMirroredInPreviews: Bool = false, preview: UInt16, number: UInt32, sequenceNumber: UInt64, capturedAt: Int64,
+        pts: Int64 = 0, reorderUs: UInt32 = 0, durationUs: UInt32 = 0
+    ) {
+        (self.kind, self.isKeyframe, self.followsGap, self.orientation) = (kind, isKeyframe, followsGap, orientation)
+        self.isMirroredInPreviews = isMirroredInPreviews
+        (self.preview, self.number, self.sequenceNumber) = (preview, number, sequenceNumber)
+        (self.capturedAt, self.pts, self.reorderUs, self.durationUs) = (capturedAt, pts, reorderUs, durationUs)
+    }
+
+    init(_ unit: StageUnit.Header, preview: UInt16, number: UInt32, followsGap: Bool) {
+        self.init(
+            kind: .h264, isKeyframe: unit.isKeyframe, followsGap: followsGap, orientation: unit.orientation,
+            isMirroredInPreviews: unit.isMirroredInPreviews, preview: preview, number: number,
+            sequenceNumber: unit.sequenceNumber, capturedAt: unit.capturedAt, pts: unit.pts.nanoseconds,
+            reorderUs: UInt32(clamping: (unit.pts.nanoseconds - unit.dts.nanoseconds) / 1000),
+            durationUs: UInt32(clamping: unit.duration.nanoseconds / 1000))
+    }
+
     var bytes: [UInt8] {
         var flags: UInt8 = isKeyframe ? 1 : 0
         if followsGap { flags |= 2 }

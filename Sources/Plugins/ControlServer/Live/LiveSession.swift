@@ -5,7 +5,7 @@ import FrameCore
 ///
 /// Of a JPEG preview one picture is in flight: the next is asked for when the client has answered that it has drawn the
 /// last, so that a slow one gets the newest and fewer. Whether the channel takes more says nothing of that: a browser
-/// takes everything in.
+/// takes everything in. Of an H.264 preview several units are in flight (``UnitFlow``).
 struct LiveSession {
     /// Names a preview for as long as it is open: a client may use its own number again.
     typealias Key = Int
@@ -14,6 +14,10 @@ struct LiveSession {
         case text(String)
         /// Ask the studio for the next picture; its answer goes to ``take(_:for:now:)``.
         case ask(Key, stage: String, form: PictureForm, delayNs: Int64)
+        /// Watch a stage's access units; each goes to ``take(_:for:now:)``.
+        case watch(Key, stage: String)
+        case unwatch(Key)
+        case wantKeyframe(stage: String)
         case binary(LiveHead, [UInt8])
         case readEvents(after: String?)
         case close(UInt16, String)
@@ -33,6 +37,8 @@ struct LiveSession {
         /// System clock: no picture before that.
         var due: Int64 = 0
         var hasSaidNone = false
+        /// H.264 only.
+        var flow = UnitFlow()
     }
 
     private var previews: [UInt16: Preview] = [:]
@@ -61,16 +67,14 @@ struct LiveSession {
         }
         switch message {
         case .open(let id, let wish): return open(id, wish, now)
-        case .close(let id):
-            close(id)
-            return []
-        case .pause(let id):
-            previews[id]?.isPaused = true
-            return []
-        case .resume(let id):
-            previews[id]?.isPaused = false
-            return next(id, now)
+        case .close(let id): return close(id)
+        case .pause(let id): return pause(id)
+        case .resume(let id): return resume(id, now)
         case .shown(let id, let number):
+            if previews[id]?.wish.kind == .h264 {
+                previews[id]?.flow.shown(number)
+                return []
+            }
             guard previews[id]?.inFlight == number else { return [] }
             previews[id]?.inFlight = nil
             return next(id, now)
@@ -94,10 +98,12 @@ struct LiveSession {
             previews[id] = preview
             return next(id, now)
         }
-        close(id)
+        let closing = close(id)
         guard previews.count < LiveProtocol.mostPreviews else {
-            return fail(
-                LiveFault("open", "\(LiveProtocol.mostPreviews) previews are open already", "Close one of them first."))
+            return closing
+                + fail(
+                    LiveFault(
+                        "open", "\(LiveProtocol.mostPreviews) previews are open already", "Close one of them first."))
         }
         guard orphans < LiveProtocol.mostPreviews else {
             return fail(
@@ -107,18 +113,42 @@ struct LiveSession {
         }
         previews[id] = Preview(key: nextKey, wish: wish, due: now)
         nextKey += 1
-        return next(id, now)
+        if wish.kind == .h264 { return closing + watch(id) }
+        return closing + next(id, now)
     }
 
-    private mutating func close(_ id: UInt16) {
-        if previews.removeValue(forKey: id)?.isAsked == true { orphans += 1 }
+    private mutating func close(_ id: UInt16) -> [Action] {
+        guard let preview = previews.removeValue(forKey: id) else { return [] }
+        if preview.isAsked { orphans += 1 }
+        return preview.wish.kind == .h264 && !preview.isPaused ? [.unwatch(preview.key)] : []
+    }
+
+    private mutating func pause(_ id: UInt16) -> [Action] {
+        guard let preview = previews[id], !preview.isPaused else { return [] }
+        previews[id]?.isPaused = true
+        return preview.wish.kind == .h264 ? [.unwatch(preview.key)] : []
+    }
+
+    private mutating func resume(_ id: UInt16, _ now: Int64) -> [Action] {
+        guard let preview = previews[id], preview.isPaused else { return [] }
+        previews[id]?.isPaused = false
+        guard preview.wish.kind == .h264 else { return next(id, now) }
+        // What is on its way still is of before.
+        previews[id]?.key = nextKey
+        nextKey += 1
+        previews[id]?.flow.restart()
+        return watch(id)
+    }
+
+    private func watch(_ id: UInt16) -> [Action] {
+        previews[id].map { [.watch($0.key, stage: $0.wish.stage)] } ?? []
     }
 
     /// Asks for the next picture where one is owed.
     private mutating func next(_ id: UInt16, _ now: Int64) -> [Action] {
-        guard let preview = previews[id], !preview.isPaused, !preview.isAsked, preview.inFlight == nil else {
-            return []
-        }
+        guard let preview = previews[id], preview.wish.kind == .jpeg, !preview.isPaused, !preview.isAsked,
+            preview.inFlight == nil
+        else { return [] }
         previews[id]?.isAsked = true
         return [
             .ask(
@@ -159,6 +189,30 @@ struct LiveSession {
                 kind: .jpeg, preview: id, number: number, sequenceNumber: shot.sequenceNumber,
                 capturedAt: shot.capturedAt)
             return [.binary(head, shot.bytes)]
+        }
+    }
+
+    // MARK: What the unit studio gives
+
+    mutating func take(_ news: UnitStudio.News, for key: Key, now: Int64) -> [Action] {
+        guard !isClosed, let (id, preview) = previews.first(where: { $0.value.key == key }), !preview.isPaused else {
+            return []
+        }
+        switch news {
+        case .failed(let error):
+            previews[id] = nil
+            return [.unwatch(key), .text(Self.ended(id, Answer.json(error)))]
+        case .unit(let unit):
+            let verdict = previews[id]?.flow.offer(
+                isKeyframe: unit.header.isKeyframe, followsGap: unit.followsGap, bytes: unit.bytes.count, now: now)
+            switch verdict {
+            case .send(let followsGap)?:
+                let number = previews[id]?.flow.number ?? 0
+                return [.binary(LiveHead(unit.header, preview: id, number: number, followsGap: followsGap), unit.bytes)]
+            case .leaveOut(let wantsKeyframe)?:
+                return wantsKeyframe ? [.wantKeyframe(stage: preview.wish.stage)] : []
+            case nil: return []
+            }
         }
     }
 

@@ -38,6 +38,8 @@ final class LiveSocket: ChannelInboundHandler {
     private var hasSentClose = false
     /// Places that the metrics count as viewers of pictures.
     private var previews: [ControlAPI.Place] = []
+    /// Names in the unit studio.
+    private var watches: [LiveSession.Key: (stage: String, viewer: Int)] = [:]
 
     init(_ api: ControlAPI, timing: Timing, tasks: TaskCount, place: ControlAPI.Place) {
         (self.api, self.timing, self.tasks, self.place) = (api, timing, tasks, place)
@@ -64,6 +66,8 @@ final class LiveSocket: ChannelInboundHandler {
         ticker = nil
         context = nil
         _ = session.end(1006, "")
+        unwatchAll()
+        previews = []
         place.leave()
     }
 
@@ -175,8 +179,16 @@ final class LiveSocket: ChannelInboundHandler {
             case .text(let text): write(.text, ByteBuffer(string: text))
             case .binary(let head, let payload): write(.binary, Self.message(head, payload))
             case .ask(let key, let stage, let form, let delay): ask(key, stage, form, delay)
+            case .watch(let key, let stage): watch(key, stage)
+            case .unwatch(let key):
+                if let watch = watches.removeValue(forKey: key) {
+                    api.units.unwatch(watch.stage, viewer: watch.viewer)
+                }
+            case .wantKeyframe(let stage): api.units.wantKeyframe(stage)
             case .readEvents(let id): readEvents(after: id)
-            case .close(let code, let reason): sayGoodbye(code, reason)
+            case .close(let code, let reason):
+                unwatchAll()
+                sayGoodbye(code, reason)
             }
         }
     }
@@ -238,6 +250,25 @@ final class LiveSocket: ChannelInboundHandler {
         // Nothing is answered any more once the run has ended.
         guard !api.events.isClosed else { return act(session.end(1001, "the run has ended")) }
         act(session.take(outcome, for: key, now: SystemTime.now()))
+        countPreviews()
+    }
+
+    private func watch(_ key: LiveSession.Key, _ stage: String) {
+        guard let loop = context?.eventLoop else { return }
+        let socket = NIOLoopBound(self, eventLoop: loop)
+        let viewer = api.units.watch(stage) { news in
+            loop.execute { socket.value.take(news, for: key) }
+        }
+        watches[key] = (stage, viewer)
+    }
+
+    private func unwatchAll() {
+        for watch in watches.values { api.units.unwatch(watch.stage, viewer: watch.viewer) }
+        watches = [:]
+    }
+
+    private func take(_ news: UnitStudio.News, for key: LiveSession.Key) {
+        act(session.take(news, for: key, now: SystemTime.now()))
         countPreviews()
     }
 

@@ -431,7 +431,7 @@ final class Client {
         let server = try HTTPServer(address, progress: progress, connections: connections) { port in
             let api = ControlAPI(
                 control: run, gate: Gate(address: address, port: port, hosts: [], token: nil),
-                studio: PictureStudio(run), events: EventRing(run: "run"))
+                studio: PictureStudio(run), units: try! UnitStudio(run), events: EventRing(run: "run"))
             made = api
             return api
         }

@@ -35,6 +35,14 @@ final class FakeRun: RunControl {
         var nextPicture: UInt64 = 0
         /// Who asked each stage last.
         var inboxes: [String: PictureInbox] = [:]
+        /// Of the stage `h264`.
+        var watchers: [UnitInbox] = []
+        var watched = 0
+        var keyframesAsked = 0
+        var makesKeyframes = true
+        var format = EncodedFormat(
+            codec: .h264, parameterSets: [0, 0, 0, 1, 0x67, 1, 0, 0, 0, 1, 0x68, 2],
+            video: VideoFormat(.i420, width: 640, height: 360, frameRate: Rational(30)))
     }
 
     let state = Locked(State())
@@ -97,6 +105,43 @@ final class FakeRun: RunControl {
         inbox?.put(stage, picture)
     }
 
+    func watchUnits(of stage: String, for inbox: UnitInbox) throws -> EncodedFormat {
+        try state.withLock { state in
+            guard stage == "h264" else {
+                throw FrameHostError(.invalidConfiguration, place: "\(stage)", what: "gives no access units")
+            }
+            state.watchers.removeAll { $0 === inbox }
+            state.watchers.append(inbox)
+            state.watched += 1
+            return state.format
+        }
+    }
+
+    func unwatchUnits(of stage: String, for inbox: UnitInbox) {
+        state.withLock { $0.watchers.removeAll { $0 === inbox } }
+    }
+
+    func requestKeyframe(of stage: String) -> Bool {
+        state.withLock { state in
+            state.keyframesAsked += 1
+            return state.makesKeyframes
+        }
+    }
+
+    /// The stage `h264` gives a unit to whoever watches.
+    func give(_ number: UInt64, isKeyframe: Bool, bytes: [UInt8]? = nil, followsGap: Bool = false) {
+        var header = StageUnit.Header()
+        header.sequenceNumber = number
+        header.isKeyframe = isKeyframe
+        header.pts = MediaTime(nanoseconds: Int64(number) * 33_000_000)
+        header.dts = header.pts
+        header.capturedAt = clock.now()
+        let bytes = bytes ?? [0, 0, 0, 1, isKeyframe ? 0x65 : 0x41, UInt8(truncatingIfNeeded: number)]
+        for inbox in state.withLock({ $0.watchers }) {
+            bytes.withUnsafeBytes { _ = inbox.put("h264", header, $0, followsGap: followsGap) }
+        }
+    }
+
     func encode(_ picture: StagePicture, as form: PictureForm) throws -> [UInt8] {
         let padding = state.withLock { state in
             state.encoded.append(form)
@@ -131,7 +176,7 @@ extension ControlAPI {
             control: run,
             gate: Gate(
                 address: address, port: address.port, hosts: hosts, token: token.flatMap { AccessToken($0) }),
-            studio: PictureStudio(run), events: EventRing(run: "run"))
+            studio: PictureStudio(run), units: try! UnitStudio(run), events: EventRing(run: "run"))
     }
 
     /// The answer to a request of a program on this machine.

@@ -408,7 +408,7 @@ final class LiveServer {
         server = try HTTPServer(address, progress: progress, ping: ping) { port in
             let api = ControlAPI(
                 control: run, gate: Gate(address: address, port: port, hosts: [], token: nil),
-                studio: PictureStudio(run), events: EventRing(run: "run"))
+                studio: PictureStudio(run), units: try! UnitStudio(run), events: EventRing(run: "run"))
             made = api
             return api
         }

@@ -1,0 +1,214 @@
+import Synchronization
+
+/// Whether somebody watches the access units that a stage gives.
+///
+/// The stage's thread looks at one flag for each unit; where it is set, the unit's bytes are copied into memory of whoever
+/// watches. No lease is kept, nothing is allocated. docs/design/021-live-operation.md.
+final class UnitTap: @unchecked Sendable {
+    private let isWatched = Atomic<Bool>(false)
+    // Below: under `lock`.
+    private let lock = Condition()
+    private var watches: [Watch] = []
+    private var isClosed = false
+    /// System clock of the last unit that was given.
+    private let lastGiven = Atomic<Int64>(0)
+
+    private struct Watch {
+        /// Whoever has given up has let go of it.
+        weak var inbox: UnitInbox?
+        var stage: String
+        /// A unit found no room: what follows cannot be decoded without it.
+        var hasLost = false
+    }
+
+    init() { watches.reserveCapacity(4) }
+
+    /// [any thread but a stage's] Units come to `inbox` from the next on. A tap that is closed answers at once that it has
+    /// ended.
+    func watch(_ stage: String, _ inbox: UnitInbox) {
+        lock.locked {
+            guard !isClosed else { return inbox.end(stage) }
+            watches.removeAll { $0.inbox == nil || $0.inbox === inbox && $0.stage == stage }
+            watches.append(Watch(inbox: inbox, stage: stage, hasLost: true))
+            isWatched.store(true, ordering: .releasing)
+        }
+    }
+
+    /// [any thread but a stage's]
+    func unwatch(_ inbox: UnitInbox) {
+        lock.locked {
+            watches.removeAll { $0.inbox == nil || $0.inbox === inbox }
+            isWatched.store(!watches.isEmpty, ordering: .releasing)
+        }
+    }
+
+    /// [stage thread] An item that the stage gives.
+    @inline(__always)
+    func see(_ lease: borrowing Lease) {
+        guard isWatched.load(ordering: .relaxed), lease.record.pointee.header.kind == .accessUnit else { return }
+        give(lease.record)
+    }
+
+    private func give(_ record: UnsafeMutablePointer<LeaseRecord>) {
+        let bytes = UnsafeRawBufferPointer(start: record.pointee.base, count: record.pointee.byteCount)
+        let header = StageUnit.Header(record.pointee.header)
+        lock.locked {
+            var hasGone = false
+            for index in watches.indices {
+                guard let inbox = watches[index].inbox else {
+                    hasGone = true
+                    continue
+                }
+                watches[index].hasLost =
+                    !inbox.put(watches[index].stage, header, bytes, followsGap: watches[index].hasLost)
+            }
+            if hasGone {
+                watches.removeAll { $0.inbox == nil }
+                isWatched.store(!watches.isEmpty, ordering: .relaxed)
+            } else {
+                lastGiven.store(ChainClock.system.now(), ordering: .relaxed)
+            }
+        }
+    }
+
+    /// [any thread] As ``PictureTap/hasGiven(within:now:)``.
+    func hasGiven(within nanoseconds: Int64, now: Int64) -> Bool {
+        let last = lastGiven.load(ordering: .relaxed)
+        return last != 0 && now - last < nanoseconds
+    }
+
+    /// [any thread] Nobody will be given anything any more: whoever watches is told so.
+    func close() {
+        lock.locked {
+            isClosed = true
+            isWatched.store(false, ordering: .relaxed)
+            for watch in watches { watch.inbox?.end(watch.stage) }
+            watches.removeAll()
+        }
+    }
+}
+
+/// Where somebody gets the access units of the stages that are watched; one for each thread that looks.
+///
+/// Holds the units of a moment in memory of a fixed size: whoever takes them too late loses the newest, and is told.
+/// Safe from every thread.
+public final class UnitInbox: Sendable {
+    public enum Arrival: Sendable {
+        case unit(stage: String, StageUnit)
+        /// The stage gives nothing any more: it was replaced or taken away, or the run has ended. Watch it again.
+        case ended(stage: String)
+    }
+
+    private let condition = Condition()
+    private let ring: Ring
+
+    /// [any thread but a stage's]
+    ///
+    /// - Parameter byteCount: Of all units that wait; a larger one is lost.
+    /// - Throws: ``FrameHostError`` `.exhausted`.
+    public init(byteCount: Int = 8 << 20) throws { ring = try Ring(byteCount: max(byteCount, 1)) }
+
+    /// [stage thread] False where there was no room. Allocates nothing.
+    func put(_ stage: String, _ header: StageUnit.Header, _ bytes: UnsafeRawBufferPointer, followsGap: Bool) -> Bool {
+        condition.locked {
+            guard ring.put(stage, header, bytes, followsGap: followsGap) else { return false }
+            condition.broadcast()
+            return true
+        }
+    }
+
+    /// [any thread]
+    func end(_ stage: String) {
+        condition.locked {
+            if !ring.ended.contains(stage) { ring.ended.append(stage) }
+            condition.broadcast()
+        }
+    }
+
+    /// [any thread but a stage's] The oldest arrival, waiting for one at most so long; nil when none came, or ``wake()``
+    /// was called.
+    public func take(within seconds: Double) -> Arrival? {
+        let deadline = ChainClock.system.now() + MediaTime(seconds: min(max(seconds, 0), 1e6)).nanoseconds
+        return condition.locked {
+            while ring.isEmpty, ring.ended.isEmpty, !ring.isWoken, ChainClock.system.now() < deadline {
+                condition.wait(until: deadline)
+            }
+            ring.isWoken = false
+            if let (stage, unit) = ring.take() { return .unit(stage: stage, unit) }
+            return ring.ended.isEmpty ? nil : .ended(stage: ring.ended.removeFirst())
+        }
+    }
+
+    /// [any thread] Ends a wait of ``take(within:)``: there is something else to do.
+    public func wake() {
+        condition.locked {
+            ring.isWoken = true
+            condition.broadcast()
+        }
+    }
+
+    /// Under the inbox's lock: that is what `@unchecked Sendable` stands on.
+    private final class Ring: @unchecked Sendable {
+        private struct Entry {
+            var stage = ""
+            var header = StageUnit.Header()
+            var followsGap = false
+            var offset = 0
+            var count = 0
+        }
+
+        private let base: UnsafeMutableRawPointer
+        private let byteCount: Int
+        private var entries = [Entry](repeating: Entry(), count: 512)
+        private var first = 0
+        private var count = 0
+        private var writeAt = 0
+        var ended: [String] = []
+        var isWoken = false
+        var isEmpty: Bool { count == 0 }
+
+        init(byteCount: Int) throws {
+            base = try AnonymousMemory().allocate(byteCount: byteCount, touching: false)
+            self.byteCount = byteCount
+            ended.reserveCapacity(16)
+        }
+
+        deinit { AnonymousMemory().free(base, byteCount: byteCount) }
+
+        func put(_ stage: String, _ header: StageUnit.Header, _ bytes: UnsafeRawBufferPointer, followsGap: Bool) -> Bool
+        {
+            guard count < entries.count, let offset = room(for: bytes.count) else { return false }
+            if let source = bytes.baseAddress, !bytes.isEmpty {
+                (base + offset).copyMemory(from: source, byteCount: bytes.count)
+            }
+            entries[(first + count) % entries.count] = Entry(
+                stage: stage, header: header, followsGap: followsGap, offset: offset, count: bytes.count)
+            count += 1
+            writeAt = offset + bytes.count
+            return true
+        }
+
+        /// Where so many bytes are free in one piece; never so that a full ring looks like an empty one.
+        private func room(for needed: Int) -> Int? {
+            guard count > 0 else { return needed <= byteCount ? 0 : nil }
+            let readAt = entries[first].offset
+            guard writeAt > readAt else { return readAt - writeAt > needed ? writeAt : nil }
+            if byteCount - writeAt >= needed { return writeAt }
+            return readAt > needed ? 0 : nil
+        }
+
+        func take() -> (String, StageUnit)? {
+            guard count > 0 else { return nil }
+            let entry = entries[first]
+            let bytes = [UInt8](unsafeUninitializedCapacity: entry.count) { buffer, count in
+                UnsafeMutableRawBufferPointer(buffer).copyMemory(
+                    from: UnsafeRawBufferPointer(start: base + entry.offset, count: entry.count))
+                count = entry.count
+            }
+            entries[first].stage = ""
+            first = (first + 1) % entries.count
+            count -= 1
+            return (entry.stage, StageUnit(entry.header, bytes: bytes, followsGap: entry.followsGap))
+        }
+    }
+}

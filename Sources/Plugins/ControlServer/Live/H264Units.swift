@@ -1,0 +1,114 @@
+import FrameCore
+
+/// Access units as viewers get them: with start codes (ITU-T H.264 Annex B), SPS and PPS before each keyframe.
+enum H264Units {
+    private static let startCode: [UInt8] = [0, 0, 0, 1]
+
+    /// - Throws: ``FrameHostError`` `.invalidMedia` for sizes that do not fit the unit.
+    static func annexB(_ unit: StageUnit, _ format: EncodedFormat) throws -> [UInt8] {
+        let bytes = format.framing == .annexB ? unit.bytes : try withStartCodes(unit.bytes)
+        guard unit.header.isKeyframe, !format.parameterSets.isEmpty, !hasParameterSet(bytes) else { return bytes }
+        return format.parameterSets + bytes
+    }
+
+    /// ISO/IEC 14496-15 §5.3.2: a size of four bytes before each NAL unit.
+    private static func withStartCodes(_ bytes: [UInt8]) throws -> [UInt8] {
+        var result: [UInt8] = []
+        result.reserveCapacity(bytes.count)
+        var at = 0
+        while at < bytes.count {
+            guard bytes.count - at >= 4 else { throw wrongSize }
+            let size = bytes[at..<(at + 4)].reduce(0) { $0 << 8 | Int($1) }
+            guard size > 0, size <= bytes.count - at - 4 else { throw wrongSize }
+            result += startCode
+            result += bytes[(at + 4)..<(at + 4 + size)]
+            at += 4 + size
+        }
+        return result
+    }
+
+    private static var wrongSize: FrameHostError {
+        FrameHostError(
+            .invalidMedia, what: "the sizes of NAL units do not fit their access unit",
+            remedy: "The stage that gives them breaks ISO/IEC 14496-15.")
+    }
+
+    /// Whether an SPS (NAL unit type 7) stands before the first slice.
+    static func hasParameterSet(_ bytes: [UInt8]) -> Bool {
+        var zeros = 0
+        for index in bytes.indices.dropLast() {
+            let byte = bytes[index]
+            if byte == 1, zeros >= 2 {
+                switch bytes[index + 1] & 31 {
+                case 7: return true
+                case 1...5: return false
+                default: break
+                }
+            }
+            zeros = byte == 0 ? zeros + 1 : 0
+        }
+        return false
+    }
+}
+
+/// What of a stream goes to one viewer, who answers each unit when it has shown it. A viewer that is late is owed nothing
+/// but a keyframe: units cannot be left out one by one.
+struct UnitFlow: Equatable {
+    enum Verdict: Equatable {
+        case send(followsGap: Bool)
+        case leaveOut(wantsKeyframe: Bool)
+    }
+
+    /// Units without an answer: a second of a fast stream, and a group that a viewer joins in.
+    static let mostInFlight = 60
+    static let mostBytes = 8 << 20
+    /// Nanoseconds that an answer may take.
+    static let patience: Int64 = 500_000_000
+    /// A late one has caught up when so few are left.
+    static let few = 2
+
+    private struct Flying: Equatable {
+        var number: UInt32
+        var bytes: Int
+        var at: Int64
+    }
+
+    private var flying: [Flying] = []
+    private var bytesInFlight = 0
+    private var waits = true
+    private(set) var number: UInt32 = 0
+
+    /// A unit of the stream; where it is sent its number is ``number``.
+    mutating func offer(isKeyframe: Bool, followsGap: Bool, bytes: Int, now: Int64) -> Verdict {
+        if followsGap, !isKeyframe { waits = true }
+        if isLate(now) { waits = true }
+        guard !waits || isKeyframe && flying.count <= Self.few else {
+            return .leaveOut(wantsKeyframe: !isKeyframe && flying.count <= Self.few)
+        }
+        defer { waits = false }
+        number &+= 1
+        flying.append(Flying(number: number, bytes: bytes, at: now))
+        bytesInFlight += bytes
+        return .send(followsGap: waits || followsGap)
+    }
+
+    private func isLate(_ now: Int64) -> Bool {
+        guard let oldest = flying.first else { return false }
+        return flying.count >= Self.mostInFlight || bytesInFlight >= Self.mostBytes
+            || flying.count > Self.few && now - oldest.at > Self.patience
+    }
+
+    /// The viewer has shown that one, and all before it.
+    mutating func shown(_ number: UInt32) {
+        guard let index = flying.lastIndex(where: { $0.number == number }) else { return }
+        bytesInFlight -= flying[...index].reduce(0) { $0 + $1.bytes }
+        flying.removeFirst(index + 1)
+    }
+
+    /// It begins anew: what is under way is not waited for.
+    mutating func restart() {
+        flying = []
+        bytesInFlight = 0
+        waits = true
+    }
+}

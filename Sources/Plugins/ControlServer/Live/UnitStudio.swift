@@ -1,0 +1,232 @@
+import FrameCore
+
+/// Gives the access units of stages to whoever watches, on one thread of its own. Each stage is watched once, and each
+/// unit made ready once, however many look; a stage that nobody looks at is not watched.
+final class UnitStudio: Sendable {
+    struct Unit: Sendable {
+        var header: StageUnit.Header
+        /// With start codes.
+        var bytes: [UInt8]
+        var followsGap: Bool
+    }
+
+    enum News: Sendable {
+        case unit(Unit)
+        /// The last word.
+        case failed(FrameHostError)
+    }
+
+    typealias Give = @Sendable (News) -> Void
+
+    private struct Viewer {
+        var give: Give
+        /// It has got nothing yet: the group that is kept may be its beginning.
+        var isNew = true
+    }
+
+    private struct Stage {
+        var viewers: [Int: Viewer] = [:]
+        var format: EncodedFormat?
+        /// Units from the last keyframe on; empty where that is not known or too long ago.
+        var group: [Unit] = []
+        var groupBytes = 0
+        /// System clock of the last unit, or of the last attempt to watch.
+        var heardAt: Int64 = 0
+        var requestedAt: Int64 = .min
+        var makesKeyframes = true
+        var wantsKeyframe = false
+    }
+
+    private struct State {
+        var stages: [String: Stage] = [:]
+        var nextViewer = 1
+        var isClosed = false
+    }
+
+    /// A group of more is no beginning for anybody.
+    private static let (mostUnits, mostBytes) = (300, 16 << 20)
+    /// Who joins within so many units of a keyframe begins there: decoding them takes less than a new one would.
+    private static let soon = 30
+    /// Between two requests for a keyframe, for all viewers of a stage together.
+    private static let requestNs: Int64 = 1_000_000_000
+    /// A stage that gave nothing for so long may have been replaced: it is watched anew.
+    private static let silenceNs: Int64 = 1_000_000_000
+
+    private let control: any RunControl
+    private let inbox: UnitInbox
+    private let state = Locked(State())
+
+    /// - Throws: ``FrameHostError`` `.exhausted`.
+    init(_ control: any RunControl) throws {
+        self.control = control
+        inbox = try UnitInbox()
+    }
+
+    /// [any thread] What the stage gives from its next keyframe on, or from one shortly before.
+    ///
+    /// - Parameter give: Called on the studio's thread; must not wait.
+    /// - Returns: Names the viewer in ``unwatch(_:viewer:)``.
+    func watch(_ stage: String, give: @escaping Give) -> Int {
+        defer { inbox.wake() }
+        return state.withLock { state in
+            let number = state.nextViewer
+            state.nextViewer += 1
+            if !state.isClosed { state.stages[stage, default: Stage()].viewers[number] = Viewer(give: give) }
+            return number
+        }
+    }
+
+    /// [any thread]
+    func unwatch(_ stage: String, viewer: Int) {
+        let isLast = state.withLock { state in
+            state.stages[stage]?.viewers[viewer] = nil
+            guard state.stages[stage]?.viewers.isEmpty == true else { return false }
+            state.stages[stage] = nil
+            return true
+        }
+        if isLast { control.unwatchUnits(of: stage, for: inbox) }
+    }
+
+    /// [any thread] A viewer can go on only with a keyframe.
+    func wantKeyframe(_ stage: String) { state.withLock { $0.stages[stage]?.wantsKeyframe = true } }
+
+    /// [any thread] ``run()`` ends.
+    func close() {
+        let stages = state.withLock { state in
+            defer { state.stages = [:] }
+            state.isClosed = true
+            return Array(state.stages.keys)
+        }
+        for stage in stages { control.unwatchUnits(of: stage, for: inbox) }
+        inbox.wake()
+    }
+
+    // MARK: The thread
+
+    /// [service thread] Until it is closed.
+    func run() {
+        while !state.withLock({ $0.isClosed }) {
+            let now = SystemTime.now()
+            watchWhatIsDue(now)
+            welcome(now)
+            request(now)
+            let isIdle = state.withLock { $0.stages.isEmpty }
+            switch inbox.take(within: isIdle ? 1 : 0.1) {
+            case .unit(let stage, let unit): take(unit, stage)
+            // Not at once: the one in its place may not be there yet.
+            case .ended(let stage):
+                state.withLock { state in
+                    state.stages[stage]?.heardAt = SystemTime.now() - Self.silenceNs + 250_000_000
+                    state.stages[stage]?.group = []
+                }
+            case nil: break
+            }
+        }
+    }
+
+    private func watchWhatIsDue(_ now: Int64) {
+        let due = state.withLock { state in
+            state.stages.filter { now - $0.value.heardAt >= Self.silenceNs }.map(\.key)
+        }
+        for stage in due {
+            do {
+                let format = try control.watchUnits(of: stage, for: inbox)
+                guard format.codec == .h264 else {
+                    throw FrameHostError(
+                        .unavailable, place: stage, what: "gives \(format.codec), and previews show H.264",
+                        remedy: "Preview the stage before it.")
+                }
+                let isWatched = state.withLock { state in
+                    guard state.stages[stage] != nil else { return false }
+                    state.stages[stage]?.heardAt = now
+                    state.stages[stage]?.format = format
+                    return true
+                }
+                // The last viewer left meanwhile.
+                if !isWatched { control.unwatchUnits(of: stage, for: inbox) }
+            } catch {
+                let fault = FrameHostError.wrap(error)
+                let viewers = state.withLock { $0.stages.removeValue(forKey: stage)?.viewers.values.map(\.give) ?? [] }
+                control.unwatchUnits(of: stage, for: inbox)
+                for give in viewers { give(.failed(fault)) }
+            }
+        }
+    }
+
+    /// Gives new viewers their beginning where there is one, else asks for it.
+    private func welcome(_ now: Int64) {
+        let beginnings = state.withLock { state in
+            var beginnings: [([Give], [Unit])] = []
+            for name in state.stages.keys {
+                guard let stage = state.stages[name], stage.viewers.contains(where: { $0.value.isNew }) else {
+                    continue
+                }
+                let hasBeginning = !stage.group.isEmpty && (stage.group.count <= Self.soon || !stage.makesKeyframes)
+                if hasBeginning {
+                    beginnings.append((stage.viewers.values.filter(\.isNew).map(\.give), stage.group))
+                } else {
+                    state.stages[name]?.wantsKeyframe = true
+                }
+                for number in stage.viewers.keys { state.stages[name]?.viewers[number]?.isNew = false }
+            }
+            return beginnings
+        }
+        for (viewers, group) in beginnings {
+            for give in viewers {
+                for (index, unit) in group.enumerated() {
+                    var unit = unit
+                    if index == 0 { unit.followsGap = true }
+                    give(.unit(unit))
+                }
+            }
+        }
+    }
+
+    private func request(_ now: Int64) {
+        let due = state.withLock { state in
+            state.stages.filter { _, stage in
+                stage.wantsKeyframe && stage.format != nil
+                    && (stage.requestedAt == .min || now - stage.requestedAt >= Self.requestNs)
+            }.map(\.key)
+        }
+        for stage in due {
+            let makesKeyframes = control.requestKeyframe(of: stage)
+            state.withLock { state in
+                state.stages[stage]?.requestedAt = now
+                state.stages[stage]?.makesKeyframes = makesKeyframes
+                // The next one comes when it comes.
+                if !makesKeyframes { state.stages[stage]?.wantsKeyframe = false }
+            }
+        }
+    }
+
+    private func take(_ unit: StageUnit, _ name: String) {
+        guard let format = state.withLock({ $0.stages[name]?.format }) else { return }
+        let ready: Unit
+        do {
+            ready = Unit(
+                header: unit.header, bytes: try H264Units.annexB(unit, format),
+                followsGap: unit.followsGap || unit.header.isDiscontinuity && unit.header.isKeyframe)
+        } catch {
+            // What comes behind it has a gap before it.
+            return state.withLock { $0.stages[name]?.group = [] }
+        }
+        let viewers = state.withLock { state -> [Give] in
+            guard var stage = state.stages[name] else { return [] }
+            stage.heardAt = SystemTime.now()
+            if unit.header.isKeyframe {
+                (stage.group, stage.groupBytes, stage.wantsKeyframe) = ([], 0, false)
+            }
+            let goesOn = unit.header.isKeyframe || !stage.group.isEmpty && !unit.followsGap
+            if goesOn, stage.group.count < Self.mostUnits, stage.groupBytes + ready.bytes.count <= Self.mostBytes {
+                stage.group.append(ready)
+                stage.groupBytes += ready.bytes.count
+            } else {
+                (stage.group, stage.groupBytes) = ([], 0)
+            }
+            state.stages[name] = stage
+            return stage.viewers.values.filter { !$0.isNew }.map(\.give)
+        }
+        for give in viewers { give(.unit(ready)) }
+    }
+}
