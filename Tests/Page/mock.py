@@ -41,6 +41,15 @@ def make_pictures(count=40):
     return [b"\xff\xd8\xff" + part for part in made.split(b"\xff\xd8\xff")[1:]]
 
 
+def make_units(count=60):
+    """Access units of the same picture, with start codes: two groups."""
+    made = subprocess.run(
+        ["ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=640x360:rate=30", "-frames:v", str(count), "-c:v", "libx264",
+         "-preset", "ultrafast", "-tune", "zerolatency", "-pix_fmt", "yuv420p", "-g", "30", "-x264-params", "aud=1:sliced-threads=0",
+         "-f", "h264", "-"], stdout=subprocess.PIPE, check=True).stdout
+    return [b"\0\0\0\1\x09" + part for part in made.split(b"\0\0\0\1\x09")[1:]]
+
+
 class Fault(Exception):
     def __init__(self, status, what, place="", remedy=""):
         super().__init__(what)
@@ -58,6 +67,7 @@ class Mock(ThreadingHTTPServer):
         self.plan, self.kinds = answers["plan"], answers["kinds"]
         self.chain = read_chain()
         self.pictures = make_pictures()
+        self.units = make_units()
         self.begin = time.monotonic()
         self.lock = threading.Lock()
         self.listeners = []
@@ -424,6 +434,9 @@ class LiveSocket:
                     self.tell({"id": f"run-{count}", "event": self.events.get()})
                 now = time.monotonic()
                 for preview, state in list(self.previews.items()):
+                    if state["wish"].get("kind") == "h264":
+                        self.send_unit(preview, state, now)
+                        continue
                     if state["paused"] or state["flying"] or now < state["due"]:
                         continue
                     if not self.mock.has_pictures:
@@ -443,6 +456,17 @@ class LiveSocket:
                 with self.mock.lock:
                     self.mock.listeners.remove(self.events)
             self.handler.connection.close()
+
+    def send_unit(self, preview, state, now):
+        if state["paused"]:
+            state["next"] = 0
+        elif now >= state["due"]:
+            index = state.get("next", 0)
+            state.update(number=state["number"] + 1, next=index + 1, due=max(state["due"] + 1 / 30, now - 0.1))
+            unit = self.mock.units[index % len(self.mock.units)]
+            flags = (1 if index % 30 == 0 else 0) | (2 if index == 0 else 0)
+            self.send(2, struct.pack(">BBHIQqqII", 2, flags, preview, state["number"], self.mock.frame, time.monotonic_ns(),
+                                     index * 33_333_333, 0, 33_333) + unit)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,10 @@ PATIENCE = 20
 STAGES = ["left", "right", "switch", "title", "h264", "watch", "file"]
 
 playwright = sync_playwright().start()
-browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=[
+    "--no-sandbox",
+    # A name that is no secure context for a browser, as a machine's name in a house without TLS is none.
+    "--host-resolver-rules=MAP *.test 127.0.0.1"])
 
 
 class Program:
@@ -35,7 +38,7 @@ class Program:
         with open(CHAIN) as file:
             text = file.read()
         if token:
-            text = text.replace('"127.0.0.1:0" }', f'"127.0.0.1:0", "token": "{token}" }}')
+            text = text.replace('"127.0.0.1:0",', f'"127.0.0.1:0", "token": "{token}",')
         self.chain = os.path.join(self.folder.name, "page.json")
         with open(self.chain, "w") as file:
             file.write(text)
@@ -116,7 +119,7 @@ class Case(unittest.TestCase):
         self.server = self.make_server(self.token)
         self.addCleanup(self.server.stop)
 
-    def open(self, width=1360, height=900, scheme="light", path="", motion="no-preference"):
+    def open(self, width=1360, height=900, scheme="light", path="", motion="no-preference", host="127.0.0.1"):
         """A page of a browser that has not been here before; what it complains of fails the test."""
         context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme,
                                       reduced_motion=motion, accept_downloads=True)
@@ -130,7 +133,7 @@ class Case(unittest.TestCase):
         # WebSockets of the page, and what it said over them.
         self.sockets, self.said = [], []
         page.on("websocket", self.watch)
-        page.goto(self.server.url + path)
+        page.goto(self.server.url.replace("127.0.0.1", host) + path)
         return page
 
     def watch(self, socket):
@@ -159,8 +162,11 @@ class Case(unittest.TestCase):
     @staticmethod
     def rows(page):
         """Some pixels of each preview."""
-        return page.evaluate("""() => [...document.querySelectorAll("#tiles canvas")].map(c =>
-            c.getContext("2d").getImageData(0, c.height / 2, c.width, 1).data.filter((_, i) => i % 4 === 1).join())""")
+        return page.evaluate("""() => [...document.querySelectorAll("#tiles canvas")].map(c => {
+            const copy = new OffscreenCanvas(c.width, 1).getContext("2d", { willReadFrequently: true })
+            copy.drawImage(c, 0, -Math.floor(c.height / 2))
+            return copy.getImageData(0, 0, c.width, 1).data.filter((_, i) => i % 4 === 1).join()
+        })""")
 
     @staticmethod
     def canvas(page, number=0):
@@ -227,6 +233,37 @@ class PageTests(Case):
         self.assertEqual([request.url for request in self.asked if "/picture?" in request.url or request.url.endswith("/events")], [])
         self.assertRegex(page.locator("#tiles .figures").first.inner_text(), r"frame \d+ · .*/s · \d+ ms")
         self.assertEqual(self.complained(), [])
+
+    def test_an_h264_preview_shows_the_encoders_own_stream(self):
+        """By WebCodecs; by Media Source Extensions where the page is no secure context."""
+        for host, has_codecs in (("127.0.0.1", True), ("camera.test", False)):
+            with self.subTest(host=host):
+                self.shows_the_encoders_stream(host, has_codecs)
+
+    def shows_the_encoders_stream(self, host, has_codecs):
+        page = self.ready(host=host)
+        self.assertEqual(page.evaluate("typeof VideoDecoder !== 'undefined'"), has_codecs)
+        page.locator("#preview-stage").select_option("h264")
+        page.get_by_role("button", name="Add preview").click()
+        page.locator("#tiles canvas").nth(1).scroll_into_view_if_needed()
+        until(lambda: self.canvas(page, 1) == (640, 360), "the picture has its own size")
+        seen = set()
+        until(lambda: seen.add(self.rows(page)[1]) or len(seen) >= 5, "five pictures differ")
+        self.assertRegex(page.locator("#tiles .figures").nth(1).inner_text(), r"frame \d+ · .*/s")
+        page.locator("#tiles summary").nth(1).click()
+        page.get_by_label("Turn").nth(1).select_option("right")
+        until(lambda: self.canvas(page, 1) == (360, 640), "the picture is turned")
+        page.get_by_role("button", name="Pause the preview of h264").click()
+        page.wait_for_timeout(500)
+        still = self.rows(page)[1]
+        page.wait_for_timeout(500)
+        self.assertEqual(self.rows(page)[1], still)
+        page.get_by_role("button", name="Play the preview of h264").click()
+        seen = set()
+        until(lambda: seen.add(self.rows(page)[1]) or len(seen) >= 3, "it moves again")
+        self.assertEqual(self.complained(), [])
+        self.keep(page, f"h264-{host}", full_page=True)
+        page.context.close()
 
     def test_a_preview_that_is_paused_stands_still(self):
         page = self.ready()
@@ -682,6 +719,26 @@ class ProgramTests(PageTests):
         difference = sum(abs(a - b) for a, b in zip(shown, row)) / len(row)
         self.assertLess(difference, 6)
         self.assertGreater(max(row) - min(row), 100, "the bars differ from each other")
+
+    def test_an_h264_preview_shows_the_stages_picture(self):
+        for host in ("127.0.0.1", "camera.test"):
+            with self.subTest(host=host):
+                page = self.ready(host=host)
+                self.choose(page, "switch")
+                page.get_by_role("group", name="Input that is shown").get_by_role("button", name="right").click()
+                page.locator("#preview-stage").select_option("h264")
+                page.get_by_role("button", name="Add preview").click()
+                page.locator("#tiles canvas").nth(1).scroll_into_view_if_needed()
+                until(lambda: self.canvas(page, 1) == (640, 360), "the preview has a picture")
+                page.wait_for_timeout(1500)
+                shown = page.evaluate("""() => { const c = document.querySelectorAll("#tiles canvas")[1]
+                    return [...c.getContext("2d").getImageData(0, 200, 640, 1).data].filter((_, i) => i % 4 < 3) }""")
+                picture = self.pixels(["-i", "-"], self.server.get("api/v1/stages/title/picture?format=png"))
+                row = picture[200 * 640 * 3:201 * 640 * 3]
+                difference = sum(abs(a - b) for a, b in zip(shown, row)) / len(row)
+                self.assertLess(difference, 8)
+                self.assertGreater(max(row) - min(row), 100, "the bars differ from each other")
+                page.context.close()
 
     def test_an_option_changes_the_picture(self):
         page = self.ready()

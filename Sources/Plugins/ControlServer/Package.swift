@@ -5,9 +5,9 @@ import PackageDescription
 
 /// Of the page; each is named once more in PageFiles.swift.
 let pageFiles = [
-    "announce.js", "api.js", "dialogs.js", "dom.js", "events.js", "feed.js", "forms.js", "graph.js", "icon.svg",
-    "index.html", "layout.js", "list.js", "live.js", "main.js", "model.js", "page.css", "previews.js",
-    "snapshot.js", "stage.js", "words.js",
+    "announce.js", "api.js", "dialogs.js", "dom.js", "events.js", "feed.js", "forms.js", "graph.js", "h264.js",
+    "icon.svg", "index.html", "layout.js", "list.js", "live.js", "main.js", "model.js", "page.css", "previews.js",
+    "snapshot.js", "stage.js", "video.js", "words.js",
 ]
 
 let package = Package(

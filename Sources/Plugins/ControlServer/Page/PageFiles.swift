@@ -13,6 +13,7 @@ public enum PageFiles {
         switch name {
         case "": File(type: "text/html; charset=utf-8", bytes: PackageResources.index_html)
         case "page.css": File(type: "text/css; charset=utf-8", bytes: PackageResources.page_css)
+        case "h264.js": script(PackageResources.h264_js)
         case "icon.svg": File(type: "image/svg+xml", bytes: PackageResources.icon_svg)
         case "announce.js": script(PackageResources.announce_js)
         case "api.js": script(PackageResources.api_js)
@@ -30,6 +31,7 @@ public enum PageFiles {
         case "previews.js": script(PackageResources.previews_js)
         case "snapshot.js": script(PackageResources.snapshot_js)
         case "stage.js": script(PackageResources.stage_js)
+        case "video.js": script(PackageResources.video_js)
         case "words.js": script(PackageResources.words_js)
         default: nil
         }

@@ -2,6 +2,7 @@
 
 import { api, controlsUnderWay } from "./api.js"
 import { sleep } from "./dom.js"
+import { makePlayer } from "./video.js"
 
 // Browsers open six connections to a server: events and figures need two of them, controls must never wait for pictures.
 const mostInFlight = 4
@@ -32,12 +33,15 @@ export class PictureFeed {
   }
 
   /** - wishes: `{ form: { width, height, fit }, rate }`; read anew for each picture. rate 0: as many as there are.
-   *  - onPicture: draws a bitmap, which is closed afterwards; the next one comes when it returns. With the frame's number
-   *    and its age in milliseconds (null where it is not known).
+   *    With `isVideo` the stage's own H.264 is shown, and the rest means nothing.
+   *  - onPicture(source, { width, height, frame, age, isMirrored, turns, isMirroredInPreviews }): draws it at once; the next
+   *    one comes when it returns. `age`: milliseconds, null where it is not known. What lies on its side is mirrored, then
+   *    turned clockwise, then mirrored for who is looked at.
    *  - onWords: says why there is none; "" when there is one again.
    *  Returns `{ pause(), resume(), close() }`; begins paused. `resume()` also says that wishes have changed. */
   open(stage, wishes, onPicture, onWords) {
-    return new Viewer(this, stage, wishes, onPicture, onWords)
+    return wishes.isVideo ? new VideoViewer(this.live, stage, wishes, onPicture, onWords)
+      : new Viewer(this, stage, wishes, onPicture, onWords)
   }
 }
 
@@ -87,6 +91,11 @@ class PushedViewer {
     // What the server was asked for last, as text; null: nothing.
     this.asked = null
     this.id = live.add(this)
+  }
+
+  age(head) {
+    const { now } = this.live
+    return now == null ? null : now - head.capturedAt
   }
 
   get wish() {
@@ -144,10 +153,9 @@ class PushedViewer {
     try {
       if (!this.isPaused) {
         const bitmap = await createImageBitmap(new Blob([head.payload], { type: "image/jpeg" }))
-        const { now } = this.live
         if (!this.isPaused) {
           this.onWords("")
-          this.onPicture(bitmap, head.frame, now == null ? null : now - head.capturedAt)
+          this.onPicture(bitmap, { width: bitmap.width, height: bitmap.height, frame: head.frame, age: this.age(head) })
         }
         bitmap.close()
       }
@@ -157,6 +165,47 @@ class PushedViewer {
     }
     this.ask()
     this.live.send({ shown: this.id, number: head.number })
+  }
+}
+
+/** An encoder's own access units. Each is answered when it has been shown: the server sees who is late, and goes on with a
+ *  keyframe. */
+class VideoViewer extends PushedViewer {
+  constructor(live, stage, wishes, onPicture, onWords) {
+    super(live, stage, wishes, onPicture, onWords)
+    this.player = makePlayer((source, width, height, head) => {
+      if (this.isPaused) return
+      this.onWords("")
+      onPicture(source, {
+        width, height, frame: head.frame, age: this.age(head), isMirrored: head.isMirrored, turns: head.turns,
+        isMirroredInPreviews: head.isMirroredInPreviews,
+      })
+    }, (number) => live.send({ shown: this.id, number }), (text) => this.begin(text))
+    this.change = () => { if (live.hasGivenUp) onWords("H.264 previews need the page's WebSocket, which does not come through.") }
+    live.onChange.push(this.change)
+    if (!this.player) onWords("This browser cannot show H.264.")
+  }
+
+  get wish() { return JSON.stringify({ open: this.id, stage: this.stage, kind: "h264" }) }
+
+  ask() { if (this.player) super.ask() }
+
+  /** A keyframe comes when the preview goes on after a pause. */
+  begin(text) {
+    this.onWords(text)
+    if (this.isPaused) return
+    this.live.send({ pause: this.id })
+    setTimeout(() => { if (!this.isPaused) this.live.send({ resume: this.id }) }, 500)
+  }
+
+  given(head) {
+    if (head.kind === "h264") this.player.take(head)
+  }
+
+  close() {
+    this.live.onChange.splice(this.live.onChange.indexOf(this.change), 1)
+    super.close()
+    this.player?.close()
   }
 }
 
@@ -225,7 +274,7 @@ class AskingViewer {
     try {
       const bitmap = await createImageBitmap(picture.blob)
       this.onWords("")
-      this.onPicture(bitmap, picture.frame, null)
+      this.onPicture(bitmap, { width: bitmap.width, height: bitmap.height, frame: picture.frame, age: null })
       bitmap.close()
     } catch {
       this.onWords("The picture could not be decoded.")

@@ -26,8 +26,8 @@ export function readHead(buffer) {
     preview: view.getUint16(2), number: view.getUint32(4), frame: view.getBigUint64(8).toString(),
     // Milliseconds of the server's clock.
     capturedAt: Number(view.getBigInt64(16)) / 1e6,
-    // Microseconds.
-    time: Number(view.getBigInt64(24)) / 1e3, reorder: view.getUint32(32), duration: view.getUint32(36),
+    // Microseconds, whole: a decoder gives them back so.
+    time: Math.round(Number(view.getBigInt64(24)) / 1e3), reorder: view.getUint32(32), duration: view.getUint32(36),
     payload: new Uint8Array(buffer, headBytes),
   }
 }

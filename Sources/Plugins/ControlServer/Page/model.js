@@ -90,7 +90,7 @@ export class Model {
         ...stage, asked: asked.get(stage.id) ?? {}, kindInfo: kinds[stage.use] ?? null,
         inputs: (plan.links ?? []).filter((link) => link.to === stage.id).map((link) => link.from),
         outputs: (plan.links ?? []).filter((link) => link.from === stage.id).map((link) => link.to),
-        hasPictures: hasPictures(stage.output),
+        hasPictures: hasPictures(stage.output), hasUnits: hasUnits(stage.output),
       })),
       links: plan.links ?? [],
       warnings: plan.warnings ?? [],
@@ -224,6 +224,9 @@ export class Model {
 export function hasPictures(output) {
   return typeof output === "string" && /^[a-z][a-z0-9]* \d+x\d+/.test(output)
 }
+
+/** Access units that browsers take: "H.264 1280x720 30 fps". */
+export function hasUnits(output) { return typeof output === "string" && /^H\.264 \d+x\d+/.test(output) }
 
 /** Where a stage hurts, the worst first: `{ level, word, text }`, level "bad", "warn" or "rest". */
 export function hurts(stage) {

@@ -46,12 +46,17 @@ export class Previews {
 
   /** Stages that have pictures now; previews of others close. */
   show(structure) {
-    const stages = structure.stages.filter((stage) => stage.hasPictures).map((stage) => stage.id)
+    const shown = structure.stages.filter((stage) => stage.hasPictures || stage.hasUnits)
+    const stages = shown.map((stage) => stage.id)
     const chosen = this.select.value
-    this.select.replaceChildren(...stages.map((id) => make("option", { value: id }, id)))
+    this.select.replaceChildren(...shown.map(({ id, hasUnits }) => make("option", { value: id }, hasUnits ? `${id} (H.264)` : id)))
     if (stages.includes(chosen)) this.select.value = chosen
     find("#add-preview button").disabled = stages.length === 0
-    for (const tile of [...this.tiles]) if (!stages.includes(tile.stage)) this.remove(tile)
+    for (const tile of [...this.tiles]) {
+      // A stage of that id may give something else now.
+      const stage = shown.find(({ id }) => id === tile.stage)
+      if (!stage || stage.hasUnits !== tile.isVideo) this.remove(tile)
+    }
     if (!this.isRestored) {
       this.isRestored = true
       this.restore(stages, structure)
@@ -78,7 +83,8 @@ export class Previews {
   add(stage, wishes = {}) {
     if (this.tiles.length >= most) return
     const calm = matchMedia("(prefers-reduced-motion: reduce)").matches ? { rate: 1 } : {}
-    const tile = new Tile(stage, { ...usual, ...calm, ...wishes }, this)
+    const isVideo = this.model.find(stage)?.planned.hasUnits === true
+    const tile = new Tile(stage, { ...usual, ...calm, ...wishes }, this, isVideo)
     this.tiles.push(tile)
     this.list.append(tile.element)
     this.watcher.observe(tile.element)
@@ -110,8 +116,10 @@ export class Previews {
 }
 
 class Tile {
-  constructor(stage, wishes, previews) {
+  constructor(stage, wishes, previews, isVideo) {
     this.stage = stage
+    // Shows the stage's own H.264 as it is: of its settings only those of the canvas hold.
+    this.isVideo = isVideo
     this.number = (number += 1)
     this.wishes = wishes
     this.previews = previews
@@ -127,10 +135,10 @@ class Tile {
       make("div", { class: "picture" }, this.canvas, this.over),
       make("div", { class: "row" }, make("strong", {}, stage), this.figures),
       make("div", { class: "row" }, this.pauseButton,
-        make("button", { type: "button", onclick: () => this.snapshot() }, "Snapshot"),
+        isVideo ? null : make("button", { type: "button", onclick: () => this.snapshot() }, "Snapshot"),
         make("button", { type: "button", "aria-label": `Close the preview of ${stage}`, onclick: () => previews.remove(this) }, "Close")),
       make("details", {}, make("summary", {}, "Settings", make("span", { class: "unseen" }, ` of the preview of ${stage}`)),
-        make("div", { class: "settings" }, Object.keys(choices).map((key) => this.choice(key)), this.mirrorBox())),
+        make("div", { class: "settings" }, Object.keys(choices).filter((key) => !isVideo || key === "turn").map((key) => this.choice(key)), this.mirrorBox())),
       this.fault)
     this.viewer = previews.feed.open(stage, this, (...picture) => this.draw(...picture), (text) => this.say(text))
     this.update()
@@ -182,17 +190,20 @@ class Tile {
     else this.viewer.pause()
   }
 
-  draw(bitmap, frame, age) {
+  draw(source, { width: across, height: down, frame, age, isMirrored = false, turns = 0, isMirroredInPreviews = false }) {
     const { turn, mirror } = this.wishes
     const { canvas, context } = this
-    const [width, height] = turn % 2 ? [bitmap.height, bitmap.width] : [bitmap.width, bitmap.height]
+    const [width, height] = (turn + turns) % 2 ? [down, across] : [across, down]
     if (canvas.width !== width || canvas.height !== height) {
       canvas.width = width
       canvas.height = height
     }
     context.setTransform(mirror ? -1 : 1, 0, 0, 1, width / 2, height / 2)
     context.rotate((turn * Math.PI) / 2)
-    context.drawImage(bitmap, -bitmap.width / 2, -bitmap.height / 2)
+    if (isMirroredInPreviews) context.scale(-1, 1)
+    context.rotate((turns * Math.PI) / 2)
+    if (isMirrored) context.scale(-1, 1)
+    context.drawImage(source, -across / 2, -down / 2, across, down)
     const now = performance.now()
     this.times.push(now)
     while (now - this.times[0] > 3000) this.times.shift()
