@@ -250,7 +250,7 @@ import Testing
         _ = session.take(.open(preview: 3, wish()), now: 0)
         let error = FrameHostError(.invalidConfiguration, place: "cam", what: "no such stage", remedy: "Name another.")
         #expect(
-            session.take(.failed(error), for: 1, now: 1) == [
+            session.take(PictureStudio.Outcome.failed(error), for: 1, now: 1) == [
                 .text(
                     #"{"ended":3,"error":{"what":"no such stage","place":"cam","remedy":"Name another.","code":"invalid-configuration"}}"#
                 )

@@ -1,0 +1,322 @@
+import Foundation
+import Testing
+
+@testable import ControlServer
+@testable import FrameCore
+
+@Suite struct H264UnitsTests {
+    private let sets: [UInt8] = [0, 0, 0, 1, 0x67, 1, 2, 0, 0, 0, 1, 0x68, 3]
+
+    private func annexB(_ bytes: [UInt8], _ framing: EncodedFormat.Framing, isKeyframe: Bool) throws -> [UInt8] {
+        var header = StageUnit.Header()
+        header.isKeyframe = isKeyframe
+        let video = VideoFormat(.i420, width: 64, height: 64, frameRate: Rational(30))
+        let format = EncodedFormat(codec: .h264, framing: framing, parameterSets: sets, video: video)
+        return try H264Units.annexB(StageUnit(header, bytes: bytes), format)
+    }
+
+    @Test func putsParameterSetsBeforeAKeyframeThatHasNone() throws {
+        let idr: [UInt8] = [0, 0, 1, 0x65, 9]
+        #expect(try annexB(idr, .annexB, isKeyframe: true) == sets + idr)
+        #expect(try annexB(idr, .annexB, isKeyframe: false) == idr)
+        let whole: [UInt8] = [0, 0, 0, 1, 9, 0xf0, 0, 0, 0, 1, 0x67, 7, 0, 0, 1, 0x65, 9]
+        #expect(try annexB(whole, .annexB, isKeyframe: true) == whole)
+        // What looks like one behind the first slice is that slice's.
+        let late: [UInt8] = [0, 0, 1, 0x65, 9, 0, 0, 1, 0x67]
+        #expect(try annexB(late, .annexB, isKeyframe: true) == sets + late)
+    }
+
+    @Test func takesSizesForStartCodes() throws {
+        let bytes: [UInt8] = [0, 0, 0, 2, 0x41, 5, 0, 0, 0, 1, 0x06]
+        #expect(try annexB(bytes, .lengthPrefixed, isKeyframe: false) == [0, 0, 0, 1, 0x41, 5, 0, 0, 0, 1, 0x06])
+        #expect(try annexB([], .lengthPrefixed, isKeyframe: false) == [])
+    }
+
+    @Test(arguments: [[0], [0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 2, 1], [255, 255, 255, 255, 1], [0, 0, 0, 1, 9, 0]])
+    func refusesSizesThatDoNotFit(bytes: [UInt8]) {
+        #expect(throws: FrameHostError.self) { try annexB(bytes, .lengthPrefixed, isKeyframe: false) }
+    }
+}
+
+@Suite struct UnitFlowTests {
+    private static let ms: Int64 = 1_000_000
+
+    private func offer(_ flow: inout UnitFlow, _ isKeyframe: Bool = false, gap: Bool = false, at time: Int64 = 0)
+        -> UnitFlow.Verdict
+    {
+        flow.offer(isKeyframe: isKeyframe, followsGap: gap, bytes: 100, now: time * Self.ms)
+    }
+
+    @Test func beginsWithAKeyframe() {
+        var flow = UnitFlow()
+        #expect(offer(&flow) == .leaveOut(wantsKeyframe: true))
+        #expect(offer(&flow, true) == .send(followsGap: true))
+        #expect(flow.number == 1)
+        #expect(offer(&flow) == .send(followsGap: false))
+        #expect(flow.number == 2)
+    }
+
+    @Test func waitsForAKeyframeAfterALoss() {
+        var flow = UnitFlow()
+        _ = offer(&flow, true)
+        #expect(offer(&flow, gap: true) == .leaveOut(wantsKeyframe: true))
+        #expect(offer(&flow) == .leaveOut(wantsKeyframe: true))
+        #expect(offer(&flow, true) == .send(followsGap: true))
+    }
+
+    /// A viewer that answers late gets nothing until it has caught up, then a keyframe.
+    @Test func aLateViewerIsSentNothingUntilItHasCaughtUp() {
+        var flow = UnitFlow()
+        _ = offer(&flow, true, at: 0)
+        for time in stride(from: 33, through: 495, by: 33) {
+            #expect(offer(&flow, at: Int64(time)) == .send(followsGap: false))
+        }
+        #expect(offer(&flow, at: 528) == .leaveOut(wantsKeyframe: false))
+        #expect(offer(&flow, true, at: 561) == .leaveOut(wantsKeyframe: false), "it could not show that either")
+        flow.shown(14)
+        #expect(offer(&flow, at: 594) == .leaveOut(wantsKeyframe: true))
+        #expect(offer(&flow, true, at: 627) == .send(followsGap: true))
+    }
+
+    @Test func aViewerThatAnswersInTimeGetsAll() {
+        var flow = UnitFlow()
+        _ = offer(&flow, true)
+        for number in 2...1000 as ClosedRange<UInt32> {
+            #expect(offer(&flow, at: Int64(number) * 33) == .send(followsGap: false))
+            // Five units behind, some answers for several at once.
+            if number > 6, number % 2 == 0 { flow.shown(number - 5) }
+        }
+    }
+
+    @Test func hasABoundOfUnitsAndBytes() {
+        var flow = UnitFlow()
+        _ = offer(&flow, true)
+        for _ in 1..<UnitFlow.mostInFlight { #expect(offer(&flow) == .send(followsGap: false)) }
+        #expect(offer(&flow) == .leaveOut(wantsKeyframe: false))
+        flow.shown(99)
+        #expect(offer(&flow, true) == .leaveOut(wantsKeyframe: false), "that number was never sent")
+        var large = UnitFlow()
+        _ = large.offer(isKeyframe: true, followsGap: false, bytes: UnitFlow.mostBytes, now: 0)
+        #expect(large.offer(isKeyframe: false, followsGap: false, bytes: 1, now: 0) != .send(followsGap: false))
+        large.shown(1)
+        #expect(large.offer(isKeyframe: true, followsGap: false, bytes: 1, now: 0) == .send(followsGap: true))
+    }
+
+    @Test func beginsAnewAfterAPause() {
+        var flow = UnitFlow()
+        _ = offer(&flow, true)
+        flow.restart()
+        #expect(offer(&flow) == .leaveOut(wantsKeyframe: true))
+        #expect(offer(&flow, true) == .send(followsGap: true))
+        #expect(flow.number == 2, "numbers go on")
+    }
+}
+
+/// A unit studio with its thread, and what a viewer got.
+private final class RunningUnits {
+    let run = FakeRun()
+    let studio: UnitStudio
+    private let thread: OwnThread
+
+    final class Viewer: Sendable {
+        let got = Locked<[UInt64]>([])
+        let gaps = Locked<[UInt64]>([])
+        let fault = Locked<FrameHostError?>(nil)
+        let number = Locked(0)
+
+        func take(_ news: UnitStudio.News) {
+            switch news {
+            case .unit(let unit):
+                got.withLock { $0.append(unit.header.sequenceNumber) }
+                if unit.followsGap { gaps.withLock { $0.append(unit.header.sequenceNumber) } }
+            case .failed(let error): fault.withLock { $0 = error }
+            }
+        }
+        var units: [UInt64] { got.withLock { $0 } }
+    }
+
+    init() throws {
+        studio = try UnitStudio(run)
+        let studio = studio
+        thread = try OwnThread("test") { studio.run() }
+    }
+
+    deinit {
+        studio.close()
+        thread.wait(milliseconds: 2000)
+    }
+
+    func watch(_ stage: String = "h264") -> Viewer {
+        let viewer = Viewer()
+        let number = studio.watch(stage) { viewer.take($0) }
+        viewer.number.withLock { $0 = number }
+        return viewer
+    }
+
+    func wait(_ what: String, _ condition: () -> Bool) throws {
+        let deadline = Date() + 30
+        while !condition() {
+            guard Date() < deadline else { throw LiveClient.Fault(description: "not within 30 s: \(what)") }
+            usleep(1000)
+        }
+    }
+
+    var watchers: Int { run.state.withLock { $0.watchers.count } }
+    var asked: Int { run.state.withLock { $0.keyframesAsked } }
+}
+
+@Suite struct UnitStudioTests {
+    @Test func watchesAStageOnlyWhileSomebodyLooks() throws {
+        let units = try RunningUnits()
+        usleep(50_000)
+        #expect(units.watchers == 0 && units.asked == 0)
+        let viewers = [units.watch(), units.watch()]
+        try units.wait("watched") { units.watchers == 1 }
+        try units.wait("a keyframe is asked for") { units.asked == 1 }
+        units.run.give(5, isKeyframe: true)
+        units.run.give(6, isKeyframe: false)
+        for viewer in viewers { try units.wait("units") { viewer.units == [5, 6] } }
+        units.studio.unwatch("h264", viewer: viewers[0].number.withLock { $0 })
+        units.run.give(7, isKeyframe: false)
+        try units.wait("the other one goes on") { viewers[1].units == [5, 6, 7] }
+        #expect(viewers[0].units == [5, 6])
+        units.studio.unwatch("h264", viewer: viewers[1].number.withLock { $0 })
+        #expect(units.watchers == 0)
+        #expect(units.asked == 1)
+    }
+
+    @Test func whoJoinsSoonAfterAKeyframeBeginsThere() throws {
+        let units = try RunningUnits()
+        let first = units.watch()
+        try units.wait("asked") { units.asked == 1 }
+        for number in 10...15 as ClosedRange<UInt64> { units.run.give(number, isKeyframe: number == 10) }
+        try units.wait("units") { first.units.count == 6 }
+        let second = units.watch()
+        try units.wait("from the keyframe on") { second.units == [10, 11, 12, 13, 14, 15] }
+        #expect(second.gaps.withLock { $0 } == [10])
+        units.run.give(16, isKeyframe: false)
+        try units.wait("and on") { second.units.last == 16 && first.units.last == 16 }
+        #expect(units.asked == 1, "no keyframe was needed")
+    }
+
+    /// However many want one, the encoder is asked once a second.
+    @Test func asksForAKeyframeAtMostOnceASecond() throws {
+        let units = try RunningUnits()
+        let first = units.watch()
+        try units.wait("asked") { units.asked == 1 }
+        units.run.give(0, isKeyframe: true)
+        for number in 1...40 as ClosedRange<UInt64> { units.run.give(number, isKeyframe: false) }
+        try units.wait("units") { first.units.count == 41 }
+        let begin = ContinuousClock.now
+        let others = (0..<20).map { _ in units.watch() }
+        for _ in 0..<100 { units.studio.wantKeyframe("h264") }
+        try units.wait("asked again") { units.asked == 2 }
+        #expect(ContinuousClock.now - begin > .milliseconds(500))
+        units.run.give(41, isKeyframe: true)
+        for viewer in others { try units.wait("all go on") { viewer.units.last == 41 } }
+        usleep(1_200_000)
+        #expect(units.asked == 2)
+    }
+
+    @Test func aStageThatMakesNoKeyframesGivesTheGroupItIsIn() throws {
+        let units = try RunningUnits()
+        units.run.state.withLock { $0.makesKeyframes = false }
+        let first = units.watch()
+        try units.wait("asked") { units.asked == 1 }
+        for number in 0...99 as ClosedRange<UInt64> { units.run.give(number, isKeyframe: number == 0) }
+        try units.wait("units") { first.units.count == 100 }
+        let second = units.watch()
+        try units.wait("the whole group") { second.units == Array(0...99) }
+    }
+
+    @Test func saysWhyThereIsNone() throws {
+        let units = try RunningUnits()
+        let viewer = units.watch("cam")
+        try units.wait("it is told") { viewer.fault.withLock { $0?.what } == "gives no access units" }
+        units.run.state.withLock { $0.format.codec = Codec(rawValue: "hevc") }
+        let other = units.watch()
+        try units.wait("it is told") { other.fault.withLock { $0?.what } == "gives hevc, and previews show H.264" }
+    }
+
+    /// A stage that was replaced is watched anew: it said so, or is silent.
+    @Test func watchesTheStageInItsPlace() throws {
+        let units = try RunningUnits()
+        let viewer = units.watch()
+        try units.wait("watched") { units.watchers == 1 }
+        units.run.give(1, isKeyframe: true)
+        try units.wait("units") { viewer.units == [1] }
+        for inbox in units.run.state.withLock({ $0.watchers }) { inbox.end("h264") }
+        try units.wait("watched again") { units.run.state.withLock { $0.watched } == 2 }
+        units.run.give(2, isKeyframe: true)
+        try units.wait("units") { viewer.units == [1, 2] }
+        try units.wait("silence") { units.run.state.withLock { $0.watched } == 3 }
+    }
+}
+
+@Suite struct LiveVideoTests {
+    private func unit(_ number: UInt64, isKeyframe: Bool) -> UnitStudio.News {
+        var header = StageUnit.Header()
+        header.sequenceNumber = number
+        header.isKeyframe = isKeyframe
+        return .unit(UnitStudio.Unit(header: header, bytes: [UInt8(number)], followsGap: false))
+    }
+
+    @Test func watchesPausesAndGoesOnWithAKeyframe() {
+        var session = LiveSession()
+        let wish = LiveWish(stage: "h264", kind: .h264)
+        #expect(session.take(.open(preview: 4, wish), now: 0) == [.watch(1, stage: "h264")])
+        #expect(session.take(.open(preview: 4, wish), now: 0) == [], "it is open")
+        #expect(session.take(unit(1, isKeyframe: false), for: 1, now: 0) == [.wantKeyframe(stage: "h264")])
+        let head = LiveHead(kind: .h264, followsGap: true, preview: 4, number: 1, sequenceNumber: 2, capturedAt: 0)
+        #expect(session.take(unit(2, isKeyframe: true), for: 1, now: 0) == [.binary(head, [2])])
+        #expect(session.take(.shown(preview: 4, number: 1), now: 0) == [])
+        #expect(session.take(.pause(preview: 4), now: 0) == [.unwatch(1)])
+        #expect(session.take(.pause(preview: 4), now: 0) == [])
+        #expect(session.take(unit(3, isKeyframe: true), for: 1, now: 0) == [])
+        #expect(session.take(.resume(preview: 4), now: 0) == [.watch(2, stage: "h264")])
+        #expect(session.take(.resume(preview: 4), now: 0) == [])
+        #expect(session.take(unit(4, isKeyframe: true), for: 1, now: 0) == [], "of before the pause")
+        #expect(session.take(unit(5, isKeyframe: true), for: 2, now: 0).count == 1)
+        // The same number for another kind is another preview.
+        #expect(session.take(.open(preview: 4, LiveWish(stage: "h264")), now: 0).first == .unwatch(2))
+        #expect(session.take(.close(preview: 4), now: 0) == [])
+    }
+
+    @Test func endsWithTheReason() {
+        var session = LiveSession()
+        _ = session.take(.open(preview: 4, LiveWish(stage: "cam", kind: .h264)), now: 0)
+        let error = FrameHostError(.invalidConfiguration, place: "cam", what: "gives no access units")
+        let actions = session.take(UnitStudio.News.failed(error), for: 1, now: 0)
+        #expect(actions.first == .unwatch(1) && actions.count == 2)
+        #expect(session.count == 0)
+    }
+
+    @Test func goesOverTheSocketAndALateViewerGetsAKeyframe() throws {
+        let running = try RunningServer()
+        let client = try LiveClient(running.port)
+        try client.say(#"{"open":1,"stage":"h264","kind":"h264"}"#)
+        while running.run.state.withLock({ $0.keyframesAsked }) == 0 { usleep(1000) }
+        running.run.give(0, isKeyframe: true)
+        let first = try client.next(2).payload
+        #expect(Array(first[..<4]) == [2, 3, 0, 1])
+        // Parameter sets, then the unit.
+        #expect(Array(first[40...]) == running.run.state.withLock { $0.format.parameterSets } + [0, 0, 0, 1, 0x65, 0])
+        // It answers nothing: a bound of units is on the way, whatever the stage gives.
+        for number in 1...200 as ClosedRange<UInt64> { running.run.give(number, isKeyframe: number % 50 == 0) }
+        var last: [UInt8] = []
+        for _ in 1..<UnitFlow.mostInFlight { last = try client.next(2).payload }
+        #expect(last[7] == UInt8(UnitFlow.mostInFlight))
+        try client.say(#"{"ping":1}"#)
+        #expect(try client.next()?.opcode == 1, "no further unit")
+        try client.say(#"{"shown":1,"number":\#(UnitFlow.mostInFlight)}"#)
+        try client.say(#"{"ping":2}"#)
+        _ = try client.next(1)
+        running.run.give(201, isKeyframe: false)
+        running.run.give(202, isKeyframe: true)
+        let next = try client.next(2).payload
+        #expect(next[1] & 3 == 3 && next[15] == 202, "a keyframe behind a gap")
+        // A client that has gone is watched for no more.
+        try client.send(8, [3, 232])
+        while running.run.state.withLock({ $0.watchers.count }) > 0 { usleep(1000) }
+    }
+}
