@@ -34,7 +34,7 @@ PROBE = r"""() => {
         const { width, height } = this.canvas
         if (width < 320 || window.ahead == null) return
         if (strip.canvas.width !== width) strip.canvas.width = width
-        draw.call(strip, this.canvas, 0, -Math.floor(height / 48))
+        strip.drawImage(this.canvas, 0, -Math.floor(height / 48))
         const { data } = strip.getImageData(0, 0, width, 1)
         let word = 0n
         for (let bit = 0; bit < 64; bit += 1) {

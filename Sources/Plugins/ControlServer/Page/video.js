@@ -76,8 +76,10 @@ class Decoded {
 }
 
 // Seconds.
-const [farBehind, nearEnd, fastest, mostTarget, more] = [1, 0.05, 1.1, 0.5, 0.03]
-const leastTarget = /Firefox/.test(navigator.userAgent) ? 0.1 : 0.05
+const [farBehind, nearEnd, slack, fastest] = [1, 0.05, 0.03, 1.1]
+// How much an element keeps ahead: more each time that it has run dry, less again after a while without that.
+const [mostTarget, more, less, calm] = [0.5, 0.03, 0.01, 1]
+const leastTarget = /Firefox/.test(navigator.userAgent) ? 0.1 : 0.03
 const [kept, keptAtMost] = [10, 30]
 // Ticks of a picture: a gap in the stream is no reason to stand still.
 const [shortest, longest, usual] = [timescale / 1000, timescale / 10, timescale / 30]
@@ -103,11 +105,18 @@ class Buffered {
     this.number = 0
     this.lastTime = null
     this.target = leastTarget
+    this.changed = null
     const video = document.createElement("video")
     video.muted = true
     video.playsInline = true
     video.disableRemotePlayback = true
-    video.addEventListener("waiting", () => { this.target = Math.min(this.target + more, mostTarget) })
+    // At the beginning everything waits.
+    video.addEventListener("playing", () => { this.changed ??= performance.now() / 1000 }, { once: true })
+    video.addEventListener("waiting", () => {
+      if (this.changed == null) return
+      this.target = Math.min(this.target + more, mostTarget)
+      this.changed = performance.now() / 1000
+    })
     video.addEventListener("error", () => this.fail(video.error))
     this.source.addEventListener("sourceopen", () => this.append())
     if (globalThis.ManagedMediaSource) video.srcObject = this.source
@@ -224,8 +233,13 @@ class Buffered {
     const { video } = this
     const [begin, end] = [buffered.start(0), buffered.end(buffered.length - 1)]
     const ahead = end - video.currentTime
+    const now = performance.now() / 1000
+    if (this.changed != null && now - this.changed > calm) {
+      this.target = Math.max(this.target - less, leastTarget)
+      this.changed = now
+    }
     if (ahead > farBehind) video.currentTime = end - nearEnd
-    video.playbackRate = ahead > this.target + nearEnd && ahead <= farBehind ? Math.min(1 + ahead - this.target, fastest) : 1
+    video.playbackRate = ahead > this.target + slack && ahead <= farBehind ? Math.min(1 + ahead - this.target, fastest) : 1
     if (video.paused) video.play().catch(() => {})
     if (!this.buffer.updating && video.currentTime - begin > keptAtMost) this.buffer.remove(0, video.currentTime - kept)
   }
