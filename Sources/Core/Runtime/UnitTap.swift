@@ -23,12 +23,13 @@ final class UnitTap: @unchecked Sendable {
 
     init() { watches.reserveCapacity(4) }
 
-    /// [any thread but a stage's] Units come to `inbox` from the next on. A tap that is closed answers at once that it has
-    /// ended.
+    /// [any thread but a stage's] Units come to `inbox` from the next on; asking again changes nothing. A tap that is
+    /// closed answers at once that it has ended.
     func watch(_ stage: String, _ inbox: UnitInbox) {
         lock.locked {
             guard !isClosed else { return inbox.end(stage) }
-            watches.removeAll { $0.inbox == nil || $0.inbox === inbox && $0.stage == stage }
+            watches.removeAll { $0.inbox == nil }
+            guard !watches.contains(where: { $0.inbox === inbox && $0.stage == stage }) else { return }
             watches.append(Watch(inbox: inbox, stage: stage, hasLost: true))
             isWatched.store(true, ordering: .releasing)
         }

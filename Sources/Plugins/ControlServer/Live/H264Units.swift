@@ -61,7 +61,7 @@ struct UnitFlow: Equatable {
 
     /// Units without an answer: a second of a fast stream, and a group that a viewer joins in.
     static let mostInFlight = 60
-    static let mostBytes = 8 << 20
+    static let mostBytes = 2 << 20
     /// Nanoseconds that an answer may take.
     static let patience: Int64 = 500_000_000
     /// A late one has caught up when so few are left.
@@ -79,9 +79,14 @@ struct UnitFlow: Equatable {
     private(set) var number: UInt32 = 0
 
     /// A unit of the stream; where it is sent its number is ``number``.
-    mutating func offer(isKeyframe: Bool, followsGap: Bool, bytes: Int, now: Int64) -> Verdict {
+    ///
+    /// - Parameter isCongested: What was sent over the client's socket before does not leave.
+    mutating func offer(
+        isKeyframe: Bool, followsGap: Bool, bytes: Int, isCongested: Bool = false, now: Int64
+    ) -> Verdict {
         if followsGap, !isKeyframe { waits = true }
-        if isLate(now) { waits = true }
+        if isLate(now) || isCongested { waits = true }
+        guard !isCongested else { return .leaveOut(wantsKeyframe: false) }
         guard !waits || isKeyframe && flying.count <= Self.few else {
             return .leaveOut(wantsKeyframe: !isKeyframe && flying.count <= Self.few)
         }

@@ -18,6 +18,8 @@ enum LiveProtocol {
     static let mostFragments = 16
     /// Messages from a client within a second: 32 previews at 60 pictures a second are 1,920 answers.
     static let mostMessagesPerSecond = 10_000
+    /// Bytes that wait for a client's socket before units are left out.
+    static let mostPendingBytes = 4 << 20
     /// Pixels of either side of a preview.
     static let sides = 16...4096
     /// Bytes before the payload of a binary message.

@@ -194,7 +194,7 @@ struct LiveSession {
 
     // MARK: What the unit studio gives
 
-    mutating func take(_ news: UnitStudio.News, for key: Key, now: Int64) -> [Action] {
+    mutating func take(_ news: UnitStudio.News, for key: Key, isCongested: Bool = false, now: Int64) -> [Action] {
         guard !isClosed, let (id, preview) = previews.first(where: { $0.value.key == key }), !preview.isPaused else {
             return []
         }
@@ -204,7 +204,8 @@ struct LiveSession {
             return [.unwatch(key), .text(Self.ended(id, Answer.json(error)))]
         case .unit(let unit):
             let verdict = previews[id]?.flow.offer(
-                isKeyframe: unit.header.isKeyframe, followsGap: unit.followsGap, bytes: unit.bytes.count, now: now)
+                isKeyframe: unit.header.isKeyframe, followsGap: unit.followsGap, bytes: unit.bytes.count,
+                isCongested: isCongested, now: now)
             switch verdict {
             case .send(let followsGap)?:
                 let number = previews[id]?.flow.number ?? 0

@@ -32,6 +32,7 @@ final class LiveSocket: ChannelInboundHandler {
     private var ticker: RepeatedTask?
     /// Written and not yet taken by the kernel.
     private var pending = 0
+    private var pendingBytes = 0
     private var lastProgress = NIODeadline.now()
     private var lastPing = NIODeadline.now()
     private var unanswered = 0
@@ -210,11 +211,14 @@ final class LiveSocket: ChannelInboundHandler {
             return
         }
         if pending == 0 { lastProgress = NIODeadline.now() }
+        let bytes = payload.readableBytes
         pending += 1
+        pendingBytes += bytes
         let written = promise ?? context.eventLoop.makePromise()
         let socket = NIOLoopBound(self, eventLoop: context.eventLoop)
         written.futureResult.whenComplete { _ in
             socket.value.pending -= 1
+            socket.value.pendingBytes -= bytes
             socket.value.lastProgress = NIODeadline.now()
         }
         context.writeAndFlush(
@@ -268,7 +272,8 @@ final class LiveSocket: ChannelInboundHandler {
     }
 
     private func take(_ news: UnitStudio.News, for key: LiveSession.Key) {
-        act(session.take(news, for: key, now: SystemTime.now()))
+        let isCongested = pendingBytes > LiveProtocol.mostPendingBytes
+        act(session.take(news, for: key, isCongested: isCongested, now: SystemTime.now()))
         countPreviews()
     }
 

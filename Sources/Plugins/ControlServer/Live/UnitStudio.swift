@@ -84,6 +84,7 @@ final class UnitStudio: Sendable {
             state.stages[stage] = nil
             return true
         }
+        // Whoever watches in this very moment hears nothing for a second, and is then watched for anew.
         if isLast { control.unwatchUnits(of: stage, for: inbox) }
     }
 

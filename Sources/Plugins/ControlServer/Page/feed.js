@@ -6,6 +6,7 @@ import { makePlayer } from "./video.js"
 
 // Browsers open six connections to a server: events and figures need two of them, controls must never wait for pictures.
 const mostInFlight = 4
+const mostFaults = 5
 
 class Slots {
   constructor(count) {
@@ -175,6 +176,7 @@ class VideoViewer extends PushedViewer {
     super(live, stage, wishes, onPicture, onWords)
     this.player = makePlayer((source, width, height, head) => {
       if (this.isPaused) return
+      this.faults = 0
       this.onWords("")
       onPicture(source, {
         width, height, frame: head.frame, age: this.age(head), isMirrored: head.isMirrored, turns: head.turns,
@@ -193,7 +195,9 @@ class VideoViewer extends PushedViewer {
   /** A keyframe comes when the preview goes on after a pause. */
   begin(text) {
     this.onWords(text)
-    if (this.isPaused) return
+    this.faults = (this.faults ?? 0) + 1
+    // A stream that this browser cannot show is not asked for without end.
+    if (this.isPaused || this.faults > mostFaults) return
     this.live.send({ pause: this.id })
     setTimeout(() => { if (!this.isPaused) this.live.send({ resume: this.id }) }, 500)
   }

@@ -102,6 +102,15 @@ import Testing
         #expect(large.offer(isKeyframe: true, followsGap: false, bytes: 1, now: 0) == .send(followsGap: true))
     }
 
+    @Test func leavesOutWhileTheSocketTakesNothing() {
+        var flow = UnitFlow()
+        _ = offer(&flow, true)
+        let verdict = flow.offer(isKeyframe: true, followsGap: false, bytes: 1, isCongested: true, now: 0)
+        #expect(verdict == .leaveOut(wantsKeyframe: false))
+        #expect(offer(&flow) == .leaveOut(wantsKeyframe: true))
+        #expect(offer(&flow, true) == .send(followsGap: true))
+    }
+
     @Test func beginsAnewAfterAPause() {
         var flow = UnitFlow()
         _ = offer(&flow, true)

@@ -34,6 +34,11 @@ import Testing
             #expect(unit.header.pts.nanoseconds == Int64(number) * 1_000_000 && unit.header.capturedAt > 0)
             #expect(unit.followsGap == (index == 0))
         }
+        // Asking again leaves no gap.
+        _ = try driver.chain.watchUnits(of: "enc", for: inbox)
+        let more = take(50, from: inbox)
+        #expect(more.map(\.header.sequenceNumber) == (0..<50).map { first + 200 + $0 })
+        #expect(!more.contains { $0.followsGap })
         #expect(driver.finish().isSuccess)
     }
 
