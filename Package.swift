@@ -31,6 +31,7 @@ let plugins = [
     Plugin(name: "FaceEffect", shims: ["COpenCV"], usesShared: true, modules: ["Stills"]),
     Plugin(name: "V4L2Source", shims: ["CV4L2", "CTurboJPEG", "CYUV"], usesLiveInput: true),
     Plugin(name: "V4L2Sink", shims: ["CV4L2"]),
+    Plugin(name: "WindowPreview", shims: ["CSDL2"]),
     Plugin(name: "Pictures", shims: ["CTurboJPEG", "CPNG", "CYUV"], usesShared: true, modules: ["Conversion"]),
 ]
 
@@ -84,6 +85,8 @@ let package = Package(
             providers: [.apt(["frei0r-plugins-dev"])]),
         .systemLibrary(
             name: "CV4L2", path: "Sources/Plugins/Shims/CV4L2", pkgConfig: "libv4l2", providers: [.apt(["libv4l-dev"])]),
+        .systemLibrary(
+            name: "CSDL2", path: "Sources/Plugins/Shims/CSDL2", pkgConfig: "sdl2", providers: [.apt(["libsdl2-dev"])]),
         .systemLibrary(
             name: "CTurboJPEG", path: "Sources/Plugins/Shims/CTurboJPEG", pkgConfig: "libturbojpeg",
             providers: [.apt(["libturbojpeg0-dev"])]),

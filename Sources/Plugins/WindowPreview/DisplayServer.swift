@@ -1,0 +1,45 @@
+import CSDL2
+import Glibc
+import Synchronization
+
+/// Whether the connection to an X server still stands. libX11 ends the process when it breaks, unless it is told not to
+/// (XSetIOErrorExitHandler(3), libX11 1.7). Belongs to the window thread.
+enum DisplayServer {
+    private static let lost = Atomic<Bool>(false)
+
+    /// From then on; SDL has no second connection for a process.
+    static var isLost: Bool { lost.load(ordering: .acquiring) }
+
+    /// The lock of a lost connection stays held, and libGLX wants it when the process ends. Handlers run in the opposite
+    /// order of their registration (on_exit(3)), so this one runs before: it ends the process with the status it has.
+    private static let endsAtOnce: Bool =
+        on_exit(
+            { status, _ in
+                guard DisplayServer.isLost else { return }
+                fflush(nil)
+                _exit(status)
+            }, nil) == 0
+
+    private typealias ExitHandler = @convention(c) (OpaquePointer?, UnsafeMutableRawPointer?) -> Void
+    private typealias ErrorHandler = @convention(c) (OpaquePointer?) -> Int32
+    private typealias SetExitHandler = @convention(c) (OpaquePointer?, ExitHandler?, UnsafeMutableRawPointer?) -> Void
+    private typealias SetErrorHandler = @convention(c) (ErrorHandler?) -> ErrorHandler?
+
+    /// Has libX11 say so here when the connection of `window` breaks. Does nothing where SDL does not use X11.
+    static func watch(_ window: OpaquePointer) {
+        _ = endsAtOnce
+        var info = SDL_SysWMinfo()
+        SDL_GetVersion(&info.version)
+        guard SDL_GetWindowWMInfo(window, &info) == SDL_TRUE, info.subsystem == SDL_SYSWM_X11 else { return }
+        // SDL loads it under no name that others see.
+        guard let library = dlopen("libX11.so.6", RTLD_NOW | RTLD_NOLOAD) else { return }
+        defer { dlclose(library) }
+        guard let setExit = dlsym(library, "XSetIOErrorExitHandler"),
+            let setError = dlsym(library, "XSetIOErrorHandler")
+        else { return }
+        // Its own handler prints to standard error.
+        _ = unsafeBitCast(setError, to: SetErrorHandler.self)({ _ in 0 })
+        unsafeBitCast(setExit, to: SetExitHandler.self)(
+            info.info.x11.display, { _, _ in DisplayServer.lost.store(true, ordering: .releasing) }, nil)
+    }
+}

@@ -1,0 +1,206 @@
+import CSDL2
+import FrameCore
+
+/// One window: what SDL has for it, and drawing. Belongs to the window thread.
+final class Window {
+    let slot: WindowSlot
+    let id: UInt32
+    private let window: OpaquePointer
+    private let renderer: OpaquePointer
+    private let texture: OpaquePointer
+    /// Of the last picture, so that it can be drawn again when the window changes.
+    private var last: (orientation: Orientation, isMirroredInPreviews: Bool)?
+    private var isFullscreen = false
+    private var isAbandoned = false
+    /// SDL's milliseconds: when the next picture may be drawn.
+    private var nextDrawing: Int64 = 0
+
+    /// - Throws: ``FrameHostError``; nothing is left open then.
+    init(_ slot: WindowSlot) throws {
+        let format = slot.format
+        let size = Self.firstSize(slot)
+        let flags = SDL_WINDOW_RESIZABLE.rawValue | SDL_WINDOW_ALLOW_HIGHDPI.rawValue
+        // SDL_WINDOWPOS_UNDEFINED, a macro of macros.
+        let anywhere: Int32 = 0x1FFF_0000
+        guard let window = SDL_CreateWindow(slot.title, anywhere, anywhere, size.width, size.height, flags) else {
+            throw WindowFault.call("SDL_CreateWindow", Self.reason)
+        }
+        guard
+            let renderer = SDL_CreateRenderer(window, -1, 0)
+                ?? SDL_CreateRenderer(window, -1, SDL_RENDERER_SOFTWARE.rawValue)
+        else {
+            let fault = WindowFault.call("SDL_CreateRenderer", Self.reason)
+            SDL_DestroyWindow(window)
+            throw fault
+        }
+        func giveUp(_ fault: FrameHostError) -> FrameHostError {
+            SDL_DestroyRenderer(renderer)
+            SDL_DestroyWindow(window)
+            return fault
+        }
+        var info = SDL_RendererInfo()
+        if SDL_GetRendererInfo(renderer, &info) == 0, info.max_texture_width > 0, info.max_texture_height > 0,
+            format.width > Int(info.max_texture_width) || format.height > Int(info.max_texture_height)
+        {
+            throw giveUp(WindowFault.tooLarge(format, Int(info.max_texture_width), Int(info.max_texture_height)))
+        }
+        // Taken by a texture when it is made.
+        SDL_SetYUVConversionMode(Self.conversion(format))
+        guard
+            let texture = SDL_CreateTexture(
+                renderer, Self.pixels(format.pixelFormat), Int32(SDL_TEXTUREACCESS_STREAMING.rawValue),
+                Int32(format.width),
+                Int32(format.height))
+        else { throw giveUp(WindowFault.call("SDL_CreateTexture", Self.reason)) }
+        SDL_SetTextureBlendMode(texture, SDL_BLENDMODE_NONE)
+        SDL_SetTextureScaleMode(texture, SDL_ScaleModeLinear)
+        (self.slot, self.window, self.renderer, self.texture) = (slot, window, renderer, texture)
+        id = SDL_GetWindowID(window)
+        DisplayServer.watch(window)
+        clear()
+        SDL_RenderPresent(renderer)
+    }
+
+    deinit {
+        if isAbandoned { return }
+        SDL_DestroyTexture(texture)
+        SDL_DestroyRenderer(renderer)
+        SDL_DestroyWindow(window)
+    }
+
+    /// The display server has gone: SDL is not asked to take the window away, since it would wait for an answer.
+    func abandon() {
+        isAbandoned = true
+        slot.isClosed = true
+        slot.empty()
+        slot.report(.failed(WindowFault.screenLost))
+    }
+
+    /// What SDL says of the last call that failed.
+    static var reason: String { String(cString: SDL_GetError()) }
+
+    /// Draws the newest picture, if there is one and its time has come.
+    ///
+    /// - Returns: When to look again, SDL's milliseconds; nil when the next picture tells.
+    func drawNewest(now: Int64) throws -> Int64? {
+        if now < nextDrawing { return nextDrawing }
+        guard let frame = slot.take() else { return nil }
+        let view = slot.view
+        if view.rate > 0 { nextDrawing = now + Int64(1000 / view.rate) }
+        last = (frame.orientation, frame.isMirroredInPreviews)
+        try upload(frame)
+        // The buffer is the chain's again before anything is drawn, which may wait for the screen.
+        _ = consume frame
+        draw()
+        slot.countDrawn()
+        return nil
+    }
+
+    /// The picture that is there, again: the window was uncovered or has another size.
+    func draw() {
+        guard let last else {
+            clear()
+            SDL_RenderPresent(renderer)
+            return
+        }
+        let view = slot.view
+        if view.isFullscreen != isFullscreen {
+            isFullscreen = view.isFullscreen
+            SDL_SetWindowFullscreen(window, isFullscreen ? SDL_WINDOW_FULLSCREEN_DESKTOP.rawValue : 0)
+        }
+        var (width, height): (Int32, Int32) = (0, 0)
+        guard SDL_GetRendererOutputSize(renderer, &width, &height) == 0, width > 0, height > 0 else { return }
+        let isMirrored =
+            switch view.mirror {
+            case .auto: last.isMirroredInPreviews
+            case .on: true
+            case .off: false
+            }
+        let place = PicturePlace(
+            slot.format, orientation: last.orientation, view: view, isMirrored: isMirrored,
+            window: (Double(width), Double(height)))
+        var source = SDL_Rect(
+            x: Int32(place.source.x), y: Int32(place.source.y), w: max(Int32(place.source.width.rounded()), 1),
+            h: max(Int32(place.source.height.rounded()), 1))
+        var target = SDL_FRect(
+            x: Float(place.target.x), y: Float(place.target.y), w: Float(place.target.width),
+            h: Float(place.target.height))
+        clear()
+        SDL_RenderCopyExF(
+            renderer, texture, &source, &target, Double(place.quarterTurns * 90), nil,
+            place.isMirrored ? SDL_FLIP_HORIZONTAL : SDL_FLIP_NONE)
+        SDL_RenderPresent(renderer)
+    }
+
+    private func clear() {
+        SDL_SetRenderDrawColor(renderer, 64, 64, 64, 255)
+        SDL_RenderClear(renderer)
+    }
+
+    private func upload(_ frame: borrowing Frame) throws {
+        let status =
+            switch slot.format.pixelFormat {
+            case .i420:
+                frame.withPlane(0) { y in
+                    frame.withPlane(1) { u in
+                        frame.withPlane(2) { v in
+                            SDL_UpdateYUVTexture(
+                                texture, nil, y.baseAddress, Int32(y.strideBytes), u.baseAddress, Int32(u.strideBytes),
+                                v.baseAddress, Int32(v.strideBytes))
+                        }
+                    }
+                }
+            case .nv12:
+                frame.withPlane(0) { y in
+                    frame.withPlane(1) { uv in
+                        SDL_UpdateNVTexture(
+                            texture, nil, y.baseAddress, Int32(y.strideBytes), uv.baseAddress, Int32(uv.strideBytes))
+                    }
+                }
+            default:
+                frame.withPlane(0) { SDL_UpdateTexture(texture, nil, $0.baseAddress, Int32($0.strideBytes)) }
+            }
+        guard status == 0 else { throw WindowFault.call("updating the texture", Self.reason) }
+    }
+
+    // MARK: How
+
+    /// The picture upright with square samples, as far as the screen has room: nine tenths of it.
+    private static func firstSize(_ slot: WindowSlot) -> (width: Int32, height: Int32) {
+        if let size = slot.size { return (Int32(size.width), Int32(size.height)) }
+        let turns = PicturePlace.compose(
+            slot.format.orientation, quarterTurns: slot.view.quarterTurns, isMirrored: false
+        ).turns
+        let shown = PicturePlace.shownSize(slot.format, swapsSides: turns % 2 == 1)
+        var room = SDL_Rect()
+        var scale = 1.0
+        if SDL_GetDisplayUsableBounds(0, &room) == 0, room.w > 0, room.h > 0 {
+            scale = min(1, Double(room.w) * 0.9 / shown.width, Double(room.h) * 0.9 / shown.height)
+        }
+        func side(_ length: Double) -> Int32 { Int32(min(max((length * scale).rounded(), 16), 16384)) }
+        return (side(shown.width), side(shown.height))
+    }
+
+    private static func pixels(_ format: PixelFormat) -> UInt32 {
+        let code =
+            switch format {
+            case .nv12: SDL_PIXELFORMAT_NV12
+            case .yuyv: SDL_PIXELFORMAT_YUY2
+            // Named by the order in a little-endian word.
+            case .bgra: SDL_PIXELFORMAT_ARGB8888
+            default: SDL_PIXELFORMAT_IYUV
+            }
+        return UInt32(code.rawValue)
+    }
+
+    /// SDL knows BT.601 and BT.709 in video range, and BT.601 in full range. A matrix that nobody named is BT.709 from
+    /// 720 rows on, as players take it.
+    private static func conversion(_ format: VideoFormat) -> SDL_YUV_CONVERSION_MODE {
+        if format.color.range == .full { return SDL_YUV_CONVERSION_JPEG }
+        return switch format.color.matrix {
+        case 1, 9, 10: SDL_YUV_CONVERSION_BT709
+        case 4, 5, 6: SDL_YUV_CONVERSION_BT601
+        default: format.height >= 720 ? SDL_YUV_CONVERSION_BT709 : SDL_YUV_CONVERSION_BT601
+        }
+    }
+}

@@ -1,0 +1,40 @@
+import FrameCore
+
+/// What can be wrong with a window.
+enum WindowFault {
+    /// SDL finds no screen to show windows on.
+    static func noScreen(_ reason: String) -> FrameHostError {
+        FrameHostError(
+            .unavailable, what: "there is no screen for windows here: SDL says '\(reason)'",
+            remedy:
+                "Run in a desktop session, or set DISPLAY or WAYLAND_DISPLAY to one; or take the stage out of the chain."
+        )
+    }
+
+    static func call(_ name: String, _ reason: String) -> FrameHostError {
+        FrameHostError(
+            .callFailed, what: "\(name) failed: \(reason)",
+            remedy: "SDL_RENDER_DRIVER=software draws without the graphics card.")
+    }
+
+    static func tooLarge(_ format: VideoFormat, _ width: Int, _ height: Int) -> FrameHostError {
+        FrameHostError(
+            .invalidMedia,
+            what:
+                "the graphics card takes pictures of at most \(width)x\(height), and these have \(format.width)x\(format.height)",
+            remedy: "Put a 'crop-orient' with a \"size\" before this stage, or set SDL_RENDER_DRIVER=software.")
+    }
+
+    /// The display server has gone.
+    static let screenLost = FrameHostError(
+        .callFailed, what: "the display server has ended the connection",
+        remedy:
+            "Start the program again when there is a screen; \"onError\": \"continue\" keeps the rest of the chain running."
+    )
+
+    static func noAnswer(_ seconds: Int) -> FrameHostError {
+        FrameHostError(
+            .unavailable, what: "the screen did not answer within \(seconds) s",
+            remedy: "Look whether the display server is alive (\"xset q\").")
+    }
+}

@@ -1,0 +1,63 @@
+import FrameCore
+
+struct WindowOptions: StageOptions {
+    @Option(help: "Title of the window; without it the stage's id.") var title: String? = nil
+    @Option(help: "Size of the window at first; without it the picture's, as far as the screen has room.", unit: "px")
+    var size: PictureSize? = nil
+    @Option(
+        help: "How the picture gets into the window: fit shows all of it on grey, fill cuts its middle out.", live: true
+    )
+    var fit = WindowFit.fit
+    @Option(help: "Turns the picture clockwise.", unit: "degrees", live: true) var turn = WindowTurn.none
+    @Option(
+        help: "Mirrors left to right: auto where the camera faces who looks at it, on, off.", live: true)
+    var mirror = WindowMirror.auto
+    @Option(help: "Fills the screen.", live: true) var fullscreen = false
+    @Option(
+        help: "Most pictures that are drawn in a second; 0 draws each.", range: 0...240, unit: "per second", live: true)
+    var rate = 0.0
+
+    func validate() throws(OptionFault) {
+        if title?.utf8.contains(0) == true {
+            throw OptionFault("'title' has a zero character in it", remedy: "Leave it out.")
+        }
+    }
+
+    /// What the window is to do with the next picture.
+    var view: WindowView {
+        WindowView(fit: fit, quarterTurns: turn.quarterTurns, mirror: mirror, isFullscreen: fullscreen, rate: rate)
+    }
+}
+
+enum WindowFit: String, OptionChoice { case fit, fill }
+enum WindowMirror: String, OptionChoice { case auto, on, off }
+
+/// Quarter turns clockwise, written in degrees.
+enum WindowTurn: Int, OptionValue, CaseIterable {
+    case none = 0
+    case right = 90
+    case around = 180
+    case left = 270
+
+    var quarterTurns: Int { rawValue / 90 }
+
+    static func decodeOption(_ node: JSONNode) throws(OptionFault) -> WindowTurn {
+        guard let degrees = node.asInt, let turn = WindowTurn(rawValue: degrees) else {
+            throw OptionFault("\(node.text()) is not a quarter turn", remedy: "Use 0, 90, 180 or 270.")
+        }
+        return turn
+    }
+    var optionJSON: JSONNode { .number(rawValue) }
+    static var optionTypeName: String { "0, 90, 180, 270" }
+    static var optionSchema: JSONNode { ["enum": [0, 90, 180, 270]] }
+}
+
+/// How pictures are shown; what live options change.
+struct WindowView: Sendable, Equatable {
+    var fit = WindowFit.fit
+    var quarterTurns = 0
+    var mirror = WindowMirror.auto
+    var isFullscreen = false
+    /// Pictures in a second at most; 0 for each.
+    var rate = 0.0
+}

@@ -1,0 +1,91 @@
+import FrameCore
+
+/// Shows the pictures in a window of the desktop, by SDL.
+///
+/// docs/design/025-windows.md. The stage's thread leaves the newest picture in the window's slot, and the thread of the
+/// windows draws it when it comes to it: the chain never waits for the screen.
+final class WindowPreview: Sink {
+    static let info = StageInfo(
+        id: "window-preview", summary: "Shows the pictures in a window of the desktop.",
+        input: .video(.i420, .nv12, .bgra, .yuyv), hold: 2, longestCall: MediaTime(seconds: 12),
+        commands: [CommandInfo("open", "Opens the window again that somebody has closed.")])
+
+    var options: WindowOptions
+    private let context: StageContext
+    private var format: VideoFormat?
+    private var slot: WindowSlot?
+    private var view = WindowView()
+    private let failure = Locked<FrameHostError?>(nil)
+
+    /// [control thread] Opens nothing.
+    init(options: WindowOptions, context: StageContext) {
+        self.options = options
+        self.context = context
+    }
+
+    /// [control thread]
+    func negotiate(_ input: MediaFormat) throws {
+        guard let video = input.video else {
+            throw FrameHostError(.broken, what: "window-preview was handed access units")
+        }
+        format = video
+    }
+
+    /// [control thread] Opens the window; ten seconds at most.
+    func start() throws { try open() }
+
+    private func open() throws {
+        guard let format else {
+            throw FrameHostError(.broken, what: "window-preview was started before it knew its pictures")
+        }
+        view = options.view
+        let (context, failure) = (context, failure)
+        let title = options.title ?? context.stageID
+        let slot = WindowSlot(title: title, size: options.size, format: format, view: view) { event in
+            switch event {
+            case .key(let name):
+                context.post(
+                    "key", level: .debug, text: "Key '\(name)' in the window '\(title)'.",
+                    details: ["key": .string(name)])
+            case .closed:
+                context.post(
+                    "window-closed",
+                    text: "The window '\(title)' was closed; the chain goes on. The command 'open' opens it again.")
+            case .failed(let fault): failure.withLock { $0 = fault }
+            }
+        }
+        try WindowThread.shared.open(slot)
+        self.slot = slot
+        context.showFigures {
+            ["drawn": .number(slot.drawn), "open": .bool(!slot.isClosed)]
+        }
+    }
+
+    /// [stage thread] Never waits; the picture that was not drawn yet gives way to this one.
+    func consume(_ input: consuming Sample) throws -> SinkVerdict {
+        guard case .frame(let frame) = consume input, let slot else {
+            throw FrameHostError(.broken, what: "window-preview was handed access units")
+        }
+        if let fault = failure.withLock({ $0 }) { throw fault }
+        let wanted = options.view
+        if wanted != view {
+            view = wanted
+            slot.view = wanted
+        }
+        if slot.isClosed { return .idle }
+        if slot.put(frame) { WindowThread.shared.wake() }
+        return .delivered
+    }
+
+    /// [stage thread]
+    func command(_ name: String, arguments: JSONNode) throws {
+        guard slot?.isClosed ?? true else { return }
+        try open()
+    }
+
+    /// [stage thread]
+    func stop() {
+        if let slot { WindowThread.shared.close(slot) }
+        slot = nil
+    }
+}

@@ -1,0 +1,72 @@
+import FrameCore
+import Synchronization
+
+/// What a stage and the thread of the windows share of one window: the newest picture and how it is to be shown.
+final class WindowSlot: Sendable {
+    let title: String
+    let size: PictureSize?
+    let format: VideoFormat
+    /// [window thread] What a person does to the window.
+    let report: @Sendable (WindowEvent) -> Void
+
+    private let newest = Mutex(FrameRing(capacity: 1))
+    private let wanted: Locked<WindowView>
+    private let shown = Atomic<Int>(0)
+    private let closed = Atomic<Bool>(false)
+    private let isAwaited = Atomic<Bool>(false)
+
+    init(
+        title: String, size: PictureSize?, format: VideoFormat, view: WindowView,
+        report: @escaping @Sendable (WindowEvent) -> Void
+    ) {
+        self.title = title
+        self.size = size
+        self.format = format
+        wanted = Locked(view)
+        self.report = report
+    }
+
+    var view: WindowView {
+        get { wanted.withLock { $0 } }
+        set { wanted.withLock { $0 = newValue } }
+    }
+
+    /// Pictures that were drawn.
+    var drawn: Int { shown.load(ordering: .relaxed) }
+    /// True once somebody has closed the window: pictures for it are let go of at once.
+    var isClosed: Bool {
+        get { closed.load(ordering: .acquiring) }
+        set { closed.store(newValue, ordering: .releasing) }
+    }
+
+    /// [stage thread] Takes the place of a picture that was not drawn yet.
+    ///
+    /// - Returns: Whether the window's thread is to be told: it knows of an earlier one otherwise.
+    func put(_ frame: consuming Frame) -> Bool {
+        // A closure may be called twice, as far as the compiler knows, and a frame moves once.
+        var given: Frame? = consume frame
+        newest.withLock { if let frame = given.take() { $0.append(frame) } }
+        return !isAwaited.exchange(true, ordering: .acquiringAndReleasing)
+    }
+
+    /// [window thread]
+    func take() -> Frame? {
+        isAwaited.store(false, ordering: .releasing)
+        return newest.withLock { $0.takeOldest() }
+    }
+
+    /// [window thread]
+    func countDrawn() { shown.add(1, ordering: .relaxed) }
+
+    /// [any thread] Lets go of what was not drawn.
+    func empty() { newest.withLock { $0.removeAll() } }
+}
+
+/// What a person does to a window.
+enum WindowEvent: Sendable {
+    /// A key, by SDL's name of it in small letters: "s", "f5", "left".
+    case key(String)
+    case closed
+    /// Of the operating system's: a picture could not be drawn.
+    case failed(FrameHostError)
+}

@@ -1,0 +1,249 @@
+import CSDL2
+import FrameCore
+import Synchronization
+
+/// The thread on which all windows of the process live: SDL wants one for all of them.
+///
+/// Begins with the first window and ends with the last. Stages leave work with it and pictures in the slots of their
+/// windows; it never waits for a stage.
+final class WindowThread: Sendable {
+    static let shared = WindowThread()
+
+    /// Work for the thread: done with what is there, or refused where SDL does not begin.
+    private struct Task: Sendable {
+        var perform: @Sendable (inout Windows) -> Void
+        var refuse: @Sendable (FrameHostError) -> Void
+    }
+
+    /// What the thread has. Belongs to it.
+    struct Windows {
+        var all: [Window] = []
+
+        mutating func remove(_ slot: WindowSlot) { all.removeAll { $0.slot === slot } }
+    }
+
+    private struct State {
+        var tasks: [Task] = []
+        /// SDL's number of our own event, once it is there to be woken by.
+        var wakeEvent: UInt32?
+        var isRunning = false
+    }
+
+    private let state = Locked(State())
+    /// At most one wake-up is under way.
+    private let isWoken = Atomic<Bool>(false)
+
+    // MARK: From stages
+
+    /// [control thread] Opens a window.
+    ///
+    /// - Throws: ``FrameHostError`` where there is no screen, or none that answers.
+    func open(_ slot: WindowSlot) throws {
+        if DisplayServer.isLost { throw WindowFault.screenLost }
+        let answer = Answer<Result<Void, FrameHostError>>()
+        try post(
+            Task { windows in
+                do {
+                    windows.all.append(try Window(slot))
+                    answer.give(.success(()))
+                } catch {
+                    answer.give(.failure(.wrap(error, place: "window-preview")))
+                }
+            } refuse: {
+                answer.give(.failure($0))
+            })
+        let patience = 10
+        guard let result = answer.wait(seconds: patience) else {
+            // It may come yet, and nobody wants it then.
+            close(slot)
+            throw WindowFault.noAnswer(patience)
+        }
+        try result.get()
+    }
+
+    /// [any thread] Closes the window of a stage that ends, and waits for it a second at most.
+    func close(_ slot: WindowSlot) {
+        let answer = Answer<Void>()
+        let isLeft = state.withLock { state in
+            guard state.isRunning else { return false }
+            state.tasks.append(
+                Task { windows in
+                    windows.remove(slot)
+                    answer.give(())
+                } refuse: { _ in
+                    answer.give(())
+                })
+            return true
+        }
+        if isLeft {
+            wake()
+            _ = answer.wait(seconds: 1)
+        }
+        slot.empty()
+    }
+
+    /// [any thread] A slot has a new picture, or another view.
+    func wake() {
+        guard let event = state.withLock({ $0.wakeEvent }), !isWoken.exchange(true, ordering: .acquiringAndReleasing)
+        else { return }
+        var wakeUp = SDL_Event()
+        wakeUp.type = event
+        // With a full queue of events the thread is awake.
+        SDL_PushEvent(&wakeUp)
+    }
+
+    private func post(_ task: Task) throws {
+        let isNew = state.withLock { state in
+            state.tasks.append(task)
+            guard !state.isRunning else { return false }
+            state.isRunning = true
+            return true
+        }
+        guard isNew else { return wake() }
+        do {
+            try ServiceThread.start(name: "windows") { self.run() }
+        } catch {
+            state.withLock { $0 = State() }
+            throw error
+        }
+    }
+
+    private func takeTasks() -> [Task] {
+        state.withLock { state in
+            defer { state.tasks = [] }
+            return state.tasks
+        }
+    }
+
+    // MARK: The thread
+
+    private func run() {
+        SDL_SetMainReady()
+        for (hint, value) in [
+            // Signals are the program's; a preview keeps no screen awake; a window's closing ends that window alone.
+            (SDL_HINT_NO_SIGNAL_HANDLERS, "1"), (SDL_HINT_VIDEO_ALLOW_SCREENSAVER, "1"),
+            (SDL_HINT_QUIT_ON_LAST_WINDOW_CLOSE, "0"),
+            // Smooth where pictures are scaled.
+            (SDL_HINT_RENDER_SCALE_QUALITY, "1"),
+        ] { SDL_SetHint(hint, value) }
+        repeat {
+            guard SDL_InitSubSystem(SDL_INIT_VIDEO) == 0 else {
+                let fault = WindowFault.noScreen(Window.reason)
+                for task in takeTasks() { task.refuse(fault) }
+                continue
+            }
+            let event = SDL_RegisterEvents(1)
+            state.withLock { $0.wakeEvent = event }
+            guard showWindows() else { return giveUp() }
+            SDL_QuitSubSystem(SDL_INIT_VIDEO)
+        } while hasMore()
+    }
+
+    /// Until the last window has gone; false when the display server has.
+    private func showWindows() -> Bool {
+        var windows = Windows()
+        while true {
+            isWoken.store(false, ordering: .releasing)
+            for task in takeTasks() { task.perform(&windows) }
+            if DisplayServer.isLost {
+                for window in windows.all { window.abandon() }
+                return false
+            }
+            if windows.all.isEmpty, endIfIdle() { return true }
+            wait(until: draw(&windows), &windows)
+        }
+    }
+
+    /// SDL waits for ever in most of its calls once the connection is gone, and has no other for this process.
+    private func giveUp() {
+        let tasks = state.withLock { state in
+            defer { state = State() }
+            return state.tasks
+        }
+        for task in tasks { task.refuse(WindowFault.screenLost) }
+    }
+
+    /// Whether somebody has come while SDL ended; if not, the next one begins a thread.
+    private func hasMore() -> Bool {
+        state.withLock { state in
+            state.isRunning = !state.tasks.isEmpty
+            return state.isRunning
+        }
+    }
+
+    /// True when nothing has come meanwhile; SDL is not woken any more then.
+    private func endIfIdle() -> Bool {
+        state.withLock { state in
+            guard state.tasks.isEmpty else { return false }
+            state.wakeEvent = nil
+            return true
+        }
+    }
+
+    /// - Returns: When to look again, SDL's milliseconds.
+    private func draw(_ windows: inout Windows) -> Int64? {
+        let now = Int64(SDL_GetTicks64())
+        var next: Int64?
+        for window in windows.all {
+            do {
+                guard let again = try window.drawNewest(now: now) else { continue }
+                next = min(next ?? again, again)
+            } catch {
+                window.slot.report(.failed(.wrap(error, place: "window-preview")))
+                window.slot.isClosed = true
+                windows.remove(window.slot)
+                window.slot.empty()
+            }
+        }
+        return next
+    }
+
+    private func wait(until instant: Int64?, _ windows: inout Windows) {
+        let left = instant.map { min(max($0 - Int64(SDL_GetTicks64()), 1), 1000) } ?? 1000
+        var event = SDL_Event()
+        guard SDL_WaitEventTimeout(&event, Int32(left)) == 1 else { return }
+        repeat { handle(event, &windows) } while SDL_PollEvent(&event) == 1
+    }
+
+    private func handle(_ event: SDL_Event, _ windows: inout Windows) {
+        switch SDL_EventType(rawValue: event.type) {
+        case SDL_WINDOWEVENT:
+            guard let window = windows.all.first(where: { $0.id == event.window.windowID }) else { return }
+            switch SDL_WindowEventID(rawValue: UInt32(event.window.event)) {
+            case SDL_WINDOWEVENT_CLOSE:
+                window.slot.isClosed = true
+                windows.remove(window.slot)
+                window.slot.empty()
+                window.slot.report(.closed)
+            case SDL_WINDOWEVENT_EXPOSED, SDL_WINDOWEVENT_SIZE_CHANGED: window.draw()
+            default: break
+            }
+        case SDL_KEYDOWN:
+            guard event.key.repeat == 0, let window = windows.all.first(where: { $0.id == event.key.windowID }) else {
+                return
+            }
+            let name = String(cString: SDL_GetKeyName(event.key.keysym.sym)).lowercased()
+            if !name.isEmpty { window.slot.report(.key(name)) }
+        default: break
+        }
+    }
+}
+
+/// Something that another thread gives once. `@unchecked Sendable`: the semaphore is SDL's, made for several threads.
+private final class Answer<Value: Sendable>: @unchecked Sendable {
+    private let value = Locked<Value?>(nil)
+    private let semaphore = SDL_CreateSemaphore(0)
+
+    deinit { SDL_DestroySemaphore(semaphore) }
+
+    func give(_ value: Value) {
+        self.value.withLock { $0 = value }
+        SDL_SemPost(semaphore)
+    }
+
+    /// Nil when nothing came in time.
+    func wait(seconds: Int) -> Value? {
+        SDL_SemWaitTimeout(semaphore, UInt32(seconds * 1000))
+        return value.withLock { $0 }
+    }
+}
