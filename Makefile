@@ -8,7 +8,7 @@ TEST_PACKAGES := x264 util-linux mount python3 python3-jsonschema binutils gstre
 	gstreamer1.0-plugins-bad gstreamer1.0-plugins-ugly gstreamer1.0-libav gir1.2-gst-rtsp-server-1.0 python3-gi glib-networking openssl curl mpv python3-opencv \
 	tshark iproute2 python3-websockets python3-pil libimage-exiftool-perl prometheus python3-pip tmux xvfb python3-xlib
 # From PyPI.
-TEST_PYTHON := schemathesis==4.32.5
+TEST_PYTHON := schemathesis==4.32.5 perfetto==0.59.1 protobuf==7.36.2
 CAMERA_PACKAGES := qemu-system-x86 busybox-static kmod cpio v4l-utils libelf1 libssl3
 # Unpacked for the virtual machine of `make test-camera` and not installed; all of the version that linux-image-amd64 is.
 CAMERA_DOWNLOADS := linux-image-amd64 linux-headers-amd64 linux-kbuild-6.1 v4l2loopback-dkms

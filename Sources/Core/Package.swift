@@ -16,7 +16,7 @@ let package = Package(
             sources: [
                 "JSON", "Options", "Errors", "Events", "Files", "Media", "Pool", "Link", "Stage", "Service", "Rules", "Plan",
                 "Runtime",
-                "Support",
+                "Support", "Trace",
             ],
             plugins: ["FramehostManifest"]),
         .executableTarget(name: "manifest-tool", path: "Tools/ManifestTool"),

@@ -37,13 +37,15 @@ final class EventHub: @unchecked Sendable {
 
     /// [any thread] A further listener, who gets what is posted from now on; the first of all also what was posted
     /// before.
-    func subscribe(capacity: Int = EventSubscription.capacity) -> EventSubscription {
+    ///
+    /// - Parameter takesBacklog: False leaves what was posted before to the next listener too.
+    func subscribe(capacity: Int = EventSubscription.capacity, takesBacklog: Bool = true) -> EventSubscription {
         let number = condition.locked { () -> Int in
             var box = Box(capacity: max(capacity, 1))
             if let missed = backlog {
                 for event in missed.events { box.add(event) }
                 box.lost += missed.lost
-                backlog = nil
+                if takesBacklog { backlog = nil }
             }
             boxes[nextNumber] = box
             nextNumber += 1

@@ -26,6 +26,9 @@ final class FrameQueue: @unchecked Sendable {
     private let room: RoomGate
     /// Chain-clock time since which the producer waits for a place here; 0 when it does not.
     let stalledSince = Atomic<Int64>(0)
+    /// Where it notes its depth and what it drops, under the lock; nil without a trace. Set before it is used.
+    var traceRing: TraceRing? { didSet { trace = traceRing?.pen } }
+    @exclusivity(unchecked) private var trace: TracePen?
     private let stop: StopSignal
     /// For whoever looks.
     private let figures = FrameQueueFigures()
@@ -70,6 +73,7 @@ final class FrameQueue: @unchecked Sendable {
     deinit {
         // By whatever thread lets go of it last: nothing is to be allocated then.
         if state.depth > 0 { discardAll(.stopped) }
+        traceRing?.isOver.store(true, ordering: .releasing)
         ring.deallocate()
     }
 
@@ -112,6 +116,7 @@ final class FrameQueue: @unchecked Sendable {
             // place may be taken by the new item; the others stay where they are in the ring, which this thread alone
             // writes, until they are let go below.
             let first = ring[head]
+            if let trace { noteEviction(trace, first, count) }
             let second = head + 1
             head = (head + count) % ringCount
             append(lease.release())
@@ -120,8 +125,11 @@ final class FrameQueue: @unchecked Sendable {
             _ = Lease(first)
             for index in second..<second + count - 1 { _ = Lease(ring[index % ringCount]) }
             return nil
-        case .reject:
+        case .reject(let reason):
             figures.show(state, losses: true)
+            if let trace {
+                trace.drop(stage: consumerNumber, reason, frame: record.pointee.header.sequenceNumber)
+            }
             hasLost = true
             lastRefused = record.pointee.header.sequenceNumber
             nothingUpTo = max(nothingUpTo, record.pointee.header.pts.nanoseconds &+ heldStep)
@@ -137,6 +145,17 @@ final class FrameQueue: @unchecked Sendable {
         lastSequence = record.pointee.header.sequenceNumber
         record.pointee.holder.store(holderCode, ordering: .relaxed)
         ring[(head + state.depth - 1) % ringCount] = record
+        if let trace { trace.level(state.depth) }
+    }
+
+    private func noteEviction(_ trace: TracePen, _ first: UnsafeMutablePointer<LeaseRecord>, _ count: Int) {
+        let reason: DropReason =
+            switch state.settings.policy {
+            case .latest: .replaced
+            case .dropToKeyframe: .untilKeyframe
+            case .wait, .dropOldest, .dropNewest: .evicted
+            }
+        trace.drop(stage: consumerNumber, reason, frame: first.pointee.header.sequenceNumber, count: count)
     }
 
     private func removeFirst() -> UnsafeMutablePointer<LeaseRecord> {
@@ -270,6 +289,7 @@ final class FrameQueue: @unchecked Sendable {
         let nextTime = state.depth > 1 ? ring[head].pointee.header.dts.nanoseconds : nil
         state.take(bytes: record.pointee.queuedBytes, nextTime: nextTime)
         figures.show(state, losses: false)
+        if let trace { trace.level(state.depth) }
         let hasPlenty = state.depth > state.settings.capacity / 2
         consumer.unlock()
         if !hasPlenty {
@@ -320,6 +340,7 @@ final class FrameQueue: @unchecked Sendable {
         let nextTime = state.depth > 1 ? ring[head].pointee.header.dts.nanoseconds : nil
         state.take(bytes: record.pointee.queuedBytes, nextTime: nextTime)
         figures.show(state, losses: false)
+        if let trace { trace.level(state.depth) }
         room.announce()
         return Lease(record)
     }
@@ -343,8 +364,12 @@ final class FrameQueue: @unchecked Sendable {
             records.append(ring[head])
             head = (head + 1) % ringCount
         }
-        _ = state.evictAll(reason)
+        let count = state.evictAll(reason)
         figures.show(state, losses: true)
+        if let trace, let first = records.first {
+            trace.drop(stage: consumerNumber, reason, frame: first.pointee.header.sequenceNumber, count: count)
+            trace.level(0)
+        }
         consumer.unlock()
         for record in records { _ = Lease(record) }
     }

@@ -24,6 +24,9 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
     let layout: MetadataLayout
 
     let condition = Condition()
+    /// Where it notes how many buffers are out; nil without a trace. Set before it is used.
+    var traceRing: TraceRing? { didSet { trace = traceRing?.pen } }
+    @exclusivity(unchecked) private var trace: TracePen?
     private let stop: StopSignal
     private let clock: ChainClock
     // Below: under `condition`.
@@ -77,6 +80,7 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
     }
 
     deinit {
+        traceRing?.isOver.store(true, ordering: .releasing)
         buffers.deinitialize(count: bufferCount)
         buffers.deallocate()
         memory.free(base, byteCount: byteCount)
@@ -164,6 +168,7 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
             starved.store(starved.load(ordering: .relaxed) + clock.now() - since, ordering: .relaxed)
             starvedSince.store(0, ordering: .relaxed)
         }
+        if let trace { trace.level(bufferCount - freeBuffers.count) }
         buffers[Int(buffer)].leases.store(1, ordering: .relaxed)
         if outstanding == 0 { _ = Unmanaged.passRetained(self) }
         outstanding += 1
@@ -208,6 +213,7 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
         if left == 0 {
             freeBuffers.append(buffer)
             shownFree.store(freeBuffers.count, ordering: .relaxed)
+            if let trace { trace.level(bufferCount - freeBuffers.count) }
             if waiters > 0 { condition.signal() }
         }
         outstanding -= 1

@@ -18,6 +18,9 @@ final class Slab: LeaseOwner, @unchecked Sendable {
     private let layout: MetadataLayout
     private let stop: StopSignal
     let condition = Condition()
+    /// Where it notes how many bytes are out; nil without a trace. Set before it is used.
+    var traceRing: TraceRing? { didSet { trace = traceRing?.pen } }
+    @exclusivity(unchecked) private var trace: TracePen?
     // Below: under `condition`.
     private var state: SlabState
     private var blocks: [Block]
@@ -52,7 +55,10 @@ final class Slab: LeaseOwner, @unchecked Sendable {
         stop.register(condition)
     }
 
-    deinit { memory.free(base, byteCount: byteCount) }
+    deinit {
+        traceRing?.isOver.store(true, ordering: .releasing)
+        memory.free(base, byteCount: byteCount)
+    }
 
     /// [allocating thread] Room for one access unit of `count` bytes; waits until there is some.
     ///
@@ -73,6 +79,7 @@ final class Slab: LeaseOwner, @unchecked Sendable {
                 blocks[Int(block)] = Block(start: start, count: count, leases: 1)
                 mostBytes = max(mostBytes, state.usedBytes)
                 showUsage()
+                if let trace { trace.level(state.usedBytes) }
                 if outstanding == 0 { _ = Unmanaged.passRetained(self) }
                 outstanding += 1
                 let record = leases.take(owner: self)
@@ -126,6 +133,7 @@ final class Slab: LeaseOwner, @unchecked Sendable {
             state.giveBack(start: blocks[block].start, count: blocks[block].count)
             freeBlocks.append(Int32(block))
             showUsage()
+            if let trace { trace.level(state.usedBytes) }
             if waiters > 0 { condition.signal() }
         }
         outstanding -= 1

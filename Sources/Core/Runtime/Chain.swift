@@ -27,6 +27,11 @@ public final class Chain: @unchecked Sendable {
     /// As the request names it.
     private let chainFile: String
     let isTimed: Bool
+    /// Nil where no trace is kept.
+    let tracer: Tracer?
+    // The control thread's; see ``openTrace(_:as:mostBytes:)``.
+    var traceFile: TraceFile?
+    var tracePath = ""
     let running = RunningThreads()
     /// What was seen of calls that took too long, by number of the stage.
     let callFigures: Locked<[Int: CallWatch.Figures]>
@@ -86,19 +91,24 @@ public final class Chain: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - timed: Measures each stage's time per item (one clock read per boundary).
+    ///   - traced: Can write a trace: ``openTrace(_:as:mostBytes:)``.
     /// - Throws: ``FrameHostErrors``.
-    public init(_ request: ChainRequest, clock: ChainClock = ChainClock(), timed: Bool = false) throws {
+    public init(
+        _ request: ChainRequest, clock: ChainClock = ChainClock(), timed: Bool = false, traced: Bool = false
+    ) throws {
         let planned = try ChainPlanner(request, clock: clock).plan()
         self.clock = clock
         services = planned.services
         chainFile = request.file
         isTimed = timed
+        tracer = traced ? Tracer(clock: clock) : nil
         let assembly = try GraphAssembly(
-            planned, request: request, running: nil, timed: timed, frameLimit: request.frameLimit)
+            planned, request: request, running: nil, timed: timed, tracer: tracer, frameLimit: request.frameLimit)
         graphBox = Locked(assembly.graph)
         callFigures = callWatch.figures
         health = healthWatch.status
         for runner in assembly.newRunners { adopt(runner) }
+        tracer?.follow(assembly.graph)
     }
 
     /// A stage's failures are this chain's.
@@ -186,6 +196,7 @@ public final class Chain: @unchecked Sendable {
 
     /// Runs the chain to its end. `tick` is called about every 50 ms, and once at the end.
     public func run(tick: () -> Void = {}) -> Result {
+        beginTrace()
         setState(.starting, "starting")
         tick()
         // On a thread of its own, so that a stage which does not come back from its `start` is named and can be left.
@@ -240,14 +251,17 @@ public final class Chain: @unchecked Sendable {
     }
 
     func begin(_ threads: [(state: ThreadState, body: () -> Void)], isBatch: Bool) {
+        if let tracer { for thread in threads { tracer.follow(thread.state) } }
         running.add(threads.map(\.state))
         for (thread, body) in threads.reversed() {
             do {
                 try StageThread.start(name: thread.name, isBatch: isBatch) {
+                    thread.traceRing?.enter()
                     let place = CrashReport.enter(thread)
                     defer { CrashReport.leave(thread, place) }
                     body()
                     thread.inside.store(ThreadState.Place.chainWait, ordering: .relaxed)
+                    thread.traceRing?.isOver.store(true, ordering: .releasing)
                     thread.finished.store(true, ordering: .releasing)
                 } ended: { [running] in
                     running.ended(thread)
@@ -363,6 +377,7 @@ public final class Chain: @unchecked Sendable {
             losses: callWatch.losses)
         setState(result.isSuccess ? .stopped : .failed, result.isSuccess ? "stopped" : "failed")
         healthWatch.look(at: self, now: systemNow(), isLast: true) { [] }
+        endTrace()
         tick()
         return result
     }

@@ -71,6 +71,7 @@ struct GraphAssembly {
     private let before: RunningGraph?
     private let clock: ChainClock
     private let timed: Bool
+    private let tracer: Tracer?
     private let frameLimit: Int
     private let layout: MetadataLayout
     private var newCopyPools: [(runner: StageRunner, pool: FramePool)] = []
@@ -79,10 +80,12 @@ struct GraphAssembly {
     /// - Throws: ``FrameHostError`` `.exhausted` without memory, `.invalidConfiguration` where the plan moves a stage
     ///   that runs to another thread.
     init(
-        _ planned: PlannedChain, request: ChainRequest, running: RunningGraph?, timed: Bool, frameLimit: Int?
+        _ planned: PlannedChain, request: ChainRequest, running: RunningGraph?, timed: Bool, tracer: Tracer? = nil,
+        frameLimit: Int?
     ) throws {
         clock = planned.services.clock
         self.timed = timed
+        self.tracer = tracer
         self.frameLimit = frameLimit ?? .max
         before = running
         layout = planned.layout
@@ -165,6 +168,7 @@ struct GraphAssembly {
                 padding: pool.isCopyPool ? BufferPadding() : demand.padding, bufferCount: pool.size,
                 leasesPerBuffer: min(leases, 64), furtherLeases: queued, metadata: layout,
                 stop: runner.stop, clock: clock)
+            tracer?.follow(made)
             graph.pools.append(made)
             if pool.isCopyPool {
                 if let exchange { exchanges[exchange].copyPool = made } else { newCopyPools.append((runner, made)) }
@@ -198,6 +202,7 @@ struct GraphAssembly {
                 name: runner.id, byteCount: slab.byteCount, unitCount: slab.unitCount,
                 leasesPerUnit: max(2, plan.links.count { $0.from == slab.stage } + 1), metadata: layout,
                 stop: runner.stop)
+            tracer?.follow(made)
             graph.slabs.append(made)
             if let exchange {
                 exchanges[exchange].slab = made
@@ -242,7 +247,10 @@ struct GraphAssembly {
                 ?? FrameQueue(
                     name: "\(from.id) → \(to.id)", settings: link.settings, room: from.output!.room,
                     consumer: condition, stop: to.stop, consumerNumber: to.number)
-            if kept == nil { newQueues.append(queue) }
+            if kept == nil {
+                tracer?.follow(queue)
+                newQueues.append(queue)
+            }
             queueOf[index] = queue
             graph.queues.append(RunningGraph.Queued(link: link, queue: queue))
         }
@@ -257,7 +265,7 @@ struct GraphAssembly {
         var runOf: [Int: InlineRun] = [:]
         var linksOf: [Int: [LinkEnd]] = [:]
         func run(_ filters: [StageRunner], _ last: StageRunner?) -> InlineRun {
-            InlineRun(filters: filters, last: last, clock: clock, isTimed: timed)
+            InlineRun(filters: filters, last: last, clock: clock, isTimed: timed, isTraced: tracer != nil)
         }
         for index in runners.indices.reversed() {
             guard let output = runners[index].output else {

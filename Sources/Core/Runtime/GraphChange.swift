@@ -115,7 +115,8 @@ struct GraphChange {
             return LiveSet(runner: runner, options: options, earlier: earlier)
         }
         assembly = try GraphAssembly(
-            planned, request: request, running: before, timed: chain.isTimed, frameLimit: request.frameLimit)
+            planned, request: request, running: before, timed: chain.isTimed, tracer: chain.tracer,
+            frameLimit: request.frameLimit)
         let kept = Set(assembly.graph.runners.map(\.number))
         removed = before.runners.filter { !kept.contains($0.number) }
     }
@@ -174,6 +175,7 @@ struct GraphChange {
             chain.adopt(runner)
             CrashReport.name(runner)
         }
+        chain.tracer?.follow(assembly.graph)
         chain.graphBox.withLock { present in
             var next = assembly.graph
             next.leaving = present.leaving

@@ -11,12 +11,14 @@ final class InlineRun {
     private let lastFilter: StageRunner?
     private let clock: ChainClock
     private let isTimed: Bool
+    private let isTraced: Bool
 
-    init(filters: [StageRunner], last: StageRunner?, clock: ChainClock, isTimed: Bool) {
+    init(filters: [StageRunner], last: StageRunner?, clock: ChainClock, isTimed: Bool, isTraced: Bool = false) {
         self.filters = filters
         self.last = last
         self.clock = clock
         self.isTimed = isTimed
+        self.isTraced = isTraced
         lastFilter = filters.last
         cells = .allocate(capacity: max(filters.count, 1))
         for (index, filter) in filters.enumerated() { (cells + index).initialize(to: Unmanaged.passUnretained(filter)) }
@@ -29,13 +31,25 @@ final class InlineRun {
 
     /// [stage thread] Takes one item through the run; false when the run of the chain was stopped.
     func receive(_ lease: consuming Lease) -> Bool {
+        if isTraced, let trace = (last ?? lastFilter)?.thread.trace { return take(lease, trace) }
+        return take(lease, nil)
+    }
+
+    /// Made twice, so that what a trace wants costs nothing without one.
+    @inline(__always)
+    private func take(_ lease: consuming Lease, _ trace: TracePen?) -> Bool {
         var time = isTimed ? begin() : 0
         let count = filters.count
-        if count == 0 { return finish(lease, &time) }
+        if count == 0 { return finish(lease, &time, trace) }
         var frame = Frame(lease)
         var index = 0
         while index < count {
+            if let trace {
+                let sequence = frame.sequenceNumber
+                cells[index]._withUnsafeGuaranteedRef { trace.begin(.item, stage: $0.number, frame: sequence) }
+            }
             let outcome = cells[index]._withUnsafeGuaranteedRef { $0.filter(&frame) }
+            if let trace { trace.end() }
             if isTimed { cells[index]._withUnsafeGuaranteedRef { $0.addTime(&time) } }
             guard outcome == .forward else {
                 let pts = frame.pts.nanoseconds
@@ -44,7 +58,7 @@ final class InlineRun {
             }
             index += 1
         }
-        return finish(frame.release(), &time)
+        return finish(frame.release(), &time, trace)
     }
 
     /// [stage thread] When the first stage begins with an item: what was waited for before is none of its time.
@@ -53,7 +67,8 @@ final class InlineRun {
         return clock.now()
     }
 
-    private func finish(_ lease: consuming Lease, _ time: inout Int64) -> Bool {
+    @inline(__always)
+    private func finish(_ lease: consuming Lease, _ time: inout Int64, _ trace: TracePen?) -> Bool {
         guard let last else {
             guard let lastFilter, let output = lastFilter.output else { return true }
             // `filter` has counted the frame as emitted.
@@ -62,7 +77,11 @@ final class InlineRun {
         if !filters.isEmpty || last.kind != .join {
             lease.record.pointee.holder.store(last.holderCode, ordering: .relaxed)
         }
+        if let trace {
+            trace.begin(.item, stage: last.number, frame: lease.record.pointee.header.sequenceNumber)
+        }
         let goesOn = last.accept(lease, since: time)
+        if let trace { trace.end() }
         if isTimed { last.addTime(&time) }
         // A tap that is taken away is stopped alone: the thread goes on without it.
         return goesOn || (last.isTap && lastFilter.map { !$0.stop.isRaised } ?? false)

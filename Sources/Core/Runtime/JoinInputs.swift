@@ -166,6 +166,14 @@ public final class JoinInputs {
         }
     }
 
+    /// What the stage is about to be handed.
+    func note(in trace: TracePen) {
+        for index in 0..<count {
+            guard let record = records[index] ?? (isRepeated[index] ? last[index] : nil) else { continue }
+            trace.input(index, frame: record.pointee.header.sequenceNumber)
+        }
+    }
+
     private func mark(_ record: UnsafeMutablePointer<LeaseRecord>) {
         record.pointee.keeper = keeper
         record.pointee.keep()

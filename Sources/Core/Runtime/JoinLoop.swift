@@ -5,7 +5,7 @@ extension Worker {
             state.inside.store(ThreadState.Place.chainWait, ordering: .relaxed)
             state.readMail()
             switch inlet.take() {
-            case .items: if !join.merge(inlet.inputs) { break loop }
+            case .items: if !merge(join, inlet.inputs) { break loop }
             case .nothing(let pts): join.output?.announceNothing(upTo: pts)
             case .mail: continue
             case .ended:
@@ -19,6 +19,16 @@ extension Worker {
             }
         }
         inlet.inputs.releaseKept()
+    }
+}
+
+extension Worker {
+    private func merge(_ join: StageRunner, _ inputs: JoinInputs) -> Bool {
+        guard let trace = state.trace else { return join.merge(inputs) }
+        trace.begin(.merge, stage: join.number, frame: inputs.sequenceNumber)
+        defer { trace.end() }
+        inputs.note(in: trace)
+        return join.merge(inputs)
     }
 }
 
@@ -68,7 +78,7 @@ final class JoinInlet {
             for queue in queues { queue.setConsumerSleeps(true) }
             Spinner.fallAsleep()
             if let asksAgain {
-                let inside = join.thread.enterWait(ThreadState.Place.outsideWait)
+                let inside = join.thread.enterWait(ThreadState.Place.outsideWait, for: .time)
                 join.clock.wait(until: asksAgain, on: condition)
                 join.thread.leaveWait(inside)
             } else {

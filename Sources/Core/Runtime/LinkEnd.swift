@@ -50,7 +50,7 @@ final class LinkEnd {
         guard let first = queue.offer(Lease(record), mayWait: mayWait) else { return true }
         var waiting = first.release()
         queue.stalledSince.store(clock.now(), ordering: .relaxed)
-        let inside = stage.thread.enterWait()
+        let inside = stage.thread.enterWait(for: .room)
         defer { stage.thread.leaveWait(inside) }
         while room.wait(after: version) {
             version = room.version

@@ -81,7 +81,7 @@ public final class Output {
             frame.record.pointee.holder.store(stage.holderCode, ordering: .relaxed)
             return frame
         }
-        let inside = stage.thread.enterWait()
+        let inside = stage.thread.enterWait(for: .buffer)
         let frame = try pool.lease()
         stage.thread.leaveWait(inside)
         frame.record.pointee.holder.store(stage.holderCode, ordering: .relaxed)
@@ -118,7 +118,7 @@ public final class Output {
                 .broken, place: stage.id, what: "this stage has no slab: its output is not access units")
         }
         // Readers of a network sink hold access units on threads of their own.
-        let inside = stage.thread.enterWait(ThreadState.Place.outsideWait)
+        let inside = stage.thread.enterWait(ThreadState.Place.outsideWait, for: .memory)
         let unit = try slab.lease(byteCount: byteCount)
         stage.thread.leaveWait(inside)
         unit.record.pointee.holder.store(stage.holderCode, ordering: .relaxed)
@@ -166,15 +166,19 @@ public final class Output {
         if stage.times.gave(record.pointee.header.orderTime) {
             stage.reportTime(record)
         }
+        let thread = stage.thread!
+        if let trace = thread.trace, stage.isSource || origin == .made || stage.inputs != nil {
+            trace.emit(stage: stage.number, frame: record.pointee.header.sequenceNumber)
+        }
         stage.pictures.see(lease)
         stage.units.see(lease)
         // Stages that run inline behind say where they are; then the thread is back in this one.
-        let inside = stage.thread.inside.load(ordering: .relaxed)
-        defer { stage.thread.inside.store(inside, ordering: .relaxed) }
+        let inside = thread.inside.load(ordering: .relaxed)
+        defer { thread.inside.store(inside, ordering: .relaxed) }
         // What the stages behind take of this thread is theirs.
-        let (before, elsewhere) = stage.histogram == nil ? (0, 0) : (stage.clock.now(), stage.thread.elsewhere)
+        let (before, elsewhere) = stage.histogram == nil ? (0, 0) : (stage.clock.now(), thread.elsewhere)
         let isSent = send(lease)
-        if stage.histogram != nil { stage.thread.elsewhere = elsewhere &+ stage.clock.now() &- before }
+        if stage.histogram != nil { thread.elsewhere = elsewhere &+ stage.clock.now() &- before }
         guard isSent else {
             throw FrameHostError(.stopped, place: stage.id, what: "stopped while handing on")
         }
@@ -259,7 +263,7 @@ public final class Output {
                 }
             }
             if !waits { return true }
-            let inside = stage.thread.enterWait()
+            let inside = stage.thread.enterWait(for: .room)
             let goesOn = room.wait(after: version)
             stage.thread.leaveWait(inside)
             if !goesOn { return false }

@@ -200,7 +200,10 @@ final class StageRunner: @unchecked Sendable {
     var progress: Int { taken.value &+ made.value &+ emitted.value &+ productions.value }
 
     @inline(__always)
-    func countDrop(_ reason: DropReason) { dropped[reason.rawValue].add() }
+    func countDrop(_ reason: DropReason) {
+        dropped[reason.rawValue].add()
+        if let trace = thread?.trace { trace.drop(stage: number, reason, frame: lastSequence) }
+    }
 
     func dropCount(_ reason: DropReason) -> Int { dropped[reason.rawValue].value }
 
@@ -289,7 +292,7 @@ final class StageRunner: @unchecked Sendable {
                 .broken, what: "the frame is shared and the plan foresaw no copies",
                 remedy: "Report this: the plan should have seen the other holder.")
         }
-        _ = thread.enterWait()
+        _ = thread.enterWait(for: .buffer)
         let free = try copyPool.leaseCopy(unlessUnique: frame)
         thread.leaveWait(Int32(number))
         guard var copy = free else { return }

@@ -39,6 +39,9 @@ final class ThreadState: @unchecked Sendable {
     /// its item: no time of its own. Kept where stages are timed.
     @exclusivity(unchecked) var elsewhere: Int64 = 0
     @exclusivity(unchecked) private var waitsSince: Int64 = 0
+    /// Where the thread notes what it does; nil without a trace. Set before it runs, its ring kept beside it.
+    @exclusivity(unchecked) var trace: TracePen?
+    var traceRing: TraceRing?
 
     /// The queue this thread takes from; nil for a source's or a join's. Set before it runs.
     var input: FrameQueue?
@@ -55,10 +58,13 @@ final class ThreadState: @unchecked Sendable {
 
     /// [stage thread] From here on the thread is in a wait of ours, which `stop` ends; returns where it was.
     ///
-    /// - Parameter place: ``Place/outsideWait`` where something beside the chain's threads may end it.
+    /// - Parameters:
+    ///   - place: ``Place/outsideWait`` where something beside the chain's threads may end it.
+    ///   - reason: What for, in a trace.
     @inline(__always)
-    func enterWait(_ place: Int32 = Place.chainWait) -> Int32 {
+    func enterWait(_ place: Int32 = Place.chainWait, for reason: TraceRecord.Wait) -> Int32 {
         input?.settleWake()
+        if let trace { trace.beginWait(reason) }
         let before = inside.load(ordering: .relaxed)
         inside.store(place, ordering: .relaxed)
         if let clock { waitsSince = clock.now() }
@@ -70,6 +76,7 @@ final class ThreadState: @unchecked Sendable {
     func leaveWait(_ before: Int32) {
         inside.store(before, ordering: .relaxed)
         if let clock { elsewhere &+= clock.now() &- waitsSince }
+        if let trace { trace.endWait(stage: before) }
     }
 
     /// [the thread itself] Calls a stage for something other than an item, so that whoever watches can name the call.
@@ -77,7 +84,9 @@ final class ThreadState: @unchecked Sendable {
         let before = inside.load(ordering: .relaxed)
         callCode.store(kind.rawValue, ordering: .relaxed)
         inside.store(Int32(index), ordering: .relaxed)
+        if let trace { trace.begin(kind, stage: index) }
         defer {
+            if let trace { trace.end() }
             inside.store(before, ordering: .relaxed)
             callCode.store(StageCall.item.rawValue, ordering: .relaxed)
         }

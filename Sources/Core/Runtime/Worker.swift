@@ -105,13 +105,20 @@ final class Worker: @unchecked Sendable {
                 head.context.waitForMail(of: state)
                 continue
             }
-            guard let progress = head.produce() else { break }
+            guard let progress = produce() else { break }
             // One that is to be started anew waits for that.
             if head.hasFailed, head.onError == .restart { continue }
             if progress == .ended || head.hasFailed { break }
         }
         priority.restore()
         if !stop.isRaised { head.output?.end() }
+    }
+
+    private func produce() -> SourceProgress? {
+        guard let trace = state.trace else { return head.produce() }
+        trace.begin(.produce, stage: head.number, frame: UInt64(head.made.value))
+        defer { trace.end() }
+        return head.produce()
     }
 
     /// [worker thread] As the source that runs here now asks; what replaces it may ask for another.

@@ -104,7 +104,7 @@ public final class StageContext: @unchecked Sendable {
             return clock.sleep(
                 until: instant, on: sleeper, unless: { isEnding.load(ordering: .acquiring) || stop.isRaised })
         }
-        let inside = thread.enterWait(ThreadState.Place.outsideWait)
+        let inside = thread.enterWait(ThreadState.Place.outsideWait, for: .time)
         defer { thread.leaveWait(inside) }
         return clock.sleep(
             until: instant, on: sleeper, unless: { isEnding.load(ordering: .acquiring) || stop.isRaised })
@@ -121,7 +121,7 @@ public final class StageContext: @unchecked Sendable {
 
     /// [stage thread of a source] Until something is posted to `thread`, or the source is asked to end.
     func waitForMail(of thread: ThreadState) {
-        let inside = thread.enterWait(ThreadState.Place.outsideWait)
+        let inside = thread.enterWait(ThreadState.Place.outsideWait, for: .time)
         defer { thread.leaveWait(inside) }
         sleeper.locked {
             while !thread.hasMail, !isEnding.load(ordering: .acquiring), !stop.isRaised { sleeper.wait() }

@@ -31,6 +31,15 @@ struct RunCommand: ParsableCommand {
             "Write the run's figures to this file, as JSON; measures each stage's time.", valueName: "file"))
     var stats: String?
 
+    @ArgumentParser.Option(
+        help: ArgumentHelp(
+            "Write a trace to this file, which must not be there yet: what each thread does, for ui.perfetto.dev.",
+            valueName: "file"))
+    var trace: String?
+
+    @ArgumentParser.Option(help: ArgumentHelp("End the trace at so many megabytes.", valueName: "number"))
+    var traceMegabytes = 1024
+
     @Flag(help: "Say nothing but warnings and errors.")
     var quiet = false
 
@@ -71,6 +80,12 @@ struct RunCommand: ParsableCommand {
                 "--snapshot-on-signal \(text): must be a stage's id, '=' and a file that ends in .jpg, .jpeg or .png. Write for example --snapshot-on-signal camera=now.jpg."
             )
         }
+        if !(1...1_000_000).contains(traceMegabytes) {
+            throw ValidationError("--trace-megabytes \(traceMegabytes): must be a whole number from 1 to 1000000.")
+        }
+        if let trace, trace == stats {
+            throw ValidationError("--trace and --stats name the same file. Give each its own.")
+        }
         if let frames, frames < 1 { throw ValidationError("--frames \(frames): must be a count of 1 or more.") }
     }
 
@@ -81,7 +96,8 @@ struct RunCommand: ParsableCommand {
             replies: replies)
         RunSession(
             display: display, replies: replies, readsCommands: commands, seconds: seconds,
-            statsPath: stats, isWatching: watch, isWatchingPlugins: watchPlugins,
+            statsPath: stats, trace: trace.map { ($0, traceMegabytes * 1_000_000) }, isWatching: watch,
+            isWatchingPlugins: watchPlugins,
             signalSnapshots: SignalSnapshots(
                 signalSnapshots.compactMap { SignalSnapshots.Wish($0) }, folder: Self.currentFolder), plan: plan
         ).run()
@@ -103,7 +119,7 @@ struct RunCommand: ParsableCommand {
                 ownStreams: StandardStreams.ofRun(events: events, commands: commands))
             let request = try document.request()
             let services = try RunServices(request.services)
-            let chain = try Chain(request, timed: stats != nil || !services.isEmpty)
+            let chain = try Chain(request, timed: stats != nil || !services.isEmpty, traced: trace != nil)
             // What an attached branch names may have been built anew since the registry looked.
             registry.loadsCopies = true
             CrashReport.watch(chain, plugin: document.plugin)

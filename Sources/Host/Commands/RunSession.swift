@@ -20,6 +20,7 @@ final class RunSession: @unchecked Sendable {
     private let readsCommands: Bool
     private let seconds: Double?
     private let statsPath: String?
+    private let trace: (path: String, mostBytes: Int)?
     private let isWatching: Bool
     private let isWatchingPlugins: Bool
     private let signalSnapshots: SignalSnapshots
@@ -36,12 +37,14 @@ final class RunSession: @unchecked Sendable {
     ///   - plan: Checks and plans; its faults end the process with status 2.
     ///   - replies: Answers for `display` to show.
     ///   - readsCommands: Whether standard input has commands.
+    ///   - trace: Where a trace goes, and how large it may be; the chain is then planned for one.
     ///   - isWatching: The chain file is read again whenever it changes.
     ///   - isWatchingPlugins: Plugins are loaded again whenever their files change.
     ///   - signalSnapshots: What SIGUSR1 asks for; without any it has its usual effect, the process's end.
     init(
         display: RunDisplay, replies: CommandReplies, readsCommands: Bool, seconds: Double?, statsPath: String?,
-        isWatching: Bool, isWatchingPlugins: Bool, signalSnapshots: SignalSnapshots,
+        trace: (path: String, mostBytes: Int)?, isWatching: Bool, isWatchingPlugins: Bool,
+        signalSnapshots: SignalSnapshots,
         plan: @escaping () throws -> Planned
     ) {
         self.plan = plan
@@ -50,6 +53,7 @@ final class RunSession: @unchecked Sendable {
         self.readsCommands = readsCommands
         self.seconds = seconds
         self.statsPath = statsPath
+        self.trace = trace
         self.isWatching = isWatching
         self.isWatchingPlugins = isWatchingPlugins
         self.signalSnapshots = signalSnapshots
@@ -161,6 +165,7 @@ final class RunSession: @unchecked Sendable {
             if isWatchingPlugins { pluginWatch = try PluginWatch() }
             if let statsPath, let fault = chain.fault(ofWriting: statsPath, as: "--stats") { throw fault }
             if let fault = signalSnapshots.fault(in: chain.plan) { throw fault }
+            if let trace { try chain.openTrace(trace.path, as: "--trace", mostBytes: trace.mostBytes) }
         } catch {
             exit(reportBeforeRun(error).rawValue)
         }
@@ -181,6 +186,7 @@ final class RunSession: @unchecked Sendable {
             } catch {
                 display.update(chain)
                 planned.services.stop()
+                chain.discardTrace()
                 exit(report(error).rawValue)
             }
         }

@@ -29,6 +29,21 @@ struct AllocationTests {
         case inline = 1
         case queued, live, fork, latest, dropping, writer, join, lossyJoin, encoder, sharedUnits, timed, metadata, tap,
             unitTap
+        /// The same as some above, with a trace.
+        case tracedInline, tracedQueued, tracedLatest, tracedWriter, tracedJoin, tracedUnits
+
+        /// What its stages are like.
+        var untraced: Shape {
+            switch self {
+            case .tracedInline: .inline
+            case .tracedQueued: .queued
+            case .tracedLatest: .latest
+            case .tracedWriter: .writer
+            case .tracedJoin: .join
+            case .tracedUnits: .sharedUnits
+            default: self
+            }
+        }
     }
 
     /// A chain of this shape whose stages count for `group`.
@@ -40,7 +55,7 @@ struct AllocationTests {
         try chain.add(
             CountedSource.self, "src",
             options: #"{ "group": \#(group), "count": \#(frames), "live": \#(shape == .live) }"#)
-        switch shape {
+        switch shape.untraced {
         case .inline, .timed:
             try chain.add(CountedFilter.self, "a", options: own)
             try chain.add(CountedWriter.self, "b", options: own)
@@ -82,6 +97,7 @@ struct AllocationTests {
             try chain.add(CountedSink.self, "sink", options: own, from: ["h264"], link: queue(4))
             return chain
         case .encoder: try chain.add(CountedEncoder.self, "h264", options: own)
+        case .tracedInline, .tracedQueued, .tracedLatest, .tracedWriter, .tracedJoin, .tracedUnits: break
         case .metadata:
             try chain.add(CountedFilter.self, "a", options: own)
             try chain.add(CountedReorderer.self, "h264", options: own)
@@ -99,9 +115,13 @@ struct AllocationTests {
     }
 
     /// Allocations on the stage threads of a whole run.
-    private func allocations(_ chain: ChainSketch, group: Int, timed: Bool = false, live: Bool = false) throws -> Int {
+    private func allocations(
+        _ chain: ChainSketch, group: Int, timed: Bool = false, live: Bool = false, traced: Bool = false
+    ) throws -> Int {
         let before = fh_malloc_count(Int32(group))
-        let made = try Chain(chain.request, clock: live ? ManualClock(at: 1) : ChainClock(), timed: timed)
+        let made = try Chain(
+            chain.request, clock: live ? ManualClock(at: 1) : ChainClock(), timed: timed, traced: traced)
+        if traced { try made.openTrace("/dev/null", as: "--trace", mostBytes: 1 << 30) }
         let result = made.run()
         #expect(result.isSuccess, "\(result)")
         return fh_malloc_count(Int32(group)) - before
@@ -113,11 +133,13 @@ struct AllocationTests {
         let frames = 3000
         // The first run fills what the Swift runtime keeps of types and conformances.
         _ = try allocations(
-            sketch(shape, frames: frames, group: group), group: group, timed: shape == .timed, live: shape == .live)
+            sketch(shape, frames: frames, group: group), group: group, timed: shape == .timed, live: shape == .live,
+            traced: shape.untraced != shape)
         let runs = try [frames, frames * 2].map { count in
             if Self.tracedGroup == Int32(group) { fh_malloc_trace(Int32(group)) }
             return try allocations(
-                sketch(shape, frames: count, group: group), group: group, timed: shape == .timed, live: shape == .live)
+                sketch(shape, frames: count, group: group), group: group, timed: shape == .timed, live: shape == .live,
+                traced: shape.untraced != shape)
         }
         print("allocations, \(shape): \(runs[0]) in a run of \(frames) frames, \(runs[1]) in one of \(frames * 2)")
         #expect(runs[1] == runs[0], "\(runs[1] - runs[0]) more for \(frames) more frames")

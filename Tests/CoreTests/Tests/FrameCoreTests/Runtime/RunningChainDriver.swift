@@ -13,8 +13,9 @@ final class RunningChainDriver: @unchecked Sendable {
     private var ended: Chain.Result?
     private let subscription: EventSubscription
 
-    init(_ sketch: ChainSketch) throws {
-        chain = try Chain(sketch.request)
+    init(_ sketch: ChainSketch, tracePath: String? = nil) throws {
+        chain = try Chain(sketch.request, traced: tracePath != nil)
+        if let tracePath { try chain.openTrace(tracePath, as: "--trace", mostBytes: 1 << 30) }
         subscription = chain.subscribe()
         try StageThread.start(name: "run", isBatch: false) { [self] in
             let result = chain.run { [self] in take() }

@@ -169,7 +169,7 @@ import Testing
         try sketch.add(RecordingSink.self, "sink", options: #"{"log": "clock"}"#)
         let chain = try Chain(sketch.request)
         let thread = ThreadState(name: "src:src")
-        _ = thread.enterWait(ThreadState.Place.outsideWait)
+        _ = thread.enterWait(ThreadState.Place.outsideWait, for: .time)
         func looks(_ count: Int) -> Int { (0..<count).count { _ in watch.look(at: chain, [thread]) != nil } }
         #expect(looks(3 * StandstillWatch.looksNeeded) == 0)
         thread.leaveWait(ThreadState.Place.chainWait)

@@ -1,0 +1,34 @@
+import Glibc
+
+/// The file of a trace: packets go in whole, up to a bound.
+///
+/// `@unchecked Sendable`: the control thread opens it, the trace thread has it from then on.
+struct TraceFile: @unchecked Sendable {
+    /// Room for what is said at the end.
+    private static let lastBytes = 16 << 10
+
+    let file: HeldFile
+    let mostBytes: Int
+    /// Bytes that are written.
+    private(set) var byteCount = 0
+
+    /// Whether so many bytes more are all it takes.
+    func isFull(with pending: Int) -> Bool { byteCount + pending > mostBytes - Self.lastBytes }
+
+    /// Writes what is pending; on a fault what came of it is taken back, so that the file ends with a packet.
+    ///
+    /// - Returns: errno, 0 when all is well.
+    mutating func write(_ pending: [UInt8]) -> Int32 {
+        guard !pending.isEmpty else { return 0 }
+        let code = pending.withUnsafeBytes { file.write($0, patience: 10_000_000_000) }
+        guard code == 0 else {
+            if file.isRegular { _ = SystemCall.retrying { ftruncate(file.descriptor, off_t(byteCount)) } }
+            return code
+        }
+        byteCount += pending.count
+        return 0
+    }
+
+    /// - Returns: errno: some network file systems say only here that they had no room.
+    func close() -> Int32 { file.close() }
+}
