@@ -38,7 +38,9 @@ final class FakeRun: RunControl {
         /// Of the stage `h264`.
         var watchers: [UnitInbox] = []
         var watched = 0
-        var keyframesAsked = 0
+        var keyframesAsked: Int { keyframeTimes.count }
+        /// System clock of each request.
+        var keyframeTimes: [Int64] = []
         var makesKeyframes = true
         var format = EncodedFormat(
             codec: .h264, parameterSets: [0, 0, 0, 1, 0x67, 1, 0, 0, 0, 1, 0x68, 2],
@@ -123,7 +125,7 @@ final class FakeRun: RunControl {
 
     func requestKeyframe(of stage: String) -> Bool {
         state.withLock { state in
-            state.keyframesAsked += 1
+            state.keyframeTimes.append(SystemTime.now())
             return state.makesKeyframes
         }
     }

