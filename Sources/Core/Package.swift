@@ -14,7 +14,8 @@ let package = Package(
             path: ".",
             exclude: ["Tools", "Plugins"],
             sources: [
-                "JSON", "Options", "Errors", "Events", "Files", "Media", "Pool", "Link", "Stage", "Service", "Rules", "Plan",
+                "JSON", "Options", "Errors", "Events", "Files", "Media", "Pool", "Link", "Stage", "Service", "Rules",
+                "Plan",
                 "Runtime",
                 "Support", "Trace",
             ],
