@@ -8,7 +8,13 @@ final class WindowPreview: Sink {
     static let info = StageInfo(
         id: "window-preview", summary: "Shows the pictures in a window of the desktop.",
         input: .video(.i420, .nv12, .bgra, .yuyv), hold: 2, longestCall: MediaTime(seconds: 12),
-        commands: [CommandInfo("open", "Opens the window again that somebody has closed.")])
+        commands: [CommandInfo("open", "Opens the window again that somebody has closed.")],
+        events: [
+            EventDeclaration(
+                "key", "Somebody pressed a key in the window.",
+                [.string("key", "Its name in small letters: s, f5, left, space.")]),
+            EventDeclaration("window-closed", "Somebody closed the window; the chain goes on."),
+        ])
 
     var options: WindowOptions
     private let context: StageContext

@@ -109,7 +109,7 @@ import Testing
         let (trace, _) = try trace(sketch)
         let atStage = trace.marks.filter { $0.name == "drop: byStage" }
         #expect(atStage.compactMap(\.frame) == Array(stride(from: 0, to: 300, by: 3)))
-        #expect(atStage.allSatisfy { $0.texts == ["mid"] && $0.track == "src:src" })
+        #expect(atStage.allSatisfy { $0.texts == ["mid"] && $0.track == "stg:mid" })
         let atLink = trace.marks.filter { $0.name == "drop: replaced" }
         #expect(!atLink.isEmpty && atLink.allSatisfy { $0.track == "queue src → slow" && $0.texts == ["slow"] })
         let seen = trace.slices("slow").compactMap(\.frame).count
