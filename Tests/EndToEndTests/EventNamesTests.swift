@@ -35,7 +35,8 @@ import Testing
         ("FileSource", ["file-source", "image-source", "network-source"]), ("Frei0r", ["frei0r", "frei0r-mixer"]),
         ("NullSink", ["null-sink"]), ("RTSPSink", ["rtsp-sink"]), ("Rate", ["rate"]), ("Recorder", ["recorder"]),
         ("Replicate", ["replicate"]), ("TestSource", ["test-source"]), ("Text", ["text"]), ("V4L2Sink", ["v4l2-sink"]),
-        ("V4L2Source", ["v4l2-source"]), ("X264Encoder", ["x264-encoder"]), ("Y4M", ["y4m-sink", "y4m-source"]),
+        ("V4L2Source", ["v4l2-source"]), ("WindowPreview", ["window-preview"]), ("X264Encoder", ["x264-encoder"]),
+        ("Y4M", ["y4m-sink", "y4m-source"]),
     ]) func everyPluginDeclaresWhatItPosts(folder: String, ids: [String]) throws {
         // `context.post("name"` and, of an extension of the context, `post(`; up to the first comma.
         var posted = try Self.posted(
@@ -52,7 +53,8 @@ import Testing
             "mosaic", "source-switch", "convert", "crop-orient", "fps-meter", "face-effect", "file-source",
             "image-source",
             "network-source", "frei0r", "frei0r-mixer", "null-sink", "rtsp-sink", "rate", "recorder", "replicate",
-            "test-source", "text", "v4l2-sink", "v4l2-source", "x264-encoder", "y4m-sink", "y4m-source",
+            "test-source", "text", "v4l2-sink", "v4l2-source", "window-preview", "x264-encoder", "y4m-sink",
+            "y4m-source",
         ]
         #expect(Set(ShippedPlugins.ids) == known)
     }

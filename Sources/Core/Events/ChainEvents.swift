@@ -118,6 +118,12 @@ public enum ChainEvents {
         stage("input-mostly-unmatched", "At the end: most items of an input found no partner.", ofInput),
         stage("usual-priority", "The system permits no higher priority for a thread that would lose pictures without."),
         stage("job-failed", "Work that a stage had left behind has failed.", [.string("job", "Which.")]),
+        chain(
+            "trace-did-stop", "The trace has ended, or could not be written further.",
+            [
+                .string("path", "Its file."), .number("bytes", "What it has."),
+                .number("lost", "Entries that were lost."),
+            ]),
         chain("leases-grew", "A stage shares more frames than its hold allows."),
         chain("ledger-fault", "At the end: the account of items does not balance; a bug."),
     ]
