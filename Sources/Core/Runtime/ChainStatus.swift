@@ -65,8 +65,6 @@ struct HealthWatch {
         var emitted: Int
         /// System clock.
         var since: Int64
-        /// It has been seen at its work, and not looking for a way to it.
-        var hasBeenThere = false
     }
     private var sources: [Int: Seen] = [:]
 
@@ -144,17 +142,12 @@ struct HealthWatch {
             let emitted = runner.emitted.value
             var seen = sources[runner.number] ?? Seen(emitted: -1, since: now)
             if seen.emitted != emitted || stage.state == .paused || runner.thread.finished.load(ordering: .acquiring) {
-                (seen.emitted, seen.since) = (emitted, now)
-            }
-            switch stage.state {
-            case .recovering:
-                if !seen.hasBeenThere {
-                    found.append("\(runner.title) has given nothing of its own yet: \(stage.reason).")
-                }
-            case .paused, .failed: break
-            default: seen.hasBeenThere = true
+                seen = Seen(emitted: emitted, since: now)
             }
             current[runner.number] = seen
+            if stage.state == .recovering, runner.shown.context.hasNeverBeenThere {
+                found.append("\(runner.title) has given nothing of its own yet: \(stage.reason).")
+            }
             let silence = now - seen.since
             if silence > max(Self.silenceNs, 2 * runner.frameTime) {
                 found.append("\(runner.title) has given nothing for \(silence / 1_000_000_000) s.")

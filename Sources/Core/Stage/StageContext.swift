@@ -49,7 +49,12 @@ public final class StageContext: @unchecked Sendable {
     private(set) var offeredAudio: (any AudioOrigin)?
     /// What the runner adds to a source's times.
     let timeOffset = TimeOffset()
-    private let recovery = Locked<String?>(nil)
+    private let recovery = Locked(Recovery())
+    private struct Recovery {
+        var reason: String?
+        /// Since `start`: it has never been at its work.
+        var isFirst = false
+    }
     private let ownFigures = Locked<(@Sendable () -> JSONNode)?>(nil)
     /// Whose turn it is to ask for them.
     private let figuresTurn = Condition()
@@ -175,11 +180,18 @@ public final class StageContext: @unchecked Sendable {
     public func log(_ text: String, level: Event.Level = .info) { post("log", level: level, text: text) }
 
     /// Why the stage is not at its work but looks for a way back to it: the camera was unplugged. Nil while all is
-    /// well. People see it as the stage's state. [any thread]
+    /// well. People see it as the stage's state; where it is set in `start`, the chain is not healthy before it is nil.
+    /// [any thread]
     public var recovering: String? {
-        get { recovery.withLock { $0 } }
-        set { recovery.withLock { $0 = newValue } }
+        get { recovery.withLock { $0.reason } }
+        set {
+            let isBefore = item.frame == nil
+            recovery.withLock { $0 = Recovery(reason: newValue, isFirst: newValue != nil && (isBefore || $0.isFirst)) }
+        }
     }
+
+    /// [any thread] It said in `start` that it is away, and is away since.
+    var hasNeverBeenThere: Bool { recovery.withLock { $0.isFirst } }
 
     /// Figures of the stage's own, beside the runner's: `figures` of its entry in `--stats` and in the answer to the
     /// command `figures`.
