@@ -25,7 +25,10 @@ extension Chain {
     /// - Returns: False where its keyframes are where they are, or there is no such stage.
     @discardableResult
     public func requestKeyframe(of id: String) -> Bool {
-        guard let runner = graph.runner(id: id) else { return false }
+        let graph = graph
+        guard let runner = graph.runner(id: id),
+            graph.plan.stages.first(where: { $0.id == id })?.output?.encoded != nil
+        else { return false }
         let shown = runner.shown
         if shown.demand.outputBuffers == .sameAsInput {
             guard let request = shown.context.keyframeRequest else { return false }
