@@ -37,6 +37,12 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
         context.fireChannelInactive()
     }
 
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        // What it has sent is no whole request, and never will be.
+        if case ChannelEvent.inputClosed = event, !isDecided { return context.close(promise: nil) }
+        context.fireUserInboundEventTriggered(event)
+    }
+
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard !isDecided else { return context.fireChannelRead(data) }
         var buffer = Self.unwrapInboundIn(data)

@@ -155,6 +155,9 @@ final class LiveSocket: ChannelInboundHandler {
         if event is ServerStops {
             act(session.end(1001, "the run has ended"))
             close()
+        } else if case ChannelEvent.inputClosed = event {
+            // Without a closing frame: nothing will acknowledge what is sent.
+            close()
         } else {
             context.fireUserInboundEventTriggered(event)
         }

@@ -53,6 +53,9 @@ final class LiveClient {
 
     deinit { close(socket) }
 
+    /// Sends nothing any more, and goes on reading.
+    func closeSide() { shutdown(socket, Int32(SHUT_WR)) }
+
     static func handshake(_ port: Int, _ more: String...) -> [String] {
         [
             "Host: 127.0.0.1:\(port)", "Origin: http://127.0.0.1:\(port)", "Upgrade: websocket", "Connection: Upgrade",
@@ -381,6 +384,15 @@ final class LiveClient {
         try Self.wait("it is closed") { running.api.viewers.withLock { $0.sockets } == 0 }
         #expect(run.state.withLock { $0.encoded.count } == 8)
         #expect(running.api.viewers.withLock { $0.previews } == 0)
+    }
+
+    /// The side that is open still could take pictures, and nothing would acknowledge them.
+    @Test func aClientThatClosesItsSideIsDisconnected() throws {
+        let running = try RunningServer()
+        let client = try LiveClient(running.port)
+        client.closeSide()
+        while try client.next() != nil {}
+        try Self.wait("the place is free again") { running.server.socketCount == 0 }
     }
 
     @Test func aClientThatAnswersNoPingIsDisconnected() throws {
