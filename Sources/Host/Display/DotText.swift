@@ -18,8 +18,8 @@ enum DotText {
         return result + "\""
     }
 
-    /// Text within a label that is written like HTML, which is read as XML once Graphviz has put names in the place of
-    /// `\N`, `\G` and the like.
+    /// Text within a label that is written like HTML: it is read as XML, and then names stand in the place of `\N`, `\G`
+    /// and the like, so that a backslash is doubled here too.
     static func markup(_ text: String) -> String {
         var result = ""
         for scalar in bounded(text).unicodeScalars {
@@ -28,7 +28,7 @@ enum DotText {
             case "<": result += "&lt;"
             case ">": result += "&gt;"
             case "\"": result += "&quot;"
-            case "\\": result += "&#92;"
+            case "\\": result += "\\\\"
             default: result.unicodeScalars.append(scalar)
             }
         }
