@@ -122,7 +122,7 @@ test-rtsp-tsan: test-packages ## the RTSP sink's tests under the thread sanitize
 	FRAMEHOST_SANITIZED=1 $(SWIFT) test --package-path Tests/RTSPSinkTests --sanitize=thread
 
 test-control-tsan: test-packages ## the control server's tests under the thread sanitizer; not part of `make test`
-	FRAMEHOST_SANITIZED=1 $(SWIFT) test --package-path Tests/ControlServerTests --sanitize=thread
+	FRAMEHOST_SANITIZED=1 $(SWIFT) test --no-parallel --package-path Tests/ControlServerTests --sanitize=thread
 
 test-release: test-packages ## Core's tests in release: allocations per frame are counted here
 	$(SWIFT) test -c release -Xswiftc -enable-testing --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/release-tests \
@@ -130,8 +130,8 @@ test-release: test-packages ## Core's tests in release: allocations per frame ar
 
 test-host: build test-packages $(CLIP) ## plugins' tests and the program end to end
 	$(SWIFT) test --skip '^ControlServerTests\.'
-	@# In a process of its own: its server answers on threads that tests of the other suites block.
-	$(SWIFT) test --skip-build --filter '^ControlServerTests\.'
+	@# In a process of its own, one after the other: its server answers on threads that tests block while they wait for it.
+	$(SWIFT) test --skip-build --no-parallel --filter '^ControlServerTests\.'
 
 test-camera: build test-packages $(CLIP) ## the program with cameras of a real kernel, in a virtual machine (QEMU, no root); LOSSES=200 for a soak
 	$(call install,$(CAMERA_PACKAGES))
