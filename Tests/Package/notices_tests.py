@@ -109,6 +109,17 @@ class NoticesTests(unittest.TestCase):
         self.assertEqual(manager.status(), "streaming")
         service.end()
 
+    def test_aCameraThatIsNotThereYetIsNoReasonToStartAnew(self):
+        chain = {"stages": [{"use": "v4l2-source", "id": "cam", "device": "/dev/video99", "ifMissing": "wait", "size": "320x240"}, {"use": "null-sink"}]}
+        manager = self.manager()
+        service = self.run_service(chain, manager, watchdog=1)
+        self.assertTrue(manager.wait("READY=1"), service.said())
+        self.assertTrue(manager.wait("STATUS=recovering: cam", 5), manager.lines)
+        manager.take(2)
+        self.assertIn("WATCHDOG=1", manager.take(2))
+        self.assertIn("has given nothing of its own yet", manager.status())
+        service.end()
+
     def test_aReloadIsToldAndEnds(self):
         manager = self.manager()
         service = self.run_service({"spare": 8, **LIVE}, manager)

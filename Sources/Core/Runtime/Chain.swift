@@ -213,6 +213,7 @@ public final class Chain: @unchecked Sendable {
     private func startStages(_ setup: ThreadState) -> Bool {
         let runners = self.runners
         var begun: [StageRunner] = []
+        var isCut = false
         for runner in runners.reversed() {
             guard !stop.isRaised, !drainRequested.load(ordering: .acquiring) else { break }
             begun.append(runner)
@@ -221,13 +222,16 @@ public final class Chain: @unchecked Sendable {
             } catch {
                 let fault = FrameHostError.wrap(error, place: FaultPlace(stage: runner.id, title: runner.title))
                 // It waited for something, and the run was ended.
-                if fault.code == .stopped, stop.isRaised || drainRequested.load(ordering: .acquiring) { break }
+                if fault.code == .stopped, stop.isRaised || drainRequested.load(ordering: .acquiring) {
+                    isCut = true
+                    break
+                }
                 failures.withLock { $0.append(fault) }
                 postFailure(of: runner, fault)
                 break
             }
         }
-        if begun.count == runners.count, failures.withLock({ $0.isEmpty }), !stop.isRaised { return true }
+        if begun.count == runners.count, !isCut, failures.withLock({ $0.isEmpty }), !stop.isRaised { return true }
         for runner in begun { runner.stop(on: setup) }
         return false
     }

@@ -26,8 +26,13 @@ public struct ChainStatus: Sendable, Equatable {
     public var stages: [Stage]
     /// What keeps the chain from doing its work, a sentence each.
     public var problems: [String]
+    /// Those of `problems` that say of a camera or server that it has not been there yet: starting the chain anew would
+    /// not bring it.
+    public var missing: [String] = []
 
     public var isHealthy: Bool { problems.isEmpty }
+    /// Does what it can: healthy but for what is missing. What a watchdog goes by.
+    public var isAtWork: Bool { problems.count == missing.count }
 
     public var json: JSONNode {
         .object([
@@ -52,6 +57,7 @@ public struct ChainStatus: Sendable, Equatable {
 struct HealthWatch {
     private static let pauseNs: Int64 = 250_000_000
     private var nextLook = Int64.min
+    private var lastRuns: Chain.State?
     /// What anyone may read; the last answer.
     let status = Locked(ChainStatus(state: .stopped, stages: [], problems: []))
     /// A call that does not return is a hang for the chain's health only after this long, nanoseconds.
@@ -72,12 +78,16 @@ struct HealthWatch {
     ///   - hanging: Calls that do not return, a sentence each.
     ///   - isLast: The run is over.
     mutating func look(at chain: Chain, now: Int64, isLast: Bool = false, hanging: () -> [String]) {
-        guard now >= nextLook || isLast else { return }
-        nextLook = now + Self.pauseNs
-        let graph = chain.graph
         let runs = chain.currentState
+        // At once when frames begin to flow: whoever asks then is not told of a health that nobody has looked at.
+        guard now >= nextLook || isLast || runs != lastRuns else { return }
+        (nextLook, lastRuns) = (now + Self.pauseNs, runs)
+        let graph = chain.graph
         var next = Self.words(of: chain, graph, runs, now: now)
-        if runs.works { next.problems = problems(graph, next.stages, chain, now: now) + hanging() }
+        if runs.works {
+            (next.problems, next.missing) = problems(graph, next.stages, chain, now: now)
+            next.problems += hanging()
+        }
         let before = status.withLock { status in
             defer { status = next }
             return status
@@ -135,8 +145,9 @@ struct HealthWatch {
 
     private mutating func problems(
         _ graph: RunningGraph, _ stages: [ChainStatus.Stage], _ chain: Chain, now: Int64
-    ) -> [String] {
+    ) -> (all: [String], missing: [String]) {
         var found = Self.failures(graph, stages)
+        var missing: [String] = []
         var current: [Int: Seen] = [:]
         for (runner, stage) in zip(graph.runners, stages) where runner.isSource {
             let emitted = runner.emitted.value
@@ -146,7 +157,7 @@ struct HealthWatch {
             }
             current[runner.number] = seen
             if stage.state == .recovering, runner.shown.context.hasNeverBeenThere {
-                found.append("\(runner.title) has given nothing of its own yet: \(stage.reason).")
+                missing.append("\(runner.title) has given nothing of its own yet: \(stage.reason).")
             }
             let silence = now - seen.since
             if silence > max(Self.silenceNs, 2 * runner.frameTime) {
@@ -167,7 +178,7 @@ struct HealthWatch {
                 found.append("The pool \(pool.name) has been empty for \((chainNow - since) / 1_000_000_000) s.")
             }
         }
-        return found
+        return (found + missing, missing)
     }
 
     /// What ``Chain`` itself does not tell: the words for a chain that streams, and each stage's.
@@ -227,7 +238,9 @@ extension Chain {
         let runs = currentState
         var status = HealthWatch.words(of: self, graph, runs, now: ChainClock.system.now())
         let last = health.withLock { $0 }
-        if runs.works, ![.stopped, .starting].contains(last.state) { status.problems = last.problems }
+        if runs.works, ![.stopped, .starting].contains(last.state) {
+            (status.problems, status.missing) = (last.problems, last.missing)
+        }
         return status
     }
 }

@@ -207,10 +207,11 @@ final class RunSession: @unchecked Sendable {
             display.update(chain)
             service?.look(chain)
         }
+        let elapsed = Double(chain.clock.now() - start) / 1e9
+        // Answers that come at the very end are judged too.
+        let isQuiet = snapshots.finish()
         result.failures += rules.finish()
         service?.ended(isSuccess: result.isSuccess)
-        let elapsed = Double(chain.clock.now() - start) / 1e9
-        let isQuiet = snapshots.finish()
         planned.services.stop()
         display.finish(chain, result, elapsed: elapsed)
         var failed = !result.isSuccess

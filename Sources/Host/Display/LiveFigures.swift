@@ -208,14 +208,14 @@ struct LiveFigures {
             busy: isLive ? nil : own, p99: p99,
             queues: into.filter { $0.capacity > 0 }.map { ($0.depth, $0.capacity) }, held: look.held,
             heldLimit: look.heldLimit, oldestSeconds: look.oldestSeconds,
-            dropRate: isKnown ? ownDrops + linkDrops : nil, drops: look.drops + into.reduce(0) { $0 + $1.drops },
+            dropRate: isKnown ? ownDrops + linkDrops : nil, drops: Self.sum([look.drops] + into.map(\.drops)),
             format: plan?.format(of: look.id) ?? "", hurts: [])
         if isLive {
             if let own, let calls = history.rate("busy.count", within: window), calls > 0 { stage.wait = own / calls }
         } else {
             stage.wait = into.compactMap { queueWait($0) }.max()
         }
-        let lost = self.lost(history) + into.reduce(0) { $0 + $1.lost }
+        let lost = Self.sum([self.lost(history)] + into.map(\.lost))
         stage.hurts = hurts(stage, reason: look.reason, lost: lost, history, into)
         return stage
     }
@@ -299,6 +299,11 @@ struct LiveFigures {
     ]
 
     /// Within ``lossSeconds``.
+    /// Of figures that a server says: however large, they do not overflow.
+    private static func sum(_ counts: [Int]) -> Int {
+        counts.reduce(0) { min($0, 1 << 61) + min($1, 1 << 61) }
+    }
+
     private func lost(_ history: FigureHistory) -> Int {
         history.risen("drop.", within: lossWindow).filter { !Self.wanted.contains($0) }.reduce(0) {
             $0 + Int(history.rise("drop.\($1)", within: lossWindow)?.by ?? 0)

@@ -118,11 +118,16 @@ final class RuleRunner {
         }
     }
 
+    /// What a command is answered when its stage, or the chain, has ended; anything else went wrong.
+    private static let endings = [
+        "the stage has ended", "the chain has ended", "the chain does not run", "gave no picture within",
+    ]
+
     private func judge(_ answer: Answer) {
         guard let fault = answer.answer.faults.first else { return }
         // Nothing comes any more that the command could be about.
         let isOver = !isAtWork || answer.answer.stage.map(chain.hasEnded) == true
-        let ends = isOver && fault.code == .unavailable
+        let ends = isOver && fault.code == .unavailable && Self.endings.contains { fault.what.hasPrefix($0) }
         if !ends {
             tallies[answer.command.path, default: Tally()].failed += 1
             tallies[answer.command.path]?.last = answer.answer.text

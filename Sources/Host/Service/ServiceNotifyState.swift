@@ -45,12 +45,12 @@ struct ServiceNotifyState {
         case .stopped, .starting: break
         case .draining, .finishing, .failed: lines += stopping(look)
         case .streaming, .rendering, .paused, .recovering:
-            if !isReady, look.status.isHealthy, look.isFlowing || look.status.state == .paused {
+            if !isReady, look.status.isAtWork, look.isFlowing || look.status.state == .paused {
                 isReady = true
                 lines.append("READY=1")
             }
         }
-        if let watchdogPause, isReady, look.status.isHealthy, look.now >= nextSign {
+        if let watchdogPause, isReady, look.status.isAtWork, look.now >= nextSign {
             nextSign = look.now + watchdogPause
             lines.append("WATCHDOG=1")
         }

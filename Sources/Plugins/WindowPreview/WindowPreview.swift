@@ -38,9 +38,9 @@ final class WindowPreview: Sink {
     }
 
     /// [control thread] Opens the window; ten seconds at most.
-    func start() throws { try open() }
+    func start() throws { try open { try WindowThread.shared.open($0) } }
 
-    private func open() throws {
+    private func open(_ show: (WindowSlot) throws -> Void) throws {
         guard let format else {
             throw FrameHostError(.broken, what: "window-preview was started before it knew its pictures")
         }
@@ -60,7 +60,7 @@ final class WindowPreview: Sink {
             case .failed(let fault): failure.withLock { $0 = fault }
             }
         }
-        try WindowThread.shared.open(slot)
+        try show(slot)
         self.slot = slot
         context.showFigures {
             ["drawn": .number(slot.drawn), "open": .bool(!slot.isClosed)]
@@ -83,10 +83,10 @@ final class WindowPreview: Sink {
         return .delivered
     }
 
-    /// [stage thread]
+    /// [stage thread] Does not wait for the screen: a picture may come before its window.
     func command(_ name: String, arguments: JSONNode) throws {
         guard slot?.isClosed ?? true else { return }
-        try open()
+        try open { try WindowThread.shared.openLater($0) }
     }
 
     /// [stage thread]

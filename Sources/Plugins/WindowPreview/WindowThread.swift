@@ -41,17 +41,7 @@ final class WindowThread: Sendable {
     func open(_ slot: WindowSlot) throws {
         if DisplayServer.isLost { throw WindowFault.screenLost }
         let answer = Answer<Result<Void, FrameHostError>>()
-        try post(
-            Task { windows in
-                do {
-                    windows.all.append(try Window(slot))
-                    answer.give(.success(()))
-                } catch {
-                    answer.give(.failure(.wrap(error, place: "window-preview")))
-                }
-            } refuse: {
-                answer.give(.failure($0))
-            })
+        try post(opening(slot) { answer.give($0) })
         let patience = 10
         guard let result = answer.wait(seconds: patience) else {
             // It may come yet, and nobody wants it then.
@@ -59,6 +49,32 @@ final class WindowThread: Sendable {
             throw WindowFault.noAnswer(patience)
         }
         try result.get()
+    }
+
+    /// [stage thread] Has a window opened when the thread comes to it; the slot's `report` says where that failed.
+    func openLater(_ slot: WindowSlot) throws {
+        if DisplayServer.isLost { throw WindowFault.screenLost }
+        try post(
+            opening(slot) { result in
+                guard case .failure(let fault) = result else { return }
+                slot.isClosed = true
+                slot.report(.failed(fault))
+            })
+    }
+
+    private func opening(
+        _ slot: WindowSlot, tell: @escaping @Sendable (Result<Void, FrameHostError>) -> Void
+    ) -> Task {
+        Task { windows in
+            do {
+                windows.all.append(try Window(slot))
+                tell(.success(()))
+            } catch {
+                tell(.failure(.wrap(error, place: "window-preview")))
+            }
+        } refuse: {
+            tell(.failure($0))
+        }
     }
 
     /// [any thread] Closes the window of a stage that ends, and waits for it a second at most.

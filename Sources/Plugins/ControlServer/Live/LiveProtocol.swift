@@ -20,6 +20,9 @@ enum LiveProtocol {
     static let mostMessagesPerSecond = 10_000
     /// Bytes that wait for a client's socket before units are left out.
     static let mostPendingBytes = 4 << 20
+    /// With this much waiting for it a client is disconnected, however slowly it takes it.
+    static let longestPending = 32 << 20
+    static let mostPendingMessages = 4096
     /// Pixels of either side of a preview.
     static let sides = 16...4096
     /// Bytes before the payload of a binary message.
@@ -105,7 +108,7 @@ struct LiveHead: Sendable, Equatable {
             kind: .h264, isKeyframe: unit.isKeyframe, followsGap: followsGap, orientation: unit.orientation,
             isMirroredInPreviews: unit.isMirroredInPreviews, preview: preview, number: number,
             sequenceNumber: unit.sequenceNumber, capturedAt: unit.capturedAt, pts: unit.pts.nanoseconds,
-            reorderUs: UInt32(clamping: (unit.pts.nanoseconds - unit.dts.nanoseconds) / 1000),
+            reorderUs: UInt32(clamping: (unit.pts.nanoseconds &- unit.dts.nanoseconds) / 1000),
             durationUs: UInt32(clamping: unit.duration.nanoseconds / 1000))
     }
 

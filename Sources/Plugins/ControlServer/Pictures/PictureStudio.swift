@@ -35,7 +35,7 @@ final class PictureStudio: Sendable {
     }
 
     /// Wishes that wait at once.
-    static let mostWishes = 1024
+    static let mostWishes = LiveProtocol.mostSockets * LiveProtocol.mostPreviews + 1024
     /// A stage that did not answer is asked again after so long: it may have been replaced.
     private static let askAgainNs: Int64 = 250_000_000
     /// A picture that is wanted for later may come this much earlier: it is the one of that beat.

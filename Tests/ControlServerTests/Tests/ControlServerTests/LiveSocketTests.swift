@@ -390,6 +390,17 @@ final class LiveClient {
         #expect(running.api.viewers.withLock { $0.previews } == 0)
     }
 
+    /// What waits for it has a bound, though a client that takes a little makes progress.
+    @Test func aClientThatOnlyAsksIsDisconnected() throws {
+        let running = try LiveServer(FakeRun(), progress: 1_000_000, ping: 1_000_000)
+        let client = try LiveClient(running.port, receiveBuffer: 4096)
+        let ping = [UInt8](repeating: 7, count: 100)
+        var count = 0
+        while count < 1_000_000, (try? client.send(9, ping)) != nil { count += 1 }
+        #expect(count < 1_000_000)
+        try Self.wait("it is closed") { running.api.viewers.withLock { $0.sockets } == 0 }
+    }
+
     /// The side that is open still could take pictures, and nothing would acknowledge them.
     @Test func aClientThatClosesItsSideIsDisconnected() throws {
         let running = try RunningServer()

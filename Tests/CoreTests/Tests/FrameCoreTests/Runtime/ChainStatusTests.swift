@@ -123,6 +123,7 @@ import Testing
         #expect(eventually { driver.chain.status.problems == [problem] })
         driver.waitForFrames(20)
         #expect(driver.chain.status.problems == [problem] && driver.chain.status.state == .recovering)
+        #expect(driver.chain.status.isAtWork, "starting the chain anew would not bring it")
         AwaySource.reasons.withLock { $0["status-never"] = nil }
         #expect(eventually { driver.chain.status.isHealthy })
         // Once it was there it may go.

@@ -347,7 +347,7 @@ import Testing
         try sketch.add(RecordingSink.self, "file", options: #"{"log": "no-rest", "pauseAt": 5}"#)
         sketch.request.drainSeconds = 0.2
         let driver = try RunningChainDriver(sketch)
-        let frame = try #require(driver.waitForEvent { $0.name == "stage-hangs" }?.frame)
+        let frame = try #require(driver.waitForEvent { $0.name == "stage-hangs" }?.details["frame"]?.asInt)
         let answer = driver.answer { driver.chain.pause(stage: "file", reply: $0) }
         #expect(!answer.isOK)
         #expect(
