@@ -164,7 +164,7 @@ import Testing
 
     /// A pipe holds 64 kB; what reads it may do so late.
     @Test func waitsForASlowReader() throws {
-        let stages = (0..<150).map { #"{ "id": "s\#($0)", "use": "fps-meter" }"# }.joined(separator: ",")
+        let stages = (0..<300).map { #"{ "id": "s\#($0)", "use": "fps-meter" }"# }.joined(separator: ",")
         try workspace.write(
             "chain.json",
             #"{ "stages": [ { "use": "test-source", "size": "64x64" }, \#(stages), { "use": "null-sink" } ] }"#)
@@ -246,7 +246,8 @@ import Testing
         #expect(texts.contains { $0.hasPrefix("long long ") && $0.hasSuffix("…") && $0.count < 130 })
         // More than any chain has.
         let many = StandIn.look(uptime: 1, stages: (0..<4500).map { StandIn.Stage("s\($0)", kind: "filter") })
-        let refused = try graph(try StandIn([many]).url, "--interval", "0.1")
+        let crowd = try StandIn([many])
+        let refused = try withExtendedLifetime(crowd) { try graph(crowd.url, "--interval", "0.1") }
         #expect(refused.status == 1 && refused.error.contains("as no chain has"), "\(refused.error)")
     }
 }

@@ -211,7 +211,7 @@ struct LiveFigures {
             dropRate: isKnown ? ownDrops + linkDrops : nil, drops: Self.sum([look.drops] + into.map(\.drops)),
             format: plan?.format(of: look.id) ?? "", hurts: [])
         if isLive {
-            if let own, let calls = history.rate("busy.count", within: window), calls > 0 { stage.wait = own / calls }
+            if let own, let rate = stage.rate, rate > 0 { stage.wait = max(0, 1 - own) / rate }
         } else {
             stage.wait = into.compactMap { queueWait($0) }.max()
         }

@@ -10,12 +10,12 @@ enum DisplayServer {
     /// From then on; SDL has no second connection for a process.
     static var isLost: Bool { lost.load(ordering: .acquiring) }
 
-    /// The lock of a lost connection stays held, and libGLX wants it when the process ends. Handlers run in the opposite
-    /// order of their registration (on_exit(3)), so this one runs before: it ends the process with the status it has.
+    /// Graphics drivers unload themselves when the process ends, beside threads of theirs that run, and libGLX wants the
+    /// lock of a connection that is lost. Handlers run in the opposite order of their registration (on_exit(3)), so this
+    /// one, made when both are there, runs before theirs: it ends the process with the status it has.
     private static let endsAtOnce: Bool =
         on_exit(
             { status, _ in
-                guard DisplayServer.isLost else { return }
                 fflush(nil)
                 _exit(status)
             }, nil) == 0
@@ -25,7 +25,7 @@ enum DisplayServer {
     private typealias SetExitHandler = @convention(c) (OpaquePointer?, ExitHandler?, UnsafeMutableRawPointer?) -> Void
     private typealias SetErrorHandler = @convention(c) (ErrorHandler?) -> ErrorHandler?
 
-    /// Has libX11 say so here when the connection of `window` breaks. Does nothing where SDL does not use X11.
+    /// Has libX11 say so here when the connection of `window` breaks, where SDL uses X11.
     static func watch(_ window: OpaquePointer) {
         _ = endsAtOnce
         var info = SDL_SysWMinfo()

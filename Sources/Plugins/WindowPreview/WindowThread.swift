@@ -4,7 +4,7 @@ import Synchronization
 
 /// The thread on which all windows of the process live: SDL wants one for all of them.
 ///
-/// Begins with the first window and ends with the last. Stages leave work with it and pictures in the slots of their
+/// Begins with the first window and stays. Stages leave work with it and pictures in the slots of their
 /// windows; it never waits for a stage.
 final class WindowThread: Sendable {
     static let shared = WindowThread()
@@ -142,58 +142,35 @@ final class WindowThread: Sendable {
             // Smooth where pictures are scaled.
             (SDL_HINT_RENDER_SCALE_QUALITY, "1"),
         ] { SDL_SetHint(hint, value) }
-        repeat {
-            guard SDL_InitSubSystem(SDL_INIT_VIDEO) == 0 else {
-                let fault = WindowFault.noScreen(Window.reason)
-                for task in takeTasks() { task.refuse(fault) }
-                continue
-            }
-            let event = SDL_RegisterEvents(1)
-            state.withLock { $0.wakeEvent = event }
-            guard showWindows() else { return giveUp() }
-            SDL_QuitSubSystem(SDL_INIT_VIDEO)
-        } while hasMore()
+        guard SDL_InitSubSystem(SDL_INIT_VIDEO) == 0 else {
+            let fault = WindowFault.noScreen(Window.reason)
+            return giveUp(fault)
+        }
+        let event = SDL_RegisterEvents(1)
+        state.withLock { $0.wakeEvent = event }
+        showWindows()
+        giveUp(WindowFault.screenLost)
     }
 
-    /// Until the last window has gone; false when the display server has.
-    private func showWindows() -> Bool {
+    /// Until the display server has gone. With no window left it waits for the next: what SDL and a graphics driver have
+    /// loaded cannot be let go of beside threads of theirs.
+    private func showWindows() {
         var windows = Windows()
-        while true {
+        while !DisplayServer.isLost {
             isWoken.store(false, ordering: .releasing)
             for task in takeTasks() { task.perform(&windows) }
-            if DisplayServer.isLost {
-                for window in windows.all { window.abandon() }
-                return false
-            }
-            if windows.all.isEmpty, endIfIdle() { return true }
             wait(until: draw(&windows), &windows)
         }
+        // SDL waits for ever in most of its calls once the connection is gone, and has no other for this process.
+        for window in windows.all { window.abandon() }
     }
 
-    /// SDL waits for ever in most of its calls once the connection is gone, and has no other for this process.
-    private func giveUp() {
+    private func giveUp(_ fault: FrameHostError) {
         let tasks = state.withLock { state in
             defer { state = State() }
             return state.tasks
         }
-        for task in tasks { task.refuse(WindowFault.screenLost) }
-    }
-
-    /// Whether somebody has come while SDL ended; if not, the next one begins a thread.
-    private func hasMore() -> Bool {
-        state.withLock { state in
-            state.isRunning = !state.tasks.isEmpty
-            return state.isRunning
-        }
-    }
-
-    /// True when nothing has come meanwhile; SDL is not woken any more then.
-    private func endIfIdle() -> Bool {
-        state.withLock { state in
-            guard state.tasks.isEmpty else { return false }
-            state.wakeEvent = nil
-            return true
-        }
+        for task in tasks { task.refuse(fault) }
     }
 
     /// - Returns: When to look again, SDL's milliseconds.

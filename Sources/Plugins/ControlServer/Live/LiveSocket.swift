@@ -261,9 +261,6 @@ final class LiveSocket: ChannelInboundHandler {
     private func take(_ outcome: PictureStudio.Outcome, for key: LiveSession.Key) {
         // Nothing is answered any more once the run has ended.
         guard !api.events.isClosed else { return act(session.end(1001, "the run has ended")) }
-        // What is shown unseen is acknowledged and not taken: such a client gets no more until it has.
-        var outcome = outcome
-        if pendingBytes > LiveProtocol.mostPendingBytes, case .shot = outcome { outcome = .none }
         act(session.take(outcome, for: key, now: SystemTime.now()))
         countPreviews()
     }
