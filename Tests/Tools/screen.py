@@ -12,7 +12,7 @@ close TITLE        asks it to close, as a window manager's button does
 import sys
 import time
 
-from Xlib import X, XK, display, protocol
+from Xlib import X, XK, display, error, protocol
 from Xlib.ext import xtest
 
 screen = display.Display(sys.argv[1])
@@ -20,14 +20,16 @@ command, title, rest = sys.argv[2], sys.argv[3], sys.argv[4:]
 
 
 def windows(node):
-    for child in node.query_tree().children:
-        try:
+    found = []
+    try:
+        for child in node.query_tree().children:
             name = child.get_full_text_property(screen.intern_atom("_NET_WM_NAME")) or child.get_wm_name()
-        except Exception:
-            continue
-        if name == title and child.get_attributes().map_state == X.IsViewable:
-            yield child
-        yield from windows(child)
+            if name == title and child.get_attributes().map_state == X.IsViewable:
+                found.append(child)
+            found += windows(child)
+    except (error.BadWindow, error.BadDrawable):
+        pass  # It has gone meanwhile.
+    return found
 
 
 def wait(count):

@@ -66,9 +66,9 @@ class Trace:
         for index, packet in enumerate(self.packets):
             self.faults += unknown(packet, f'packet {index}')
             self.read(index, packet)
-        for flow, ends in self.flows.items():
-            if any(a > b for a, b in zip(ends, ends[1:])):
-                self.fault(f'flow {flow:x} goes back in time')
+        # In the file the ends of a flow stand as their threads' notes were collected; readers order them by time.
+        for ends in self.flows.values():
+            ends.sort()
 
     def fault(self, text):
         if len(self.faults) < 50:

@@ -40,6 +40,12 @@ enum DisplayServer {
         // Its own handler prints to standard error.
         _ = unsafeBitCast(setError, to: SetErrorHandler.self)({ _ in 0 })
         unsafeBitCast(setExit, to: SetExitHandler.self)(
-            info.info.x11.display, { _, _ in DisplayServer.lost.store(true, ordering: .releasing) }, nil)
+            info.info.x11.display,
+            { _, _ in
+                // In the midst of a call of SDL's, which would wait for an answer for ever.
+                DisplayServer.lost.store(true, ordering: .releasing)
+                WindowThread.shared.screenIsLost()
+                while true { pause() }
+            }, nil)
     }
 }

@@ -11,7 +11,6 @@ final class Window {
     /// Of the last picture, so that it can be drawn again when the window changes.
     private var last: (orientation: Orientation, isMirroredInPreviews: Bool)?
     private var isFullscreen = false
-    private var isAbandoned = false
     /// SDL's milliseconds: when the next picture may be drawn.
     private var nextDrawing: Int64 = 0
 
@@ -62,18 +61,9 @@ final class Window {
     }
 
     deinit {
-        if isAbandoned { return }
         SDL_DestroyTexture(texture)
         SDL_DestroyRenderer(renderer)
         SDL_DestroyWindow(window)
-    }
-
-    /// The display server has gone: SDL is not asked to take the window away, since it would wait for an answer.
-    func abandon() {
-        isAbandoned = true
-        slot.isClosed = true
-        slot.empty()
-        slot.report(.failed(WindowFault.screenLost))
     }
 
     /// What SDL says of the last call that failed.

@@ -24,6 +24,8 @@ final class WindowThread: Sendable {
 
     private struct State {
         var tasks: [Task] = []
+        /// Of windows that are open, or about to be.
+        var slots: [WindowSlot] = []
         /// SDL's number of our own event, once it is there to be woken by.
         var wakeEvent: UInt32?
         var isRunning = false
@@ -41,7 +43,7 @@ final class WindowThread: Sendable {
     func open(_ slot: WindowSlot) throws {
         if DisplayServer.isLost { throw WindowFault.screenLost }
         let answer = Answer<Result<Void, FrameHostError>>()
-        try post(opening(slot) { answer.give($0) })
+        try post(opening(slot) { answer.give($0) }, for: slot)
         let patience = 10
         guard let result = answer.wait(seconds: patience) else {
             // It may come yet, and nobody wants it then.
@@ -59,7 +61,7 @@ final class WindowThread: Sendable {
                 guard case .failure(let fault) = result else { return }
                 slot.isClosed = true
                 slot.report(.failed(fault))
-            })
+            }, for: slot)
     }
 
     private func opening(
@@ -81,7 +83,8 @@ final class WindowThread: Sendable {
     func close(_ slot: WindowSlot) {
         let answer = Answer<Void>()
         let isLeft = state.withLock { state in
-            guard state.isRunning else { return false }
+            state.slots.removeAll { $0 === slot }
+            guard state.isRunning, !DisplayServer.isLost else { return false }
             state.tasks.append(
                 Task { windows in
                     windows.remove(slot)
@@ -108,9 +111,10 @@ final class WindowThread: Sendable {
         SDL_PushEvent(&wakeUp)
     }
 
-    private func post(_ task: Task) throws {
+    private func post(_ task: Task, for slot: WindowSlot) throws {
         let isNew = state.withLock { state in
             state.tasks.append(task)
+            state.slots.append(slot)
             guard !state.isRunning else { return false }
             state.isRunning = true
             return true
@@ -149,20 +153,31 @@ final class WindowThread: Sendable {
         let event = SDL_RegisterEvents(1)
         state.withLock { $0.wakeEvent = event }
         showWindows()
-        giveUp(WindowFault.screenLost)
     }
 
-    /// Until the display server has gone. With no window left it waits for the next: what SDL and a graphics driver have
+    /// With no window left it waits for the next: what SDL and a graphics driver have
     /// loaded cannot be let go of beside threads of theirs.
-    private func showWindows() {
+    private func showWindows() -> Never {
         var windows = Windows()
-        while !DisplayServer.isLost {
+        while true {
             isWoken.store(false, ordering: .releasing)
             for task in takeTasks() { task.perform(&windows) }
             wait(until: draw(&windows), &windows)
         }
-        // SDL waits for ever in most of its calls once the connection is gone, and has no other for this process.
-        for window in windows.all { window.abandon() }
+    }
+
+    /// [window thread] The display server has gone: every window fails, and the thread does nothing any more.
+    func screenIsLost() {
+        let slots = state.withLock { state in
+            defer { state.slots = [] }
+            return state.slots
+        }
+        for slot in slots {
+            slot.isClosed = true
+            slot.empty()
+            slot.report(.failed(WindowFault.screenLost))
+        }
+        giveUp(WindowFault.screenLost)
     }
 
     private func giveUp(_ fault: FrameHostError) {

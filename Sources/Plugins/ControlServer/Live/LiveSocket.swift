@@ -288,7 +288,8 @@ final class LiveSocket: ChannelInboundHandler {
     private func readEvents(after id: String?) {
         guard let context else { return }
         let ring = api.events
-        let last = EventStream.number(lastSeen: id, run: ring.run)
+        // From this moment on, not from when the task that writes them begins.
+        let last = EventStream.number(lastSeen: id, run: ring.run) ?? ring.next - 1
         guard let place = api.place(\.events, most: EventStream.mostClients) else {
             return act(session.end(1013, "\(EventStream.mostClients) clients read events already"))
         }
