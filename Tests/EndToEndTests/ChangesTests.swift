@@ -201,6 +201,7 @@ import Testing
             #""at": "mark", "stages": [ { "id": "small", "use": "x264-encoder", "preset": "ultrafast" }, { "use": "recorder", "path": "small.mp4" } ]"#
         try send(program, #"{ "command": "attach", \#(branch), "tag": 1 }"#)
         try send(program, #"{ "command": "attach", \#(branch), "copy": true, "tag": 2 }"#)
+        try program.waitForAnswers(2)
         try send(program, #"{ "stage": "small-copy", "command": "detach", "tag": 3 }"#)
         try send(program, #"{ "stage": "small-copy", "command": "replace", "with": { "use": "fps-meter" }, "tag": 4 }"#)
         try program.waitForAnswers(4)

@@ -239,13 +239,14 @@ final class ControlledRun {
             "path.name" = "start"
             """)
         // Streams do not end, and draining and detaching would leave nothing to ask. What the document allows need not
-        // suit the chain that runs: such an answer is an error by design.
+        // suit the chain that runs: such an answer is an error by design. A WebSocket's handshake needs an Origin, which no
+        // part of an OpenAPI document can demand before the token; the control server's own tests have it.
         let outcome = try Program(URL(fileURLWithPath: try #require(Tool.schemathesis.path))).run(
             [
                 "--config-file", run.workspace.path("schemathesis.toml"), "run", run.url + "/openapi.json",
                 "-H", "Authorization: Bearer \(token)", "--phases", "examples,coverage,fuzzing", "--max-examples", "25",
                 "--seed", "1", "--exclude-checks", "positive_data_acceptance", "--exclude-path-regex",
-                "(drain|events|pictures)$", "--exclude-method", "DELETE", "--no-color",
+                "(drain|events|pictures|live)$", "--exclude-method", "DELETE", "--no-color",
             ], folder: run.workspace.folder.path, timeout: 300)
         #expect(outcome.status == 0, "\(outcome.output.suffix(6000))\n\(outcome.error.suffix(1000))")
         #expect(run.program.isRunning)

@@ -108,7 +108,8 @@ import Testing
         try workspace.write("now-0002.jpg", "mine")
         let program = try framehost.start(
             [
-                "chain.json", "--events", "--snapshot-on-signal", "camera=now.jpg", "--snapshot-on-signal",
+                "chain.json", "--events", "--commands", "--snapshot-on-signal", "camera=now.jpg",
+                "--snapshot-on-signal",
                 "turned=turned.png",
             ], folder: workspace.folder.path)
         try program.waitForOutput(#""state":"streaming""#)
