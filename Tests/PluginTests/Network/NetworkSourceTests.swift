@@ -176,10 +176,9 @@ import Testing
         }
         defer { server.close() }
         let driver = try Self.driver("http://127.0.0.1:\(server.port)/live.ts")
-        // Its reader is ahead of it: another attempt says nothing of what the stage has come to.
-        let pictures = try Self.pictures(driver) { _ in (Self.figure(driver, "losses")?.asInt ?? 0) > 0 }
+        // A server that is back at once is no loss to anybody: only that it is asked again is certain.
+        let pictures = try Self.pictures(driver) { _ in (Self.figure(driver, "attempts")?.asInt ?? 0) > 1 }
         #expect(Self.rises(pictures))
-        #expect(driver.takeEvents().contains { $0.name == "stream-lost" })
         try driver.stop()
     }
 
