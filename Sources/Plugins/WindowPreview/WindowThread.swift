@@ -150,6 +150,12 @@ final class WindowThread: Sendable {
             let fault = WindowFault.noScreen(Window.reason)
             return giveUp(fault)
         }
+        // Where nothing else works SDL takes a driver that shows nothing, and says that all is well.
+        let driver = SDL_GetCurrentVideoDriver().map { String(cString: $0) } ?? ""
+        if ["dummy", "offscreen"].contains(driver), SDL_getenv("SDL_VIDEODRIVER") == nil {
+            SDL_QuitSubSystem(SDL_INIT_VIDEO)
+            return giveUp(WindowFault.noScreen("nothing but \(driver)"))
+        }
         let event = SDL_RegisterEvents(1)
         state.withLock { $0.wakeEvent = event }
         showWindows()
