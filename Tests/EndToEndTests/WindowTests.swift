@@ -186,7 +186,8 @@ import Testing
             """)
         let program = try framehost.start(
             ["chain.json", "--events", "--commands"], environment: screen.environment, folder: workspace.folder.path)
-        try screen.ask("wait", "shown")
+        // A window is on the screen before its stage has begun.
+        try program.waitForFrames(1)
         screen.freeze()
         try program.waitForFrames(300)
         screen.goOn()
@@ -209,7 +210,8 @@ import Testing
             """)
         let program = try framehost.start(
             ["chain.json", "--events", "--commands"], environment: screen.environment, folder: workspace.folder.path)
-        try screen.ask("wait", "shown")
+        // A window is on the screen before its stage has begun.
+        try program.waitForFrames(1)
         screen.die()
         try program.waitForOutput(#""event":"stage-failed""#)
         let seen = try JSON(
