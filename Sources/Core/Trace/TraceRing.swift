@@ -69,22 +69,27 @@ final class TraceRing: @unchecked Sendable {
 ///
 /// `@unchecked Sendable`: see the ring, which owns the memory and is kept by whatever has the pen.
 struct TracePen: @unchecked Sendable {
+    /// What both ends read. Nothing in it is a variable: a change of one would be an access to all of it.
     fileprivate struct Head: ~Copyable {
-        // The writer's.
+        /// The writer's.
         let tail = Atomic<Int>(0)
+        let isOpen = Atomic<Bool>(false)
+        let lost = Atomic<Int>(0)
+        /// The reader's.
+        let read = Atomic<Int>(0)
+        let own: UnsafeMutablePointer<Own>
+        let slots: UnsafeMutablePointer<TraceRecord>
+        let capacity: Int
+        let clock: Unmanaged<ChainClock>
+    }
+
+    /// What only the writer reads.
+    fileprivate struct Own {
         var seenRead = 0
         var gap = 0
         var depth: UInt16 = 0
         var waitSince: Int64 = 0
         var waitKind = TraceRecord.Wait.time
-        // Both sides'.
-        let isOpen = Atomic<Bool>(false)
-        let lost = Atomic<Int>(0)
-        /// The reader's.
-        let read = Atomic<Int>(0)
-        let slots: UnsafeMutablePointer<TraceRecord>
-        let capacity: Int
-        let clock: Unmanaged<ChainClock>
     }
 
     /// A wait that is shorter is not worth an entry, nanoseconds.
@@ -93,12 +98,15 @@ struct TracePen: @unchecked Sendable {
     fileprivate let head: UnsafeMutablePointer<Head>
 
     fileprivate init(capacity: Int, clock: ChainClock) {
+        let own = UnsafeMutablePointer<Own>.allocate(capacity: 1)
+        own.initialize(to: Own())
         head = .allocate(capacity: 1)
         head.initialize(
-            to: Head(slots: .allocate(capacity: capacity), capacity: capacity, clock: .passRetained(clock)))
+            to: Head(own: own, slots: .allocate(capacity: capacity), capacity: capacity, clock: .passRetained(clock)))
     }
 
     fileprivate func free() {
+        head.pointee.own.deallocate()
         head.pointee.slots.deallocate()
         head.pointee.clock.release()
         head.deinitialize(count: 1)
@@ -113,7 +121,7 @@ struct TracePen: @unchecked Sendable {
     /// A stage begins with an item at `time`.
     func begin(_ kind: TraceRecord.Kind, stage: Int, frame: UInt64, at time: Int64) {
         add(kind, Int64(truncatingIfNeeded: frame), stage: Int32(truncatingIfNeeded: stage), at: time)
-        head.pointee.depth &+= 1
+        own.pointee.depth &+= 1
     }
 
     func begin(_ kind: TraceRecord.Kind, stage: Int, frame: UInt64) {
@@ -123,12 +131,12 @@ struct TracePen: @unchecked Sendable {
     /// A stage is called for something other than an item.
     func begin(_ call: StageCall, stage: Int) {
         add(.call, 0, stage: Int32(truncatingIfNeeded: stage), call.rawValue, at: now)
-        head.pointee.depth &+= 1
+        own.pointee.depth &+= 1
     }
 
     /// The newest call is over at `time`.
     func end(at time: Int64) {
-        head.pointee.depth &-= 1
+        own.pointee.depth &-= 1
         add(.end, 0, at: time)
     }
 
@@ -151,14 +159,14 @@ struct TracePen: @unchecked Sendable {
 
     /// The thread is about to wait.
     func beginWait(_ kind: TraceRecord.Wait) {
-        (head.pointee.waitKind, head.pointee.waitSince) = (kind, now)
+        (own.pointee.waitKind, own.pointee.waitSince) = (kind, now)
     }
 
     /// It goes on.
     func endWait(stage: Int32) {
-        let (since, time) = (head.pointee.waitSince, now)
+        let (since, time) = (own.pointee.waitSince, now)
         guard time &- since >= Self.shortestWait else { return }
-        add(.wait, since, stage: stage, head.pointee.waitKind.rawValue, at: time)
+        add(.wait, since, stage: stage, own.pointee.waitKind.rawValue, at: time)
     }
 
     /// What a pool, slab or queue holds now.
@@ -166,18 +174,21 @@ struct TracePen: @unchecked Sendable {
 
     // MARK: The ring
 
+    private var own: UnsafeMutablePointer<Own> { head.pointee.own }
+
     private func add(
         _ kind: TraceRecord.Kind, _ value: Int64, stage: Int32 = -1, _ detail: UInt8 = 0, count: UInt16? = nil,
         at time: Int64
     ) {
         guard head.pointee.isOpen.load(ordering: .relaxed) else { return }
+        let own = own
         let tail = head.pointee.tail.load(ordering: .relaxed)
         // After a loss room for two: the loss is told first.
-        let places = head.pointee.gap == 0 ? 1 : 2
-        if tail &- head.pointee.seenRead > head.pointee.capacity - places {
-            head.pointee.seenRead = head.pointee.read.load(ordering: .acquiring)
-            guard tail &- head.pointee.seenRead <= head.pointee.capacity - places else {
-                head.pointee.gap += 1
+        let places = own.pointee.gap == 0 ? 1 : 2
+        if tail &- own.pointee.seenRead > head.pointee.capacity - places {
+            own.pointee.seenRead = head.pointee.read.load(ordering: .acquiring)
+            guard tail &- own.pointee.seenRead <= head.pointee.capacity - places else {
+                own.pointee.gap += 1
                 head.pointee.lost.store(head.pointee.lost.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
                 return
             }
@@ -186,12 +197,12 @@ struct TracePen: @unchecked Sendable {
         var next = tail
         if places == 2 {
             head.pointee.slots[next & mask] = TraceRecord(
-                time: time, value: Int64(head.pointee.gap), stage: -1, kind: .gap, detail: 0, depth: 0)
-            head.pointee.gap = 0
+                time: time, value: Int64(own.pointee.gap), stage: -1, kind: .gap, detail: 0, depth: 0)
+            own.pointee.gap = 0
             next &+= 1
         }
         head.pointee.slots[next & mask] = TraceRecord(
-            time: time, value: value, stage: stage, kind: kind, detail: detail, depth: count ?? head.pointee.depth)
+            time: time, value: value, stage: stage, kind: kind, detail: detail, depth: count ?? own.pointee.depth)
         head.pointee.tail.store(next &+ 1, ordering: .releasing)
     }
 }

@@ -191,7 +191,7 @@ import Testing
         let trace = try ReadTrace(path: path)
         #expect(trace.faults.isEmpty, "\(trace.faults)")
         let late = trace.slices("late").compactMap(\.frame)
-        #expect(late.first == Int(attached.frame) && late.count >= 30, "\(late.first ?? -1), \(late.count)")
+        #expect(late.first == Int(attached.frame) && late.count >= 20, "\(late.first ?? -1), \(late.count)")
         for frame in late {
             let copy = trace.slices("late-copy").first { $0.frame == frame }
             let sink = trace.slices("late").first { $0.frame == frame }
