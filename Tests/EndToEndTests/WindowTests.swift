@@ -189,8 +189,13 @@ import Testing
         // A window is on the screen before its stage has begun.
         try program.waitForFrames(1)
         screen.freeze()
-        try program.waitForFrames(300)
+        try program.waitForOutput("The window 'shown' is frozen")
+        let seen = try JSON(
+            parsing: String(program.output.split(separator: "\n").last { $0.contains("is frozen") } ?? ""))
+        try program.waitForFrames((seen["frame"].int ?? 0) + 100)
+        #expect(program.output.contains(#""state":"recovering""#), "\(program.output)")
         screen.goOn()
+        try program.waitForOutput("shows pictures again")
         program.send(SIGINT)
         let outcome = try program.finish()
         #expect(outcome.status == 0, "\(outcome.error)")

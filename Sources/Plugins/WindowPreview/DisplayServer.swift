@@ -3,7 +3,7 @@ import Glibc
 import Synchronization
 
 /// Whether the connection to an X server still stands. libX11 ends the process when it breaks, unless it is told not to
-/// (XSetIOErrorExitHandler(3), libX11 1.7). Belongs to the window thread.
+/// (XSetIOErrorHandler(3)). Belongs to the window thread.
 enum DisplayServer {
     private static let lost = Atomic<Bool>(false)
 
@@ -20,32 +20,24 @@ enum DisplayServer {
                 _exit(status)
             }, nil) == 0
 
-    private typealias ExitHandler = @convention(c) (OpaquePointer?, UnsafeMutableRawPointer?) -> Void
     private typealias ErrorHandler = @convention(c) (OpaquePointer?) -> Int32
-    private typealias SetExitHandler = @convention(c) (OpaquePointer?, ExitHandler?, UnsafeMutableRawPointer?) -> Void
     private typealias SetErrorHandler = @convention(c) (ErrorHandler?) -> ErrorHandler?
 
-    /// Has libX11 say so here when the connection of `window` breaks, where SDL uses X11.
-    static func watch(_ window: OpaquePointer) {
-        _ = endsAtOnce
-        var info = SDL_SysWMinfo()
-        SDL_GetVersion(&info.version)
-        guard SDL_GetWindowWMInfo(window, &info) == SDL_TRUE, info.subsystem == SDL_SYSWM_X11 else { return }
+    /// Has libX11 say so here when a connection breaks, where SDL uses X11.
+    ///
+    /// Of any connection: SDL and graphics drivers have more than one. libX11 calls this one first, without its locks
+    /// (XSetIOErrorHandler(3)), and ends the process when it returns.
+    static func watch() {
         // SDL loads it under no name that others see.
         guard let library = dlopen("libX11.so.6", RTLD_NOW | RTLD_NOLOAD) else { return }
         defer { dlclose(library) }
-        guard let setExit = dlsym(library, "XSetIOErrorExitHandler"),
-            let setError = dlsym(library, "XSetIOErrorHandler")
-        else { return }
-        // Its own handler prints to standard error.
-        _ = unsafeBitCast(setError, to: SetErrorHandler.self)({ _ in 0 })
-        unsafeBitCast(setExit, to: SetExitHandler.self)(
-            info.info.x11.display,
-            { _, _ in
-                // In the midst of a call of SDL's, which would wait for an answer for ever.
-                DisplayServer.lost.store(true, ordering: .releasing)
-                WindowThread.shared.screenIsLost()
-                while true { pause() }
-            }, nil)
+        guard let setError = dlsym(library, "XSetIOErrorHandler") else { return }
+        _ = endsAtOnce
+        _ = unsafeBitCast(setError, to: SetErrorHandler.self)({ _ in
+            // In the midst of a call of SDL's, which would wait for an answer for ever.
+            DisplayServer.lost.store(true, ordering: .releasing)
+            WindowThread.shared.screenIsLost()
+            while true { pause() }
+        })
     }
 }

@@ -55,7 +55,6 @@ final class Window {
         SDL_SetTextureScaleMode(texture, SDL_ScaleModeLinear)
         (self.slot, self.window, self.renderer, self.texture) = (slot, window, renderer, texture)
         id = SDL_GetWindowID(window)
-        DisplayServer.watch(window)
         clear()
         SDL_RenderPresent(renderer)
     }

@@ -22,6 +22,9 @@ final class WindowPreview: Sink {
     private var slot: WindowSlot?
     private var view = WindowView()
     private let failure = Locked<FrameHostError?>(nil)
+    /// The chain clock's nanoseconds: when the window's thread was told of the picture that it has not taken yet.
+    private var untakenSince: Int64 = 0
+    private var isFrozen = false
 
     /// [control thread] Opens nothing.
     init(options: WindowOptions, context: StageContext) {
@@ -78,9 +81,38 @@ final class WindowPreview: Sink {
             view = wanted
             slot.view = wanted
         }
-        if slot.isClosed { return .idle }
-        if slot.put(frame) { WindowThread.shared.wake() }
+        if slot.isClosed {
+            if isFrozen { thaw() }
+            return .idle
+        }
+        if slot.put(frame) {
+            WindowThread.shared.wake()
+            untakenSince = context.clock.now()
+            if isFrozen { thaw("shows pictures again") }
+        } else {
+            lookWhetherFrozen(slot)
+        }
         return .delivered
+    }
+
+    /// The stage goes on with a screen that does not, and says so.
+    private func lookWhetherFrozen(_ slot: WindowSlot) {
+        let patience = 5
+        // Between two pictures of a slow window nobody takes any.
+        let pause = view.rate > 0 ? 1 / view.rate : 0
+        guard !isFrozen,
+            context.clock.now() - untakenSince > MediaTime(seconds: Double(patience) + pause).nanoseconds
+        else { return }
+        isFrozen = true
+        let reason = "the display server or the desktop has taken no picture for \(patience) s"
+        context.recovering = reason
+        context.log("The window '\(slot.title)' is frozen: \(reason). The chain goes on.", level: .warning)
+    }
+
+    private func thaw(_ news: String? = nil) {
+        isFrozen = false
+        context.recovering = nil
+        if let news, let slot { context.log("The window '\(slot.title)' \(news).") }
     }
 
     /// [stage thread] Does not wait for the screen: a picture may come before its window.

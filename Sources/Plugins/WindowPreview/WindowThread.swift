@@ -156,6 +156,7 @@ final class WindowThread: Sendable {
             SDL_QuitSubSystem(SDL_INIT_VIDEO)
             return giveUp(WindowFault.noScreen("nothing but \(driver)"))
         }
+        DisplayServer.watch()
         let event = SDL_RegisterEvents(1)
         state.withLock { $0.wakeEvent = event }
         showWindows()
