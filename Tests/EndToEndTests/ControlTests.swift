@@ -11,12 +11,16 @@ final class ControlledRun {
     /// - Parameters:
     ///   - control: Further members of `control`.
     ///   - stages: In the place of a test picture with text.
-    init(control: String = "", stages: String = ControlledRun.stages, environment: [String: String] = [:]) throws {
+    ///   - arguments: Further ones of the program.
+    init(
+        control: String = "", stages: String = ControlledRun.stages, environment: [String: String] = [:],
+        arguments: [String] = []
+    ) throws {
         workspace = try Workspace()
         let members = [#""listen": "127.0.0.1:0""#, control].filter { !$0.isEmpty }.joined(separator: ", ")
         try workspace.write("chain.json", #"{ "control": { \#(members) }, "stages": [ \#(stages) ] }"#)
         program = try Program.framehost.start(
-            ["chain.json", "--events"], environment: environment, folder: workspace.folder.path)
+            ["chain.json", "--events"] + arguments, environment: environment, folder: workspace.folder.path)
         program.closeInput()
         try program.waitForOutput(#""state":"streaming""#)
         let line = program.output.split(separator: "\n").first { $0.contains(#""event":"control-listening""#) }
@@ -191,6 +195,27 @@ final class ControlledRun {
         try run.finish()
         #expect(try ctl.finish(timeout: 10).status == 0)
         _ = try listener.finish(timeout: 10)
+    }
+
+    @Test func showsWhatTheCommandLineSets() throws {
+        let run = try ControlledRun(arguments: ["--set", "text.text=given", "--set", "text.size=20"])
+        #expect(try run.ctl("get", "text.text").output == "\"given\"\n")
+        #expect(try run.ctl("set", "text.text=later").status == 0)
+        let chain = try JSON(parsing: try run.curl("/api/v1/chain").text)
+        #expect(chain["stages"][1]["text"].string == "later")
+        #expect(chain["stages"][1]["size"].int == 20)
+        try run.finish()
+    }
+
+    @Test func asksAServerThatDoesNotAnswerForTenSeconds() throws {
+        let run = try ControlledRun()
+        run.program.send(SIGSTOP)
+        let begin = Date()
+        let status = try run.ctl("status")
+        #expect(status.status == 1 && status.error.contains("Operation timed out after 100"), "\(status.error)")
+        #expect(Date().timeIntervalSince(begin) < 60)
+        run.program.send(SIGCONT)
+        try run.finish()
     }
 
     @Test func steersFromAShell() throws {

@@ -57,14 +57,18 @@ final class ChainDocument: @unchecked Sendable {
 
     var present: JSONNode { root.withLock { $0 } }
 
-    /// For whoever asks from outside: options of services, which may be secret, are left out.
+    /// For whoever asks from outside: with what `--set` gives; options of services, which may be secret, are left out.
     ///
     /// - Parameter live: Options that were set while it runs, by the stage's id.
     func shown(with live: [String: [JSONNode.Member]]) -> JSONNode {
         var shown = present.withoutPlaces
         for key in ChainFile.services.keys where shown[key] != nil { shown = shown.setting(key, [:]) }
+        let given = settings.compactMap(ChainFile.parts)
         let stages = (shown["stages"]?.asArray ?? []).enumerated().map { index, stage in
-            (live[ChainFile.id(of: stage, index)] ?? []).reduce(stage) { $0.setting($1.key, $1.value.withoutPlaces) }
+            let id = ChainFile.id(of: stage, index)
+            let asStarted = given.filter { $0.stage == id }
+                .reduce(stage) { $0.setting($1.option, $1.value.withoutPlaces) }
+            return (live[id] ?? []).reduce(asStarted) { $0.setting($1.key, $1.value.withoutPlaces) }
         }
         return shown.setting("stages", JSONNode(.array(stages)))
     }

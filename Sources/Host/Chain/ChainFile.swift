@@ -610,13 +610,10 @@ struct ChainFile {
                     FrameHostError(
                         .invalidConfiguration, place: FaultPlace(argument: place), what: what, remedy: remedy))
             }
-            guard let equals = setting.firstIndex(of: "="), let dot = setting[..<equals].firstIndex(of: ".") else {
+            guard let (stage, option, value) = Self.parts(of: setting) else {
                 refuse("is not of the form stage.option=value", "Write for example --set h264.bitrateKbps=2500.")
                 continue
             }
-            let stage = String(setting[..<dot])
-            let option = String(setting[setting.index(after: dot)..<equals])
-            let value = String(setting[setting.index(after: equals)...])
             guard let index = ids[stage] else {
                 let near = Suggestion.nearest(to: stage, in: Array(ids.keys).sorted()).map { "Did you mean '\($0)'?" }
                 refuse("no stage '\(stage)'", near ?? "Name the id of a stage of this chain.")
@@ -626,10 +623,19 @@ struct ChainFile {
                 refuse("'\(option)' is no option", "Change it in the chain file.")
                 continue
             }
-            var node = (try? JSONReader.read(Array(value.utf8), file: "--set")) ?? .string(value)
-            node.place = TextPlace(line: 0, column: 0)
-            changes[index, default: []].append((JSONNode.Member(key: option, value: node), setting))
+            changes[index, default: []].append((JSONNode.Member(key: option, value: value), setting))
         }
         return changes
+    }
+
+    /// What `stage.option=value` sets; nil where it is not of that form.
+    static func parts(of setting: String) -> (stage: String, option: String, value: JSONNode)? {
+        guard let equals = setting.firstIndex(of: "="), let dot = setting[..<equals].firstIndex(of: ".") else {
+            return nil
+        }
+        let text = String(setting[setting.index(after: equals)...])
+        var value = (try? JSONReader.read(Array(text.utf8), file: "--set")) ?? .string(text)
+        value.place = TextPlace(line: 0, column: 0)
+        return (String(setting[..<dot]), String(setting[setting.index(after: dot)..<equals]), value)
     }
 }

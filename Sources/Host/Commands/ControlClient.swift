@@ -9,8 +9,10 @@ struct ControlClient {
 
     /// Bytes of an answer that is not a stream.
     private static let mostBytes = 512 << 20
-    /// Longer than the server waits for the chain.
+    /// Seconds. Longer than the server waits for the chain.
     private static let patience = 90
+    /// Seconds, for what the server answers without waiting for the chain.
+    private static let readPatience = 10
 
     /// - Parameters:
     ///   - url: `http://127.0.0.1:8080`; the scheme may be left out.
@@ -74,11 +76,13 @@ struct ControlClient {
     ///
     /// - Returns: nil for "there is none" (204).
     /// - Throws: ``FrameHostErrors``: what the server refuses, or why it cannot be asked.
-    func bytes(_ method: String, _ path: String, body: JSONNode? = nil) throws -> [UInt8]? {
+    func bytes(
+        _ method: String, _ path: String, body: JSONNode? = nil, seconds: Int = patience
+    ) throws -> [UInt8]? {
         var bytes: [UInt8] = []
         let result = library.request(
             method, base + path, fields: fields + (body == nil ? [] : ["Content-Type: application/json"]),
-            body: body.map { Array($0.text().utf8) }, seconds: Self.patience
+            body: body.map { Array($0.text().utf8) }, seconds: seconds
         ) { _, piece in
             guard bytes.count + piece.count <= Self.mostBytes else { return false }
             bytes += piece
@@ -90,7 +94,8 @@ struct ControlClient {
 
     /// The same as JSON.
     func json(_ method: String, _ path: String, body: JSONNode? = nil) throws -> JSONNode {
-        try JSONReader.read(bytes(method, path, body: body) ?? [], file: base + path)
+        let seconds = method == "GET" ? Self.readPatience : Self.patience
+        return try JSONReader.read(bytes(method, path, body: body, seconds: seconds) ?? [], file: base + path)
     }
 
     /// Gives each line of a stream until that ends, or `line` gives false.
