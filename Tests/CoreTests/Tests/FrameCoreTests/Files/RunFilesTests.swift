@@ -246,7 +246,8 @@ private final class Folder {
         do {
             let held = [RunFiles.read(folder["a"], as: "x"), RunFiles.read(folder["a"], as: "y")]
             #expect(held.count == 2)
-            _ = files.remove(folder["a"], as: "r")
+            #expect(files.remove(folder["a"], as: "r") != nil)
+            withExtendedLifetime(held) {}
         }
         #expect(files.remove(folder["a"], as: "r") == nil && folder.names == [])
         #expect(HeldFiles.shared.count <= before + 20)
