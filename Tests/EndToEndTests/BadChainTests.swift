@@ -62,7 +62,7 @@ import Testing
             try faults(chain) == ["3:28: expected ',' or '}' after a value, found '\"'. Put a comma between members."])
         #expect(
             try faults(#"{ "stages": [ { "use": "test-source" } "#) == [
-                "1:40: expected ',' or ']' after a value, found the end of the file. Close the list that began at 1:13 with ']'."
+                "1:40: expected ',' or ']' after a value, found the end of the file. Close the list that starts at 1:13 with ']'."
             ])
         #expect(
             try faults("{ 'stages': [] }") == [
@@ -85,8 +85,8 @@ import Testing
             """
         #expect(
             try faults(chain) == [
-                "3:42: stages[0].frames: the key stands twice, first at 3:29. Keep one of the two.",
-                "4:27: stages[1].use: the key stands twice, first at 4:7. Keep one of the two.",
+                "3:42: stages[0].frames: the key appears twice, first at 3:29. Keep one of the two.",
+                "4:27: stages[1].use: the key appears twice, first at 4:7. Keep one of the two.",
             ])
     }
 
@@ -118,7 +118,7 @@ import Testing
         let deep = String(repeating: "[", count: 1_000_000)
         #expect(
             try faults(#"{"stages": "# + deep) == [
-                "1:75: more than 64 lists and objects within each other. Nest less deeply."
+                "1:75: more than 64 nested lists and objects. Nest less deeply."
             ])
         #expect(try faults(String(repeating: #"{"a":"#, count: 100_000)).count == 1)
     }
@@ -303,18 +303,18 @@ import Testing
             try faults(
                 #"{"stages":[{"id":"a","use":"test-source"},{"use":"test-source","from":"a"},{"use":"null-sink"}]}"#)
                 == [
-                    "1:71: stages[1].from: 'test-source' is a source (test-source) and takes no input. Put it first, or take 'from' out."
+                    "1:71: stages[1].from: 'test-source' is a source (test-source) and takes no input. Put it first, or leave 'from' out."
                 ])
         #expect(
             try faults(#"{"stages":[{"use":"test-source"},{"id":"n","use":"null-sink"},{"id":"m","use":"null-sink"}]}"#)
                 == [
-                    "1:63: stages[2].from: 'n' (null-sink) gives nothing on. Name the stage before 'n'."
+                    "1:63: stages[2].from: 'n' (null-sink) has no output. Name the stage before 'n'."
                 ])
         #expect(
             try faults(
                 #"{"stages":[{"id":"a","use":"test-source"},{"id":"b","use":"test-source"},{"use":"null-sink","from":["a","b"]}]}"#
             )
-                == ["1:100: stages[2].from: 'null-sink' (null-sink) takes one input, 2 are named. Name one stage."])
+                == ["1:100: stages[2].from: 'null-sink' (null-sink) takes one input, but 2 are named. Name one stage."])
         #expect(
             try faults(#"{"stages":[{"id":"a","use":"test-source"},{"use":"null-sink","from":"a.audio"}]}"#) == [
                 "1:69: stages[1].from: 'a' has no output 'audio'. Write \"from\": \"a\"."
@@ -359,7 +359,7 @@ import Testing
             #expect(outcome.status == 2)
             #expect(
                 outcome.errorLines == [
-                    "\(path): 100000000 bytes are above the limit of 16777216. Check that this is the file you mean."
+                    "\(path): 100000000 bytes exceed the limit of 16777216. Check that this is the file you mean."
                 ])
         }
     }

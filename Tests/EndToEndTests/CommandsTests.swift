@@ -114,7 +114,7 @@ import Testing
         #expect(
             errors == [
                 "command:1:1: expected a value, found 'hello'. Put text in double quotes.",
-                "command:1:6: expected ',' or ']' after a value, found the end of the file. Close the list that began at 1:1 with ']'.",
+                "command:1:6: expected ',' or ']' after a value, found the end of the file. Close the list that starts at 1:1 with ']'.",
                 "expected an object, found a list. Write {\"stage\":\"…\",\"command\":\"…\"}.",
                 "command:1:1: expected a value, found U+0000. Write a string, a number, a list, an object, true, false or null.",
                 "the line is longer than 65536 bytes. Send one command a line.",

@@ -33,7 +33,7 @@ import Testing
             /warning: odd \(misbehave\): process of frame \d+ has not returned for \d+\.\d s\. The chain waits for it\./
         #expect(outcome.errorLines.contains { (try? pattern.wholeMatch(in: $0)) != nil }, "\(outcome.error)")
         #expect(outcome.error.contains("error: the drain did not finish in 0.500 s: odd (misbehave) still at work."))
-        #expect(outcome.error.contains("error: odd (misbehave) did not come back within 800 ms of stop: abandoned"))
+        #expect(outcome.error.contains("error: odd (misbehave) did not return within 800 ms of stop: abandoned"))
         let event = try #require(
             try outcome.lines.map { try JSON(parsing: $0) }.first { $0["event"].string == "stage-hangs" })
         #expect(event["stage"].string == "odd")
@@ -52,6 +52,6 @@ import Testing
         let outcome = try program.finish()
         #expect(outcome.status == 1)
         #expect(outcome.error.contains("warning: odd (misbehave): start has not returned for 1."), "\(outcome.error)")
-        #expect(outcome.error.contains("error: odd (misbehave) did not come back within 800 ms of stop: abandoned"))
+        #expect(outcome.error.contains("error: odd (misbehave) did not return within 800 ms of stop: abandoned"))
     }
 }

@@ -53,7 +53,7 @@ import Testing
         let exact = try mix(a, b, join: #"{ "match": "exact" }"#)
         #expect(delivered(exact.figures) ?? 89 < 45)
         #expect(
-            exact.outcome.error.contains("items of 'a' found none that belongs to them in another input."),
+            exact.outcome.error.contains("items of 'a' found no match in another input."),
             "\(exact.outcome.error)")
     }
 
@@ -127,7 +127,7 @@ import Testing
             ])
         #expect(
             try faults("{}", at: #""use": "fps-meter", "from": "a""#) == [
-                "stages[2].join: 'mix' (fps-meter) takes one input and joins nothing. Leave 'join' out."
+                "stages[2].join: 'mix' (fps-meter) takes one input and is not a join. Leave 'join' out."
             ])
     }
 }

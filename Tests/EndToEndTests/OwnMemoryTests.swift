@@ -89,7 +89,7 @@ import Testing
         let outcome = try check()
         #expect(outcome.status == 2)
         let pattern =
-            /.*the chain needs 24\d\d\.\d GiB of memory and .* has .* to give; the largest part is 61\.0 GiB, what 'file\d+' takes for itself\..*/
+            /.*the chain needs 24\d\d\.\d GiB of memory, and .* has only .* available; the largest part is 61\.0 GiB, memory that 'file\d+' itself uses\..*/
         #expect(try pattern.wholeMatch(in: outcome.errorLines.first ?? "") != nil, "\(outcome.error)")
     }
 

@@ -33,17 +33,17 @@ import Testing
     }
 
     @Test(arguments: [
-        ("segv", SIGSEGV, "SIGSEGV, it used memory that is not there (or its calls went too deep)"),
-        ("recurse", SIGSEGV, "SIGSEGV, it used memory that is not there (or its calls went too deep)"),
+        ("segv", SIGSEGV, "SIGSEGV, it used memory that is not mapped (or its stack overflowed)"),
+        ("recurse", SIGSEGV, "SIGSEGV, it used memory that is not mapped (or its stack overflowed)"),
         ("trap", SIGILL, "a check in it failed (in Swift: an index, an overflow, a nil)"),
-        ("abort", SIGABRT, "it gave up (abort)"),
+        ("abort", SIGABRT, "it called abort"),
     ])
     func aCrashNamesStagePluginCallAndFrameAndEndsByItsSignal(way: String, signal: Int32, what: String) throws {
         let outcome = try run(#""way": "\#(way)", "at": 3"#)
         #expect(outcome.status == 128 + Int(signal))
         #expect(
             sentence(outcome)
-                == "error: odd (fall, \(plugins.path)/libMisbehavePlugin.so) crashed in process, at frame 3: \(what). Send this and the lines that follow to its author; take the stage out of the chain to go on without it."
+                == "error: odd (fall, \(plugins.path)/libMisbehavePlugin.so) crashed in process, at frame 3: \(what). Send this and the lines that follow to its author. Remove the stage from the chain to run without it."
         )
     }
 
@@ -62,7 +62,7 @@ import Testing
         #expect(outcome.status == 1)
         #expect(
             outcome.error.contains(
-                "error: odd (fall): frame 3, PTS 0.100 s: an error of type 'MisbehavePlugin.Fall.Plain' was thrown: Plain(code: 5). If that says too little, ask the author: a FrameHostError says what to do."
+                "error: odd (fall): frame 3, PTS 0.100 s: an error of type 'MisbehavePlugin.Fall.Plain' was thrown: Plain(code: 5). If this says too little, ask the plugin's author to throw a FrameHostError, which says what to do."
             ), "\(outcome.error)")
     }
 

@@ -86,7 +86,7 @@ import Testing
         for (path, reason) in [
             (
                 "no/such/stats.json",
-                "'no/such/stats.json' cannot be written: No such file or directory. Make the folder, or correct the name."
+                "'no/such/stats.json' cannot be written: No such file or directory. Create the folder, or correct the name."
             ),
             (".", "'.' is a folder. Name a file in it."),
             ("chain.json", "'chain.json' is the chain file. Name another file."),
@@ -123,7 +123,10 @@ import Testing
         mkfifo(workspace.path("pipe"), 0o600)
         let deaf = try run("pipe")
         #expect(
-            deaf.status == 1 && deaf.errorLines == ["--stats: nobody reads the pipe 'pipe'. Start its reader first."])
+            deaf.status == 1
+                && deaf.errorLines == [
+                    "--stats: no program reads the pipe 'pipe'. Start the program that reads it first."
+                ])
         let reader = open(workspace.path("pipe"), O_RDONLY | O_NONBLOCK)
         #expect(try run("pipe").status == 0)
         var buffer = [UInt8](repeating: 0, count: 65_536)
@@ -136,7 +139,7 @@ import Testing
         #expect(full.status == 1)
         #expect(
             full.errorLines == [
-                "--stats: 'full' cannot be written: No space left on device. Make room, or name a file on another disk."
+                "--stats: 'full' cannot be written: No space left on device. Free some space, or name a file on another disk."
             ])
         #expect(kind("full") == S_IFCHR)
         #expect(workspace.names == ["chain.json", "full", "link.json", "pipe", "real.json"])

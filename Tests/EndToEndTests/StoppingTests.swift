@@ -49,7 +49,7 @@ import Testing
         #expect(outcome.status == 1)
         #expect(
             outcome.error.contains(
-                "error: odd (misbehave) did not come back within 800 ms of stop: abandoned, with the buffers it holds.\n"
+                "error: odd (misbehave) did not return within 800 ms of stop: abandoned, with the buffers it holds.\n"
             ))
         #expect(outcome.output.contains(#""event":"stage-abandoned""#))
         #expect(try recordedFrames() >= 50)
@@ -65,7 +65,7 @@ import Testing
             outcome.error.contains(
                 "error: the drain did not finish in 1.000 s: odd (misbehave) still at work. Raise \"drainSeconds\" in the chain file if they need longer.\n"
             ))
-        #expect(outcome.error.contains("odd (misbehave) did not come back within 800 ms of stop"))
+        #expect(outcome.error.contains("odd (misbehave) did not return within 800 ms of stop"))
         #expect(try recordedFrames() >= 20)
     }
 
@@ -91,7 +91,7 @@ import Testing
         let outcome = try program.finish()
         #expect(outcome.status == 1)
         #expect(
-            outcome.error.contains("error: odd (misbehave) did not come back within 800 ms of stop: abandoned"),
+            outcome.error.contains("error: odd (misbehave) did not return within 800 ms of stop: abandoned"),
             "\(outcome.error)")
     }
 
@@ -151,11 +151,11 @@ import Testing
         let kept = try #require(events.first { $0["event"].string == "over-retention" })
         #expect(
             kept["text"].string
-                == "odd (misbehave) keeps 1 buffers after its call and declares hold 0. The chain may run out of buffers: raise hold in its StageInfo, or let go earlier."
+                == "odd (misbehave) keeps 1 buffers after its call but declares hold 0. The chain may run out of buffers: raise hold in its StageInfo, or release buffers earlier."
         )
         let empty = try #require(events.first { $0["event"].string == "out-of-buffers" })
         let pattern =
-            /pool camera empty for \d+ ms \((\d+) of \1 held\): odd \d+ \(oldest \d+\.\d\d s, declared 0\)\. odd over its declaration/
+            /pool camera empty for \d+ ms \((\d+) of \1 held\): odd \d+ \(oldest \d+\.\d\d s, declared 0\)\. More than declared: odd/
         #expect(try pattern.wholeMatch(in: empty["text"].string ?? "") != nil, "\(empty)")
         #expect(empty["pool"].string == "camera")
         #expect(empty["holders"].first("stage", "odd")["declared"].int == 0)

@@ -117,12 +117,12 @@ extension Trait where Self == ConditionTrait {
         try workspace.write("chain.json", Chains.short)
         try workspace.write("old", "keep me")
         for (path, reason) in [
-            ("old", "'old' exists already. Name another file."),
+            ("old", "'old' already exists. Name another file."),
             ("chain.json", "'chain.json' is the chain file. Name another file."),
             (".", "'.' is a folder. Name a file in it."),
             (
                 "no/such/t.pftrace",
-                "'no/such/t.pftrace' cannot be written: No such file or directory. Make the folder, or correct the name."
+                "'no/such/t.pftrace' cannot be written: No such file or directory. Create the folder, or correct the name."
             ),
         ] {
             let outcome = try run("--trace", path)
@@ -167,7 +167,8 @@ extension Trait where Self == ConditionTrait {
         #expect(outcome.status == 0, "\(outcome.error)")
         #expect(
             outcome.errorLines.contains {
-                $0.hasPrefix("warning: The trace 't.pftrace' ends here, the run goes on: it has all the ")
+                $0.hasPrefix(
+                    "warning: The trace 't.pftrace' ends here; the run goes on: it has reached its limit with ")
                     && $0.hasSuffix("Allow more with --trace-megabytes.")
             }, "\(outcome.error)")
         let trace = try read("t.pftrace")

@@ -35,7 +35,7 @@ import Testing
         }
         #expect(
             error?.description
-                == "'/nowhere/x.raw' cannot be written: No such file or directory. Make the folder, or correct the name."
+                == "'/nowhere/x.raw' cannot be written: No such file or directory. Create the folder, or correct the name."
         )
     }
 

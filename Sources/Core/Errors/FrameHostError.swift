@@ -72,7 +72,8 @@ public struct FrameHostError: Error, Sendable, Equatable {
         return FrameHostError(
             .callFailed, place: place,
             what: "an error of type '\(String(reflecting: type(of: error)))' was thrown: \(error)",
-            remedy: "If that says too little, ask the author: a FrameHostError says what to do.")
+            remedy: "If this says too little, ask the plugin's author to throw a FrameHostError, which says what to do."
+        )
     }
 
     /// The same with a place in words.

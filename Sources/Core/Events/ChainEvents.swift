@@ -34,98 +34,103 @@ public enum ChainEvents {
     private static let ofState = [
         Entry(
             event: EventDeclaration(
-                "state", "The chain, or a stage, does something else now.",
+                "state", "The state of the chain or of a stage has changed.",
                 [
-                    .string("state", "What it does.", words: ChainStatus.State.allCases.map(\.rawValue)),
-                    .string("reason", "Why a stage recovers."),
+                    .string("state", "The new state.", words: ChainStatus.State.allCases.map(\.rawValue)),
+                    .string("reason", "Why the stage recovers."),
                 ]), scope: .both),
-        stage("note", "What a person should know before the run: the file, device or model that was chosen."),
-        stage("log", "A line of the stage's."),
-        stage("stage-paused", "The stage was paused."), stage("stage-resumed", "The stage goes on after a pause."),
+        stage("note", "What you should know before the run: the file, device or model that was chosen."),
+        stage("log", "A line that the stage logs."),
+        stage("stage-paused", "The stage was paused."), stage("stage-resumed", "The stage was resumed."),
         stage(
-            "option-changed", "Live options were set.", [.object("options", "Those that were set, where not too long.")]
+            "option-changed", "Live options were set.",
+            [.object("options", "The options that were set, unless the list is too long.")]
         ),
         stage(
-            "frames-dropped", "Items were dropped; at once, then at most every 10 s for each reason.",
+            "frames-dropped", "Items were dropped. Posted at once, then at most every 10 s for each reason.",
             [
                 .string("reason", "Why.", words: DropReason.allCases.map(\.name)),
-                .number("count", "How many since the last such event."), .number("total", "How many in all."),
-                .string("place", "Where, in words."),
+                .number("count", "Items dropped since the last such event."),
+                .number("total", "Items dropped in total."),
+                .string("place", "Where they were dropped, in words."),
             ]),
     ]
 
     private static let ofStructure = [
         chain(
-            "structure-changed", "Stages were attached, taken away, replaced, or had options set, by one change.",
+            "structure-changed", "One change attached, detached or replaced stages, or set options.",
             [
                 .list("attached", "Ids."), .list("detached", "Ids."), .list("replaced", "Ids."), .list("set", "Ids."),
             ]),
         stage("stage-attached", "The stage was attached."),
-        stage("stage-replaced", "Another instance of the stage, or another stage, is in its place."),
-        stage("replace-waits", "The stage has not come back from its code and is replaced when it does."),
-        stage("detach-waits", "A stage has not come back from its code; what ran on its thread ends after that."),
-        stage("branch-detached", "The branch that begins with this stage was taken away."),
-        stage("branch-ended", "What was taken away has finished what it had.", [.list("stages", "Ids.")]),
-        chain("branch-stopped", "What was taken away did not finish in time and was stopped."),
+        stage("stage-replaced", "A new instance of the stage, or another stage, has replaced it."),
+        stage("replace-waits", "A call of the stage has not returned. The stage is replaced when it does."),
+        stage("detach-waits", "A call of the stage has not returned. What runs on its thread ends when it does."),
+        stage("branch-detached", "The branch that starts with this stage was detached."),
+        stage("branch-ended", "The detached branch has finished the items it held.", [.list("stages", "Ids.")]),
+        chain("branch-stopped", "The detached branch did not finish in time and was stopped."),
     ]
 
     private static let ofFaults = [
         stage(
             "stage-failed", "The stage has failed.",
             [
-                .string("code", "The class of the fault.", words: FrameHostError.Code.allCases.map(\.rawValue))
+                .string("code", "The code of the fault.", words: FrameHostError.Code.allCases.map(\.rawValue))
             ]),
-        stage("stage-restarted", "A stage that had failed was started anew."),
-        stage("restart-failed", "A stage that had failed could not be started anew."),
+        stage("stage-restarted", "A failed stage was restarted."),
+        stage("restart-failed", "A failed stage could not be restarted."),
         stage("stage-hangs", "A call of the stage has not returned for too long.", ofCall),
         stage(
             "stage-returned", "A call that took too long has returned.",
             ofCall + [
-                .number("lost", "Frames that a live chain lost meanwhile.")
+                .number("lost", "Frames that a live chain lost during the call.")
             ]),
-        chain("stage-abandoned", "A stage did not come back from its code after stop, and was left."),
+        chain("stage-abandoned", "A call of the stage did not return after stop, and the stage was abandoned."),
         stage(
             "out-of-buffers", "The stage's pool has been empty for a while.",
             [
-                .string("pool", "Whose."), .number("ms", "For how long."),
-                .number("held", "Buffers that somebody has."),
-                .number("buffers", "Buffers of the pool."), .list("holders", "Who has them."),
+                .string("pool", "The stage whose pool it is."), .number("ms", "For how long."),
+                .number("held", "Buffers in use."),
+                .number("buffers", "Buffers of the pool."), .list("holders", "The stages that hold them."),
                 .list("overDeclaration", "Stages that keep more than they declare."),
             ]),
         stage(
             "link-stalled", "The link before the stage has been full for a while.",
             [
-                .string("from", "The stage that waits."), .string("to", "The stage that does not take."),
+                .string("from", "The stage that waits."), .string("to", "The stage that does not take items."),
                 .number("ms", "For how long."),
             ]),
         stage(
             "time-not-rising", "The stage gave a frame a time that is not later than the one before.",
             [
-                .number("frame", "Its number."), .number("ptsNanoseconds", "Its time."),
+                .number("frame", "The frame's number."), .number("ptsNanoseconds", "The frame's PTS."),
             ]),
         stage(
             "over-retention", "The stage keeps more buffers than it declares.",
             [
-                .number("kept", "Buffers."), .number("declared", "Its hold."),
+                .number("kept", "Buffers that it keeps."), .number("declared", "The hold that it declares."),
             ]),
         stage(
-            "metadata-lost", "The stage gave an answer a time that none of its items has.",
+            "metadata-lost", "The stage gave an output a PTS that none of the items it holds has.",
             [
-                .number("ptsNanoseconds", "That time.")
+                .number("ptsNanoseconds", "The output's PTS.")
             ]),
         stage(
-            "items-unmatched", "Items of an input matched none of the leading one: the 10th, 100th, 1,000th …", ofInput),
-        stage("input-mostly-unmatched", "At the end: most items of an input found no partner.", ofInput),
-        stage("usual-priority", "The system permits no higher priority for a thread that would lose pictures without."),
-        stage("job-failed", "Work that a stage had left behind has failed.", [.string("job", "Which.")]),
+            "items-unmatched", "Items of an input matched no item of the leading input: the 10th, 100th, 1,000th …",
+            ofInput),
+        stage("input-mostly-unmatched", "At the end: most items of an input matched no other item.", ofInput),
+        stage(
+            "usual-priority",
+            "The system does not allow a thread the higher priority that it needs to lose no pictures."),
+        stage("job-failed", "A job that a stage left behind has failed.", [.string("job", "Name of the job.")]),
         chain(
-            "trace-did-stop", "The trace has ended, or could not be written further.",
+            "trace-did-stop", "The trace has ended, or could no longer be written.",
             [
-                .string("path", "Its file."), .number("bytes", "What it has."),
+                .string("path", "The trace file."), .number("bytes", "Bytes in the trace file."),
                 .number("lost", "Entries that were lost."),
             ]),
         chain("leases-grew", "A stage shares more frames than its hold allows."),
-        chain("ledger-fault", "At the end: the account of items does not balance; a bug."),
+        chain("ledger-fault", "At the end: the ledger of items does not balance. This is a bug."),
     ]
 
     private static let ofRules = [
@@ -135,25 +140,25 @@ public enum ChainEvents {
             ofRule + [
                 .string("command", "Path of the command in the chain file."), .string("error", "Why."),
             ]),
-        chain("rule-rests", "A rule was done too often within a short time and rests.", ofRule),
-        chain("rule-events-lost", "More events came than the rules could be shown.", [.number("count", "How many.")]),
+        chain("rule-rests", "A rule ran too often within a short time and rests.", ofRule),
+        chain("rule-events-lost", "Events came faster than the rules could follow.", [.number("count", "How many.")]),
         chain(
-            "rules-changed", "A reload has brought other rules.",
+            "rules-changed", "A reload has changed the rules.",
             [
-                .number("count", "Rules there are now."), .number("kept", "Those that keep their state."),
+                .number("count", "Number of rules now."), .number("kept", "Rules that keep their state."),
             ]),
     ]
 
     private static let ofCall: [MemberDeclaration] = [
-        .string("call", "Which of its functions."), .number("frame", "The item in hand."),
+        .string("call", "The function that was called."), .number("frame", "Number of the item that it works on."),
         .number("ms", "For how long."),
     ]
     private static let ofInput: [MemberDeclaration] = [
         .string("input", "Id of the input."), .number("given", "Items that were used."),
-        .number("unmatched", "Items that matched none."), .number("repeated", "Items that were used again."),
-        .number("missing", "Times that it had none."),
+        .number("unmatched", "Items that matched no other."), .number("repeated", "Items that were used again."),
+        .number("missing", "Times that the input had no item."),
     ]
     private static let ofRule: [MemberDeclaration] = [
-        .string("rule", "Its path in the chain file."), .bool("otherwise", "It is about the way back."),
+        .string("rule", "Its path in the chain file."), .bool("otherwise", "True for the commands of 'otherwise'."),
     ]
 }

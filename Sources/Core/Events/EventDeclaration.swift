@@ -30,11 +30,11 @@ public struct EventDeclaration: Sendable, Equatable {
             }
             guard member.kind.holds(detail.value) else {
                 return
-                    "'\(detail.key)' of the event '\(name)' is declared as \(member.kind.rawValue), and is \(detail.value.text())"
+                    "'\(detail.key)' of the event '\(name)' must be \(member.kind.rawValue), as declared, and is \(detail.value.text())"
             }
             guard member.words.isEmpty || detail.value.asString.map(member.words.contains) == true else {
                 return
-                    "'\(detail.key)' of the event '\(name)' is \(detail.value.text()), which is none of the words that are declared"
+                    "'\(detail.key)' of the event '\(name)' is \(detail.value.text()), which is not one of the declared words"
             }
         }
         return nil

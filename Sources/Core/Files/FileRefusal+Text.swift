@@ -8,11 +8,11 @@ extension FileRefusal {
         }
         let another = "Name another file."
         switch self {
-        case .exists: return fault("'\(path)' exists already", another)
-        case .absent: return fault("'\(path)' is not there any more", "")
+        case .exists: return fault("'\(path)' already exists", another)
+        case .absent: return fault("'\(path)' no longer exists", "")
         case .isFolder: return fault("'\(path)' is a folder", "Name a file in it.")
         case .notRegular: return fault("'\(path)' is not a regular file", another)
-        case .changed: return fault("somebody has put another file in the place of '\(path)'", "It is left alone.")
+        case .changed: return fault("'\(path)' has been replaced by another file", "That file is left unchanged.")
         case .readHere(let name): return fault("'\(path)' is being read by '\(name)' of this run", another)
         case .writtenHere(let name): return fault("'\(path)' is being written by '\(name)' of this run", another)
         case .readElsewhere:
@@ -22,15 +22,15 @@ extension FileRefusal {
                 "'\(path)' is being written by another program", "Wait for that program, or name another file.")
         case .noLocks:
             return fault(
-                "'\(path)' lies on a file system without locks, so nobody can say whether another program uses it",
+                "'\(path)' is on a file system without locks, so it is unknown whether another program uses it",
                 "Remove it yourself, or name a file on another file system.")
         case .isOwn: return fault("'\(path)' was written by this run", another)
         case .isProtected:
             return fault("'\(path)' is write-protected", "Make it writable (chmod u+w), or name another file.")
-        case .noReader: return fault("nobody reads the pipe '\(path)'", "Start its reader first.")
+        case .noReader: return fault("no program reads the pipe '\(path)'", "Start the program that reads it first.")
         case .unknown(let code):
             return fault(
-                "whether '\(path)' is in use cannot be found out: \(String(cString: strerror(code)))",
+                "cannot find out whether '\(path)' is in use: \(String(cString: strerror(code)))",
                 code == EMFILE || code == ENFILE ? "Raise the limit of open files (ulimit -n)." : another)
         case .failed(let code):
             return fault("'\(path)' cannot be written: \(String(cString: strerror(code)))", Self.remedy(code))
@@ -40,10 +40,10 @@ extension FileRefusal {
     private static func remedy(_ code: Int32) -> String {
         switch code {
         case EMFILE, ENFILE: "Raise the limit of open files (ulimit -n)."
-        case ENOSPC, EDQUOT: "Make room, or name a file on another disk."
-        case ENOENT: "Make the folder, or correct the name."
-        case ETIMEDOUT: "Its reader takes nothing: look at that program."
-        case EPIPE: "Its reader has gone: look at that program."
+        case ENOSPC, EDQUOT: "Free some space, or name a file on another disk."
+        case ENOENT: "Create the folder, or correct the name."
+        case ETIMEDOUT: "The program that reads it takes no data: check that program."
+        case EPIPE: "The program that read it has gone: check that program."
         default: "Name a file in a folder you may write to."
         }
     }

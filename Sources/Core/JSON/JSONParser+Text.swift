@@ -9,7 +9,7 @@ extension JSONParser {
     func expected(_ what: String, remedy: String) -> FrameHostError {
         let better =
             switch next {
-            case UInt8(ascii: "#"), UInt8(ascii: "/"): "Begin comments with // or /*."
+            case UInt8(ascii: "#"), UInt8(ascii: "/"): "Start comments with // or /*."
             case UInt8(ascii: "'"): "Use double quotes (\")."
             case 0xE2 where "“”‘’".unicodeScalars.contains(where: { $0 == scalarHere }):
                 "Use straight double quotes (\")."
@@ -58,8 +58,8 @@ extension JSONParser {
 
     private static func closing(_ bracket: UInt8, _ opening: TextPlace) -> String {
         bracket.isBrace
-            ? "Close the object that began at \(opening) with '}'."
-            : "Close the list that began at \(opening) with ']'."
+            ? "Close the object that starts at \(opening) with '}'."
+            : "Close the list that starts at \(opening) with ']'."
     }
 
     func duplicate(_ key: String, _ place: TextPlace, first: TextPlace) -> FrameHostError {
@@ -71,18 +71,18 @@ extension JSONParser {
             }
         }
         return fault(
-            place, "the key stands twice, first at \(first)", remedy: "Keep one of the two.", path: path.description)
+            place, "the key appears twice, first at \(first)", remedy: "Keep one of the two.", path: path.description)
     }
 
     func keyTooLong(_ key: String, _ place: TextPlace) -> FrameHostError {
         fault(
-            place, "a key of \(key.utf8.count) bytes is longer than \(limits.keyBytes)",
+            place, "a key of \(key.utf8.count) bytes is longer than the limit of \(limits.keyBytes)",
             remedy: "Use a shorter key, or close its string with '\"'.")
     }
 
     func noNumber(_ start: Int) -> FrameHostError {
         fault(
-            place(of: start), "'\(word(at: start, limit: 32))' is no number",
+            place(of: start), "'\(word(at: start, limit: 32))' is not a number",
             remedy: "Write numbers like 12, -0.5 or 2e3, and text in double quotes.")
     }
 
@@ -105,7 +105,7 @@ extension JSONParser {
         var parser = self
         parser.index = start + 1
         return fault(
-            place(of: start), "'\\' before \(parser.found) is no escape",
+            place(of: start), "'\\' before \(parser.found) is not an escape sequence",
             remedy: "Use \\\" \\\\ \\/ \\b \\f \\n \\r \\t or \\u0000; a backslash itself is written \\\\.")
     }
 
@@ -160,7 +160,7 @@ extension FrameHostError {
     static func tooLong(_ count: Int?, file: String, limits: JSONReader.Limits) -> FrameHostError {
         FrameHostError(
             .invalidConfiguration, place: FaultPlace(file: file),
-            what: count.map { "\($0) bytes are above the limit of \(limits.bytes)" }
+            what: count.map { "\($0) bytes exceed the limit of \(limits.bytes)" }
                 ?? "more bytes than the limit of \(limits.bytes)",
             remedy: "Check that this is the file you mean.")
     }

@@ -98,7 +98,7 @@ struct JSONParser {
     /// Enters a list or object and gives the place where it began.
     private mutating func open() throws(FrameHostError) -> TextPlace {
         guard steps.count < limits.depth else {
-            throw tooMany("\(limits.depth) lists and objects within each other", remedy: "Nest less deeply.")
+            throw tooMany("\(limits.depth) nested lists and objects", remedy: "Nest less deeply.")
         }
         defer { index += 1 }
         return here

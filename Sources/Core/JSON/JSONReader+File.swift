@@ -32,7 +32,7 @@ extension JSONReader {
             }
         case S_IFDIR: throw FrameHostError.noText(path, "is a directory")
         case _ where !takesPipes:
-            throw FrameHostError.noText(path, "is not a regular file, and a running chain waits for no other")
+            throw FrameHostError.noText(path, "is not a regular file, and a running chain reads only regular files")
         case S_IFIFO: break
         case S_IFCHR where isatty(descriptor) == 1: break
         default: throw FrameHostError.noText(path, "is neither a file nor a pipe")

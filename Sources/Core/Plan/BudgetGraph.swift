@@ -12,7 +12,7 @@ public struct BudgetGraph: Sendable, Equatable {
         case allocator
         /// Takes buffers, copies inside its call and gives access units, which are no frame buffers.
         case encoder
-        /// Takes and gives nothing on.
+        /// Takes and has no output.
         case sink
     }
 

@@ -45,15 +45,15 @@ struct ChainPlanner {
             if let runs = running[stage.id], stage.request.type.kind == .join, runs.request.type.kind == .join,
                 runs.inputIDs == stage.inputIDs, runs.request.join != stage.request.join
             {
-                faults.addRestart("'\(stage.id)' matches its inputs as it began to", at: (stage.request, "join"))
+                faults.addRestart("the 'join' settings of '\(stage.id)' would change", at: (stage.request, "join"))
             }
             if stage.isKept, stage.buffers != running.buffers[stage.id] {
                 faults.addRestart(
-                    top: .buffers(of: stage.id), "the pool of '\(stage.id)' has the size it was made with")
+                    top: .buffers(of: stage.id), "the size of the pool of '\(stage.id)' would change")
             }
         }
         if request.spare != running.spare {
-            faults.addRestart(top: .spare, "pools have the sizes they were made with")
+            faults.addRestart(top: .spare, "the sizes of all pools would change")
         }
         try faults.throwAll()
     }

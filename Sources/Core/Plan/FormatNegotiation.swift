@@ -137,7 +137,7 @@ struct FormatNegotiation {
             if let impossible = output?.impossibility {
                 throw FrameHostError(
                     .broken, what: "\(request.type.info.id) says that it gives \(impossible)",
-                    remedy: "Report this to whoever wrote the plugin.")
+                    remedy: "Report this to the plugin's author.")
             }
             stage.demand = instance.stage.demand
             // Its times are the clock's: the sound of an input has others.
@@ -165,7 +165,7 @@ struct FormatNegotiation {
         ] where asked > declared {
             faults.add(
                 stage.request, "",
-                "'\(stage.id)' asks for \(name) \(asked) and \(info.id) declares \(declared)",
+                "'\(stage.id)' asks for \(name) \(asked), but \(info.id) declares \(declared)",
                 "Choose smaller options, or raise \(name) in the plugin's StageInfo.")
         }
     }
@@ -366,6 +366,6 @@ extension StageInstance {
     private func first(of inputs: [MediaFormat]) throws -> MediaFormat {
         if let first = inputs.first { return first }
         throw FrameHostError(
-            .invalidConfiguration, what: "the stage takes an input, and none is there", remedy: "Name its format.")
+            .invalidConfiguration, what: "the stage needs an input, and none is given", remedy: "Name its format.")
     }
 }

@@ -26,13 +26,13 @@ enum JoinCheck {
             faults.append(
                 Fault(
                     key: "join.hold",
-                    what: "'\(producers[encoded].id)' gives access units, and only pictures can be given again",
+                    what: "'\(producers[encoded].id)' gives access units, and only pictures can be repeated",
                     remedy: "Leave 'hold' out, or join before the encoder."))
         }
         if rule.hold, rule.whenEnded == .first {
             faults.append(
                 Fault(
-                    key: "join.hold", what: "'\(id)' ends with the first input that ends, so none is held",
+                    key: "join.hold", what: "'\(id)' ends with the first input that ends, so 'hold' has no effect",
                     remedy: "Leave 'hold' out, or use \"whenEnded\": \"lead\" or \"last\"."))
         }
         return faults

@@ -78,7 +78,7 @@ struct LinkPlanner {
         guard isBeforeJoin(tap) else { return }
         faults.add(
             stages[tap].request, "link.copy",
-            "a join lies behind, and copies are made on the thread of '\(stages[producer].id)' before its other branches get the item",
+            "a join follows, and copies are made on the thread of '\(stages[producer].id)' before its other branches get the item",
             "Leave 'copy' out.")
     }
 
@@ -115,7 +115,9 @@ struct LinkPlanner {
             (runs.mostBytes == nil) == (format.encoded == nil)
         else { return }
         let was = runs.capacity == 0 ? "runs inline" : "is a queue of \(runs.capacity), \"\(runs.policy.rawValue)\""
-        faults.addRestart("the link from '\(stages[producer].id)' to '\(stage.id)' \(was)", at: (stage.request, "link"))
+        faults.addRestart(
+            "the link from '\(stages[producer].id)' to '\(stage.id)' would change: it \(was)",
+            at: (stage.request, "link"))
     }
 
     /// Places of the queue where nobody wrote a number; 0 for an inline link.
@@ -164,7 +166,7 @@ struct LinkPlanner {
         if isEncoded, settings.policy != .wait, settings.policy != .dropToKeyframe {
             faults.add(
                 stage.request, "link.whenFull",
-                "'\(settings.policy.rawValue)' would leave access units that cannot be decoded on the way to '\(stage.id)'",
+                "'\(settings.policy.rawValue)' would leave '\(stage.id)' with access units that cannot be decoded",
                 "Use \"wait\" or \"dropToKeyframe\".")
         }
         if !isEncoded, settings.policy == .dropToKeyframe {
@@ -182,8 +184,8 @@ struct LinkPlanner {
                 stage.request, "link.queue",
                 "\"queue\": 0 runs '\(stage.id)' on the thread of '\(stages[named].id)', "
                     + (isJoin(stage)
-                        ? "and a join waits for several"
-                        : isTapped ? "which the copies are to set free of it" : "which feeds several"),
+                        ? "but a join waits for several stages"
+                        : isTapped ? "which the copies are meant to relieve" : "which feeds several stages"),
                 "Use 1 or more, or leave it out for 2.")
         }
     }

@@ -36,7 +36,7 @@ struct MemoryCheck {
             FrameHostError(
                 .invalidConfiguration, place: FaultPlace(file: faults.file),
                 what:
-                    "the chain needs \(AvailableMemory.text(needed)) of memory and \(available.holder) has \(AvailableMemory.text(available.bytes)) to give;"
+                    "the chain needs \(AvailableMemory.text(needed)) of memory, and \(available.holder) has only \(AvailableMemory.text(available.bytes)) available;"
                     + " the largest part is \(AvailableMemory.text(largest.bytes)), \(largest.text)",
                 remedy:
                     "Use a smaller picture, shorter queues (\"link\": { \"queue\", \"megabytes\" }) or fewer \"buffers\", or run it where there is more memory."
@@ -57,10 +57,10 @@ struct MemoryCheck {
             parts.append((slab.byteCount, "access units of '\(plan.stages[slab.stage].id)'"))
         }
         for (index, stage) in plan.stages.enumerated() where headerBytes[index] > 0 && !isKept[index] {
-            parts.append((headerBytes[index], "what pictures inside '\(stage.id)' say of themselves"))
+            parts.append((headerBytes[index], "headers of the pictures inside '\(stage.id)'"))
         }
         for (index, stage) in plan.stages.enumerated() where stage.demand.ownBytes > 0 && !isKept[index] {
-            parts.append((stage.demand.ownBytes, "what '\(stage.id)' takes for itself"))
+            parts.append((stage.demand.ownBytes, "memory that '\(stage.id)' itself uses"))
         }
         return parts
     }

@@ -109,7 +109,7 @@ struct PlanFaults {
 
     // MARK: What runs
 
-    private static let restart = "Start the chain anew with it, or leave this as it runs."
+    private static let restart = "Restart the chain with it, or leave this unchanged."
 
     /// What comes to a stage that runs would not be what it was negotiated with.
     mutating func addRestart(
@@ -120,11 +120,11 @@ struct PlanFaults {
         let change =
             listed(before) == listed(after)
             ? "another kind of \(listed(before))" : "\(listed(after)) instead of \(listed(before))"
-        addRestart("'\(id)' runs, and would get \(change)", at: member)
+        addRestart("'\(id)' is running and would get \(change)", at: member)
     }
 
     mutating func addRestart(soundOf id: String, at member: (stage: StageRequest, key: String)) {
-        addRestart("'\(id)' runs with the sound of what came before it", at: member)
+        addRestart("'\(id)' is running and would get another sound", at: member)
     }
 
     /// Stages choose their defaults by whether the chain is live.
@@ -139,8 +139,8 @@ struct PlanFaults {
     mutating func addRestart(liveSource isLive: Bool, _ stage: StageRequest) {
         addRestart(
             isLive
-                ? "'\(stage.id)' is a source that is not live, and would become a live one"
-                : "'\(stage.id)' is a live source, and would become one that is not live", at: (stage, ""))
+                ? "'\(stage.id)' is a source that is not live and would become live"
+                : "'\(stage.id)' is a live source and would no longer be live", at: (stage, ""))
     }
 
     /// - Parameter why: After the stage's name.
@@ -166,7 +166,7 @@ struct PlanFaults {
         add(
             reader, "",
             "'\(reader.id)' needs \(missing) \(missing == 1 ? "buffer" : "buffers") more than pool '\(pool)' has to spare",
-            "Let it get copies (\"copy\": true), which take no buffer of '\(pool)', give its links shorter queues, or start the chain anew with a larger \"spare\"."
+            "Give it copies (\"copy\": true), which use no buffer of '\(pool)', shorten its queues, or restart the chain with a larger \"spare\"."
         )
     }
 
@@ -180,7 +180,7 @@ struct PlanFaults {
         add(
             reader, "",
             "'\(reader.id)' needs \(parts.joined(separator: " and ")) more than '\(stages[missing.stage].id)' has to spare for access units",
-            "Let it get copies (\"copy\": true), give its link a shorter queue (\"queue\", \"megabytes\"), or start the chain anew with it."
+            "Give it copies (\"copy\": true), shorten its queue (\"queue\", \"megabytes\"), or restart the chain with it."
         )
     }
 
@@ -192,18 +192,18 @@ struct PlanFaults {
             let stage = stages[budget.graph.edges[edge].to].request
             add(
                 stage, "link.queue",
-                "\(capacity) places are too few: from '\(stages[fork].id)' the other way to '\(stages[join].id)' delays so much that \(required) items wait here",
+                "\(capacity) places are too few: the other path from '\(stages[fork].id)' to '\(stages[join].id)' delays so much that \(required) items wait here",
                 "Use \(required) or more, or leave it out.")
         case .dropsBeforeDelay(let edge, let fork, let join):
             let stage = stages[budget.graph.edges[edge].to].request
             add(
                 stage, "link.whenFull",
-                "drops before '\(stage.id)', which answers later, on the way from '\(stages[fork].id)' to '\(stages[join].id)': a join would wait for what was dropped",
+                "drops items before '\(stage.id)', which answers later, on the path from '\(stages[fork].id)' to '\(stages[join].id)': the join would wait for the dropped items",
                 "Use \"wait\" here, or drop after the stage that delays.")
         case .poolTooSmall(let allocator, _, let size, let min):
             add(
                 .buffers(of: stages[allocator].id),
-                "\(size) buffers are fewer than the \(min) without which the chain can stop for good",
+                "\(size) buffers are too few: with fewer than \(min) the chain can deadlock",
                 "Use \(min) or more, or leave it out.")
         }
     }

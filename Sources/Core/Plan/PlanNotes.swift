@@ -17,7 +17,7 @@ struct PlanNotes {
         notes += budget.raised.map { raise in
             let edge = budget.graph.edges[raise.edge]
             return
-                "queue \(name(edge.from)) → \(name(edge.to)) raised from \(raise.from) to \(raise.to): the other way from '\(name(raise.fork))' to '\(name(raise.join))' delays that much"
+                "queue \(name(edge.from)) → \(name(edge.to)) raised from \(raise.from) to \(raise.to): the other path from '\(name(raise.fork))' to '\(name(raise.join))' delays that much"
         }
         for pool in budget.pools where pool.isCopyPool {
             notes.append(
@@ -28,7 +28,7 @@ struct PlanNotes {
             let producer = plan.links.first { $0.to == index }.map { name($0.from) } ?? ""
             let readers = plan.links.filter { $0.from == index }.map { plan.stages[$0.to].id }
             notes.append(
-                "1 copy of each item at \(stage.id), on the thread of '\(producer)': \(readers.joined(separator: ", ")) takes no buffer of the stages before"
+                "1 copy of each item at \(stage.id), on the thread of '\(producer)': no buffer of the stages before goes to \(readers.joined(separator: ", "))"
             )
         }
         for pool in budget.pools where pool.size < pool.need {
@@ -41,7 +41,7 @@ struct PlanNotes {
     private func automatic(_ queue: AutomaticQueues.Queue) -> String {
         let link = plan.links[queue.link]
         return
-            "queue \(name(link.from)) → \(name(link.to)) of \(link.settings.capacity) put in: the stages up to it take about \(Self.text(queue.before)) a frame, those behind it \(Self.text(queue.after)), and there are \(queue.processors) processors; \"link\": { \"queue\": 0 } in '\(plan.nameInFile(link.to))' forbids it"
+            "queue \(name(link.from)) → \(name(link.to)) of \(link.settings.capacity) inserted: the stages before it take about \(Self.text(queue.before)) a frame, those after it \(Self.text(queue.after)), and there are \(queue.processors) processors; \"link\": { \"queue\": 0 } in '\(plan.nameInFile(link.to))' prevents it"
     }
 
     /// `4.3 ms`

@@ -38,13 +38,13 @@ struct RequestCheck {
         let info = stage.type.info
         if stage.join != nil, stage.type.kind != .join {
             faults.add(
-                stage, "join", "'\(stage.id)' (\(info.id)) takes one input and joins nothing",
+                stage, "join", "'\(stage.id)' (\(info.id)) takes one input and is not a join",
                 "Leave 'join' out.")
         }
         if info.input == .none, !stage.from.isEmpty {
             faults.add(
                 stage, "from", "'\(stage.id)' is a source (\(info.id)) and takes no input",
-                "Put it first, or take 'from' out.")
+                "Put it first, or leave 'from' out.")
         } else if info.input != .none, stage.from.isEmpty {
             faults.add(
                 stage, "", "'\(stage.id)' (\(info.id)) has no input",
@@ -52,11 +52,11 @@ struct RequestCheck {
         } else if stage.from.count > 1, stage.type.kind != .join {
             faults.add(
                 stage, "from",
-                "'\(stage.id)' (\(info.id)) takes one input, \(stage.from.count) are named",
+                "'\(stage.id)' (\(info.id)) takes one input, but but \(stage.from.count) are named",
                 "Name one stage.")
         } else if stage.type.kind == .join, stage.from.count < 2 {
             faults.add(
-                stage, "from", "'\(stage.id)' (\(info.id)) joins several inputs, one is named",
+                stage, "from", "'\(stage.id)' (\(info.id)) joins several inputs, but only one is named",
                 "Name two or more: \"from\": [\"a\", \"b\"].")
         }
     }
@@ -66,7 +66,7 @@ struct RequestCheck {
         switch (gives, takes) {
         case (.none, _):
             faults.add(
-                stage, "from", "'\(producer.id)' (\(producer.type.info.id)) gives nothing on",
+                stage, "from", "'\(producer.id)' (\(producer.type.info.id)) has no output",
                 "Name the stage before '\(producer.id)'.")
         case (.encoded(let codecs), .video):
             let option = producer.type.info.optionOfOtherOutput(producer.options)
@@ -110,7 +110,7 @@ struct RequestCheck {
         for stage in request.stages where stage.onError == .bypass && stage.type.kind != .filter {
             faults.add(
                 stage, "onError",
-                "'bypass' lets frames pass a filter by, and '\(stage.id)' (\(stage.type.info.id)) is a \(stage.type.kind.rawValue)",
+                "'bypass' is only for filters, and '\(stage.id)' (\(stage.type.info.id)) is a \(stage.type.kind.rawValue)",
                 "Use \"stop\", \"continue\" or \"restart\".")
         }
     }
@@ -124,7 +124,7 @@ struct RequestCheck {
             if stage.isUnread, info.output == .none || reader[index] != nil {
                 let why =
                     reader[index].map { "'\(request.stages[$0].id)' takes what '\(stage.id)' gives" }
-                    ?? "'\(stage.id)' (\(info.id)) gives nothing on"
+                    ?? "'\(stage.id)' (\(info.id)) has no output"
                 faults.add(stage, "unread", why, "Leave 'unread' out.")
             } else if !stage.isUnread, info.output != .none, reader[index] == nil {
                 faults.add(

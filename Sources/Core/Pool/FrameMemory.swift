@@ -23,8 +23,8 @@ public struct AnonymousMemory: FrameMemory {
         let flags = MAP_PRIVATE | MAP_ANONYMOUS | (touching ? 0 : MAP_NORESERVE)
         guard let base = mmap(nil, count, PROT_READ | PROT_WRITE, flags, -1, 0), base != MAP_FAILED else {
             throw FrameHostError(
-                .exhausted, what: "no memory for \(byteCount) bytes: \(String(cString: strerror(errno)))",
-                remedy: "Use smaller pictures, shorter queues or fewer stages that hold.")
+                .exhausted, what: "cannot get \(byteCount) bytes of memory: \(String(cString: strerror(errno)))",
+                remedy: "Use smaller pictures, shorter queues or fewer stages that hold frames.")
         }
         if touching { touch(base, count) }
         return base

@@ -65,7 +65,7 @@ extension Chain {
             committed()
             post(
                 "structure-changed", nil, level: .debug,
-                "chain: changed while it runs; it has \(runners.count) stages.", change.details)
+                "chain: changed while running; it has \(runners.count) stages.", change.details)
             let runner = id.flatMap { graph.runner(id: $0) } ?? runners.first
             return (change.frame ?? runner?.nextFrame ?? 0, change.details + details())
         }
@@ -95,7 +95,8 @@ extension Chain {
         FrameHostError(
             .unavailable, place: id ?? "",
             what: changes.isFull
-                ? "\(ChangeDesk.mostWaiting) changes wait already" : "the chain does not run, or is about to end",
+                ? "\(ChangeDesk.mostWaiting) changes are already waiting"
+                : "the chain is not running, or is about to end",
             remedy: changes.isFull ? "Send it once they are answered." : "Send it while the chain runs.")
     }
 
@@ -119,7 +120,7 @@ extension Chain {
                 // What it had open may be what the new one opens.
                 try perform(on: runner.thread, for: runner) { try? runner.instance.stage.stop() }
                 _ = try GraphChange.made(self, to: graph.request, isDraining: false, remaking: [id])
-                post("stage-restarted", id, "\(runner.title) was started anew.")
+                post("stage-restarted", id, "\(runner.title) was restarted.")
             } catch {
                 let fault = FrameHostError.wrap(error, place: runner.title)
                 post("restart-failed", id, fault.description)
@@ -190,13 +191,13 @@ extension Chain {
     /// - Parameter isAwaited: Whether it is an earlier change that the thread has not come to.
     func late(_ thread: ThreadState, _ runner: StageRunner, isAwaited: Bool = false) -> FrameHostError {
         let seconds = Self.changePatienceNs / 1_000_000_000
-        let outcome = (isAwaited ? " and an earlier change waits for that" : "") + ", so nothing was changed"
+        let outcome = (isAwaited ? " and an earlier change waits for it" : "") + ", so nothing was changed"
         let inside = Int(thread.inside.load(ordering: .relaxed))
         guard let busy = graph.runner(number: inside) else {
             return FrameHostError(
                 .unavailable, place: runner.title,
-                what: "the thread has waited for longer than \(seconds) s\(outcome)",
-                remedy: "See which stage behind it does not go on.")
+                what: "the thread has been waiting for more than \(seconds) s\(outcome)",
+                remedy: "Find the stage after it that takes no items.")
         }
         let call = thread.currentCall
         let item = call == .item ? " of frame \(busy.shownFrame)" : ""

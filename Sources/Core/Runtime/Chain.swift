@@ -369,7 +369,7 @@ public final class Chain: @unchecked Sendable {
                 Event(
                     name: "leases-grew", level: .warning,
                     text:
-                        "pool \(pool.name): its table of leases grew \(pool.leaseGrowths) times, which took memory on a frame thread:"
+                        "pool \(pool.name): its table of leases grew \(pool.leaseGrowths) times, which allocated memory on a frame thread:"
                         + " a stage shares more frames than the hold in its StageInfo allows.",
                     time: clock.now()))
         }

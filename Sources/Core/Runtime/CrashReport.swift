@@ -187,15 +187,15 @@ public enum CrashReport {
         }
         add(state, ": ")
         switch signal {
-        case SIGSEGV: add(state, "SIGSEGV, it used memory that is not there (or its calls went too deep)")
-        case SIGBUS: add(state, "SIGBUS, it used memory that its file or device does not have")
+        case SIGSEGV: add(state, "SIGSEGV, it used memory that is not mapped (or its stack overflowed)")
+        case SIGBUS: add(state, "SIGBUS, it used mapped memory that its file or device does not have")
         case SIGILL, SIGTRAP: add(state, "a check in it failed (in Swift: an index, an overflow, a nil)")
         case SIGFPE: add(state, "SIGFPE, it divided a whole number by 0")
-        default: add(state, "it gave up (abort)")
+        default: add(state, "it called abort")
         }
         add(
             state,
-            ". Send this and the lines that follow to its author; take the stage out of the chain to go on without it.\n"
+            ". Send this and the lines that follow to its author. Remove the stage from the chain to run without it.\n"
         )
         _ = Glibc.write(STDERR_FILENO, state.pointee.line, state.pointee.length)
     }

@@ -379,8 +379,8 @@ struct GraphAssembly {
         return FrameHostError(
             .invalidConfiguration, place: FaultPlace(stages[changed].id),
             what:
-                "'\(stages[shown].id)'\(changed == shown ? "" : " behind it") runs, and would have to move to another thread or queue",
-            remedy: "Start the chain again with the new file.")
+                "'\(stages[shown].id)'\(changed == shown ? "" : " behind it") is running and would have to move to another thread or queue",
+            remedy: "Restart the chain with the new file.")
     }
 
     /// Whether a worker that runs has anything to change.

@@ -96,7 +96,8 @@ extension GraphChange {
             }
             if leave(errand, with: runner.thread, for: runner) == .underWay {
                 chain.post(
-                    "replace-waits", runner.id, "\(runner.title) has not come back; it is replaced when it does.")
+                    "replace-waits", runner.id,
+                    "\(runner.title) has not returned from a call; it is replaced when it does.")
             }
             holds(from: frame.withLock { $0 })
         }

@@ -119,7 +119,7 @@ extension GraphChange {
             }
             chain.post(
                 "detach-waits", worker.head.id,
-                "\(worker.head.title) has not come back; \(part.hasEnds ? "what ran on its thread ends" : "the change is whole") after that."
+                "\(worker.head.title) has not returned from a call; \(part.hasEnds ? "what runs on its thread ends" : "the change is complete") when it does."
             )
         }
         chain.post(

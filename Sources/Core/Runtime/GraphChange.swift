@@ -151,8 +151,8 @@ struct GraphChange {
             throw FrameHostError(
                 .invalidConfiguration, place: FaultPlace(id),
                 what:
-                    "needs a restart: '\(id)' would give \(after) instead of \(was), and stages on several threads work with what it gives",
-                remedy: "Start the chain anew with it, or leave this as it runs.")
+                    "needs a restart: '\(id)' would give \(after) instead of \(was), and stages on several threads use it",
+                remedy: "Restart the chain with it, or leave this unchanged.")
         }
     }
 
@@ -166,8 +166,8 @@ struct GraphChange {
             throw FrameHostError(
                 .invalidConfiguration, place: FaultPlace(exchange.runner.id),
                 what:
-                    "a \(exchange.type.kind.rawValue) takes the place of a \(exchange.runner.kind.rawValue) only in a change that concerns no other thread",
-                remedy: "Replace it alone.")
+                    "a \(exchange.type.kind.rawValue) can replace a \(exchange.runner.kind.rawValue) only in a change that affects no other thread",
+                remedy: "Replace it in a change of its own.")
         }
         if thread == nil { try refuseOtherFormats() }
         try startStages()

@@ -8,8 +8,9 @@ extension StageRunner {
         let lead = inputs.names[inputs.lead]
         context.post(
             "items-unmatched", level: .warning,
-            text: "\(title): \(count) items of '\(inputs.names[input])' matched none of '\(lead)', which leads:"
-                + " they were too early, or another one was nearer.",
+            text:
+                "\(title): \(count) items of '\(inputs.names[input])' matched no item of '\(lead)', the leading input:"
+                + " they were too early, or another item was nearer.",
             details: details(of: input))
     }
 
@@ -29,11 +30,11 @@ extension StageRunner {
         let (incomplete, afterEnd) = (counts.pointee.incomplete.value, counts.pointee.missingAfterEnd.value)
         let name = inputs.names[input]
         if unmatched > given {
-            return "\(unmatched) of \(given + unmatched) items of '\(name)' matched no item of the input that leads."
-                + " Let 'rate' bring both to one rate, or name another input as \"lead\"."
+            return "\(unmatched) of \(given + unmatched) items of '\(name)' matched no item of the leading input."
+                + " Use 'rate' to bring both to one rate, or name another input as \"lead\"."
         }
         if incomplete > given / 2 {
-            return "\(incomplete) of \(given) items of '\(name)' found none that belongs to them in another input."
+            return "\(incomplete) of \(given) items of '\(name)' found no match in another input."
                 + " Use \"join\": { \"match\": \"nearest\" }, and 'rate' where the rates differ; for live sources \"newest\"."
         }
         let calls = given + afterEnd + counts.pointee.missing.value + counts.pointee.repeated.value

@@ -87,7 +87,7 @@ extension Chain {
             .exhausted, place: FaultPlace(stage: atWork[0].head.id, title: atWork[0].head.title),
             what:
                 "its branch did not finish within \(text(seconds: Double(drainNs) / 1e9)) s of being detached:"
-                + " \(atWork.map(\.state.name).joined(separator: ", ")) still at work, stopped with what it had",
+                + " \(atWork.map(\.state.name).joined(separator: ", ")) still at work, stopped with the items it held",
             remedy: "Raise \"drainSeconds\" in the chain file if it needs longer.")
     }
 

@@ -117,7 +117,7 @@ extension StageRunner {
         ledgerSentence.map {
             FrameHostError(
                 .broken, place: "ledger, \(title)", what: $0,
-                remedy: "Emit or drop every item once, and count in held what is still to be answered.")
+                remedy: "Emit or drop every item once, and count in 'held' the items still to be answered.")
         }
     }
 

@@ -25,7 +25,7 @@ extension StageDriver {
 
     private func inputQueue(_ input: Int) throws -> FrameQueue {
         guard let inlet, inlet.queues.indices.contains(input) else {
-            throw FrameHostError(.broken, what: "the stage has no input \(input) of a join")
+            throw FrameHostError(.broken, what: "the stage has no join input \(input)")
         }
         return inlet.queues[input]
     }

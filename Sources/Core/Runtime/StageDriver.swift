@@ -235,7 +235,7 @@ public final class StageDriver<S: Stage> {
         return own.compactMap(S.info.fault).first.map {
             FrameHostError(
                 .broken, place: runner.title, what: $0,
-                remedy: "Declare it in 'events' of the StageInfo, so that people find it and rules can name it.")
+                remedy: "Declare it in 'events' of the StageInfo, so that `describe` lists it and rules can name it.")
         }
     }
 

@@ -48,7 +48,7 @@ final class StageRunner: @unchecked Sendable {
     private let onErrorBox: Locked<OnError?>
     @exclusivity(unchecked) var demand: StageDemand
 
-    /// Present unless the stage gives nothing on.
+    /// Present unless the stage has no output.
     @exclusivity(unchecked) var output: Output?
     /// Copies for a writer whose input is shared.
     var copyPool: FramePool?
@@ -289,7 +289,7 @@ final class StageRunner: @unchecked Sendable {
     private func makeWritable(_ frame: inout Frame) throws {
         guard let copyPool else {
             throw FrameHostError(
-                .broken, what: "the frame is shared and the plan foresaw no copies",
+                .broken, what: "the frame is shared, and the plan provides no copies",
                 remedy: "Report this: the plan should have seen the other holder.")
         }
         _ = thread.enterWait(for: .buffer)
@@ -649,16 +649,16 @@ final class StageRunner: @unchecked Sendable {
         context.post(
             "metadata-lost", level: .warning,
             text:
-                "\(title) gave an item the PTS \(pts) ns, and none of the items that it holds has that:"
-                + " the metadata of that picture is lost. The stage must give each answer the pts of its frame.",
+                "\(title) gave an item the PTS \(pts) ns, which none of the items that it holds has:"
+                + " the metadata of that picture is lost. The stage must give each output the PTS of its input.",
             details: ["ptsNanoseconds": JSONNode(.number(String(pts)))])
     }
 
     private var mostHeld: Int { demand.hold * max(inputs?.count ?? 1, 1) }
     private static let holdRemedy =
-        "The chain may run out of buffers: raise hold in its StageInfo, or let go earlier."
+        "The chain may run out of buffers: raise hold in its StageInfo, or release buffers earlier."
     private func holdSentence(_ kept: Int) -> String {
-        "\(title) keeps \(kept) buffers after its call and declares hold \(demand.hold)"
+        "\(title) keeps \(kept) buffers after its call but declares hold \(demand.hold)"
     }
 
     /// More is kept than declared, for who calls the stage alone.

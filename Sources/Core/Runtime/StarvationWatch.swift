@@ -39,7 +39,7 @@ struct StarvationWatch {
                 Event(
                     name: "link-stalled", stage: graph.runners[link.to].id, level: .warning,
                     text:
-                        "link \(queue.name) full for \(ms) ms: \(graph.runners[link.to].title) does not take what waits, and '\(graph.runners[link.from].id)' waits for it.",
+                        "link \(queue.name) full for \(ms) ms: \(graph.runners[link.to].title) does not take the waiting items, and '\(graph.runners[link.from].id)' waits for it.",
                     details: [
                         "from": JSONNode(.string(graph.runners[link.from].id)),
                         "to": JSONNode(.string(graph.runners[link.to].id)),
@@ -99,7 +99,7 @@ struct StarvationWatch {
         }
         parts.sort { ($0.count, $1.text) > ($1.count, $0.text) }
         let over = stages.filter { isOver($0.key, $0.value) }.keys.sorted().map { runners[$0]!.id }
-        let blame = over.isEmpty ? "" : ". \(over.joined(separator: ", ")) over its declaration"
+        let blame = over.isEmpty ? "" : ". More than declared: \(over.joined(separator: ", "))"
         let text =
             "pool \(pool.name) empty for \(ms) ms (\(all.count) of \(pool.bufferCount) held): "
             + parts.map(\.text).joined(separator: ", ") + blame

@@ -42,7 +42,7 @@ extension StageRunner {
             "time-not-rising", level: .warning,
             text:
                 "\(title) gave frame \(record.pointee.header.sequenceNumber) the time \(text(seconds: time.seconds)) s, which is not later than that of the frame before."
-                + " \(timeRemedy) Stages behind it leave such frames out.",
+                + " \(timeRemedy) Later stages skip such frames.",
             details: [
                 "frame": JSONNode(.number(String(record.pointee.header.sequenceNumber))),
                 "ptsNanoseconds": JSONNode(.number(String(time.nanoseconds))),

@@ -5,7 +5,7 @@
 /// makes no writer beside it copy. docs/design/009-running-graph.md.
 final class CopyTap: Transform {
     static let info = StageInfo(
-        id: "copy-tap", summary: "Copies what a branch gets into buffers of the branch's own.", input: .any,
+        id: "copy-tap", summary: "Copies the items of a branch into buffers of its own.", input: .any,
         output: .any)
     /// The one type there is, so that a plan finds again what runs.
     static let type = StageType(CopyTap.self)

@@ -44,10 +44,10 @@ extension StageType {
         throw FrameHostError(
             .invalidConfiguration, place: info.id,
             what: names.isEmpty
-                ? "there are no topics to ask for, such as '\(name)'"
+                ? "the stage has no topics, such as '\(name)'"
                 : "'\(name)' is not among its \(names.count) topics",
             remedy: Suggestion.nearest(to: name, in: names).map { "Did you mean '\($0)'?" }
-                ?? "`framehost describe \(info.id)` tells what there is.")
+                ?? "`framehost describe \(info.id)` lists them.")
     }
 
     /// [control thread] All topics, without their values.

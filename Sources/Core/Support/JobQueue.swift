@@ -35,9 +35,14 @@ final class JobQueue: @unchecked Sendable {
     func add(_ title: String, stage: String, _ body: @escaping @Sendable (JobProgress) throws -> Void) {
         let job = Job(title: title, stage: stage, body: body)
         let (refusal, startsThread) = condition.locked { () -> (FrameHostError?, Bool) in
-            if isCancelled { return (FrameHostError(.stopped, what: "not begun, since the run was stopped"), false) }
+            if isCancelled {
+                return (FrameHostError(.stopped, what: "not started, because the run was stopped"), false)
+            }
             guard jobs.count < Self.mostJobs else {
-                return (FrameHostError(.exhausted, what: "not begun, since \(Self.mostJobs) jobs wait already"), false)
+                return (
+                    FrameHostError(.exhausted, what: "not started, because \(Self.mostJobs) jobs are already waiting"),
+                    false
+                )
             }
             jobs.append(job)
             defer { isRunning = true }
@@ -63,7 +68,7 @@ final class JobQueue: @unchecked Sendable {
         while let job = next() {
             do {
                 if job.progress.isCancelled {
-                    throw FrameHostError(.stopped, what: "not begun, since the run was stopped")
+                    throw FrameHostError(.stopped, what: "not started, because the run was stopped")
                 }
                 try job.body(job.progress)
             } catch {

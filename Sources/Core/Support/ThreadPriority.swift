@@ -63,6 +63,6 @@ extension ThreadPriority.Outcome {
     var notice: String? {
         guard case .usual(let reason) = self else { return nil }
         return
-            "The thread that takes the pictures has the usual priority (\(String(cString: strerror(reason)))): on a busy machine pictures may be late or lost. Allow this user real-time priority 1: the line '@video - rtprio 1' in /etc/security/limits.conf counts from the next log-in on; in a systemd unit it is LimitRTPRIO=1."
+            "The capture thread has normal priority (\(String(cString: strerror(reason)))): on a busy machine pictures may be late or lost. Allow this user real-time priority 1: add the line '@video - rtprio 1' to /etc/security/limits.conf and log in again; in a systemd unit set LimitRTPRIO=1."
     }
 }

@@ -76,7 +76,7 @@ extension Chain {
         let lost =
             outcome.lost == 0
             ? ""
-            : " \(outcome.lost) entries were lost, since they came faster than they could be written: there it has gaps."
+            : " \(outcome.lost) entries were lost, because they came faster than they could be written: the trace has gaps there."
         switch outcome.end {
         case .finished:
             tellOfTrace(
@@ -84,11 +84,11 @@ extension Chain {
                 level: outcome.lost > 0 ? .warning : .info, outcome)
         case .full:
             tellOfTrace(
-                "The trace '\(tracePath)' ends here, the run goes on: it has all the \(size) it may have.\(lost) Allow more with --trace-megabytes.",
+                "The trace '\(tracePath)' ends here; the run goes on: it has reached its limit with \(size).\(lost) Allow more with --trace-megabytes.",
                 level: .warning, outcome)
         case .failed(let code):
             tellOfTrace(
-                "The trace ends here with \(size), the run goes on: \(FileRefusal.failed(code).fault(tracePath))\(lost)",
+                "The trace ends here with \(size); the run goes on: \(FileRefusal.failed(code).fault(tracePath))\(lost)",
                 level: .warning, outcome)
         }
     }

@@ -81,7 +81,7 @@ struct TraceWriter {
     /// The last words of the trace.
     mutating func sayEnd(isFull: Bool) {
         var annotations: [(PerfettoPackets.Annotation, PerfettoPackets.Value)] = []
-        if isFull { annotations.append((.reason, .text("the trace has all the bytes it may have"))) }
+        if isFull { annotations.append((.reason, .text("the trace has reached its limit"))) }
         if lost > 0 { annotations.append((.count, .number(Int64(lost)))) }
         mark(lost > 0 ? "trace ends, entries were lost" : "trace ends", .trace, at: clock.now(), annotations)
     }

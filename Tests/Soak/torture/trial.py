@@ -405,8 +405,8 @@ class Trial:
         if re.search(r"[\x00-\x08\x0b-\x1a\x1c-\x1f]", errors.replace("\r\x1b[K", "")) and not self.chain.is_garbled and not self.chain.wild:
             self.fault("control", f"control characters on standard error: {errors[-400:]!r}")
         waits = any(one[0] == "node" for path, one in self.before.items() if path.startswith(self.place.folder)) or self.output in ("unread", "slow") or self.has_shim
-        if "did not come back" in errors and not waits:
-            self.fault("abandoned", re.search(r"[^\n]*did not come back[^\n]*", errors)[0])
+        if "did not return within" in errors and not waits:
+            self.fault("abandoned", re.search(r"[^\n]*did not return within[^\n]*", errors)[0])
         if "drain did not finish" in errors and not waits and not self.chain.wild and self.chain.drain_seconds >= 1:
             self.fault("drain", re.search(r"[^\n]*drain did not finish[^\n]*", errors)[0])
         bad = [event for event in self.events if event.get("level") == "error"]

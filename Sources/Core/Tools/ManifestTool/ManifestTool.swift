@@ -152,7 +152,7 @@ struct SourceScan {
             throw ManifestTool.Fault(
                 exports.isEmpty
                     ? "no PluginEntry.export(…) found: a framehost plugin has one, see docs/writing-a-plugin.md"
-                    : "PluginEntry.export(…) stands \(exports.count) times: a framehost plugin has one entry with all its stages"
+                    : "PluginEntry.export(…) appears \(exports.count) times: a framehost plugin has one entry with all its stages"
             )
         }
         return try exports[0][1].split(separator: ",").map { part in

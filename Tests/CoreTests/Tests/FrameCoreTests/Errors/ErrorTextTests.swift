@@ -111,7 +111,7 @@ final class NameConverter: Transform {
         }
         #expect(
             text
-                == "test.json: stages[1].from: 'b' is a source (counting-source) and takes no input. Put it first, or take 'from' out."
+                == "test.json: stages[1].from: 'b' is a source (counting-source) and takes no input. Put it first, or leave 'from' out."
         )
     }
 
@@ -129,7 +129,7 @@ final class NameConverter: Transform {
             try chain.add(CountingSource.self, "b")
             try chain.add(ProbeFilter.self, "c", from: ["a", "b"])
         }
-        #expect(text == "test.json: stages[2].from: 'c' (probe) takes one input, 2 are named. Name one stage.")
+        #expect(text == "test.json: stages[2].from: 'c' (probe) takes one input, but 2 are named. Name one stage.")
     }
 
     @Test func aJoinTakesSeveral() throws {
@@ -139,7 +139,7 @@ final class NameConverter: Transform {
         }
         #expect(
             text
-                == "test.json: stages[1].from: 'pair' (pair) joins several inputs, one is named. Name two or more: \"from\": [\"a\", \"b\"]."
+                == "test.json: stages[1].from: 'pair' (pair) joins several inputs, but only one is named. Name two or more: \"from\": [\"a\", \"b\"]."
         )
     }
 
@@ -150,7 +150,7 @@ final class NameConverter: Transform {
             try chain.add(ProbeFilter.self, "late")
         }
         #expect(
-            text == "test.json: stages[2].from: 'file' (recording-sink) gives nothing on. Name the stage before 'file'."
+            text == "test.json: stages[2].from: 'file' (recording-sink) has no output. Name the stage before 'file'."
         )
     }
 
@@ -332,9 +332,9 @@ final class NameConverter: Transform {
         #expect(
             text
                 == """
-                test.json: stages[1]: 'g' asks for hold 3 and greedy declares 1. Choose smaller options, or raise hold in the plugin's StageInfo.
-                test.json: stages[1]: 'g' asks for delay 2 and greedy declares 0. Choose smaller options, or raise delay in the plugin's StageInfo.
-                test.json: stages[1]: 'g' asks for workers 1 and greedy declares 0. Choose smaller options, or raise workers in the plugin's StageInfo.
+                test.json: stages[1]: 'g' asks for hold 3, but greedy declares 1. Choose smaller options, or raise hold in the plugin's StageInfo.
+                test.json: stages[1]: 'g' asks for delay 2, but greedy declares 0. Choose smaller options, or raise delay in the plugin's StageInfo.
+                test.json: stages[1]: 'g' asks for workers 1, but greedy declares 0. Choose smaller options, or raise workers in the plugin's StageInfo.
                 """)
     }
 
@@ -348,7 +348,7 @@ final class NameConverter: Transform {
         }
         #expect(
             text
-                == "test.json: stages[1].link.queue: \"queue\": 0 runs 'file' on the thread of 'a', which feeds several. Use 1 or more, or leave it out for 2."
+                == "test.json: stages[1].link.queue: \"queue\": 0 runs 'file' on the thread of 'a', which feeds several stages. Use 1 or more, or leave it out for 2."
         )
     }
 
@@ -361,8 +361,8 @@ final class NameConverter: Transform {
         #expect(
             text
                 == """
-                test.json: stages[2].link.queue: "queue": 0 runs 'pair' on the thread of 'a', and a join waits for several. Use 1 or more, or leave it out for 2.
-                test.json: stages[2].link.queue: "queue": 0 runs 'pair' on the thread of 'b', and a join waits for several. Use 1 or more, or leave it out for 2.
+                test.json: stages[2].link.queue: "queue": 0 runs 'pair' on the thread of 'a', but a join waits for several stages. Use 1 or more, or leave it out for 2.
+                test.json: stages[2].link.queue: "queue": 0 runs 'pair' on the thread of 'b', but a join waits for several stages. Use 1 or more, or leave it out for 2.
                 """)
     }
 
@@ -375,7 +375,7 @@ final class NameConverter: Transform {
         }
         #expect(
             text
-                == "test.json: stages[2].link.whenFull: '\(policy.rawValue)' would leave access units that cannot be decoded on the way to 'file'. Use \"wait\" or \"dropToKeyframe\"."
+                == "test.json: stages[2].link.whenFull: '\(policy.rawValue)' would leave 'file' with access units that cannot be decoded. Use \"wait\" or \"dropToKeyframe\"."
         )
     }
 
@@ -401,7 +401,7 @@ final class NameConverter: Transform {
         }
         #expect(
             text
-                == "test.json: buffers.cam: 5 buffers are fewer than the 6 without which the chain can stop for good. Use 6 or more, or leave it out."
+                == "test.json: buffers.cam: 5 buffers are too few: with fewer than 6 the chain can deadlock. Use 6 or more, or leave it out."
         )
     }
 
@@ -413,7 +413,7 @@ final class NameConverter: Transform {
         }
         #expect(
             text
-                == "test.json: stages[2].link.queue: 2 places are too few: from 'src' the other way to 'pair' delays so much that 6 items wait here. Use 6 or more, or leave it out."
+                == "test.json: stages[2].link.queue: 2 places are too few: the other path from 'src' to 'pair' delays so much that 6 items wait here. Use 6 or more, or leave it out."
         )
     }
 
@@ -427,7 +427,7 @@ final class NameConverter: Transform {
         }
         #expect(
             text
-                == "test.json: stages[1].link.whenFull: drops before 'late', which answers later, on the way from 'src' to 'pair': a join would wait for what was dropped. Use \"wait\" here, or drop after the stage that delays."
+                == "test.json: stages[1].link.whenFull: drops items before 'late', which answers later, on the path from 'src' to 'pair': the join would wait for the dropped items. Use \"wait\" here, or drop after the stage that delays."
         )
     }
 
@@ -443,7 +443,7 @@ final class NameConverter: Transform {
         struct Foreign: Error, CustomStringConvertible { var description: String { "foreign words" } }
         #expect(
             FrameHostError.wrap(Foreign(), place: "cam").description.replacing(/'[^']*\.Foreign'/, with: "'Foreign'")
-                == "cam: an error of type 'Foreign' was thrown: foreign words. If that says too little, ask the author: a FrameHostError says what to do."
+                == "cam: an error of type 'Foreign' was thrown: foreign words. If this says too little, ask the plugin's author to throw a FrameHostError, which says what to do."
         )
         #expect(FrameHostError.wrap(bare) == bare)
         #expect(FrameHostErrors([bare, bare.within("b")]).description == "it broke.\nb: it broke.")

@@ -43,7 +43,7 @@ private final class Speaker: Filter {
     }
 
     private static let remedy =
-        "Declare it in 'events' of the StageInfo, so that people find it and rules can name it."
+        "Declare it in 'events' of the StageInfo, so that `describe` lists it and rules can name it."
 
     @Test(arguments: [
         ("level", "{}"), ("level", #"{ "decibels": 3 }"#), ("level", #"{ "decibels": null, "kind": "voice" }"#),
@@ -57,11 +57,11 @@ private final class Speaker: Filter {
         ("level", #"{ "decibel": 3 }"#, "the event 'level' has the member 'decibel', which is not declared"),
         (
             "level", #"{ "decibels": "3" }"#,
-            #"'decibels' of the event 'level' is declared as a number, and is "3""#
+            #"'decibels' of the event 'level' must be a number, as declared, and is "3""#
         ),
         (
             "level", #"{ "kind": "music" }"#,
-            #"'kind' of the event 'level' is "music", which is none of the words that are declared"#
+            #"'kind' of the event 'level' is "music", which is not one of the declared words"#
         ),
         ("log", #"{ "level": 3 }"#, "the event 'log' has the member 'level', which is not declared"),
     ]) func aPluginsTestEndsWithWhatIsNotDeclared(event: String, details: String, what: String) throws {

@@ -89,8 +89,8 @@ struct JSONReaderTests {
                 "[\u{A0}1]",
                 "1:2: expected a value or ']', found U+00A0. Write a string, a number, a list, an object, true, false or null."
             ),
-            ("# x\n1", "1:1: expected a value, found '#'. Begin comments with // or /*."),
-            ("1 /", "1:3: expected nothing more, found '/'. Begin comments with // or /*."),
+            ("# x\n1", "1:1: expected a value, found '#'. Start comments with // or /*."),
+            ("1 /", "1:3: expected nothing more, found '/'. Start comments with // or /*."),
             ("{} {}", "1:4: expected nothing more, found '{'. A file holds one value: remove the rest."),
             ("[,]", "1:2: expected a value or ']', found ','. Leave the extra comma out."),
             ("{\"a\":1,,}", "1:8: expected a key or '}', found ','. Leave the extra comma out."),
@@ -107,21 +107,21 @@ struct JSONReaderTests {
             ),
             (
                 "[{\n\"a\": [1}]",
-                "2:8: expected ',' or ']' after a value, found '}'. Close the list that began at 2:6 with ']'."
+                "2:8: expected ',' or ']' after a value, found '}'. Close the list that starts at 2:6 with ']'."
             ),
             (
                 "\n{\"a\": 1",
-                "2:8: expected ',' or '}' after a value, found the end of the file. Close the object that began at 2:1 with '}'."
+                "2:8: expected ',' or '}' after a value, found the end of the file. Close the object that starts at 2:1 with '}'."
             ),
             (
                 "[1,",
-                "1:4: expected a value or ']', found the end of the file. Close the list that began at 1:1 with ']'."
+                "1:4: expected a value or ']', found the end of the file. Close the list that starts at 1:1 with ']'."
             ),
             (
                 "{",
-                "1:2: expected a key or '}', found the end of the file. Close the object that began at 1:1 with '}'."
+                "1:2: expected a key or '}', found the end of the file. Close the object that starts at 1:1 with '}'."
             ),
-            ("{]", "1:2: expected a key or '}', found ']'. Close the object that began at 1:1 with '}'."),
+            ("{]", "1:2: expected a key or '}', found ']'. Close the object that starts at 1:1 with '}'."),
             ("\n /* a\n b", "2:2: a comment is not closed. Close it with '*/'."),
             ("[\"ab", "1:2: a string is not closed. Close it with '\"'."),
             ("[\"ab\\", "1:2: a string is not closed. Close it with '\"'."),
@@ -135,7 +135,7 @@ struct JSONReaderTests {
             ("\"a\u{1B}\"", "1:3: a string holds the control character U+001B. Write it as \\u001B."),
             (
                 "\"C:\\Users\"",
-                #"1:4: '\' before 'Users' is no escape. Use \" \\ \/ \b \f \n \r \t or \u0000; a backslash itself is written \\."#
+                #"1:4: '\' before 'Users' is not an escape sequence. Use \" \\ \/ \b \f \n \r \t or \u0000; a backslash itself is written \\."#
             ),
             ("\"\\u00g0\"", "1:2: expected four hex digits after '\\u', found 'g0'. Write it like \\u00e9."),
             ("\"\\ud83d!\"", "1:2: '\\ud83d' is half of a surrogate pair. Write both halves, or the character itself."),
@@ -174,17 +174,17 @@ struct JSONReaderTests {
             """
         #expect(
             faults(text) == """
-                chain.json:2:3: stages[2].path: the key stands twice, first at 1:25. Keep one of the two.
-                chain.json:2:34: stages[2]["odd key"].a: the key stands twice, first at 2:26. Keep one of the two.
-                chain.json:3:3: stages: the key stands twice, first at 1:3. Keep one of the two.
-                chain.json:3:17: expected ',' or '}' after a value, found ']'. Close the object that began at 1:1 with '}'.
+                chain.json:2:3: stages[2].path: the key appears twice, first at 1:25. Keep one of the two.
+                chain.json:2:34: stages[2]["odd key"].a: the key appears twice, first at 2:26. Keep one of the two.
+                chain.json:3:3: stages: the key appears twice, first at 1:3. Keep one of the two.
+                chain.json:3:17: expected ',' or '}' after a value, found ']'. Close the object that starts at 1:1 with '}'.
                 """)
     }
 
     @Test func takesKeysOfOneSpellingInTwoEncodingsAsDuplicates() {
         #expect(
             faults("{\"\u{E9}\": 1, \"e\u{301}\": 2}")
-                == "chain.json:1:11: [\"e\u{301}\"]: the key stands twice, first at 1:2. Keep one of the two.")
+                == "chain.json:1:11: [\"e\u{301}\"]: the key appears twice, first at 1:2. Keep one of the two.")
     }
 
     @Test func findsADuplicateAmongManyKeys() {
@@ -192,13 +192,13 @@ struct JSONReaderTests {
         #expect(faults("{\(members.joined(separator: ","))}") == "")
         #expect(
             faults("{\(members.joined(separator: ",\n")),\n\"k19998\":1}")
-                == "chain.json:20001:1: k19998: the key stands twice, first at 19999:1. Keep one of the two.")
+                == "chain.json:20001:1: k19998: the key appears twice, first at 19999:1. Keep one of the two.")
     }
 
     @Test func endsReadingAfterAHundredFaults() {
         let lines = faults("{" + String(repeating: "\"k\":0,", count: 200) + "}").split(separator: "\n")
         #expect(lines.count == 100)
-        #expect(lines.last == "chain.json:1:602: k: the key stands twice, first at 1:2. Keep one of the two.")
+        #expect(lines.last == "chain.json:1:602: k: the key appears twice, first at 1:2. Keep one of the two.")
     }
 
     @Test(
@@ -219,13 +219,13 @@ struct JSONReaderTests {
         }
         #expect(faults(nested(64)) == "")
         #expect(
-            faults(nested(65)) == "chain.json:1:65: more than 64 lists and objects within each other. Nest less deeply."
+            faults(nested(65)) == "chain.json:1:65: more than 64 nested lists and objects. Nest less deeply."
         )
         #expect(faults(String(repeating: "{\"a\":", count: 100_000)).hasPrefix("chain.json:1:321: more than 64 "))
         #expect(faults("{\"\(String(repeating: "k", count: 256))\":0}") == "")
         #expect(
             faults("{\"\(String(repeating: "k", count: 257))\":0}")
-                == "chain.json:1:2: a key of 257 bytes is longer than 256. Use a shorter key, or close its string with '\"'."
+                == "chain.json:1:2: a key of 257 bytes is longer than the limit of 256. Use a shorter key, or close its string with '\"'."
         )
         var limits = JSONReader.Limits()
         limits.nodes = 3
@@ -234,7 +234,7 @@ struct JSONReaderTests {
         #expect(faults("[1,2,\n3]", limits: limits) == "chain.json:2:1: more than 3 values. Split the file.")
         #expect(
             faults("[1,2,3,4]", limits: limits)
-                == "chain.json: 9 bytes are above the limit of 8. Check that this is the file you mean.")
+                == "chain.json: 9 bytes exceed the limit of 8. Check that this is the file you mean.")
     }
 }
 
@@ -272,7 +272,7 @@ struct JSONFileTests {
         let errors = #expect(throws: FrameHostErrors.self) { try JSONReader.read(path: path, takesPipes: false) }
         #expect(
             errors?.description
-                == "\(path): is not a regular file, and a running chain waits for no other. Name a JSON file.")
+                == "\(path): is not a regular file, and a running chain reads only regular files. Name a JSON file.")
     }
 
     @Test func readsAPipeUpToTheLimit() throws {
@@ -302,7 +302,7 @@ struct JSONFileTests {
         #expect(truncate(path, 100_000_000_000) == 0)
         #expect(
             faults(path: path)
-                == "\(path): 100000000000 bytes are above the limit of 16777216. Check that this is the file you mean.")
+                == "\(path): 100000000000 bytes exceed the limit of 16777216. Check that this is the file you mean.")
     }
 
     @Test func refusesWhatIsNoFile() {

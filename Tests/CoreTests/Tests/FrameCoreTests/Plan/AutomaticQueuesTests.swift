@@ -98,7 +98,7 @@ import Testing
     @Test func saysWhichQueueItPutInAndHowItIsForbidden() throws {
         #expect(
             try plan(file(), processors: 2).plan.notes == [
-                "queue crop → enc of 1 put in: the stages up to it take about 4.1 ms a frame, those behind it 5.0 ms, and there are 2 processors; \"link\": { \"queue\": 0 } in 'enc' forbids it"
+                "queue crop → enc of 1 inserted: the stages before it take about 4.1 ms a frame, those after it 5.0 ms, and there are 2 processors; \"link\": { \"queue\": 0 } in 'enc' prevents it"
             ])
     }
 

@@ -88,7 +88,7 @@ import Testing
         try draft.set("cam", #"{"width": 32}"#)
         #expect(
             draft.faults(against: running) == [
-                "test.json:1:2: stages[0].width: needs a restart: 'enc' runs, and would get gray8 32x64 30 fps instead of gray8 64x64 30 fps. Start the chain anew with it, or leave this as it runs."
+                "test.json:1:2: stages[0].width: needs a restart: 'enc' is running and would get gray8 32x64 30 fps instead of gray8 64x64 30 fps. Restart the chain with it, or leave this unchanged."
             ])
     }
 
@@ -102,7 +102,7 @@ import Testing
         try draft.add("anything", "show")
         #expect(
             draft.faults(against: running) == [
-                "test.json: stages[3].from: needs a restart: 'mark' runs, and would get gray8 16x64 30 fps instead of gray8 64x64 30 fps. Start the chain anew with it, or leave this as it runs."
+                "test.json: stages[3].from: needs a restart: 'mark' is running and would get gray8 16x64 30 fps instead of gray8 64x64 30 fps. Restart the chain with it, or leave this unchanged."
             ])
     }
 
@@ -168,7 +168,7 @@ import Testing
         let running = try camera(#"{"sound": true}"#).plan()
         #expect(
             try camera().faults(against: running) == [
-                "test.json: stages[0].sound: needs a restart: 'show' runs with the sound of what came before it. Start the chain anew with it, or leave this as it runs."
+                "test.json: stages[0].sound: needs a restart: 'show' is running and would get another sound. Restart the chain with it, or leave this unchanged."
             ])
     }
 
@@ -181,7 +181,7 @@ import Testing
         try draft.set("second", #"{"live": false}"#)
         #expect(
             draft.faults(against: running) == [
-                "test.json: stages[3]: needs a restart: 'second' is a live source, and would become one that is not live. Start the chain anew with it, or leave this as it runs."
+                "test.json: stages[3]: needs a restart: 'second' is a live source and would no longer be live. Restart the chain with it, or leave this unchanged."
             ])
     }
 
@@ -192,7 +192,7 @@ import Testing
         try draft.add("anything", "see")
         #expect(
             draft.faults(against: running).first
-                == "test.json: stages[0]: needs a restart: 'cam' was made for a chain without a live source, and now there is one. Start the chain anew with it, or leave this as it runs."
+                == "test.json: stages[0]: needs a restart: 'cam' was made for a chain without a live source, and now there is one. Restart the chain with it, or leave this unchanged."
         )
     }
 
@@ -203,7 +203,7 @@ import Testing
         try draft.add("anything", "see")
         #expect(
             draft.faults(against: running) == [
-                "test.json: stages[3].use: needs a restart: 'label' (labeller) needs room for 'label' in each frame, which this chain was started without. Start the chain anew with it, or leave this as it runs."
+                "test.json: stages[3].use: needs a restart: 'label' (labeller) needs room for 'label' in each frame, which this chain was started without. Restart the chain with it, or leave this unchanged."
             ])
     }
 
@@ -234,7 +234,7 @@ import Testing
         try draft.add("anything", "second", from: ["cam"])
         #expect(
             draft.faults(against: running) == [
-                "test.json: stages[3]: 'second' needs 2 buffers more than pool 'cam' has to spare. Let it get copies (\"copy\": true), which take no buffer of 'cam', give its links shorter queues, or start the chain anew with a larger \"spare\"."
+                "test.json: stages[3]: 'second' needs 2 buffers more than pool 'cam' has to spare. Give it copies (\"copy\": true), which use no buffer of 'cam', shorten its queues, or restart the chain with a larger \"spare\"."
             ])
         // A shorter queue, and one more held by nobody.
         draft = try camera(spare: 2)
@@ -270,8 +270,8 @@ import Testing
         draft.buffers = ["cam": 40]
         #expect(
             draft.faults(against: running) == [
-                "test.json: buffers.cam: needs a restart: the pool of 'cam' has the size it was made with. Start the chain anew with it, or leave this as it runs.",
-                "test.json: spare: needs a restart: pools have the sizes they were made with. Start the chain anew with it, or leave this as it runs.",
+                "test.json: buffers.cam: needs a restart: the size of the pool of 'cam' would change. Restart the chain with it, or leave this unchanged.",
+                "test.json: spare: needs a restart: the sizes of all pools would change. Restart the chain with it, or leave this unchanged.",
             ])
     }
 
@@ -315,7 +315,7 @@ import Testing
         try draft.add("unit-sink", "third", from: ["enc"])
         #expect(
             draft.faults(against: changed) == [
-                "test.json: stages[4]: 'third' needs room for 514 access units and 15.2 MiB more than 'enc' has to spare for access units. Let it get copies (\"copy\": true), give its link a shorter queue (\"queue\", \"megabytes\"), or start the chain anew with it."
+                "test.json: stages[4]: 'third' needs room for 514 access units and 15.2 MiB more than 'enc' has to spare for access units. Give it copies (\"copy\": true), shorten its queue (\"queue\", \"megabytes\"), or restart the chain with it."
             ])
     }
 
@@ -350,7 +350,7 @@ import Testing
         } catch let faults as FrameHostErrors {
             #expect(
                 faults.errors.map(\.what)
-                    == ["needs a restart: the link from 'cam' to 'mark' is a queue of 2, \"wait\""])
+                    == ["needs a restart: the link from 'cam' to 'mark' would change: it is a queue of 2, \"wait\""])
             #expect(faults.errors.first?.place.path == "stages[1].link")
         }
     }
@@ -378,7 +378,7 @@ import Testing
             _ = try draft.plan(against: running)
             Issue.record("it was planned")
         } catch let faults as FrameHostErrors {
-            #expect(faults.errors.map(\.what) == ["needs a restart: 'pair' matches its inputs as it began to"])
+            #expect(faults.errors.map(\.what) == ["needs a restart: the 'join' settings of 'pair' would change"])
             #expect(faults.errors.first?.place.path == "stages[2].join")
         }
     }

@@ -56,7 +56,7 @@ import Testing
         #expect(
             faults(sketch.request) == [
                 "test.json: stages[0].unread: 'sink' takes what 'src' gives. Leave 'unread' out.",
-                "test.json: stages[1].unread: 'sink' (recording-sink) gives nothing on. Leave 'unread' out.",
+                "test.json: stages[1].unread: 'sink' (recording-sink) has no output. Leave 'unread' out.",
             ])
     }
 
@@ -70,7 +70,7 @@ import Testing
         sketch.request.memory = AvailableMemory(bytes: 10 << 20, holder: "the control group /app")
         #expect(
             faults(sketch.request) == [
-                "test.json: the chain needs 15.6 MiB of memory and the control group /app has 10.0 MiB to give; the largest part is 15.6 MiB, 4002 buffers of 16x16 gray8 at 'src'. Use a smaller picture, shorter queues (\"link\": { \"queue\", \"megabytes\" }) or fewer \"buffers\", or run it where there is more memory."
+                "test.json: the chain needs 15.6 MiB of memory, and the control group /app has only 10.0 MiB available; the largest part is 15.6 MiB, 4002 buffers of 16x16 gray8 at 'src'. Use a smaller picture, shorter queues (\"link\": { \"queue\", \"megabytes\" }) or fewer \"buffers\", or run it where there is more memory."
             ])
         sketch.request.memory = AvailableMemory(bytes: 16 << 20)
         #expect(faults(sketch.request).isEmpty)

@@ -224,7 +224,7 @@ import Testing
         }
         #expect(
             error?.description
-                == "no memory for 1152921504606846976 bytes: Cannot allocate memory. Use smaller pictures, shorter queues or fewer stages that hold."
+                == "cannot get 1152921504606846976 bytes of memory: Cannot allocate memory. Use smaller pictures, shorter queues or fewer stages that hold frames."
         )
     }
 }

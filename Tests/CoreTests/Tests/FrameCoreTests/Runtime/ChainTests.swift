@@ -144,7 +144,7 @@ import Testing
         let event = try #require(events.first { $0.name == "over-retention" })
         #expect(
             event.text
-                == "hoarder (probe) keeps 2 buffers after its call and declares hold 1. The chain may run out of buffers: raise hold in its StageInfo, or let go earlier."
+                == "hoarder (probe) keeps 2 buffers after its call but declares hold 1. The chain may run out of buffers: raise hold in its StageInfo, or release buffers earlier."
         )
     }
 
@@ -164,7 +164,7 @@ import Testing
         #expect(result.abandoned.isEmpty)
         let event = try #require(events.first { $0.name == "out-of-buffers" })
         let pattern =
-            #/pool camera empty for \d+ ms \(2 of 2 held\): hoarder 2 \((oldest \d+\.\d\d s, )?declared 1\)(\. hoarder over its declaration)?/#
+            #/pool camera empty for \d+ ms \(2 of 2 held\): hoarder 2 \((oldest \d+\.\d\d s, )?declared 1\)(\. More than declared: hoarder)?/#
         #expect(event.text.wholeMatch(of: pattern) != nil, "\(event.text)")
     }
 

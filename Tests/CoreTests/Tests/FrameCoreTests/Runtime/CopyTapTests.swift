@@ -32,7 +32,7 @@ import Testing
         let refused = driver.change(to: longer)
         #expect(
             refused.error.contains(
-                "'late' needs 3 buffers more than pool 'src' has to spare. Let it get copies (\"copy\": true), which take no buffer of 'src'"
+                "'late' needs 3 buffers more than pool 'src' has to spare. Give it copies (\"copy\": true), which use no buffer of 'src'"
             ), "\(refused.error)")
         var tapped = plain
         try tapped.add(
@@ -262,7 +262,7 @@ import Testing
         try draft.add("anything", "show", from: ["pair"])
         #expect(
             draft.faults() == [
-                "test.json: stages[2].link.copy: a join lies behind, and copies are made on the thread of 'cam' before its other branches get the item. Leave 'copy' out."
+                "test.json: stages[2].link.copy: a join follows, and copies are made on the thread of 'cam' before its other branches get the item. Leave 'copy' out."
             ])
         draft = ChainDraft()
         try draft.add("plain-camera", "cam", #"{"live": false}"#)
@@ -270,14 +270,14 @@ import Testing
         try draft.add("anything", "other", from: ["cam"], link: LinkRequest(queue: 0, copies: true))
         #expect(
             draft.faults() == [
-                "test.json: stages[2].link.queue: \"queue\": 0 runs 'other' on the thread of 'cam', which the copies are to set free of it. Use 1 or more, or leave it out for 2."
+                "test.json: stages[2].link.queue: \"queue\": 0 runs 'other' on the thread of 'cam', which the copies are meant to relieve. Use 1 or more, or leave it out for 2."
             ])
         draft.stages[2].link = LinkRequest()
         let running = try draft.plan()
         draft.stages[2].link = Self.copies
         #expect(
             draft.faults(against: running) == [
-                "test.json: stages[2].link.copy: needs a restart: 'other' gets no copies. Start the chain anew with it, or leave this as it runs."
+                "test.json: stages[2].link.copy: needs a restart: 'other' gets no copies. Restart the chain with it, or leave this unchanged."
             ])
     }
 

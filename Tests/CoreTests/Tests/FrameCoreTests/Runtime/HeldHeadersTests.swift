@@ -236,8 +236,8 @@ private struct Seen: FrameMetadata {
         let events = driver.takeEvents().filter { $0.name == "metadata-lost" }
         #expect(
             events.map(\.text) == [
-                "reordering-encoder (reordering-encoder) gave an item the PTS 5 ns, and none of the items that it holds has that:"
-                    + " the metadata of that picture is lost. The stage must give each answer the pts of its frame."
+                "reordering-encoder (reordering-encoder) gave an item the PTS 5 ns, which none of the items that it holds has:"
+                    + " the metadata of that picture is lost. The stage must give each output the PTS of its input."
             ])
     }
 

@@ -85,7 +85,10 @@ private final class LeavingSink: Sink {
         nonisolated(unsafe) let hold = wait
         queue.add("first", stage: "s") { _ in hold() }
         for number in 1...JobQueue.mostJobs { queue.add("job \(number)", stage: "s") { _ in } }
-        #expect(events.subscribe().take().events.map(\.text) == ["job 1000: not begun, since 1000 jobs wait already."])
+        #expect(
+            events.subscribe().take().events.map(\.text) == [
+                "job 1000: not started, because 1000 jobs are already waiting."
+            ])
         gate.locked {
             isOpen = true
             gate.broadcast()

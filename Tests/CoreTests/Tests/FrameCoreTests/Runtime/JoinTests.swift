@@ -128,7 +128,7 @@ final class NotingJoin: Join {
         let event = try #require(ran.events.first { $0.name == "input-mostly-unmatched" })
         #expect(
             event.text
-                == "pair (noting-join): 88 of 90 items of 'a' found none that belongs to them in another input."
+                == "pair (noting-join): 88 of 90 items of 'a' found no match in another input."
                 + " Use \"join\": { \"match\": \"nearest\" }, and 'rate' where the rates differ; for live sources \"newest\"."
         )
     }
@@ -145,8 +145,8 @@ final class NotingJoin: Join {
         #expect(end.stage == "pair" && end.level == .warning)
         #expect(
             end.text
-                == "pair (noting-join): \(unmatched) of \(unmatched + 20) items of 'b' matched no item of the input that leads."
-                + " Let 'rate' bring both to one rate, or name another input as \"lead\".")
+                == "pair (noting-join): \(unmatched) of \(unmatched + 20) items of 'b' matched no item of the leading input."
+                + " Use 'rate' to bring both to one rate, or name another input as \"lead\".")
     }
 
     @Test func endsWithTheLeadingInputAndEndsTheSourcesThatOnlyFedIt() throws {

@@ -131,7 +131,7 @@ import Testing
         if isQueued {
             #expect(
                 answer.error
-                    == "src: needs a restart: 'src' would give gray8 32x32 1000 fps instead of gray8 16x16 1000 fps, and stages on several threads work with what it gives. Start the chain anew with it, or leave this as it runs."
+                    == "src: needs a restart: 'src' would give gray8 32x32 1000 fps instead of gray8 16x16 1000 fps, and stages on several threads use it. Restart the chain with it, or leave this unchanged."
             )
         }
         driver.waitForFrames(driver.chain.progress.captured + 20)

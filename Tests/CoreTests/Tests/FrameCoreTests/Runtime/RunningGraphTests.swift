@@ -178,7 +178,7 @@ import Testing
         #expect(detached.isOK, "\(detached.error)")
         let abandoned = driver.waitForEvent { $0.name == "stage-abandoned" }
         #expect(
-            abandoned?.text.hasPrefix("late (recording-sink) did not come back within 800 ms of stop: abandoned")
+            abandoned?.text.hasPrefix("late (recording-sink) did not return within 800 ms of stop: abandoned")
                 == true)
         let before = driver.chain.progress.captured
         driver.waitForFrames(before + 50)
@@ -186,7 +186,7 @@ import Testing
         #expect(result.abandoned == ["late (recording-sink)"])
         #expect(
             result.failures.map(\.description) == [
-                "late (recording-sink): its branch did not finish within 0.300 s of being detached: stg:late still at work, stopped with what it had. Raise \"drainSeconds\" in the chain file if it needs longer."
+                "late (recording-sink): its branch did not finish within 0.300 s of being detached: stg:late still at work, stopped with the items it held. Raise \"drainSeconds\" in the chain file if it needs longer."
             ])
         #expect(result.ledgerFaults.isEmpty, "\(result)")
         #expect(isGapless("stuck"))
@@ -469,7 +469,7 @@ import Testing
         let answer = driver.change(to: other)
         #expect(
             answer.error
-                == "between: 'mark' behind it runs, and would have to move to another thread or queue. Start the chain again with the new file."
+                == "between: 'mark' behind it is running and would have to move to another thread or queue. Restart the chain with the new file."
         )
         #expect(driver.finish().isSuccess)
     }

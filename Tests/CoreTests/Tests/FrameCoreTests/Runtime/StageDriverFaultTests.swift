@@ -22,7 +22,7 @@ import Testing
         #expect(
             fault
                 == "ledger, copy (copy): taken 3 + made 0 ≠ emitted, ended, dropped and held 2: the stage swallowed 1."
-                + " Emit or drop every item once, and count in held what is still to be answered.")
+                + " Emit or drop every item once, and count in 'held' the items still to be answered.")
     }
 
     @Test func failsWhereAnItemIsAnsweredTwice() throws {
@@ -52,8 +52,8 @@ import Testing
         try driver.send(driver.makeFrame())
         #expect(
             Self.fault { try driver.send(driver.makeFrame()) }
-                == "probe (probe) keeps 2 buffers after its call and declares hold 1."
-                + " The chain may run out of buffers: raise hold in its StageInfo, or let go earlier.")
+                == "probe (probe) keeps 2 buffers after its call but declares hold 1."
+                + " The chain may run out of buffers: raise hold in its StageInfo, or release buffers earlier.")
     }
 
     @Test func failsWhereTimesAreMissing() throws {
@@ -98,7 +98,7 @@ import Testing
     @Test func saysThatAnInputIsMissing() {
         #expect(
             Self.fault { _ = try StageDriver(CopyTransform.self) }
-                == "the stage takes an input, and none is there. Name its format.")
+                == "the stage needs an input, and none is given. Name its format.")
         #expect(Self.fault { _ = try StageDriver(ProbeFilter.self) } == "filters take video, not nothing.")
     }
 }

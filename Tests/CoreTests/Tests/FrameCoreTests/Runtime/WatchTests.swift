@@ -143,7 +143,7 @@ import Testing
         let (result, _) = ChainTests.run(try Chain(sketch.request))
         let fault = try #require(result.failures.first?.description)
         let pattern =
-            /miser \(probe\): the chain can never go on: its thread waits; pool src empty for \d+ ms \(1 of 1 held\): miser 1\. 'miser' must let go of its buffers, or probe must declare a hold of 1 in its StageInfo\./
+            /miser \(probe\): the chain is deadlocked: its thread waits; pool src empty for \d+ ms \(1 of 1 held\): miser 1\. 'miser' must release its buffers, or probe must declare a hold of 1 in its StageInfo\./
         #expect(try pattern.wholeMatch(in: fault) != nil, "\(fault)")
         #expect(result.failures.count == 1)
         #expect(result.abandoned.isEmpty)
@@ -191,7 +191,7 @@ import Testing
         let warnings = events.filter { $0.name == "time-not-rising" }
         #expect(
             warnings.map(\.text) == [
-                "blur (forgetful) gave frame 0 the time 0.000 s, which is not later than that of the frame before. The stage must call copyProperties(from:) on each new frame before it emits it, or set pts itself. Stages behind it leave such frames out."
+                "blur (forgetful) gave frame 0 the time 0.000 s, which is not later than that of the frame before. The stage must call copyProperties(from:) on each new frame before it emits it, or set pts itself. Later stages skip such frames."
             ])
     }
 

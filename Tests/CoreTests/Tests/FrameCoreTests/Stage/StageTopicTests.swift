@@ -49,7 +49,7 @@ private final class PlainPainter: Filter {
 
     @Test(arguments: [
         ("crimsom", "painter: 'crimsom' is not among its 2 topics. Did you mean 'Crimson'?"),
-        ("x", "painter: 'x' is not among its 2 topics. `framehost describe painter` tells what there is."),
+        ("x", "painter: 'x' is not among its 2 topics. `framehost describe painter` lists them."),
     ])
     func saysWhichTopicIsNear(name: String, text: String) {
         let error = #expect(throws: FrameHostError.self) { _ = try StageType(Painter.self).topic(name) }
@@ -61,7 +61,7 @@ private final class PlainPainter: Filter {
         let error = #expect(throws: FrameHostError.self) { _ = try StageType(ProbeFilter.self).topic("x") }
         #expect(
             error?.description
-                == "probe: there are no topics to ask for, such as 'x'. `framehost describe probe` tells what there is."
+                == "probe: the stage has no topics, such as 'x'. `framehost describe probe` lists them."
         )
     }
 }

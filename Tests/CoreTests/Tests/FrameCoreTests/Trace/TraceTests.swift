@@ -225,13 +225,13 @@ import Testing
                 return ""
             } catch { return "\(error)" }
         }
-        #expect(refusal(path) == "--trace: '\(path)' exists already. Name another file.")
+        #expect(refusal(path) == "--trace: '\(path)' already exists. Name another file.")
         #expect(try TraceBytes.of(path) == Array("old".utf8))
         #expect(
             refusal(sketch.request.file) == "--trace: '\(sketch.request.file)' is the chain file. Name another file.")
         #expect(
             refusal("/no/such/folder/t")
-                == "--trace: '/no/such/folder/t' cannot be written: No such file or directory. Make the folder, or correct the name."
+                == "--trace: '/no/such/folder/t' cannot be written: No such file or directory. Create the folder, or correct the name."
         )
         let folder = FileNames.folder(of: path)
         #expect(refusal(folder) == "--trace: '\(folder)' is a folder. Name a file in it.")
@@ -247,7 +247,8 @@ import Testing
         let end = try #require(events.first { $0.name == "trace-did-stop" })
         let bytes = try #require(end.details["bytes"]?.asInt)
         #expect(bytes <= Chain.leastTraceBytes && bytes > Chain.leastTraceBytes - 40_000, "\(bytes)")
-        #expect(end.level == .warning && end.text.contains("' ends here, the run goes on: it has all the "))
+        #expect(
+            end.level == .warning && end.text.contains("' ends here; the run goes on: it has reached its limit with "))
         #expect(end.text.hasSuffix("Allow more with --trace-megabytes."), "\(end.text)")
         #expect(events.filter { $0.name == "trace-did-stop" }.count == 1)
         #expect(trace.marks.last { $0.track == "events" }?.name.hasPrefix("trace ends") == true)
@@ -267,7 +268,7 @@ import Testing
         let ends = events.take().events.filter { $0.name == "trace-did-stop" }
         #expect(
             ends.map(\.text) == [
-                "The trace ends here with 0 kB, the run goes on: '/dev/full' cannot be written: No space left on device. Make room, or name a file on another disk."
+                "The trace ends here with 0 kB; the run goes on: '/dev/full' cannot be written: No space left on device. Free some space, or name a file on another disk."
             ])
         #expect(ends.first?.level == .warning)
     }
