@@ -8,8 +8,8 @@ struct FrameHost: ParsableCommand {
         commandName: "framehost",
         abstract: "Runs a chain of video stages described in a JSON file.",
         discussion: """
-            `framehost chain.json` is short for `framehost run chain.json`. `framehost --core-path` prints the folder of the sources against \
-            which plugins are built.
+            `framehost chain.json` is short for `framehost run chain.json`. `framehost --core-path` prints the folder of the sources that \
+            plugins are built against.
             """,
         version: "framehost 0.1.0 (Core \(hostIdentity))",
         subcommands: [

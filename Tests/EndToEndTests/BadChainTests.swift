@@ -95,7 +95,7 @@ import Testing
             "expected a value, found the end of the file. Write a string, a number, a list, an object, true, false or null."
         #expect(try faults("") == ["1:1: \(nothing)"])
         #expect(try faults("  // only a comment\n") == ["2:1: \(nothing)"])
-        #expect(try faults("[]") == [#"1:1: expected an object, found a list. Begin with { "stages": [ … ] }."#])
+        #expect(try faults("[]") == [#"1:1: expected an object, found a list. Start with { "stages": [ … ] }."#])
         #expect(try faults("{}") == [#"1:1: stages: is missing. Add "stages": [ { "use": "test-source" }, … ]."#])
         #expect(
             try faults(#"{"stages":[]}"#) == [
@@ -151,22 +151,22 @@ import Testing
             "4:29: stages[0].framez: no such option. Did you mean 'frames'?",
             "4:50: stages[0].size: '10' is not a size. Write it as \"1280x720\", each side 1...16384.",
             "5:14: stages[1].use: no plugin 'null-sinc'. Did you mean 'null-sink'?",
-            "6:14: stages[2].use: no plugin 'quux-blorp'. Known are \(ShippedPlugins.ids.joined(separator: ", ")); `framehost plugins` says from where.",
+            "6:14: stages[2].use: no plugin 'quux-blorp'. Known are \(ShippedPlugins.ids.joined(separator: ", ")); `framehost plugins` shows where they are.",
             "6:36: stages[2].from: no stage 'nobody'. Name the id of a stage of this chain.",
             "7:35: stages[3].from: no stage 'test-sorce'. Did you mean 'test-source'?",
             "7:59: stages[3].link.que: no such key. A link has 'queue', 'whenFull', 'seconds', 'megabytes' and 'copy'.",
             "7:81: stages[3].link.whenFull: \"latst\" is not one of wait, dropOldest, dropNewest, latest, dropToKeyframe. Did you mean 'latest'?",
-            "7:99: stages[3].link.queue: -1 is no count in 0...4096. Use a whole number, or leave the key out.",
-            "8:13: stages[4].id: 'a b' is no name. Use letters, digits, '-' and '_', at most 64.",
+            "7:99: stages[3].link.queue: -1 must be a whole number from 0 to 4096. Write a number of places, or leave the key out.",
+            "8:13: stages[4].id: 'a b' is not a valid id. Use at most 64 letters, digits, '-' and '_'.",
             "8:27: stages[4].use: expected a string, found a number. Name a plugin.",
             "9:5: stages[5]: 'use' is missing. Write 'use' instead of 'type'.",
             "10:5: stages[6]: expected an object, found a number. Write { \"use\": \"…\" }.",
             "11:38: stages[7].onError: \"explode\" must be 'stop', 'continue', 'bypass' or 'restart'. Use one of these, or leave it out.",
             "11:68: stages[7].from: expected a stage's id or a list of ids, found []. Write \"from\": \"id\".",
-            "12:33: stages[8].id: 'x' is the id of stages[7] already. Give each stage an id of its own.",
-            "14:19: drainSeconds: -1 is no time in 0...3600 s. Use seconds, or leave the key out for 10.",
+            "12:33: stages[8].id: 'x' is already the id of stages[7]. Give each stage an id of its own.",
+            "14:19: drainSeconds: -1 must be a time from 0 to 3600 s. Write seconds, or leave the key out for 10.",
             "15:16: buffers[\"test-sorce\"]: no such stage. Did you mean 'test-source'?",
-            "15:48: buffers[\"test-source\"]: 0 is no count in 1...4096. Use a whole number.",
+            "15:48: buffers[\"test-source\"]: 0 must be a whole number from 1 to 4096. Write a number of buffers.",
             "16:12: spare: -1 must be a whole number from 0 to 4096. Use a number of buffers, or leave the key out for the computed one.",
         ]
         for (index, text) in expected.enumerated() { #expect(index < found.count && found[index] == text) }
@@ -333,7 +333,10 @@ import Testing
     }
 
     @Test(arguments: [1001, 10_000]) func refusesTooManyStages(count: Int) throws {
-        #expect(try faults(manyStages(count)) == ["1:13: stages: \(count) stages are more than 1000. Split the chain."])
+        #expect(
+            try faults(manyStages(count)) == [
+                "1:13: stages: \(count) stages are more than the limit of 1000. Split the chain."
+            ])
     }
 
     @Test func runsAThousandStages() throws {

@@ -83,7 +83,7 @@ import Testing
             (
                 "[{}]",
                 [
-                    "on[0]: 'event' is missing. Name the event that the rule is about.",
+                    "on[0]: 'event' is missing. Name the event that triggers the rule.",
                     #"on[0]: 'do' is missing. Write "do": { "stage": "…", "command": "…" }."#,
                 ]
             ),
@@ -94,7 +94,7 @@ import Testing
             (
                 "[{ \"event\": \"state\", \"colour\": 3, START }]",
                 [
-                    "on[0].colour: no such key. A rule has 'event', 'stage', 'when', 'for', 'every', 'do', 'otherwise', 'note'; options of commands stand in 'do'."
+                    "on[0].colour: no such key. A rule has 'event', 'stage', 'when', 'for', 'every', 'do', 'otherwise', 'note'. Options of commands go in 'do'."
                 ]
             ),
         ] as [(String, [String])]) func saysWhatARuleIs(rules: String, texts: [String]) throws
@@ -106,7 +106,7 @@ import Testing
         (#""event": "fsp""#, "on[0].event: no stage of this chain posts 'fsp'. Did you mean 'fps'?"),
         (
             #""event": "quux-blorp""#,
-            "on[0].event: no stage of this chain posts 'quux-blorp'. `framehost describe STAGE` lists what each posts, `framehost describe chain` what all do."
+            "on[0].event: no stage of this chain posts 'quux-blorp'. `framehost describe STAGE` lists the events of a stage, `framehost describe chain` those that every stage posts."
         ),
         (
             #""event": "late""#,
@@ -127,7 +127,7 @@ import Testing
         ),
         (
             #""event": "structure-changed", "stage": "cam""#,
-            "on[0].stage: 'structure-changed' is an event of the chain and not of a stage. Leave 'stage' out."
+            "on[0].stage: 'structure-changed' is an event of the chain, not of a stage. Leave 'stage' out."
         ),
         (#""event": "fps", "stage": 3"#, "on[0].stage: expected a string, found a number. Write the id of a stage."),
     ]) func knowsTheEvents(event: String, text: String) throws {
@@ -155,11 +155,11 @@ import Testing
         ),
         (
             #"{ "startSeconds": "3" }"#,
-            #"on[0].when.startSeconds: 'startSeconds' is a number, and never "3". Write a number."#
+            #"on[0].when.startSeconds: 'startSeconds' is a number, so it cannot be "3". Write a number."#
         ),
         (
             #"{ "startSeconds": null }"#,
-            "on[0].when.startSeconds: 'startSeconds' is a number, and never null. Write a number."
+            "on[0].when.startSeconds: 'startSeconds' is a number, so it cannot be null. Write a number."
         ),
         (
             #"{ "startSeconds": { "above": true } }"#,
@@ -175,11 +175,11 @@ import Testing
         ),
         (
             #"{ "startSeconds": { "in": [1, "2"] } }"#,
-            #"on[0].when.startSeconds.in[1]: 'startSeconds' is a number, and never "2". Write a number."#
+            #"on[0].when.startSeconds.in[1]: 'startSeconds' is a number, so it cannot be "2". Write a number."#
         ),
         (
             #"{ "path": { "above": "a" } }"#,
-            "on[0].when.path.above: 'path' is a string, and 'above' is about numbers. Use 'equals', 'not' or 'in'."
+            "on[0].when.path.above: 'path' is a string, and 'above' needs a number. Use 'equals', 'not' or 'in'."
         ),
         (
             #"{ "path": { "contains": "a" } }"#,
@@ -192,15 +192,15 @@ import Testing
     @Test func knowsTheWordsOfAMember() throws {
         #expect(
             try faults(#"[{ "event": "state", "when": { "state": "streming" }, \#(Self.start) }]"#) == [
-                #"on[0].when.state: 'state' is never "streming". Did you mean 'streaming'?"#
+                #"on[0].when.state: 'state' cannot be "streming". Did you mean 'streaming'?"#
             ])
         #expect(
             try faults(#"[{ "event": "input-switched", "when": { "reason": { "not": "x" } }, \#(Self.start) }]"#) == [
-                #"on[0].when.reason.not: 'reason' is never "x". It is one of 'command', 'lost', 'back'."#
+                #"on[0].when.reason.not: 'reason' cannot be "x". It is one of 'command', 'lost', 'back'."#
             ])
         #expect(
             try faults(#"[{ "event": "out-of-buffers", "when": { "holders": 3 }, \#(Self.start) }]"#) == [
-                "on[0].when.holders: 'holders' is a list, and a condition is about a number, a string or true and false. Leave it out."
+                "on[0].when.holders: 'holders' is a list, and a condition needs a number, a string, or true or false. Leave it out."
             ])
     }
 
@@ -228,17 +228,17 @@ import Testing
     @Test func wantsAConditionWhereSomethingMustHold() throws {
         #expect(
             try faults(#"[{ "event": "fps", "for": 1, "otherwise": { \#(Self.start) }, \#(Self.start) }]"#) == [
-                "on[0].for: without 'when' there is no state that could hold or end. Add 'when', or leave 'for' out.",
-                "on[0].otherwise: without 'when' there is no state that could hold or end. Add 'when', or leave 'otherwise' out.",
+                "on[0].for: 'for' needs 'when': without it there is no condition. Add 'when', or leave 'for' out.",
+                "on[0].otherwise: 'otherwise' needs 'when': without it there is no condition. Add 'when', or leave 'otherwise' out.",
             ])
     }
 
     @Test(arguments: [
         (
             "3",
-            #"on[0].do: expected a command or a list of commands, found a number. Write { "stage": "…", "command": "…" }, or a list of such."#
+            #"on[0].do: expected a command or a list of commands, found a number. Write { "stage": "…", "command": "…" }, or a list of commands."#
         ),
-        ("[]", #"on[0].do: the list is empty. Write { "stage": "…", "command": "…" }, or a list of such."#),
+        ("[]", #"on[0].do: the list is empty. Write { "stage": "…", "command": "…" }, or a list of commands."#),
         ("[7]", #"on[0].do[0]: expected a command, found a number. Write { "stage": "…", "command": "…" }."#),
         ("{}", #"on[0].do: 'stage' is missing. Write { "stage": "…", "command": "…" }."#),
         (
@@ -261,15 +261,16 @@ import Testing
         ),
         (
             #"{ "command": "start" }"#,
-            #"on[0].do: 'stage' is missing. Name the stage whose command 'start' is: "stage": "…"."#
+            #"on[0].do: 'stage' is missing. Name the stage that has the command 'start': "stage": "…"."#
         ),
+        (#"{ "command": "drian" }"#, "on[0].do.command: the chain has no command 'drian'. Did you mean 'drain'?"),
         (
             #"{ "stage": "rec", "command": "start", "colour": 3 }"#,
-            #"on[0].do.colour: 'colour' is no key of a command. Use "stage", "command" or "set", "arguments", "tag"."#
+            #"on[0].do.colour: 'colour' is not a key of a command. Use "stage", "command" or "set", "arguments", "tag"."#
         ),
         (
             #"{ "stage": "rec", "command": "start", "tag": 3 }"#,
-            "on[0].do.tag: nobody reads the answer to a rule's command. Leave it out."
+            "on[0].do.tag: the answer to a rule's command is not read. Leave it out."
         ),
         (
             #"{ "stage": "cam", "command": "pause", "drop": 3 }"#,
@@ -299,7 +300,7 @@ import Testing
         #expect(
             found.count == 1
                 && found[0].hasSuffix(
-                    " is no command for a rule. A rule can send commands of stages, 'set', 'pause', 'resume', 'snapshot' and 'drain'; what changes the chain's structure comes from people and programs."
+                    " is not a command for a rule. A rule can send commands of stages, 'set', 'pause', 'resume', 'snapshot' and 'drain'. It cannot change the chain's structure."
                 ) && found[0].hasPrefix("on[0].do.command: '"), "\(found)")
     }
 
@@ -327,15 +328,15 @@ import Testing
         ),
         (
             #""stage": "title", "path": "a.gif""#,
-            "on[0].do.path: 'a.gif' must end in .jpg, .jpeg or .png. The ending says which kind of file it becomes."
+            "on[0].do.path: 'a.gif' must end in .jpg, .jpeg or .png. The ending sets the file's format."
         ),
         (
             #""stage": "title", "path": "a-%q.jpg""#,
-            "on[0].do.path: '%q' is no part of a time. Use %Y, %m, %d, %H, %M, %S, %j, or %% for a percent sign."
+            "on[0].do.path: '%q' is not a time field. Use %Y, %m, %d, %H, %M, %S, %j, or %% for a percent sign."
         ),
         (
             #""stage": "title", "path": "a.jpg", "width": 0"#,
-            "on[0].do.width: 0 must be a whole number from 1 to 16384. Write such a number, or leave the key out."
+            "on[0].do.width: 0 must be a whole number from 1 to 16384. Write a number in this range, or leave the key out."
         ),
     ]) func checksSnapshots(members: String, text: String) throws {
         #expect(try faults(#"[{ "event": "fps", "do": { "command": "snapshot", \#(members) } }]"#) == [text])
@@ -344,12 +345,12 @@ import Testing
     @Test func boundsHowManyThereAre() throws {
         let rule = #"{ "event": "fps", \#(Self.start) }"#
         let many = "[" + Array(repeating: rule, count: 101).joined(separator: ",") + "]"
-        #expect(try faults(many) == ["on: 101 rules are more than 100. Leave some out."])
+        #expect(try faults(many) == ["on: 101 rules are more than the limit of 100. Leave some out."])
         let command = #"{ "stage": "rec", "command": "start" }"#
         let commands = "[" + Array(repeating: command, count: 21).joined(separator: ",") + "]"
         #expect(
             try faults(#"[{ "event": "fps", "do": \#(commands) }]"#) == [
-                "on[0].do: 21 commands are more than 20. Leave some out, or write a second rule."
+                "on[0].do: 21 commands are more than the limit of 20. Leave some out, or write a second rule."
             ])
     }
 

@@ -216,7 +216,7 @@ import Testing
         for tag in [3, 4] {
             #expect(
                 answers[tag]?["error"].string
-                    == "small-copy: was put in for 'small', and goes with it. Name 'small'.", "\(answers)")
+                    == "small-copy: was inserted for 'small' and changes with it. Name 'small' instead.", "\(answers)")
         }
         #expect(try frames("small.mp4") > 20)
         let tap = try JSON(parsing: String(contentsOfFile: workspace.path("stats.json"), encoding: .utf8))["stages"]
@@ -271,7 +271,7 @@ import Testing
         #expect(answers[1]?["error"].string == "fil: no such stage. Did you mean 'file'?")
         #expect(
             answers[2]?["error"].string
-                == "file: nothing else takes what 'h264' gives. Detach 'h264', attach another branch behind it first, or replace 'file'."
+                == "file: nothing else takes what 'h264' gives. Detach 'h264', attach another branch after it first, or replace 'file'."
         )
         #expect(answers[3]?["error"].string?.hasPrefix("'at' or 'stages' is missing.") == true)
         #expect(answers[4]?["error"].string?.hasPrefix("'with' is missing.") == true)
@@ -280,7 +280,7 @@ import Testing
         #expect(answers[7]?["plan"]["stages"].list.count == 4)
         #expect(
             answers[8]?["error"].string
-                == "camera: every stage of the chain is behind 'camera'. End the run with the command \"drain\".")
+                == "camera: every stage of the chain comes after 'camera'. End the run with the command \"drain\".")
         #expect(answers[9]?["error"].string?.hasPrefix("stages[0].size: ") == true, "\(answers)")
         #expect(answers[10]?["error"].string?.hasPrefix("with.text: ") == true, "\(answers)")
         #expect(answers[11]?["error"].string?.hasPrefix("copy: expected true or false") == true, "\(answers)")

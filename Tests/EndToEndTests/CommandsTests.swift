@@ -80,13 +80,13 @@ import Testing
             "odd.level: 101 is outside 0...100. Use 0...100, or leave the key out for 50.",
             "odd.level: expected a whole number, found a string. Write a whole number.",
             "odd.at: cannot change while the chain runs. Set it in the chain file; 'level' can change.",
-            "odd: misbehave has no command 'go'. It has none.",
+            "odd: misbehave has no command 'go'. It has no commands of its own.",
             "h264: x264-encoder has no command 'keyfram'. Did you mean 'keyframe'?",
-            #"neither 'command' nor 'set' is given as it should be. Write "command": "name" or "set": { "option": value }."#,
+            #"expected either 'command' (a string) or 'set' (an object). Write "command": "name" or "set": { "option": value }."#,
             #"'stage' is missing. Write {"stage":"…","command":"…"}."#,
-            #"'sets' is no key of a command. Use "stage", "command" or "set", "arguments", "tag"."#,
-            #"neither 'command' nor 'set' is given as it should be. Write "command": "name" or "set": { "option": value }."#,
-            "stage: expected a string, found a number. Write it as docs/chain-file.md shows it.",
+            #"'sets' is not a key of a command. Use "stage", "command" or "set", "arguments", "tag"."#,
+            #"expected either 'command' (a string) or 'set' (an object). Write "command": "name" or "set": { "option": value }."#,
+            "stage: expected a string, found a number. docs/chain-file.md shows how to write it.",
         ]
         let (outcome, answers) = try answers(lines)
         #expect(outcome.status == 0)
@@ -117,7 +117,7 @@ import Testing
                 "command:1:6: expected ',' or ']' after a value, found the end of the file. Close the list that starts at 1:1 with ']'.",
                 "expected an object, found a list. Write {\"stage\":\"…\",\"command\":\"…\"}.",
                 "command:1:1: expected a value, found U+0000. Write a string, a number, a list, an object, true, false or null.",
-                "the line is longer than 65536 bytes. Send one command a line.",
+                "the line is longer than 65536 bytes. Send one command per line.",
             ])
     }
 

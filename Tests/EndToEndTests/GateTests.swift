@@ -102,7 +102,7 @@ import Testing
     @Test func refusesAWrongMagic() throws {
         #expect(
             try refusal(patched("FRAMEHOST-PLUGIN", "FRAMEHOST-PLUGIM"))
-                == "its section .framehost does not begin with FRAMEHOST-PLUGIN. \(rebuild)")
+                == "its section .framehost does not start with FRAMEHOST-PLUGIN. \(rebuild)")
     }
 
     @Test func refusesAnotherInterface() throws {
@@ -197,7 +197,7 @@ import Testing
         for (fault, length) in zip(skipped, lengths.sorted()) {
             let whole =
                 length < 4
-                ? "is no shared library (it does not begin with the ELF magic)"
+                ? "is not a shared library (it does not start with the ELF magic)"
                 : "is cut short: its section table points past its end"
             #expect(fault["what"].string == whole, "\(length) bytes")
             #expect(fault["remedy"].string?.isEmpty == false)
@@ -223,17 +223,17 @@ import Testing
     @Test func refusesWhatIsNoELFFile() throws {
         #expect(
             try refusal(Data("#!/bin/sh\necho hello\n".utf8))
-                == "is no shared library (it does not begin with the ELF magic). Take it out of the plugin folder, or: rm DIR/plugins/\(name)."
+                == "is not a shared library (it does not start with the ELF magic). Remove it from the plugin folder, or: rm DIR/plugins/\(name)."
         )
     }
 
     @Test func refusesOtherKindsOfELF() throws {
         var data = good
         data[4] = 1
-        #expect(try refusal(data) == "is no 64-bit little-endian shared library. \(rebuild)")
+        #expect(try refusal(data) == "is not a 64-bit little-endian shared library. \(rebuild)")
         data = good
         data[16] = 1
-        #expect(try refusal(data) == "is no 64-bit little-endian shared library. \(rebuild)")
+        #expect(try refusal(data) == "is not a 64-bit little-endian shared library. \(rebuild)")
         data = good
         data[18] = 40
         #expect(try refusal(data) == "was built for another processor. \(rebuild)")
@@ -243,21 +243,21 @@ import Testing
         let library = try Data(contentsOf: Repository.programFolder.appending(path: "libFrameCore.so"))
         #expect(
             try refusal(library)
-                == "is a library but no framehost plugin: it has no section .framehost. Add `plugins: [.plugin(name: \"FramehostManifest\", package: \"Core\")]` to its target and run swift build -c release, or take it out of the plugin folder."
+                == "is a library but not a framehost plugin: it has no section .framehost. Add `plugins: [.plugin(name: \"FramehostManifest\", package: \"Core\")]` to its target and run swift build -c release, or remove it from the plugin folder."
         )
     }
 
     @Test func refusesALinkThatLeadsNowhereAndAFolder() throws {
         try workspace.write("plugins/note.txt", "")
         try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: "/nonexistent/plugin.so")
-        #expect(try refusal() == "the link leads nowhere. Build what it names, or: rm DIR/plugins/\(name).")
+        #expect(try refusal() == "the link's target does not exist. Build its target, or: rm DIR/plugins/\(name).")
         try FileManager.default.removeItem(atPath: path)
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-        #expect(try refusal() == "is no regular file. Take it out of the plugin folder.")
+        #expect(try refusal() == "is not a regular file. Remove it from the plugin folder.")
         try FileManager.default.removeItem(atPath: path)
         // Opening a pipe that nobody writes to must not wait.
         #expect(mkfifo(path, 0o644) == 0)
-        #expect(try refusal() == "is no regular file. Take it out of the plugin folder.")
+        #expect(try refusal() == "is not a regular file. Remove it from the plugin folder.")
     }
 
     /// Root may read everything, so the program runs as nobody there.
@@ -323,7 +323,7 @@ import Testing
         #expect(outcome.status == 2)
         #expect(
             outcome.errorLines == [
-                "\(path): says it has misbehave (filter), swallow (filter), fall (filter) and exports misbehave (filter), swallow (transform), fall (filter). \(rebuild)"
+                "\(path): declares misbehave (filter), swallow (filter), fall (filter) in its manifest but exports misbehave (filter), swallow (transform), fall (filter). \(rebuild)"
             ])
     }
 

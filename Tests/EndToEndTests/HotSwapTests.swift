@@ -123,7 +123,7 @@ import Testing
         try put(other)
         let byGate = try refusal(1)
         #expect(byGate.hasPrefix("\(name): was built against another Core (0000"), "\(byGate)")
-        #expect(byGate.hasSuffix(" The chain goes on with the plugin it has."), "\(byGate)")
+        #expect(byGate.hasSuffix(" The chain keeps the plugin it has."), "\(byGate)")
 
         try put(try #require(images[2]).prefix(5000))
         #expect(
@@ -148,7 +148,7 @@ import Testing
         let writer = try FileHandle(forWritingTo: URL(fileURLWithPath: workspace.path(name)))
         #expect(
             try refusal(6)
-                == "\(name): is being written. Load it once it is whole. The chain goes on with the plugin it has.")
+                == "\(name): is being written. Load it when it is complete. The chain keeps the plugin it has.")
         try writer.close()
 
         #expect(

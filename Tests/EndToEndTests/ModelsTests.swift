@@ -44,7 +44,7 @@ import Testing
         #expect(outcome.status == 0, "\(outcome.error)")
         #expect(
             outcome.output.contains(
-                "yunet-2022mar  is not there\n  YuNet finds faces for face-effect with OpenCV 4.5.4 to 4.7 (Debian 12). MIT, Copyright (c) 2020 Shiqi Yu.\n"
+                "yunet-2022mar  is not installed\n  YuNet finds faces for face-effect with OpenCV 4.5.4 to 4.7 (Debian 12). MIT, Copyright (c) 2020 Shiqi Yu.\n"
             ))
         #expect(outcome.output.contains("SHA-256 \(Self.sha256)"))
         #expect(outcome.output.contains("SHA-256 8f2383e4dd3cfbb4553ea8718107fc0423210dc964f9f4280604804ed2552fa4"))
@@ -78,7 +78,8 @@ import Testing
         let outcome = try framehost()
         #expect(outcome.status == 1)
         #expect(
-            outcome.output.contains("yunet-2022mar  cannot be read: \(workspace.path(fetched)): it is no regular file"))
+            outcome.output.contains(
+                "yunet-2022mar  cannot be read: \(workspace.path(fetched)): it is not a regular file"))
     }
 
     // MARK: From a folder
@@ -87,18 +88,18 @@ import Testing
     func fetchesFromAFolderAndReplacesNothing() throws {
         let outcome = try framehost("fetch", Self.name, "--from", source.path)
         #expect(outcome.status == 0, "\(outcome.error)")
-        #expect(outcome.output == "Fetched: \(workspace.path(fetched)) (SHA-256 right).\n")
+        #expect(outcome.output == "Fetched: \(workspace.path(fetched)) (SHA-256 correct).\n")
         #expect(try workspace.data(fetched).count == Self.byteCount)
         #expect(workspace.names(below: "data") == [Self.file], "nothing is left beside it")
         let again = try framehost("fetch", Self.name, "--from", source.path)
         #expect(again.status == 0)
-        #expect(again.output == "There already: \(workspace.path(fetched)) (SHA-256 right).\n")
+        #expect(again.output == "Already there: \(workspace.path(fetched)) (SHA-256 correct).\n")
         try workspace.write(fetched, "mine")
         let other = try framehost("fetch", Self.name, "--from", source.path)
         #expect(other.status == 1)
         #expect(
             other.error
-                == "\(workspace.path(fetched)): another file has this name, and nothing is replaced. Move it away, or name another folder with --to.\n"
+                == "\(workspace.path(fetched)): another file has this name, and it is not replaced. Move it away, or name another folder with --to.\n"
         )
         #expect(try workspace.data(fetched) == Data("mine".utf8))
     }
@@ -129,7 +130,7 @@ import Testing
         try FileManager.default.linkItem(atPath: workspace.path("mine"), toPath: workspace.path(part))
         let second = try framehost("fetch", Self.name, "--from", workspace.path("from"))
         #expect(second.status == 1)
-        #expect(second.error.contains("is no file that an earlier fetch left. Move it away"), "\(second.error)")
+        #expect(second.error.contains("was not left by an earlier fetch. Move it away"), "\(second.error)")
         #expect(try workspace.data("mine") == Data("mine".utf8))
     }
 
@@ -143,7 +144,7 @@ import Testing
         #expect(outcome.status == 1)
         #expect(
             outcome.error.contains(
-                "cannot be written: \(disk.reason). Make room for 345.5 kB, or name another folder with --to"),
+                "cannot be written: \(disk.reason). Free 345.5 kB, or name another folder with --to"),
             "\(outcome.error)")
         #expect(!workspace.exists("small/\(Self.file)"))
     }
@@ -153,11 +154,11 @@ import Testing
         (["fetch", "yunet-2022"], "yunet-2022: no such model. Did you mean 'yunet-2022mar'?\n"),
         (
             ["fetch", "yunet-2022mar", "--from", "http://localhost/"],
-            "--from: http:// is not HTTPS. Use an address that begins with https://, or name a folder.\n"
+            "--from: http:// is not HTTPS. Use an address that starts with https://, or name a folder.\n"
         ),
         (
             ["fetch", "yunet-2022mar", "--from", "/nowhere"],
-            "--from: /nowhere cannot be read: No such file or directory. Name a folder with face_detection_yunet_2022mar.onnx, or an address that begins with https://.\n"
+            "--from: /nowhere cannot be read: No such file or directory. Name a folder with face_detection_yunet_2022mar.onnx, or an address that starts with https://.\n"
         ),
     ])
     func saysWhatIsWrongWithTheCommand(arguments: [String], text: String) throws {

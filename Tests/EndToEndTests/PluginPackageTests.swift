@@ -190,14 +190,16 @@ import Testing
         let outcome = try framehost.run(["new", "filter", "--", name], folder: workspace.folder.path)
         #expect(outcome.status == 2)
         #expect(
-            outcome.errorLines == ["'\(name)': is no id in kebab-case. Use small letters, digits and '-': night-mode."])
+            outcome.errorLines == [
+                "'\(name)': must be an id in kebab-case. Use small letters, digits and '-': night-mode."
+            ])
         #expect(workspace.names.isEmpty)
     }
 
     @Test func refusesAnIDThatAnotherPluginHas() throws {
         let outcome = try framehost.run(["new", "filter", "convert"], folder: workspace.folder.path)
         #expect(outcome.status == 2)
-        #expect(outcome.error.contains("'convert': is the id of a stage that is there: "), "\(outcome.error)")
+        #expect(outcome.error.contains("'convert': is already the id of a stage: "), "\(outcome.error)")
         #expect(workspace.names.isEmpty)
     }
 

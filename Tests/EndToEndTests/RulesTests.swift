@@ -205,7 +205,7 @@ import Testing
         #expect(try events(outcome, "rule-did").count == 20)
         #expect(
             outcome.errorLines.contains(
-                "warning: on[0] was done 20 times within 10 s and rests for 10 s. Perhaps its command leads to its own event; 'every' sets another bound."
+                "warning: on[0] acted 20 times within 10 s and rests for 10 s. Perhaps its command causes its own event; 'every' sets another limit."
             ), "\(outcome.error)")
     }
 

@@ -64,7 +64,7 @@ import Testing
             outcome.errorLines == [
                 "--set pictures: is not of the form stage.option=value. Write for example --set h264.bitrateKbps=2500.",
                 "--set picture.frames=3: no stage 'picture'. Did you mean 'pictures'?",
-                "--set sink.use=recorder: 'use' is no option. Change it in the chain file.",
+                "--set sink.use=recorder: 'use' is not an option. Change it in the chain file.",
                 "--set pictures.framez=3: no such option. Did you mean 'frames'?",
                 "--set pictures.frames=many: expected a whole number, found a string. Write a whole number.",
             ])
@@ -88,7 +88,7 @@ import Testing
                 ["--for", "1e10"],
                 "Error: --for 10000000000.0: must be a time from 0.001 to 1000000000 s. Write for example --for 10."
             ),
-            (["--frames", "0"], "Error: --frames 0: must be a count of 1 or more."),
+            (["--frames", "0"], "Error: --frames 0: must be a whole number of 1 or more."),
         ] {
             let outcome = try framehost.run([try workspace.write("chain.json", Chains.short)] + arguments)
             #expect(outcome.status == 2)

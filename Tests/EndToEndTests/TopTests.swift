@@ -116,7 +116,7 @@ import Testing
         let gone = try watched.finish(timeout: 20)
         #expect(gone.status == 1 && gone.errorLines.count == 1, "\(gone.error)")
         #expect(
-            gone.error.hasPrefix("\(other.url): the server has gone; the chain was streaming (cannot be asked: "),
+            gone.error.hasPrefix("\(other.url): the server has gone; the chain was streaming (cannot be reached: "),
             "\(gone.error)")
     }
 

@@ -195,14 +195,14 @@ class NoticesTests(unittest.TestCase):
                 service = self.run_service(
                     {"stages": [{"use": "test-source", "frames": 2}, {"use": "null-sink"}]}, environment={"NOTIFY_SOCKET": name})
                 self.assertEqual(service.process.wait(20), 0)
-                self.assertIn(f"warning: NOTIFY_SOCKET '{name}': is no socket that can be used. It must be", service.said())
+                self.assertIn(f"warning: NOTIFY_SOCKET '{name}': is not a usable socket. It must be", service.said())
                 self.assertEqual(service.said().count("NOTIFY_SOCKET"), 1)
 
     def test_aSocketThatIsNotThereIsSaidOnce(self):
         service = self.run_service(LIVE, environment={"NOTIFY_SOCKET": self.path("none"), "WATCHDOG_USEC": "100000"})
         time.sleep(1)
         self.assertEqual(service.end(), 0)
-        self.assertIn("none': cannot be reached: No such file or directory. The service manager is told nothing more.", service.said())
+        self.assertIn("none': cannot be reached: No such file or directory. The service manager is no longer notified.", service.said())
         self.assertEqual(service.said().count("NOTIFY_SOCKET"), 1)
 
     def test_aManagerThatReadsNothingHoldsNothingUp(self):

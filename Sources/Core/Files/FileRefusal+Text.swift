@@ -2,13 +2,18 @@ import Glibc
 
 extension FileRefusal {
     /// As a sentence about the file `path`.
-    public func fault(_ path: String) -> FrameHostError {
+    ///
+    /// - Parameter overwriting: What lets a file be replaced, for the remedy: `add --overwrite`.
+    public func fault(_ path: String, overwriting: String? = nil) -> FrameHostError {
         func fault(_ what: String, _ remedy: String) -> FrameHostError {
             FrameHostError(.unavailable, what: what, remedy: remedy)
         }
         let another = "Name another file."
         switch self {
-        case .exists: return fault("'\(path)' already exists", another)
+        case .exists:
+            return fault(
+                "'\(path)' already exists",
+                overwriting.map { "Name another file, or \($0) to replace it." } ?? another)
         case .absent: return fault("'\(path)' no longer exists", "")
         case .isFolder: return fault("'\(path)' is a folder", "Name a file in it.")
         case .notRegular: return fault("'\(path)' is not a regular file", another)

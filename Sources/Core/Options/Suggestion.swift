@@ -1,16 +1,34 @@
 /// Finds the word a person probably meant.
 public enum Suggestion {
-    /// The candidate with the fewest edits, when they are few for its length, or else the first that only goes on where
-    /// `word` ends (`bitrate` for `bitrateKbps`); nil otherwise.
+    /// The candidate that is nearest to `word`, or nil when none is near.
+    ///
+    /// Of names in kebab-case, one that has all words of `word` comes first: `recording-started` is meant as
+    /// `recording-did-start`, although `recording-removed` has fewer edits. Then comes the candidate with the fewest
+    /// edits, when they are few for its length, then the first that starts with `word` (`bitrate` for `bitrateKbps`).
     public static func nearest(to word: String, in candidates: [String]) -> String? {
         let limit = max(1, min(word.count, 24) / 3)
         guard word.count <= 64 else { return nil }
+        let measured = candidates.map { candidate in
+            (candidate: candidate, distance: distance(Array(word.lowercased()), Array(candidate.lowercased())))
+        }
+        let kin = measured.filter { hasWords(of: word, $0.candidate) }
         let near =
-            candidates
-            .map { (candidate: $0, distance: distance(Array(word.lowercased()), Array($0.lowercased()))) }
-            .filter { $0.distance <= limit }
+            (kin.isEmpty ? measured.filter { $0.distance <= limit } : kin)
             .min { $0.distance < $1.distance }?.candidate
         return near ?? (word.count < 4 ? nil : candidates.first { $0.lowercased().hasPrefix(word.lowercased()) })
+    }
+
+    /// Whether `candidate` has each word of the name `word` in kebab-case: the same word, its start, or few edits off.
+    private static func hasWords(of word: String, _ candidate: String) -> Bool {
+        let words = word.lowercased().split(separator: "-")
+        let others = candidate.lowercased().split(separator: "-")
+        guard words.count > 1 else { return false }
+        return words.allSatisfy { word in
+            others.contains { other in
+                let isStart = min(word.count, other.count) >= 4 && (word.hasPrefix(other) || other.hasPrefix(word))
+                return isStart || distance(Array(word), Array(other)) <= word.count / 4
+            }
+        }
     }
 
     /// Insertions, deletions, substitutions and swaps of neighbours between two words (optimal string alignment).

@@ -24,7 +24,7 @@ public struct JoinRequest: Sendable, Equatable {
     /// Which input leads, as a position in `from`.
     public var lead: Int?
     public var whenEnded: JoinEnd?
-    /// An input that has ended goes on giving its last picture.
+    /// An input that has ended keeps giving its last picture.
     public var hold: Bool?
 
     public init(match: JoinMatch? = nil, lead: Int? = nil, whenEnded: JoinEnd? = nil, hold: Bool? = nil) {

@@ -15,7 +15,8 @@ extension Chain {
                     stage: id,
                     error: FrameHostError(
                         .invalidConfiguration, place: id, what: "\(runner.shown.info.id) has no command '\(command)'",
-                        remedy: near ?? (names.isEmpty ? "It has none." : "It has \(quotedList(names))."))))
+                        remedy: near
+                            ?? (names.isEmpty ? "It has no commands of its own." : "It has \(quotedList(names))."))))
         }
         post(runner, .command, reply) { [unowned runner] in
             try runner.instance.stage.command(command, arguments: arguments)

@@ -117,7 +117,7 @@ final class ChainDocument: @unchecked Sendable {
             throw FrameHostError(
                 .invalidConfiguration,
                 place: FaultPlace(file: file ?? path, position: root[key]?.place ?? root.place, path: key),
-                what: "cannot change while the chain runs", remedy: "Leave it as it was, or start the chain again.")
+                what: "cannot change while the chain runs", remedy: "Leave it unchanged, or restart the chain.")
         }
     }
 
@@ -244,7 +244,7 @@ final class ChainDocument: @unchecked Sendable {
         let stays = list.filter { !gone.contains($0["id"]?.asString ?? "") }
         guard !stays.isEmpty else {
             throw FrameHostError(
-                .invalidConfiguration, place: FaultPlace(id), what: "every stage of the chain is behind '\(id)'",
+                .invalidConfiguration, place: FaultPlace(id), what: "every stage of the chain comes after '\(id)'",
                 remedy: "End the run with the command \"drain\".")
         }
         let isRead = Set(stays.flatMap(Self.inputs))
@@ -254,7 +254,7 @@ final class ChainDocument: @unchecked Sendable {
                     .invalidConfiguration, place: FaultPlace(id),
                     what: "nothing else takes what '\(producer)' gives",
                     remedy:
-                        "Detach '\(producer)', attach another branch behind it first, or replace '\(stage["id"]?.asString ?? id)'."
+                        "Detach '\(producer)', attach another branch after it first, or replace '\(stage["id"]?.asString ?? id)'."
                 )
             }
         }
@@ -272,8 +272,8 @@ final class ChainDocument: @unchecked Sendable {
         }
         if let other = stage["id"], other.withoutPlaces != .string(id) {
             throw FrameHostError(
-                .invalidConfiguration, place: "with.id", what: "a stage that takes the place of '\(id)' has its id",
-                remedy: "Leave it out; for another id detach the stage and attach one.")
+                .invalidConfiguration, place: "with.id", what: "the new stage must keep the id '\(id)'",
+                remedy: "Leave 'id' out. For another id, detach the stage and attach a new one.")
         }
         var next = stage.withoutPlaces.setting("id", .string(id))
         for key in ["use", "from", "link", "onError", "unread"] where next[key] == nil {

@@ -46,9 +46,10 @@ struct ChainFile {
             throw FrameHostErrors([
                 FrameHostError(
                     .invalidConfiguration, place: FaultPlace(file: path),
-                    what: path == "-" ? "is no file" : "is an address, and a chain is read from a file",
+                    what: path == "-" ? "is not a file" : "is an address, but a chain is read from a file",
                     remedy: path == "-"
-                        ? "Name the chain file; /dev/stdin is standard input." : "Fetch it first, and name the file.")
+                        ? "Name the chain file; /dev/stdin is standard input." : "Download it first, and name the file."
+                )
             ])
         }
         do {
@@ -76,7 +77,7 @@ struct ChainFile {
 
     mutating func request(from root: JSONNode, folder: String, settings: [String]) throws -> ChainRequest {
         guard let top = root.asObject else {
-            fault(root.place, "", "expected an object, found \(root.kindName)", "Begin with { \"stages\": [ … ] }.")
+            fault(root.place, "", "expected an object, found \(root.kindName)", "Start with { \"stages\": [ … ] }.")
             throw FrameHostErrors(faults)
         }
         for member in top where !Self.topKeys.contains(member.key) {
@@ -97,7 +98,9 @@ struct ChainFile {
             throw FrameHostErrors(faults)
         }
         guard nodes.count <= Self.mostStages else {
-            fault(list.place, "stages", "\(nodes.count) stages are more than \(Self.mostStages)", "Split the chain.")
+            fault(
+                list.place, "stages", "\(nodes.count) stages are more than the limit of \(Self.mostStages)",
+                "Split the chain.")
             throw FrameHostErrors(faults)
         }
         var request = ChainRequest(file: name, folder: folder, stages: [])
@@ -176,8 +179,8 @@ struct ChainFile {
                 request.drainSeconds = seconds
             } else {
                 fault(
-                    node.place, "drainSeconds", "\(node.text()) is no time in 0...3600 s",
-                    "Use seconds, or leave the key out for 10.")
+                    node.place, "drainSeconds", "\(node.text()) must be a time from 0 to 3600 s",
+                    "Write seconds, or leave the key out for 10.")
             }
         }
         if let node = root["spare"] {
@@ -243,8 +246,8 @@ struct ChainFile {
             }
             guard let count = member.value.asInt, (1...4096).contains(count) else {
                 fault(
-                    member.value.place, path, "\(member.value.text()) is no count in 1...4096",
-                    "Use a whole number.")
+                    member.value.place, path, "\(member.value.text()) must be a whole number from 1 to 4096",
+                    "Write a number of buffers.")
                 continue
             }
             request.buffers[index] = count
@@ -265,14 +268,14 @@ struct ChainFile {
                 }
                 if !Self.isValidID(id) {
                     fault(
-                        given.place, "stages[\(index)].id", "'\(id)' is no name",
-                        "Use letters, digits, '-' and '_', at most 64.")
+                        given.place, "stages[\(index)].id", "'\(id)' is not a valid id",
+                        "Use at most 64 letters, digits, '-' and '_'.")
                 }
             }
             if let first = ids[id] {
                 fault(
                     node["id"]?.place ?? node.place, "stages[\(index)].id",
-                    "'\(id)' is the id of stages[\(first)] already",
+                    "'\(id)' is already the id of stages[\(first)]",
                     "Give each stage an id of its own.")
             } else {
                 ids[id] = index
@@ -438,8 +441,8 @@ struct ChainFile {
                     link.queue = count
                 } else {
                     fault(
-                        place, key, "\(member.value.text()) is no count in 0...4096",
-                        "Use a whole number, or leave the key out.")
+                        place, key, "\(member.value.text()) must be a whole number from 0 to 4096",
+                        "Write a number of places, or leave the key out.")
                 }
             case "whenFull":
                 if let policy = member.value.asString.flatMap(DropPolicy.init(rawValue:)) {
@@ -457,13 +460,17 @@ struct ChainFile {
                 if let value = member.value.asDouble, value > 0, value <= 3600 {
                     link.seconds = value
                 } else {
-                    fault(place, key, "\(member.value.text()) is no time above 0 and up to 3600 s", "Use seconds.")
+                    fault(
+                        place, key, "\(member.value.text()) must be a time greater than 0 and at most 3600 s",
+                        "Write seconds.")
                 }
             case "megabytes":
                 if let value = member.value.asDouble, value > 0, value <= 16384 {
                     link.megabytes = value
                 } else {
-                    fault(place, key, "\(member.value.text()) is no size above 0 and up to 16384", "Use megabytes.")
+                    fault(
+                        place, key, "\(member.value.text()) must be a size greater than 0 and at most 16384 MB",
+                        "Write megabytes.")
                 }
             case "copy":
                 if let value = member.value.asBool {
@@ -543,7 +550,7 @@ struct ChainFile {
         let inputs = ids.filter { from.contains($0.value) }.sorted { $0.value < $1.value }.map(\.key)
         let near = Suggestion.nearest(to: id, in: inputs).map { "Did you mean '\($0)'?" }
         fault(
-            node.place, key, "'\(id)' is none of the inputs",
+            node.place, key, "'\(id)' is not one of the inputs",
             near ?? "Name one of \(inputs.map { "'\($0)'" }.joined(separator: ", ")).")
         return nil
     }
@@ -620,7 +627,7 @@ struct ChainFile {
                 continue
             }
             guard !PluginLoader.reservedKeys.contains(option) else {
-                refuse("'\(option)' is no option", "Change it in the chain file.")
+                refuse("'\(option)' is not an option", "Change it in the chain file.")
                 continue
             }
             changes[index, default: []].append((JSONNode.Member(key: option, value: value), setting))

@@ -28,10 +28,10 @@ struct ChainSchema {
         let own: JSONNode =
             [
                 "$schema": ["type": "string"],
-                "note": ["description": "For people; not read."],
+                "note": ["description": "A comment for people; framehost ignores it."],
                 "drainSeconds": [
                     "type": "number", "minimum": 0, "maximum": 3600, "default": 10,
-                    "description": "Longest time a drain may take (s).",
+                    "description": "Longest time that a drain may take (s).",
                 ],
                 "buffers": [
                     "type": "object",
@@ -41,10 +41,11 @@ struct ChainSchema {
                 "spare": [
                     "type": "integer", "minimum": 0, "maximum": 4096,
                     "description":
-                        "Buffers of each pool beside what the chain needs, for branches that are attached while it runs.",
+                        "Extra buffers in each pool, for branches that are attached while the chain runs.",
                 ],
                 "on": [
-                    "type": "array", "maxItems": .number(RuleReader.most), "description": "Rules: what is done when.",
+                    "type": "array", "maxItems": .number(RuleReader.most),
+                    "description": "Rules: commands that are sent when events happen.",
                     "items": ["$ref": "#/$defs/rule"],
                 ],
                 "stages": [
@@ -85,7 +86,7 @@ struct ChainSchema {
                 "from",
                 [
                     "description":
-                        "The stage its input comes from; the one before it when left out. A list for a join.",
+                        "The stage that gives its input. Default: the stage before it. A list for a join.",
                     "anyOf": [["type": "string"], ["type": "array", "minItems": 1, "items": ["type": "string"]]],
                 ]
             ),
@@ -109,7 +110,7 @@ struct ChainSchema {
                         ],
                         "copy": [
                             "type": "boolean", "default": false,
-                            "description": "The stage and what is behind it get copies in buffers of their own.",
+                            "description": "The stage and those after it get copies, in buffers of their own.",
                         ],
                     ],
                 ]
@@ -118,20 +119,20 @@ struct ChainSchema {
                 "join",
                 [
                     "type": "object", "additionalProperties": false,
-                    "description": "How a join brings its inputs together.",
+                    "description": "How a join matches its inputs.",
                     "properties": [
                         "match": [
                             "enum": .array(JoinMatch.allCases.map { .string($0.rawValue) }), "default": "nearest",
-                            "description": "Which items belong to one of the leading input.",
+                            "description": "How items are matched to those of the leading input.",
                         ],
-                        "lead": ["type": "string", "description": "The input that leads; the first when left out."],
+                        "lead": ["type": "string", "description": "The leading input. Default: the first."],
                         "whenEnded": [
                             "enum": .array(JoinEnd.allCases.map { .string($0.rawValue) }), "default": "lead",
-                            "description": "The input with which the join ends.",
+                            "description": "The join ends when this input ends.",
                         ],
                         "hold": [
                             "type": "boolean", "default": false,
-                            "description": "An input that has ended goes on giving its last picture.",
+                            "description": "An input that has ended keeps giving its last picture.",
                         ],
                     ],
                 ]
@@ -153,7 +154,8 @@ struct ChainSchema {
         var properties: [(key: String, value: JSONNode)] = [
             ("use", ["const": .string(stage.info.id)]), ("id", ["$ref": "#/$defs/id"]),
             ("from", ["$ref": "#/$defs/from"]),
-            ("link", ["$ref": "#/$defs/link"]), ("note", ["description": "For people; not read."]),
+            ("link", ["$ref": "#/$defs/link"]),
+            ("note", ["description": "A comment for people; framehost ignores it."]),
             ("unread", ["type": "boolean", "description": "No stage takes its output, on purpose."]),
             ("onError", ["enum": .array(OnError.allCases.map { .string($0.rawValue) })]),
         ]

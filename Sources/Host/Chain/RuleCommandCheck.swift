@@ -34,7 +34,7 @@ struct RuleCommandCheck {
         }
         if let fault = CommandForm.fault(of: members) { return add(fault, of: members, node) }
         if let tag = members.first(where: { $0.key == "tag" }) {
-            return add(tag.keyPlace, ".tag", "nobody reads the answer to a rule's command", "Leave it out.")
+            return add(tag.keyPlace, ".tag", "the answer to a rule's command is not read", "Leave it out.")
         }
         let command = node["command"]
         guard let id = node["stage"]?.asString else { return checkOfChain(command, node) }
@@ -74,22 +74,27 @@ struct RuleCommandCheck {
             return add(node.place, "", "'stage' is missing", "Write { \"stage\": \"…\", \"command\": \"…\" }.")
         }
         guard name != "drain" else { return }
+        let isOfAStage = stages.contains { $0.type.info.commands.contains { $0.name == name } }
+        if !isOfAStage, Suggestion.nearest(to: name, in: ["drain"] + CommandLanguage.ofStages) == "drain" {
+            return add(command.place, ".command", "the chain has no command '\(name)'", "Did you mean 'drain'?")
+        }
         if Self.ofStages.contains(name) || (!CommandLanguage.ofChain.contains(name) && !Self.ofStages.contains(name)) {
             return add(
-                node.place, "", "'stage' is missing", "Name the stage whose command '\(name)' is: \"stage\": \"…\".")
+                node.place, "", "'stage' is missing", "Name the stage that has the command '\(name)': \"stage\": \"…\"."
+            )
         }
-        add(command.place, ".command", "'\(name)' is no command for a rule", Self.remedy)
+        add(command.place, ".command", "'\(name)' is not a command for a rule", Self.remedy)
     }
 
     private static let remedy =
-        "A rule can send commands of stages, 'set', 'pause', 'resume', 'snapshot' and 'drain'; what changes the chain's structure comes from people and programs."
+        "A rule can send commands of stages, 'set', 'pause', 'resume', 'snapshot' and 'drain'. It cannot change the chain's structure."
 
     private mutating func checkCommand(_ name: String, _ node: JSONNode, _ stage: StageRequest) {
         let place = node["command"]?.place ?? node.place
         if name == "snapshot" { return checkSnapshot(node, stage) }
         if Self.ofStages.contains(name) { return }
         if CommandLanguage.ofStages.contains(name) {
-            return add(place, ".command", "'\(name)' is no command for a rule", Self.remedy)
+            return add(place, ".command", "'\(name)' is not a command for a rule", Self.remedy)
         }
         let info = stage.type.info
         guard let command = info.commands.first(where: { $0.name == name }) else {
@@ -208,7 +213,7 @@ struct RuleCommandCheck {
         }
         if let odd = SnapshotName.oddConversion(in: path) {
             add(
-                node["path"]?.place ?? node.place, ".path", "'\(odd)' is no part of a time",
+                node["path"]?.place ?? node.place, ".path", "'\(odd)' is not a time field",
                 "Use \(SnapshotName.known.map { "%\($0)" }.joined(separator: ", ")), or %% for a percent sign.")
         }
         do { _ = try PictureForm(node, path: path) } catch {

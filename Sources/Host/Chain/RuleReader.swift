@@ -34,7 +34,7 @@ struct RuleReader {
             return []
         }
         guard nodes.count <= Self.most else {
-            fault(node, "on", "\(nodes.count) rules are more than \(Self.most)", "Leave some out.")
+            fault(node, "on", "\(nodes.count) rules are more than the limit of \(Self.most)", "Leave some out.")
             return []
         }
         return nodes.enumerated().compactMap { readRule($1, "on[\($0)]") }
@@ -72,7 +72,7 @@ struct RuleReader {
                 member.keyPlace, "\(path).\(member.key)", "no such key",
                 Self.near(
                     member.key, in: Self.ruleKeys,
-                    else: "A rule has \(Self.quoted(Self.ruleKeys)); options of commands stand in 'do'."))
+                    else: "A rule has \(Self.quoted(Self.ruleKeys)). Options of commands go in 'do'."))
         }
         let count = faults.count
         let heard = readEvent(node, path)
@@ -85,7 +85,7 @@ struct RuleReader {
             for key in ["for", "otherwise"] {
                 guard let value = node[key] else { continue }
                 fault(
-                    value, "\(path).\(key)", "without 'when' there is no state that could hold or end",
+                    value, "\(path).\(key)", "'\(key)' needs 'when': without it there is no condition",
                     "Add 'when', or leave '\(key)' out.")
             }
         }
@@ -130,7 +130,7 @@ struct RuleReader {
 
     private mutating func readEvent(_ node: JSONNode, _ path: String) -> Heard? {
         guard let event = node["event"] else {
-            fault(node, path, "'event' is missing", "Name the event that the rule is about.")
+            fault(node, path, "'event' is missing", "Name the event that triggers the rule.")
             return nil
         }
         guard let name = event.asString else {
@@ -153,7 +153,7 @@ struct RuleReader {
         if let entry = ChainEvents.entry(name) {
             guard entry.scope != .chain else {
                 fault(
-                    subject, "\(path).stage", "'\(name)' is an event of the chain and not of a stage",
+                    subject, "\(path).stage", "'\(name)' is an event of the chain, not of a stage",
                     "Leave 'stage' out.")
                 return nil
             }
@@ -194,7 +194,9 @@ struct RuleReader {
             event, "\(path).event", "no stage of this chain posts '\(name)'",
             Self.near(
                 name, in: known,
-                else: "`framehost describe STAGE` lists what each posts, `framehost describe chain` what all do."))
+                else:
+                    "`framehost describe STAGE` lists the events of a stage, `framehost describe chain` those that every stage posts."
+            ))
         return nil
     }
 
@@ -228,7 +230,7 @@ struct RuleReader {
             guard [.bool, .number, .string].contains(declared.kind) else {
                 fault(
                     member.keyPlace, own,
-                    "'\(member.key)' is \(declared.kind.rawValue), and a condition is about a number, a string or true and false",
+                    "'\(member.key)' is \(declared.kind.rawValue), and a condition needs a number, a string, or true or false",
                     "Leave it out.")
                 return []
             }
@@ -283,7 +285,7 @@ struct RuleReader {
     private mutating func readBound(_ test: JSONNode.Member, _ path: String, _ member: MemberDeclaration) -> Double? {
         guard member.kind == .number else {
             fault(
-                test.keyPlace, path, "'\(member.name)' is \(member.kind.rawValue), and '\(test.key)' is about numbers",
+                test.keyPlace, path, "'\(member.name)' is \(member.kind.rawValue), and '\(test.key)' needs a number",
                 "Use 'equals', 'not' or 'in'.")
             return nil
         }
@@ -299,13 +301,13 @@ struct RuleReader {
     {
         guard let value = RuleCondition.Value(node), value.kind == member.kind else {
             fault(
-                node, path, "'\(member.name)' is \(member.kind.rawValue), and never \(node.text())",
+                node, path, "'\(member.name)' is \(member.kind.rawValue), so it cannot be \(node.text())",
                 "Write \(member.kind.rawValue).")
             return nil
         }
         if case .string(let word) = value, !member.words.isEmpty, !member.words.contains(word) {
             fault(
-                node, path, "'\(member.name)' is never \(node.text())",
+                node, path, "'\(member.name)' cannot be \(node.text())",
                 Self.near(word, in: member.words, else: "It is one of \(Self.quoted(member.words))."))
             return nil
         }
@@ -319,7 +321,7 @@ struct RuleReader {
     private mutating func readCommands(_ node: JSONNode?, _ path: String, in owner: JSONNode, _ ownPath: String)
         -> [RuleCommand]
     {
-        let example = "Write { \"stage\": \"…\", \"command\": \"…\" }, or a list of such."
+        let example = "Write { \"stage\": \"…\", \"command\": \"…\" }, or a list of commands."
         guard let node else {
             fault(owner, ownPath, "'do' is missing", "Write \"do\": { \"stage\": \"…\", \"command\": \"…\" }.")
             return []
@@ -334,7 +336,8 @@ struct RuleReader {
         guard (1...Self.mostCommands).contains(list.count) else {
             fault(
                 node, path,
-                list.isEmpty ? "the list is empty" : "\(list.count) commands are more than \(Self.mostCommands)",
+                list.isEmpty
+                    ? "the list is empty" : "\(list.count) commands are more than the limit of \(Self.mostCommands)",
                 list.isEmpty ? example : "Leave some out, or write a second rule.")
             return []
         }

@@ -14,26 +14,28 @@ struct RuleSchema {
                 "properties",
                 [
                     "event": [
-                        "description": "The event that it is about; `framehost describe` lists them.",
+                        "description": "The event that triggers the rule; `framehost describe` lists them.",
                         "enum": .array(names.map { .string($0) }),
                     ],
                     "stage": [
-                        "type": "string", "description": "Whose event; needed where several stages post such.",
+                        "type": "string",
+                        "description": "The stage that posts the event; needed when several stages post it.",
                     ],
                     "when": [
-                        "type": "object", "minProperties": 1, "description": "What members of the event must be.",
+                        "type": "object", "minProperties": 1, "description": "Conditions on the event's members.",
                     ],
-                    "for": seconds(RuleReader.holds, "How long that must hold (s)."),
-                    "every": seconds(RuleReader.pauses, "Shortest time until it is done again (s)."),
+                    "for": seconds(RuleReader.holds, "How long the conditions must hold (s)."),
+                    "every": seconds(RuleReader.pauses, "Shortest time before the rule acts again (s)."),
                     "do": Self.commands,
                     "otherwise": [
                         "type": "object", "required": ["do"], "additionalProperties": false,
-                        "description": "The way back, when it no longer holds.",
+                        "description": "What to do when the conditions no longer hold.",
                         "properties": [
-                            "for": seconds(RuleReader.holds, "How long it must not hold (s)."), "do": Self.commands,
+                            "for": seconds(RuleReader.holds, "How long the conditions must not hold (s)."),
+                            "do": Self.commands,
                         ],
                     ],
-                    "note": ["description": "For people; not read."],
+                    "note": ["description": "A comment for people; framehost ignores it."],
                 ]
             ), ("dependentRequired", ["for": ["when"], "otherwise": ["when"]]),
             ("allOf", .array(names.map(members))),

@@ -5,8 +5,8 @@ struct CheckCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "check", abstract: "Checks a chain file and prints its plan.",
         discussion: """
-            Opens no device and creates no file. All faults are printed at once, each with its place. Exit status: 0 the chain can run, 2 there \
-            are faults; a file, folder or font that the chain names and that is missing is one.
+            Opens no device and creates no file. Prints all faults at once, each with its place. A missing file, folder or font that the chain \
+            names is a fault. Exit status: 0 the chain can run, 2 there are faults.
             """)
 
     @Argument(help: "The chain file (JSON with comments).", completion: .file(extensions: ["json"]))
@@ -14,7 +14,7 @@ struct CheckCommand: ParsableCommand {
 
     @ArgumentParser.Option(
         name: .customLong("set"),
-        help: ArgumentHelp("Another value for an option. Repeatable.", valueName: "stage.option=value"))
+        help: ArgumentHelp("Set an option to another value. Repeatable.", valueName: "stage.option=value"))
     var settings: [String] = []
 
     @Flag(help: "Print the plan, or the faults, as JSON.")

@@ -42,7 +42,7 @@ enum CommandForm {
     static func fault(of members: [JSONNode.Member]) -> FrameHostError? {
         if let odd = members.first(where: { !all.contains($0.key) }) {
             return FrameHostError(
-                .invalidConfiguration, what: "'\(odd.key)' is no key of a command",
+                .invalidConfiguration, what: "'\(odd.key)' is not a key of a command",
                 remedy: "Use \"stage\", \"command\" or \"set\", \"arguments\", \"tag\".")
         }
         let command = members.last { $0.key == "command" }?.value.asString
@@ -59,7 +59,7 @@ enum CommandForm {
                 return FrameHostError(
                     .invalidConfiguration, place: member.key,
                     what: "expected \(kind.rawValue), found \(member.value.kindName)",
-                    remedy: "Write it as docs/chain-file.md shows it.")
+                    remedy: "docs/chain-file.md shows how to write it.")
             }
         }
         return nil

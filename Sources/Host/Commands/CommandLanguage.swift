@@ -35,7 +35,7 @@ struct CommandLanguage: Sendable {
             chain.set(stage: stage, options: members, reply: reply)
         } else {
             refuse(
-                "neither 'command' nor 'set' is given as it should be",
+                "expected either 'command' (a string) or 'set' (an object)",
                 "Write \"command\": \"name\" or \"set\": { \"option\": value }.", reply)
         }
     }
@@ -76,7 +76,7 @@ struct CommandLanguage: Sendable {
             }
             document.reloadPlugin(plugin, chain, reply: reply)
         default:
-            let near = Suggestion.nearest(to: command, in: Self.ofChain).map { "Did you mean '\($0)'?" }
+            let near = Suggestion.nearest(to: command, in: Self.ofChain + Self.ofStages).map { "Did you mean '\($0)'?" }
             let needsStage = Self.ofStages.contains(command) ? "Name its stage: \"stage\": \"…\"." : nil
             refuse(
                 needsStage == nil ? "the chain has no command '\(command)'" : "'stage' is missing",
@@ -122,8 +122,8 @@ struct CommandLanguage: Sendable {
         }
         let behind = plan.stages[index].id
         return FrameHostError(
-            .invalidConfiguration, place: FaultPlace(id), what: "was put in for '\(behind)', and goes with it",
-            remedy: "Name '\(behind)'.")
+            .invalidConfiguration, place: FaultPlace(id), what: "was inserted for '\(behind)' and changes with it",
+            remedy: "Name '\(behind)' instead.")
     }
 
     /// - Parameters:

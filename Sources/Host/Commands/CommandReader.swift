@@ -65,7 +65,7 @@ enum CommandReader {
                             stage: nil,
                             error: FrameHostError(
                                 .invalidConfiguration, what: "the line is longer than 65536 bytes",
-                                remedy: "Send one command a line.")))
+                                remedy: "Send one command per line.")))
                 } else if line.contains(where: { $0 != 32 && $0 != 9 && $0 != 13 }) {
                     number += 1
                     context.perform(line, number)

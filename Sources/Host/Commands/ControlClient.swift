@@ -25,9 +25,9 @@ struct ControlClient {
         // A token in the address is not for the log, and no server asks for one there.
         guard !url.contains(where: { "#?@".contains($0) }) else {
             throw FrameHostError(
-                .invalidConfiguration, place: "url", what: "the address must be that of the server alone",
+                .invalidConfiguration, place: "url", what: "the address must name only the server",
                 remedy:
-                    "Write http://HOST:PORT, and give the token by --token-file or $FRAMEHOST_TOKEN.")
+                    "Write http://HOST:PORT, and give the token with --token-file or $FRAMEHOST_TOKEN.")
         }
         let scheme = url.prefix { $0 != ":" }.lowercased()
         guard scheme == "http" || scheme == "https", url.utf8.count > scheme.utf8.count + 3,
@@ -35,7 +35,7 @@ struct ControlClient {
         else {
             throw FrameHostError(
                 .invalidConfiguration, place: "url", what: "'\(url)' is not the address of a control server",
-                remedy: "Write it as the event control-listening has it: http://127.0.0.1:8080.")
+                remedy: "Write it as the event control-listening shows it: http://127.0.0.1:8080.")
         }
         base = url
         fields = try Self.token(tokenFile).map { ["Authorization: Bearer \($0)"] } ?? []
@@ -64,8 +64,8 @@ struct ControlClient {
         guard text.utf8.allSatisfy({ (33...126).contains($0) }), !text.isEmpty else {
             throw FrameHostError(
                 .invalidConfiguration, place: file == nil ? "FRAMEHOST_TOKEN" : "--token-file",
-                what: "the token must be one line of letters, digits and marks of ASCII",
-                remedy: "Give it as the server has it.")
+                what: "the token must be one line of ASCII letters, digits and punctuation",
+                remedy: "Use exactly the server's token.")
         }
         return text
     }
@@ -125,8 +125,8 @@ struct ControlClient {
         guard result.code == 0 else {
             throw FrameHostErrors([
                 FrameHostError(
-                    .unavailable, place: base, what: "cannot be asked: \(result.words)",
-                    remedy: "Is the chain running, with \"control\" in its file?")
+                    .unavailable, place: base, what: "cannot be reached: \(result.words)",
+                    remedy: "Check that the chain runs and has \"control\" in its file.")
             ])
         }
         guard !(200..<300).contains(Int(result.status)) else { return }
@@ -140,8 +140,8 @@ struct ControlClient {
         guard !faults.isEmpty else {
             throw FrameHostErrors([
                 FrameHostError(
-                    .unavailable, place: base, what: "answers \(result.status) as no control server does",
-                    remedy: "Check the address.")
+                    .unavailable, place: base, what: "is not a control server: it answers \(result.status)",
+                    remedy: "Check the address and the port.")
             ])
         }
         throw FrameHostErrors(faults)

@@ -5,40 +5,41 @@ import Glibc
 /// `framehost ctl URL …`: the control server's API from a shell.
 struct CtlCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "ctl", abstract: "Looks at a running chain and steers it, by its control server.",
+        commandName: "ctl", abstract: "Shows and controls a running chain through its control server.",
         discussion: """
             status                    state and health of chain and stages
             stages                    the stages in short
             plan, figures, chain      as JSON
-            get STAGE[.OPTION]        what the chain file says of a stage now
-            set STAGE.OPTION=VALUE…   live options; of a stage all or none
-            command STAGE NAME [JSON] a command of the stage's own
+            get STAGE[.OPTION]        a stage as the chain file would have it now
+            set STAGE.OPTION=VALUE…   set live options; for each stage all or none
+            command STAGE NAME [JSON] send one of the stage's own commands
             pause STAGE, resume STAGE
-            attach STAGE JSON         a list of stages behind a stage
-            detach STAGE
-            replace STAGE JSON        another stage in the place of one
-            reload FILE               another chain file, all or nothing
-            events                    events as they happen, a line of JSON each
-            drain                     ends the chain
+            attach STAGE JSON         add a list of stages after a stage
+            detach STAGE              remove a stage and those after it
+            replace STAGE JSON        put another stage in its place
+            reload FILE               change to another chain file, all or nothing
+            events                    events as they happen, one line of JSON each
+            drain                     finish what is under way and end the chain
 
-            JSON is the text itself, or a file that has it. Exit status: 0 done, 1 refused or not to be reached, 2 the command line is wrong.
+            JSON is the text itself or the name of a file. Exit status: 0 done, 1 refused or the server cannot be reached, 2 the command line \
+            is wrong.
             """)
 
     @Argument(help: "The server's address, such as 127.0.0.1:8080.")
     var url: String
 
-    @Argument(help: ArgumentHelp("What to do.", valueName: "action"))
+    @Argument(help: ArgumentHelp("The action, as listed above.", valueName: "action"))
     var action: String
 
-    @Argument(help: ArgumentHelp("What it needs.", valueName: "words"))
+    @Argument(help: ArgumentHelp("What the action needs.", valueName: "words"))
     var words: [String] = []
 
     @ArgumentParser.Option(
         name: .customLong("token-file"),
-        help: ArgumentHelp("A file with the token; without it $FRAMEHOST_TOKEN.", valueName: "file"))
+        help: ArgumentHelp("A file with the token. Default: $FRAMEHOST_TOKEN.", valueName: "file"))
     var tokenFile: String?
 
-    @Flag(help: "pause, replace: drop what the stage gets or holds.")
+    @Flag(help: "pause, replace: drop the items that the stage gets or holds.")
     var drop = false
 
     @Flag(help: "attach: give the branch copies.")
@@ -143,13 +144,15 @@ struct CtlCommand: ParsableCommand {
         guard let value = found[option] else {
             throw FrameHostError(
                 .unavailable, place: words[0], what: "the chain file does not set '\(option)'",
-                remedy: "`framehost describe \(found["use"]?.asString ?? "")` tells its default.")
+                remedy: "`framehost describe \(found["use"]?.asString ?? "")` shows its default.")
         }
         Terminal.say(value.text(pretty: true))
     }
 
     private func set(_ client: ControlClient) throws {
-        guard !words.isEmpty else { throw fault("'set' needs STAGE.OPTION=VALUE", "Write set text.text=Hello.") }
+        guard !words.isEmpty else {
+            throw fault("'set' needs STAGE.OPTION=VALUE", "Write for example: set text.text=Hello.")
+        }
         var changes: [(stage: String, options: [(key: String, value: JSONNode)])] = []
         for word in words {
             guard let equals = word.firstIndex(of: "="), let dot = word[..<equals].lastIndex(of: ".") else {

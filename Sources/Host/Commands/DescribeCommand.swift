@@ -11,7 +11,7 @@ struct DescribeCommand: ParsableCommand {
     @Argument(help: "The plugin's id, such as test-source.")
     var id: String
 
-    @Argument(help: "One of the topics that are listed for it, such as an effect of frei0r.")
+    @Argument(help: "One of the stage's topics, such as an effect of frei0r.")
     var topic: String?
 
     @Flag(help: "Print JSON.")

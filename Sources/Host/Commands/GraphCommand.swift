@@ -7,8 +7,8 @@ struct GraphCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "graph", abstract: "Draws a chain as a graph: stages, formats, threads, queues and budgets.",
         discussion: """
-            Of a chain file, or of a running chain with its figures, by the address of its control server. DOT is a text that Graphviz draws; \
-            SVG is drawn by its program `dot`. Exit status: 0 drawn, 1 not, 2 the command line or the chain is wrong.
+            Draws a chain file, or a running chain with its figures when given the address of its control server. DOT is text that Graphviz \
+            draws. SVG needs Graphviz's program `dot`. Exit status: 0 drawn, 1 not drawn, 2 the command line or the chain is wrong.
             """)
 
     enum Format: String, ExpressibleByArgument, CaseIterable { case dot, svg }
@@ -18,30 +18,30 @@ struct GraphCommand: ParsableCommand {
         completion: .file(extensions: ["json"]))
     var chain: String
 
-    @ArgumentParser.Option(help: "dot or svg; without it by the file's ending, else dot.")
+    @ArgumentParser.Option(help: "dot or svg. Default: by the file's ending, or dot.")
     var format: Format?
 
     @ArgumentParser.Option(
-        name: .shortAndLong, help: ArgumentHelp("The file; without it standard output.", valueName: "file"),
+        name: .shortAndLong, help: ArgumentHelp("The file to write. Default: standard output.", valueName: "file"),
         completion: .file())
     var output: String?
 
-    @Flag(help: "Replace a file of that name.")
+    @Flag(help: "Replace an existing file.")
     var overwrite = false
 
     @ArgumentParser.Option(
         name: .customLong("set"),
         help: ArgumentHelp(
-            "Another value for an option of the chain file. Repeatable.", valueName: "stage.option=value"))
+            "Set an option of the chain file to another value. Repeatable.", valueName: "stage.option=value"))
     var settings: [String] = []
 
     @ArgumentParser.Option(
-        help: ArgumentHelp("Of a running chain: time that figures are taken of.", valueName: "seconds"))
+        help: ArgumentHelp("For a running chain: how long figures are collected.", valueName: "seconds"))
     var interval = 1.0
 
     @ArgumentParser.Option(
         name: .customLong("token-file"),
-        help: ArgumentHelp("Of a running chain: a file with the token; without it $FRAMEHOST_TOKEN.", valueName: "file")
+        help: ArgumentHelp("For a running chain: a file with the token. Default: $FRAMEHOST_TOKEN.", valueName: "file")
     )
     var tokenFile: String?
 
@@ -85,7 +85,7 @@ struct GraphCommand: ParsableCommand {
             default:
                 throw FrameHostError(
                     .invalidConfiguration, place: "--output", what: "'\(output)' must end in .svg, .dot or .gv",
-                    remedy: "The ending says which kind of file it becomes; --format says so too.")
+                    remedy: "The ending sets the format, and so does --format.")
             }
         }
     }
@@ -103,8 +103,8 @@ struct GraphCommand: ParsableCommand {
     private func ofChainFile() throws -> String {
         if tokenFile != nil {
             throw FrameHostError(
-                .invalidConfiguration, place: "--token-file", what: "is for the server of a running chain",
-                remedy: "Name its address in the place of '\(chain)', or leave --token-file out.")
+                .invalidConfiguration, place: "--token-file", what: "is only for a running chain",
+                remedy: "Give its server's address instead of '\(chain)', or leave --token-file out.")
         }
         do {
             let request = try ChainFile.load(chain, registry: plugins.registry(), settings: settings)
@@ -119,7 +119,7 @@ struct GraphCommand: ParsableCommand {
     private func ofRunningChain() throws -> String {
         guard settings.isEmpty else {
             throw FrameHostError(
-                .invalidConfiguration, place: "--set", what: "is for a chain file",
+                .invalidConfiguration, place: "--set", what: "is only for a chain file",
                 remedy: "`framehost ctl \(chain) set …` changes a running chain.")
         }
         let client: ControlClient
@@ -132,12 +132,13 @@ struct GraphCommand: ParsableCommand {
             case ChainWatch.End.fault(let fault): throw fault
             default:
                 throw FrameHostError(
-                    .unavailable, place: client.base, what: "the chain has ended meanwhile",
+                    .unavailable, place: client.base, what: "the chain has ended",
                     remedy: "Draw its file instead.")
             }
         }
         guard let plan = watch.plan else {
-            throw FrameHostError(.broken, place: client.base, what: "there is no plan", remedy: "Check the address.")
+            throw FrameHostError(
+                .broken, place: client.base, what: "the server gave no plan", remedy: "Check the address and the port.")
         }
         return ChainPicture(plan, name: figures.name.isEmpty ? "chain" : figures.name, figures: figures).dot
     }
@@ -146,7 +147,7 @@ struct GraphCommand: ParsableCommand {
     private func write(_ bytes: [UInt8]) throws {
         guard let output else { return try print(bytes) }
         if let refusal = RunFiles().write(output, bytes, as: "framehost", isReplacing: overwrite) {
-            throw refusal.fault(output)
+            throw refusal.fault(output, overwriting: "add --overwrite")
         }
     }
 
@@ -165,7 +166,7 @@ struct GraphCommand: ParsableCommand {
                 throw FrameHostError(
                     .callFailed, place: "standard output",
                     what: "cannot be written: \(String(cString: strerror(errno)))",
-                    remedy: "Make room there, or name a file by --output.")
+                    remedy: "Free some space there, or name a file with --output.")
             }
         }
     }

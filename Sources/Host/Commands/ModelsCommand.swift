@@ -5,14 +5,14 @@ import Glibc
 struct ModelsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "models",
-        abstract: "Lists the models that stages use and framehost does not carry, and fetches them.",
+        abstract: "Lists and fetches models that stages use and framehost does not include.",
         subcommands: [List.self, Fetch.self], defaultSubcommand: List.self)
 
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "list",
-            abstract: "Lists known models: what for, whose, their hash, and whether they are there.",
-            discussion: "Exit status 1 when a file has a model's name and is another file, or cannot be read.")
+            abstract: "Lists known models: purpose, licence, hash, and whether they are installed.",
+            discussion: "Exit status: 1 when a file with a model's name has the wrong hash or cannot be read.")
 
         @Flag(help: "Print JSON.")
         var json = false
@@ -45,19 +45,19 @@ struct ModelsCommand: ParsableCommand {
             commandName: "fetch",
             abstract: "Fetches a model into a data folder, from its publisher or from a folder, and checks its hash.",
             discussion: """
-                By HTTPS alone; a transfer that was cut goes on where it ended when the command is given again. No file is replaced. \
-                SSL_CERT_FILE names other certificates, https_proxy a proxy.
+                Uses only HTTPS. To continue an interrupted transfer, run the command again. No file is replaced. SSL_CERT_FILE names other \
+                certificates, https_proxy a proxy.
                 """)
 
-        @Argument(help: "The model's name, as `framehost models` has it.")
+        @Argument(help: "The model's name, as `framehost models` lists it.")
         var name: String?
 
-        @ArgumentParser.Option(help: ArgumentHelp("Take it from there instead.", valueName: "folder or https://…"))
+        @ArgumentParser.Option(help: ArgumentHelp("Fetch it from there instead.", valueName: "folder or https://…"))
         var from: String?
 
         @ArgumentParser.Option(
             help: ArgumentHelp(
-                "Put it into this folder; without it into $FRAMEHOST_DATA, else the user's data folder.",
+                "Put it into this folder. Default: $FRAMEHOST_DATA, or the user's data folder.",
                 valueName: "folder"))
         var to: String?
 
@@ -69,7 +69,7 @@ struct ModelsCommand: ParsableCommand {
                     library: try FetchLibrary(),
                     authorities: Self.authorities)
                 let (path, isNew) = try fetch.run()
-                Terminal.say("\(isNew ? "Fetched" : "There already"): \(path) (SHA-256 right).")
+                Terminal.say("\(isNew ? "Fetched" : "Already there"): \(path) (SHA-256 correct).")
             } catch {
                 throw report(error)
             }
@@ -96,7 +96,7 @@ struct ModelsCommand: ParsableCommand {
                 let folder = DataFolders.ofProcess().folders.first
             else {
                 throw FrameHostError(
-                    .invalidConfiguration, place: "fetch", what: "there is no data folder of yours: HOME is not set",
+                    .invalidConfiguration, place: "fetch", what: "your data folder is unknown: HOME is not set",
                     remedy: "Name one with --to.")
             }
             return folder
@@ -138,8 +138,8 @@ struct ModelsText {
 
     private static func words(_ state: ModelShelf.State) -> String {
         switch state {
-        case .missing: "is not there"
-        case .right(let path): "is there: \(path), hash right"
+        case .missing: "is not installed"
+        case .right(let path): "is installed: \(path), hash correct"
         case .wrong(let path, let sha256): "has the WRONG HASH: \(path) has \(sha256); move it away and fetch the model"
         case .unreadable(let path, let why): "cannot be read: \(path): \(why)"
         }

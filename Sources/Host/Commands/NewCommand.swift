@@ -5,10 +5,10 @@ import Glibc
 struct NewCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "new",
-        abstract: "Writes a package with a stage of one kind that builds, passes its own test and runs, as written.",
+        abstract: "Writes a package with one stage, which builds, passes its test and runs as it is.",
         discussion: """
-            The package is a folder NAME in the current folder, beside or far from framehost's own tree. It is built against the sources of \
-            Core that belong to this program: `framehost --core-path` says where they are. docs/writing-a-plugin.md says what its parts mean.
+            The package is a folder NAME in the current folder, which can be anywhere. It is built against the sources of Core that belong to \
+            this program: `framehost --core-path` prints their folder. docs/writing-a-plugin.md explains the parts of the package.
             """)
 
     @Argument(help: "source, filter, transform, join or sink.")
@@ -19,7 +19,7 @@ struct NewCommand: ParsableCommand {
 
     @ArgumentParser.Option(
         help: ArgumentHelp(
-            "Core's folder; that of --core-path when left out.", valueName: "dir"))
+            "Core's folder. Default: the one that --core-path prints.", valueName: "dir"))
     var core: String?
 
     func run() throws {
@@ -50,7 +50,7 @@ struct NewCommand: ParsableCommand {
         let owner = PluginRegistry(pluginPaths: []).plugins.first { $0.manifest.stages.contains { $0.id == name } }
         guard let owner else { return }
         throw FrameHostError(
-            .invalidConfiguration, place: "'\(name)'", what: "is the id of a stage that is there: \(owner.path)",
+            .invalidConfiguration, place: "'\(name)'", what: "is already the id of a stage: \(owner.path)",
             remedy: "Choose another one: two plugins with the same id cannot be used together.")
     }
 

@@ -16,7 +16,7 @@ struct PluginTemplate {
         }
         guard isKebab, id.utf8.first.map({ (97...122).contains($0) }) ?? false, id.utf8.count <= 40 else {
             throw FrameHostError(
-                .invalidConfiguration, place: "'\(id)'", what: "is no id in kebab-case",
+                .invalidConfiguration, place: "'\(id)'", what: "must be an id in kebab-case",
                 remedy: "Use small letters, digits and '-': night-mode.")
         }
         self.id = id

@@ -3,7 +3,8 @@ import FrameCore
 
 struct PluginsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "plugins", abstract: "Lists the plugins that are there, from where, and what was skipped and why.")
+        commandName: "plugins",
+        abstract: "Lists the plugins that were found, their folders, and which files were skipped and why.")
 
     @Flag(help: "Print JSON.")
     var json = false

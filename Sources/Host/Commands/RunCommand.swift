@@ -6,9 +6,10 @@ struct RunCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run", abstract: "Runs a chain until its sources end.",
         discussion: """
-            SIGINT (ctrl-C) or SIGTERM lets the chain finish what is under way; a second one stops it at once, files are still closed; a \
-            third one ends the process. SIGHUP reads the chain file again, SIGUSR1 takes the pictures of --snapshot-on-signal. Exit status: 0 ended normally, 1 failed while running, 2 command line or chain file wrong, or a file, folder \
-            or font that it names is missing: nothing was run. A crash ends the process by its signal.
+            SIGINT (ctrl-C) or SIGTERM lets the chain finish what is under way. A second one stops it at once and still closes its files. A \
+            third one ends the process. SIGHUP reloads the chain file. SIGUSR1 takes the pictures of --snapshot-on-signal. Exit status: 0 \
+            ended normally, 1 failed while running, 2 nothing was run: the command line or the chain file is wrong, or a file, folder or font \
+            that it names is missing. A crash ends the process by its signal.
             """)
 
     @Argument(help: "The chain file (JSON with comments).", completion: .file(extensions: ["json"]))
@@ -16,46 +17,47 @@ struct RunCommand: ParsableCommand {
 
     @ArgumentParser.Option(
         name: .customLong("set"),
-        help: ArgumentHelp("Another value for an option. Repeatable.", valueName: "stage.option=value"))
+        help: ArgumentHelp("Set an option to another value. Repeatable.", valueName: "stage.option=value"))
     var settings: [String] = []
 
     @ArgumentParser.Option(
-        name: .customLong("for"), help: ArgumentHelp("Drain after so many seconds of streaming.", valueName: "seconds"))
+        name: .customLong("for"),
+        help: ArgumentHelp("Drain after this many seconds of streaming.", valueName: "seconds"))
     var seconds: Double?
 
-    @ArgumentParser.Option(help: "End each source after so many frames.")
+    @ArgumentParser.Option(help: "End each source after this many frames.")
     var frames: Int?
 
     @ArgumentParser.Option(
         help: ArgumentHelp(
-            "Write the run's figures to this file, as JSON; measures each stage's time.", valueName: "file"))
+            "Measure each stage's time, and write the run's figures to this file as JSON.", valueName: "file"))
     var stats: String?
 
     @ArgumentParser.Option(
         help: ArgumentHelp(
-            "Write a trace to this file, which must not be there yet: what each thread does, for ui.perfetto.dev.",
+            "Write a trace of what each thread does to this file, for ui.perfetto.dev. The file must not exist.",
             valueName: "file"))
     var trace: String?
 
-    @ArgumentParser.Option(help: ArgumentHelp("End the trace at so many megabytes.", valueName: "number"))
+    @ArgumentParser.Option(help: ArgumentHelp("End the trace at this many megabytes.", valueName: "number"))
     var traceMegabytes = 1024
 
-    @Flag(help: "Say nothing but warnings and errors.")
+    @Flag(help: "Print only warnings and errors.")
     var quiet = false
 
-    @Flag(name: .shortAndLong, help: "Say more: what stages note for whoever looks for a fault.")
+    @Flag(name: .shortAndLong, help: "Print more: also the details that stages log for troubleshooting.")
     var verbose = false
 
-    @Flag(help: "Write events to standard output, a JSON object a line.")
+    @Flag(help: "Write events to standard output, one JSON object per line.")
     var events = false
 
-    @Flag(help: "Read commands from standard input, a JSON object a line; answers go to standard output.")
+    @Flag(help: "Read commands from standard input, one JSON object per line. Answers go to standard output.")
     var commands = false
 
-    @Flag(help: "Read the chain file again whenever it changes, as SIGHUP does: what can change changes.")
+    @Flag(help: "Reload the chain file whenever it changes, as SIGHUP does.")
     var watch = false
 
-    @Flag(help: "Load plugins anew whenever their files are built again, as the command reload-plugin does.")
+    @Flag(help: "Reload plugins whenever their files are rebuilt, as the command reload-plugin does.")
     var watchPlugins = false
 
     @ArgumentParser.Option(
@@ -84,9 +86,9 @@ struct RunCommand: ParsableCommand {
             throw ValidationError("--trace-megabytes \(traceMegabytes): must be a whole number from 1 to 1000000.")
         }
         if let trace, trace == stats {
-            throw ValidationError("--trace and --stats name the same file. Give each its own.")
+            throw ValidationError("--trace and --stats name the same file. Give each a file of its own.")
         }
-        if let frames, frames < 1 { throw ValidationError("--frames \(frames): must be a count of 1 or more.") }
+        if let frames, frames < 1 { throw ValidationError("--frames \(frames): must be a whole number of 1 or more.") }
     }
 
     func run() throws {

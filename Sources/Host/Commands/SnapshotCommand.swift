@@ -5,9 +5,9 @@ import Glibc
 /// `framehost snapshot URL STAGE FILE`: the next picture of a stage of a running chain.
 struct SnapshotCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "snapshot", abstract: "Writes the next picture of a running chain's stage into a file.",
+        commandName: "snapshot", abstract: "Writes the next picture of a running chain's stage to a file.",
         discussion:
-            "By the chain's control server. Exit status: 0 written, 1 not, 2 the command line is wrong.")
+            "Asks the chain's control server. Exit status: 0 written, 1 not written, 2 the command line is wrong.")
 
     @Argument(help: "The server's address, such as 127.0.0.1:8080.")
     var url: String
@@ -18,30 +18,30 @@ struct SnapshotCommand: ParsableCommand {
     @Argument(help: "The file, whose name ends in .jpg, .jpeg or .png.", completion: .file())
     var file: String
 
-    @ArgumentParser.Option(help: "Pixels; by the picture's shape without it.")
+    @ArgumentParser.Option(help: "Width in pixels. Default: by the picture's shape.")
     var width: Int?
 
-    @ArgumentParser.Option(help: "Pixels; by the picture's shape without it.")
+    @ArgumentParser.Option(help: "Height in pixels. Default: by the picture's shape.")
     var height: Int?
 
-    @ArgumentParser.Option(help: "fill: cut to width and height; fit: all of it on grey.")
+    @ArgumentParser.Option(help: "fill: crop to width and height; fit: the whole picture on grey.")
     var fit: String?
 
     @ArgumentParser.Option(help: "Quarter turns clockwise, 0 to 3.")
     var turn: Int?
 
-    @Flag(help: "Exchange left and right.")
+    @Flag(help: "Mirror left and right.")
     var mirror = false
 
-    @ArgumentParser.Option(help: "Of JPEG, 1 to 100.")
+    @ArgumentParser.Option(help: "JPEG quality, 1 to 100.")
     var quality: Int?
 
-    @Flag(help: "Replace a file of that name.")
+    @Flag(help: "Replace an existing file.")
     var overwrite = false
 
     @ArgumentParser.Option(
         name: .customLong("token-file"),
-        help: ArgumentHelp("A file with the token; without it $FRAMEHOST_TOKEN.", valueName: "file"))
+        help: ArgumentHelp("A file with the token. Default: $FRAMEHOST_TOKEN.", valueName: "file"))
     var tokenFile: String?
 
     func validate() throws {
@@ -75,7 +75,7 @@ struct SnapshotCommand: ParsableCommand {
         guard ["jpg", "jpeg", "png"].contains(ending) else {
             throw FrameHostError(
                 .invalidConfiguration, place: "file", what: "'\(file)' must end in .jpg, .jpeg or .png",
-                remedy: "The ending says which kind of file it becomes.")
+                remedy: "The ending sets the file's format.")
         }
         var query = ["format=\(ending == "png" ? "png" : "jpeg")"]
         for (name, value) in [("width", width), ("height", height), ("turn", turn), ("quality", quality)] {
@@ -87,8 +87,8 @@ struct SnapshotCommand: ParsableCommand {
         let path = "/api/v1/stages/\(ControlClient.encoded(stage))/picture?\(query.joined(separator: "&"))"
         guard let bytes = try client.bytes("GET", path) else {
             throw FrameHostError(
-                .unavailable, place: stage, what: "there was no picture within a second",
-                remedy: "Ask again when frames flow.")
+                .unavailable, place: stage, what: "no picture came within a second",
+                remedy: "Try again when frames flow.")
         }
         return bytes
     }
@@ -96,7 +96,7 @@ struct SnapshotCommand: ParsableCommand {
     /// Whole or not at all.
     private func write(_ bytes: [UInt8]) throws {
         if let refusal = RunFiles().write(file, bytes, as: "framehost", isReplacing: overwrite) {
-            throw refusal.fault(file)
+            throw refusal.fault(file, overwriting: "add --overwrite")
         }
     }
 }

@@ -29,7 +29,7 @@ extension StageTemplate {
                 public struct Options: StageOptions {
                     @Option(help: "Size of the pictures.", unit: "px") public var size = PictureSize(640, 360)
                     @Option(help: "Frames per second.") public var rate = FrameRate(30)
-                    @Option(help: "Ends after so many frames.", range: 2...1_000_000) public var frames = 90
+                    @Option(help: "Ends after this many frames.", range: 2...1_000_000) public var frames = 90
 
                     public init() {}
                 }
@@ -52,7 +52,7 @@ extension StageTemplate {
                     .video(VideoFormat(.gray8, width: options.size.width, height: options.size.height, frameRate: options.rate.rational))
                 }
 
-                /// [stage thread] One frame a call. Waits for a free buffer alone.
+                /// [stage thread] One frame a call. Waits only for a free buffer.
                 public func produce(_ output: Output) throws -> SourceProgress {
                     guard count < options.frames else { return .ended }
                     // Nil: no buffer is free, in a live source only.
@@ -96,7 +96,7 @@ extension StageTemplate {
         options: ##"""
             | `size` | size | `"640x360"` | px | | Size of the pictures. |
             | `rate` | frame rate | 30 | | | Frames per second. |
-            | `frames` | integer | 90 | 2...1000000 | | Ends after so many frames. |
+            | `frames` | integer | 90 | 2...1000000 | | Ends after this many frames. |
             """##)
 
     // MARK: Filter
@@ -215,7 +215,7 @@ extension StageTemplate {
                 /// [control thread] Makes room.
                 public func start() { last = FrameRing(capacity: options.frames) }
 
-                /// [stage thread] One frame in, one out. Waits for a free buffer alone; does not allocate.
+                /// [stage thread] One frame in, one out. Waits only for a free buffer; does not allocate.
                 public func process(_ input: consuming Sample, _ output: Output) throws {
                     guard case .frame(let frame) = consume input else { return output.drop(.byStage) }
                     guard var result = try output.makeFrame() else { return }
@@ -296,7 +296,7 @@ extension StageTemplate {
                     id: "STAGEID", summary: "Mixes two pictures.", input: .video(.gray8), output: .video(.gray8))
 
                 public struct Options: StageOptions {
-                    @Option(help: "How much of the second: 0 none, 1 it alone.", range: 0...1, live: true) public var share = 0.5
+                    @Option(help: "How much of the second picture: 0 only the first, 1 only the second.", range: 0...1, live: true) public var share = 0.5
 
                     public init() {}
                 }
@@ -391,7 +391,7 @@ extension StageTemplate {
                 { "use": "null-sink" }
             """##,
         options: ##"""
-            | `share` | number | 0.5 | 0...1 | yes | How much of the second: 0 none, 1 it alone. |
+            | `share` | number | 0.5 | 0...1 | yes | How much of the second picture: 0 only the first, 1 only the second. |
             """##)
 
     // MARK: Sink

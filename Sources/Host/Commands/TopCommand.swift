@@ -8,26 +8,26 @@ struct TopCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "top", abstract: "Shows what a running chain and its stages do, second by second.",
         discussion: """
-            By the chain's control server. On a terminal a table that is drawn anew: q ends it, s sorts by another column, arrows move it. \
-            Elsewhere a table for each interval. Exit status: 0 the chain ended or you did, 1 it failed or its server has gone, 2 the \
+            Asks the chain's control server. On a terminal it redraws one table: q quits, s sorts by another column, arrows scroll. Elsewhere \
+            it prints a table for each interval. Exit status: 0 the chain ended or you quit, 1 the chain failed or its server has gone, 2 the \
             command line is wrong.
             """)
 
     @Argument(help: "The server's address, such as 127.0.0.1:8080.")
     var url: String
 
-    @ArgumentParser.Option(help: ArgumentHelp("Time from one look to the next.", valueName: "seconds"))
+    @ArgumentParser.Option(help: ArgumentHelp("Time between two tables.", valueName: "seconds"))
     var interval = 1.0
 
-    @ArgumentParser.Option(help: ArgumentHelp("End after so many tables.", valueName: "tables"))
+    @ArgumentParser.Option(help: ArgumentHelp("End after this many tables.", valueName: "tables"))
     var count: Int?
 
-    @Flag(help: "Print a line of JSON for each look.")
+    @Flag(help: "Print one line of JSON instead of each table.")
     var json = false
 
     @ArgumentParser.Option(
         name: .customLong("token-file"),
-        help: ArgumentHelp("A file with the token; without it $FRAMEHOST_TOKEN.", valueName: "file"))
+        help: ArgumentHelp("A file with the token. Default: $FRAMEHOST_TOKEN.", valueName: "file"))
     var tokenFile: String?
 
     func validate() throws {
@@ -36,7 +36,7 @@ struct TopCommand: ParsableCommand {
                 "--interval \(interval): must be a time from 0.1 to 3600 s. Write for example --interval 5.")
         }
         if let count, !(1...1_000_000_000).contains(count) {
-            throw ValidationError("--count \(count): must be a count of 1 or more.")
+            throw ValidationError("--count \(count): must be a whole number of 1 or more.")
         }
     }
 

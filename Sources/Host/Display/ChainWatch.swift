@@ -57,8 +57,8 @@ final class ChainWatch: @unchecked Sendable {
         guard status["state"]?.asString != nil, metrics["stages"]?.asArray != nil else {
             throw FrameHostErrors([
                 FrameHostError(
-                    .unavailable, place: client.base, what: "answers as no control server does",
-                    remedy: "Check the address.")
+                    .unavailable, place: client.base, what: "is not a control server",
+                    remedy: "Check the address and the port.")
             ])
         }
         let look = ChainLook(status: status, metrics: metrics, figures: figures, now: Self.now())
@@ -124,11 +124,11 @@ final class ChainWatch: @unchecked Sendable {
             return .fault(
                 FrameHostError(
                     .unavailable, place: client.base, what: "the chain has failed",
-                    remedy: "What it wrote to standard error says why."))
+                    remedy: "Its messages on standard error say why."))
         default:
             var fault = errors.first ?? FrameHostError.wrap(error)
             fault.what = "the server has gone; the chain was \(last.isEmpty ? "running" : last) (\(fault.what))"
-            fault.remedy = "See what the chain wrote before its end, and start it again."
+            fault.remedy = "Read the chain's last messages, and start it again."
             return .fault(fault)
         }
     }

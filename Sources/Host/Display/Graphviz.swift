@@ -23,13 +23,14 @@ enum Graphviz {
         while waitpid(child, &status, 0) < 0, errno == EINTR {}
         if isLate {
             throw FrameHostError(
-                .exhausted, place: "dot", what: "did not draw the graph within \(Int(patience)) s, and was ended",
-                remedy: "Print the graph by --format dot, and draw it by another program of Graphviz, such as sfdp.")
+                .exhausted, place: "dot", what: "did not draw the graph within \(Int(patience)) s and was stopped",
+                remedy: "Print the graph with --format dot, and draw it with another program of Graphviz, such as sfdp."
+            )
         }
         guard status == 0, !drawing.isEmpty else {
             throw FrameHostError(
                 .callFailed, place: "dot", what: "did not draw the graph (\(ending(status)))",
-                remedy: "`framehost graph … --format dot` prints what it was asked to draw.",
+                remedy: "`framehost graph … --format dot` prints its input.",
                 cause: String(decoding: words.prefix(2000), as: UTF8.self))
         }
         return drawing
@@ -50,7 +51,7 @@ enum Graphviz {
             var ends: [Int32] = [-1, -1]
             guard pipe(&ends) == 0 else {
                 throw FrameHostError(
-                    .exhausted, place: "dot", what: "there is no pipe to it: \(String(cString: strerror(errno)))",
+                    .exhausted, place: "dot", what: "cannot make a pipe to it: \(String(cString: strerror(errno)))",
                     remedy: "Close other programs, or raise the limit of open files.")
             }
             for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
@@ -85,9 +86,9 @@ enum Graphviz {
             throw FrameHostError(
                 .unavailable, place: "dot",
                 what: result == ENOENT
-                    ? "is not installed, and draws the graph as SVG"
+                    ? "is not installed, and SVG needs it"
                     : "cannot be run: \(String(cString: strerror(result)))",
-                remedy: "Install the package graphviz, or print the graph by --format dot.")
+                remedy: "Install the package graphviz, or print the graph with --format dot.")
         }
         return child
     }

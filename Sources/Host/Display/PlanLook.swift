@@ -53,8 +53,8 @@ struct PlanLook {
         guard !stages.isEmpty, stages.count <= ChainLook.most, links.count <= ChainLook.most else {
             throw FrameHostError(
                 .unavailable, place: place,
-                what: "tells a plan of \(stages.count) stages and \(links.count) links, as no chain has",
-                remedy: "Check the address.")
+                what: "gives a plan of \(stages.count) stages and \(links.count) links, which no chain can have",
+                remedy: "Check the address and the port.")
         }
         var ids: [String] = []
         for stage in stages {

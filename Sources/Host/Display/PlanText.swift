@@ -71,12 +71,12 @@ struct PlanText {
     private var latency: String {
         if let usual = plan.usualLatency {
             return usual > 0
-                ? "Usual added latency: \(Terminal.decimal(usual * 1000)) ms, which stages hold frames back, and their own time."
-                : "Usual added latency: the stages' own time; none holds frames back."
+                ? "Usual added latency: \(Terminal.decimal(usual * 1000)) ms that stages hold frames back, plus their own time."
+                : "Usual added latency: only the stages' own time; no stage holds frames back."
         }
         return plan.stages.contains { $0.demand.isLive }
-            ? "Usual added latency: not known, a rate on the way is variable."
-            : "No latency to speak of: no source is live."
+            ? "Usual added latency: unknown, because a rate on the way is variable."
+            : "Added latency: does not apply, because no source is live."
     }
 
     // MARK: For programs

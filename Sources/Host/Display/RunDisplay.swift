@@ -43,7 +43,9 @@ final class RunDisplay {
         for reply in replies.take() { answers.add(reply, now: now) }
         for event in answers.take(now: now) { show(event, chain) }
         let unread = Terminal.takeUnread()
-        if unread > 0 { complain("warning: \(unread) lines were left out: whoever reads them does not.") }
+        if unread > 0 {
+            complain("warning: \(unread) lines were left out: the program that should read them does not.")
+        }
         if lost > 0 { complain("\(lost) events were lost: more came than could be written.") }
         let state = chain.currentState
         if state == .finishing { return showJob(chain, now: now) }

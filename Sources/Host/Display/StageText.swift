@@ -33,7 +33,7 @@ struct StageText {
             lines.append(Self.table(info.events))
         }
         if !topics.isEmpty {
-            lines.append("\nTopics: `framehost describe \(info.id) NAME` tells more of each")
+            lines.append("\nTopics: `framehost describe \(info.id) NAME` tells more about each")
             lines.append(Terminal.table(topics.map { [$0.name, $0.summary] }))
         }
         return lines.joined(separator: "\n")

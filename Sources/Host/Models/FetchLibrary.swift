@@ -50,7 +50,7 @@ struct FetchLibrary {
             let ask = dlsym(handle, "fh_fetch_request")
         else {
             throw FrameHostError(
-                .unavailable, place: path, what: "the library that fetches files and asks servers cannot be loaded",
+                .unavailable, place: path, what: "the library for network requests cannot be loaded",
                 remedy: "Install the packages libcurl4 and libnettle8, or build framehost again.",
                 cause: String(cString: dlerror()))
         }

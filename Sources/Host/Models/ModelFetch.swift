@@ -34,7 +34,7 @@ struct ModelFetch {
             guard from[..<colon].lowercased() == "https" else {
                 throw FrameHostError(
                     .invalidConfiguration, place: "--from", what: "\(from[..<colon]):// is not HTTPS",
-                    remedy: "Use an address that begins with https://, or name a folder.")
+                    remedy: "Use an address that starts with https://, or name a folder.")
             }
             return .url(
                 from.hasSuffix(".onnx")
@@ -45,7 +45,7 @@ struct ModelFetch {
             throw FrameHostError(
                 .invalidConfiguration, place: "--from",
                 what: "\(from) cannot be read: \(String(cString: strerror(errno)))",
-                remedy: "Name a folder with \(model.fileName), or an address that begins with https://.")
+                remedy: "Name a folder with \(model.fileName), or an address that starts with https://.")
         }
         return .file(status.st_mode & S_IFMT == S_IFDIR ? "\(from)/\(model.fileName)" : from)
     }
@@ -78,7 +78,7 @@ struct ModelFetch {
 
     private func isOccupied() -> FrameHostError {
         FrameHostError(
-            .unavailable, place: finalPath, what: "another file has this name, and nothing is replaced",
+            .unavailable, place: finalPath, what: "another file has this name, and it is not replaced",
             remedy: "Move it away, or name another folder with --to.")
     }
 
@@ -86,7 +86,7 @@ struct ModelFetch {
         FrameHostError(
             .unavailable, place: path, what: "cannot be written: \(String(cString: strerror(error)))",
             remedy: error == ENOSPC || error == EFBIG || error == EDQUOT
-                ? "Make room for \(Terminal.bytes(model.byteCount)), or name another folder with --to; what is there is used by the next try."
+                ? "Free \(Terminal.bytes(model.byteCount)), or name another folder with --to. The next try continues from what is there."
                 : "Name a folder that you may write to with --to.")
     }
 
@@ -113,7 +113,7 @@ struct ModelFetch {
         guard isOurs else {
             close(file)
             throw FrameHostError(
-                .unavailable, place: partPath, what: "is no file that an earlier fetch left",
+                .unavailable, place: partPath, what: "was not left by an earlier fetch",
                 remedy: "Move it away, or name another folder with --to.")
         }
         guard flock(file, LOCK_EX | LOCK_NB) == 0 else {

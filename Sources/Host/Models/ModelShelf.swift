@@ -37,7 +37,7 @@ struct ModelShelf {
         defer { close(file) }
         var status = stat()
         guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-            return .unreadable(path: path, why: "it is no regular file")
+            return .unreadable(path: path, why: "it is not a regular file")
         }
         guard let sha256 = library.sha256(of: file) else {
             return .unreadable(path: path, why: String(cString: strerror(errno)))

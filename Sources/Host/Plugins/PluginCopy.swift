@@ -28,9 +28,9 @@ struct PluginCopy {
         defer { close(source) }
         var before = stat()
         guard fstat(source, &before) == 0, before.st_mode & S_IFMT == S_IFREG else {
-            throw refuse("is no regular file", "Take it out of the plugin folder.")
+            throw refuse("is not a regular file", "Remove it from the plugin folder.")
         }
-        guard !Self.isOpenForWriting(source) else { throw refuse("is being written", "Load it once it is whole.") }
+        guard !Self.isOpenForWriting(source) else { throw refuse("is being written", "Load it when it is complete.") }
 
         self.original = original
         folder = try Self.makeFolder()
@@ -40,7 +40,7 @@ struct PluginCopy {
             var after = stat()
             guard fstat(source, &after) == 0, after.st_size == before.st_size,
                 after.st_mtim.tv_sec == before.st_mtim.tv_sec, after.st_mtim.tv_nsec == before.st_mtim.tv_nsec
-            else { throw refuse("changed while it was being read", "Load it once it is whole.") }
+            else { throw refuse("changed while it was being read", "Load it when it is complete.") }
         } catch {
             Self.remove(folder)
             throw error
@@ -103,8 +103,8 @@ struct PluginCopy {
                 guard !Self.isMappedWithoutName(file) else {
                     throw FrameHostError(
                         .unusablePlugin, place: original,
-                        what: "uses \(name), which was built anew as well, and a library that is loaded stays",
-                        remedy: "Start the program again with both.")
+                        what: "uses \(name), which was rebuilt too, and a loaded library cannot be replaced",
+                        remedy: "Restart the program to load both.")
                 }
                 continue
             }
@@ -137,8 +137,8 @@ struct PluginCopy {
         var name = Array(template.utf8CString)
         guard mkdtemp(&name) != nil else {
             throw FrameHostError(
-                .unavailable, place: template, what: "no folder for a copy of the plugin: \(reason)",
-                remedy: "Set TMPDIR to a folder that can be written, and from which programs may be run.")
+                .unavailable, place: template, what: "cannot make a folder for a copy of the plugin: \(reason)",
+                remedy: "Set TMPDIR to a writable folder from which programs may be run.")
         }
         return String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }

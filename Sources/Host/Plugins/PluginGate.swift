@@ -30,25 +30,25 @@ struct PluginGate {
             case .unreadable(EACCES):
                 throw refuse("the file cannot be read: Permission denied", "Make it readable: chmod a+r \(path).")
             case .unreadable(ENOENT):
-                throw refuse("the link leads nowhere", "Build what it names, or: rm \(path).")
+                throw refuse("the link's target does not exist", "Build its target, or: rm \(path).")
             case .unreadable(let number):
                 throw refuse("the file cannot be read: \(String(cString: strerror(number)))", rebuild)
             case .noRegularFile:
-                throw refuse("is no regular file", "Take it out of the plugin folder.")
+                throw refuse("is not a regular file", "Remove it from the plugin folder.")
             case .notELF:
                 throw refuse(
-                    "is no shared library (it does not begin with the ELF magic)",
-                    "Take it out of the plugin folder, or: rm \(path).")
+                    "is not a shared library (it does not start with the ELF magic)",
+                    "Remove it from the plugin folder, or: rm \(path).")
             case .otherKind:
-                throw refuse("is no 64-bit little-endian shared library", rebuild)
+                throw refuse("is not a 64-bit little-endian shared library", rebuild)
             case .otherMachine:
                 throw refuse("was built for another processor", rebuild)
             case .truncated:
                 throw refuse("is cut short: its section table points past its end", rebuild)
             case .noSection:
                 throw refuse(
-                    "is a library but no framehost plugin: it has no section .framehost",
-                    "Add `plugins: [.plugin(name: \"FramehostManifest\", package: \"Core\")]` to its target and run \(Self.buildCommand(for: path, configuration: configuration)), or take it out of the plugin folder."
+                    "is a library but not a framehost plugin: it has no section .framehost",
+                    "Add `plugins: [.plugin(name: \"FramehostManifest\", package: \"Core\")]` to its target and run \(Self.buildCommand(for: path, configuration: configuration)), or remove it from the plugin folder."
                 )
             }
         }
@@ -58,7 +58,7 @@ struct PluginGate {
         } catch {
             switch error {
             case .wrongMagic:
-                throw refuse("its section .framehost does not begin with \(PluginManifest.magic)", rebuild)
+                throw refuse("its section .framehost does not start with \(PluginManifest.magic)", rebuild)
             case .damaged(let line): throw refuse("its manifest is damaged at '\(line)'", rebuild)
             }
         }

@@ -39,7 +39,8 @@ enum PluginLoader {
             + exports.services.map { "\($0.info.id) (service)" } + exports.encoders.map { "\($0.info.id) (encoder)" }
         guard said == given else {
             throw refuse(
-                "says it has \(said.joined(separator: ", ")) and exports \(given.joined(separator: ", "))", rebuild)
+                "declares \(said.joined(separator: ", ")) in its manifest but exports \(given.joined(separator: ", "))",
+                rebuild)
         }
         for stage in exports.stages {
             for option in stage.options where reservedKeys.contains(option.name) {

@@ -204,7 +204,7 @@ final class PluginRegistry {
             return (next, old.path)
         } catch {
             var fault = FrameHostError.wrap(error)
-            fault.remedy += (fault.remedy.isEmpty ? "" : " ") + "The chain goes on with the plugin it has."
+            fault.remedy += (fault.remedy.isEmpty ? "" : " ") + "The chain keeps the plugin it has."
             throw fault
         }
     }
@@ -244,7 +244,7 @@ final class PluginRegistry {
         }
         let count = skipped.count == 1 ? "1 file was" : "\(skipped.count) files were"
         let why = skipped.isEmpty ? "" : ", and why \(count) skipped"
-        return "Known are \(ids.joined(separator: ", ")); `framehost plugins` says from where\(why)."
+        return "Known are \(ids.joined(separator: ", ")); `framehost plugins` shows where they are\(why)."
     }
 
     // MARK: Files

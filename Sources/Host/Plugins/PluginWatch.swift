@@ -30,7 +30,7 @@ struct PluginWatch {
             throw FrameHostError(
                 .unavailable, place: "--watch-plugins",
                 what: "folders cannot be watched: \(String(cString: strerror(errno)))",
-                remedy: "Raise fs.inotify.max_user_instances, or load plugins anew with the command reload-plugin.")
+                remedy: "Raise fs.inotify.max_user_instances, or reload plugins with the command reload-plugin.")
         }
     }
 

@@ -53,7 +53,7 @@ final class RuleRunner {
         if lost > 0, !book.isEmpty {
             post(
                 "rule-events-lost", level: .warning,
-                "\(lost) events came too fast for the rules; what they follow holds until the next event.",
+                "\(lost) events came too fast for the rules. Conditions keep their state until the next event.",
                 [("count", .number(lost))])
         }
         for answer in takeAnswers() { judge(answer) }
@@ -74,7 +74,7 @@ final class RuleRunner {
         present = rules
         let kept = book.replace(with: rules)
         post(
-            "rules-changed", level: .debug, "\(rules.count) rules now, \(kept) of them as before.",
+            "rules-changed", level: .debug, "\(rules.count) rules now, \(kept) of them unchanged.",
             [("count", .number(rules.count)), ("kept", .number(kept))])
     }
 
@@ -83,7 +83,7 @@ final class RuleRunner {
         guard action.kind != .rest else {
             return post(
                 "rule-rests", level: .warning,
-                "\(rule) was done 20 times within 10 s and rests for 10 s. Perhaps its command leads to its own event; 'every' sets another bound.",
+                "\(rule) acted 20 times within 10 s and rests for 10 s. Perhaps its command causes its own event; 'every' sets another limit.",
                 [("rule", .string(rule)), ("otherwise", .bool(false))])
         }
         post(

@@ -15,7 +15,7 @@ final class EncoderLoader: Sendable {
             if let loaded { return loaded }
             guard let plugin, let type = try PluginLoader.load(plugin).encoders.first else {
                 throw FrameHostError(
-                    .unavailable, what: "no plugin makes files of pictures",
+                    .unavailable, what: "no plugin can write picture files",
                     remedy: "Build 'picture-encoder', or name its folder with --plugin-path.")
             }
             let encoder = type.make()

@@ -42,7 +42,7 @@ final class ServiceNotify: Sendable {
         guard let name else { return nil }
         guard let socket = ServiceNotifySocket(name) else {
             Terminal.complain(
-                "warning: NOTIFY_SOCKET '\(name)': is no socket that can be used. It must be an absolute path or begin with '@', 107 bytes at most; the service manager is told nothing."
+                "warning: NOTIFY_SOCKET '\(name)': is not a usable socket. It must be an absolute path or start with '@', at most 107 bytes. The service manager is not notified."
             )
             return nil
         }
@@ -94,7 +94,7 @@ final class ServiceNotify: Sendable {
         }
         guard let lost else { return }
         Terminal.complain(
-            "warning: NOTIFY_SOCKET '\(name)': cannot be reached: \(String(cString: strerror(lost))). The service manager is told nothing more."
+            "warning: NOTIFY_SOCKET '\(name)': cannot be reached: \(String(cString: strerror(lost))). The service manager is no longer notified."
         )
     }
 }

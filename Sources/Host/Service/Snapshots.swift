@@ -46,7 +46,7 @@ final class Snapshots: Sendable {
             }
             guard !path.utf8.contains(0) else {
                 throw FrameHostError(
-                    .invalidConfiguration, place: "path", what: "no file's name can have a NUL character",
+                    .invalidConfiguration, place: "path", what: "a file name cannot have a NUL character",
                     remedy: "Write another name.")
             }
             let form = try PictureForm(command, path: path)
@@ -66,12 +66,12 @@ final class Snapshots: Sendable {
         guard let picture = try chain.picture(of: stage, within: Self.patience) else {
             throw FrameHostError(
                 .unavailable, place: stage, what: "gave no picture within \(Int(Self.patience)) s",
-                remedy: "Ask again when frames flow.")
+                remedy: "Try again when frames flow.")
         }
         let takenAt = chain.clock.unixTime(at: picture.capturedAt)
         let bytes = try encoder.encode(picture, as: form, takenAt: takenAt)
         if let refusal = chain.files.write(path, bytes, as: "snapshot", isReplacing: isReplacing) {
-            throw refusal.fault(path)
+            throw refusal.fault(path, overwriting: "set \"overwrite\": true")
         }
         return CommandAnswer(
             stage: stage, frame: picture.sequenceNumber,
@@ -107,7 +107,7 @@ final class Snapshots: Sendable {
             guard !queue.isClosed else { throw Self.ended }
             guard queue.work.count < Self.mostWaiting else {
                 throw FrameHostError(
-                    .exhausted, what: "\(Self.mostWaiting) snapshots wait already",
+                    .exhausted, what: "\(Self.mostWaiting) snapshots are already waiting",
                     remedy: "Send it once they are answered.")
             }
             queue.work.append(work)
@@ -159,13 +159,13 @@ extension PictureForm {
             if let value = node.asInt, range.contains(value) { return value }
             fault(
                 key, "\(node.text()) must be a whole number from \(range.lowerBound) to \(range.upperBound)",
-                "Write such a number, or leave the key out.")
+                "Write a number in this range, or leave the key out.")
             return nil
         }
         let ending = path.split(separator: ".").last.map { $0.lowercased() } ?? ""
         self.init(ending == "png" ? .png : .jpeg)
         if !["jpg", "jpeg", "png"].contains(ending) {
-            fault("path", "'\(path)' must end in .jpg, .jpeg or .png", "The ending says which kind of file it becomes.")
+            fault("path", "'\(path)' must end in .jpg, .jpeg or .png", "The ending sets the file's format.")
         }
         width = whole("width", Self.sides)
         height = whole("height", Self.sides)

@@ -22,6 +22,16 @@ import Testing
         #expect(Suggestion.nearest(to: "bit", in: ["bitrateKbps"]) == nil, "too short to tell")
     }
 
+    @Test(
+        arguments: [
+            ("recording-started", "recording-did-start"), ("recording-did-strat", "recording-did-start"),
+            ("recording-remove", "recording-removed"), ("frame-dropped", "frames-dropped"), ("recorded", nil),
+        ] as [(String, String?)])
+    func prefersTheNameThatHasAllItsWords(word: String, expected: String?) {
+        let events = ["recording-removed", "recording-did-start", "recording-did-stop", "frames-dropped"]
+        #expect(Suggestion.nearest(to: word, in: events) == expected)
+    }
+
     @Test func takesTheFirstOfEquallyNearWords() {
         #expect(Suggestion.nearest(to: "cat", in: ["car", "cap"]) == "car")
     }
