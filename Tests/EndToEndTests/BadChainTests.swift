@@ -151,7 +151,7 @@ import Testing
             "4:29: stages[0].framez: no such option. Did you mean 'frames'?",
             "4:50: stages[0].size: '10' is not a size. Write it as \"1280x720\", each side 1...16384.",
             "5:14: stages[1].use: no plugin 'null-sinc'. Did you mean 'null-sink'?",
-            "6:14: stages[2].use: no plugin 'quux-blorp'. Known are \(ShippedPlugins.ids.joined(separator: ", ")); `framehost plugins` shows where they are.",
+            "6:14: stages[2].use: no plugin 'quux-blorp'. The known plugins are \(ShippedPlugins.ids.joined(separator: ", ")); `framehost plugins` shows where they are.",
             "6:36: stages[2].from: no stage 'nobody'. Name the id of a stage of this chain.",
             "7:35: stages[3].from: no stage 'test-sorce'. Did you mean 'test-source'?",
             "7:59: stages[3].link.que: no such key. A link has 'queue', 'whenFull', 'seconds', 'megabytes' and 'copy'.",

@@ -183,7 +183,7 @@ import Testing
         ),
         (
             #"{ "path": { "contains": "a" } }"#,
-            "on[0].when.path.contains: no such condition. There are 'above', 'below', 'atLeast', 'atMost', 'equals', 'not', 'in'."
+            "on[0].when.path.contains: no such condition. The conditions are 'above', 'below', 'atLeast', 'atMost', 'equals', 'not', 'in'."
         ),
     ]) func knowsTheMembers(when: String, text: String) throws {
         #expect(try faults(#"[{ "event": "recording-did-start", "when": \#(when), \#(Self.start) }]"#) == [text])

@@ -84,7 +84,7 @@ import Testing
             "h264: x264-encoder has no command 'keyfram'. Did you mean 'keyframe'?",
             #"expected either 'command' (a string) or 'set' (an object). Write "command": "name" or "set": { "option": value }."#,
             #"'stage' is missing. Write {"stage":"…","command":"…"}."#,
-            #"'sets' is not a key of a command. Use "stage", "command" or "set", "arguments", "tag"."#,
+            "'sets' is not a key of a command. Did you mean 'set'?",
             #"expected either 'command' (a string) or 'set' (an object). Write "command": "name" or "set": { "option": value }."#,
             "stage: expected a string, found a number. docs/chain-file.md shows how to write it.",
         ]

@@ -248,7 +248,7 @@ final class ControlledRun {
         #expect(try run.ctl("drain").status == 0)
         try run.finish(bySignal: false)
         let gone = try run.ctl("status")
-        #expect(gone.status == 1 && gone.error.contains("cannot be asked"))
+        #expect(gone.status == 1 && gone.error.contains("cannot be reached"))
     }
 
     /// Any request that the document allows, and many that it does not: never a fault of the server, always an answer

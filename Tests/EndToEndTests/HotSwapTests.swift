@@ -133,7 +133,7 @@ import Testing
         let byLayout = try refusal(3)
         for (index, id) in ["mark", "count"].enumerated() {
             let what =
-                "stages[\(index + 1)].use: needs a restart: '\(id)' (swap-\(id)) brings 'marker' in another layout than the frames on their way have it. "
+                "stages[\(index + 1)].use: needs a restart: '\(id)' (swap-\(id)) brings 'marker' in another layout than the frames under way. "
             #expect(byLayout.contains(what), "\(byLayout)")
         }
 

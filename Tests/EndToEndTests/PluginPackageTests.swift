@@ -219,7 +219,7 @@ import Testing
             ["new", "filter", "night-mode", "--core", "nowhere"], folder: workspace.folder.path)
         #expect(outcome.status == 2)
         #expect(
-            outcome.errorLines == ["--core nowhere: there is no Package.swift. Name framehost's folder Sources/Core."])
+            outcome.errorLines == ["--core nowhere: has no Package.swift. Name framehost's folder Sources/Core."])
         #expect(workspace.names.isEmpty)
     }
 }

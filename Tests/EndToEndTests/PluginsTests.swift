@@ -93,7 +93,7 @@ import Testing
         #expect(outcome.status == 2)
         #expect(
             outcome.errorLines == [
-                "quux-blorp: no such plugin. Known are \(ShippedPlugins.ids.joined(separator: ", ")); `framehost plugins` shows where they are, and why 1 file was skipped."
+                "quux-blorp: no such plugin. The known plugins are \(ShippedPlugins.ids.joined(separator: ", ")); `framehost plugins` shows where they are, and why 1 file was skipped."
             ])
     }
 }

@@ -114,7 +114,7 @@ import Testing
         #expect(withFile.errorLines == ["chekc: no such command and no such file. Did you mean 'framehost check'?"])
         let unknown = try framehost.run("qqq", "g.json")
         #expect(unknown.status == 2)
-        #expect(unknown.error.hasPrefix("qqq: no such command. There are run, check, "))
+        #expect(unknown.error.hasPrefix("qqq: no such command. The commands are run, check, "))
     }
 
     @Test func saysItsVersionForShort() throws {

@@ -123,7 +123,7 @@ import Testing
     @Test func saysWhyItCannotLook() throws {
         let port = try RTSPStream.freePort()
         let nobody = try Program.framehost.run("top", "127.0.0.1:\(port)")
-        #expect(nobody.status == 1 && nobody.error.contains("cannot be asked"), "\(nobody.error)")
+        #expect(nobody.status == 1 && nobody.error.contains("cannot be reached"), "\(nobody.error)")
         #expect(try Program.framehost.run("top", "http://").status == 2)
         #expect(try Program.framehost.run("top", "127.0.0.1:1", "--interval", "0").status == 2)
         #expect(try Program.framehost.run("top", "127.0.0.1:1", "--interval", "nan").status == 2)

@@ -39,7 +39,7 @@ extension MetadataLayout {
             return "needs room for '\(type.metadataName)' in each frame, which this chain was started without"
         }
         return MetadataIdentity(type) == nil
-            ? "brings another image of '\(type.metadataName)', whose values are more than plain bytes, so that only the image that made one can read it"
-            : "brings '\(type.metadataName)' in another layout than the frames on their way have it"
+            ? "brings another image of '\(type.metadataName)', and only the image that made such a value can read it"
+            : "brings '\(type.metadataName)' in another layout than the frames under way"
     }
 }

@@ -131,8 +131,8 @@ struct PlanFaults {
     mutating func addRestart(live isLive: Bool, _ stage: StageRequest) {
         addRestart(
             isLive
-                ? "'\(stage.id)' was made for a chain without a live source, and now there is one"
-                : "'\(stage.id)' was made for a chain with a live source, and now there is none", at: (stage, ""))
+                ? "'\(stage.id)' was started in a chain without a live source, and now there is one"
+                : "'\(stage.id)' was started in a chain with a live source, and now there is none", at: (stage, ""))
     }
 
     /// A source drops what finds no place when it is live, and waits when it is not.

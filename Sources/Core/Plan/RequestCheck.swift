@@ -129,7 +129,7 @@ struct RequestCheck {
             } else if !stage.isUnread, info.output != .none, reader[index] == nil {
                 faults.add(
                     stage, "", "no stage takes what '\(stage.id)' (\(info.id)) gives",
-                    "Name it in a later stage (\"from\": \"\(stage.id)\"), put a sink behind it, or write \"unread\": true if it ends here on purpose."
+                    "Name it in a later stage (\"from\": \"\(stage.id)\"), put a sink after it, or write \"unread\": true if it ends here on purpose."
                 )
             }
         }

@@ -277,7 +277,7 @@ struct RuleReader {
                 test.keyPlace, path, "no such condition",
                 Self.near(
                     test.key, in: RuleCondition.Test.keys,
-                    else: "There are \(Self.quoted(RuleCondition.Test.keys))."))
+                    else: "The conditions are \(Self.quoted(RuleCondition.Test.keys))."))
             return nil
         }
     }

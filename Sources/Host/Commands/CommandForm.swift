@@ -43,7 +43,8 @@ enum CommandForm {
         if let odd = members.first(where: { !all.contains($0.key) }) {
             return FrameHostError(
                 .invalidConfiguration, what: "'\(odd.key)' is not a key of a command",
-                remedy: "Use \"stage\", \"command\" or \"set\", \"arguments\", \"tag\".")
+                remedy: Suggestion.nearest(to: odd.key, in: all.sorted()).map { "Did you mean '\($0)'?" }
+                    ?? "Use \"stage\", \"command\" or \"set\", \"arguments\", \"tag\".")
         }
         let command = members.last { $0.key == "command" }?.value.asString
         let own = command.map { keys[$0] ?? ofOwnCommand } ?? [:]

@@ -21,7 +21,8 @@ struct CommandWord {
         }
         guard let second = arguments.dropFirst().first, !second.hasPrefix("-") else { return nil }
         return fault(
-            word, "no such command", "There are \(names.joined(separator: ", ")); `framehost --help` says what they do."
+            word, "no such command",
+            "The commands are \(names.joined(separator: ", ")); `framehost --help` describes them."
         )
     }
 

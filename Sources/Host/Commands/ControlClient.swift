@@ -134,7 +134,7 @@ struct ControlClient {
         let faults = (answer?["faults"]?.asArray ?? answer?["error"].map { [$0] } ?? []).map(fault)
         if result.status == 401, faults.isEmpty == false {
             var first = faults[0]
-            first.remedy = "Set FRAMEHOST_TOKEN, or name a file with the token by --token-file."
+            first.remedy = "Set FRAMEHOST_TOKEN, or give a file that has the token with --token-file."
             throw FrameHostErrors([first])
         }
         guard !faults.isEmpty else {

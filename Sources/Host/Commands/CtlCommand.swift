@@ -122,7 +122,7 @@ struct CtlCommand: ParsableCommand {
         default:
             let near = Suggestion.nearest(to: action, in: Self.actions).map { "Did you mean '\($0)'?" }
             throw fault(
-                "no such action", near ?? "There are \(Self.actions.joined(separator: ", ")).")
+                "no such action", near ?? "The actions are \(Self.actions.joined(separator: ", ")).")
         }
     }
 

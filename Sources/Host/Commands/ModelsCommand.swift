@@ -86,7 +86,7 @@ struct ModelsCommand: ParsableCommand {
             throw FrameHostError(
                 .invalidConfiguration, place: name, what: "no such model",
                 remedy: Suggestion.nearest(to: name, in: names).map { "Did you mean '\($0)'?" }
-                    ?? "Known are \(names.joined(separator: ", ")).")
+                    ?? "The known models are \(names.joined(separator: ", ")).")
         }
 
         /// The first data folder, which is the user's own unless $FRAMEHOST_DATA names another.

@@ -69,7 +69,7 @@ struct NewCommand: ParsableCommand {
         if let core {
             guard CoreFolder.isCore(core) else {
                 throw FrameHostError(
-                    .invalidConfiguration, place: "--core \(core)", what: "there is no Package.swift",
+                    .invalidConfiguration, place: "--core \(core)", what: "has no Package.swift",
                     remedy: "Name framehost's folder Sources/Core.")
             }
             return PluginRegistry.realPath(core)

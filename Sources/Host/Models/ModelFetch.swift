@@ -193,7 +193,7 @@ struct ModelFetch {
             .unavailable, place: url,
             what: result.status >= 400 ? "the server answers \(result.status)" : "cannot be fetched: \(result.words)",
             remedy: got > 0
-                ? "\(got) of \(model.byteCount) bytes are there: the same command goes on from them."
+                ? "\(got) of \(model.byteCount) bytes are there: the same command continues from them."
                 : "Check the connection, or get \(model.fileName) another way and name its folder with --from.")
     }
 
@@ -248,7 +248,7 @@ struct ModelFetch {
         throw FrameHostError(
             .invalidMedia, place: source,
             what:
-                "is not \(model.name): its SHA-256 is \(sha256 ?? "unknown") and \(model.sha256) was expected; nothing was kept",
+                "is not \(model.name): its SHA-256 is \(sha256 ?? "unknown"), but \(model.sha256) was expected; nothing was kept",
             remedy: "Name the publisher's file, or leave --from out.")
     }
 

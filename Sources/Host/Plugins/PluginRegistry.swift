@@ -244,7 +244,7 @@ final class PluginRegistry {
         }
         let count = skipped.count == 1 ? "1 file was" : "\(skipped.count) files were"
         let why = skipped.isEmpty ? "" : ", and why \(count) skipped"
-        return "Known are \(ids.joined(separator: ", ")); `framehost plugins` shows where they are\(why)."
+        return "The known plugins are \(ids.joined(separator: ", ")); `framehost plugins` shows where they are\(why)."
     }
 
     // MARK: Files

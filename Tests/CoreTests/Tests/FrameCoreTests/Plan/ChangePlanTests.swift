@@ -192,7 +192,7 @@ import Testing
         try draft.add("anything", "see")
         #expect(
             draft.faults(against: running).first
-                == "test.json: stages[0]: needs a restart: 'cam' was made for a chain without a live source, and now there is one. Restart the chain with it, or leave this unchanged."
+                == "test.json: stages[0]: needs a restart: 'cam' was started in a chain without a live source, and now there is one. Restart the chain with it, or leave this unchanged."
         )
     }
 

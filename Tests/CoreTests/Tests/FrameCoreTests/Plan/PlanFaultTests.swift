@@ -22,7 +22,7 @@ import Testing
         try sketch.add(ProbeFilter.self, "look")
         #expect(
             faults(sketch.request) == [
-                "test.json: stages[1]: no stage takes what 'look' (probe) gives. Name it in a later stage (\"from\": \"look\"), put a sink behind it, or write \"unread\": true if it ends here on purpose."
+                "test.json: stages[1]: no stage takes what 'look' (probe) gives. Name it in a later stage (\"from\": \"look\"), put a sink after it, or write \"unread\": true if it ends here on purpose."
             ])
     }
 
