@@ -77,8 +77,8 @@ import Testing
                 """
 
                 Events
-                  fps                     Every second: what was measured.
-                    fpsByPTS      number  Frames per second by their times.
+                  fps                     The measurements of the last second, once a second.
+                    fpsByPTS      number  Frames per second, by their PTS.
                 """), "\(stage.output)")
         let chain = try Program.framehost.run("describe", "chain")
         #expect(chain.status == 0)

@@ -37,12 +37,12 @@ import Testing
         #expect(named.status != 0)
         #expect(
             named.error.contains(
-                "no.onnx is not there or cannot be read. Name a YuNet model (.onnx) or a cascade (.xml)"),
+                "no.onnx does not exist or cannot be read. Name a YuNet model (.onnx) or a cascade (.xml)"),
             "\(named.error)"
         )
         let wanted = try check(#", "detector": "yunet""#, in: workspace)
         #expect(wanted.status != 0)
-        #expect(wanted.error.contains("no YuNet model is there: OpenCV 4."), "\(wanted.error)")
+        #expect(wanted.error.contains("no YuNet model was found: OpenCV 4."), "\(wanted.error)")
         #expect(wanted.error.contains("Fetch it with 'framehost models fetch yunet-"), "\(wanted.error)")
         #expect(wanted.error.contains("Looked in \(workspace.path("data")), "), "\(wanted.error)")
     }
@@ -54,7 +54,7 @@ import Testing
         #expect(auto.status == 2)
         #expect(
             auto.error.contains(
-                "stages[1].privacy: no YuNet model was found, and haar, which would search instead, misses small, turned and tilted faces: privacy would let them out uncovered. Fetch the model with 'framehost models fetch yunet-20"
+                "stages[1].privacy: no YuNet model was found; haar, the fallback, misses small, turned and tilted faces, and privacy would leave them uncovered. Fetch the model with 'framehost models fetch yunet-20"
             ),
             "\(auto.error)")
         #expect(auto.error.contains(#"name it with "model", or write "acceptMissedFaces": true."#), "\(auto.error)")
@@ -74,13 +74,13 @@ import Testing
         let accepted = try check(#", "privacy": true, "acceptMissedFaces": true"#, in: workspace)
         #expect(accepted.status == 0, "\(accepted.error)")
         #expect(
-            accepted.output.contains("Warnings\n  face: no YuNet model was found, so haar searches"),
+            accepted.output.contains("Warnings\n  face: no YuNet model was found; haar is used instead"),
             "\(accepted.output)")
         let asked = try check(#", "privacy": true, "detector": "lbp", "acceptMissedFaces": true"#, in: workspace)
         #expect(asked.status == 0, "\(asked.error)")
         #expect(
             asked.output.contains(
-                "  face: lbp misses small, turned and tilted faces: acceptMissedFaces lets them out uncovered."),
+                "  face: lbp misses small, turned and tilted faces; with acceptMissedFaces they stay uncovered."),
             "\(asked.output)")
         let useless = try check(#", "acceptMissedFaces": true"#, in: workspace)
         #expect(useless.status == 2)
@@ -96,7 +96,7 @@ import Testing
         #expect(plan.status == 0, "\(plan.error)")
         #expect(
             plan.output.contains(
-                "Warnings\n  face: no YuNet model was found, so haar searches, which misses small, turned and tilted faces; 'framehost models fetch yunet-20"
+                "Warnings\n  face: no YuNet model was found; haar is used instead and misses small, turned and tilted faces; 'framehost models fetch yunet-20"
             ), "\(plan.output)")
         #expect(
             plan.output.contains("  face: searches for faces with haar: \(Self.cascade), OpenCV 4."), "\(plan.output)")
@@ -104,7 +104,8 @@ import Testing
         #expect(run.status == 0, "\(run.error)")
         let lines = run.error.split(separator: "\n")
         #expect(
-            lines.first?.hasPrefix("warning: face: no YuNet model was found, so haar searches") == true, "\(run.error)")
+            lines.first?.hasPrefix("warning: face: no YuNet model was found; haar is used instead") == true,
+            "\(run.error)")
         #expect(
             lines.dropFirst().first?.hasPrefix("face: searches for faces with haar: \(Self.cascade)") == true,
             "\(run.error)")
@@ -132,7 +133,7 @@ import Testing
         #expect(run.error.hasPrefix("face: searches for faces with yunet: "), "\(run.error)")
         #expect(
             run.error.contains(
-                "face: 2 frames: 2 searched in time, 0 with a face covered that the search did not see, 0 covered wholly (starting 0, late 0, failed 0); 2 went out as they came: no face was found in them."
+                "face: 2 frames: 2 searched in time, 0 with a known face covered that their search did not find, 0 covered completely (starting 0, late 0, failed 0); 2 passed on unchanged because no face was found."
             ),
             "\(run.error)")
     }
@@ -161,9 +162,9 @@ import Testing
         try workspace.write("bad.onnx", String(repeating: "x", count: 5000))
         try workspace.write("bad.png", "not a picture")
         let cascade = try check(#", "detector": "haar", "model": "bad.xml""#, in: workspace)
-        #expect(cascade.error.contains("bad.xml is no cascade that OpenCV "), "\(cascade.error)")
+        #expect(cascade.error.contains("bad.xml must be a cascade that OpenCV "), "\(cascade.error)")
         let model = try check(#", "model": "bad.onnx""#, in: workspace)
-        #expect(model.error.contains("bad.onnx is no YuNet model. Name face_detection_yunet_"), "\(model.error)")
+        #expect(model.error.contains("bad.onnx is not a YuNet model. Name face_detection_yunet_"), "\(model.error)")
         guard Self.hasCascades else { return }
         let picture = try check(#", "effect": "sticker", "image": "bad.png""#, in: workspace)
         #expect(picture.error.contains("bad.png cannot be read as PNG: Not a PNG file. Name a PNG"), "\(picture.error)")
@@ -186,9 +187,9 @@ import Testing
             } else {
                 let other = year == 2022 ? 2023 : 2022
                 #expect(
-                    outcome.error.contains("is YuNet's model of \(year), which OpenCV ")
+                    outcome.error.contains("is YuNet's model of \(year); OpenCV ")
                         && outcome.error.contains(
-                            "cannot use: it reads the one of \(other). Name face_detection_yunet_\(other)mar.onnx"),
+                            "needs the model of \(other). Name face_detection_yunet_\(other)mar.onnx"),
                     "\(outcome.error)")
             }
         }
@@ -243,7 +244,7 @@ import Testing
             #"{ "stages": [ { "id": "in", "use": "file-source", "path": "small.mp4" }, { "id": "face", "use": "face-effect", "privacy": true, "facesFile": "faces.jsonl" }, { "id": "out", "use": "null-sink" } ] }"#
         )
         let plan = try Program.framehost.run(["check", chain], environment: Self.environment(workshop.workspace))
-        #expect(plan.output.contains("which finds 95 % of the faces that are 12 pixels wide"), "\(plan.output)")
+        #expect(plan.output.contains("; finds 95 % of the faces that are 12 pixels wide"), "\(plan.output)")
         let run = try Program.framehost.run([chain], environment: Self.environment(workshop.workspace), timeout: 120)
         #expect(run.status == 0, "\(run.error)")
         let lines = try String(decoding: workshop.workspace.data("faces.jsonl"), as: UTF8.self).split(separator: "\n")

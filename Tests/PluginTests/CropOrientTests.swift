@@ -42,7 +42,7 @@ import Testing
         }
         #expect(
             error?.description
-                == "crop: 640x480+1300+0 reaches outside the picture, which is 1920x1080. Name a part within it.")
+                == "crop: 640x480+1300+0 must lie within the picture, which is 1920x1080. Choose a part inside it.")
     }
 
     @Test func cropsThePictureAsItIsShown() throws {
@@ -113,8 +113,8 @@ import Testing
     @Test func refusesTwoShapes() {
         #expect(
             throws: OptionFault(
-                "aspect 9:16 and size 1280x720 are two different shapes",
-                remedy: "Leave aspect out: size says the shape too; or use crop to cut first.")
+                "aspect 9:16 and size 1280x720 must have the same shape",
+                remedy: "Leave aspect out, because size sets the shape too; or use crop first.")
         ) {
             var options = CropOrientOptions()
             options.aspect = AspectRatio(width: 9, height: 16)
@@ -235,8 +235,8 @@ import Testing
         #expect(logs.count == 7)
         #expect(
             logs.first
-                == "crop-orient: frame 0 lies upright, and its link said turned 90°: such frames are brought upright too, and to 38x64 by"
-                + " fit \(fit).")
+                == "crop-orient: frame 0 has the orientation upright, but its link declared turned 90°. Such frames are also turned upright and brought to 38x64 by fit \(fit)."
+        )
     }
 
     @Test func cutsTheCropToWhatATurnedFrameHas() throws {
@@ -256,8 +256,7 @@ import Testing
         let warnings = driver.takeEvents().filter { $0.level == .warning }
         #expect(
             warnings.map(\.text) == [
-                "crop-orient: frame 0 lies turned 270°, and its link said upright. Such frames go on as they lie, since this stage has nothing"
-                    + " else to do and no buffers to turn them into; a crop or another size would give it some."
+                "crop-orient: frame 0 has the orientation turned 270°, but its link declared upright. Such frames pass unchanged, because this stage has no buffers to turn them. Set a 'crop' or another 'size' to give it buffers."
             ])
     }
 

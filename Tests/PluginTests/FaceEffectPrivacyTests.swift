@@ -136,17 +136,17 @@ import Testing
         let result = try rawShares(8, #"{ "privacy": true, "effect": "replace" }"#, detector)
         #expect(result.shares.allSatisfy { $0 < Self.chance }, "\(result.shares)")
         let told = result.events.filter { $0.name == "detector-failed" }
-        #expect(told.map(\.text) == ["the detector failed: out of luck. Frames are covered wholly."])
+        #expect(told.map(\.text) == ["the detector failed: out of luck. Frames are covered completely."])
         #expect(
             result.events.last { $0.name == "privacy" }?.text
-                == "8 frames: 0 searched in time, 0 with a face covered that the search did not see, 8 covered wholly (starting 0, late 0, failed 8); 0 went out as they came: no face was found in them."
+                == "8 frames: 0 searched in time, 0 with a known face covered that their search did not find, 8 covered completely (starting 0, late 0, failed 8); 0 passed on unchanged because no face was found."
         )
     }
 
     /// The picture was safe, and yet nobody asked for 8 frames of nothing.
     @Test func aDetectorThatFailsMoreOftenThanNotFailsTheRun() throws {
         for (options, consequence) in [
-            (#"{ "privacy": true }"#, "frames were covered wholly instead"),
+            (#"{ "privacy": true }"#, "frames were covered completely instead"),
             (#"{ "every": 1 }"#, "faces were not found"),
         ] {
             let broken = FakeDetector { _, _, _ in throw FrameHostError(.callFailed, what: "out of luck") }
@@ -238,15 +238,15 @@ import Testing
         ),
         (
             #"{ "privacy": true, "draw": false }"#,
-            "privacy and draw false contradict each other. Leave one of them out."
+            "privacy needs draw true. Leave one of them out."
         ),
         (
             #"{ "privacy": true, "blocks": 40 }"#,
-            "40 blocks across a face leave it recognisable. With privacy, use 12 blocks at most."
+            "40 blocks across a face leave it recognisable. With privacy, use at most 12 blocks."
         ),
         (
             #"{ "privacy": true, "effect": "blur", "strength": 0.1 }"#,
-            "a blur of strength 0.1 leaves a face recognisable. With privacy, use 0.4 at least."
+            "a blur of strength 0.1 leaves a face recognisable. With privacy, use at least 0.4."
         ),
     ])
     func refusesWhatWouldNotCover(options: String, text: String) throws {

@@ -61,7 +61,8 @@ import Testing
         #expect(wrong == 0)
         #expect((265...275).contains(slates), "nine seconds of thirty: \(slates)")
         let events = driver.driver.takeEvents().filter { $0.name.hasPrefix("input-") }
-        #expect(events.map(\.text) == ["mosaic: '2' gives no pictures.", "mosaic: '2' gives pictures again."])
+        #expect(
+            events.map(\.text) == ["mosaic: '2' has stopped giving pictures.", "mosaic: '2' gives pictures again."])
     }
 
     @Test func placesWhatItIsTold() throws {

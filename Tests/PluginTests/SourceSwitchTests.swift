@@ -161,7 +161,7 @@ final class ClockedDriver<S: Join> {
             try driver.driver.command("switch", arguments: ["to": "1"])
         } throws: {
             "\($0)"
-                == "arguments.to: '1' is lost, and \"whenLost\": \"next\" would show another input at once. Send it when it is back (event 'input-back'). With \"whenLost\": \"stay\" its last picture is shown."
+                == "arguments.to: '1' is lost, so \"whenLost\": \"next\" would show another input immediately. Repeat the command when the input is back (event 'input-back'). With \"whenLost\": \"stay\" its last picture is shown."
         }
         #expect { try driver.driver.set(#"{ "active": "1" }"#) } throws: { "\($0)".contains("'1' is lost") }
         try play(driver, from: 70, to: 75, second: false)

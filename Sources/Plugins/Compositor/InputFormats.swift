@@ -12,21 +12,21 @@ struct InputFormats {
         inputs = formats.compactMap(\.video)
         guard inputs.count == formats.count, inputs.count > 1 else {
             throw FrameHostError(
-                .invalidConfiguration, place: "from", what: "\(stage) takes pictures of two inputs or more",
+                .invalidConfiguration, place: "from", what: "\(stage) needs two or more inputs",
                 remedy: "Name them: \"from\": [\"a\", \"b\"].")
         }
         if let turned = inputs.firstIndex(where: { $0.orientation != .up }) {
             throw FrameHostError(
                 .invalidConfiguration, place: "from",
                 what:
-                    "the pictures of '\(context.inputIDs[turned])' are to be shown \(inputs[turned].orientation), and must be upright",
-                remedy: "Put a crop-orient behind it, which turns them.")
+                    "the pictures of '\(context.inputIDs[turned])' must be upright, but their orientation is \(inputs[turned].orientation)",
+                remedy: "Put a 'crop-orient' behind it to turn them.")
         }
         if let thin = inputs.firstIndex(where: { $0.width < 2 || $0.height < 2 }) {
             throw FrameHostError(
                 .invalidConfiguration, place: "from",
                 what:
-                    "the pictures of '\(context.inputIDs[thin])' are \(inputs[thin].width)x\(inputs[thin].height), and must be 2x2 or larger",
+                    "the pictures of '\(context.inputIDs[thin])' are \(inputs[thin].width)x\(inputs[thin].height), but must be 2x2 or larger",
                 remedy: "Name another input.")
         }
         var output = inputs[0]
@@ -44,16 +44,16 @@ struct InputFormats {
         guard !output.frameRate.isZero else {
             throw FrameHostError(
                 .invalidConfiguration, place: "rate",
-                what: "'\(context.inputIDs[0])' does not say its frame rate, which this stage would take over",
-                remedy: "Give the pictures per second: \"rate\": 30.")
+                what: "'\(context.inputIDs[0])' does not declare a frame rate for this stage to use",
+                remedy: "Set the pictures per second: \"rate\": 30.")
         }
         self.output = output
         if context.audio != nil {
-            context.note("\(context.stageID): the sound of its inputs is not carried", isWarning: true)
+            context.note("\(context.stageID): the sound of the inputs is dropped", isWarning: true)
         }
         for (index, input) in inputs.enumerated() where !input.hasColors(of: inputs[0]) {
             context.note(
-                "\(context.stageID): the pictures of '\(context.inputIDs[index])' have another colour matrix or range than those of '\(context.inputIDs[0])', and are shown as if they had the same",
+                "\(context.stageID): the pictures of '\(context.inputIDs[index])' have another colour matrix or range than those of '\(context.inputIDs[0])'. They are shown as if they had the same, so their colours are off",
                 isWarning: true)
         }
     }

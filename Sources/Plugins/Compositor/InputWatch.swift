@@ -132,7 +132,8 @@ extension StageContext {
         let id = inputIDs[input]
         post(
             isLost ? "input-lost" : "input-back", level: isLost ? .warning : .info,
-            text: isLost ? "\(stageID): '\(id)' gives no pictures." : "\(stageID): '\(id)' gives pictures again.",
+            text: isLost
+                ? "\(stageID): '\(id)' has stopped giving pictures." : "\(stageID): '\(id)' gives pictures again.",
             details: ["input": .string(id)])
     }
 }

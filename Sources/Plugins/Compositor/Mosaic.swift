@@ -5,7 +5,7 @@ import Shared
 /// ends never keeps the others. docs/design/017-clocked-joins.md.
 final class Mosaic: Join {
     static let info = StageInfo(
-        id: "mosaic", summary: "Shows several inputs in one picture: a grid, a row, one in another.",
+        id: "mosaic", summary: "Shows several inputs in one picture: as a grid, a row or picture in picture.",
         input: .video(.i420), output: .video(.i420), events: EventDeclaration.ofInputs)
 
     var options: MosaicOptions

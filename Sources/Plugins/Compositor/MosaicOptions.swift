@@ -15,22 +15,23 @@ struct MosaicOptions: StageOptions {
     var layout = MosaicLayout.grid
     @Option(
         help:
-            "Where each input is shown instead, later ones over earlier ones: { input, x, y, width, height } in shares of the picture from 0 to 1.",
+            "Places for the inputs, in place of layout: { input, x, y, width, height }, in shares of the picture from 0 to 1. Later ones cover earlier ones.",
         live: true)
     var places: [MosaicPlace] = []
-    @Option(help: "Size of the picture; without it, that of the first input.", unit: "px") var size: PictureSize? = nil
+    @Option(help: "Size of the picture. Default: the first input's size.", unit: "px") var size: PictureSize? = nil
     @Option(
-        help: "Pictures per second; without it, as many as the first input gives.",
+        help: "Pictures per second. Default: the first input's rate.",
         range: FrameRate(1, 1000)...FrameRate(1000)) var rate: FrameRate? = nil
     @Option(
         help:
-            "How a picture of another shape gets into its place: contain adds bars, fill cuts its middle out, stretch distorts.",
+            "How a picture of another shape gets into its place: contain adds bars, fill crops it to its middle, stretch distorts it.",
         live: true)
     var fit = Fit.contain
     @Option(help: "Colour where nothing is shown.", live: true) var background = RGBColor(red: 0, green: 0, blue: 0)
-    @Option(help: "An input that gives nothing for so long is lost.", range: 0.1...3600, unit: "s") var lostSeconds =
+    @Option(help: "An input that gives nothing for this long counts as lost.", range: 0.1...3600, unit: "s")
+    var lostSeconds =
         2.0
-    @Option(help: "Colour in the place of an input that is lost or has given nothing yet.", live: true)
+    @Option(help: "Colour shown in place of an input that is lost or has not started.", live: true)
     var slateColor = RGBColor(red: 0x20, green: 0x24, blue: 0x30)
 }
 
@@ -56,8 +57,8 @@ struct MosaicPlace: OptionValue {
             }
             guard let value = member.value.asDouble, (0...1).contains(value) else {
                 throw OptionFault(
-                    "\(member.key) is \(member.value.text()), and must be a number from 0 to 1",
-                    remedy: "Give a share of the picture.")
+                    "\(member.key) is \(member.value.text()), but must be a number from 0 to 1",
+                    remedy: "Write a share of the picture.")
             }
             values[member.key] = value
         }
@@ -65,8 +66,8 @@ struct MosaicPlace: OptionValue {
             input: input, x: values["x"]!, y: values["y"]!, width: values["width"]!, height: values["height"]!)
         guard place.x + place.width <= 1.000_001, place.y + place.height <= 1.000_001 else {
             throw OptionFault(
-                "the place of '\(input)' reaches beyond the picture",
-                remedy: "x and width, y and height add up to 1 at most.")
+                "the place of '\(input)' must lie within the picture",
+                remedy: "x + width and y + height must each be at most 1.")
         }
         return place
     }

@@ -5,7 +5,8 @@ import Shared
 /// and rate. docs/design/017-clocked-joins.md.
 final class SourceSwitch: Join {
     static let info = StageInfo(
-        id: "source-switch", summary: "Shows one of several inputs, by command or when one is lost.",
+        id: "source-switch",
+        summary: "Shows one of several inputs. Switches by command, or when the input shown is lost.",
         input: .video(.i420), output: .video(.i420),
         commands: [
             CommandInfo(
@@ -16,7 +17,7 @@ final class SourceSwitch: Join {
             EventDeclaration(
                 "input-switched", "Another input is shown.",
                 [
-                    .string("from", "Id of the one before."), .string("to", "Its id."),
+                    .string("from", "Id of the previous input."), .string("to", "Its id."),
                     .string("reason", "Why.", words: ["command", "lost", "back"]),
                 ])
         ] + EventDeclaration.ofInputs)
@@ -220,15 +221,16 @@ final class SourceSwitch: Join {
         guard !hasShown || watch.inputs[index].hasPicture else {
             throw FrameHostError(
                 .unavailable, place: FaultPlace(place),
-                what: "'\(context.inputIDs[index])' has not given a picture yet", remedy: "Send it when it has.")
+                what: "'\(context.inputIDs[index])' has not given a picture yet",
+                remedy: "Repeat the command when it has.")
         }
         guard options.whenLost == .stay || !watch.wouldBeLeft(index, now: context.clock.now()) else {
             throw FrameHostError(
                 .unavailable, place: FaultPlace(place),
                 what:
-                    "'\(context.inputIDs[index])' is lost, and \"whenLost\": \"next\" would show another input at once",
+                    "'\(context.inputIDs[index])' is lost, so \"whenLost\": \"next\" would show another input immediately",
                 remedy:
-                    "Send it when it is back (event 'input-back'). With \"whenLost\": \"stay\" its last picture is shown."
+                    "Repeat the command when the input is back (event 'input-back'). With \"whenLost\": \"stay\" its last picture is shown."
             )
         }
         if let change = state.choose(index) { show(change, context.clock.now()) }

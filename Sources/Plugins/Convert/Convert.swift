@@ -8,7 +8,7 @@ struct ConvertOptions: StageOptions {
     func validate() throws(OptionFault) {
         guard format.bitDepth == 8 else {
             throw OptionFault(
-                "format \(format.rawValue) can be converted from, not to",
+                "format \(format.rawValue) can only be an input format",
                 remedy: "Use i420, nv12, yuyv, bgra, rgb24 or gray8.")
         }
     }

@@ -8,7 +8,7 @@ import Shared
 /// upright too, and into the size settled for the link by `fit`. Time, sequence number and metadata stay.
 final class CropOrient: Transform {
     static let info = StageInfo(
-        id: "crop-orient", summary: "Cuts, turns, mirrors and scales pictures.", input: .video(.i420, .nv12, .bgra),
+        id: "crop-orient", summary: "Crops, rotates, mirrors and scales pictures.", input: .video(.i420, .nv12, .bgra),
         output: .video(.i420, .nv12, .bgra))
 
     var options: CropOrientOptions
@@ -65,8 +65,8 @@ final class CropOrient: Transform {
         orienter = PictureOrienter(geometry, from: input, to: output, bars: options.color)
         if geometry.isMoved {
             context.log(
-                "\(context.stageID): the part begins at \(geometry.source.x),\(geometry.source.y) of the stored picture, up to one pixel"
-                    + " further left or up than asked: in \(input.pixelFormat.rawValue) two pixels share a colour.")
+                "\(context.stageID): the crop starts at \(geometry.source.x),\(geometry.source.y) of the stored picture, up to one pixel further left or up than requested: in \(input.pixelFormat.rawValue) two pixels share a colour."
+            )
         }
     }
 
@@ -100,8 +100,8 @@ final class CropOrient: Transform {
             try Geometry(options, of: input, lying: lying, into: output), from: input, to: output, bars: options.color)
         others[Int(lying.rawValue)] = orienter
         context.log(
-            "\(context.stageID): frame \(frame.sequenceNumber) lies \(lying), and its link said \(input.orientation): such frames are brought"
-                + " upright too, and to \(output.width)x\(output.height) by fit \(options.fit.rawValue).")
+            "\(context.stageID): frame \(frame.sequenceNumber) has the orientation \(lying), but its link declared \(input.orientation). Such frames are also turned upright and brought to \(output.width)x\(output.height) by fit \(options.fit.rawValue)."
+        )
         return orienter
     }
 
@@ -110,8 +110,7 @@ final class CropOrient: Transform {
         guard !hasWarned, let input else { return }
         hasWarned = true
         context.log(
-            "\(context.stageID): frame \(frame.sequenceNumber) lies \(frame.orientation), and its link said \(input.orientation). Such frames go on as they"
-                + " lie, since this stage has nothing else to do and no buffers to turn them into; a crop or another size would give it some.",
+            "\(context.stageID): frame \(frame.sequenceNumber) has the orientation \(frame.orientation), but its link declared \(input.orientation). Such frames pass unchanged, because this stage has no buffers to turn them. Set a 'crop' or another 'size' to give it buffers.",
             level: .warning)
     }
 

@@ -3,20 +3,20 @@ import FrameCore
 struct CropOrientOptions: StageOptions {
     @Option(
         help:
-            "Part of the upright picture to keep: size and place of its top left corner, or a size alone for the middle.",
+            "Part of the upright picture to keep: its size and top left corner, or only a size for the middle.",
         unit: "px")
     var crop: CropRectangle? = nil
-    @Option(help: "Shape of the result, width to height as shown; how it is reached is said by fit.") var aspect:
+    @Option(help: "Aspect ratio of the result as shown, width to height. fit says how it is reached.") var aspect:
         AspectRatio? = nil
-    @Option(help: "Turns the picture clockwise, after crop.", unit: "degrees") var rotate = Rotation.none
+    @Option(help: "Rotates the picture clockwise, after crop.", unit: "degrees") var rotate = Rotation.none
     @Option(help: "Mirrors left to right, after rotate.") var mirror = false
-    @Option(help: "Size of the result; without it, pixels are not scaled.", unit: "px") var size: PictureSize? = nil
+    @Option(help: "Size of the result. Default: pixels are not scaled.", unit: "px") var size: PictureSize? = nil
     @Option(
         help:
-            "How the picture gets the shape of size or aspect: fill cuts its middle out, contain adds bars, stretch distorts."
+            "How the picture gets the shape of size or aspect: fill crops it to its middle, contain adds bars, stretch distorts it."
     )
     var fit = Fit.fill
-    @Option(help: "Colour of the bars of contain.") var color = RGBColor(red: 0, green: 0, blue: 0)
+    @Option(help: "Colour of the bars that contain adds.") var color = RGBColor(red: 0, green: 0, blue: 0)
 
     func validate() throws(OptionFault) {
         guard let aspect, let size else { return }
@@ -25,8 +25,8 @@ struct CropOrientOptions: StageOptions {
         // A size in whole pixels cannot have every shape exactly.
         guard abs(wanted / given - 1) > 0.02 else { return }
         throw OptionFault(
-            "aspect \(aspect) and size \(size) are two different shapes",
-            remedy: "Leave aspect out: size says the shape too; or use crop to cut first.")
+            "aspect \(aspect) and size \(size) must have the same shape",
+            remedy: "Leave aspect out, because size sets the shape too; or use crop first.")
     }
 }
 
@@ -44,7 +44,7 @@ enum Rotation: Int, OptionValue, CaseIterable {
 
     static func decodeOption(_ node: JSONNode) throws(OptionFault) -> Rotation {
         guard let degrees = node.asInt, let rotation = Rotation(rawValue: degrees) else {
-            throw OptionFault("\(node.text()) is not a quarter turn", remedy: "Use 0, 90, 180 or 270.")
+            throw OptionFault("\(node.text()) must be a quarter turn", remedy: "Use 0, 90, 180 or 270.")
         }
         return rotation
     }
@@ -66,7 +66,7 @@ struct AspectRatio: OptionValue, Hashable, CustomStringConvertible {
             (1...10_000).contains(height)
         else {
             throw OptionFault(
-                "\(node.text()) is not an aspect ratio", remedy: "Write it as \"9:16\", each part 1...10000.")
+                "\(node.text()) must be an aspect ratio", remedy: "Write it as \"9:16\", each part from 1 to 10000.")
         }
         return AspectRatio(width: width, height: height)
     }
@@ -88,7 +88,7 @@ struct CropRectangle: OptionValue, Hashable, CustomStringConvertible {
 
     static func decodeOption(_ node: JSONNode) throws(OptionFault) -> CropRectangle {
         let fault = OptionFault(
-            "\(node.text()) is not a part of a picture",
+            "\(node.text()) must be a part of a picture",
             remedy: "Write it as \"640x480+320+120\" (width x height + left + top), or as \"640x480\" for the middle.")
         let parts = node.asString?.split(separator: "+", omittingEmptySubsequences: false) ?? []
         guard parts.count == 1 || parts.count == 3 else { throw fault }

@@ -135,8 +135,8 @@ struct Geometry: Equatable {
         guard PictureSize.range.contains(output.width), PictureSize.range.contains(output.height) else {
             throw FrameHostError(
                 .invalidConfiguration, place: "aspect",
-                what: "the result would be \(output), and a side is at most 16384",
-                remedy: "Name a size as well, or another aspect.")
+                what: "the result would be \(output); a side must be at most 16384 pixels",
+                remedy: "Set a size too, or another aspect.")
         }
         let size = placed ?? (output.width, output.height)
         target = Rectangle(
@@ -169,8 +169,8 @@ struct Geometry: Equatable {
         guard x + crop.size.width <= size.width, y + crop.size.height <= size.height else {
             throw FrameHostError(
                 .invalidConfiguration, place: "crop",
-                what: "\(crop) reaches outside the picture, which is \(size.width)x\(size.height)",
-                remedy: "Name a part within it.")
+                what: "\(crop) must lie within the picture, which is \(size.width)x\(size.height)",
+                remedy: "Choose a part inside it.")
         }
         return Rectangle(x: x, y: y, width: crop.size.width, height: crop.size.height)
     }

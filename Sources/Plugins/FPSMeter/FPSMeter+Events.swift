@@ -4,10 +4,10 @@ extension FPSMeter {
     /// What it posts.
     static let events = [
         EventDeclaration(
-            "fps", "Every second: what was measured.",
+            "fps", "The measurements of the last second, once a second.",
             [
-                .number("fpsByPTS", "Frames per second by their times."),
-                .number("fpsByArrival", "Frames per second as they came."),
+                .number("fpsByPTS", "Frames per second, by their PTS."),
+                .number("fpsByArrival", "Frames per second, by their arrival."),
                 .number("jitterMs", "Jitter (ms)."),
                 .number("latencyMs", "Time since capture (ms)."),
             ])

@@ -4,7 +4,7 @@ import Shared
 struct FPSMeterOptions: StageOptions {
     @Option(
         help:
-            "Draws the figures into the lower left corner; the picture is then written, and copied first where others read it."
+            "Draws the figures into the lower left corner. This changes the picture, so it is copied first if other stages use it."
     )
     var draw = false
 }
@@ -14,7 +14,7 @@ struct FPSMeterOptions: StageOptions {
 /// Frames go on as they are, unless `draw` is on. Once a second the figures go out as the event `fps`.
 final class FPSMeter: Filter {
     static let info = StageInfo(
-        id: "fps-meter", summary: "Measures frame rate, jitter and latency; draws them into the picture if asked.",
+        id: "fps-meter", summary: "Measures frame rate, jitter and latency. Can draw them into the picture.",
         input: .anyVideo, output: .sameAsInput, access: .modify, events: events)
 
     var options: FPSMeterOptions

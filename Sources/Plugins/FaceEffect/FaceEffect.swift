@@ -114,8 +114,8 @@ final class FaceEffect: Filter {
         guard painter == nil, options.draw, finder != nil else { return }
         throw FrameHostError(
             .invalidConfiguration, place: "draw",
-            what: "the chain began with draw false and planned for no writing here",
-            remedy: "Begin with draw true; it can be switched off and on from there.")
+            what: "the chain started with draw false, so this stage may not change pictures",
+            remedy: "Start with draw true; it can then be switched off and on.")
     }
 
     /// [stage thread] May wait for the detector, see `latency`; allocates nothing (OpenCV does, on its own thread).

@@ -6,12 +6,12 @@ enum FileFault {
     static func cannotRead(_ path: String, _ error: Int32) -> FrameHostError {
         FrameHostError(
             .unavailable, what: "\(path) cannot be read: \(String(cString: strerror(error)))",
-            remedy: "Check the path; relative ones begin at the chain file.")
+            remedy: "Check the path. A relative path starts at the chain file's folder.")
     }
 
     static func cannotWrite(_ path: String, _ error: Int32) -> FrameHostError {
         FrameHostError(
             .unavailable, what: "\(path) cannot be written: \(String(cString: strerror(error)))",
-            remedy: "Check folder, rights and free space.")
+            remedy: "Check the folder, its permissions and the free space.")
     }
 }

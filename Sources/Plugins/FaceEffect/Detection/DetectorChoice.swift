@@ -118,11 +118,11 @@ struct DetectorChoice {
             throw FrameHostError(
                 .unavailable,
                 what:
-                    "\(path) is YuNet's model of \(other.year), which OpenCV \(OpenCV.version) cannot use: it reads the one of \(wanted.year)",
+                    "\(path) is YuNet's model of \(other.year); OpenCV \(OpenCV.version) needs the model of \(wanted.year)",
                 remedy: "Name \(wanted.rawValue), or leave model out and fetch it with '\(wanted.fetchCommand)'.")
         case nil:
             throw FrameHostError(
-                .unavailable, what: "\(path) is no YuNet model",
+                .unavailable, what: "\(path) is not a YuNet model",
                 remedy: "Name \(wanted.rawValue), which '\(wanted.fetchCommand)' fetches.")
         }
         do {
@@ -142,7 +142,7 @@ struct DetectorChoice {
                 fit: kind == .haar ? .haar : .lbp)
         } catch {
             throw FrameHostError(
-                .unavailable, what: "\(path) is no cascade that OpenCV \(OpenCV.version) can read",
+                .unavailable, what: "\(path) must be a cascade that OpenCV \(OpenCV.version) can read",
                 remedy:
                     "Name one of OpenCV's frontal-face cascades, or leave model out for \(kind == .haar ? Self.haarName : Self.lbpName).",
                 cause: FrameHostError.wrap(error).cause)
@@ -159,8 +159,10 @@ struct DetectorChoice {
     private static func named(_ path: String) throws -> String {
         guard DataFolders.exists(path) else {
             throw FrameHostError(
-                .unavailable, place: "model", what: "\(path) is not there or cannot be read",
-                remedy: "Name a YuNet model (.onnx) or a cascade (.xml); relative paths begin at the chain file.")
+                .unavailable, place: "model", what: "\(path) does not exist or cannot be read",
+                remedy:
+                    "Name a YuNet model (.onnx) or a cascade (.xml). A relative path starts at the chain file's folder."
+            )
         }
         return path
     }
@@ -169,7 +171,7 @@ struct DetectorChoice {
         let places = cascadeFolders.map { "\($0)/\(subfolder)" }
         if let path = folders.find([name]) ?? DataFolders(folders: places).find([name]) { return path }
         throw FrameHostError(
-            .unavailable, what: "the cascade \(name) is not there",
+            .unavailable, what: "the cascade \(name) was not found",
             remedy: "Install the package opencv-data, or name a cascade with model.",
             cause: "Looked in \((folders.folders + places).joined(separator: ", ")).")
     }
@@ -184,8 +186,8 @@ struct DetectorChoice {
         throw FrameHostError(
             .invalidConfiguration, place: "privacy",
             what: missing == nil
-                ? "\(kind.rawValue) (\(path)) misses small, turned and tilted faces, and privacy would let them out uncovered"
-                : "no YuNet model was found, and \(kind.rawValue), which would search instead, misses small, turned and tilted faces: privacy would let them out uncovered",
+                ? "\(kind.rawValue) (\(path)) misses small, turned and tilted faces; privacy would leave them uncovered"
+                : "no YuNet model was found; \(kind.rawValue), the fallback, misses small, turned and tilted faces, and privacy would leave them uncovered",
             remedy: missing == nil
                 ? "Use \"detector\": \"yunet\" (its model comes with '\(command)'), or write \"acceptMissedFaces\": true."
                 : "Fetch the model with '\(command)', name it with \"model\", or write \"acceptMissedFaces\": true.",
@@ -196,11 +198,11 @@ struct DetectorChoice {
     func note(_ options: FaceEffectOptions, _ format: VideoFormat, _ sizes: SearchSizes, to context: StageContext) {
         if let missing {
             context.note(
-                "no YuNet model was found, so \(kind.rawValue) searches, which misses small, turned and tilted faces; '\(YuNetModel.wanted.fetchCommand)' fetches the model. \(missing.dropLast())",
+                "no YuNet model was found; \(kind.rawValue) is used instead and misses small, turned and tilted faces; '\(YuNetModel.wanted.fetchCommand)' fetches the model. \(missing.dropLast())",
                 isWarning: true)
         } else if options.privacy, kind != .yunet {
             context.note(
-                "\(kind.rawValue) misses small, turned and tilted faces: acceptMissedFaces lets them out uncovered",
+                "\(kind.rawValue) misses small, turned and tilted faces; with acceptMissedFaces they stay uncovered",
                 isWarning: true)
         }
         context.note(
@@ -217,13 +219,13 @@ struct DetectorChoice {
             }
             let smallest = sizes.smallestYuNetFace(format)
             return
-                "on \(searched.joined(separator: " and ")) pixels, which finds 95 % of the faces that are \(smallest) pixels wide, and fewer of smaller ones"
+                "on \(searched.joined(separator: " and ")) pixels; finds 95 % of the faces that are \(smallest) pixels wide, and fewer of the smaller ones"
         }
         let upright = format.orientation.swapsSides ? copy.width : copy.height
         let full = format.orientation.swapsSides ? format.width : format.height
         let smallest = max(Double(upright) * options.smallestFace, 20) * Double(full) / Double(max(upright, 1))
         return
-            "on \(copy.width)x\(copy.height) pixels, which finds upright faces seen from the front, \(Int(smallest.rounded(.up))) pixels wide and more"
+            "on \(copy.width)x\(copy.height) pixels; finds upright faces seen from the front that are at least \(Int(smallest.rounded(.up))) pixels wide"
     }
 
     private static func lookedFor(_ folders: DataFolders) -> String {
@@ -233,7 +235,7 @@ struct DetectorChoice {
     private static func noModel(_ folders: DataFolders) -> FrameHostError {
         let wanted = YuNetModel.wanted
         return FrameHostError(
-            .unavailable, what: "no YuNet model is there: OpenCV \(OpenCV.version) reads \(wanted.rawValue)",
+            .unavailable, what: "no YuNet model was found: OpenCV \(OpenCV.version) reads \(wanted.rawValue)",
             remedy: "Fetch it with '\(wanted.fetchCommand)', or name it with \"model\".",
             cause: "Looked in \(folders.folders.joined(separator: ", ")).")
     }

@@ -86,8 +86,8 @@ final class DetectorThread: @unchecked Sendable {
         guard result == 0 else {
             held.release()
             throw FrameHostError(
-                .exhausted, what: "no thread for the detector could be started: \(String(cString: strerror(result)))",
-                remedy: "Raise the limit of processes (ulimit -u).")
+                .exhausted, what: "the detector's thread could not be started: \(String(cString: strerror(result)))",
+                remedy: "Raise the process limit (ulimit -u).")
         }
         pthread_detach(handle)
     }
@@ -139,7 +139,7 @@ final class DetectorThread: @unchecked Sendable {
         locked {
             state = .idle
             defer { fault = nil }
-            return fault ?? FrameHostError(.broken, what: "a detector failed without a word")
+            return fault ?? FrameHostError(.broken, what: "a detector failed and gave no reason")
         }
     }
 

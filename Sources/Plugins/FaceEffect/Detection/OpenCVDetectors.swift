@@ -68,7 +68,7 @@ final class CascadeDetector: FaceDetecting {
     /// - Throws: ``FrameHostError`` `.callFailed` when the file is no cascade.
     init(path: String, settings: Settings, fit: Fit) throws {
         var handle: OpaquePointer?
-        try OpenCV.call("\(path) is no cascade") { fh_cv_cascade_open(path, &handle, $0, $1) }
+        try OpenCV.call("\(path) is not a cascade") { fh_cv_cascade_open(path, &handle, $0, $1) }
         self.handle = handle!
         self.settings = settings
         self.fit = fit

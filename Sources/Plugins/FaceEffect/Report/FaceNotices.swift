@@ -25,7 +25,7 @@ struct FaceNotices {
                 context.post(
                     "detector-failed", level: .warning,
                     text: "the detector failed: \(fault.what). "
-                        + (privacy == nil ? "Faces known so far run out." : "Frames are covered wholly.")
+                        + (privacy == nil ? "Known faces are no longer tracked." : "Frames are covered completely.")
                         + (fault.cause.isEmpty ? "" : " \(fault.cause)"))
             }
         }
@@ -34,7 +34,7 @@ struct FaceNotices {
             context.post(
                 "detector-stuck", level: .warning,
                 text: "the detector has not answered for \(Self.stuckAfter / 1_000_000_000) s. "
-                    + (privacy == nil ? "Faces are no longer found." : "Frames are covered wholly until it does."))
+                    + (privacy == nil ? "Faces are no longer found." : "Frames are covered completely until it does."))
         }
         tellFaces(finder, level: faceEvents ? .info : .debug, to: context)
         guard let privacy else { return }
@@ -58,7 +58,7 @@ struct FaceNotices {
     /// A run without its detector is no good run: nil unless half of the searches failed, or the detector is stuck at
     /// the end.
     func fault(_ finder: FaceFinder, isPrivate: Bool) -> FrameHostError? {
-        let consequence = isPrivate ? "frames were covered wholly instead" : "faces were not found"
+        let consequence = isPrivate ? "frames were covered completely instead" : "faces were not found"
         if finder.busyFor > Self.stuckAfter {
             return FrameHostError(
                 .callFailed,
@@ -92,9 +92,7 @@ extension PrivacyGuard {
         func count(_ mode: Mode) -> Int { counts[mode.rawValue] }
         let whole = Mode.allCases.filter(\.coversAll)
         return
-            "\(counts.reduce(0, +)) frames: \(count(.searched)) searched in time, \(count(.held)) with a face covered that the search did not see, "
-            + "\(whole.reduce(0) { $0 + count($1) }) covered wholly (\(whole.map { "\($0.name) \(count($0))" }.joined(separator: ", "))); "
-            + "\(uncoveredCount) went out as they came: no face was found in them."
+            "\(counts.reduce(0, +)) frames: \(count(.searched)) searched in time, \(count(.held)) with a known face covered that their search did not find, \(whole.reduce(0) { $0 + count($1) }) covered completely (\(whole.map { "\($0.name) \(count($0))" }.joined(separator: ", "))); \(uncoveredCount) passed on unchanged because no face was found."
     }
 
     /// The same, for programs.
