@@ -80,7 +80,7 @@ import Testing
         for font in ["broken.ttf", "cut.ttf"] {
             let broken = try check(#""font": "\#(font)""#)
             #expect(
-                broken.status == 2 && broken.error.contains("font: \(font) is no font that FreeType reads"),
+                broken.status == 2 && broken.error.contains("font: \(font) must be a font that FreeType can read"),
                 "\(broken.error)")
         }
         let field = try check(#""text": "{chian}""#)

@@ -134,29 +134,31 @@ struct Frei0rTests {
         let error = #expect(throws: FrameHostError.self) { _ = try Frei0r.topic("xfade0r") }
         #expect(
             error?.description
-                == "effect: xfade0r mixes two pictures. Use the stage 'frei0r-mixer', with two stages in from.")
+                == "effect: xfade0r mixes two pictures. Use the stage 'frei0r-mixer', with two stages in 'from'.")
     }
 
     @Test func saysWhatIsWrong() throws {
         #expect(fault(#"{ "effect": "glov" }"#)?.hasSuffix("effects installed. Did you mean 'glow'?") == true)
-        #expect(fault("{}")?.hasPrefix("effect: no effect is named. Name one of these.\n  3dflippo, ") == true)
+        #expect(fault("{}")?.hasPrefix("effect: no effect is set. Name one of these.\n  3dflippo, ") == true)
         #expect(
             fault(#"{ "effect": "blend" }"#)
-                == "effect: blend mixes two pictures. Use the stage 'frei0r-mixer', with two stages in from.")
+                == "effect: blend mixes two pictures. Use the stage 'frei0r-mixer', with two stages in 'from'.")
         #expect(
             fault(#"{ "effect": "glow", "parameters": { "blurr": 1 } }"#)
                 == "parameters.blurr: glow has no such parameter. Did you mean 'Blur'?")
         // Its default depends on the size of the picture.
         let list = fault(#"{ "effect": "glow", "parameters": { "list": 1 } }"#)
         #expect(
-            list?.hasPrefix("parameters.list: glow has no such parameter. It has those below.\n  Blur: 0...1, 0")
+            list?.hasPrefix(
+                "parameters.list: glow has no such parameter. Its parameters are listed below.\n  Blur: 0...1, 0")
                 == true)
         #expect(list?.hasSuffix(" by default. Blur of the glow") == true)
         let scratch = try ScratchFolder()
         try Data("not a library".utf8).write(to: URL(fileURLWithPath: scratch.file("broken.so")))
         #expect(
             fault(#"{ "effect": "\#(scratch.file("broken.so"))" }"#)?.hasPrefix(
-                "effect: \(scratch.file("broken.so")) does not load. Install what it lacks, or use another effect.\n  ")
+                "effect: \(scratch.file("broken.so")) could not be loaded. Install what is missing, or use another effect.\n  "
+            )
                 == true)
     }
 }

@@ -96,19 +96,20 @@ import Testing
                 return ""
             } catch { return "\(error)" }
         }
-        #expect(text(0, nil) == "width: must be from 1 to 16384, and is 0. Leave it out for the picture's own.")
+        #expect(text(0, nil) == "width: must be from 1 to 16384, but is 0. Leave it out for the picture's own size.")
         #expect(
-            text(nil, 16_385) == "height: must be from 1 to 16384, and is 16385. Leave it out for the picture's own.")
-        #expect(text(.max, .min).hasPrefix("width: must be from 1 to 16384, and is 9223372036854775807."))
-        #expect(text(nil, nil, quality: 0) == "quality: must be from 1 to 100, and is 0. 90 is the usual one.")
-        #expect(text(nil, nil, turns: 4) == "quarterTurns: must be from 0 to 3, and is 4. They are clockwise.")
+            text(nil, 16_385)
+                == "height: must be from 1 to 16384, but is 16385. Leave it out for the picture's own size.")
+        #expect(text(.max, .min).hasPrefix("width: must be from 1 to 16384, but is 9223372036854775807."))
+        #expect(text(nil, nil, quality: 0) == "quality: must be from 1 to 100, but is 0. 90 is the usual value.")
+        #expect(text(nil, nil, turns: 4) == "quarterTurns: must be from 0 to 3, but is 4. Rotation is clockwise.")
         #expect(
             text(nil, 100, of: (1000, 2))
-                == "height: the picture's width would be 50000 by its shape, and a side is at most 16384. Use a smaller height, or name both."
+                == "height: the picture's shape makes its width 50000, but a side must be at most 16384. Use a smaller height, or set both."
         )
         #expect(
             text(16_384, 16_384)
-                == "width: a picture of 16384x16384 has 268435456 pixels, and 67108864 are the most. Name a smaller width or height."
+                == "width: a picture of 16384x16384 has 268435456 pixels, but must have at most 67108864. Set a smaller width or height."
         )
     }
 

@@ -134,7 +134,7 @@ extension StageDriver {
         let (driver, given) = try run([0, 200, 3_600_000], options: #"{ "rate": 25, "maxGapSeconds": 1 }"#)
         #expect(places(given) == [0, 1, 2, 3, 4, 5, 90_000])
         let events = driver.takeEvents()
-        #expect(events.first?.text == "no frame came for 3599.760 s, which is too long to be filled with repeats.")
+        #expect(events.first?.text == "no frame arrived for 3599.760 s; the gap is too long to be filled with repeats.")
         #expect(events.last?.text == "3 frames in, 7 out: 4 repeats, 0 drops, 1 gap left")
     }
 
@@ -182,7 +182,7 @@ extension StageDriver {
     @Test func asksForTheRate() {
         #expect(
             throws: OptionFault(
-                "'rate' is missing", remedy: "Name the frames per second: \"rate\": 30, or \"30000/1001\".")
+                "'rate' is missing", remedy: "Set the frames per second: \"rate\": 30, or \"30000/1001\".")
         ) { try RateOptions().validate() }
     }
 }

@@ -346,8 +346,8 @@ private struct SlowCopy {
         let error = #expect(throws: FrameHostError.self) { try driver.set(#"{ "step": { "delay": 3 } }"#) }
         #expect(
             error?.description
-                == "replicate: the latest copy would be 9 frames late, and 6 are held. Delay by at most 6, or begin with the longer delay in the"
-                + " chain file.")
+                == "replicate: the last copy would be 9 frames late, but this stage keeps only 6 frames. Delay by at most 6, or set the longer delay in the chain file."
+        )
         #expect(try send(120)[12 * 64 + 16] == 120)
     }
 
@@ -357,9 +357,9 @@ private struct SlowCopy {
         (#"{ "each": [{ "tint": "red" }] }"#, "each", ##"tint: 'red' is not a colour. Write it as "#rrggbb"."##),
         (
             #"{ "grid": "9x9" }"#, "grid",
-            #""9x9" is not a grid. Write columns and rows as "4x4", at most 64 cells, or leave the key out for "2x2"."#
+            #""9x9" must be a grid. Write columns and rows as "4x4", at most 64 cells, or leave the key out for "2x2"."#
         ),
-        (#"{ "step": { "delay": 300 } }"#, "", "the last copy is 900 frames late. Delay by at most 600."),
+        (#"{ "step": { "delay": 300 } }"#, "", "the last copy would be 900 frames late. Delay by at most 600."),
         (
             #"{ "copies": 1, "each": [{}, {}] }"#, "each",
             "each has 2 entries for 1 copies. Take some out, or raise copies."

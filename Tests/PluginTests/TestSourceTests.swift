@@ -79,7 +79,7 @@ import Testing
         #expect(events.count == 1)
         #expect(
             events.first?.text
-                == "3 pictures were due while this source was not running: the machine or the chain is too slow.")
+                == "this source missed the times of 3 pictures: the machine or the chain is too slow.")
     }
 
     @Test(arguments: PixelFormat.allCases) func paintsBarsInEveryFormat(format: PixelFormat) throws {
@@ -199,7 +199,7 @@ import Testing
         }
         #expect(
             throws: OptionFault(
-                "stamp needs 320x240 or more, and size is 320x238", remedy: "Use a larger size, or leave stamp out.")
+                "stamp needs at least 320x240, but size is 320x238", remedy: "Use a larger size, or leave stamp out.")
         ) {
             var options = TestSourceOptions()
             options.stamp = true

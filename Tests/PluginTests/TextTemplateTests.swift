@@ -48,8 +48,8 @@ import Testing
     }
 
     @Test(arguments: [
-        ("{", "a '{' without '}'", "Write '{{' for a brace in the text."),
-        ("a}b", "a '}' without '{'", "Write '}}' for a brace in the text."),
+        ("{", "'{' has no '}' after it", "Write '{{' for a brace in the text."),
+        ("a}b", "'}' has no '{' before it", "Write '}}' for a brace in the text."),
         ("{frane}", "'{frane}' is not a field", "Did you mean '{frame}'?"),
         (
             "{xyzzy}", "'{xyzzy}' is not a field",
@@ -57,12 +57,12 @@ import Testing
         ),
         ("{frame:4}", "'{frame}' takes no pattern", "Write '{frame}'; {date} and {time} take a strftime pattern."),
         (
-            "{time:%H:%Q}", "'%Q' is no conversion of strftime",
-            "Use those of date(1), such as %Y-%m-%d %H:%M:%S; %3N is milliseconds; write %% for a per cent sign."
+            "{time:%H:%Q}", "'%Q' must be a conversion of strftime",
+            "Use those of date(1), such as %Y-%m-%d %H:%M:%S. %3N gives milliseconds; %% gives a percent sign."
         ),
         (
-            "{time:50%}", "'%' is no conversion of strftime",
-            "Use those of date(1), such as %Y-%m-%d %H:%M:%S; %3N is milliseconds; write %% for a per cent sign."
+            "{time:50%}", "'%' must be a conversion of strftime",
+            "Use those of date(1), such as %Y-%m-%d %H:%M:%S. %3N gives milliseconds; %% gives a percent sign."
         ),
     ])
     func saysWhatIsWrong(source: String, what: String, remedy: String) {

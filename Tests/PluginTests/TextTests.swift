@@ -238,7 +238,9 @@ import Testing
         let warnings = driver.takeEvents().filter { $0.level == .warning }.map(\.text)
         let path = try FontFile.path(nil)
         #expect(
-            warnings == ["text: \(path) has no letter '漢' (U+6F22): a box is shown. Name a font that has it with font."]
+            warnings == [
+                "text: \(path) has no character '漢' (U+6F22); a box is shown instead. Name a font that has it with 'font'."
+            ]
         )
         let ink = try Self.coverage(#""text": "漢", "size": 40, "position": "topLeft", "margin": 0"#, (60, 60)).ink
         // A frame of 20x28 with lines two wide.
@@ -304,16 +306,16 @@ import Testing
         }
         #expect(
             fault("x.ttf")
-                == "font: /nowhere/x.ttf cannot be read: No such file or directory. Check the path, or leave font out for the default font."
+                == "font: /nowhere/x.ttf cannot be read: No such file or directory. Check the path, or leave 'font' out for the default font."
         )
         #expect(
             fault("/etc/hostname")
-                == "font: /etc/hostname is no font that FreeType reads (error 2). Name a TrueType, OpenType or Type 1 file."
+                == "font: /etc/hostname must be a font that FreeType can read (error 2). Name a TrueType, OpenType or Type 1 font file."
         )
         let error = #expect(throws: FrameHostError.self) { _ = try FontFile.path(nil, usual: ["/a/b.ttf", "/c.ttf"]) }
         #expect(
             error?.description
-                == "font: no font found. Install fonts-dejavu-core, or name a font file with font.\n  Looked for /a/b.ttf, /c.ttf"
+                == "font: no font was found. Install fonts-dejavu-core, or name a font file with 'font'.\n  Looked for /a/b.ttf, /c.ttf"
         )
     }
 }

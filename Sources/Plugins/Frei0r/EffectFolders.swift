@@ -70,12 +70,13 @@ struct EffectFolders {
         let names = effects.map(\.name)
         guard !name.isEmpty else {
             throw FrameHostError(
-                .invalidConfiguration, place: "effect", what: "no effect is named", remedy: "Name one of these.",
+                .invalidConfiguration, place: "effect", what: "no effect is set", remedy: "Name one of these.",
                 cause: Self.list(names))
         }
         let near = Suggestion.nearest(to: name, in: names)
         throw FrameHostError(
-            .invalidConfiguration, place: "effect", what: "'\(name)' is not among the \(names.count) effects installed",
+            .invalidConfiguration, place: "effect",
+            what: "'\(name)' must be one of the \(names.count) installed effects",
             remedy: near.map { "Did you mean '\($0)'?" } ?? "Name one of these.",
             cause: near == nil ? Self.list(names) : "")
     }

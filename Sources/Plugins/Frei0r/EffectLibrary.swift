@@ -48,8 +48,8 @@ struct EffectLibrary {
         self.path = path
         guard let handle = dlopen(path, RTLD_NOW | RTLD_LOCAL) else {
             throw FrameHostError(
-                .unavailable, place: "effect", what: "\(path) does not load",
-                remedy: "Install what it lacks, or use another effect.",
+                .unavailable, place: "effect", what: "\(path) could not be loaded",
+                remedy: "Install what is missing, or use another effect.",
                 cause: dlerror().map { String(cString: $0) } ?? "")
         }
         let functions = try EffectFunctions(handle, path: path)
@@ -62,7 +62,8 @@ struct EffectLibrary {
         }
         guard isStarted else {
             throw FrameHostError(
-                .callFailed, place: "effect", what: "\(path) does not start (f0r_init)", remedy: "Use another effect.")
+                .callFailed, place: "effect", what: "\(path) could not be started (f0r_init)",
+                remedy: "Use another effect.")
         }
         var info = f0r_plugin_info()
         functions.getInfo(&info)
@@ -124,8 +125,8 @@ struct EffectFunctions {
             if let function = find(name, as: type) { return function }
             missing = name
             throw FrameHostError(
-                .unavailable, place: "effect", what: "\(path) is no frei0r effect: it lacks \(missing!)",
-                remedy: "Name a library that is one.")
+                .unavailable, place: "effect", what: "\(path) is not a frei0r effect: it has no \(missing!)",
+                remedy: "Name the library of a frei0r effect.")
         }
         initialize = try need("f0r_init", as: type(of: initialize))
         getInfo = try need("f0r_get_plugin_info", as: type(of: getInfo))

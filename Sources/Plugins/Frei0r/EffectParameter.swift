@@ -57,7 +57,7 @@ struct EffectParameter: Equatable {
             if let number = node.asDouble {
                 guard unit.contains(number) else {
                     throw OptionFault(
-                        "\(node.text()) is outside 0...1", remedy: "Use 0...1: frei0r has no other range.")
+                        "\(node.text()) must be from 0 to 1", remedy: "Every number of frei0r has this range.")
                 }
                 return .number(number)
             }
@@ -95,7 +95,7 @@ extension EffectParameters {
                     FrameHostError(
                         .invalidConfiguration, place: place, what: "\(effect) has no such parameter",
                         remedy: near.map { "Did you mean '\($0)'?" }
-                            ?? (parameters.isEmpty ? "It has none." : "It has those below.")))
+                            ?? (parameters.isEmpty ? "It has none." : "Its parameters are listed below.")))
                 continue
             }
             do { values.append((parameter, try parameter.value(member.value))) } catch {

@@ -7,7 +7,7 @@ import Shared
 /// The effect is loaded at `negotiate`, so that `check` knows its parameters; it runs in this process.
 final class Frei0r: Transform {
     static let info = StageInfo(
-        id: "frei0r", summary: "Changes pictures by a frei0r effect, or puts an effect's own in their place.",
+        id: "frei0r", summary: "Changes pictures with a frei0r effect, or replaces them with the effect's own.",
         input: .video(.bgra), output: .video(.bgra))
 
     private static let kinds: [EffectLibrary.Kind] = [.filter, .source]
@@ -96,11 +96,11 @@ extension EffectLibrary {
             case .filter: ("changes one picture", "Use the stage 'frei0r'.")
             case .source:
                 (
-                    "makes pictures of its own",
-                    "Use the stage 'frei0r', with any source of the size and rate wanted before it."
+                    "makes its own pictures",
+                    "Use the stage 'frei0r' behind a source with the size and rate that you want."
                 )
-            case .mixer2: ("mixes two pictures", "Use the stage 'frei0r-mixer', with two stages in from.")
-            case .mixer3: ("mixes three pictures", "Use the stage 'frei0r-mixer', with three stages in from.")
+            case .mixer2: ("mixes two pictures", "Use the stage 'frei0r-mixer', with two stages in 'from'.")
+            case .mixer3: ("mixes three pictures", "Use the stage 'frei0r-mixer', with three stages in 'from'.")
             }
         throw FrameHostError(.invalidConfiguration, place: "effect", what: "\(name) \(what)", remedy: remedy)
     }

@@ -7,7 +7,7 @@ import Shared
 /// is dropped.
 final class Frei0rMixer: Join {
     static let info = StageInfo(
-        id: "frei0r-mixer", summary: "Makes one picture of two or three by a frei0r effect.", input: .video(.bgra),
+        id: "frei0r-mixer", summary: "Mixes two or three pictures into one with a frei0r effect.", input: .video(.bgra),
         output: .video(.bgra))
     private static let kinds: [EffectLibrary.Kind] = [.mixer2, .mixer3]
 
@@ -35,7 +35,7 @@ final class Frei0rMixer: Join {
         guard formats.count == count, inputs.count == count else {
             throw FrameHostError(
                 .invalidConfiguration, place: "from",
-                what: "\(library.name) mixes \(count == 2 ? "two" : "three") pictures, and from names \(inputs.count)",
+                what: "\(library.name) needs \(count == 2 ? "two" : "three") inputs, but 'from' has \(inputs.count)",
                 remedy:
                     "Name \(count == 2 ? "two stages: \"from\": [\"a\", \"b\"]" : "three stages: \"from\": [\"a\", \"b\", \"c\"]")."
             )
@@ -44,8 +44,9 @@ final class Frei0rMixer: Join {
         if let other = formats.first(where: { ($0.width, $0.height) != (first.width, first.height) }) {
             throw FrameHostError(
                 .invalidConfiguration, place: "from",
-                what: "one picture is \(first.width)x\(first.height), another \(other.width)x\(other.height)",
-                remedy: "Bring all to one size with crop-orient.")
+                what:
+                    "all inputs must have one size, but one is \(first.width)x\(first.height) and another \(other.width)x\(other.height)",
+                remedy: "Bring them to one size with 'crop-orient'.")
         }
         self.inputs = formats.map { _ in EffectPixels(first, colorModel: library.colorModel) }
         let output = EffectPixels(first, colorModel: library.colorModel)

@@ -2,13 +2,14 @@ import FrameCore
 
 struct Frei0rOptions: StageOptions {
     @Option(
-        help: "Name of the effect, such as glow, or the path of its library; without it, check lists what is installed."
+        help:
+            "Name of the effect, such as glow, or the path of its library. If absent, `framehost check` lists the installed effects."
     )
     var effect = ""
     @Option(
         help:
-            "Values by the effect's own names, in any case: { \"Blur\": 0.7 }; true or false, 0...1, \"#rrggbb\", [x, y] or a string."
-            + " A name it does not have makes check list those it has.", live: true)
+            "Values by the effect's own names, in upper or lower case: { \"Blur\": 0.7 }. A value is true or false, 0...1, \"#rrggbb\", [x, y] or a string. If a name is unknown, `framehost check` lists the known ones.",
+        live: true)
     var parameters = EffectParameters()
 }
 

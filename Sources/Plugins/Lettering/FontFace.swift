@@ -22,16 +22,16 @@ package final class FontFace {
         var library: FT_Library?
         var face: FT_Face?
         var stroker: FT_Stroker?
-        try Self.check(FT_Init_FreeType(&library), path, "FreeType does not start")
+        try Self.check(FT_Init_FreeType(&library), path, "FreeType could not be started")
         let error = FT_New_Face(library, path, 0, &face)
         guard error == 0, let face else {
             FT_Done_FreeType(library)
             throw FrameHostError(
-                .invalidMedia, place: "font", what: "\(path) is no font that FreeType reads (error \(error))",
-                remedy: "Name a TrueType, OpenType or Type 1 file.")
+                .invalidMedia, place: "font", what: "\(path) must be a font that FreeType can read (error \(error))",
+                remedy: "Name a TrueType, OpenType or Type 1 font file.")
         }
         guard face.pointee.face_flags & Int(FT_FACE_FLAG_SCALABLE) != 0, face.pointee.charmap != nil else {
-            let lacks = face.pointee.charmap == nil ? "no Unicode characters" : "bitmaps alone, of fixed size"
+            let lacks = face.pointee.charmap == nil ? "no Unicode characters" : "only bitmaps of fixed sizes"
             FT_Done_FreeType(library)
             throw FrameHostError(
                 .invalidMedia, place: "font", what: "\(path) has \(lacks)",
@@ -62,7 +62,7 @@ package final class FontFace {
     ///   - size: Pixels of the em square, at least 1.
     ///   - outline: Pixels; 0 for none.
     func set(size: Int, outline: Double) throws {
-        try Self.check(FT_Set_Pixel_Sizes(face, 0, UInt32(size)), path, "size \(size) is refused")
+        try Self.check(FT_Set_Pixel_Sizes(face, 0, UInt32(size)), path, "FreeType refuses the size \(size)")
         self.size = size
         self.outline = outline
         FT_Stroker_Set(

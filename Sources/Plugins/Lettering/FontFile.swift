@@ -22,14 +22,14 @@ package enum FontFile {
                 let reason = String(cString: strerror(errno))
                 throw FrameHostError(
                     .unavailable, place: "font", what: "\(named) cannot be read: \(reason)",
-                    remedy: "Check the path, or leave font out for the default font.")
+                    remedy: "Check the path, or leave 'font' out for the default font.")
             }
             return named
         }
         guard let found = usual.first(where: { access($0, R_OK) == 0 }) else {
             throw FrameHostError(
-                .unavailable, place: "font", what: "no font found",
-                remedy: "Install fonts-dejavu-core, or name a font file with font.",
+                .unavailable, place: "font", what: "no font was found",
+                remedy: "Install fonts-dejavu-core, or name a font file with 'font'.",
                 cause: "Looked for " + usual.joined(separator: ", "))
         }
         return found

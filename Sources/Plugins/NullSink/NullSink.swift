@@ -9,10 +9,11 @@ enum NullReport: String, OptionChoice {
 }
 
 struct NullSinkOptions: StageOptions {
-    @Option(help: "Prints one line at the end; latency: the time since capture.") var report = NullReport.none
+    @Option(help: "Prints a line at the end. latency prints the time since capture.") var report = NullReport.none
     @Option(
         help:
-            "Writes all samples there before they are dropped: a file, or - for standard output. Rows without padding.")
+            "Where to write all samples before they are dropped: a file, or - for standard output. Rows have no padding."
+    )
     var dump: String? = nil
 
     func validate() throws(OptionFault) {
@@ -27,7 +28,7 @@ struct NullSinkOptions: StageOptions {
 /// Drops what it gets: for tests, for measuring, and as the end of a branch that only counts.
 final class NullSink: Sink {
     static let info = StageInfo(
-        id: "null-sink", summary: "Drops what it gets; measures or dumps it if asked.", input: .any)
+        id: "null-sink", summary: "Drops its input. Can measure or dump it first.", input: .any)
 
     var options: NullSinkOptions
     private let context: StageContext

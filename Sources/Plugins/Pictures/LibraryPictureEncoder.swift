@@ -4,7 +4,7 @@ import FrameCore
 ///
 /// Several threads at once: each call takes a workshop of its own, and gives it back for the next.
 final class LibraryPictureEncoder: PictureEncoder {
-    static let info = ServiceInfo(id: "picture-encoder", summary: "Makes JPEG and PNG files of pictures.")
+    static let info = ServiceInfo(id: "picture-encoder", summary: "Encodes pictures as JPEG and PNG.")
 
     /// More than this many are not kept: a picture for each of two processors, and two more.
     static let mostIdle = 4

@@ -57,9 +57,8 @@ final class PicturePainter {
             throw FrameHostError(
                 .exhausted,
                 what:
-                    "a picture of \(region.width)x\(region.height) cannot be scaled: \(PlaneReducer.most) pixels a side"
-                    + " are the most",
-                remedy: "Ask for one of its own size, or of a stage that gives smaller ones.")
+                    "a picture of \(region.width)x\(region.height) cannot be scaled: each side must be at most \(PlaneReducer.most) pixels",
+                remedy: "Ask for its own size, or for a stage that gives smaller pictures.")
         }
         let unit = Self.unit(of: picture.pixelFormat)
         if region.x % unit.x == 0, region.y % unit.y == 0, let planes = try planes(of: picture, region) {

@@ -79,17 +79,17 @@ struct PicturePlan: Equatable {
         func fault(_ key: String, _ range: ClosedRange<Int>, _ value: Int, _ remedy: String) -> FrameHostError {
             FrameHostError(
                 .invalidConfiguration, place: "\(key)",
-                what: "must be from \(range.lowerBound) to \(range.upperBound), and is \(value)", remedy: remedy)
+                what: "must be from \(range.lowerBound) to \(range.upperBound), but is \(value)", remedy: remedy)
         }
         for (key, side) in [("width", form.width), ("height", form.height)] {
             guard let side, !PictureForm.sides.contains(side) else { continue }
-            throw fault(key, PictureForm.sides, side, "Leave it out for the picture's own.")
+            throw fault(key, PictureForm.sides, side, "Leave it out for the picture's own size.")
         }
         guard (0...3).contains(form.quarterTurns) else {
-            throw fault("quarterTurns", 0...3, form.quarterTurns, "They are clockwise.")
+            throw fault("quarterTurns", 0...3, form.quarterTurns, "Rotation is clockwise.")
         }
         guard form.kind != .jpeg || (1...100).contains(form.quality) else {
-            throw fault("quality", 1...100, form.quality, "90 is the usual one.")
+            throw fault("quality", 1...100, form.quality, "90 is the usual value.")
         }
     }
 
@@ -110,14 +110,15 @@ struct PicturePlan: Equatable {
         where !PictureForm.sides.contains(value) {
             throw FrameHostError(
                 .invalidConfiguration, place: "\(other)",
-                what: "the picture's \(key) would be \(value) by its shape, and a side is at most \(Int(most))",
-                remedy: "Use a smaller \(other), or name both.")
+                what: "the picture's shape makes its \(key) \(value), but a side must be at most \(Int(most))",
+                remedy: "Use a smaller \(other), or set both.")
         }
         guard size.width * size.height <= mostPixels else {
             throw FrameHostError(
                 .invalidConfiguration, place: "width",
-                what: "a picture of \(size) has \(size.width * size.height) pixels, and \(mostPixels) are the most",
-                remedy: "Name a smaller width or height.")
+                what:
+                    "a picture of \(size) has \(size.width * size.height) pixels, but must have at most \(mostPixels)",
+                remedy: "Set a smaller width or height.")
         }
         return size
     }

@@ -19,7 +19,7 @@ final class Room {
         if let base, count <= byteCount { return base.assumingMemoryBound(to: UInt8.self) }
         guard count <= Self.most else {
             throw FrameHostError(
-                .exhausted, what: "the picture would need \(count >> 20) MiB, and \(Self.most >> 20) are the most",
+                .exhausted, what: "the picture would need \(count >> 20) MiB, but the limit is \(Self.most >> 20) MiB",
                 remedy: "Use smaller pictures.")
         }
         free()

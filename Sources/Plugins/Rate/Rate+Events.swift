@@ -4,16 +4,16 @@ extension Rate {
     /// What it posts.
     static let events = [
         EventDeclaration(
-            "gap", "No frame came for so long that it is not filled with repeats.",
+            "gap", "No frame arrived for longer than maxGapSeconds; the gap is not filled.",
             [
                 .number("seconds", "How long (s).")
             ]),
         EventDeclaration(
-            "rate", "At the end: what was repeated and dropped.",
+            "rate", "At the end: how many frames were repeated and dropped.",
             [
-                .number("taken", "Frames that came."),
-                .number("given", "Frames that were given."),
-                .number("repeats", "Frames that were given again."),
+                .number("taken", "Frames that arrived."),
+                .number("given", "Frames that were passed on."),
+                .number("repeats", "Frames that were repeated."),
                 .number("drops", "Frames that were dropped."),
                 .number("gaps", "Gaps that were not filled."),
             ]),

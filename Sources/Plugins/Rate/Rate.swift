@@ -9,7 +9,7 @@ import FrameCore
 /// come.
 final class Rate: Transform {
     static let info = StageInfo(
-        id: "rate", summary: "Gives frames at a constant rate: repeats and drops.", input: .anyVideo,
+        id: "rate", summary: "Gives frames at a constant rate. Repeats and drops frames as needed.", input: .anyVideo,
         output: .sameAsInput, hold: 1,
         delay: 1, events: events)
 
@@ -158,7 +158,7 @@ final class Rate: Transform {
         let seconds = decimal((grid.time(of: place) - grid.time(of: next)).seconds)
         context.post(
             "gap", level: .warning,
-            text: "no frame came for \(seconds) s, which is too long to be filled with repeats.",
+            text: "no frame arrived for \(seconds) s; the gap is too long to be filled with repeats.",
             details: ["seconds": JSONNode(.number(seconds))])
     }
 

@@ -106,8 +106,9 @@ final class Replicate: Transform {
         guard options.mostDelay <= mostDelay else {
             throw FrameHostError(
                 .invalidConfiguration, place: context.stageID,
-                what: "the latest copy would be \(options.mostDelay) frames late, and \(mostDelay) are held",
-                remedy: "Delay by at most \(mostDelay), or begin with the longer delay in the chain file.")
+                what:
+                    "the last copy would be \(options.mostDelay) frames late, but this stage keeps only \(mostDelay) frames",
+                remedy: "Delay by at most \(mostDelay), or set the longer delay in the chain file.")
         }
         plan()
     }

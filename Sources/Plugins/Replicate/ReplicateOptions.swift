@@ -3,23 +3,22 @@ import FrameCore
 struct ReplicateOptions: StageOptions {
     @Option(
         help:
-            "Cells the picture is divided into, columns and rows; copies fill them row by row and begin again. \"1x1\": the whole picture."
+            "Cells of the picture, as columns x rows; \"1x1\" is the whole picture. Copies fill the cells row by row, then start over."
     )
     var grid = Grid(columns: 2, rows: 2)
-    @Option(help: "How many copies; without it, one for each cell.", range: 1...mostCopies) var copies: Int? = nil
-    @Option(help: "Size of the result; without it, that of the input.", unit: "px") var size: PictureSize? = nil
-    @Option(help: "Colour where no copy is.", live: true) var background = RGBColor(red: 0, green: 0, blue: 0)
+    @Option(help: "Number of copies. Default: one for each cell.", range: 1...mostCopies) var copies: Int? = nil
+    @Option(help: "Size of the result. Default: the input's size.", unit: "px") var size: PictureSize? = nil
+    @Option(help: "Colour where there is no copy.", live: true) var background = RGBColor(red: 0, green: 0, blue: 0)
     @Option(
         help:
-            "Every copy, seen from the middle of its cell: x, y, scale, rotate, mirror, delay (frames), gain, tint, hue, opacity.",
+            "Values of the first copy, relative to the middle of its cell: x, y, scale, rotate, mirror, delay (frames), gain, tint, hue, opacity.",
         live: true)
     var first = CopyChange()
     @Option(
-        help: "What is added from one copy to the next: the same keys; places turn and grow as well, as in a spiral.",
+        help: "Change from each copy to the next, with the same keys. Positions also rotate and scale, as in a spiral.",
         live: true)
     var step = CopyChange()
-    @Option(help: "For each copy in turn, what takes the place of a value in first.", live: true) var each:
-        [CopyChange] = []
+    @Option(help: "For each copy in turn, values that replace those of first.", live: true) var each: [CopyChange] = []
 
     func validate() throws(OptionFault) {
         let count = copyCount
@@ -29,7 +28,7 @@ struct ReplicateOptions: StageOptions {
         }
         guard mostDelay <= Self.mostDelay else {
             throw OptionFault(
-                "the last copy is \(mostDelay) frames late", remedy: "Delay by at most \(Self.mostDelay).")
+                "the last copy would be \(mostDelay) frames late", remedy: "Delay by at most \(Self.mostDelay).")
         }
     }
 
@@ -62,7 +61,7 @@ struct Grid: OptionValue {
             columns * rows <= 64
         else {
             throw OptionFault(
-                "\(node.text()) is not a grid", remedy: "Write columns and rows as \"4x4\", at most 64 cells")
+                "\(node.text()) must be a grid", remedy: "Write columns and rows as \"4x4\", at most 64 cells")
         }
         return Grid(columns: columns, rows: rows)
     }

@@ -31,7 +31,8 @@ package enum Extent: OptionValue, CustomStringConvertible {
             return .share(share)
         }
         throw OptionFault(
-            "\(node.text()) is not a length", remedy: "Write pixels as a number, such as 24, or a share, such as \"5%\""
+            "\(node.text()) must be a length",
+            remedy: "Write a number of pixels, such as 24, or a share, such as \"5%\""
         )
     }
 

@@ -45,7 +45,7 @@ struct JPEGFile {
         guard sides.contains(Int(wide)), sides.contains(Int(high)) else {
             throw FrameHostError(
                 .unavailable, place: place, what: "\(path) has \(wide)x\(high) pixels",
-                remedy: "Use a picture of \(PNGFile.mostPixels) pixels a side at most.")
+                remedy: "Use a picture with at most \(PNGFile.mostPixels) pixels on each side.")
         }
         (width, height) = (Int(wide), Int(high))
         var pixels = [UInt8](repeating: 0, count: width * height * 4)

@@ -20,7 +20,7 @@ package struct PNGFile {
     /// - Throws: ``FrameHostError`` `.unavailable` with libpng's words.
     package init(
         _ path: String, option: String = "image",
-        remedy: String = "Name a PNG, with transparency where the picture shall show through."
+        remedy: String = "Name a PNG file. Where it is transparent, the picture shows through."
     ) throws {
         // libpng would wait for a pipe's writer.
         var status = stat()
@@ -37,7 +37,7 @@ package struct PNGFile {
         guard image.width <= Self.mostPixels, image.height <= Self.mostPixels else {
             throw FrameHostError(
                 .unavailable, place: FaultPlace(option), what: "\(path) has \(image.width)x\(image.height) pixels",
-                remedy: "Use a picture of \(Self.mostPixels) pixels a side at most.")
+                remedy: "Use a picture with at most \(Self.mostPixels) pixels on each side.")
         }
         image.format = fh_png_format_rgba()
         width = Int(image.width)

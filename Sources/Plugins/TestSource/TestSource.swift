@@ -8,12 +8,13 @@ import Shared
 final class TestSource: Source {
     static let info = StageInfo(
         id: "test-source",
-        summary: "Gives test pictures: colour bars, gradients, bouncing balls; live or as fast as they are taken.",
+        summary:
+            "Gives test pictures: colour bars, gradients, bouncing balls. Runs live, or as fast as the chain takes them.",
         output: .anyVideo,
         events: [
             EventDeclaration(
-                "late", "Pictures were due while it was not running: the machine or the chain is too slow.",
-                [.number("missed", "How many since the last such event.")])
+                "late", "The source missed the times of some pictures: the machine or the chain is too slow.",
+                [.number("missed", "How many since the last event of this name.")])
         ], realTime: StageInfo.RealTime(with: "live", .bool(true)))
 
     var options: TestSourceOptions
@@ -159,7 +160,7 @@ private struct LateReport {
         context.post(
             "late", level: .warning,
             text:
-                "\(missed) pictures were due while this source was not running: the machine or the chain is too slow.",
+                "this source missed the times of \(missed) pictures: the machine or the chain is too slow.",
             details: ["missed": .number(missed)])
         missed = 0
         lastReport = now

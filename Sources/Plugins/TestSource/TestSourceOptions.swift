@@ -19,18 +19,19 @@ enum TestPattern: String, OptionChoice {
 struct TestSourceOptions: StageOptions {
     @Option(help: "Size of the picture.", unit: "px") var size = PictureSize(1280, 720)
     @Option(help: "Frames per second.", range: FrameRate(1, 1000)...FrameRate(100_000)) var rate = FrameRate(30)
-    @Option(help: "How the samples lie in memory.") var format = PixelFormat.i420
-    @Option(help: "Ends after so many frames; without it, goes on until stopped.", range: 1...1_000_000_000_000)
+    @Option(help: "Pixel format.") var format = PixelFormat.i420
+    @Option(help: "Ends after this many frames. Default: runs until stopped.", range: 1...1_000_000_000_000)
     var frames: Int? = nil
-    @Option(help: "Gives each frame when it is due, as a camera does, instead of as fast as it is taken.") var live =
+    @Option(help: "Gives each frame when it is due, like a camera. false gives frames as fast as the chain takes them.")
+    var live =
         false
-    @Option(help: "What is painted; none leaves the buffers as they are.") var pattern = TestPattern.bars
-    @Option(help: "Colour of the pattern solid.") var color = RGBColor(red: 0, green: 0, blue: 0)
-    @Option(help: "Paints the sequence number into the picture (not with the pattern none, nor where it does not fit).")
+    @Option(help: "What is painted. none leaves the buffers unpainted.") var pattern = TestPattern.bars
+    @Option(help: "Colour of the solid pattern.") var color = RGBColor(red: 0, green: 0, blue: 0)
+    @Option(help: "Paints the sequence number into the picture, unless the pattern is none or the number does not fit.")
     var number = true
     @Option(
         help:
-            "Paints the moment of capture across the top rows, as 64 cells that a program can read back (4:2:0, from 320x240 on)."
+            "Paints the capture time into the top rows, as 64 cells that a program can read back. Needs a 4:2:0 format and at least 320x240."
     )
     var stamp = false
 
@@ -38,12 +39,12 @@ struct TestSourceOptions: StageOptions {
         guard stamp else { return }
         guard TimestampStrip.formats.contains(format) else {
             throw OptionFault(
-                "stamp needs a 4:2:0 picture, and format is \(format.rawValue)",
-                remedy: "Use format i420, nv12, i010 or p010, or leave stamp out.")
+                "stamp needs a 4:2:0 format, but format is \(format.rawValue)",
+                remedy: "Set format to i420, nv12, i010 or p010, or leave stamp out.")
         }
         guard size.width >= TimestampStrip.leastWidth, size.height >= TimestampStrip.leastHeight else {
             throw OptionFault(
-                "stamp needs 320x240 or more, and size is \(size)", remedy: "Use a larger size, or leave stamp out.")
+                "stamp needs at least 320x240, but size is \(size)", remedy: "Use a larger size, or leave stamp out.")
         }
     }
 }

@@ -19,7 +19,8 @@ struct ClockPattern: Equatable, Sendable {
     init(_ text: String) throws(OptionFault) {
         var rest = Substring(text.replacing("%3N", with: "")).utf8
         guard text.utf8.allSatisfy({ $0 >= 32 }) else {
-            throw OptionFault("a control character in '{time:…}'", remedy: "Break lines outside of fields.")
+            throw OptionFault(
+                "'{time:…}' must not contain a control character", remedy: "Put line breaks outside fields.")
         }
         while let percent = rest.firstIndex(of: UInt8(ascii: "%")) {
             rest = rest[percent...].dropFirst()
@@ -27,9 +28,9 @@ struct ClockPattern: Equatable, Sendable {
             guard let letter = conversion.first, Self.conversions.contains(letter) else {
                 let written = "%" + String(Substring(rest.prefix(rest.count - conversion.count + 1)))
                 throw OptionFault(
-                    "'\(written)' is no conversion of strftime",
+                    "'\(written)' must be a conversion of strftime",
                     remedy:
-                        "Use those of date(1), such as %Y-%m-%d %H:%M:%S; %3N is milliseconds; write %% for a per cent sign."
+                        "Use those of date(1), such as %Y-%m-%d %H:%M:%S. %3N gives milliseconds; %% gives a percent sign."
                 )
             }
             rest = conversion.dropFirst()

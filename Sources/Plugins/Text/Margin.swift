@@ -12,7 +12,9 @@ struct Margin: OptionValue {
             return Margin(x: both, y: both)
         }
         guard list.count == 2 else {
-            throw OptionFault("a margin of \(list.count) lengths", remedy: "Write one length, or two as [x, y]")
+            throw OptionFault(
+                "a margin must have one or two lengths, not \(list.count)", remedy: "Write one length, or two as [x, y]"
+            )
         }
         return Margin(x: try Extent.decodeOption(list[0]), y: try Extent.decodeOption(list[1]))
     }

@@ -5,39 +5,40 @@ import Shared
 struct TextOptions: StageOptions {
     @Option(
         help:
-            "What is written. Fields: {date}, {time} (both with a strftime pattern if wanted: {time:%H:%M}), {frame}, {pts}, {seconds},"
-            + " {fps}, {name}, {chain}; {{ and }} are braces, \\n begins a line.", live: true)
+            "The text. Fields: {date}, {time} (both can have a strftime pattern: {time:%H:%M}), {frame}, {pts}, {seconds}, {fps}, {name}, {chain}. {{ and }} give braces, \\n starts a new line.",
+        live: true)
     var text = TextTemplate.dateAndTime
-    @Option(help: "What {name} stands for; without it the stage's id.", live: true) var name: String? = nil
+    @Option(help: "Text for {name}. Default: the stage's id.", live: true) var name: String? = nil
     @Option(help: "Shows {date} and {time} in UTC instead of the local time zone.", live: true) var utc = false
-    @Option(help: "Where in the upright picture.", live: true) var position = TextPosition.bottomLeft
+    @Option(help: "Position in the upright picture.", live: true) var position = TextPosition.bottomLeft
     @Option(
         help:
-            "Distance from the edges that position names, in pixels or as a share \"3%\" of width and height; [x, y] for two.",
+            "Distance from the edges that position names, in pixels or as a share of width and height (\"3%\"). [x, y] sets two distances.",
         live: true
     )
     var margin = Margin(x: .share(3), y: .share(3))
     @Option(help: "Size of the font, in pixels or as a share of the picture's height.", live: true) var size =
         Extent.share(5)
     @Option(
-        help: "Font file (TrueType, OpenType, Type 1); without it DejaVu Sans or what is installed of a few like it.")
+        help: "Font file (TrueType, OpenType, Type 1). Default: DejaVu Sans, or a similar font that is installed.")
     var font: String? = nil
-    @Option(help: "Side on which lines of different length begin or end together.", live: true) var align =
+    @Option(help: "Side on which lines of different lengths are aligned.", live: true) var align =
         TextAlignment.left
     @Option(help: "Colour of the letters.", live: true) var color = RGBColor(red: 255, green: 255, blue: 255)
-    @Option(help: "How much letters and outline cover the picture.", range: 0...1, live: true) var opacity = 1.0
-    @Option(help: "Width of a line around the letters, in pixels or as a share of the font's size.", live: true)
+    @Option(help: "Opacity of letters and outline.", range: 0...1, live: true) var opacity = 1.0
+    @Option(help: "Width of the outline around the letters, in pixels or as a share of the font's size.", live: true)
     var outline = Extent.pixels(0)
-    @Option(help: "Colour of that line.", live: true) var outlineColor = RGBColor(red: 0, green: 0, blue: 0)
-    @Option(help: "Lays a box behind the text.", live: true) var box = false
+    @Option(help: "Colour of the outline.", live: true) var outlineColor = RGBColor(red: 0, green: 0, blue: 0)
+    @Option(help: "Draws a box behind the text.", live: true) var box = false
     @Option(help: "Colour of the box.", live: true) var boxColor = RGBColor(red: 0, green: 0, blue: 0)
-    @Option(help: "How much the box covers the picture.", range: 0...1, live: true) var boxOpacity = 0.5
-    @Option(help: "From the text to the edge of the box, in pixels or as a share of the font's size.", live: true)
+    @Option(help: "Opacity of the box.", range: 0...1, live: true) var boxOpacity = 0.5
+    @Option(
+        help: "Distance from the text to the edge of the box, in pixels or as a share of the font's size.", live: true)
     var boxPadding = Extent.share(25)
 
     func validate() throws(OptionFault) {
         for (name, value) in [("size", size), ("outline", outline), ("boxPadding", boxPadding)] where value.isNegative {
-            throw OptionFault("\(name) \(value) is below 0", remedy: "Use 0 or more")
+            throw OptionFault("\(name) must be 0 or more, but is \(value)", remedy: "Use 0 or more")
         }
     }
 }

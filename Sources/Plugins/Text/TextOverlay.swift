@@ -43,14 +43,14 @@ final class TextOverlay: Filter {
         let face = try FontFace(path: FontFile.path(options.font.map(context.resolve)))
         if options.font == nil, !face.path.hasSuffix("/DejaVuSans.ttf") {
             context.note(
-                "writes with \(face.path), since the default font DejaVu Sans is not there: install fonts-dejavu-core, or name a font with font",
+                "uses \(face.path), because the default font DejaVu Sans is not installed. Install fonts-dejavu-core, or name a font file with 'font'",
                 isWarning: true)
         }
         layout = TextLayout(face) { [context] character in
             let code = String(character, radix: 16, uppercase: true)
             let name = Unicode.Scalar(character).map { "'\($0)' (U+\(code))" } ?? "U+\(code)"
             context.log(
-                "\(context.stageID): \(face.path) has no letter \(name): a box is shown. Name a font that has it with font.",
+                "\(context.stageID): \(face.path) has no character \(name); a box is shown instead. Name a font that has it with 'font'.",
                 level: .warning)
         }
     }

@@ -36,7 +36,9 @@ struct TextTemplate: OptionValue {
     ///   not.
     init(_ source: String) throws(OptionFault) {
         guard source.utf8.count <= Self.mostBytes else {
-            throw OptionFault("a text of \(source.utf8.count) bytes", remedy: "Write at most \(Self.mostBytes)")
+            throw OptionFault(
+                "the text has \(source.utf8.count) bytes, which is too long",
+                remedy: "Write at most \(Self.mostBytes) bytes")
         }
         var parts: [Part] = []
         var literal: [UInt8] = []
@@ -47,10 +49,10 @@ struct TextTemplate: OptionValue {
                 rest.removeFirst()
                 literal.append(byte)
             case UInt8(ascii: "}"):
-                throw OptionFault("a '}' without '{'", remedy: "Write '}}' for a brace in the text.")
+                throw OptionFault("'}' has no '{' before it", remedy: "Write '}}' for a brace in the text.")
             case UInt8(ascii: "{"):
                 guard let end = rest.firstIndex(of: UInt8(ascii: "}")) else {
-                    throw OptionFault("a '{' without '}'", remedy: "Write '{{' for a brace in the text.")
+                    throw OptionFault("'{' has no '}' after it", remedy: "Write '{{' for a brace in the text.")
                 }
                 if !literal.isEmpty { parts.append(.literal(literal)) }
                 literal = []
