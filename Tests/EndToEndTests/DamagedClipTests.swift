@@ -57,7 +57,7 @@ import Testing
         let workshop = try ClipWorkshop()
         try workshop.make(name, ClipWorkshop.moving(count: 50), "-bf 3 -g 20")
         let path = try workshop.change(name, to: "mid-" + name) { $0 = $0.dropFirst($0.count / 4 / 188 * 188) }
-        let count = try expectPart(workshop, path, says: "mid-\(name)' does not begin with a keyframe: ")
+        let count = try expectPart(workshop, path, says: "mid-\(name)' does not start with a keyframe: ")
         #expect(count == 30)
     }
 
@@ -92,11 +92,11 @@ import Testing
         try workshop.workspace.write("list.m3u8", "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\na.mp4\n")
         let said = [
             "sound.mp4": "has no video track, only audio (aac). Name a file with video.",
-            "no index.mp4": "is no media file that libavformat can read.",
+            "no index.mp4": "is not a media file that libavformat can read.",
             "empty.mp4": "is empty. Copy or record it again.",
-            "text.mp4": "is no media file that libavformat can read.",
-            "noise.mp4": "is no media file that libavformat can read.",
-            "list.m3u8": "has no pictures of its own: it is a list of other files (hls). Name one of the files in it.",
+            "text.mp4": "is not a media file that libavformat can read.",
+            "noise.mp4": "is not a media file that libavformat can read.",
+            "list.m3u8": "contains no pictures: it is a list of other files (hls). Name one of the files in it.",
             "none.mp4": "does not exist. Correct 'path'.", ".": "is a folder. Name a file in it.",
         ]
         for (name, text) in said {

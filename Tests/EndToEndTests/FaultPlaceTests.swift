@@ -28,7 +28,7 @@ import Testing
     @Test func aMissingFileStandsAtItsKey() throws {
         #expect(
             try faults("{ \"use\": \"file-source\", \"path\": \"no.mp4\" },\n\(Self.rest)") == [
-                "c.json:2:25: stages[0].path: 'no.mp4' does not exist. Correct 'path', which begins at the chain file's folder."
+                "c.json:2:25: stages[0].path: 'no.mp4' does not exist. Correct 'path'. A relative path starts at the chain file's folder."
             ])
         let font = try faults(
             "{ \"use\": \"test-source\" }, { \"use\": \"text\", \"font\": \"no.ttf\" },\n\(Self.rest)")
@@ -56,7 +56,7 @@ import Testing
             try faults(
                 "{ \"id\": \"f\", \"use\": \"file-source\", \"path\": \"a.mp4\" },\n\(Self.rest)", "--set",
                 "f.path=12:30.mp4") == [
-                    "--set f.path=12:30.mp4: '12:30.mp4' does not exist. Correct 'path', which begins at the chain file's folder."
+                    "--set f.path=12:30.mp4: '12:30.mp4' does not exist. Correct 'path'. A relative path starts at the chain file's folder."
                 ])
     }
 
@@ -72,19 +72,19 @@ import Testing
         for (path, part) in [
             (
                 "rtsp://camera/1",
-                "'path' is the address rtsp://camera/1, and file-source plays files. Use network-source, with the address as its 'url'."
+                "'path' must be a file, but is the address rtsp://camera/1. Use 'network-source', with the address as its 'url'."
             ),
             (
                 "rtsp://viewer:geheim@camera/1?token=geheim",
-                "'path' is the address rtsp://…, and file-source plays files. Use network-source, with the address as its 'url'."
+                "'path' must be a file, but is the address rtsp://…. Use 'network-source', with the address as its 'url'."
             ),
             (
                 "file:///a.mp4",
-                "'path' is the address file:///a.mp4, and file-source plays files. Write the path alone, without file://."
+                "'path' must be a file, but is the address file:///a.mp4. Write only the path, without file://."
             ),
             (
                 "-",
-                "'path' is -, and file-source plays files that it can go back in. Name a file; raw video (y4m) from standard input is read by 'y4m-source'."
+                "'path' must be a file, but is - (standard input). Name a file. 'y4m-source' reads raw video (y4m) from standard input."
             ),
         ] {
             let found = try faults("{ \"use\": \"file-source\", \"path\": \"\(path)\" },\n\(Self.rest)")

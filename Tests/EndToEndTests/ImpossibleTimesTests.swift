@@ -34,7 +34,8 @@ import Testing
         #expect(outcome.status == 0, "\(outcome.error)")
         let said = try #require(outcome.error.split(separator: "\n").last { $0.contains("impossible") })
         #expect(
-            said.contains("far.mkv' were impossible, the first 92233720368600") && said.contains("shown right after"),
+            said.contains("far.mkv' were impossible, the first 92233720368600")
+                && said.contains("shown directly after"),
             "\(said)")
         let times = try ClipProbe(result).times.compactMap { $0 }
         #expect(times.count == 50)

@@ -129,8 +129,8 @@ import Testing
         let codec = try fault("old.mp4", then: #"{ "use": "recorder", "path": "out.mp4" }"#)
         #expect(
             codec.contains(
-                "stages[0].decode: 'decode' is false, the video of 'old.mp4' is mpeg4, and only H.264 is passed on as it is."
-                    + " Leave 'decode' out and put an encoder behind this stage."), "\(codec)")
+                "stages[0].decode: \"decode\": false needs H.264, but the video of 'old.mp4' is mpeg4."
+                    + " Remove 'decode' and put an encoder behind this stage."), "\(codec)")
     }
 
     /// The source thread allocates for an access unit what libavformat and the bitstream filter do by themselves.

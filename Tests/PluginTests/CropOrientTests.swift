@@ -231,7 +231,7 @@ import Testing
             try reference.send(reference.makeFrame { noise(&$0) })
             #expect(try reference.nextFrame().planeBytes == frame.planeBytes, "\(orientation)")
         }
-        let logs = driver.takeEvents().map(\.text).filter { $0.contains("link said") }
+        let logs = driver.takeEvents().map(\.text).filter { $0.contains("link declared") }
         #expect(logs.count == 7)
         #expect(
             logs.first

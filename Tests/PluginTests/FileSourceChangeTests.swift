@@ -65,7 +65,7 @@ import Testing
         #expect(read.pictures.count == 10)
         #expect(
             read.events.filter { $0.name == "aspect-changed" }.map(\.text) == [
-                "the pictures' samples change from 1:1 to 4:3; the chain keeps the first"
+                "the sample aspect ratio changes from 1:1 to 4:3; the chain keeps the first"
             ])
     }
 
@@ -79,15 +79,15 @@ import Testing
         let second = try ClipMaker.play(folder.file("two.mkv"), options: #", "track": 2"#)
         #expect(second.pictures.count == 8)
         #expect(second.format.width == 64)
-        #expect(second.events.first?.text == "video track 1 (h264) is not carried")
+        #expect(second.events.first?.text == "video track 1 (h264) is dropped")
         let error = #expect(throws: FrameHostError.self) {
             try ClipMaker.play(folder.file("two.mkv"), options: #", "track": 3"#)
         }
         #expect(error?.code == .invalidConfiguration)
         #expect(
             error?.description
-                == "'track' is 3, and the video tracks of '\(folder.file("two.mkv"))' are 1 (h264 160x120), 2 (h264 64x48)."
-                + " Use one of these, or leave the key out for the first good one.")
+                == "'track' is 3, but the video tracks of '\(folder.file("two.mkv"))' are 1 (h264 160x120), 2 (h264 64x48)."
+                + " Use one of these, or leave 'track' out for the first track that can be played.")
     }
 
     @Test func refusesListsOfOtherFiles() throws {
@@ -98,7 +98,7 @@ import Testing
         let error = #expect(throws: FrameHostError.self) { try ClipMaker.play(list) }
         #expect(
             error?.description
-                == "'\(list)' has no pictures of its own: it is a list of other files (hls). Name one of the files in it."
+                == "'\(list)' contains no pictures: it is a list of other files (hls). Name one of the files in it."
         )
     }
 }

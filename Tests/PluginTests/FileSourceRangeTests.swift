@@ -79,15 +79,15 @@ import Testing
         #expect(looped.map(\.hash) == (0..<looped.count).map { whole.pictures[$0 % 30].hash })
         #expect(whole.events.map(\.name).first == "keyframe-missing")
         let missing = whole.events[0].text
-        #expect(missing.hasPrefix("'\(folder.file("cut.ts"))' does not begin with a keyframe: "), "\(missing)")
-        #expect(missing.hasSuffix(" before the first one cannot be shown"), "\(missing)")
+        #expect(missing.hasPrefix("'\(folder.file("cut.ts"))' does not start with a keyframe: "), "\(missing)")
+        #expect(missing.hasSuffix(" before the first keyframe cannot be shown"), "\(missing)")
     }
 
     @Test func refusesToStartBehindTheEnd() throws {
         let clip = try FileSourceTests.clip(10)
         let error = #expect(throws: FrameHostError.self) { try ClipMaker.play(clip.path, options: #", "start": 3"#) }
         #expect(error?.code == .invalidConfiguration)
-        #expect(error?.description == "'start' is 3.0 s, and '\(clip.path)' is 0.4 s long. Begin before its end.")
+        #expect(error?.description == "'start' is 3.0 s, but '\(clip.path)' is only 0.4 s long. Use a smaller 'start'.")
     }
 
     @Test func failsWhereThePartHasNoPicture() throws {
@@ -100,7 +100,7 @@ import Testing
         let error = #expect(throws: FrameHostError.self) {
             try ClipMaker.play(folder.file("gap.mp4"), options: #", "start": 0.5, "duration": 0.5"#)
         }
-        #expect(error?.description.contains("not one picture") == true, "\(error?.description ?? "")")
+        #expect(error?.description.contains("no picture of ") == true, "\(error?.description ?? "")")
     }
 }
 

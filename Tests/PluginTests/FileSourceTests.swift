@@ -151,15 +151,15 @@ import Testing
         #expect(text("none.mp4") == "'\(folder.file("none.mp4"))' does not exist. Correct 'path'.")
         #expect(
             FileFault.ofPath("none.mp4", isRelative: true)?.description
-                == "'none.mp4' does not exist. Correct 'path', which begins at the chain file's folder.")
+                == "'none.mp4' does not exist. Correct 'path'. A relative path starts at the chain file's folder.")
         #expect(text("") == "'\(folder.path)/' is a folder. Name a file in it.")
         try Data().write(to: URL(fileURLWithPath: folder.file("empty.mp4")))
         #expect(text("empty.mp4") == "'\(folder.file("empty.mp4"))' is empty. Copy or record it again.")
         try Data("only words".utf8).write(to: URL(fileURLWithPath: folder.file("text.mp4")))
         #expect(
             text("text.mp4")?.hasPrefix(
-                "'\(folder.file("text.mp4"))' is no media file that libavformat can read."
-                    + " If it is a recording, it may not have been finished: look at it with 'ffprobe'.") == true)
+                "'\(folder.file("text.mp4"))' is not a media file that libavformat can read."
+                    + " Check it with 'ffprobe': an unfinished recording cannot be read.") == true)
     }
 
     @Test func wantsAPath() {

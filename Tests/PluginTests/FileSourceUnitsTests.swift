@@ -169,7 +169,7 @@ import Testing
                     == (isExact
                         ? []
                         : [
-                            "'start' is \(start) s, and access units are passed on from a keyframe: '\(path)' begins at the one at \(at) s."
+                            "'start' is \(start) s, but access units must start at a keyframe: '\(path)' starts at the keyframe at \(at) s."
                         ]))
         }
     }
@@ -217,15 +217,15 @@ import Testing
         arguments: [
             (
                 "a.webm", ["-c:v", "libvpx", "-deadline", "realtime"],
-                "the video of 'PATH' is vp8, and only H.264 is passed on as it is"
+                "needs H.264, but the video of 'PATH' is vp8"
             ),
             (
                 "a.avi", ["-c:v", "libx264"],
-                "'PATH' is of the format avi, and H.264 is passed on as it is only from MP4, MOV, Matroska, MPEG-TS and FLV"
+                "needs MP4, MOV, Matroska, MPEG-TS or FLV, but 'PATH' has the format avi"
             ),
             (
                 "a.h264", ["-c:v", "libx264"],
-                "'PATH' is of the format h264, and H.264 is passed on as it is only from MP4, MOV, Matroska, MPEG-TS and FLV"
+                "needs MP4, MOV, Matroska, MPEG-TS or FLV, but 'PATH' has the format h264"
             ),
         ]) func refusesWhatCannotBePassedOn(name: String, codec: [String], what: String) throws
     {
@@ -235,7 +235,7 @@ import Testing
         #expect(error?.code == .invalidMedia)
         #expect(
             error?.description
-                == "'decode' is false, \(what.replacingOccurrences(of: "PATH", with: path)). Leave 'decode' out and put an encoder behind this stage."
+                == "\"decode\": false \(what.replacingOccurrences(of: "PATH", with: path)). Remove 'decode' and put an encoder behind this stage."
         )
     }
 
@@ -246,7 +246,7 @@ import Testing
         }
         #expect(
             error?.description.hasSuffix(
-                "'deinterlace' makes pictures whole, and with \"decode\": false there are none. Leave one of the two out."
+                "'deinterlace' needs decoded pictures, but \"decode\": false gives none. Remove one of the two."
             )
                 == true, "\(error?.description ?? "")")
     }
@@ -258,7 +258,7 @@ import Testing
         let bytes = try Data(contentsOf: URL(fileURLWithPath: path))
         try bytes.dropFirst(bytes.count / 3 / 188 * 188).write(to: URL(fileURLWithPath: folder.file("cut.ts")))
         let error = #expect(throws: FrameHostError.self) { try Self.play(folder.file("cut.ts")) }
-        #expect(error?.description.contains("has no keyframe (IDR picture)") == true, "\(error?.description ?? "")")
+        #expect(error?.description.contains("needs a keyframe (IDR picture)") == true, "\(error?.description ?? "")")
     }
 
     // MARK: Awkward files
@@ -289,8 +289,8 @@ import Testing
         #expect(Self.rise(cut.units))
         #expect(
             cut.events.map(\.text).contains(
-                "'\(folder.file("cut.mp4"))' hides its first 0.2 s by an edit list, and other pictures refer to them:"
-                    + " access units begin there, and those pictures are seen."), "\(cut.events.map(\.text))")
+                "'\(folder.file("cut.mp4"))' hides its first 0.2 s by an edit list, but other pictures refer to them. Access units start there, so those pictures are visible."
+            ), "\(cut.events.map(\.text))")
         try Self.record(cut.format, cut.units, to: folder.file(recording))
         #expect(try Self.play(folder.file(recording)).units.map(\.pts) == cut.units.map(\.pts))
         let looped = try Self.play(folder.file("cut.mp4"), options: #", "loop": true"#, atMost: 60)

@@ -188,16 +188,16 @@ import Testing
         let events = driver.takeEvents()
         #expect(
             events.contains {
-                $0.text.hasPrefix("the name of a picture is not in UTF-8: '")
+                $0.text.hasPrefix("the name of a picture is not valid UTF-8: '")
                     && $0.text.hasSuffix(#"caf\xE9.png'; it is left out."#)
             }, "\(events)")
         let named = events.filter { $0.name == "picture-damaged" }.map(\.text)
-        #expect(named.count == 1 && named[0].contains(#"caf\xE9.png' is left out: its name is not in UTF-8."#))
+        #expect(named.count == 1 && named[0].contains(#"caf\xE9.png' is left out: its name is not valid UTF-8."#))
         let fault = #expect(throws: FrameHostError.self) { try driver.stop() }
         #expect(fault?.what.hasPrefix("1 picture could not be shown and was left out: '") == true)
         unlink(folder.file("b.png"))
         let alone = #expect(throws: FrameHostError.self) { _ = try open(options) }
-        #expect(alone?.description.hasPrefix("path: the name of a picture is not in UTF-8: '") == true, "\(alone!)")
+        #expect(alone?.description.hasPrefix("path: the name of a picture is not valid UTF-8: '") == true, "\(alone!)")
     }
 
     @Test func refusesWhatIsNotThere() throws {
@@ -208,16 +208,16 @@ import Testing
         let cases = [
             (
                 "empty",
-                "path: the folder '\(folder.file("empty"))' has no picture in it. Put some there, or name them by a pattern if their names do not end as pictures' do."
+                "path: the folder '\(folder.file("empty"))' contains no picture. Put pictures there. If their names have unusual endings, name them by a pattern."
             ),
             ("none*.png", "path: no file matches '\(folder.file("none*.png"))'. Correct 'path'."),
             (
                 "img%03d.png",
-                "path: '\(folder.file("img%03d.png"))' does not exist. Numbers are written as a pattern: \"\(folder.file("img*.png"))\"."
+                "path: '\(folder.file("img%03d.png"))' does not exist. For numbered files write a pattern: \"\(folder.file("img*.png"))\"."
             ),
             (
                 "a.png",
-                "path: '\(folder.file("a.png"))' does not exist. Correct 'path', which begins at the chain file's folder."
+                "path: '\(folder.file("a.png"))' does not exist. Correct 'path'. A relative path starts at the chain file's folder."
             ),
         ]
         for (path, text) in cases {

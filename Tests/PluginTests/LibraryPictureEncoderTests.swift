@@ -341,7 +341,7 @@ import Testing
                 sizes.append(plan.size)
             } catch let fault as FrameHostError {
                 // A side that would follow from the other by the shape.
-                #expect(fault.what.contains("by its shape") || fault.what.contains("pixels"), "\(fault)")
+                #expect(fault.what.contains("picture's shape") || fault.what.contains("pixels"), "\(fault)")
             }
         }
         #expect(paths.count > 350, "\(paths.count)")

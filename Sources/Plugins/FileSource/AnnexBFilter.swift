@@ -34,7 +34,7 @@ final class AnnexBFilter {
                 remedy: "Install Debian's libavcodec.")
         }
         guard av_bsf_alloc(filter, &context) >= 0, let context else {
-            throw FrameHostError(.exhausted, what: "no memory for a bitstream filter")
+            throw FrameHostError(.exhausted, what: "not enough memory for a bitstream filter")
         }
         context.pointee.time_base_in = timeBase
         let copied = avcodec_parameters_copy(context.pointee.par_in, parameters)

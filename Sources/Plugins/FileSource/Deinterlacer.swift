@@ -26,7 +26,7 @@ final class Deinterlacer {
         }
         guard loaded >= 0 else { throw FileFault.noFilterLibrary(String(cString: fh_av_filter_library()), cause: text) }
         next = av_frame_alloc()
-        guard next != nil else { throw FrameHostError(.exhausted, what: "no memory for a deinterlacer") }
+        guard next != nil else { throw FrameHostError(.exhausted, what: "not enough memory for a deinterlacer") }
     }
 
     deinit {

@@ -109,8 +109,7 @@ final class FileAudioReader: AudioReader {
         context.post(
             "times-impossible", level: .warning,
             text:
-                "\(times.impossible) of the time stamps of the sound of '\(file.path)' were impossible, the first \(first) in ticks of"
-                + " \(times.timeBase) s; such packets follow the one before them",
+                "\(times.impossible) time stamps of the sound of '\(file.path)' were impossible, the first \(first) in ticks of \(times.timeBase) s; these packets directly follow the packet before them",
             details: ["ticks": .number(first), "timeStamps": .number(times.impossible)])
     }
 

@@ -13,7 +13,8 @@ enum FileFault {
             guard code == ENOENT || code == ENOTDIR else { return unreadable(path, code) }
             return FrameHostError(
                 .unavailable, what: "'\(path)' does not exist",
-                remedy: isRelative ? "Correct 'path', which begins at the chain file's folder." : "Correct 'path'.")
+                remedy: isRelative
+                    ? "Correct 'path'. A relative path starts at the chain file's folder." : "Correct 'path'.")
         }
         switch status.st_mode & S_IFMT {
         case S_IFREG: break
@@ -21,8 +22,8 @@ enum FileFault {
         case S_IFCHR:
             return FrameHostError(
                 .unavailable, what: "'\(path)' is a device",
-                remedy: "'file-source' plays files: name one.")
-        default: return FrameHostError(.unavailable, what: "'\(path)' is not a regular file", remedy: "Name a file.")
+                remedy: "Name a file: 'file-source' plays only files.")
+        default: return FrameHostError(.unavailable, what: "'\(path)' must be a regular file", remedy: "Name a file.")
         }
         if access(path, R_OK) != 0 { return unreadable(path, errno) }
         if status.st_size == 0 {
@@ -35,20 +36,20 @@ enum FileFault {
         FrameHostError(
             .unavailable, what: "'\(path)' cannot be read: \(String(cString: strerror(code)))",
             remedy: code == EACCES || code == EPERM
-                ? "Give this user the right to read it." : "Look at the disk it is on.")
+                ? "Give this user the right to read it." : "Check the disk that it is on.")
     }
 
     static func notMedia(_ path: String, cause: String) -> FrameHostError {
         FrameHostError(
-            .invalidMedia, what: "'\(path)' is no media file that libavformat can read",
-            remedy: "If it is a recording, it may not have been finished: look at it with 'ffprobe'.", cause: cause)
+            .invalidMedia, what: "'\(path)' is not a media file that libavformat can read",
+            remedy: "Check it with 'ffprobe': an unfinished recording cannot be read.", cause: cause)
     }
 
     static func tooLarge(_ path: String, width: Int, height: Int) -> FrameHostError {
         FrameHostError(
             .invalidMedia,
-            what: "the pictures in '\(path)' are \(width)x\(height), and a side may have 65536 pixels at most",
-            remedy: "Scale them down first, with ffmpeg for example.")
+            what: "the pictures in '\(path)' are \(width)x\(height), but each side must be at most 65536 pixels",
+            remedy: "Scale them down first, for example with ffmpeg.")
     }
 
     /// - Parameter tracks: What there is instead: `audio aac`.
@@ -67,30 +68,31 @@ enum FileFault {
 
     static func noPicture(_ path: String) -> FrameHostError {
         FrameHostError(
-            .invalidMedia, what: "the size of the pictures in '\(path)' is unknown: not one could be read",
-            remedy: "The file may be damaged: look at it with 'ffprobe'.")
+            .invalidMedia, what: "the size of the pictures in '\(path)' is unknown, because none could be read",
+            remedy: "The file may be damaged: check it with 'ffprobe'.")
     }
 
     static func noTrack(_ path: String, _ number: Int, of tracks: [String]) -> FrameHostError {
         let list = tracks.enumerated().map { "\($0 + 1) (\($1))" }.joined(separator: ", ")
         return FrameHostError(
-            .invalidConfiguration, what: "'track' is \(number), and the video tracks of '\(path)' are \(list)",
-            remedy: "Use one of these, or leave the key out for the first good one.")
+            .invalidConfiguration, what: "'track' is \(number), but the video tracks of '\(path)' are \(list)",
+            remedy: "Use one of these, or leave 'track' out for the first track that can be played.")
     }
 
     static func playlist(_ path: String, kind: String) -> FrameHostError {
         FrameHostError(
-            .invalidMedia, what: "'\(path)' has no pictures of its own: it is a list of other files (\(kind))",
+            .invalidMedia, what: "'\(path)' contains no pictures: it is a list of other files (\(kind))",
             remedy: "Name one of the files in it.")
     }
 
     static func decoderFailed(_ path: String, codec: String, reason: String, cause: String) -> FrameHostError {
-        FrameHostError(.callFailed, what: "the decoder for '\(path)' (\(codec)) does not open: \(reason)", cause: cause)
+        FrameHostError(
+            .callFailed, what: "the decoder for '\(path)' (\(codec)) could not be opened: \(reason)", cause: cause)
     }
 
     static func unconvertible(_ pixels: String, width: Int, height: Int) -> FrameHostError {
         FrameHostError(
-            .invalidMedia, what: "the pictures are \(pixels) \(width)x\(height), which libswscale cannot convert",
+            .invalidMedia, what: "libswscale cannot convert the pictures, which are \(pixels) \(width)x\(height)",
             remedy: "Convert the file to H.264 first.")
     }
 
@@ -106,18 +108,18 @@ enum FileFault {
     /// - Parameter length: Of the file, where it is known.
     static func startsBehindEnd(_ path: String, start: Double, length: MediaTime) -> FrameHostError {
         FrameHostError(
-            .invalidConfiguration, what: "'start' is \(start) s, and '\(path)' is \(length.seconds) s long",
-            remedy: "Begin before its end.")
+            .invalidConfiguration, what: "'start' is \(start) s, but '\(path)' is only \(length.seconds) s long",
+            remedy: "Use a smaller 'start'.")
     }
 
     // MARK: Access units as they are
 
-    private static let decodeInstead = "Leave 'decode' out and put an encoder behind this stage"
+    private static let decodeInstead = "Remove 'decode' and put an encoder behind this stage"
 
     static func passesOnlyH264(_ path: String, codec: String) -> FrameHostError {
         FrameHostError(
             .invalidMedia,
-            what: "'decode' is false, the video of '\(path)' is \(codec), and only H.264 is passed on as it is",
+            what: "\"decode\": false needs H.264, but the video of '\(path)' is \(codec)",
             remedy: "\(decodeInstead).")
     }
 
@@ -126,7 +128,7 @@ enum FileFault {
         FrameHostError(
             .invalidMedia,
             what:
-                "'decode' is false, '\(path)' is of the format \(format), and H.264 is passed on as it is only from MP4, MOV, Matroska, MPEG-TS and FLV",
+                "\"decode\": false needs MP4, MOV, Matroska, MPEG-TS or FLV, but '\(path)' has the format \(format)",
             remedy: "\(decodeInstead).")
     }
 
@@ -134,7 +136,7 @@ enum FileFault {
         FrameHostError(
             .invalidMedia,
             what:
-                "'decode' is false, and '\(path)' has no keyframe (IDR picture) among its first \(UnitReader.mostPacketsBeforeKeyframe) access units, where a stream could begin",
+                "\"decode\": false needs a keyframe (IDR picture) to start at, but the first \(UnitReader.mostPacketsBeforeKeyframe) access units of '\(path)' have none",
             remedy: "\(decodeInstead).")
     }
 
@@ -142,37 +144,37 @@ enum FileFault {
         FrameHostError(
             .invalidMedia,
             what:
-                "'decode' is false, and neither '\(path)' nor its first keyframe has the parameter sets (SPS and PPS) that a decoder needs",
-            remedy: "The file may be damaged: look at it with 'ffprobe'.")
+                "\"decode\": false needs parameter sets (SPS and PPS), but neither '\(path)' nor its first keyframe has them",
+            remedy: "The file may be damaged: check it with 'ffprobe'.")
     }
 
     static func unreadableParameterSets(_ path: String, cause: String) -> FrameHostError {
         FrameHostError(
-            .invalidMedia, what: "'decode' is false, and the parameter sets of '\(path)' cannot be read",
-            remedy: "The file may be damaged: look at it with 'ffprobe'.", cause: cause)
+            .invalidMedia, what: "\"decode\": false needs parameter sets, but those of '\(path)' cannot be read",
+            remedy: "The file may be damaged: check it with 'ffprobe'.", cause: cause)
     }
 
     static func packetTooLarge(_ path: String, bytes: Int) -> FrameHostError {
         FrameHostError(
             .invalidMedia,
             what:
-                "'decode' is false, and '\(path)' has an access unit of \(bytes) bytes, of which 268435456 are passed on at most",
-            remedy: "The file may be damaged: look at it with 'ffprobe'.")
+                "with \"decode\": false an access unit must be at most 268435456 bytes, but '\(path)' has one of \(bytes) bytes",
+            remedy: "The file may be damaged: check it with 'ffprobe'.")
     }
 
     static func nothingPlayed(_ path: String, packets: Int) -> FrameHostError {
         packets == 0
             ? FrameHostError(
-                .invalidMedia, what: "'\(path)' has no picture in the part that is to be played",
-                remedy: "Look at it with 'ffprobe', and at 'start' and 'duration'.")
+                .invalidMedia, what: "'\(path)' has no picture in the part to play",
+                remedy: "Check 'start' and 'duration', and the file with 'ffprobe'.")
             : FrameHostError(
                 .invalidMedia,
-                what: "not one picture of '\(path)' could be shown, of \(packets) packets that were read",
-                remedy: "The file may be damaged, or have no keyframe: look at it with 'ffprobe'.")
+                what: "no picture of '\(path)' could be shown; \(packets) packets were read",
+                remedy: "The file may be damaged or have no keyframe: check it with 'ffprobe'.")
     }
 
     static func changed(_ path: String) -> FrameHostError {
         FrameHostError(
-            .invalidMedia, what: "'\(path)' is another file than the one that was opened", remedy: "Start again.")
+            .invalidMedia, what: "'\(path)' was replaced by another file after it was opened", remedy: "Start again.")
     }
 }

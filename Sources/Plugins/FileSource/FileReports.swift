@@ -28,7 +28,7 @@ final class FileReports {
     func notCarried(_ tracks: [OtherTrack]) {
         for track in tracks {
             context.post(
-                "track-not-carried", text: "\(track.kind) track \(track.number) (\(track.codec)) is not carried",
+                "track-not-carried", text: "\(track.kind) track \(track.number) (\(track.codec)) is dropped",
                 details: ["kind": .string(track.kind), "track": .number(track.number), "codec": .string(track.codec)])
         }
     }
@@ -48,7 +48,7 @@ final class FileReports {
     private func oddRotation(shownAs orientation: Orientation) {
         context.post(
             "rotation-not-carried", level: .warning,
-            text: "the file asks to be shown turned by something else than quarters; it is shown \(orientation)")
+            text: "the file asks for a rotation that is not a multiple of 90°; it is shown \(orientation)")
     }
 
     // MARK: While it plays
@@ -64,7 +64,7 @@ final class FileReports {
             context.post(
                 "aspect-changed", level: .warning,
                 text:
-                    "the pictures' samples change from \(shape.aspect.ratio) to \(found.aspect.ratio); the chain keeps the first",
+                    "the sample aspect ratio changes from \(shape.aspect.ratio) to \(found.aspect.ratio); the chain keeps the first",
                 details: ["from": .string(shape.aspect.ratio), "to": .string(found.aspect.ratio)])
         }
         if found.color.codes != shape.color.codes {
@@ -94,7 +94,7 @@ final class FileReports {
         if !isFirst {
             context.post(
                 "orientation-changed",
-                text: "the pictures are to be shown \(found.value) from here on, not \(orientation)",
+                text: "the orientation is \(found.value) from here on, no longer \(orientation)",
                 details: ["from": .string("\(orientation)"), "to": .string("\(found.value)")])
         }
         orientation = found.value
@@ -106,8 +106,8 @@ final class FileReports {
         context.post(
             "interlaced", level: isUndone ? .info : .warning,
             text: isUndone
-                ? "the pictures are interlaced and are made whole"
-                : "the pictures are interlaced and are passed on as they are; \"deinterlace\": true makes them whole")
+                ? "the pictures are interlaced and are deinterlaced"
+                : "the pictures are interlaced and are passed on unchanged; \"deinterlace\": true deinterlaces them")
     }
 
     func packetsBeforeKeyframe(_ count: Int) {
@@ -116,7 +116,7 @@ final class FileReports {
         context.post(
             "keyframe-missing", level: .warning,
             text:
-                "'\(path)' does not begin with a keyframe: \(Self.count(count, "packet")) before the first one cannot be shown",
+                "'\(path)' does not start with a keyframe: \(Self.count(count, "packet")) before the first keyframe cannot be shown",
             details: ["packets": .number(count)])
     }
 
@@ -126,8 +126,7 @@ final class FileReports {
         context.post(
             "times-impossible", level: .warning,
             text:
-                "'\(path)' gives a picture the time \(first), in ticks of \(times.timeBase) s, and a time must lie within 73 years of 0:"
-                + " such pictures are shown right after the one before them",
+                "'\(path)' gives a picture the time \(first), in ticks of \(times.timeBase) s, but a time must lie within 73 years of 0. Such pictures are shown directly after the picture before them",
             details: ["ticks": .number(first)])
     }
 
@@ -138,7 +137,7 @@ final class FileReports {
         context.post(
             "parameter-sets-changed", level: .warning,
             text:
-                "the parameter sets of '\(path)' change in mid-file: they go on in the stream, and what a recording or a stream's description says of it is true up to here"
+                "the parameter sets of '\(path)' change in the middle of the file. The stream carries the new ones; the headers of recordings and stream descriptions keep the first"
         )
     }
 
@@ -147,7 +146,7 @@ final class FileReports {
         context.post(
             "gap", level: .warning,
             text:
-                "'\(path)' has no picture for \(Int64(time.seconds.rounded())) s from \(end.seconds) s on; in real time that is waited for",
+                "'\(path)' has no picture for \(Int64(time.seconds.rounded())) s from \(end.seconds) s on; with \"pace\": \"realtime\" the chain waits that long",
             details: ["seconds": .number(time.seconds), "atSeconds": .number(end.seconds)])
     }
 
@@ -174,15 +173,14 @@ final class FileReports {
         context.post(
             "times-impossible", level: .warning,
             text:
-                "\(Self.count(times.impossible, "time stamp")) of '\(path)' \(times.impossible == 1 ? "was" : "were") impossible, the first"
-                + " \(first) in ticks of \(times.timeBase) s; such pictures were shown right after the one before them",
+                "\(Self.count(times.impossible, "time stamp")) of '\(path)' \(times.impossible == 1 ? "was" : "were") impossible, the first \(first) in ticks of \(times.timeBase) s; these pictures were shown directly after the picture before them",
             details: ["ticks": .number(first), "pictures": .number(times.impossible)])
     }
 
     func timelineIsFull() {
         context.post(
             "timeline-full", level: .warning,
-            text: "'\(path)' ends here: its time stamps lead beyond 73 years, where the chain's timeline ends")
+            text: "'\(path)' ends here: its next time stamps lie after 73 years, where the chain's timeline ends")
     }
 
     /// - Parameters:
@@ -203,7 +201,7 @@ final class FileReports {
         context.post(
             "file-incomplete", level: .warning,
             text:
-                "'\(path)' ends early: it has pictures up to \(end.seconds) s and is \(length.seconds) s long by its own account",
+                "'\(path)' ends early: its pictures end at \(end.seconds) s, but its header gives a length of \(length.seconds) s",
             details: ["endSeconds": .number(end.seconds), "lengthSeconds": .number(length.seconds)])
     }
 

@@ -4,9 +4,9 @@ extension FileSource {
     /// What it posts.
     static let events = [
         EventDeclaration(
-            "track-not-carried", "A track of the file goes nowhere.",
+            "track-not-carried", "A track of the file is dropped.",
             [
-                .string("kind", "What it has."),
+                .string("kind", "Kind of track."),
                 .number("track", "Its number."),
                 .string("codec", "Its codec."),
             ]),
@@ -14,12 +14,12 @@ extension FileSource {
             "pixels-converted", "The pictures are converted to another pixel format.",
             [
                 .string("from", "The format of the file."),
-                .string("to", "The format that is given."),
+                .string("to", "Format that is given."),
             ]),
         EventDeclaration(
-            "rotation-not-carried", "The file asks to be shown turned by something else than quarters."),
+            "rotation-not-carried", "The file asks for a rotation that is not a multiple of 90°."),
         EventDeclaration(
-            "aspect-changed", "The shape of the pictures' samples changes; the chain keeps the first.",
+            "aspect-changed", "The sample aspect ratio changes; the chain keeps the first.",
             [
                 .string("from", "The first."),
                 .string("to", "The new one."),
@@ -31,13 +31,13 @@ extension FileSource {
                 .string("to", "The new one."),
             ]),
         EventDeclaration(
-            "pictures-scaled", "The pictures change their size and are scaled, or no longer are.",
+            "pictures-scaled", "The pictures change their size: they are now scaled, or no longer scaled.",
             [
                 .string("from", "Size in the file."),
                 .string("to", "Size that is given."),
             ]),
         EventDeclaration(
-            "orientation-changed", "The pictures are to be shown turned otherwise from here on.",
+            "orientation-changed", "The orientation of the pictures changes.",
             [
                 .string("from", "Before."),
                 .string("to", "From here on."),
@@ -45,44 +45,44 @@ extension FileSource {
         EventDeclaration(
             "interlaced", "The pictures are interlaced."),
         EventDeclaration(
-            "keyframe-missing", "The file does not begin with a keyframe.",
+            "keyframe-missing", "The file does not start with a keyframe.",
             [
-                .number("packets", "Packets before the first one.")
+                .number("packets", "Packets before the first keyframe.")
             ]),
         EventDeclaration(
             "times-impossible", "Time stamps of the file lie outside the timeline.",
             [
                 .number("ticks", "The first of them, in ticks."),
                 .number("pictures", "At the end: how many pictures."),
-                .number("timeStamps", "Of the sound: how many."),
+                .number("timeStamps", "For sound: how many packets."),
             ]),
         EventDeclaration(
-            "parameter-sets-changed", "The H.264 has other parameter sets from here on."),
+            "parameter-sets-changed", "The parameter sets of the H.264 stream change."),
         EventDeclaration(
-            "gap", "In real time: the file has no picture for long.",
+            "gap", "In real time: the file has no picture for a long time.",
             [
                 .number("seconds", "How long (s)."),
-                .number("atSeconds", "From when on (s)."),
+                .number("atSeconds", "Where the gap starts (s)."),
             ]),
         EventDeclaration(
-            "file-damaged", "The file is damaged: at the first fault, and at the end.",
+            "file-damaged", "The file is damaged. Given at the first fault and at the end.",
             [
-                .number("damaged", "At the end: packets and pictures that were.")
+                .number("damaged", "At the end: number of damaged packets and pictures.")
             ]),
         EventDeclaration(
             "timeline-full", "The chain's timeline ends here."),
         EventDeclaration(
             "file-incomplete", "The file ends early, or could not be read to its end.",
             [
-                .number("missing", "Pictures that its index has besides."),
+                .number("missing", "Pictures in its index that are missing."),
                 .number("endSeconds", "End of its pictures (s)."),
-                .number("lengthSeconds", "Length by its own account (s)."),
+                .number("lengthSeconds", "Length that its header gives (s)."),
             ]),
         EventDeclaration(
             "decoded-in-place", "At the end: how many pictures the decoder wrote into the chain's buffers.",
             [
                 .number("inPlace", "These."),
-                .number("copied", "Those that were copied there."),
+                .number("copied", "Pictures that were copied there."),
             ]),
     ]
 }

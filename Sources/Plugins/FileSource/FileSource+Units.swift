@@ -32,15 +32,15 @@ extension FileSource {
     private func noteStart(_ entry: Int64, _ track: VideoTrack) {
         let begin = track.format.timeBase.time(ofTicks: entry.minus(track.origin))
         context.note(
-            "'start' is \(options.start) s, and access units are passed on from a keyframe: '\(path)' begins at the one at"
-                + " \((begin.seconds * 1000).rounded() / 1000) s")
+            "'start' is \(options.start) s, but access units must start at a keyframe: '\(path)' starts at the keyframe at \((begin.seconds * 1000).rounded() / 1000) s"
+        )
     }
 
     private func noteHidden(_ ticks: Int64, _ track: VideoTrack) {
         let length = track.format.timeBase.time(ofTicks: ticks)
         context.note(
-            "'\(path)' hides its first \((length.seconds * 1000).rounded() / 1000) s by an edit list, and other pictures refer to"
-                + " them: access units begin there, and those pictures are seen")
+            "'\(path)' hides its first \((length.seconds * 1000).rounded() / 1000) s by an edit list, but other pictures refer to them. Access units start there, so those pictures are visible"
+        )
     }
 
     // MARK: One access unit

@@ -8,7 +8,7 @@ import FrameCore
 /// access units go on as they are.
 final class FileSource: Source {
     static let info = StageInfo(
-        id: "file-source", summary: "Plays the video of a file, fast or in real time.",
+        id: "file-source", summary: "Plays the video of a file, in real time or as fast as the chain takes it.",
         output: .video(.i420, .nv12, .yuyv, .gray8, .i010, .p010, .bgra, .rgb24),
         otherOutput: StageInfo.OtherOutput(where: "decode", is: .bool(false), .encoded(.h264)),
         events: events,

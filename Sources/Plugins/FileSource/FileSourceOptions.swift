@@ -10,28 +10,28 @@ enum FilePace: String, OptionChoice {
 
 /// Options of ``FileSource``.
 struct FileSourceOptions: StageOptions {
-    @Option(help: "The file to play, absolute or from the chain file's folder.")
+    @Option(help: "The file to play. A relative path starts at the chain file's folder.")
     var path = ""
 
-    @Option(help: "Which of the video tracks; without it the first good one.", range: 1...1000)
+    @Option(help: "Number of the video track. Default: the first track that can be played.", range: 1...1000)
     var track: Int? = nil
 
-    @Option(help: "As fast as the chain takes it, or each picture at its time.")
+    @Option(help: "fast plays as fast as the chain takes it, realtime gives each picture at its time.")
     var pace = FilePace.fast
 
-    @Option(help: "Begin this far into the file; the time line begins there too.", range: 0...1_000_000, unit: "s")
+    @Option(help: "Where in the file to start. The chain's timeline starts there too.", range: 0...1_000_000, unit: "s")
     var start = 0.0
 
-    @Option(help: "End after this much of the file; without it at its end.", range: 0.001...1_000_000, unit: "s")
+    @Option(help: "How much of the file to play. Default: up to its end.", range: 0.001...1_000_000, unit: "s")
     var duration: Double? = nil
 
-    @Option(help: "Begin again at the end, for ever; time goes on.")
+    @Option(help: "Starts over at the end, endlessly; the time continues.")
     var loop = false
 
-    @Option(help: "Make whole pictures of interlaced ones.")
+    @Option(help: "Deinterlaces interlaced pictures.")
     var deinterlace = false
 
-    @Option(help: "Decode to pictures; without that, H.264 goes on as it is, for a recorder or rtsp-sink.")
+    @Option(help: "Decodes to pictures. false passes the H.264 on unchanged, for recorder or rtsp-sink.")
     var decode = true
 
     func validate() throws(OptionFault) {
@@ -40,8 +40,8 @@ struct FileSourceOptions: StageOptions {
         }
         if path == "-" {
             throw OptionFault(
-                "'path' is -, and file-source plays files that it can go back in",
-                remedy: "Name a file; raw video (y4m) from standard input is read by 'y4m-source'.")
+                "'path' must be a file, but is - (standard input)",
+                remedy: "Name a file. 'y4m-source' reads raw video (y4m) from standard input.")
         }
         if let mark = path.firstRange(of: "://"), mark.lowerBound != path.startIndex,
             path[..<mark.lowerBound].allSatisfy(\.isLetter)
@@ -49,15 +49,17 @@ struct FileSourceOptions: StageOptions {
             // What may be a login is not quoted, nor is what stands behind a question mark.
             let rest = path[mark.upperBound...].prefix { $0 != "?" }
             throw OptionFault(
-                "'path' is the address \(path[..<mark.upperBound])\(rest.contains("@") ? "…" : rest), and file-source plays files",
+                "'path' must be a file, but is the address \(path[..<mark.upperBound])\(rest.contains("@") ? "…" : rest)",
                 remedy: path.hasPrefix("file://")
-                    ? "Write the path alone, without file://." : "Use network-source, with the address as its 'url'.")
+                    ? "Write only the path, without file://." : "Use 'network-source', with the address as its 'url'.")
         }
         if deinterlace, !decode {
             throw OptionFault(
-                "'deinterlace' makes pictures whole, and with \"decode\": false there are none",
-                remedy: "Leave one of the two out.")
+                "'deinterlace' needs decoded pictures, but \"decode\": false gives none",
+                remedy: "Remove one of the two.")
         }
-        if path.utf8.contains(0) { throw OptionFault("'path' has a zero character in it", remedy: "Leave it out.") }
+        if path.utf8.contains(0) {
+            throw OptionFault("'path' must not contain a zero character", remedy: "Leave it out.")
+        }
     }
 }

@@ -42,7 +42,7 @@ struct PictureShape: Equatable {
             av_frame_free(&frame)
             av_packet_free(&packet)
         }
-        guard let packet, let frame else { throw FrameHostError(.exhausted, what: "no memory for a decoder") }
+        guard let packet, let frame else { throw FrameHostError(.exhausted, what: "not enough memory for a decoder") }
         let picture = DecodedPicture(frame: frame)
         let isThere = try firstPicture(file, track, packet, picture)
         let shape = isThere ? PictureShape(picture, aspect: file.sampleAspectRatio(track, of: frame)) : nil

@@ -60,7 +60,7 @@ final class UnitReader: TrackReader {
         way = FileWay(FileEntry(nil, isFirst: true, origin: file.origin(track), timeBase: times.timeBase))
         filter = try AnnexBFilter(file, track: track)
         guard let packet = av_packet_alloc() else {
-            throw FrameHostError(.exhausted, what: "no memory for a packet")
+            throw FrameHostError(.exhausted, what: "not enough memory for a packet")
         }
         self.packet = packet
         file.giveOnly(track: track)

@@ -56,13 +56,13 @@ import Testing
             trusting.takeEvents().contains {
                 $0.level == .warning
                     && $0.text
-                        == "'\(url)' is played whoever answers there: \"verify\": false accepts any certificate."
+                        == "any server can pose as '\(url)': \"verify\": false accepts any certificate."
             })
         try trusting.stop()
         let refused = fault(url)
         #expect(
             refused.hasPrefix(
-                "the certificate of '\(url)', or of a server that it leads to, cannot be trusted. Name a file with its authority's certificate in 'caFile'."
+                "the certificate of '\(url)', or of a server it redirects to, cannot be trusted. Set 'caFile' to a file with its authority's certificate."
             ), "\(refused)")
         for address in [url, "https://localhost:\(port)/clip.ts"] {
             let knowing = try NetworkSourceTests.driver(address, #""caFile": "\#(folder.file("own.pem"))""#)
@@ -126,7 +126,7 @@ import Testing
             _ = try NetworkSourceTests.driver(url)
         } throws: {
             "\($0)".contains(
-                "'url' is rtsps, and libavformat cannot verify the certificate of an RTSP server. Reach it over a network that you trust, and write \"verify\": false"
+                "'url' is rtsps, but libavformat cannot verify the certificate of an RTSP server. Set \"verify\": false, which accepts any certificate"
             )
         }
         #expect(fault(url, #""verify": false"#).contains("cannot be opened: Connection refused"))

@@ -198,7 +198,7 @@ import Testing
         let port = try Peer.freePort()
         #expect(
             fault("rtsp://127.0.0.1:\(port)/live").contains(
-                "'rtsp://127.0.0.1:\(port)/live' cannot be opened: Connection refused. Look whether its server runs."))
+                "'rtsp://127.0.0.1:\(port)/live' cannot be opened: Connection refused. Check that its server runs."))
     }
 
     @Test(arguments: ["rtsp", "http", "tcp", "rtmp", "srt", "udp"]) func givesUpAServerThatDoesNotAnswerInTime(
@@ -439,7 +439,7 @@ import Testing
             _ = try Self.pictures(driver) { _ in false }
         } throws: {
             FrameHostError.wrap($0).description.contains(
-                "'tcp://127.0.0.1:\(port)' is lost: its stream has ended. With \"whileLost\": \"hold\" the chain goes on until it is back."
+                "'tcp://127.0.0.1:\(port)' is lost: its stream has ended. With \"whileLost\": \"hold\" the chain keeps running until it is back."
             )
         }
         try driver.stop()

@@ -12,7 +12,7 @@ final class AlphaComposer {
 
     init(onto color: RGBColor) throws {
         self.color = color
-        guard frame != nil else { throw FrameHostError(.exhausted, what: "no memory for a picture") }
+        guard frame != nil else { throw FrameHostError(.exhausted, what: "not enough memory for a picture") }
     }
 
     deinit { av_frame_free(&frame) }
@@ -25,7 +25,8 @@ final class AlphaComposer {
         target.pointee.height = Int32(picture.height)
         target.pointee.format = AV_PIX_FMT_BGRA.rawValue
         guard av_frame_get_buffer(target, 0) >= 0 else {
-            throw FrameHostError(.exhausted, what: "no memory for a picture of \(picture.width)x\(picture.height)")
+            throw FrameHostError(
+                .exhausted, what: "not enough memory for a picture of \(picture.width)x\(picture.height)")
         }
         let (width, height) = (Int32(picture.width), Int32(picture.height))
         let scaler = sws_getContext(

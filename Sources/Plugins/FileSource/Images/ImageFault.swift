@@ -8,11 +8,12 @@ enum ImageFault {
         if let pattern = patternOfFormat(path) {
             return FrameHostError(
                 .unavailable, place: "path", what: "'\(path)' does not exist",
-                remedy: "Numbers are written as a pattern: \"\(pattern)\".")
+                remedy: "For numbered files write a pattern: \"\(pattern)\".")
         }
         return FrameHostError(
             .unavailable, place: "path", what: "'\(path)' does not exist",
-            remedy: isRelative ? "Correct 'path', which begins at the chain file's folder." : "Correct 'path'.")
+            remedy: isRelative
+                ? "Correct 'path'. A relative path starts at the chain file's folder." : "Correct 'path'.")
     }
 
     /// `img*.png` for `img%03d.png`, as ffmpeg and GStreamer write numbers; nil for a path without such a one.
@@ -25,8 +26,8 @@ enum ImageFault {
 
     static func emptyFolder(_ path: String) -> FrameHostError {
         FrameHostError(
-            .unavailable, place: "path", what: "the folder '\(path)' has no picture in it",
-            remedy: "Put some there, or name them by a pattern if their names do not end as pictures' do.")
+            .unavailable, place: "path", what: "the folder '\(path)' contains no picture",
+            remedy: "Put pictures there. If their names have unusual endings, name them by a pattern.")
     }
 
     /// - Parameter names: As `ImageList` shows them.
@@ -36,14 +37,14 @@ enum ImageFault {
         return FrameHostError(
             .unavailable, place: "path",
             what:
-                "\(names.count == 1 ? "the name of a picture is" : "the names of \(names.count) pictures are") not in UTF-8: \(listed)\(further)",
+                "\(names.count == 1 ? "the name of a picture is" : "the names of \(names.count) pictures are") not valid UTF-8: \(listed)\(further)",
             remedy: "Rename \(names.count == 1 ? "it" : "them"): `convmv -f latin1 -t utf8 --notest FILE…`.")
     }
 
     /// Of one among others, whose name stands before it.
     static func nameIsNotUTF8() -> FrameHostError {
         FrameHostError(
-            .unavailable, what: "its name is not in UTF-8",
+            .unavailable, what: "its name is not valid UTF-8",
             remedy: "Rename it: `convmv -f latin1 -t utf8 --notest FILE`.")
     }
 
@@ -55,7 +56,7 @@ enum ImageFault {
     static func unreadablePattern(_ path: String) -> FrameHostError {
         FrameHostError(
             .unavailable, place: "path", what: "the files that match '\(path)' cannot be listed",
-            remedy: "Look at the rights of its folders.")
+            remedy: "Check the permissions of its folders.")
     }
 
     static func tooMany(_ path: String, _ most: Int) -> FrameHostError {
@@ -66,22 +67,22 @@ enum ImageFault {
 
     static func noPicture(_ path: String, cause: String) -> FrameHostError {
         FrameHostError(
-            .invalidMedia, what: "'\(path)' has no picture that libavcodec can read",
-            remedy: "It may be damaged: look at it with 'ffprobe'.", cause: cause)
+            .invalidMedia, what: "'\(path)' is not a picture that libavcodec can read",
+            remedy: "It may be damaged: check it with 'ffprobe'.", cause: cause)
     }
 
     /// - Parameter count: Pictures of the list.
     static func noneReadable(_ path: String, count: Int, first: String) -> FrameHostError {
         FrameHostError(
             .invalidMedia, place: "path", what: "none of the \(count) pictures of '\(path)' can be read",
-            remedy: "Look at one with 'ffprobe'.", cause: first)
+            remedy: "Check one with 'ffprobe'.", cause: first)
     }
 
     static func tooLarge(_ path: String, pixels: Int, most: Int) -> FrameHostError {
         FrameHostError(
             .exhausted,
-            what: "'\(path)' has \(pixels) pixels, and memory is set aside for \(most)",
-            remedy: "Start again with it in place: the largest picture counts.")
+            what: "'\(path)' has \(pixels) pixels, but memory is reserved for at most \(most)",
+            remedy: "Restart the chain with this picture in place: the largest picture sets the limit.")
     }
 
     /// At the end of a run.
@@ -97,6 +98,6 @@ enum ImageFault {
 
     static func nothingShown(_ path: String) -> FrameHostError {
         FrameHostError(
-            .invalidMedia, what: "not one picture of '\(path)' could be shown", remedy: "Look at one with 'ffprobe'.")
+            .invalidMedia, what: "no picture of '\(path)' could be shown", remedy: "Check one with 'ffprobe'.")
     }
 }

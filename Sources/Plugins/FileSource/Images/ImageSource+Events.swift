@@ -9,7 +9,7 @@ extension ImageSource {
                 .string("path", "Its file.")
             ]),
         EventDeclaration(
-            "orientation-changed", "A picture is to be shown turned otherwise than those before.",
+            "orientation-changed", "A picture has another orientation than those before.",
             [
                 .string("to", "How.")
             ]),

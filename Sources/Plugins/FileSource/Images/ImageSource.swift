@@ -7,7 +7,7 @@ import FrameCore
 /// buffer of the pool, which each of its frames shares. docs/design/020-pictures-and-pipes.md.
 final class ImageSource: Source {
     static let info = StageInfo(
-        id: "image-source", summary: "Shows pictures: one, a folder or a pattern, each for a while.",
+        id: "image-source", summary: "Shows still pictures: one, a folder, or those that match a pattern.",
         output: .anyVideo, longestCall: MediaTime(seconds: 10), events: events,
         realTime: StageInfo.RealTime(with: "live", .bool(true)))
 
@@ -113,7 +113,7 @@ final class ImageSource: Source {
         if isForEver {
             context.note(
                 options.loop && options.seconds != nil || list.kind != .picture
-                    ? "the pictures come round and round until the run is ended"
+                    ? "the pictures repeat until the run is ended"
                     : "the picture is shown until the run is ended; 'seconds' ends it")
         }
     }
@@ -279,7 +279,7 @@ final class ImageSource: Source {
             context.post(
                 "orientation-changed",
                 text:
-                    "'\(path)' is to be shown \(found), and those before \(orientation ?? .up); 'crop-orient' turns each as it says",
+                    "'\(path)' has the orientation \(found), those before \(orientation ?? .up); 'crop-orient' turns each of them upright",
                 details: ["to": .string("\(found)")])
         }
         orientation = found

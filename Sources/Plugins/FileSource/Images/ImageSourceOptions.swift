@@ -17,25 +17,25 @@ struct ImageSourceOptions: StageOptions {
 
     @Option(
         help:
-            "How long each picture is shown; without it each for one frame, and a picture that is named alone for ever.",
+            "How long each picture is shown. Default: one frame each; a single picture for ever.",
         range: 0.001...1_000_000, unit: "s")
     var seconds: Double? = nil
 
-    @Option(help: "Begin again after the last picture, for ever; the folder is read anew each time.")
+    @Option(help: "Starts over after the last picture, endlessly. The folder is read again each time.")
     var loop = false
 
-    @Option(help: "By name with numbers by their value (img2 before img10), or byte by byte.")
+    @Option(help: "Order of the pictures: by name with numbers by value (img2 before img10), or byte by byte.")
     var order = ImageOrder.natural
 
-    @Option(help: "Gives each frame when it is due, as a camera does, instead of as fast as it is taken.")
+    @Option(help: "Gives each frame when it is due, like a camera. false gives frames as fast as the chain takes them.")
     var live = false
 
-    @Option(help: "Size of the frames; without it that of the first picture.", unit: "px")
+    @Option(help: "Size of the frames. Default: the first picture's size.", unit: "px")
     var size: PictureSize? = nil
 
-    @Option(help: "How the samples lie in memory; bgra keeps transparency.") var format = PixelFormat.i420
+    @Option(help: "Pixel format. bgra keeps transparency.") var format = PixelFormat.i420
 
-    @Option(help: "What is seen through transparent parts, in every format but bgra.")
+    @Option(help: "Colour behind transparent parts, in every format except bgra.")
     var color = RGBColor(red: 0, green: 0, blue: 0)
 
     func validate() throws(OptionFault) {
@@ -43,11 +43,13 @@ struct ImageSourceOptions: StageOptions {
             throw OptionFault(
                 "'path' is missing", remedy: "Name a picture, a folder or a pattern: \"path\": \"shots/*.png\".")
         }
-        if path.utf8.contains(0) { throw OptionFault("'path' has a zero character in it", remedy: "Leave it out.") }
+        if path.utf8.contains(0) {
+            throw OptionFault("'path' must not contain a zero character", remedy: "Leave it out.")
+        }
         if path == "-" {
             throw OptionFault(
-                "'path' is -, and image-source reads files",
-                remedy: "Name a picture; raw video from standard input is read by 'y4m-source'.")
+                "'path' must be a file, a folder or a pattern, but is - (standard input)",
+                remedy: "Name a picture. 'y4m-source' reads raw video from standard input.")
         }
     }
 }

@@ -35,28 +35,29 @@ struct NetworkAddress: Sendable {
             let scheme = Scheme(rawValue: text[..<mark.lowerBound].lowercased())
         else {
             throw OptionFault(
-                "'url' must begin with one of \(words), and then ://",
-                remedy: "Write it as in \"rtsp://192.168.1.7:554/stream\".")
+                "'url' must start with one of \(words), followed by ://",
+                remedy: "Write it like \"rtsp://192.168.1.7:554/stream\".")
         }
         let rest = String(text[mark.upperBound...])
         guard rest.utf8.allSatisfy({ $0 > 32 && $0 != 127 }) else {
             throw OptionFault(
-                "'url' has a space or a control character in it", remedy: "Write it as %20, or leave it out.")
+                "'url' must not contain a space or a control character", remedy: "Write a space as %20.")
         }
         let host = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
         if let at = host.lastIndex(of: "@"), at != host.startIndex {
             throw OptionFault(
-                "'url' has a login in it, which would be seen by whoever reads the chain file",
-                remedy: "Leave it out, and name a file with a line name:password in 'login', or env:NAME.")
+                "'url' contains a login, which everyone who can read the chain file would see",
+                remedy: "Remove it. Set 'login' to a file with a line name:password, or to env:NAME.")
         }
         guard Self.isHost(host.first == "@" ? host.dropFirst() : host) else {
             throw OptionFault(
-                "'url' has no host and port behind ://", remedy: "Write it as in \"rtsp://192.168.1.7:554/stream\".")
+                "'url' must have a host and a port after ://",
+                remedy: "Write it like \"rtsp://192.168.1.7:554/stream\".")
         }
         guard Self.hasPossiblePort(host) else {
             // Not quoted: it may be a part of a login.
             throw OptionFault(
-                "'url' must have a port from 1 to 65535", remedy: "Correct it, or leave it out for the usual one.")
+                "'url' must have a port from 1 to 65535", remedy: "Correct it, or leave it out for the usual port.")
         }
         self.scheme = scheme
         self.rest = rest

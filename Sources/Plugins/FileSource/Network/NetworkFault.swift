@@ -19,24 +19,24 @@ enum NetworkFault {
             return FrameHostError(
                 .unavailable, what: hasLogin ? "'\(shown)' refuses the login" : "'\(shown)' asks for a login",
                 remedy: hasLogin
-                    ? "Correct the line name:password that 'login' names."
-                    : "Name a file with a line name:password in 'login', or env:NAME.")
+                    ? "Correct the name:password line that 'login' names."
+                    : "Set 'login' to a file with a line name:password, or to env:NAME.")
         case fh_averror_not_found:
             return FrameHostError(
                 .unavailable, what: "the server has no '\(shown)'", remedy: "Correct the path in 'url'.")
         case fh_averror_invalid_data:
             return FrameHostError(
-                .unavailable, what: "'\(shown)' sends nothing that libavformat can read as a stream",
-                remedy: "Look at it with 'ffprobe'.", cause: cause)
+                .unavailable, what: "'\(shown)' sends no stream that libavformat can read",
+                remedy: "Check it with 'ffprobe'.", cause: cause)
         case fh_averror_no_protocol:
             return FrameHostError(
                 .unavailable, what: "this libavformat cannot read '\(shown)'",
-                remedy: "Look at `ffmpeg -protocols` for what it can.", cause: cause)
+                remedy: "Run `ffmpeg -protocols` to see which protocols it supports.", cause: cause)
         default:
             let reason = LibavText.of(code)
             return FrameHostError(
                 .unavailable, what: "'\(shown)' cannot be opened: \(reason)",
-                remedy: "Look whether its server runs. \"ifMissing\": \"wait\" starts without it.",
+                remedy: "Check that its server runs. \"ifMissing\": \"wait\" starts without it.",
                 cause: cause == reason ? "" : cause)
         }
     }
@@ -47,28 +47,28 @@ enum NetworkFault {
     static func untrusted(_ shown: String, cause: String) -> FrameHostError? {
         guard cause.contains("ertificate") else { return nil }
         return FrameHostError(
-            .unavailable, what: "the certificate of '\(shown)', or of a server that it leads to, cannot be trusted",
+            .unavailable, what: "the certificate of '\(shown)', or of a server it redirects to, cannot be trusted",
             remedy:
-                "Name a file with its authority's certificate in 'caFile'. \"verify\": false accepts any certificate, also that of somebody in between.",
+                "Set 'caFile' to a file with its authority's certificate. \"verify\": false accepts any certificate, even an attacker's.",
             cause: cause)
     }
 
     static func noAnswer(_ shown: String, seconds: Double) -> FrameHostError {
         FrameHostError(
-            .unavailable, what: "'\(shown)' does not answer within \(seconds) s",
+            .unavailable, what: "'\(shown)' did not answer within \(seconds) s",
             remedy:
-                "Look whether its server runs, or raise 'connectSeconds'. \"ifMissing\": \"wait\" starts without it.")
+                "Check that its server runs, or raise 'connectSeconds'. \"ifMissing\": \"wait\" starts without it.")
     }
 
     static func noVideo(_ shown: String) -> FrameHostError {
         FrameHostError(
             .unavailable, what: "'\(shown)' has no video that can be decoded",
-            remedy: "Look at it with 'ffprobe'; a larger 'analyzeSeconds' waits longer for it.")
+            remedy: "Check it with 'ffprobe', or raise 'analyzeSeconds' to wait longer for video.")
     }
 
     static func noSize(_ shown: String) -> FrameHostError {
         FrameHostError(
-            .unavailable, what: "the size of the pictures of '\(shown)' could not be found out",
+            .unavailable, what: "the size of the pictures of '\(shown)' could not be determined",
             remedy: "Raise 'analyzeSeconds' above the time from one keyframe to the next.")
     }
 
@@ -76,35 +76,35 @@ enum NetworkFault {
         FrameHostError(
             .unavailable,
             what:
-                "the pictures of '\(shown)' are \(width)x\(height), and a side may have 16384 pixels at most and a picture 67108864",
+                "the pictures of '\(shown)' are \(width)x\(height), but a side must be at most 16384 pixels and a picture at most 67108864",
             remedy: "Set the sender to a smaller size.")
     }
 
     static func unconvertible(_ shown: String, pixels: String) -> FrameHostError {
         FrameHostError(
-            .unavailable, what: "the pictures of '\(shown)' are \(pixels), which libswscale cannot convert",
+            .unavailable, what: "libswscale cannot convert the pictures of '\(shown)', which are \(pixels)",
             remedy: "Set the sender to another format.")
     }
 
     static func notH264(_ shown: String, codec: String) -> FrameHostError {
         FrameHostError(
             .unavailable,
-            what: "'decode' is false, the video of '\(shown)' is \(codec), and only H.264 is passed on as it is",
-            remedy: "Leave 'decode' out and put an encoder behind this stage.")
+            what: "\"decode\": false needs H.264, but the video of '\(shown)' is \(codec)",
+            remedy: "Remove 'decode' and put an encoder behind this stage.")
     }
 
     static func noParameterSets(_ shown: String) -> FrameHostError {
         FrameHostError(
             .unavailable,
             what:
-                "'decode' is false, and '\(shown)' has not said its parameter sets (SPS and PPS) in the time that was read",
+                "\"decode\": false needs parameter sets (SPS and PPS), but '\(shown)' did not send them within 'analyzeSeconds'",
             remedy: "Raise 'analyzeSeconds' above the time from one keyframe to the next.")
     }
 
     static func anotherSize(_ shown: String, width: Int, height: Int, planned: PictureSize) -> FrameHostError {
         FrameHostError(
             .unavailable,
-            what: "'\(shown)' has pictures of \(width)x\(height) now, and the chain was planned for \(planned)",
-            remedy: "Set the sender back, start the chain anew, or decode the pictures: those are scaled.")
+            what: "'\(shown)' now has pictures of \(width)x\(height), but the chain was planned for \(planned)",
+            remedy: "Set the sender back, restart the chain, or decode the pictures: decoded pictures are scaled.")
     }
 }

@@ -68,7 +68,7 @@ final class NetworkInput {
         self.settings = settings
         self.interrupt = interrupt
         guard let context = avformat_alloc_context() else {
-            throw FrameHostError(.exhausted, what: "no memory for a connection")
+            throw FrameHostError(.exhausted, what: "not enough memory for a connection")
         }
         context.pointee.interrupt_callback = AVIOInterruptCB(
             callback: Interrupt.callback, opaque: Unmanaged.passUnretained(interrupt).toOpaque())

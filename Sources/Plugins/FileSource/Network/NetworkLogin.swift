@@ -37,8 +37,8 @@ struct NetworkLogin: Sendable, CustomStringConvertible, CustomReflectable {
             lines[0].utf8.allSatisfy({ $0 >= 32 && $0 != 127 }), lines[0].index(after: colon) != lines[0].endIndex
         else {
             throw FrameHostError(
-                .invalidConfiguration, place: "login", what: "\(shown) must have one line name:password",
-                remedy: "Write the name, a colon and the password into it, and nothing else.")
+                .invalidConfiguration, place: "login", what: "\(shown) must have exactly one line name:password",
+                remedy: "Write only the name, a colon and the password.")
         }
         return NetworkLogin(
             name: String(lines[0][..<colon]), password: String(lines[0][lines[0].index(after: colon)...]))

@@ -46,8 +46,8 @@ final class NetworkReader: @unchecked Sendable {
         guard result == 0 else {
             held.release()
             throw FrameHostError(
-                .exhausted, what: "no thread for the network could be started: \(String(cString: strerror(result)))",
-                remedy: "Raise the limit of processes (ulimit -u).")
+                .exhausted, what: "the network thread could not be started: \(String(cString: strerror(result)))",
+                remedy: "Raise the process limit (ulimit -u).")
         }
         pthread_detach(handle)
     }
@@ -83,7 +83,9 @@ final class NetworkReader: @unchecked Sendable {
         fh_av_log_quiet()
         var packet = av_packet_alloc()
         defer { av_packet_free(&packet) }
-        guard let packet else { return queue.put(.refused(FrameHostError(.exhausted, what: "no memory for a packet"))) }
+        guard let packet else {
+            return queue.put(.refused(FrameHostError(.exhausted, what: "not enough memory for a packet")))
+        }
         var backoff = Backoff()
         while !interrupt.hasEnded {
             state.withLock { $0.attempts += 1 }

@@ -5,29 +5,29 @@ extension NetworkSource {
     /// What it posts.
     static let events = [
         EventDeclaration(
-            "stream-lost", "The stream is away; it is opened again when it is back.",
+            "stream-lost", "The stream is lost. It is opened again when it is back.",
             [
                 .string("reason", "Why."),
                 .string("shown", "What is shown meanwhile.", words: WhileLost.allCases.map(\.rawValue)),
             ]),
         EventDeclaration(
-            "stream-back", "The stream is there, or back.",
+            "stream-back", "The stream is there for the first time, or again.",
             [
                 .number("awayMs", "How long it was away (ms).")
             ]),
         EventDeclaration(
-            "stream-refused", "The stream is there and cannot be used."),
+            "stream-refused", "The stream is there, but cannot be used."),
         EventDeclaration(
-            "stream-damaged", "A packet or picture was damaged, the first."),
+            "stream-damaged", "A packet or picture was damaged. Given only for the first."),
         EventDeclaration(
-            "packets-dropped", "The chain is too slow for the stream, and packets are left out."),
+            "packets-dropped", "The chain is too slow for the stream; packets are dropped."),
         EventDeclaration(
-            "pictures-scaled", "The pictures change their size and are scaled, or no longer are.",
+            "pictures-scaled", "The pictures change their size: they are now scaled, or no longer scaled.",
             [
                 .string("from", "Size in the stream."),
                 .string("to", "Size that is given."),
             ]),
         EventDeclaration(
-            "parameter-sets-changed", "The H.264 has other parameter sets from here on."),
+            "parameter-sets-changed", "The parameter sets of the H.264 stream change."),
     ]
 }

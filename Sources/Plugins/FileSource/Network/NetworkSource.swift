@@ -11,7 +11,7 @@ final class NetworkSource: Source {
     static let info = StageInfo(
         id: "network-source",
         summary:
-            "Plays a stream from the network (RTSP, RTMP, SRT, HTTP, HLS, UDP), and connects again when it is lost.",
+            "Plays a network stream (RTSP, RTMP, SRT, HTTP, HLS, UDP). Reconnects when the stream is lost.",
         output: .video(.i420, .nv12, .yuyv, .gray8, .i010, .p010, .bgra, .rgb24),
         otherOutput: StageInfo.OtherOutput(where: "decode", is: .bool(false), .encoded(.h264)),
         events: events)
@@ -89,7 +89,7 @@ final class NetworkSource: Source {
             analyzeSeconds: options.analyzeSeconds, noBuffer: options.noBuffer)
         if address.scheme.isSecured, !options.verify {
             context.note(
-                "'\(address.shown)' is played whoever answers there: \"verify\": false accepts any certificate",
+                "any server can pose as '\(address.shown)': \"verify\": false accepts any certificate",
                 isWarning: true)
         }
         let mayMiss = options.ifMissing == .wait
@@ -99,7 +99,7 @@ final class NetworkSource: Source {
             let format = plannedWithout()
             self.format = format
             context.note(
-                "'\(address.shown)' is opened when the chain runs: it is planned for \(format.width)x\(format.height) at \(format.frameRate.short) in i420"
+                "'\(address.shown)' is opened when the chain runs. The chain is planned for \(format.width)x\(format.height) at \(format.frameRate.short) in i420"
             )
             return .video(format)
         }
@@ -184,7 +184,7 @@ final class NetworkSource: Source {
             throw FrameHostError(.broken, what: "network-source was started before its stream was planned")
         }
         guard let packet = av_packet_alloc(), let frame = av_frame_alloc() else {
-            throw FrameHostError(.exhausted, what: "no memory for a stream")
+            throw FrameHostError(.exhausted, what: "not enough memory for a stream")
         }
         (self.packet, picture) = (packet, DecodedPicture(frame: frame))
         if options.decode {
@@ -334,7 +334,7 @@ final class NetworkSource: Source {
             "pictures-scaled",
             text: isScaled
                 ? "The pictures are \(from) and are scaled to \(to)."
-                : "The pictures are \(from) and no longer scaled.",
+                : "The pictures are \(from) and are no longer scaled.",
             details: ["from": .string(from), "to": .string(to)])
     }
 
@@ -417,7 +417,7 @@ final class NetworkSource: Source {
         guard options.whileLost != .stop else {
             throw FrameHostError(
                 .unavailable, what: "'\(address.shown)' is lost: \(reason)",
-                remedy: "With \"whileLost\": \"hold\" the chain goes on until it is back.")
+                remedy: "With \"whileLost\": \"hold\" the chain keeps running until it is back.")
         }
         away.begin(now: context.clock.now(), reason: reason)
         // The pace goes on from the last picture.
@@ -472,7 +472,7 @@ final class NetworkSource: Source {
         context.post(
             "packets-dropped", level: .warning,
             text:
-                "The chain is slower than '\(address.shown)': what comes before the newest keyframe is left out, and counted as 'dropped'."
+                "The chain is slower than '\(address.shown)'. What comes before the newest keyframe is dropped and counted as 'dropped'."
         )
     }
 
@@ -482,7 +482,7 @@ final class NetworkSource: Source {
         context.post(
             "parameter-sets-changed", level: .warning,
             text:
-                "the parameter sets of '\(address.shown)' change: they go on in the stream, and what a recording or a stream's description says of it is true up to here"
+                "the parameter sets of '\(address.shown)' change. The stream carries the new ones; the headers of recordings and stream descriptions keep the first"
         )
     }
 }

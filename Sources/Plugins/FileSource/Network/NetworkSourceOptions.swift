@@ -11,80 +11,81 @@ enum NetworkTransport: String, OptionChoice {
 
 /// Options of ``NetworkSource``.
 struct NetworkSourceOptions: StageOptions {
-    @Option(help: "Where the stream is: rtsp, rtsps, rtmp, rtmps, srt, http, https, udp or tcp, without a login.")
+    @Option(help: "Address of the stream: rtsp, rtsps, rtmp, rtmps, srt, http, https, udp or tcp, without a login.")
     var url = ""
     @Option(
         help:
-            "Who to log in as: a file with a line name:password, or env:NAME for an environment variable with such a line; for srt the password is the passphrase."
+            "Login: a file with a line name:password, or env:NAME for an environment variable with such a line. For srt the password is the passphrase."
     )
     var login: String? = nil
     @Option(
         help:
-            "Verify the certificates of servers (https, rtmps); false accepts any, and is what rtsps needs: this libavformat cannot verify there."
+            "Verifies the certificates of servers (https, rtmps). false accepts any certificate. rtsps needs false, because libavformat cannot verify its certificates."
     )
     var verify = true
-    @Option(help: "A file with the certificates (PEM) that are trusted, in place of the system's.") var caFile:
-        String? = nil
-    @Option(help: "Decode to pictures; without that, H.264 goes on as it is, for a recorder or rtsp-sink.")
+    @Option(help: "A PEM file with the trusted certificates, in place of the system's.") var caFile: String? = nil
+    @Option(help: "Decodes to pictures. false passes the H.264 on unchanged, for recorder or rtsp-sink.")
     var decode = true
     @Option(
         help:
-            "Size of the pictures, to which others are scaled; without it the stream's own, or 1280x720 with \"wait\".",
+            "Size of the pictures; other sizes are scaled to it. Default: the stream's own size, or 1280x720 with \"wait\".",
         unit: "px")
     var size: PictureSize? = nil
     @Option(
         help:
-            "Frames per second that the chain is planned for, and of the pictures while it is away; without it the stream's own, else 25.",
+            "Frames per second that the chain is planned for, and of the pictures shown while the stream is lost. Default: the stream's own rate, or 25 if it has none.",
         range: FrameRate(1, 1000)...FrameRate(1000))
     var rate: FrameRate? = nil
-    @Option(help: "How RTSP packets travel: on the connection, or as datagrams (rtsp_transport).")
+    @Option(help: "How RTSP packets travel: over the TCP connection, or as UDP datagrams (rtsp_transport).")
     var transport = NetworkTransport.tcp
-    @Option(help: "A server that does not answer for so long counts as away.", range: 0.5...60, unit: "s")
+    @Option(help: "A server that does not answer for this long counts as unreachable.", range: 0.5...60, unit: "s")
     var connectSeconds = 5.0
     @Option(
-        help: "A stream without video for so long counts as lost; without it 3, and 20 over HTTP.", range: 0.2...3600,
+        help: "A stream without video for this long counts as lost. Default: 3, or 20 over HTTP.", range: 0.2...3600,
         unit: "s")
     var stallSeconds: Double? = nil
     @Option(
-        help: "Longest wait for packets that come late or again: RTSP over UDP (max_delay), SRT (latency).",
+        help: "Longest wait for packets that are late or sent again: RTSP over UDP (max_delay), SRT (latency).",
         range: 0...10_000, unit: "ms")
     var latencyMs = 100
     @Option(help: "Receive buffer of UDP sockets (buffer_size).", range: 4096...134_217_728, unit: "bytes")
     var bufferBytes = 1_048_576
     @Option(
-        help: "Most bytes that are read to find out what is in the stream (probesize).", range: 2048...100_000_000,
+        help: "Most bytes to read to find out what is in the stream (probesize).", range: 2048...100_000_000,
         unit: "bytes")
     var probeBytes = 1_000_000
     @Option(
-        help: "Longest time that is read to find out what is in the stream (analyzeduration).", range: 0...30, unit: "s"
+        help: "Longest time to read to find out what is in the stream (analyzeduration).", range: 0...30, unit: "s"
     )
     var analyzeSeconds = 2.0
-    @Option(help: "Throw away what was read to find out what is in the stream, instead of showing it (nobuffer).")
+    @Option(help: "Discards what was read to find out what is in the stream, instead of showing it (nobuffer).")
     var noBuffer = false
     @Option(help: "What happens when the stream is not there at the start.") var ifMissing = IfMissing.fail
-    @Option(help: "What is shown while the stream is away.") var whileLost = WhileLost.hold
-    @Option(help: "Colour of the slate; also shown by hold before the first picture.") var slateColor = RGBColor(
+    @Option(help: "What is shown while the stream is lost.") var whileLost = WhileLost.hold
+    @Option(help: "Colour of the slate. hold also shows it before the first picture.") var slateColor = RGBColor(
         red: 32, green: 32, blue: 40)
     @Option(
         help:
-            "PNG or JPEG on that colour, as large as it fits; absolute or from the chain file's folder.")
+            "PNG or JPEG to show on that colour, as large as it fits. A relative path starts at the chain file's folder."
+    )
     var slatePicture: String? = nil
-    @Option(help: "Words in the middle of the slate; \\n begins a line.") var slateText: String? = nil
+    @Option(help: "Text in the middle of the slate; \\n starts a new line.") var slateText: String? = nil
 
     func validate() throws(OptionFault) {
         let address = try NetworkAddress(url)
         if login == "" {
-            throw OptionFault("'login' is empty", remedy: "Name a file, or env:NAME; leave it out where none is asked.")
+            throw OptionFault(
+                "'login' is empty", remedy: "Name a file, or env:NAME. Leave it out if the server needs no login.")
         }
         if login != nil, address.scheme == .udp || address.scheme == .tcp {
             throw OptionFault(
-                "'login' is given, and \(address.scheme.rawValue) has none", remedy: "Leave it out.")
+                "'login' is set, but \(address.scheme.rawValue) has no logins", remedy: "Leave it out.")
         }
         if address.scheme == .rtsps, verify {
             throw OptionFault(
-                "'url' is rtsps, and libavformat cannot verify the certificate of an RTSP server",
+                "'url' is rtsps, but libavformat cannot verify the certificate of an RTSP server",
                 remedy:
-                    "Reach it over a network that you trust, and write \"verify\": false, which accepts any certificate."
+                    "Set \"verify\": false, which accepts any certificate, and use it only in a network that you trust."
             )
         }
         if let caFile {
@@ -93,31 +94,31 @@ struct NetworkSourceOptions: StageOptions {
             }
             guard verify else {
                 throw OptionFault(
-                    "'caFile' says which certificates are trusted, and \"verify\": false trusts all",
-                    remedy: "Leave one of the two out.")
+                    "'caFile' names trusted certificates, but \"verify\": false trusts all",
+                    remedy: "Remove one of the two.")
             }
             guard address.scheme.isSecured || address.scheme == .http else {
                 throw OptionFault(
-                    "'caFile' is given, and \(address.scheme.rawValue) has no certificates", remedy: "Leave it out.")
+                    "'caFile' is set, but \(address.scheme.rawValue) has no certificates", remedy: "Leave it out.")
             }
         }
         if let size, size.width % 2 != 0 || size.height % 2 != 0 {
-            throw OptionFault("'size' \(size) has an odd side", remedy: "Use even ones, such as 1280x720.")
+            throw OptionFault("'size' \(size) must have even sides", remedy: "Use even numbers, such as 1280x720.")
         }
         guard !decode else { return }
         if ifMissing == .wait {
             throw OptionFault(
-                "'ifMissing' is \"wait\", and with \"decode\": false the parameter sets of the stream must be known at the start",
-                remedy: "Leave one of the two out.")
+                "\"ifMissing\": \"wait\" cannot be used with \"decode\": false, which needs the stream's parameter sets at the start",
+                remedy: "Remove one of the two.")
         }
         if whileLost == .slate {
             throw OptionFault(
-                "'whileLost' is \"slate\", and with \"decode\": false there is no encoder to make one",
-                remedy: "Use \"hold\", which waits without giving anything, or \"stop\".")
+                "\"whileLost\": \"slate\" cannot be used with \"decode\": false, because there is no encoder for the slate",
+                remedy: "Use \"hold\", which waits and gives nothing, or \"stop\".")
         }
         if size != nil {
             throw OptionFault(
-                "'size' scales pictures, and with \"decode\": false there are none", remedy: "Leave one of the two out."
+                "'size' needs decoded pictures, but \"decode\": false gives none", remedy: "Remove one of the two."
             )
         }
     }

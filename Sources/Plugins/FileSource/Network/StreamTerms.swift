@@ -21,7 +21,7 @@ final class StreamTerms: @unchecked Sendable {
     init(_ container: UnsafeMutablePointer<AVFormatContext>, track: Int, shown: String, isDecoded: Bool) throws {
         let stream = container.pointee.streams[track]!
         guard let copy = avcodec_parameters_alloc() else {
-            throw FrameHostError(.exhausted, what: "no memory for a stream")
+            throw FrameHostError(.exhausted, what: "not enough memory for a stream")
         }
         parameters = copy
         let base = stream.pointee.time_base
@@ -39,7 +39,7 @@ final class StreamTerms: @unchecked Sendable {
         text = "\(codec) \(shape.width)x\(shape.height)" + (rate.isZero ? "" : " at \(rate.short)")
         guard avcodec_parameters_copy(copy, stream.pointee.codecpar) >= 0 else {
             parameterSets = []
-            throw FrameHostError(.exhausted, what: "no memory for a stream")
+            throw FrameHostError(.exhausted, what: "not enough memory for a stream")
         }
         parameterSets = isDecoded ? [] : try Self.parameterSets(copy, base, shown, codec)
         guard shape.width > 0, shape.height > 0, shape.pixels != AV_PIX_FMT_NONE else {
