@@ -70,7 +70,7 @@ import Testing
 
     @Test func refusesAFolderThatIsNotThereAsTheRunDoes() throws {
         let fault =
-            "chain.json:6:40: stages[2].path: the folder 'nowhere' does not exist. Make it, or correct 'path'.\n"
+            "chain.json:6:40: stages[2].path: the folder 'nowhere' does not exist. Create it, or correct 'path'.\n"
         let outcome = try check(Self.chain.replacing("\"out.mp4\"", with: "\"nowhere/out.mp4\""))
         #expect(outcome.status == 2 && outcome.error == fault, "\(outcome.error)")
         let run = try framehost.run(["chain.json", "--frames", "3"], folder: workspace.folder.path)

@@ -91,10 +91,10 @@ import Testing
             #expect(found == ["c.json:2:25: stages[0].path: \(part)"])
         }
         for (path, part) in [
-            ("rtsp://:8554/live", "Name a file. 'rtsp-sink' serves a stream; no stage sends to an address yet."),
+            ("rtsp://:8554/live", "Name a file. 'rtsp-sink' serves a stream; no stage can send to an address yet."),
             (
                 "-",
-                "Name a file. 'y4m-sink' writes raw video to standard output, 'null-sink' with \"dump\": \"-\" anything."
+                "Name a file. 'y4m-sink' writes raw video to standard output; 'null-sink' with \"dump\": \"-\" writes anything there."
             ),
         ] {
             let found = try faults(

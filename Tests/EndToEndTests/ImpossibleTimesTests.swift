@@ -92,7 +92,7 @@ import Testing
         let workshop = try ClipWorkshop()
         let (outcome, result) = try workshop.play(try Self.clip(workshop, at: 40 * 365 * 86_400_000))
         #expect(outcome.status == 1)
-        #expect(outcome.error.contains("ends here, complete: the next picture comes "), "\(outcome.error)")
+        #expect(outcome.error.contains("is complete and ends here: the next picture comes "), "\(outcome.error)")
         #expect(try ClipProbe(result).times.count >= 8)
     }
 
@@ -121,7 +121,7 @@ import Testing
         let outcome = try Program.framehost.run(["check", chain])
         #expect(outcome.status == 2)
         #expect(
-            outcome.error.contains("stages[1] 'h264': no H.264 decoder takes pictures of 16384x16384: level 6.2"),
+            outcome.error.contains("stages[1] 'h264': no H.264 decoder accepts pictures of 16384x16384: level 6.2"),
             "\(outcome.error)")
     }
 }

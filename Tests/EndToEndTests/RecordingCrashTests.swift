@@ -178,7 +178,8 @@ import Testing
             let saved = failed["savedFrames"].int ?? -1
             let text = failed["text"].string ?? ""
             #expect(
-                text.contains("out/a.mp4' failed: \(disk.reason). Make room, or record to another disk."), "\(text)")
+                text.contains("out/a.mp4' failed: \(disk.reason). Free some space, or record to another disk."),
+                "\(text)")
             if saved == 0 {
                 #expect(text.hasSuffix("Nothing was saved."))
                 #expect(!workspace.exists("out/a.mp4"))

@@ -135,8 +135,8 @@ import Testing
         }
         #expect(
             error?.description.contains(
-                "'\(path)' ends here, complete: the next picture comes 999998.0 s later, and an MP4 file counts at most 167772.2 s from one"
-                    + " picture to the next. Record to .mkv.") == true, "\(String(describing: error))")
+                "'\(path)' is complete and ends here: the next picture comes 999998.0 s later, but an MP4 file allows at most 167772.2 s between two pictures. Record to .mkv."
+            ) == true, "\(String(describing: error))")
         try? recorder.stop()
         recorder.finishJobs()
         #expect(try FragmentedFile.summary(of: path) { _ in }.tracks[0].packets.count == 50)
@@ -205,8 +205,7 @@ import Testing
         }
         #expect(
             error?.description
-                == "no H.264 decoder takes pictures of 16384x16384: level 6.2, the highest, ends at 139264 macroblocks of 16x16"
-                + " (8704x4096, for example) and 16880 pixels a side. Put a 'crop-orient' with a smaller \"size\" before it."
+                == "no H.264 decoder accepts pictures of 16384x16384: level 6.2, the highest, permits at most 139264 macroblocks of 16x16 (for example 8704x4096) and 16880 pixels on each side. Put a 'crop-orient' with a smaller \"size\" before it."
         )
     }
 

@@ -75,7 +75,7 @@ import Testing
         #expect(stop?.description == "it is not recording. Send 'start' first.")
         try FileManager.default.removeItem(atPath: folder.path)
         let start = #expect(throws: FrameHostError.self) { try recorder.command("start") }
-        #expect(start?.description == "the folder '\(folder.path)' does not exist. Make it, or correct 'path'.")
+        #expect(start?.description == "the folder '\(folder.path)' does not exist. Create it, or correct 'path'.")
         // It is no fault of the run: the next start may do better.
         try FileManager.default.createDirectory(atPath: folder.path, withIntermediateDirectories: true)
         try recorder.command("start")
@@ -147,7 +147,7 @@ import Testing
         let events = recorder.takeEvents()
         #expect(events.filter { $0.name == "pre-event-too-small" }.count == 1)
         #expect(
-            events[0].text == "60.0 s of the past do not fit into the memory for it: a recording begins less far back."
+            events[0].text == "'preEventMegabytes' is too small for 60.0 s, so recordings start less far back."
                 + " Raise 'preEventMegabytes', or lower the bitrate or the time between keyframes.")
     }
 }

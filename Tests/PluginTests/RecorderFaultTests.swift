@@ -17,8 +17,8 @@ import Testing
             }
         }
         let text =
-            "'\(path)' was removed while it was being written; nothing of it is left."
-            + " Record to a folder that nobody clears, or use 'keepSeconds' and 'keepMegabytes' to clear it."
+            "'\(path)' was removed while it was being written; nothing of it was saved."
+            + " Record to a folder that no other program clears. To remove old files, use 'keepSeconds' and 'keepMegabytes'."
         #expect(error?.description.hasSuffix(text) == true, "\(String(describing: error))")
         let failed = recorder.takeEvents().last!
         #expect(failed.name == "recording-did-fail")
@@ -65,9 +65,9 @@ import Testing
         #expect(
             texts == [
                 "'a.mp4' cannot be written: Too many open files. Raise the limit of open files (ulimit -n).",
-                "'a.mp4' cannot be written: No space left on device. Make room, or record to another disk.",
-                "'a.mp4' cannot be written: Read-only file system. Name a place where this user may write.",
-                "'a.mp4' cannot be written: No such file or directory. Make the folder again, or correct 'path'.",
+                "'a.mp4' cannot be written: No space left on device. Free some space, or record to another disk.",
+                "'a.mp4' cannot be written: Read-only file system. Name a folder where this user may write.",
+                "'a.mp4' cannot be written: No such file or directory. Create the folder again, or correct 'path'.",
             ])
     }
 
@@ -77,7 +77,7 @@ import Testing
         }
         #expect(
             error?.description.hasSuffix(
-                "'keepSeconds' removes older files of a pattern, and 'a.mp4' is one file."
+                "'keepSeconds' removes older files of a pattern, but 'a.mp4' is one file."
                     + " Put a time or a number into 'path', such as %Y-%m-%d or {nnnn}.") == true,
             "\(String(describing: error))")
     }

@@ -145,7 +145,8 @@ import Testing
                         }, report: { _ in }))
             }
             #expect(
-                error?.description == "given up, since the run was stopped. The file stays in fragments, and plays.")
+                error?.description
+                    == "finalising ended because the run was stopped. The file stays in fragments and can be played.")
             #expect(RecorderStreams.names(in: folder) == ["a.mp4"])
             #expect(try Data(contentsOf: URL(fileURLWithPath: folder.file("a.mp4"))) == before)
         }
@@ -160,7 +161,7 @@ import Testing
         }
         #expect(
             error?.description
-                == "it cannot be read back: Invalid data found when processing input. The file stays in fragments, and plays."
+                == "the recording cannot be read back: Invalid data found when processing input. The file stays in fragments and can be played."
         )
         #expect(RecorderStreams.names(in: folder) == ["a.mp4"])
         // One that is gone is nobody's concern.
@@ -174,13 +175,13 @@ import Testing
         let a = try FragmentedFile.summary(of: folder.file("a.mp4")) { _ in }
         #expect(a == (try FragmentedFile.summary(of: folder.file("a.mp4")) { _ in }))
         let b = try FragmentedFile.summary(of: folder.file("b.mp4")) { _ in }
-        #expect(b.difference(from: a) == "track 1 59 packets instead of 60")
+        #expect(b.difference(from: a) == "track 1: 59 packets instead of 60")
         // One byte of one picture.
         var bytes = try Data(contentsOf: URL(fileURLWithPath: folder.file("a.mp4")))
         bytes[bytes.lastIndex(of: 0xAB)!] = 0xAC
         try bytes.write(to: URL(fileURLWithPath: folder.file("c.mp4")))
         let c = try FragmentedFile.summary(of: folder.file("c.mp4")) { _ in }
-        #expect(c.difference(from: a) == "track 1 in its packets' times or bytes")
+        #expect(c.difference(from: a) == "track 1: other packet times or bytes")
     }
 
     @Test func removesWhatAKilledRunLeft() throws {

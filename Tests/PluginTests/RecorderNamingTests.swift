@@ -56,20 +56,20 @@ import Testing
                 return ""
             } catch { return "\(error.what). \(error.remedy)" }
         }
-        let remedy = "Use %Y %m %d %H %M %S, %F %T %s %f (microseconds) and the like, %% for a percent sign."
-        #expect(text("50%.mp4") == "'%.' is no time pattern. \(remedy)")
-        #expect(text("%Q.mp4") == "'%Q' is no time pattern. \(remedy)")
-        #expect(text("%D.mp4") == "'%D' is no time pattern. \(remedy)")
+        let remedy = "Use patterns such as %Y %m %d %H %M %S, %F %T %s %f (microseconds), or %% for a percent sign."
+        #expect(text("50%.mp4") == "'%.' is not a time pattern. \(remedy)")
+        #expect(text("%Q.mp4") == "'%Q' is not a time pattern. \(remedy)")
+        #expect(text("%D.mp4") == "'%D' is not a time pattern. \(remedy)")
         #expect(
             text("{n}{n}.mp4")
-                == "'{n}{n}.mp4' has more numbers than one, or one in a folder's name. Write {n} once, in the file's name."
+                == "'{n}{n}.mp4' must have only one number, in the file's name. Write {n} once, in the file's name."
         )
         #expect(
             text("{n}/a.mp4")
-                == "'{n}/a.mp4' has more numbers than one, or one in a folder's name. Write {n} once, in the file's name."
+                == "'{n}/a.mp4' must have only one number, in the file's name. Write {n} once, in the file's name."
         )
-        #expect(text(".mp4") == "'.mp4' has no name before its ending. Name the file.")
-        #expect(text("a/.mp4") == "'a/.mp4' has no name before its ending. Name the file.")
+        #expect(text(".mp4") == "'.mp4' must have a name before its ending. Name the file.")
+        #expect(text("a/.mp4") == "'a/.mp4' must have a name before its ending. Name the file.")
     }
 
     @Test func countsOnAfterTheHighestNumber() throws {
@@ -121,7 +121,7 @@ import Testing
         #expect(try files.make(at: Self.moment).path == folder.file("2026/day 21/13.mp4"))
         let missing = try RecordingFiles(
             path: "no/%Y/%H.mp4", folder: folder.path, overwrite: false, makesMoreFiles: true, files: RunFiles())
-        let text = "the folder '\(folder.file("no"))' does not exist. Make it, or correct 'path'."
+        let text = "the folder '\(folder.file("no"))' does not exist. Create it, or correct 'path'."
         #expect(missing.fault?.description == text)
         #expect(throws: FrameHostError.self) { try missing.make(at: Self.moment) }
         #expect(!FileManager.default.fileExists(atPath: folder.file("no")))
@@ -136,7 +136,9 @@ import Testing
         let second = try RecordingFiles(
             path: "a.mp4", folder: folder.path, overwrite: true, makesMoreFiles: false, files: RunFiles())
         let error = #expect(throws: FrameHostError.self) { try second.make(at: 0) }
-        #expect(error?.description == "'\(first.path)' is being written by another recorder. Give each its own 'path'.")
+        #expect(
+            error?.description
+                == "'\(first.path)' is being written by another recorder. Give each recorder its own 'path'.")
         try first.finish()
         #expect(try second.make(at: 0).path == first.path)
     }

@@ -164,7 +164,7 @@ final class MadeUpSound: AudioOrigin {
     @Test func saysThatThereIsNone() throws {
         let events = try record(RecorderStreams.steady(5) { $0 == 0 }, nil)
         #expect(events[0].name == "sound-missing" && events[0].level == .warning)
-        #expect(events[0].text == "there is no sound to copy: what is recorded is silent")
+        #expect(events[0].text == "there is no sound to copy; the recording is silent")
         #expect(try RecorderStreams.packets(of: folder.file("a.mp4")).packets.count == 5)
     }
 
@@ -191,7 +191,7 @@ final class MadeUpSound: AudioOrigin {
         }
         let remedy =
             ending == "mkv"
-            ? "Leave the sound out with \"audio\": \"none\"." : "Record to .mkv, or set \"audio\": \"none\"."
-        #expect(error?.description == "\(name) cannot hold sound of the codec '\(codec)'. \(remedy)")
+            ? "Set \"audio\": \"none\" to record without sound." : "Record to .mkv, or set \"audio\": \"none\"."
+        #expect(error?.description == "\(name) cannot store sound with the codec '\(codec)'. \(remedy)")
     }
 }

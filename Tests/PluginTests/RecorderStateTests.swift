@@ -94,8 +94,8 @@ import Testing
             \.fault.description)
         #expect(
             texts == [
-                "a start is under way and waits for a keyframe. Wait for recording-did-start.",
-                "it is recording already. Send 'stop' first to begin another file.",
+                "a start is in progress and waits for a keyframe. Wait for recording-did-start.",
+                "it is recording already. Send 'stop' first to start another file.",
                 "it is still finishing the last recording. Wait for recording-did-stop.",
                 "it is not recording. Send 'start' first.",
             ])

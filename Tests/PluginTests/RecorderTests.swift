@@ -190,7 +190,7 @@ import Testing
         let error = #expect(throws: FrameHostError.self) {
             try ClipMaker.record(to: folder.file("no/a.mp4"), Self.format, ClipMaker.steady(2, Self.format))
         }
-        #expect(error?.description == "the folder '\(folder.file("no"))' does not exist. Make it, or correct 'path'.")
+        #expect(error?.description == "the folder '\(folder.file("no"))' does not exist. Create it, or correct 'path'.")
     }
 
     @Test func saysThatTheDiskIsFull() throws {
@@ -207,7 +207,7 @@ import Testing
             }
         }
         let text =
-            "writing '\(path)' failed: No space left on device. Make room, or record to another disk. Nothing was saved."
+            "writing '\(path)' failed: No space left on device. Free some space, or record to another disk. Nothing was saved."
         #expect(error?.description.hasSuffix(text) == true, "\(String(describing: error))")
         #expect(recorder.takeEvents().map(\.name) == ["recording-did-start", "recording-did-fail"])
         try recorder.stop()
@@ -222,7 +222,7 @@ import Testing
         }
         #expect(
             error?.description
-                == "'\(path)' is a pipe or a socket, and a recording needs a file it can move about in. Name a file.",
+                == "'\(path)' must be a regular file, but is a pipe or a socket. Name a file.",
             "\(String(describing: error))")
     }
 
@@ -235,8 +235,8 @@ import Testing
         }
         #expect(
             error?.description
-                == "a Matroska file cannot say that its pictures are to be shown turned 90°."
-                + " Record to .mp4 or .mov, or put a 'crop-orient' before the encoder, which turns the pictures.")
+                == "a Matroska file cannot store the orientation turned 90°."
+                + " Record to .mp4 or .mov, or put a 'crop-orient' before the encoder to turn the pictures.")
     }
 
     @Test func refusesAnUnknownContainer() {
@@ -245,6 +245,6 @@ import Testing
         }
         #expect(
             error?.description.hasSuffix(
-                "'a.avi' does not end in a container's name. End it in \".mp4\", \".mov\" or \".mkv\".") == true)
+                "'a.avi' must end in the name of a container. Use the ending \".mp4\", \".mov\" or \".mkv\".") == true)
     }
 }

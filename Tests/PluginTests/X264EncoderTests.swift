@@ -154,8 +154,8 @@ import Testing
         let driver = try StageDriver(X264Encoder.self, options: #"{ "bitrateKbps": 200 }"#, input: .video(Self.format))
         let error = #expect(throws: FrameHostError.self) { try driver.set(#"{ "bitrateKbps": 3000 }"#) }
         #expect(
-            error?.description == "x264 can change its bitrate only where a buffer holds the stream to it."
-                + " Set \"vbvBufferKbits\" and no \"vbvMaxKbps\" in the chain file; a live chain has that by default.")
+            error?.description == "x264 can change its bitrate only if a VBV buffer limits the stream."
+                + " Set \"vbvBufferKbits\" without \"vbvMaxKbps\" in the chain file. A live chain has this by default.")
         #expect(driver.stage.options.bitrateKbps == 200)
     }
 
@@ -168,8 +168,7 @@ import Testing
         #expect(driver.dropCount(.byStage) == 2)
         #expect(
             driver.takeEvents().map(\.text) == [
-                "frame 2 has the time 100000000 ns, which is not one tick (1/90000 s) later than the frame before it."
-                    + " Frames like it are left out, counted as dropped 'byStage'."
+                "frame 2 has the time 100000000 ns, which is less than one tick (1/90000 s) after the frame before it. Such frames are dropped and counted as dropped 'byStage'."
             ])
     }
 
@@ -180,7 +179,7 @@ import Testing
         #expect(encoded.width == 450 && encoded.height == 300)
         #expect(
             driver.takeEvents().map(\.text) == [
-                "H.264 with 4:2:0 colour has even sides only: the picture is encoded as 450x300, without its last odd row or column"
+                "H.264 with 4:2:0 colour needs even sides: the picture is encoded as 450x300, without its last odd row or column"
             ])
         try driver.send(driver.makeFrame { ClipMaker.paint(&$0, 1) })
         #expect(Self.take(driver).count == 1)
@@ -188,7 +187,7 @@ import Testing
             try StageDriver(X264Encoder.self, input: .video(VideoFormat(.i420, width: 1, height: 300)))
         }
         #expect(
-            error?.description == "H.264 with 4:2:0 colour has pictures from 2x2 on, and this one is 1x300."
+            error?.description == "H.264 with 4:2:0 colour needs pictures of at least 2x2, but this one is 1x300."
                 + " Put a 'crop-orient' with a larger \"size\" before it.")
     }
 
@@ -206,7 +205,7 @@ import Testing
             try StageDriver(X264Encoder.self, options: #"{ "level": 4.3 }"#, input: .video(Self.format))
         }
         #expect(
-            error?.description.contains("4.3 is no level of H.264. Use one of 1, 1b, 1.1,") == true,
+            error?.description.contains("4.3 must be an H.264 level. Use one of 1, 1b, 1.1,") == true,
             "\(String(describing: error))")
     }
 
@@ -241,11 +240,11 @@ import Testing
     @Test(arguments: [
         (
             #"{ "crf": 20, "bitrateKbps": 2000 }"#,
-            "'crf' and 'bitrateKbps' exclude each other. Keep one of them; 'vbvMaxKbps' bounds a crf."
+            "'crf' and 'bitrateKbps' exclude each other. Keep one of them. 'vbvMaxKbps' limits the bitrate of a crf."
         ),
         (
             #"{ "bitrateKbps": 2000, "vbvMaxKbps": 1000 }"#,
-            "'vbvMaxKbps' 1000 is below 'bitrateKbps' 2000. Raise 'vbvMaxKbps' or lower 'bitrateKbps'."
+            "'vbvMaxKbps' 1000 must be at least 'bitrateKbps' 2000. Raise 'vbvMaxKbps' or lower 'bitrateKbps'."
         ),
         (
             #"{ "profile": "baseline", "bframes": 2 }"#,

@@ -33,44 +33,44 @@ import Testing
     }
 
     @Test(arguments: [
-        ("", "must begin with YUV4MPEG2"), ("YUV4MPEG W1 H1", "must begin with YUV4MPEG2"),
+        ("", "must start with YUV4MPEG2"), ("YUV4MPEG W1 H1", "must start with YUV4MPEG2"),
         ("YUV4MPEG2", "must give the size of its pictures (W and H)"),
         ("YUV4MPEG2 W64", "must give the size of its pictures (W and H)"),
-        ("YUV4MPEG2 W0 H1", "has the field 'W0', and a side must be a whole number from 1 to 65536"),
-        ("YUV4MPEG2 W65537 H1", "has the field 'W65537', and a side must be a whole number from 1 to 65536"),
-        ("YUV4MPEG2 W-5 H1", "has the field 'W-5', and a side must be a whole number from 1 to 65536"),
-        ("YUV4MPEG2 W+5 H1", "has the field 'W+5', and a side must be a whole number from 1 to 65536"),
+        ("YUV4MPEG2 W0 H1", "has the field 'W0', but a side must be a whole number from 1 to 65536"),
+        ("YUV4MPEG2 W65537 H1", "has the field 'W65537', but a side must be a whole number from 1 to 65536"),
+        ("YUV4MPEG2 W-5 H1", "has the field 'W-5', but a side must be a whole number from 1 to 65536"),
+        ("YUV4MPEG2 W+5 H1", "has the field 'W+5', but a side must be a whole number from 1 to 65536"),
         (
             "YUV4MPEG2 W99999999999999999999999 H1",
-            "has the field 'W99999999999999999999999', and a side must be a whole number from 1 to 65536"
+            "has the field 'W99999999999999999999999', but a side must be a whole number from 1 to 65536"
         ),
         (
             "YUV4MPEG2 W65536 H65536 Cmono",
-            "has pictures of 65536x65536, and one may have 67108864 pixels at most"
+            "has pictures of 65536x65536, but a picture must have at most 67108864 pixels"
         ),
         (
             "YUV4MPEG2 W1 H1 F1",
-            "has the field 'F1', and a frame rate must be written like F25:1, from 1/1000000 to 1000000"
+            "has the field 'F1', but a frame rate must look like F25:1 and be from 1/1000000 to 1000000"
         ),
         (
             "YUV4MPEG2 W1 H1 F2147483647:1",
-            "has the field 'F2147483647:1', and a frame rate must be written like F25:1, from 1/1000000 to 1000000"
+            "has the field 'F2147483647:1', but a frame rate must look like F25:1 and be from 1/1000000 to 1000000"
         ),
         (
             "YUV4MPEG2 W1 H1 F1:2147483647",
-            "has the field 'F1:2147483647', and a frame rate must be written like F25:1, from 1/1000000 to 1000000"
+            "has the field 'F1:2147483647', but a frame rate must look like F25:1 and be from 1/1000000 to 1000000"
         ),
         (
             "YUV4MPEG2 W1 H1 F4294967296:1",
-            "has the field 'F4294967296:1', and a frame rate must be written like F25:1, from 1/1000000 to 1000000"
+            "has the field 'F4294967296:1', but a frame rate must look like F25:1 and be from 1/1000000 to 1000000"
         ),
         (
             "YUV4MPEG2 W1 H1 A1:99999",
-            "has the field 'A1:99999', and a sample aspect ratio must be written like A1:1, from 1/10000 to 10000"
+            "has the field 'A1:99999', but a sample aspect ratio must look like A1:1 and be from 1/10000 to 10000"
         ),
         (
             "YUV4MPEG2 W1 H1 C444\u{1b}[2J",
-            "has samples of the kind C'444?[2J', which must be one of C420jpeg, C420mpeg2, C420paldv, C420, C420p10, C422, Cmono"
+            "has the sample kind C'444?[2J', which must be one of C420jpeg, C420mpeg2, C420paldv, C420, C420p10, C422, Cmono"
         ),
     ])
     func refusesWhatNoStreamCanMean(line: String, fault: String) {
@@ -170,11 +170,11 @@ import Testing
     }
 
     @Test(arguments: [
-        ("FRAME\n12345678", "'P' ended in the middle of picture 0: 8 of 9 bytes came"),
-        ("FRAME\n123456789FRA", "'P' ended in the middle of picture 1: 0 of 9 bytes came"),
-        ("FRAME\n123456789XFRAME\n", "picture 1 of 'P' must begin with FRAME"),
+        ("FRAME\n12345678", "'P' ended in the middle of picture 0: only 8 of 9 bytes arrived"),
+        ("FRAME\n123456789FRA", "'P' ended in the middle of picture 1: only 0 of 9 bytes arrived"),
+        ("FRAME\n123456789XFRAME\n", "picture 1 of 'P' must start with FRAME"),
         ("", "'P' ended before its first picture"),
-        ("FRAMES\n123456789", "picture 0 of 'P' must begin with FRAME"),
+        ("FRAMES\n123456789", "picture 0 of 'P' must start with FRAME"),
     ])
     func saysWhereAStreamIsCutOrDamaged(rest: String, what: String) throws {
         let path = try file(Array(("YUV4MPEG2 W3 H3 F3:1 Cmono\n" + rest).utf8))
@@ -187,7 +187,7 @@ import Testing
     @Test func refusesAStreamWithoutRateUnlessToldOne() throws {
         let path = try file(Array("YUV4MPEG2 W3 H3 Cmono\nFRAME\n123456789".utf8))
         let fault = #expect(throws: FrameHostError.self) { _ = try open(path) }
-        #expect(fault?.description == "the stream of '\(path)' does not say its frame rate. Set 'rate'.")
+        #expect(fault?.description == "the stream of '\(path)' does not declare its frame rate. Set 'rate'.")
         #expect(try open(path, #", "rate": 5"#).outputFormat?.video?.frameRate == Rational(5))
     }
 
@@ -210,7 +210,7 @@ import Testing
         )
         let other = try open(try file(stream(header: 4096, picture: 1025)))
         let cut = #expect(throws: FrameHostError.self) { _ = try other.produce() }
-        #expect(cut?.what == "picture 0 of '\(path)' must begin with FRAME")
+        #expect(cut?.what == "picture 0 of '\(path)' must start with FRAME")
         try other.stop()
     }
 
@@ -236,12 +236,12 @@ import Testing
         let fault = #expect(throws: FrameHostError.self) { _ = try open(path) }
         #expect(
             fault?.description
-                == "'\(path)' cannot be read as a y4m stream: it must begin with YUV4MPEG2. Let ffmpeg write it: '-f yuv4mpegpipe -'."
+                == "'\(path)' cannot be read as a y4m stream: it must start with YUV4MPEG2. Let ffmpeg write it: '-f yuv4mpegpipe -'."
         )
         let missing = #expect(throws: FrameHostError.self) { _ = try open("/nowhere/pipe") }
         #expect(
             missing?.description
-                == "path: '/nowhere/pipe' cannot be read: No such file or directory. Make the pipe with 'mkfifo', or correct 'path'."
+                == "path: '/nowhere/pipe' cannot be read: No such file or directory. Create the pipe with 'mkfifo', or correct 'path'."
         )
     }
 }
@@ -328,7 +328,7 @@ import Testing
         try sink.send(sink.makeFrame())
         close(reader)
         let fault = #expect(throws: FrameHostError.self) { try sink.send(sink.makeFrame()) }
-        #expect(fault?.what == "the reader of '\(path)' has gone")
+        #expect(fault?.what == "the reader of '\(path)' has closed it")
     }
 
     /// The pipe has room for all of a short stream: its reader goes after the last picture was written.
@@ -343,7 +343,7 @@ import Testing
         #expect(read(reader, &some, some.count) == 100)
         close(reader)
         let fault = #expect(throws: FrameHostError.self) { try sink.drain() }
-        #expect(fault?.what == "the reader of '\(path)' has gone")
+        #expect(fault?.what == "the reader of '\(path)' has closed it")
     }
 
     @Test func endsWellWhereTheReaderHasTakenAllAndGoes() throws {
@@ -400,7 +400,7 @@ import Testing
         let gaps = sink.takeEvents().filter { $0.name == "gap" }
         #expect(
             gaps.map(\.text) == [
-                "pictures are missing before 0.16 s, and y4m has no times: what follows comes too early there. 'rate' before this stage fills gaps"
+                "pictures are missing before 0.16 s. y4m stores no times, so the pictures after the gap are too early there. 'rate' before this stage fills gaps"
             ])
     }
 
@@ -411,7 +411,7 @@ import Testing
         }
         #expect(
             fault?.description
-                == "y4m has a constant frame rate, and the rate of the pictures that come in varies. Put 'rate' before this stage."
+                == "y4m needs a constant frame rate, but the rate of the pictures varies. Put 'rate' before this stage."
         )
     }
 }

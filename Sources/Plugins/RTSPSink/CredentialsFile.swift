@@ -23,13 +23,13 @@ enum CredentialsFile {
         let (credentials, faultyLine) = Credentials.parse(text)
         guard let credentials else {
             throw FrameHostError(
-                .invalidConfiguration, what: "line \(faultyLine) of \(shown) is not name:password",
+                .invalidConfiguration, what: "line \(faultyLine) of \(shown) must be name:password",
                 remedy: "Correct that line.")
         }
         guard !credentials.isEmpty else {
             throw FrameHostError(
-                .invalidConfiguration, what: "\(shown) names no user",
-                remedy: "Add a line name:password, or leave 'users' out to let everybody play.")
+                .invalidConfiguration, what: "\(shown) must name a user",
+                remedy: "Add a line name:password, or remove 'users' to let every client play.")
         }
         return credentials
     }

@@ -4,62 +4,62 @@ extension RTSPSink {
     /// What it posts.
     static let events = [
         EventDeclaration(
-            "serving", "Readers may join.",
+            "serving", "The stream is ready for readers.",
             [
                 .list("urls", "Addresses of the stream."),
                 .number("port", "Its port."),
                 .string("path", "Its path."),
             ]),
         EventDeclaration(
-            "client-joined", "A reader plays.",
+            "client-joined", "A reader has joined.",
             [
                 .string("path", "The stream."),
                 .string("address", "Its address."),
-                .string("transport", "How packets travel."),
-                .string("user", "Its name, where it has one."),
+                .string("transport", "Transport of its packets."),
+                .string("user", "User name, if it has logged in."),
             ]),
         EventDeclaration(
-            "client-left", "A reader plays no more.",
+            "client-left", "A reader has left.",
             [
                 .string("path", "The stream."),
                 .string("why", "Why.", words: ["teardown", "closed", "timeout", "replaced", "stuck", "streamEnded"]),
-                .number("seconds", "How long it has played (s)."),
+                .number("seconds", "How long it played (s)."),
                 .string("address", "Its address."),
-                .string("transport", "How packets travel."),
-                .number("queueMs", "How far it is behind (ms)."),
-                .number("droppedUnits", "Pictures that were left out for it."),
-                .number("refusedPackets", "Packets that the system refused."),
-                .number("packetsLost", "Packets that it reports as lost."),
-                .number("lossPercent", "The same of the last interval (%)."),
-                .string("user", "Its name, where it has one."),
+                .string("transport", "Transport of its packets."),
+                .number("queueMs", "How far it was behind (ms)."),
+                .number("droppedUnits", "Pictures that were dropped for it."),
+                .number("refusedPackets", "Packets that the operating system refused to send."),
+                .number("packetsLost", "Packets that it reported as lost."),
+                .number("lossPercent", "The same for the last report interval (%)."),
+                .string("user", "User name, if it has logged in."),
             ]),
         EventDeclaration(
-            "connections-refused", "Connections were refused, for a bound.",
+            "connections-refused", "Connections were refused because of a limit.",
             [
                 .number("connections", "How many."),
-                .string("why", "Why the last."),
+                .string("why", "Reason for the last one."),
             ]),
         EventDeclaration(
-            "login-failed", "Wrong names or passwords.",
+            "login-failed", "Clients gave wrong names or passwords.",
             [
                 .string("path", "The stream."),
-                .number("failures", "How many since the last such event."),
-                .number("failuresInAll", "How many in all."),
-                .string("address", "From where, where from one."),
+                .number("failures", "How many since the last event of this name."),
+                .number("failuresInAll", "How many in total."),
+                .string("address", "The client's address, if there was only one."),
             ]),
         EventDeclaration(
-            "address-refused", "Addresses that may not play have tried.",
+            "address-refused", "Clients with addresses that 'allow' excludes tried to play.",
             [
                 .string("path", "The stream."),
-                .number("failures", "How many since the last such event."),
-                .number("failuresInAll", "How many in all."),
-                .string("address", "From where, where from one."),
+                .number("failures", "How many since the last event of this name."),
+                .number("failuresInAll", "How many in total."),
+                .string("address", "The client's address, if there was only one."),
             ]),
         EventDeclaration(
-            "group-too-large", "Too much comes from one keyframe to the next to be kept for those who join.",
+            "group-too-large", "The keyframes are too far apart to keep everything since the last one for new readers.",
             [
                 .string("path", "The stream."),
-                .string("bound", "Which bound.", words: ["seconds", "bytes", "units"]),
+                .string("bound", "Which limit.", words: ["seconds", "bytes", "units"]),
             ]),
         EventDeclaration(
             "readers", "Answers the command 'readers'.",
@@ -68,7 +68,7 @@ extension RTSPSink {
                 .list("readers", "Who plays."),
                 .number("refusedConnections", "How many so far."),
                 .number("failedLogins", "How many so far."),
-                .object("keptGroup", "What is kept since the last keyframe."),
+                .object("keptGroup", "What has been kept since the last keyframe."),
             ]),
     ]
 }

@@ -9,7 +9,7 @@ final class RTSPSink: Sink {
     static let info = StageInfo(
         id: "rtsp-sink", summary: "Serves encoded video over RTSP.", input: .encoded(.h264), service: .unbounded,
         commands: [
-            CommandInfo("readers", "Posts the event 'readers': who plays, how, how far behind, with what losses.")
+            CommandInfo("readers", "Posts the event 'readers': each reader with its transport, delay and losses.")
         ], events: events)
 
     /// Blocks in use before new ones are made: what is kept for joiners, and some on their way.
@@ -45,7 +45,7 @@ final class RTSPSink: Sink {
             let sets = NALUnits.parameterSets(in: format.parameterSets)
         else {
             throw FrameHostError(
-                .broken, what: "the RTSP sink takes H.264 with start codes and parameter sets, and was offered \(input)"
+                .broken, what: "the RTSP sink needs H.264 with start codes and parameter sets, but was offered \(input)"
             )
         }
         self.format = format
@@ -218,15 +218,15 @@ final class RTSPSink: Sink {
         let (what, remedy) =
             switch bound {
             case .seconds:
-                ("more than \(options.keptSeconds) s after the one before", "Raise 'keptSeconds'")
+                ("more than \(options.keptSeconds) s apart", "Raise 'keptSeconds'")
             case .bytes:
-                ("more than \(options.keptMegabytes) MB after the one before", "Raise 'keptMegabytes'")
-            case .units: ("more than \(groupLimits.mostUnits) pictures after the one before", "Raise 'keptSeconds'")
+                ("more than \(options.keptMegabytes) MB apart", "Raise 'keptMegabytes'")
+            case .units: ("more than \(groupLimits.mostUnits) pictures apart", "Raise 'keptSeconds'")
             }
         context.post(
             "group-too-large", level: .warning,
             text:
-                "a keyframe comes \(what): readers that join meanwhile wait for it. \(remedy), or encode with more keyframes",
+                "keyframes are \(what): readers that join between them wait for the next one. \(remedy), or encode with more keyframes",
             details: ["path": .string(options.path), "bound": .string(bound.rawValue)])
     }
 

@@ -12,31 +12,34 @@ enum JoinChoice: String, OptionChoice {
 
 /// Options of ``RTSPSink``.
 struct RTSPSinkOptions: StageOptions {
-    @Option(help: "The TCP port; stages of one port share one server.", range: 1...65_535)
+    @Option(help: "The TCP port. Stages with the same port share one server.", range: 1...65_535)
     var port = 8554
 
-    @Option(help: "Where the stream stands: rtsp://host:port/path.")
+    @Option(help: "Path of the stream: rtsp://host:port/path.")
     var path = "/live"
 
-    @Option(help: "The address to listen on; without it all of this machine, IPv4 and IPv6.")
+    @Option(help: "The address to listen on. Default: all addresses of this machine, IPv4 and IPv6.")
     var address = ""
 
-    @Option(help: "How packets may travel; a client chooses among these.")
+    @Option(help: "The transports that clients can choose from.")
     var transport = TransportChoice.any
 
     @Option(
         help:
-            "Who may play: a file with a line name:password for each, or env:NAME for an environment variable with such lines."
+            "Users that may play: a file with a line name:password for each, or env:NAME for an environment variable with such lines."
     )
     var users: String? = nil
 
-    @Option(help: "How users are asked: \"digest\" is MD5, which every player has; FFmpeg and VLC know no \"sha256\".")
+    @Option(
+        help:
+            "How passwords are checked: \"digest\" is MD5, which every player supports. FFmpeg and VLC do not support \"sha256\"."
+    )
     var authentication = AuthenticationScheme.digest
 
-    @Option(help: "Who may play: addresses and ranges such as \"192.168.1.0/24\"; without it everybody.")
+    @Option(help: "Addresses and ranges that may play, such as \"192.168.1.0/24\". Default: all.")
     var allow: [String] = []
 
-    @Option(help: "A PEM file with the certificate chain; with it the port speaks RTSPS only.")
+    @Option(help: "A PEM file with the certificate chain. With it the port accepts only RTSPS.")
     var certificate: String? = nil
 
     @Option(help: "A PEM file with the certificate's private key.")
@@ -45,17 +48,19 @@ struct RTSPSinkOptions: StageOptions {
     @Option(help: "Most readers of this stream at once.", range: 1...100_000)
     var maxReaders = 1000
 
-    @Option(help: "Most connections from one address; this machine's own are not counted.", range: 1...100_000)
+    @Option(
+        help: "Most connections from one address. This machine's own connections are not counted.", range: 1...100_000)
     var maxConnectionsPerAddress = 256
 
     @Option(
         help:
-            "Where nobody makes keyframes when asked (a file, a camera's own H.264): readers get what came since the last keyframe at once and play that much behind, or wait for the next."
+            "For sources that cannot make keyframes on request (a file, a camera's own H.264): true sends a new reader everything since the last keyframe, so it plays with that much delay. false makes it wait for the next keyframe."
     )
     var joinAt = JoinChoice.lastKeyframe
 
     @Option(
-        help: "Most that is kept since the last keyframe; behind a longer distance readers wait for the next.",
+        help:
+            "Most time to keep since the last keyframe. If keyframes are further apart, readers wait for the next one.",
         range: 0.1...600, unit: "s")
     var keptSeconds = 12.0
 
@@ -63,47 +68,49 @@ struct RTSPSinkOptions: StageOptions {
     var keptMegabytes = 32.0
 
     @Option(
-        help: "Longest wait of a picture in a slow reader's queue; then pictures up to the next keyframe are left out.",
+        help:
+            "Longest wait of a picture in a slow reader's queue. After that, pictures up to the next keyframe are dropped for it.",
         range: 0.1...30,
         unit: "s")
     var queueSeconds = 1.0
 
-    @Option(help: "A reader that takes nothing for so long is disconnected.", range: 1...300, unit: "s")
+    @Option(help: "A reader that takes nothing for this long is disconnected.", range: 1...300, unit: "s")
     var stuckSeconds = 10.0
 
     @Option(
-        help: "Timeout of a session as clients are told it; a quarter more is enforced.", range: 5...3600, unit: "s")
+        help: "Session timeout that clients are told. The server waits a quarter longer.", range: 5...3600, unit: "s")
     var sessionSeconds = 60
 
-    @Option(help: "Largest RTP packet; UDP and IP headers are added to it.", range: 256...1440, unit: "bytes")
+    @Option(help: "Largest RTP packet, without UDP and IP headers.", range: 256...1440, unit: "bytes")
     var packetBytes = 1400
 
     func validate() throws(OptionFault) {
         guard RTSPURL(path)?.path == path, path != "/" else {
             throw OptionFault(
-                "'path' \"\(path)\" is no path of a stream",
-                remedy: "Begin it with a slash and end it without: \"path\": \"/live\".")
+                "'path' \"\(path)\" must be the path of a stream",
+                remedy: "Start it with a slash and end it without one: \"path\": \"/live\".")
         }
         if !address.isEmpty, IPAddress(address) == nil {
             throw OptionFault(
-                "'address' \"\(address)\" is no IP address",
-                remedy: "Use one of this machine, such as \"127.0.0.1\", or leave it out.")
+                "'address' \"\(address)\" must be an IP address",
+                remedy: "Use an address of this machine, such as \"127.0.0.1\", or leave it out.")
         }
         for range in allow where AddressRange(range) == nil {
             throw OptionFault(
-                "'allow' has \"\(range)\", which is no address or range",
+                "'allow' has \"\(range)\", which must be an address or a range",
                 remedy: "Write it as \"192.168.1.7\" or \"192.168.1.0/24\".")
         }
         if users == "" {
             throw OptionFault(
-                "'users' is empty", remedy: "Name a file, or env:NAME; leave it out to let everybody play.")
+                "'users' is empty", remedy: "Name a file, or env:NAME. Leave it out to let every client play.")
         }
         if (certificate == nil) != (key == nil) {
-            throw OptionFault("'certificate' and 'key' belong together", remedy: "Give both for RTSPS, or neither.")
+            throw OptionFault("'certificate' and 'key' must be set together", remedy: "Set both for RTSPS, or neither.")
         }
         if certificate != nil, transport == .udp {
             throw OptionFault(
-                "over TLS packets travel on the connection only", remedy: "Leave 'transport' out, or set it to \"tcp\"."
+                "with TLS, packets can only travel on the TCP connection",
+                remedy: "Leave 'transport' out, or set it to \"tcp\"."
             )
         }
     }

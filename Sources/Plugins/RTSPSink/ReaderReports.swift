@@ -41,18 +41,18 @@ struct ReaderReports: Sendable {
 
     private func refused(_ news: Refusals.News) {
         context.post(
-            "connections-refused", text: "\(news.count) connections were refused, the last because \(news.reason)",
+            "connections-refused", text: "\(news.count) connections were refused, the last one because \(news.reason)",
             details: ["connections": .number(news.count), "why": .string(news.reason)])
     }
 
     private func failedLogins(_ news: FailedLogins.News) {
         let times = news.count == 1 ? "once" : "\(news.count) times"
-        let total = news.total > news.count ? ", \(news.total) times in all" : ""
+        let total = news.total > news.count ? ", \(news.total) times in total" : ""
         let who = news.address?.description ?? "other addresses"
         let what =
             switch news.kind {
             case .password: "gave a wrong name or password for \(path)"
-            case .address: "asked for \(path), which 'allow' keeps from it,"
+            case .address: "asked for \(path), but 'allow' excludes it,"
             }
         context.post(
             news.kind == .password ? "login-failed" : "address-refused", level: .warning,

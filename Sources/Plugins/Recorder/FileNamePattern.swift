@@ -50,13 +50,13 @@ struct FileNamePattern: Equatable {
             if !rest.isEmpty { parts[parts.count - 1].append(.text(rest)) }
         }
         if parts.last!.isEmpty {
-            throw OptionFault("'\(path)' has no name before its ending", remedy: "Name the file.")
+            throw OptionFault("'\(path)' must have a name before its ending", remedy: "Name the file.")
         }
         let isPlain = { (part: [Piece]) in !part.contains { if case .text = $0 { false } else { true } } }
         let numbers = parts.map { $0.filter { if case .number = $0 { true } else { false } }.count }
         guard numbers.dropLast().allSatisfy({ $0 == 0 }), numbers.last! <= 1 else {
             throw OptionFault(
-                "'\(path)' has more numbers than one, or one in a folder's name",
+                "'\(path)' must have only one number, in the file's name",
                 remedy: "Write {n} once, in the file's name.")
         }
         let first = parts.firstIndex { !isPlain($0) } ?? parts.count - 1
@@ -111,8 +111,9 @@ struct FileNamePattern: Equatable {
                 case _ where letters.contains(letter): found.append(.time(letter))
                 default:
                     throw OptionFault(
-                        "'\(String(decoding: part[index..<min(index + 2, part.count)], as: UTF8.self))' is no time pattern",
-                        remedy: "Use %Y %m %d %H %M %S, %F %T %s %f (microseconds) and the like, %% for a percent sign."
+                        "'\(String(decoding: part[index..<min(index + 2, part.count)], as: UTF8.self))' is not a time pattern",
+                        remedy:
+                            "Use patterns such as %Y %m %d %H %M %S, %F %T %s %f (microseconds), or %% for a percent sign."
                     )
                 }
                 index += 2

@@ -78,7 +78,8 @@ struct Finaliser: Sendable {
         func goOn() throws {
             guard isCancelled() else { return }
             throw FrameHostError(
-                .stopped, what: "given up, since the run was stopped", remedy: "The file stays in fragments, and plays."
+                .stopped, what: "finalising ended because the run was stopped",
+                remedy: "The file stays in fragments and can be played."
             )
         }
     }
@@ -90,7 +91,8 @@ struct Finaliser: Sendable {
         if when == .auto, original.size >= Self.autoLimit {
             return context.post(
                 "recording-not-finalised",
-                text: "'\(path)' stays in fragments: it is larger than 2 GB; \"finalize\": \"always\" rewrites it too",
+                text:
+                    "'\(path)' stays in fragments because it is larger than 2 GB; \"finalize\": \"always\" rewrites such files too",
                 details: ["path": .string(path), "bytes": .number(original.size)])
         }
         let lack = faultOfRoom(original.size)
@@ -103,7 +105,7 @@ struct Finaliser: Sendable {
         }
         let bytes = try replace(original, context.files, watch)
         context.post(
-            "recording-finalised", text: "'\(path)' has its index in front now (\(bytes) bytes)",
+            "recording-finalised", text: "'\(path)' now has its index in front (\(bytes) bytes)",
             details: ["path": .string(path), "bytes": .number(bytes)])
     }
 
@@ -121,9 +123,9 @@ struct Finaliser: Sendable {
         return FrameHostError(
             .unavailable,
             what:
-                "there is no room for a copy of \(size) bytes (\(free) bytes free, of which \(Self.reserve) are left alone)",
+                "there is no space for a copy of \(size) bytes (\(free) bytes are free, but \(Self.reserve) are kept in reserve)",
             remedy:
-                "It stays in fragments, and plays, as do those that follow until there is room. Make room, or set \"finalize\": \"never\"."
+                "This file and later ones stay in fragments until there is space; they can be played. Free some space, or set \"finalize\": \"never\"."
         )
     }
 
@@ -166,12 +168,12 @@ struct Finaliser: Sendable {
             return try OutputFile.create(temporary, overwrite: false, isNamed: false, files)
         } catch {
             let isOther = [.exists, .writtenElsewhere, .writtenHere(OutputFile.holder)].contains(error)
-            throw Self.fault(isOther ? "somebody makes the same copy" : error.fault(temporary).what)
+            throw Self.fault(isOther ? "another program makes the same copy" : error.fault(temporary).what)
         }
     }
 
     static func fault(_ reason: String) -> FrameHostError {
-        FrameHostError(.callFailed, what: reason, remedy: "The file stays in fragments, and plays.")
+        FrameHostError(.callFailed, what: reason, remedy: "The file stays in fragments and can be played.")
     }
 
     /// Writes the copy.

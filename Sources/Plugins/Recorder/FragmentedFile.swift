@@ -9,7 +9,7 @@ final class FragmentedFile {
     init(_ path: String) throws {
         let opened = avformat_open_input(&context, "file:" + path, nil, nil)
         guard opened >= 0, context != nil else {
-            throw Finaliser.fault("it cannot be read back: \(MuxerHandle.text(opened))")
+            throw Finaliser.fault("the recording cannot be read back: \(MuxerHandle.text(opened))")
         }
         packet = av_packet_alloc()
     }
@@ -37,7 +37,9 @@ final class FragmentedFile {
         av_packet_unref(packet)
         let result = av_read_frame(context, packet)
         if result == fh_averror_eof { return nil }
-        guard result >= 0 else { throw Finaliser.fault("it cannot be read back: \(MuxerHandle.text(result))") }
+        guard result >= 0 else {
+            throw Finaliser.fault("the recording cannot be read back: \(MuxerHandle.text(result))")
+        }
         return packet
     }
 
@@ -72,8 +74,8 @@ struct FileSummary: Equatable {
         let what =
             mine.packets.count != its.packets.count
             ? "\(mine.packets.count) packets instead of \(its.packets.count)"
-            : mine.packets != its.packets ? "in its packets' times or bytes" : "in what it says of the codec"
-        return "track \(odd.offset + 1) \(what)"
+            : mine.packets != its.packets ? "other packet times or bytes" : "another codec description"
+        return "track \(odd.offset + 1): \(what)"
     }
 }
 

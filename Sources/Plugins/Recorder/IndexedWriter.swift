@@ -25,13 +25,13 @@ final class IndexedWriter {
         let streams = (0..<reader.streamCount).map { reader.stream($0) }
         sourceBases = streams.map(\.pointee.time_base)
         guard ends.count == streams.count else {
-            throw Finaliser.fault("it has \(streams.count) tracks, and \(ends.count) were recorded")
+            throw Finaliser.fault("the file has \(streams.count) tracks, but \(ends.count) were recorded")
         }
         self.ends = ends
         waiting = streams.map { _ in nil }
         guard avformat_alloc_output_context2(&context, nil, container.rawValue, "file:" + file.path) >= 0, let context
         else {
-            throw Finaliser.fault("there is no memory for a copy")
+            throw Finaliser.fault("there is not enough memory for a copy")
         }
         context.pointee.avoid_negative_ts = AVFMT_AVOID_NEG_TS_DISABLED
         context.pointee.flags |= AVFMT_FLAG_CUSTOM_IO
@@ -54,7 +54,7 @@ final class IndexedWriter {
     ) throws {
         guard let stream = avformat_new_stream(context, nil),
             avcodec_parameters_copy(stream.pointee.codecpar, source.pointee.codecpar) >= 0
-        else { throw Finaliser.fault("there is no memory for a copy") }
+        else { throw Finaliser.fault("there is not enough memory for a copy") }
         stream.pointee.time_base = source.pointee.time_base
         // A reader that does not decode has it for the stream alone; the writer wants it in both places.
         stream.pointee.sample_aspect_ratio = source.pointee.sample_aspect_ratio
@@ -64,7 +64,7 @@ final class IndexedWriter {
         var size = 0
         guard let matrix = av_stream_get_side_data(source, AV_PKT_DATA_DISPLAYMATRIX, &size) else { return }
         guard let data = av_stream_new_side_data(stream, AV_PKT_DATA_DISPLAYMATRIX, size) else {
-            throw Finaliser.fault("there is no memory for a copy")
+            throw Finaliser.fault("there is not enough memory for a copy")
         }
         data.update(from: matrix, count: size)
     }
@@ -87,7 +87,7 @@ final class IndexedWriter {
     func write(_ packet: UnsafeMutablePointer<AVPacket>) throws {
         let index = Int(packet.pointee.stream_index)
         if waiting[index] == nil { waiting[index] = av_packet_alloc() } else { try writeWaiting(index, isLast: false) }
-        guard let place = waiting[index] else { throw Finaliser.fault("there is no memory for a copy") }
+        guard let place = waiting[index] else { throw Finaliser.fault("there is not enough memory for a copy") }
         av_packet_move_ref(place, packet)
     }
 

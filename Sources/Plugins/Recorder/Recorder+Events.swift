@@ -4,11 +4,11 @@ extension Recorder {
     /// What it posts.
     static let events = [
         EventDeclaration(
-            "recording-did-start", "A recording has begun; its first file is there.",
+            "recording-did-start", "A recording has started; its first file exists.",
             [
                 .string("path", "The file."),
                 .number("startSeconds", "Time of its first picture (s)."),
-                .string("startTime", "The same in UTC, in a live chain."),
+                .string("startTime", "The same time in UTC; only in a live chain."),
             ]),
         EventDeclaration(
             "recording-will-stop", "A recording is being ended.",
@@ -16,47 +16,47 @@ extension Recorder {
                 .string("path", "The file.")
             ]),
         EventDeclaration(
-            "recording-did-stop", "A recording has ended; its files are whole.",
+            "recording-did-stop", "A recording has ended; its files are complete.",
             [
                 .string("path", "The last file."),
-                .number("files", "Files, where there are several."),
+                .number("files", "Number of files, if there are several."),
                 .number("frames", "Pictures."),
                 .number("bytes", "Bytes."),
-                .number("seconds", "How long it is (s)."),
-                .number("startSeconds", "Time of its first picture (s), where there is one file."),
+                .number("seconds", "Duration (s)."),
+                .number("startSeconds", "Time of its first picture (s), if there is one file."),
             ]),
         EventDeclaration(
             "recording-did-fail", "A recording has ended with a fault.",
             [
                 .string("path", "The file."),
-                .number("savedFrames", "Pictures that were saved."),
-                .number("savedBytes", "Bytes that were saved."),
-                .number("savedFiles", "Files that are whole."),
+                .number("savedFrames", "Number of pictures saved."),
+                .number("savedBytes", "Number of bytes saved."),
+                .number("savedFiles", "Number of complete files."),
             ]),
         EventDeclaration(
-            "segment-did-start", "A file of a recording in several has begun.",
+            "segment-did-start", "A new file of a recording in several files has started.",
             [
                 .string("path", "The file."),
                 .number("startSeconds", "Time of its first picture (s)."),
-                .string("startTime", "The same in UTC, in a live chain."),
+                .string("startTime", "The same time in UTC; only in a live chain."),
             ]),
         EventDeclaration(
-            "segment-did-stop", "A file of a recording in several is whole.",
+            "segment-did-stop", "A file of a recording in several files is complete.",
             [
                 .string("path", "The file."),
                 .number("frames", "Pictures."),
                 .number("bytes", "Bytes."),
-                .number("seconds", "How long it is (s)."),
+                .number("seconds", "Duration (s)."),
                 .number("startSeconds", "Time of its first picture (s)."),
             ]),
         EventDeclaration(
-            "recording-removed", "The oldest file was removed, by 'keepSeconds' or 'keepMegabytes'.",
+            "recording-removed", "The oldest file was removed because of 'keepSeconds' or 'keepMegabytes'.",
             [
                 .string("path", "The file."),
                 .number("bytes", "Its bytes."),
             ]),
         EventDeclaration(
-            "recording-not-removed", "Files of earlier runs cannot be removed safely, and stay.",
+            "recording-not-removed", "Files of earlier runs cannot be removed safely. They are kept.",
             [
                 .string("path", "One of them.")
             ]),
@@ -73,12 +73,12 @@ extension Recorder {
                 .number("bytes", "Its bytes."),
             ]),
         EventDeclaration(
-            "pre-event-too-small", "The memory for the past holds less than preEventSeconds."),
+            "pre-event-too-small", "preEventMegabytes holds less than preEventSeconds."),
         EventDeclaration(
             "sound-missing", "There is no sound to copy."),
         EventDeclaration(
             "sound-ended", "The sound ends before the pictures."),
         EventDeclaration(
-            "orientation-not-carried", "The pictures are turned otherwise than the file says from here on."),
+            "orientation-not-carried", "From here on the pictures have another orientation than the file declares."),
     ]
 }

@@ -11,9 +11,9 @@ final class Recorder: Sink {
         commands: [
             CommandInfo(
                 "start",
-                "Begins a recording: with the past that is kept, else at the next keyframe, which the encoder is asked for."
+                "Starts a recording. It starts with the pre-event memory if there is one, otherwise at the next keyframe, which the encoder is asked for."
             ),
-            CommandInfo("stop", "Ends the recording; its file is complete then."),
+            CommandInfo("stop", "Ends the recording and completes its file."),
         ], events: events)
 
     var options: RecorderOptions
@@ -70,8 +70,8 @@ final class Recorder: Sink {
         guard container.carriesOrientation || format.video.orientation == .up else {
             throw FrameHostError(
                 .invalidConfiguration,
-                what: "a Matroska file cannot say that its pictures are to be shown \(format.video.orientation)",
-                remedy: "Record to .mp4 or .mov, or put a 'crop-orient' before the encoder, which turns the pictures.")
+                what: "a Matroska file cannot store the orientation \(format.video.orientation)",
+                remedy: "Record to .mp4 or .mov, or put a 'crop-orient' before the encoder to turn the pictures.")
         }
         if options.audio == .copy { try checkSound() }
         self.format = format
@@ -83,7 +83,8 @@ final class Recorder: Sink {
             throw FrameHostError(
                 .invalidConfiguration, what: obstacle,
                 remedy: container == .mkv
-                    ? "Leave the sound out with \"audio\": \"none\"." : "Record to .mkv, or set \"audio\": \"none\".")
+                    ? "Set \"audio\": \"none\" to record without sound." : "Record to .mkv, or set \"audio\": \"none\"."
+            )
         }
     }
 
@@ -94,7 +95,7 @@ final class Recorder: Sink {
         guard options.audio == .copy else { return }
         guard let origin = context.audio, !origin.tracks.isEmpty else {
             return context.post(
-                "sound-missing", level: .warning, text: "there is no sound to copy: what is recorded is silent")
+                "sound-missing", level: .warning, text: "there is no sound to copy; the recording is silent")
         }
         sound = try SoundFeed(origin) { [context] in context.post("sound-ended", level: .warning, text: $0) }
     }
@@ -162,8 +163,7 @@ final class Recorder: Sink {
         context.post(
             "pre-event-too-small", level: .warning,
             text:
-                "\(RecordingFault.shortSeconds(options.preEventSeconds)) s of the past do not fit into the memory for it:"
-                + " a recording begins less far back. Raise 'preEventMegabytes', or lower the bitrate or the time between keyframes."
+                "'preEventMegabytes' is too small for \(RecordingFault.shortSeconds(options.preEventSeconds)) s, so recordings start less far back. Raise 'preEventMegabytes', or lower the bitrate or the time between keyframes."
         )
     }
 
@@ -201,7 +201,7 @@ final class Recorder: Sink {
         ring = nil
         guard !hasBegun, format != nil, options.record == .atStart else { return }
         hasBegun = true
-        context.log("nothing came to be recorded; '\(files.nextName(at: 0))' was not written", level: .warning)
+        context.log("the recorder received nothing; '\(files.nextName(at: 0))' was not written", level: .warning)
     }
 
     private func end() throws {
@@ -291,7 +291,8 @@ final class Recorder: Sink {
             }
             context.post(
                 "recording-removed",
-                text: "'\(file.path)' was removed: it was the oldest, and 'keepSeconds' or 'keepMegabytes' was reached",
+                text:
+                    "'\(file.path)' was removed: it was the oldest file when 'keepSeconds' or 'keepMegabytes' was reached",
                 details: ["path": .string(file.path), "bytes": .number(file.bytes)])
         }
     }
@@ -300,7 +301,7 @@ final class Recorder: Sink {
         guard refusal == .noLocks, !hasReportedLocks else { return }
         hasReportedLocks = true
         context.post(
-            "recording-not-removed", level: .warning, text: "\(refusal.fault(path)) Files of earlier runs stay there.",
+            "recording-not-removed", level: .warning, text: "\(refusal.fault(path)) Files of earlier runs are kept.",
             details: ["path": .string(path)])
     }
 }

@@ -4,48 +4,51 @@ import FrameCore
 struct RecorderOptions: StageOptions {
     @Option(
         help:
-            "The file to write, absolute or from the chain file's folder; its ending (.mp4, .mov, .mkv) chooses the container."
-            + " May have times as of strftime (%Y-%m-%d) and one number ({n}, {nnnn}).")
+            "The file to write. A relative path starts at the chain file's folder. Its ending (.mp4, .mov, .mkv) chooses the container. It can contain strftime times (%Y-%m-%d) and one number ({n}, {nnnn})."
+    )
     var path = ""
 
-    @Option(help: "Replace a file that exists already.")
+    @Option(help: "Replaces a file that exists already.")
     var overwrite = false
 
-    @Option(help: "Record from the first picture on, or when the command 'start' comes.")
+    @Option(help: "Whether recording starts with the first picture or with the command 'start'.")
     var record = RecordWhen.atStart
 
-    @Option(help: "Go on in a new file after so long, at a keyframe.", range: 0.01...2_592_000, unit: "s")
+    @Option(help: "Continues in a new file after this long, at a keyframe.", range: 0.01...2_592_000, unit: "s")
     var segmentSeconds: Double? = nil
 
     @Option(
-        help: "Go on in a new file before this one gets larger, at a keyframe.", range: 0.001...10_000_000, unit: "MB")
+        help: "Continues in a new file before the file gets larger than this, at a keyframe.",
+        range: 0.001...10_000_000, unit: "MB")
     var segmentMegabytes: Double? = nil
 
-    @Option(help: "Remove files of this path's pattern that are older.", range: 0.1...3_153_600_000, unit: "s")
+    @Option(
+        help: "Removes files of this path's pattern that are older than this.", range: 0.1...3_153_600_000, unit: "s")
     var keepSeconds: Double? = nil
 
     @Option(
-        help: "Remove the oldest files of this path's pattern while all of them together are larger.",
+        help: "Removes the oldest files of this path's pattern while they are larger than this in total.",
         range: 0.001...1_000_000_000,
         unit: "MB")
     var keepMegabytes: Double? = nil
 
     @Option(
-        help: "Keep so much of the past in memory, and begin with it when 'start' comes.", range: 0...3600, unit: "s")
+        help: "Keeps this much of the past in memory; the command 'start' puts it at the start of the recording.",
+        range: 0...3600, unit: "s")
     var preEventSeconds = 0.0
 
     @Option(
-        help: "Memory for the past; without it 1.5 times what the bitrate asks for, or 64 without a bitrate.",
+        help: "Memory for the past. Default: 1.5 times what the bitrate needs, or 64 if there is no bitrate.",
         range: 0.01...65_536,
         unit: "MB")
     var preEventMegabytes: Double? = nil
 
-    @Option(help: "Sound that comes with the pictures: leave it out, or copy its packets untouched.")
+    @Option(help: "The sound that comes with the pictures: none drops it, copy copies its packets unchanged.")
     var audio = SoundHandling.none
 
     @Option(
         help:
-            "Rewrite a complete MP4 or MOV file with its index in front: auto does so below 2 GB and with room for a copy."
+            "Whether a complete MP4 or MOV file is rewritten with its index in front. auto does so below 2 GB if there is space for a copy."
     )
     var finalize = FinalizeWhen.auto
 
@@ -55,29 +58,32 @@ struct RecorderOptions: StageOptions {
         }
         if path == "-" {
             throw OptionFault(
-                "'path' is -, and a recording needs a file to go back in",
+                "'path' must be a file, but is - (standard output)",
                 remedy:
-                    "Name a file. 'y4m-sink' writes raw video to standard output, 'null-sink' with \"dump\": \"-\" anything."
+                    "Name a file. 'y4m-sink' writes raw video to standard output; 'null-sink' with \"dump\": \"-\" writes anything there."
             )
         }
         if let mark = path.firstRange(of: "://"), mark.lowerBound != path.startIndex,
             path[..<mark.lowerBound].allSatisfy(\.isLetter)
         {
             throw OptionFault(
-                "'path' is the address \(path), and the recorder writes files",
+                "'path' must be a file, but is the address \(path)",
                 remedy: path.hasPrefix("file://")
-                    ? "Write the path alone, without file://."
-                    : "Name a file. 'rtsp-sink' serves a stream; no stage sends to an address yet.")
+                    ? "Write only the path, without file://."
+                    : "Name a file. 'rtsp-sink' serves a stream; no stage can send to an address yet.")
         }
-        if path.utf8.contains(0) { throw OptionFault("'path' has a zero character in it", remedy: "Leave it out.") }
+        if path.utf8.contains(0) {
+            throw OptionFault("'path' must not contain a zero character", remedy: "Leave it out.")
+        }
         if Container(path: path) == nil {
             throw OptionFault(
-                "'\(path)' does not end in a container's name", remedy: "End it in \".mp4\", \".mov\" or \".mkv\".")
+                "'\(path)' must end in the name of a container",
+                remedy: "Use the ending \".mp4\", \".mov\" or \".mkv\".")
         }
         let pattern = try FileNamePattern(path)
         if keepSeconds != nil || keepMegabytes != nil, !makesMoreFiles, pattern.isFixed {
             throw OptionFault(
-                "'\(keepSeconds != nil ? "keepSeconds" : "keepMegabytes")' removes older files of a pattern, and '\(path)' is one file",
+                "'\(keepSeconds != nil ? "keepSeconds" : "keepMegabytes")' removes older files of a pattern, but '\(path)' is one file",
                 remedy: "Put a time or a number into 'path', such as %Y-%m-%d or {nnnn}.")
         }
     }

@@ -119,7 +119,7 @@ final class Recording {
         context.post(
             "sound-ended", level: .warning,
             text:
-                "audio track \(soundTracks[index] + 1) ends here in '\(path)': its next packet lies too far off for \(setup.container.name)"
+                "audio track \(soundTracks[index] + 1) ends here in '\(path)': its next packet is too far away for \(setup.container.name)"
         )
         soundTracks[index] = -1
     }
@@ -229,7 +229,8 @@ final class Recording {
         hasReportedOrientation = true
         context.post(
             "orientation-not-carried", level: .warning,
-            text: "from frame \(unit.sequenceNumber) on the pictures are to be shown \(unit.orientation);"
-                + " '\(path)' keeps saying \(orientation)")
+            text:
+                "from frame \(unit.sequenceNumber) on the orientation is \(unit.orientation), but '\(path)' still declares \(orientation)"
+        )
     }
 }

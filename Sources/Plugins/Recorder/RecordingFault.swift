@@ -16,7 +16,7 @@ enum RecordingFault {
             if status.st_mode & S_IFMT == S_IFIFO || status.st_mode & S_IFMT == S_IFSOCK {
                 return FrameHostError(
                     .invalidConfiguration,
-                    what: "'\(path)' is a pipe or a socket, and a recording needs a file it can move about in",
+                    what: "'\(path)' must be a regular file, but is a pipe or a socket",
                     remedy: "Name a file.")
             }
             if !overwrite { return exists(path) }
@@ -33,7 +33,7 @@ enum RecordingFault {
         var status = stat()
         guard stat(path, &status) != 0, errno == ENAMETOOLONG else { return nil }
         return FrameHostError(
-            .invalidConfiguration, what: "'\(path)' is too long for the name of a file", remedy: "Shorten 'path'.")
+            .invalidConfiguration, what: "'\(path)' is too long for a file name", remedy: "Shorten 'path'.")
     }
 
     /// What is wrong with a folder in which files are to be made; nil when they can.
@@ -42,14 +42,14 @@ enum RecordingFault {
         guard stat(folder, &status) == 0 else { return missing(folder) }
         guard status.st_mode & S_IFMT == S_IFDIR else {
             return FrameHostError(
-                .invalidConfiguration, what: "'\(folder)' is a file, not a folder", remedy: "Correct 'path'.")
+                .invalidConfiguration, what: "'\(folder)' must be a folder, but is a file", remedy: "Correct 'path'.")
         }
         return access(folder, W_OK | X_OK) == 0 ? nil : unwritable(folder, errno)
     }
 
     static func missing(_ folder: String) -> FrameHostError {
         FrameHostError(
-            .unavailable, what: "the folder '\(folder)' does not exist", remedy: "Make it, or correct 'path'.")
+            .unavailable, what: "the folder '\(folder)' does not exist", remedy: "Create it, or correct 'path'.")
     }
 
     static func exists(_ path: String) -> FrameHostError {
@@ -66,7 +66,7 @@ enum RecordingFault {
         case .writtenHere(OutputFile.holder), .writtenElsewhere:
             return FrameHostError(
                 .invalidConfiguration, what: "'\(path)' is being written by another recorder",
-                remedy: "Give each its own 'path'.")
+                remedy: "Give each recorder its own 'path'.")
         default:
             var fault = refusal.fault(path)
             fault.code = .invalidConfiguration
@@ -78,9 +78,9 @@ enum RecordingFault {
         let remedy =
             switch code {
             case EMFILE, ENFILE: "Raise the limit of open files (ulimit -n)."
-            case ENOSPC, EDQUOT: "Make room, or record to another disk."
-            case ENOENT: "Make the folder again, or correct 'path'."
-            default: "Name a place where this user may write."
+            case ENOSPC, EDQUOT: "Free some space, or record to another disk."
+            case ENOENT: "Create the folder again, or correct 'path'."
+            default: "Name a folder where this user may write."
             }
         return FrameHostError(
             .unavailable, what: "'\(path)' cannot be written: \(String(cString: strerror(code)))", remedy: remedy)
@@ -91,9 +91,8 @@ enum RecordingFault {
         FrameHostError(
             .invalidMedia,
             what:
-                "'\(path)' ends here, complete: the next picture comes \(shortSeconds(gap.seconds)) s later, and \(container.name) counts at most"
-                + " \(shortSeconds(longest.seconds)) s from one picture to the next",
-            remedy: container == .mkv ? "Look at the times of what is recorded." : "Record to .mkv.")
+                "'\(path)' is complete and ends here: the next picture comes \(shortSeconds(gap.seconds)) s later, but \(container.name) allows at most \(shortSeconds(longest.seconds)) s between two pictures",
+            remedy: container == .mkv ? "Check the times of the recorded pictures." : "Record to .mkv.")
     }
 
     /// - Parameter saved: Frames and seconds in the file that play.
@@ -103,17 +102,19 @@ enum RecordingFault {
         let rest =
             saved.frames == 0
             ? "Nothing was saved."
-            : "The first \(count(saved.frames)) (\(shortSeconds(saved.seconds)) s) are saved and play."
+            : "The first \(count(saved.frames)) (\(shortSeconds(saved.seconds)) s) are saved and can be played."
         return FrameHostError(
             .unavailable, what: "writing '\(path)' failed: \(reason)",
-            remedy: (isFull ? "Make room, or record to another disk. " : "") + rest)
+            remedy: (isFull ? "Free some space, or record to another disk. " : "") + rest)
     }
 
     /// Somebody has deleted the file.
     static func removed(_ path: String) -> FrameHostError {
         FrameHostError(
-            .unavailable, what: "'\(path)' was removed while it was being written; nothing of it is left",
-            remedy: "Record to a folder that nobody clears, or use 'keepSeconds' and 'keepMegabytes' to clear it.")
+            .unavailable, what: "'\(path)' was removed while it was being written; nothing of it was saved",
+            remedy:
+                "Record to a folder that no other program clears. To remove old files, use 'keepSeconds' and 'keepMegabytes'."
+        )
     }
 
     /// `1 frame`, `87 frames`.

@@ -127,12 +127,12 @@ enum RecordingRefusal: Error {
         switch self {
         case .alreadyStarting:
             FrameHostError(
-                .invalidConfiguration, what: "a start is under way and waits for a keyframe",
+                .invalidConfiguration, what: "a start is in progress and waits for a keyframe",
                 remedy: "Wait for recording-did-start.")
         case .alreadyRecording:
             FrameHostError(
                 .invalidConfiguration, what: "it is recording already",
-                remedy: "Send 'stop' first to begin another file.")
+                remedy: "Send 'stop' first to start another file.")
         case .stillStopping:
             FrameHostError(
                 .invalidConfiguration, what: "it is still finishing the last recording",

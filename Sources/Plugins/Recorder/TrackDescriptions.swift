@@ -26,7 +26,7 @@ struct TrackDescriptions {
             }
     }
 
-    private static let noMemory = FrameHostError(.exhausted, what: "no memory for a muxer")
+    private static let noMemory = FrameHostError(.exhausted, what: "not enough memory for a muxer")
 
     private static func newStream(_ context: UnsafeMutablePointer<AVFormatContext>) throws -> UnsafeMutablePointer<
         AVStream
@@ -93,9 +93,9 @@ struct TrackDescriptions {
     static func obstacle(to format: AudioTrackFormat, in container: Container) -> String? {
         guard (1...Int(Int32.max)).contains(format.sampleRate), format.channelCount > 0 else {
             return
-                "the sound says that it has \(format.sampleRate) samples a second and \(format.channelCount) channels"
+                "the sound declares \(format.sampleRate) samples per second and \(format.channelCount) channels"
         }
-        let unfit = "\(container.name) cannot hold sound of the codec '\(format.codec)'"
+        let unfit = "\(container.name) cannot store sound with the codec '\(format.codec)'"
         guard let id = codecID(format.codec), let kind = av_guess_format(container.rawValue, nil, nil) else {
             return unfit
         }
@@ -106,7 +106,8 @@ struct TrackDescriptions {
         // Each packet of a transport stream begins with its own header (ADTS, ISO/IEC 13818-7 6.2), which MP4 has in
         // one place instead.
         if id == AV_CODEC_ID_AAC, format.extradata.isEmpty {
-            return "\(container.name) cannot hold AAC with ADTS headers, as transport streams have it, untouched"
+            return
+                "\(container.name) cannot store AAC with ADTS headers, which transport streams have, without a change"
         }
         return nil
     }

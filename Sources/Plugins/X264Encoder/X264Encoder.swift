@@ -41,7 +41,7 @@ final class X264Encoder: Transform {
     /// format.
     func negotiate(_ input: MediaFormat) throws -> MediaFormat {
         guard let given = input.video else {
-            throw FrameHostError(.broken, what: "x264-encoder was handed \(input), which is no raw video")
+            throw FrameHostError(.broken, what: "x264-encoder needs raw video, but got \(input)")
         }
         let format = try Self.evenPart(of: given)
         isCut = format != given
@@ -71,7 +71,7 @@ final class X264Encoder: Transform {
             throw FrameHostError(
                 .invalidConfiguration,
                 what:
-                    "H.264 with 4:2:0 colour has pictures from 2x2 on, and this one is \(format.width)x\(format.height)",
+                    "H.264 with 4:2:0 colour needs pictures of at least 2x2, but this one is \(format.width)x\(format.height)",
                 remedy: "Put a 'crop-orient' with a larger \"size\" before it.")
         }
         format.width &= ~1
@@ -80,8 +80,7 @@ final class X264Encoder: Transform {
             throw FrameHostError(
                 .invalidConfiguration,
                 what:
-                    "no H.264 decoder takes pictures of \(format.width)x\(format.height): level 6.2, the highest, ends at"
-                    + " \(H264Level.mostMacroblocks) macroblocks of 16x16 (8704x4096, for example) and \(H264Level.mostSide) pixels a side",
+                    "no H.264 decoder accepts pictures of \(format.width)x\(format.height): level 6.2, the highest, permits at most \(H264Level.mostMacroblocks) macroblocks of 16x16 (for example 8704x4096) and \(H264Level.mostSide) pixels on each side",
                 remedy: "Put a 'crop-orient' with a smaller \"size\" before it.")
         }
         return format
@@ -93,7 +92,7 @@ final class X264Encoder: Transform {
         context.post(
             "picture-cut",
             text:
-                "H.264 with 4:2:0 colour has even sides only: the picture is encoded as \(format.width)x\(format.height), without its last odd row or column",
+                "H.264 with 4:2:0 colour needs even sides: the picture is encoded as \(format.width)x\(format.height), without its last odd row or column",
             details: ["width": .number(format.width), "height": .number(format.height)])
     }
 
@@ -150,9 +149,9 @@ final class X264Encoder: Transform {
             guard isAdjustable else {
                 throw FrameHostError(
                     .invalidConfiguration,
-                    what: "x264 can change its bitrate only where a buffer holds the stream to it",
+                    what: "x264 can change its bitrate only if a VBV buffer limits the stream",
                     remedy:
-                        "Set \"vbvBufferKbits\" and no \"vbvMaxKbps\" in the chain file; a live chain has that by default."
+                        "Set \"vbvBufferKbits\" without \"vbvMaxKbps\" in the chain file. A live chain has this by default."
                 )
             }
             try encoder?.setRate(changed)
@@ -205,8 +204,7 @@ final class X264Encoder: Transform {
         context.post(
             "time-not-rising", level: .warning,
             text:
-                "frame \(frame.sequenceNumber) has the time \(frame.pts.nanoseconds) ns, which is not one tick (\(ticks.timeBase) s)"
-                + " later than the frame before it. Frames like it are left out, counted as dropped 'byStage'.",
+                "frame \(frame.sequenceNumber) has the time \(frame.pts.nanoseconds) ns, which is less than one tick (\(ticks.timeBase) s) after the frame before it. Such frames are dropped and counted as dropped 'byStage'.",
             details: ["frame": .number(frame.sequenceNumber), "ptsNanoseconds": .number(frame.pts.nanoseconds)])
     }
 }

@@ -53,7 +53,7 @@ struct H264Level: OptionValue, Hashable {
         let name = text.hasSuffix(".0") ? String(text.dropLast(2)) : text
         guard names.contains(name) else {
             throw OptionFault(
-                "\(node.text()) is no level of H.264", remedy: "Use one of \(names.joined(separator: ", ")).")
+                "\(node.text()) must be an H.264 level", remedy: "Use one of \(names.joined(separator: ", ")).")
         }
         return H264Level(name: name)
     }
@@ -76,37 +76,37 @@ struct H264Level: OptionValue, Hashable {
 
 /// Options of ``X264Encoder``.
 struct X264EncoderOptions: StageOptions {
-    @Option(help: "Speed against size, in x264's words.")
+    @Option(help: "x264's preset: a faster one gives a larger stream at the same quality.")
     var preset = X264Preset.veryfast
 
-    @Option(help: "What to tune for; without it \"zerolatency\" in a live chain, else \"none\".")
+    @Option(help: "x264's tune. Default: \"zerolatency\" in a live chain, otherwise \"none\".")
     var tune: X264Tune? = nil
 
-    @Option(help: "The highest H.264 profile to use; without it what the other options need, at most high.")
+    @Option(help: "The highest H.264 profile to use. Default: what the other options need, at most high.")
     var profile: X264Profile? = nil
 
     @Option(
         help:
-            "H.264 level to write down; without it the lowest that the stream keeps to. x264 warns where the stream does not keep to it."
+            "H.264 level to declare. Default: the lowest that the stream fits. x264 warns if the stream exceeds it."
     )
     var level: H264Level? = nil
 
     @Option(
         help:
-            "Average bitrate; 4000 without it and without crf. Changes while running where a buffer holds the stream to it.",
+            "Average bitrate. Default: 4000, unless crf is set. Can change while running if a VBV buffer limits the stream.",
         range: 64...300_000, unit: "kbit/s", live: true)
     var bitrateKbps: Int? = nil
 
-    @Option(help: "Constant quality instead of a bitrate; lower is better, 23 is usual.", range: 0...51)
+    @Option(help: "Constant quality instead of a bitrate. Lower is better; 23 is usual.", range: 0...51)
     var crf: Double? = nil
 
     @Option(
-        help: "Highest bitrate over the time of the buffer; without it the bitrate in a live chain, else none.",
+        help: "Highest bitrate over the duration of the buffer. Default: bitrateKbps in a live chain, otherwise none.",
         range: 64...600_000, unit: "kbit/s")
     var vbvMaxKbps: Int? = nil
 
     @Option(
-        help: "Size of the decoder's buffer; without it one second of the highest bitrate.", range: 16...1_200_000,
+        help: "Size of the decoder's buffer. Default: one second of the highest bitrate.", range: 16...1_200_000,
         unit: "kbit")
     var vbvBufferKbits: Int? = nil
 
@@ -115,28 +115,29 @@ struct X264EncoderOptions: StageOptions {
 
     @Option(
         help:
-            "How readily a change of scene becomes a keyframe; 0 never. Without it what preset and tune say, 40 as a rule.",
+            "How easily a scene change becomes a keyframe; 0 is never. Default: set by preset and tune, usually 40.",
         range: 0...100)
     var sceneCut: Int? = nil
 
-    @Option(help: "Threads of x264; without it as many as suit the machine.", range: 1...64)
+    @Option(help: "Threads of x264. Default: as many as suit the machine.", range: 1...64)
     var threads: Int? = nil
 
-    @Option(help: "Most B-frames in a row; without it what preset and tune say.", range: 0...16)
+    @Option(help: "Most B-frames in a row. Default: set by preset and tune.", range: 0...16)
     var bframes: Int? = nil
 
     func validate() throws(OptionFault) {
         if crf != nil, bitrateKbps != nil {
             throw OptionFault(
-                "'crf' and 'bitrateKbps' exclude each other", remedy: "Keep one of them; 'vbvMaxKbps' bounds a crf.")
+                "'crf' and 'bitrateKbps' exclude each other",
+                remedy: "Keep one of them. 'vbvMaxKbps' limits the bitrate of a crf.")
         }
         if let vbvMaxKbps, let bitrateKbps, vbvMaxKbps < bitrateKbps {
             throw OptionFault(
-                "'vbvMaxKbps' \(vbvMaxKbps) is below 'bitrateKbps' \(bitrateKbps)",
+                "'vbvMaxKbps' \(vbvMaxKbps) must be at least 'bitrateKbps' \(bitrateKbps)",
                 remedy: "Raise 'vbvMaxKbps' or lower 'bitrateKbps'.")
         }
         if vbvMaxKbps == nil, vbvBufferKbits != nil, crf != nil {
-            throw OptionFault("'vbvBufferKbits' has no 'vbvMaxKbps' beside it", remedy: "Give both, or neither.")
+            throw OptionFault("'vbvBufferKbits' needs 'vbvMaxKbps'", remedy: "Set both, or neither.")
         }
         if profile == .baseline, let bframes, bframes > 0 {
             throw OptionFault(

@@ -70,7 +70,7 @@ final class X264Handle {
             callback.deallocate()
             throw FrameHostError(
                 .callFailed, what: "x264 cannot encode \(settings.format) with these options",
-                remedy: "Change what it complains of.", cause: log.lastLine)
+                remedy: "Change the options that x264 complains about.", cause: log.lastLine)
         }
         self.encoder = encoder
         self.log = log
@@ -87,7 +87,7 @@ final class X264Handle {
         x264_picture_init(picture)
         x264_picture_init(output)
         guard !parameterSets.isEmpty else {
-            throw FrameHostError(.callFailed, what: "x264 gave no parameter sets", cause: log.lastLine)
+            throw FrameHostError(.callFailed, what: "x264 returned no parameter sets", cause: log.lastLine)
         }
     }
 
@@ -188,7 +188,7 @@ final class X264Handle {
         setUsability(format, &parameters)
         if let profile = settings.profile, x264_param_apply_profile(&parameters, profile.rawValue) != 0 {
             throw FrameHostError(
-                .invalidConfiguration, what: "x264 cannot keep to the profile '\(profile.rawValue)' with these options",
+                .invalidConfiguration, what: "x264 cannot use the profile '\(profile.rawValue)' with these options",
                 remedy: "Leave 'profile' out, or use \"high\".")
         }
         return parameters

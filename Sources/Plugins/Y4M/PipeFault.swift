@@ -6,13 +6,13 @@ enum PipeFault {
     static func unreadable(_ path: String, _ code: Int32) -> FrameHostError {
         FrameHostError(
             .unavailable, place: "path", what: "'\(path)' cannot be read: \(String(cString: strerror(code)))",
-            remedy: code == ENOENT ? "Make the pipe with 'mkfifo', or correct 'path'." : "")
+            remedy: code == ENOENT ? "Create the pipe with 'mkfifo', or correct 'path'." : "")
     }
 
     static func noPipe(_ path: String, isFolder: Bool) -> FrameHostError {
         FrameHostError(
             .unavailable, place: "path",
-            what: "'\(path)' is \(isFolder ? "a folder" : "a device or a socket"), and must be a pipe or a file",
+            what: "'\(path)' must be a pipe or a file, but is \(isFolder ? "a folder" : "a device or a socket")",
             remedy: "Name one, or leave 'path' out for standard input.")
     }
 
@@ -39,8 +39,8 @@ enum PipeFault {
     /// - Parameter name: `standard input`, or the quoted path.
     static func noHeader(_ name: String, seconds: Int) -> FrameHostError {
         FrameHostError(
-            .unavailable, what: "nothing came from \(name) for \(seconds) s",
-            remedy: "Look at the program that writes there.")
+            .unavailable, what: "nothing arrived from \(name) for \(seconds) s",
+            remedy: "Check the program that writes there.")
     }
 
     static func empty(_ name: String) -> FrameHostError {
@@ -55,26 +55,26 @@ enum PipeFault {
 
     static func noRate(_ name: String) -> FrameHostError {
         FrameHostError(
-            .invalidMedia, what: "the stream of \(name) does not say its frame rate", remedy: "Set 'rate'.")
+            .invalidMedia, what: "the stream of \(name) does not declare its frame rate", remedy: "Set 'rate'.")
     }
 
     static func noPicture(_ name: String) -> FrameHostError {
         FrameHostError(
             .invalidMedia, what: "\(name) ended before its first picture",
-            remedy: "Look at the program that writes there.")
+            remedy: "Check the program that writes there.")
     }
 
     static func cut(_ name: String, picture: Int, bytes: Int, of whole: Int) -> FrameHostError {
         FrameHostError(
             .invalidMedia,
-            what: "\(name) ended in the middle of picture \(picture): \(bytes) of \(whole) bytes came",
-            remedy: "What came before it was passed on. Look at the program that writes there.")
+            what: "\(name) ended in the middle of picture \(picture): only \(bytes) of \(whole) bytes arrived",
+            remedy: "What came before it was passed on. Check the program that writes there.")
     }
 
     static func noFrame(_ name: String, picture: Int) -> FrameHostError {
         FrameHostError(
-            .invalidMedia, what: "picture \(picture) of \(name) must begin with FRAME",
-            remedy: "Bytes are missing or too many before it: nothing else may write into the stream.")
+            .invalidMedia, what: "picture \(picture) of \(name) must start with FRAME",
+            remedy: "The data before it has missing or extra bytes. Only one program may write into the stream.")
     }
 
     static func readFailed(_ name: String, _ code: Int32) -> FrameHostError {
@@ -85,8 +85,8 @@ enum PipeFault {
 
     static func readerGone(_ name: String) -> FrameHostError {
         FrameHostError(
-            .unavailable, what: "the reader of \(name) has gone",
-            remedy: "\"onError\": \"continue\" lets the rest of the chain go on.")
+            .unavailable, what: "the reader of \(name) has closed it",
+            remedy: "\"onError\": \"continue\" keeps the rest of the chain running.")
     }
 
     static func endedWithoutReader(_ path: String) -> FrameHostError {
@@ -102,7 +102,7 @@ enum PipeFault {
     static func noRateToWrite() -> FrameHostError {
         FrameHostError(
             .invalidConfiguration,
-            what: "y4m has a constant frame rate, and the rate of the pictures that come in varies",
+            what: "y4m needs a constant frame rate, but the rate of the pictures varies",
             remedy: "Put 'rate' before this stage.")
     }
 }

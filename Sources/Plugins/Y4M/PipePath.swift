@@ -15,7 +15,9 @@ struct PipePath {
     /// - Throws: ``OptionFault`` for what no path can be.
     static func check(_ option: String, _ stream: StandardStream) throws(OptionFault) {
         if option.isEmpty { throw OptionFault("'path' is empty", remedy: "Name a pipe, or - for \(stream.rawValue).") }
-        if option.utf8.contains(0) { throw OptionFault("'path' has a zero character in it", remedy: "Leave it out.") }
+        if option.utf8.contains(0) {
+            throw OptionFault("'path' must not contain a zero character", remedy: "Leave it out.")
+        }
         if stream.paths.contains(option) {
             throw OptionFault("'\(option)' is \(stream.rawValue)", remedy: "Write \"path\": \"-\", or leave it out.")
         }

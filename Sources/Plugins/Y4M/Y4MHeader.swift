@@ -41,17 +41,17 @@ struct Y4MHeader: Equatable {
             case "W", "H":
                 guard let side = Self.number(value), VideoFormat.sides.contains(side) else {
                     throw Fault(
-                        what: "has the field \(Self.shown(field)), and a side must be a whole number from 1 to 65536")
+                        what: "has the field \(Self.shown(field)), but a side must be a whole number from 1 to 65536")
                 }
                 sides[field.first!] = side
             case "F":
                 rate = try Self.ratio(
                     field, within: VideoFormat.frameRates,
-                    "a frame rate must be written like F25:1, from 1/1000000 to 1000000")
+                    "a frame rate must look like F25:1 and be from 1/1000000 to 1000000")
             case "A":
                 aspect = try Self.ratio(
                     field, within: VideoFormat.aspectRatios,
-                    "a sample aspect ratio must be written like A1:1, from 1/10000 to 10000")
+                    "a sample aspect ratio must look like A1:1 and be from 1/10000 to 10000")
             case "I": isInterlaced = ["t", "b", "m"].contains(value)
             case "C": (format, chromaSiting) = try Self.samples(value)
             case "X": if value == "COLORRANGE=FULL" { range = .full }
@@ -63,7 +63,7 @@ struct Y4MHeader: Equatable {
         }
         guard width <= Self.mostPixels / height else {
             throw Fault(
-                what: "has pictures of \(width)x\(height), and one may have \(Self.mostPixels) pixels at most",
+                what: "has pictures of \(width)x\(height), but a picture must have at most \(Self.mostPixels) pixels",
                 remedy: "Let ffmpeg scale them: '-vf scale=3840:-2'")
         }
         (self.width, self.height) = (width, height)
@@ -75,14 +75,14 @@ struct Y4MHeader: Equatable {
         return Fault(what: "has a first line of more than \(mostBytes) bytes", remedy: makeIt)
     }
 
-    private static let noMagic = Fault(what: "must begin with \(magic)", remedy: makeIt)
+    private static let noMagic = Fault(what: "must start with \(magic)", remedy: makeIt)
     static let makeIt = "Let ffmpeg write it: '-f yuv4mpegpipe -'"
 
     private static func samples(_ word: String) throws(Fault) -> (Y4MFormat, UInt8) {
         if let known = Y4MFormat.words.first(where: { $0.word == word }) { return (known.format, known.siting) }
         let words = Y4MFormat.words.map { "C\($0.word)" }.joined(separator: ", ")
         throw Fault(
-            what: "has samples of the kind C\(shown(word)), which must be one of \(words)",
+            what: "has the sample kind C\(shown(word)), which must be one of \(words)",
             remedy: "Let ffmpeg convert: '-pix_fmt yuv420p'")
     }
 
@@ -96,7 +96,7 @@ struct Y4MHeader: Equatable {
             let ratio = Rational(Int32(over), Int32(under))
             if range.contains(ratio.value) { return ratio }
         }
-        throw Fault(what: "has the field \(shown(field)), and \(rule)")
+        throw Fault(what: "has the field \(shown(field)), but \(rule)")
     }
 
     /// Decimal digits alone, up to Int32.max.

@@ -1,7 +1,7 @@
 import FrameCore
 
 struct Y4MSinkOptions: StageOptions {
-    @Option(help: "A named pipe or file to write; - is standard output. A file that is there is replaced.")
+    @Option(help: "A named pipe or file to write; - is standard output. An existing file is replaced.")
     var path = "-"
 
     func validate() throws(OptionFault) {
@@ -21,8 +21,8 @@ final class Y4MSink: Sink {
         longestCall: MediaTime(seconds: 86_400),
         events: [
             EventDeclaration(
-                "gap", "Pictures are missing, and y4m has no times: what follows comes too early there.",
-                [.number("seconds", "How much is missing (s).")])
+                "gap", "Pictures are missing. y4m stores no times, so the pictures after the gap are too early there.",
+                [.number("seconds", "How much time is missing (s).")])
         ])
 
     var options: Y4MSinkOptions
@@ -52,12 +52,12 @@ final class Y4MSink: Sink {
     /// [control thread]
     func negotiate(_ input: MediaFormat) throws {
         guard let video = input.video, let header = Y4MHeader(video) else {
-            throw FrameHostError(.broken, what: "y4m-sink was handed something else than video")
+            throw FrameHostError(.broken, what: "y4m-sink needs video")
         }
         guard video.frameRate.numerator > 0 else { throw PipeFault.noRateToWrite() }
         if video.orientation != .up {
             context.note(
-                "the pictures are to be shown \(video.orientation), which y4m cannot say; 'crop-orient' before this stage turns them",
+                "the orientation of the pictures is \(video.orientation), which y4m cannot store; 'crop-orient' before this stage turns them",
                 isWarning: true)
         }
         self.header = header
@@ -146,7 +146,7 @@ final class Y4MSink: Sink {
         context.post(
             "gap", level: .warning,
             text:
-                "pictures are missing before \(time.seconds) s, and y4m has no times: what follows comes too early there. 'rate' before this stage fills gaps",
+                "pictures are missing before \(time.seconds) s. y4m stores no times, so the pictures after the gap are too early there. 'rate' before this stage fills gaps",
             details: ["seconds": .number((time - lastTime).seconds)])
     }
 }

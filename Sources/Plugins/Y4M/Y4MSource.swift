@@ -4,7 +4,7 @@ struct Y4MSourceOptions: StageOptions {
     @Option(help: "A named pipe or file to read; - is standard input.") var path = "-"
 
     @Option(
-        help: "Frames per second, in place of what the stream says.", range: FrameRate(1, 1000)...FrameRate(100_000))
+        help: "Frames per second, in place of the stream's own rate.", range: FrameRate(1, 1000)...FrameRate(100_000))
     var rate: FrameRate? = nil
 
     func validate() throws(OptionFault) {
@@ -60,7 +60,7 @@ final class Y4MSource: Source {
             throw PipeFault.noRate(name)
         }
         if header.isInterlaced {
-            context.note("the pictures are interlaced and are passed on as they are", isWarning: true)
+            context.note("the pictures are interlaced and are passed on unchanged", isWarning: true)
         }
         (self.reader, self.header) = (reader, header)
         let format = header.videoFormat(rate: rate)
@@ -83,7 +83,7 @@ final class Y4MSource: Source {
             case .ended:
                 guard line.isEmpty else {
                     throw PipeFault.header(
-                        Y4MHeader.Fault(what: "ends in its first line", remedy: Y4MHeader.makeIt), name)
+                        Y4MHeader.Fault(what: "ends within its first line", remedy: Y4MHeader.makeIt), name)
                 }
                 throw PipeFault.empty(name)
             case .failed(let code): throw PipeFault.readFailed(name, code)

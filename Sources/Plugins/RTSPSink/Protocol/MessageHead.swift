@@ -6,7 +6,7 @@ enum MessageHead {
 
     /// - Parameter bytes: Up to and with the empty line.
     static func parse(_ bytes: ArraySlice<UInt8>, limits: WireReader.Limits) -> MessageHead {
-        guard !bytes.contains(0) else { return .fault(.badRequest, "the header has a zero byte in it") }
+        guard !bytes.contains(0) else { return .fault(.badRequest, "the header must not contain a zero byte") }
         var lines = bytes.split(separator: 10, omittingEmptySubsequences: false).map {
             $0.last == 13 ? $0.dropLast() : $0
         }
@@ -28,7 +28,7 @@ enum MessageHead {
             return .request(RTSPRequest(words[0], words[1], version: words[2], headers: headers), bodyBytes: 0)
         }
         guard let bodyBytes = bodyBytes(headers) else {
-            return .fault(.badRequest, "Content-Length is no number, or there are two")
+            return .fault(.badRequest, "there must be one Content-Length, and it must be a number")
         }
         guard bodyBytes <= limits.bodyBytes else {
             return .fault(.requestTooLarge, "the body is larger than \(limits.bodyBytes) bytes")
@@ -37,7 +37,7 @@ enum MessageHead {
             return .response(bodyBytes: bodyBytes)
         }
         guard words.count == 3, words[0].utf8.allSatisfy(isTokenByte) else {
-            return .fault(.badRequest, "the first line is no request line")
+            return .fault(.badRequest, "the first line must be a request line")
         }
         return .request(RTSPRequest(words[0], words[1], version: words[2], headers: headers), bodyBytes: bodyBytes)
     }

@@ -163,7 +163,7 @@ struct WireReader: Sendable {
     }
 
     private mutating func readHead() -> HeadProgress {
-        if strayCount > limits.strayBytes { return .fault(.badRequest, "what came is no RTSP") }
+        if strayCount > limits.strayBytes { return .fault(.badRequest, "the data is not RTSP") }
         guard let end = endOfHead() else {
             let byteCount = buffer.count - start
             if byteCount > limits.headBytes {

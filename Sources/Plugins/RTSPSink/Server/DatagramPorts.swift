@@ -37,7 +37,7 @@ struct DatagramPorts {
         }
         throw FrameHostError(
             .unavailable, what: "no pair of UDP ports is free between 20000 and 64001",
-            remedy: "End what uses them, or set \"transport\": \"tcp\".")
+            remedy: "End the programs that use them, or set \"transport\": \"tcp\".")
     }
 
     /// A bound socket with room for bursts; nil where the port is taken.

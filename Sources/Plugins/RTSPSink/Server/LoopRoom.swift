@@ -35,8 +35,8 @@ enum LoopRoom {
             guard result == 0 else {
                 throw FrameHostError(
                     .unavailable,
-                    what: "the server cannot have its \(loops) threads: \(String(cString: strerror(result)))",
-                    remedy: "Raise the limit of threads (ulimit -u), or end other programs.")
+                    what: "the server cannot start its \(loops) threads: \(String(cString: strerror(result)))",
+                    remedy: "Raise the thread limit (ulimit -u), or end other programs.")
             }
             threads.append(thread)
         }

@@ -235,7 +235,7 @@ final class RTSPConnection: ChannelDuplexHandler {
             context.flush()
         case .broken:
             guard input == event.input else { return }
-            take(.fault(.badRequest, "what came through the tunnel is no Base64"), context)
+            take(.fault(.badRequest, "the data in the tunnel is not Base64"), context)
             context.flush()
         }
     }

@@ -84,7 +84,7 @@ final class RTSPServer: Sendable {
             try channel.pipeline.syncOperations.addHandler(RTSPConnection(server: self, isSecure: tls != nil))
         } ranShort: { [weak self] error in
             let reason = String(cString: strerror(error.errnoCode))
-            self?.locked { $0.refusals.add("none can be accepted: \(reason)") }
+            self?.locked { $0.refusals.add("no connection can be accepted: \(reason)") }
         }
         locked { state in
             state.listeners.append(channel)

@@ -59,7 +59,7 @@ final class ServerRegistry: Sendable {
             guard entry.server.endpoint == endpoint else {
                 throw FrameHostError(
                     .invalidConfiguration,
-                    what: "port \(endpoint.port) is served already, with another address or certificate",
+                    what: "port \(endpoint.port) is already served with another address or certificate",
                     remedy: "Give both stages the same 'address', 'certificate' and 'key', or another 'port'.")
             }
             guard entry.policy.timeoutSeconds == policy.timeoutSeconds,
@@ -68,13 +68,13 @@ final class ServerRegistry: Sendable {
                 throw FrameHostError(
                     .invalidConfiguration,
                     what:
-                        "port \(endpoint.port) is served already, with another 'sessionSeconds' or 'maxConnectionsPerAddress'",
+                        "port \(endpoint.port) is already served with another 'sessionSeconds' or 'maxConnectionsPerAddress'",
                     remedy: "Give both stages \"sessionSeconds\": \(entry.policy.timeoutSeconds) and "
                         + "\"maxConnectionsPerAddress\": \(entry.policy.mostConnectionsPerAddress), or another 'port'.")
             }
             guard entry.server.add(stream, served) else {
                 throw FrameHostError(
-                    .invalidConfiguration, what: "port \(endpoint.port) has a stream '\(path)' already",
+                    .invalidConfiguration, what: "port \(endpoint.port) already has a stream '\(path)'",
                     remedy: "Give each stage a 'path' of its own.")
             }
             return entry.server

@@ -64,11 +64,11 @@ struct PlayOrder: Sendable, Equatable {
 
 /// Why a reader has left; also the text of the event.
 enum Departure: String, Sendable {
-    case teardown = "it said TEARDOWN"
+    case teardown = "it sent TEARDOWN"
     case closed = "its connection was closed"
-    case timeout = "no sign of life came within the timeout"
+    case timeout = "it sent nothing within the timeout"
     case replaced = "it set up another session instead"
-    case stuck = "it took nothing for too long"
+    case stuck = "it took no data for too long"
     case streamEnded = "the stream has ended"
 }
 

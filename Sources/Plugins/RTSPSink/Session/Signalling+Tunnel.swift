@@ -16,11 +16,11 @@ extension Signalling {
         let id = inquiry.connectionID
         guard let asked = inquiry.question.tunnel, inquiry.connection.tunnel == nil else {
             // Somebody with a browser, or a tunnel in a tunnel.
-            return refuseHTTP(.methodNotAllowed, id, "it speaks HTTP")
+            return refuseHTTP(.methodNotAllowed, id, "it sent HTTP")
         }
         guard asked.isInput else {
             guard tunnels[asked.cookie] == nil else {
-                return refuseHTTP(.badRequest, id, "its tunnel's cookie is another's")
+                return refuseHTTP(.badRequest, id, "its tunnel's cookie belongs to another client")
             }
             tunnels[asked.cookie] = id
             update(id) { $0.tunnel = .output(cookie: asked.cookie, input: nil) }

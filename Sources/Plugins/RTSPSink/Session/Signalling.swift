@@ -122,11 +122,11 @@ struct Signalling: Sendable {
     /// - Returns: why it is to be closed at once; nil when it may stay.
     mutating func open(_ id: ConnectionID, peer: IPAddress, local: IPAddress, isSecure: Bool, now: Int64) -> String? {
         guard connections.count < policy.mostConnections else {
-            return "there are \(policy.mostConnections) connections already"
+            return "there are already \(policy.mostConnections) connections"
         }
         var use = addresses[peer] ?? AddressUse(bucket: RateBucket(perSecond: policy.requestsPerSecond, now: now))
         guard use.connections < policy.mostConnectionsPerAddress || peer.isLoopback else {
-            return "\(peer) has \(policy.mostConnectionsPerAddress) connections already"
+            return "\(peer) already has \(policy.mostConnectionsPerAddress) connections"
         }
         use.connections += 1
         addresses[peer] = use
@@ -197,7 +197,7 @@ struct Signalling: Sendable {
         where now - connection.lastRequest > policy.patience && connection.sessions.isEmpty {
             // A tunnel's way in lives with its way out.
             if case .input = connection.tunnel { continue }
-            actions.append(.close(id, "no request came for \(policy.patience / 1_000_000_000) s"))
+            actions.append(.close(id, "it sent no request for \(policy.patience / 1_000_000_000) s"))
         }
         return actions
     }

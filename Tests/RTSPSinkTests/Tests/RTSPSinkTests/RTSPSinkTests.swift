@@ -260,11 +260,11 @@ import Testing
         #expect(try told.figures()?["keptGroup"] == nil)
         #expect(
             short.events("group-too-large").map(\.text) == [
-                "a keyframe comes more than 1.0 s after the one before: readers that join meanwhile wait for it. Raise 'keptSeconds', or encode with more keyframes"
+                "keyframes are more than 1.0 s apart: readers that join between them wait for the next one. Raise 'keptSeconds', or encode with more keyframes"
             ])
         #expect(
             small.events("group-too-large").map(\.text) == [
-                "a keyframe comes more than 0.1 MB after the one before: readers that join meanwhile wait for it. Raise 'keptMegabytes', or encode with more keyframes"
+                "keyframes are more than 0.1 MB apart: readers that join between them wait for the next one. Raise 'keptMegabytes', or encode with more keyframes"
             ])
         let figures = try small.figures()?["keptGroup"]
         #expect(figures?["tooLarge"]?.asInt == 1 && figures?["joinedWaiting"]?.asInt == 1)
@@ -351,16 +351,16 @@ import Testing
             #expect(try client.units(1) == [Self.sets + [key]])
         }
         let fault = #expect(throws: FrameHostError.self) { try Stage(port: one.port, path: "/two") }
-        #expect("\(fault!)" == "port \(one.port) has a stream '/two' already. Give each stage a 'path' of its own.")
+        #expect("\(fault!)" == "port \(one.port) already has a stream '/two'. Give each stage a 'path' of its own.")
         let other = #expect(throws: FrameHostError.self) {
             try Stage(#""address": "127.0.0.1""#, port: one.port, path: "/three")
         }
-        #expect(other?.what == "port \(one.port) is served already, with another address or certificate")
+        #expect(other?.what == "port \(one.port) is already served with another address or certificate")
         for option in [#""sessionSeconds": 30"#, #""maxConnectionsPerAddress": 3"#] {
             let differing = #expect(throws: FrameHostError.self) { try Stage(option, port: one.port, path: "/three") }
             #expect(
                 differing?.what
-                    == "port \(one.port) is served already, with another 'sessionSeconds' or 'maxConnectionsPerAddress'"
+                    == "port \(one.port) is already served with another 'sessionSeconds' or 'maxConnectionsPerAddress'"
             )
             #expect(differing?.remedy.contains(#""sessionSeconds": 60 and "maxConnectionsPerAddress": 256"#) == true)
         }

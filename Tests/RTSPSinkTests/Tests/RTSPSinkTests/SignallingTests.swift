@@ -598,14 +598,14 @@ private final class Dialogue {
         client.say("PAUSE", "rtsp://h/live", ["Session": id])
         #expect(
             client.expire(now: 3676 * second) == [
-                .end(sessionID: id, .timeout, reader: 1), .close(1, "no request came for 75 s"),
+                .end(sessionID: id, .timeout, reader: 1), .close(1, "it sent no request for 75 s"),
             ])
     }
 
     @Test func closesConnectionsThatNeverAsk() {
         let client = Dialogue()
         #expect(client.expire(now: 75 * second).isEmpty)
-        #expect(client.expire(now: 75 * second + 1) == [.close(1, "no request came for 75 s")])
+        #expect(client.expire(now: 75 * second + 1) == [.close(1, "it sent no request for 75 s")])
     }
 
     @Test func endsAllWithTheStream() {

@@ -76,7 +76,7 @@ import Testing
         let request = RTSPRequest("OPTIONS", "*")
         #expect(Self.read([0, 1, 200, 31] + request.bytes) == [.request(request)])
         let items = Self.read([UInt8](repeating: 0x80, count: 2000) + request.bytes)
-        #expect(items == [.fault(.badRequest, "what came is no RTSP")])
+        #expect(items == [.fault(.badRequest, "the data is not RTSP")])
     }
 
     @Test func skipsFramesLargerThanClientsSend() {
