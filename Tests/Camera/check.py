@@ -148,7 +148,7 @@ said = [e for e in events('usual') if e['event'] == 'usual-priority']
 point('priority: where it is not permitted that is said once, with the remedy', len(said) == 1 and '@video - rtprio 1' in said[0]['text'],
       text('usual.errors')[-300:])
 point('one processor: less is asked for, and said',
-      'asked for 640x480 instead of 1280x720 and 15 frames per second instead of 30' in text('one-processor'), text('one-processor')[-400:])
+      'requests 640x480 instead of 1280x720 and 15 frames per second instead of 30' in text('one-processor'), text('one-processor')[-400:])
 
 # Faults of the driver.
 check_balance('faults')

@@ -225,7 +225,7 @@ import Testing
         program.send(SIGINT)
         let outcome = try program.finish()
         #expect(outcome.status == 1)
-        #expect(outcome.error.contains("the display server has ended the connection"), "\(outcome.error)")
+        #expect(outcome.error.contains("the display server has closed the connection"), "\(outcome.error)")
     }
 
     @Test func saysThatThereIsNoScreen() throws {
@@ -237,11 +237,11 @@ import Testing
         )
         #expect(outcome.status == 1)
         #expect(
-            outcome.error.contains("shown (window-preview): there is no screen for windows here: SDL says '"),
+            outcome.error.contains("shown (window-preview): SDL found no screen for windows: '"),
             "\(outcome.error)")
         #expect(
             outcome.error.contains(
-                "Run in a desktop session, or set DISPLAY or WAYLAND_DISPLAY to one; or take the stage out of the chain."
+                "Run in a desktop session, or set DISPLAY or WAYLAND_DISPLAY to one. Otherwise remove the stage from the chain."
             ))
     }
 }

@@ -174,7 +174,7 @@ private final class ScriptedOutput: OutputCalls, @unchecked Sendable {
         )
         #expect(
             fault(camera, #"{ "device": "/dev/video0" }"#)
-                == "device: '/dev/video0' (framehost) takes no pictures: it is no output device. v4l2loopback makes one: `\(make)`."
+                == "device: '/dev/video0' (framehost) cannot take pictures: it must be an output device. v4l2loopback makes one: `\(make)`."
         )
         #expect(
             fault(ScriptedOutput("/dev/video3"), #"{ "device": "/dev/video9" }"#)
@@ -198,18 +198,18 @@ private final class ScriptedOutput: OutputCalls, @unchecked Sendable {
     @Test func checksWhatTheDeviceAnswers() {
         let calls = ScriptedOutput("/dev/video3")
         let others: [((inout v4l2_pix_format) -> Void, String)] = [
-            ({ $0.width = 640 }, "640x4 when it was asked for 6x4"),
-            ({ $0.pixelformat = 1 }, "another format when it was asked for i420"),
-            ({ $0.bytesperline = 5 }, "rows of 5 bytes for 6"),
-            ({ $0.bytesperline = .max }, "rows of 4294967295 bytes for 6"),
-            ({ $0.sizeimage = 35 }, "pictures of 35 bytes where 36 are needed"),
-            ({ $0.sizeimage = .max }, "pictures of 4294967295 bytes where 36 are needed"),
+            ({ $0.width = 640 }, "640x4, but 6x4 was requested"),
+            ({ $0.pixelformat = 1 }, "another format, but i420 was requested"),
+            ({ $0.bytesperline = 5 }, "rows of 5 bytes, but 6 are needed"),
+            ({ $0.bytesperline = .max }, "rows of 4294967295 bytes, but 6 are needed"),
+            ({ $0.sizeimage = 35 }, "pictures of 35 bytes, but 36 are needed"),
+            ({ $0.sizeimage = .max }, "pictures of 4294967295 bytes, but 36 are needed"),
         ]
         for (spoil, what) in others {
             calls.spoil = spoil
             #expect(
                 fault(calls)
-                    == "'/dev/video3' answers \(what). Another program may use it: the first one that reads or writes settles its format."
+                    == "'/dev/video3' answers \(what). Another program may use it: the first program that reads or writes sets its format."
             )
         }
         #expect(calls.isOpen == 0)
@@ -220,7 +220,7 @@ private final class ScriptedOutput: OutputCalls, @unchecked Sendable {
         calls.openFault = EACCES
         #expect(
             fault(calls, #"{ "device": "/dev/video3" }"#)?.hasPrefix(
-                "'/dev/video3' may not be opened by this user. Join the group 'video', which may: `sudo usermod -aG video $USER`"
+                "this user may not open '/dev/video3'. Join the group 'video', which may: `sudo usermod -aG video $USER`"
             ) == true)
         calls.openFault = 0
         calls.faults = [fh_vidioc_s_fmt: [EBUSY]]
@@ -250,7 +250,7 @@ private final class ScriptedOutput: OutputCalls, @unchecked Sendable {
         #expect(calls.pictures.count == 3)
         calls.faults = [fh_vidioc_qbuf: [ENODEV]]
         let gone = #expect(throws: FrameHostError.self) { try driver.send(driver.makeFrame()) }
-        #expect(gone?.what == "'/dev/video3' is not there any more")
+        #expect(gone?.what == "'/dev/video3' has disappeared")
         try driver.stop()
         #expect(calls.isOpen == 0 && calls.mapped == 0)
     }
@@ -261,7 +261,7 @@ private final class ScriptedOutput: OutputCalls, @unchecked Sendable {
         #expect(fault(calls)?.hasPrefix("'/dev/video3' answers that it has no buffers.") == true)
         calls.bufferCount = 2
         calls.spoilBuffer = { $0.length = 35 }
-        #expect(fault(calls)?.hasPrefix("'/dev/video3' answers buffers of 35 bytes where 36 are needed.") == true)
+        #expect(fault(calls)?.hasPrefix("'/dev/video3' answers buffers of 35 bytes, but 36 are needed.") == true)
         calls.spoilBuffer = { _ in }
         let driver = try open(calls)
         for _ in 0..<2 { try driver.send(driver.makeFrame()) }
@@ -278,7 +278,7 @@ private final class ScriptedOutput: OutputCalls, @unchecked Sendable {
         for options in ["{}", #"{ "device": "framehost" }"#, #"{ "device": "/dev/video10" }"#] {
             #expect(
                 fault(calls, options)
-                    == "'/dev/video10' is in use by another program. End the program that writes there; each virtual camera has one."
+                    == "'/dev/video10' is in use by another program. End that program. Only one program can write to a virtual camera."
             )
         }
     }
@@ -288,7 +288,7 @@ private final class ScriptedOutput: OutputCalls, @unchecked Sendable {
         format.width = 7
         #expect(
             fault(ScriptedOutput("/dev/video3"), "{}", format)
-                == "the pictures are 7x4, and a virtual camera has even sides. Put 'crop-orient' with an even 'size' before this stage."
+                == "the pictures are 7x4, but a virtual camera needs even sides. Put 'crop-orient' with an even 'size' before this stage."
         )
     }
 }

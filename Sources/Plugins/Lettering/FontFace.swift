@@ -37,7 +37,7 @@ package final class FontFace {
                 .invalidMedia, place: "font", what: "\(path) has \(lacks)",
                 remedy: "Name a font with outlines, such as DejaVuSans.ttf.")
         }
-        do { try Self.check(FT_Stroker_New(library, &stroker), path, "no memory for outlines") } catch {
+        do { try Self.check(FT_Stroker_New(library, &stroker), path, "not enough memory for outlines") } catch {
             FT_Done_FreeType(library)
             throw error
         }
@@ -108,7 +108,7 @@ package final class FontFace {
     /// Coverage of the loaded glyph after `change`; nil where nothing is covered.
     private func bitmap(_ change: (inout FT_Glyph?) -> FT_Error) throws -> GlyphBitmap? {
         var glyph: FT_Glyph?
-        try Self.check(FT_Get_Glyph(face.pointee.glyph, &glyph), path, "no memory for a glyph")
+        try Self.check(FT_Get_Glyph(face.pointee.glyph, &glyph), path, "not enough memory for a glyph")
         defer { FT_Done_Glyph(glyph) }
         try Self.check(change(&glyph), path, "a letter cannot be outlined")
         try Self.check(FT_Glyph_To_Bitmap(&glyph, FT_RENDER_MODE_NORMAL, nil, 1), path, "a letter cannot be drawn")

@@ -16,7 +16,7 @@ final class JPEGWriter {
     /// - Throws: ``FrameHostError`` `.exhausted`.
     init() throws {
         guard let handle = tjInitCompress() else {
-            throw FrameHostError(.exhausted, what: "no memory for a JPEG encoder")
+            throw FrameHostError(.exhausted, what: "not enough memory for a JPEG encoder")
         }
         self.handle = handle
     }

@@ -28,7 +28,7 @@ struct JPEGFile {
                 remedy: "Name a PNG or JPEG file of less than \(Self.mostBytes >> 20) MB.")
         }
         guard let handle = tjInitDecompress() else {
-            throw FrameHostError(.exhausted, place: place, what: "no memory for a JPEG decoder")
+            throw FrameHostError(.exhausted, place: place, what: "not enough memory for a JPEG decoder")
         }
         defer { tjDestroy(handle) }
         func fault() -> FrameHostError {

@@ -110,21 +110,21 @@ final class OutputDevice {
     {
         guard answer.width == UInt32(format.width), answer.height == UInt32(format.height) else {
             throw OutputFault.answered(
-                path, "\(answer.width)x\(answer.height) when it was asked for \(format.width)x\(format.height)")
+                path, "\(answer.width)x\(answer.height), but \(format.width)x\(format.height) was requested")
         }
         guard answer.pixelformat == code else {
-            throw OutputFault.answered(path, "another format when it was asked for \(format.pixelFormat.rawValue)")
+            throw OutputFault.answered(path, "another format, but \(format.pixelFormat.rawValue) was requested")
         }
         let row = format.pixelFormat.rowBytes(plane: 0, width: format.width)
         // 0: the driver leaves it to the format.
         let stride = answer.bytesperline == 0 ? row : Int(answer.bytesperline)
         guard stride >= row, stride <= 1 << 20 else {
-            throw OutputFault.answered(path, "rows of \(answer.bytesperline) bytes for \(row)")
+            throw OutputFault.answered(path, "rows of \(answer.bytesperline) bytes, but \(row) are needed")
         }
         let least = bytes(format, stride: stride)
         let whole = answer.sizeimage == 0 ? least : Int(answer.sizeimage)
         guard whole >= least, whole <= 1 << 30 else {
-            throw OutputFault.answered(path, "pictures of \(answer.sizeimage) bytes where \(least) are needed")
+            throw OutputFault.answered(path, "pictures of \(answer.sizeimage) bytes, but \(least) are needed")
         }
         // Readers of v4l2loopback refuse pictures with the rest of the buffer behind them.
         return Layout(strideBytes: stride, byteCount: least)
@@ -168,7 +168,7 @@ final class OutputDevice {
             try call("VIDIOC_QUERYBUF", fh_vidioc_querybuf, &value)
             let bytes = Int(value.length)
             guard bytes >= layout.byteCount, bytes <= 1 << 30 else {
-                throw OutputFault.answered(path, "buffers of \(bytes) bytes where \(layout.byteCount) are needed")
+                throw OutputFault.answered(path, "buffers of \(bytes) bytes, but \(layout.byteCount) are needed")
             }
             guard let base = calls.map(descriptor, byteCount: bytes, offset: Int(value.m.offset)) else {
                 throw OutputFault.of("mmap", ENOMEM, path, group: nil)

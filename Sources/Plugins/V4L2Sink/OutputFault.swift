@@ -20,7 +20,8 @@ enum OutputFault {
 
     static func noOutput(_ path: String, name: String) -> FrameHostError {
         FrameHostError(
-            .unavailable, place: "device", what: "'\(path)' (\(name)) takes no pictures: it is no output device",
+            .unavailable, place: "device",
+            what: "'\(path)' (\(name)) cannot take pictures: it must be an output device",
             remedy: "v4l2loopback makes one: `\(loadModule)`.")
     }
 
@@ -28,7 +29,7 @@ enum OutputFault {
     static func inUse(_ path: String, cause: String = "") -> FrameHostError {
         FrameHostError(
             .unavailable, what: "'\(path)' is in use by another program",
-            remedy: "End the program that writes there; each virtual camera has one.", cause: cause)
+            remedy: "End that program. Only one program can write to a virtual camera.", cause: cause)
     }
 
     static func several(_ asked: String, _ paths: [String]) -> FrameHostError {
@@ -41,7 +42,7 @@ enum OutputFault {
     static func oddSides(_ format: VideoFormat) -> FrameHostError {
         FrameHostError(
             .invalidConfiguration,
-            what: "the pictures are \(format.width)x\(format.height), and a virtual camera has even sides",
+            what: "the pictures are \(format.width)x\(format.height), but a virtual camera needs even sides",
             remedy: "Put 'crop-orient' with an even 'size' before this stage.")
     }
 
@@ -49,7 +50,7 @@ enum OutputFault {
     static func answered(_ path: String, _ what: String) -> FrameHostError {
         FrameHostError(
             .unavailable, what: "'\(path)' answers \(what)",
-            remedy: "Another program may use it: the first one that reads or writes settles its format.")
+            remedy: "Another program may use it: the first program that reads or writes sets its format.")
     }
 
     /// What the kernel said, with what helps.
@@ -58,10 +59,10 @@ enum OutputFault {
         switch code {
         case EACCES, EPERM:
             return FrameHostError(
-                .unavailable, what: "'\(path)' may not be opened by this user",
+                .unavailable, what: "this user may not open '\(path)'",
                 remedy: group.map {
-                    "Join the group '\($0)', which may: `sudo usermod -aG \($0) $USER`; it counts from the next log-in on."
-                } ?? "Give this user the right to read and write it.", cause: cause)
+                    "Join the group '\($0)', which may: `sudo usermod -aG \($0) $USER`. Then log in again."
+                } ?? "Give this user permission to read and write it.", cause: cause)
         case EBUSY:
             return inUse(path, cause: cause)
         // Of a file or a pipe; of a folder.
@@ -71,12 +72,12 @@ enum OutputFault {
                 remedy: "Name one, such as /dev/video10; v4l2loopback makes one: `\(loadModule)`.", cause: cause)
         case ENODEV, ENXIO, ENOENT, EIO:
             return FrameHostError(
-                .unavailable, what: "'\(path)' is not there any more",
+                .unavailable, what: "'\(path)' has disappeared",
                 remedy: "Load the module again: `\(loadModule)`.",
                 cause: cause)
         default:
             return FrameHostError(
-                .callFailed, what: "'\(path)' fails", remedy: "Look at `dmesg` for what its driver says.", cause: cause)
+                .callFailed, what: "'\(path)' fails", remedy: "Check `dmesg` for messages of its driver.", cause: cause)
         }
     }
 }

@@ -1,13 +1,14 @@
 import FrameCore
 
 struct V4L2SinkOptions: StageOptions {
-    @Option(help: "Which virtual camera: a path, its name or a part of it; without it the first.") var device: String? =
-        nil
+    @Option(help: "The virtual camera: its path, its name or a part of the name. Default: the first one.") var device:
+        String? =
+            nil
 
     func validate() throws(OptionFault) {
         if device == "" { throw OptionFault("'device' is empty", remedy: "Name one, or leave the key out.") }
         if device?.utf8.contains(0) == true {
-            throw OptionFault("'device' has a zero character in it", remedy: "Leave it out.")
+            throw OptionFault("'device' must not contain a zero character", remedy: "Leave it out.")
         }
     }
 }
@@ -17,7 +18,7 @@ struct V4L2SinkOptions: StageOptions {
 /// docs/design/020-pictures-and-pipes.md.
 final class V4L2Sink: Sink {
     static let info = StageInfo(
-        id: "v4l2-sink", summary: "Gives the pictures to a virtual camera, for OBS, video calls and browsers.",
+        id: "v4l2-sink", summary: "Writes the pictures to a virtual camera, for OBS, video calls and browsers.",
         input: .video(.yuyv, .i420, .nv12))
 
     var options: V4L2SinkOptions
@@ -46,7 +47,7 @@ final class V4L2Sink: Sink {
         context.note("\(found.name) (\(found.path)): \(video.pixelFormat.rawValue) \(video.width)x\(video.height)")
         if video.orientation != .up {
             context.note(
-                "the pictures are to be shown \(video.orientation), which a camera cannot say; 'crop-orient' before this stage turns them",
+                "the orientation of the pictures is \(video.orientation), which a virtual camera cannot declare; 'crop-orient' before this stage turns them",
                 isWarning: true)
         }
     }
@@ -56,7 +57,7 @@ final class V4L2Sink: Sink {
         demand.claims = [
             StageDemand.Claim(
                 "camera \(path)", option: "device", what: "uses the camera '\(path)', as does",
-                remedy: "Give each its own: v4l2loopback makes several with 'devices=2'.")
+                remedy: "Give each stage its own camera: v4l2loopback makes several with 'devices=2'.")
         ]
         return demand
     }

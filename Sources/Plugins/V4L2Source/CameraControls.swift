@@ -61,14 +61,16 @@ struct CameraControl: Equatable {
     private func wrong(_ value: JSONNode) -> FrameHostError {
         let found = value.asString.map { "'\($0)'" } ?? (value.asInt.map { "\($0)" } ?? value.text())
         switch kind {
-        case .boolean: return fault("takes true or false, and \(found) is neither", "Write true or false.")
+        case .boolean: return fault("must be true or false, but is \(found)", "Write true or false.")
         case .menu:
             let known = words.map { "'\($0.name)' (\($0.value))" }.joined(separator: ", ")
-            return fault("has no value \(found)", known.isEmpty ? "Use \(least)...\(most)." : "Use \(known).")
+            return fault(
+                "must be one of its values, but is \(found)",
+                known.isEmpty ? "Use \(least)...\(most)." : "Use \(known).")
         case .integer:
             return fault(
                 value.asInt == nil
-                    ? "takes a whole number, and \(found) is none" : "\(found) is outside \(least)...\(most)",
+                    ? "must be a whole number, but is \(found)" : "\(found) is outside \(least)...\(most)",
                 "Use \(least)...\(most)\(step > 1 ? " in steps of \(step)" : "").")
         }
     }
@@ -87,7 +89,7 @@ struct CameraControl: Equatable {
             }
         let isNumber = kind == .integer
         let word = words.first { $0.value == usual }
-        let now = isReadOnly ? "Can only be read." : isInactive ? "Without effect as the camera is set now." : ""
+        let now = isReadOnly ? "Read-only." : isInactive ? "Has no effect with the camera's current settings." : ""
         let steps = isNumber && step > 1 ? "In steps of \(step)." : ""
         return OptionField(
             name: name, typeName: type, help: [now, steps].filter { !$0.isEmpty }.joined(separator: " "), isLive: true,

@@ -7,15 +7,14 @@ enum CameraFault {
     static func answered(_ what: String) -> FrameHostError {
         FrameHostError(
             .callFailed, what: "the camera's driver answers \(what)",
-            remedy: "Choose another 'size' or 'format'; `framehost devices` lists them.")
+            remedy: "Choose another 'size' or 'format'. `framehost devices` lists them.")
     }
 
     static func none(asked: String?, there: [FoundCamera]) -> FrameHostError {
         let remedy =
             there.isEmpty
-            ? "No camera was found at all: plug one in, or load its driver. \"ifMissing\": \"wait\" starts without it."
-            : "There \(there.count == 1 ? "is" : "are") \(there.map { "'\($0.name)' (\($0.path))" }.joined(separator: ", ")); "
-                + "`framehost devices` tells more. \"ifMissing\": \"wait\" starts without it."
+            ? "No camera was found. Plug one in, or load its driver. \"ifMissing\": \"wait\" starts without it."
+            : "There \(there.count == 1 ? "is" : "are") \(there.map { "'\($0.name)' (\($0.path))" }.joined(separator: ", ")); `framehost devices` shows details. \"ifMissing\": \"wait\" starts without it."
         return FrameHostError(
             .unavailable, place: asked == nil ? "" : "device",
             what: asked.map { "there is no camera '\($0)'" } ?? "there is no camera", remedy: remedy)
@@ -31,8 +30,8 @@ enum CameraFault {
     static func noCamera(_ path: String, _ identity: V4L2Device.Identity) -> FrameHostError {
         FrameHostError(
             .unavailable, place: "device",
-            what: "'\(path)' (\(identity.name)) gives no pictures: it is no capture device with streaming",
-            remedy: "`framehost devices` lists those that do.")
+            what: "'\(path)' (\(identity.name)) must be a capture device that supports streaming",
+            remedy: "`framehost devices` lists the devices that can be used.")
     }
 
     static func noFormat(_ path: String, asked: CameraPixels?, there: [FourCC]) -> FrameHostError {
@@ -40,27 +39,27 @@ enum CameraFault {
             CameraPixels(code).map { pixels in asked.map { pixels == $0 } ?? (pixels != .h264) } ?? false
         }
         guard known.isEmpty else {
-            return answered("no size of \(known.map(\.description).joined(separator: ", ")) that a picture can have")
+            return answered("no usable size for \(known.map(\.description).joined(separator: ", "))")
         }
         let own = there.isEmpty ? "no format at all" : there.map(\.description).joined(separator: ", ")
         guard let asked else {
             return FrameHostError(
                 .unavailable,
                 what:
-                    "'\(path)' gives none of \(CameraPixels.byCost.map(\.rawValue).joined(separator: ", ")); it has \(own)",
+                    "'\(path)' must give one of \(CameraPixels.byCost.map(\.rawValue).joined(separator: ", ")), but has \(own)",
                 remedy: there.contains { CameraPixels($0) == .h264 }
                     ? "\"format\": \"h264\" passes on what the camera encodes." : "Use another camera.")
         }
         return FrameHostError(
-            .invalidConfiguration, place: "format", what: "'\(path)' does not give \(asked.rawValue); it has \(own)",
-            remedy: "Leave 'format' out, and the nearest is chosen.")
+            .invalidConfiguration, place: "format", what: "'\(path)' does not support \(asked.rawValue); it has \(own)",
+            remedy: "Leave 'format' out to use the nearest one.")
     }
 
     static func noSets(_ path: String, _ why: String) -> FrameHostError {
         FrameHostError(
             .callFailed, place: "format",
             what: "'\(path)' gives no H.264 with parameter sets: \(why)",
-            remedy: "Use another 'format', with an encoder behind this stage.")
+            remedy: "Use another 'format' with an encoder behind this stage.")
     }
 
     /// What the kernel said, with what helps: the group to join, who holds the device.
@@ -71,25 +70,25 @@ enum CameraFault {
         case EACCES, EPERM:
             let group = calls.group(of: path)
             return FrameHostError(
-                .unavailable, what: "'\(path)' may not be opened by this user",
+                .unavailable, what: "this user may not open '\(path)'",
                 remedy: group.map {
-                    "Join the group '\($0)', which may: `sudo usermod -aG \($0) $USER`; it counts from the next log-in on."
-                } ?? "Give this user the right to read and write it.", cause: fault.text)
+                    "Join the group '\($0)', which may: `sudo usermod -aG \($0) $USER`. Then log in again."
+                } ?? "Give this user permission to read and write it.", cause: fault.text)
         case EBUSY:
             let holders = DeviceHolders.of(path, calls)
             return FrameHostError(
                 .unavailable,
                 what: "'\(path)' is in use" + (holders.isEmpty ? "" : " by \(holders.joined(separator: ", "))"),
                 remedy: holders.isEmpty
-                    ? "End the program that uses it; a camera serves one program at a time."
-                    : "End that program; a camera serves one at a time.", cause: fault.text)
+                    ? "End the program that uses it. Only one program can use a camera."
+                    : "End that program. Only one program can use a camera.", cause: fault.text)
         case ENOENT, ENODEV, ENXIO:
             return FrameHostError(
-                .unavailable, what: "'\(path)' is not there any more", remedy: "Look at its cable and at `dmesg`.",
+                .unavailable, what: "'\(path)' has disappeared", remedy: "Check its cable and `dmesg`.",
                 cause: fault.text)
         default:
             return FrameHostError(
-                .callFailed, what: "'\(path)' fails", remedy: "Look at `dmesg` for what its driver says.",
+                .callFailed, what: "'\(path)' fails", remedy: "Check `dmesg` for messages of its driver.",
                 cause: fault.text)
         }
     }

@@ -32,7 +32,8 @@ final class CameraSession {
                 }, for: asked)
         guard let chosen else {
             throw FrameHostError(
-                .unavailable, what: "'\(path)' gives no pictures of \(planned), for which the chain was planned",
+                .unavailable,
+                what: "the chain was planned for pictures of \(planned), but '\(path)' does not give them",
                 remedy: "Set 'size' to one that `framehost devices` lists for it.")
         }
         self.mode = chosen
@@ -74,7 +75,7 @@ final class CameraSession {
                 throw FrameHostError(
                     .callFailed, place: "controls.\(control.name)", what: "the camera refuses \(number)",
                     remedy: control.isInactive
-                        ? "It has no effect as the camera is set now: switch off what sets it automatically first."
+                        ? "It has no effect with the camera's current settings. First switch off the control that sets it automatically."
                         : "Use another value in \(control.least)...\(control.most).", cause: error.text)
             }
         }

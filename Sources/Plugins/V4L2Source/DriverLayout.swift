@@ -31,12 +31,12 @@ struct DriverLayout: Equatable {
     init(_ answer: v4l2_pix_format, of mode: CameraMode) throws {
         guard answer.pixelformat == mode.code.code else {
             throw CameraFault.answered(
-                "the format \(FourCC(code: answer.pixelformat)) when it was asked for \(mode.code)")
+                "the format \(FourCC(code: answer.pixelformat)), but \(mode.code) was requested")
         }
         guard let size = PictureSize(driver: answer.width, answer.height) else {
             throw CameraFault.answered("pictures of \(answer.width)x\(answer.height)")
         }
-        guard size == mode.size else { throw CameraFault.answered("\(size) when it was asked for \(mode.size)") }
+        guard size == mode.size else { throw CameraFault.answered("\(size), but \(mode.size) was requested") }
         let fields = [
             V4L2_FIELD_NONE, V4L2_FIELD_ANY, V4L2_FIELD_INTERLACED, V4L2_FIELD_INTERLACED_TB,
             V4L2_FIELD_INTERLACED_BT,
@@ -59,7 +59,7 @@ struct DriverLayout: Equatable {
         }
         guard mode.pixels != .mjpeg else {
             guard size.width % 2 == 0, size.height % 2 == 0 else {
-                throw CameraFault.answered("JPEG pictures of \(size), and only even sides can be decoded")
+                throw CameraFault.answered("JPEG pictures of \(size), but only even sides can be decoded")
             }
             planes = []
             imageBytes = max(Int(answer.sizeimage), 1)
@@ -79,7 +79,7 @@ struct DriverLayout: Equatable {
             offset += own * height
         }
         guard Int(answer.sizeimage) >= offset else {
-            throw CameraFault.answered("pictures of \(answer.sizeimage) bytes where \(offset) are needed")
+            throw CameraFault.answered("pictures of \(answer.sizeimage) bytes, but \(offset) are needed")
         }
         self.planes = planes
         imageBytes = Int(answer.sizeimage)

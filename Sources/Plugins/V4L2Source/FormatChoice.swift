@@ -47,7 +47,7 @@ enum FormatChoice {
     /// What of the asked is not given, as a note; nil when all is.
     static func difference(_ mode: CameraMode, _ asked: AskedMode) -> String? {
         let isRate = mode.rate.isZero || far(mode.rate.value, asked.rate.value) < 0.005
-        return mode.size == asked.size && isRate ? nil : "asked \(asked.text), the camera gives \(mode.text)"
+        return mode.size == asked.size && isRate ? nil : "requested \(asked.text), but the camera gives \(mode.text)"
     }
 }
 

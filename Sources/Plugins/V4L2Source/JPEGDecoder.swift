@@ -24,7 +24,7 @@ final class JPEGDecoder {
     /// - Throws: ``FrameHostError`` `.exhausted`.
     init(_ size: PictureSize) throws {
         guard let handle = tjInitDecompress() else {
-            throw FrameHostError(.exhausted, what: "no memory for a JPEG decoder")
+            throw FrameHostError(.exhausted, what: "not enough memory for a JPEG decoder")
         }
         self.handle = handle
         self.size = size

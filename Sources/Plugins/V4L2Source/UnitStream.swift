@@ -31,7 +31,7 @@ struct UnitStream {
         let unit = AnnexB.look(at: bytes)
         guard unit.hasUnits else {
             lose()
-            return .damaged("it has no NAL unit among its \(bytes.count) bytes")
+            return .damaged("its \(bytes.count) bytes contain no NAL unit")
         }
         if unit.hasSets, !AnnexB.hasOnly(sets, in: bytes) {
             let news = AnnexB.parameterSets(in: bytes)

@@ -5,7 +5,7 @@ extension V4L2Source {
     /// What it posts.
     static let events = [
         EventDeclaration(
-            "camera-lost", "The camera is away; it is opened again when it is back.",
+            "camera-lost", "The camera is lost. It is opened again when it is back.",
             [
                 .string("reason", "Why."),
                 .string("shown", "What is shown meanwhile.", words: WhileLost.allCases.map(\.rawValue) + ["nothing"]),
@@ -17,25 +17,25 @@ extension V4L2Source {
                 .number("awayMs", "How long it was away (ms)."),
             ]),
         EventDeclaration(
-            "camera-refused", "The camera is there again and cannot be used."),
+            "camera-refused", "The camera is back, but cannot be used."),
         EventDeclaration(
-            "rate-differs", "The camera is set to another rate than it lists.",
+            "rate-differs", "The camera uses another rate than it lists.",
             [
-                .number("listed", "Frames per second that it lists."),
-                .number("set", "Frames per second that it is set to."),
+                .number("listed", "Listed frames per second."),
+                .number("set", "Actual frames per second."),
             ]),
         EventDeclaration(
-            "control-changed", "The camera makes another value of a control than it was given.",
+            "control-changed", "The camera changed the value that a control was set to.",
             [
                 .string("control", "Which."),
-                .number("asked", "What was asked for."),
-                .number("value", "What it is."),
+                .number("asked", "Requested value."),
+                .number("value", "Actual value."),
             ]),
         EventDeclaration(
-            "pictures-copied", "The driver does not write into the chain's buffers after all."),
+            "pictures-copied", "The driver does not write into the chain's buffers, although it accepted them."),
         EventDeclaration(
-            "picture-damaged", "A picture was left out, the first."),
+            "picture-damaged", "A picture was dropped. Given only for the first."),
         EventDeclaration(
-            "parameter-sets-changed", "The camera's H.264 has other parameter sets from here on."),
+            "parameter-sets-changed", "The parameter sets of the camera's H.264 change."),
     ]
 }

@@ -48,8 +48,9 @@ extension V4L2Source {
         self.units = units
         context.note(
             makesKeyframes
-                ? "the camera's own H.264 is passed on, 1 copy per access unit; it makes a keyframe when asked"
-                : "the camera's own H.264 is passed on, 1 copy per access unit; its keyframes come when they come")
+                ? "the camera's own H.264 is passed on, 1 copy per access unit; the camera can make keyframes on request"
+                : "the camera's own H.264 is passed on, 1 copy per access unit; the camera cannot make keyframes on request"
+        )
     }
 
     private static func readSets(_ device: V4L2Device, _ layout: DriverLayout, depth: Int) throws -> [UInt8] {
@@ -85,9 +86,9 @@ extension V4L2Source {
         if picture.filled.isDamaged {
             noteDamage("its driver marks it as damaged")
         } else if picture.filled.byteCount > bytes.count {
-            noteDamage("its driver says it has \(picture.filled.byteCount) bytes, in a buffer of \(bytes.count)")
+            noteDamage("its driver reports \(picture.filled.byteCount) bytes in a buffer of \(bytes.count)")
         } else if bytes.count > units!.mostBytes - UnitStream.mostSetBytes {
-            noteDamage("it has \(bytes.count) bytes")
+            noteDamage("it is too large: \(bytes.count) bytes")
         } else {
             switch units!.stream.look(at: bytes) {
             case .give(let isKeyframe, let needsSets):
@@ -131,7 +132,9 @@ extension V4L2Source {
         units!.hasReportedSets = true
         context.post(
             "parameter-sets-changed", level: .warning,
-            text: "The camera's parameter sets are others now. Headers and descriptions behind have the first ones.")
+            text:
+                "The camera's parameter sets have changed. The headers of recordings and stream descriptions keep the first ones."
+        )
     }
 
     /// After a loss, each second until it comes.

@@ -9,7 +9,7 @@ import LiveInput
 /// ``StandIn`` pictures keep what is behind going.
 final class V4L2Source: Source, DeviceStage {
     static let info = StageInfo(
-        id: "v4l2-source", summary: "Gives the pictures of a camera (V4L2), and finds it again when it was pulled.",
+        id: "v4l2-source", summary: "Gives the pictures of a camera (V4L2). Opens it again after it was unplugged.",
         output: .video(.nv12, .i420, .yuyv),
         otherOutput: StageInfo.OtherOutput(where: "format", is: .string("h264"), .encoded(.h264)),
         events: events)
@@ -83,7 +83,7 @@ final class V4L2Source: Source, DeviceStage {
             options.rate == nil ? "15 frames per second instead of 30" : nil,
         ].compactMap { $0 }
         guard !spared.isEmpty else { return }
-        context.note("there is one processor alone: asked for \(spared.joined(separator: " and "))")
+        context.note("this machine has only one processor: requests \(spared.joined(separator: " and "))")
     }
 
     private func choose(_ device: V4L2Device) throws {
@@ -117,18 +117,19 @@ final class V4L2Source: Source, DeviceStage {
         let takesOurs = (try? device.requestBuffers(0, .mapped).takesOurs) ?? nil
         lends = layout.fits(format) && takesOurs != false
         if layout.pixels == .mjpeg {
-            context.note("JPEG pictures are decoded into the chain's buffers, without a further copy")
+            context.note("JPEG pictures are decoded into the chain's buffers, without another copy")
         } else if !layout.fits(format) {
             let plane =
                 layout.planes.indices.first { layout.planes[$0].strideBytes != format.strideBytes(plane: $0) } ?? 0
             context.note(
-                "1 copy per frame: the driver's rows of plane \(plane) are \(layout.planes[plane].strideBytes) bytes apart, "
-                    + "the chain's \(format.strideBytes(plane: plane))")
+                "1 copy per frame: in plane \(plane) the driver's stride is \(layout.planes[plane].strideBytes) bytes, the chain's \(format.strideBytes(plane: plane))"
+            )
         } else if takesOurs == false {
             context.note("1 copy per frame: the driver cannot write into the chain's buffers")
         } else if takesOurs == nil {
             context.note(
-                "no copy where the driver can write into the chain's buffers, which it does not say, else 1 per frame")
+                "no copy if the driver can write into the chain's buffers, which it does not report; otherwise 1 per frame"
+            )
         } else {
             context.note("no copy: the driver writes into the chain's buffers")
         }
@@ -161,7 +162,7 @@ final class V4L2Source: Source, DeviceStage {
                 StageDemand.Claim(
                     "camera \(calls.realPath(path) ?? path)", option: "device",
                     what: "uses the camera '\(path)', as does",
-                    remedy: "A camera serves one source: let both stages take their input 'from' that one.")
+                    remedy: "Only one source can use a camera. Let both stages take their input 'from' that one.")
             ]
         }
         return demand
@@ -191,7 +192,7 @@ final class V4L2Source: Source, DeviceStage {
             context.post(
                 "rate-differs", level: .warning,
                 text:
-                    "The camera lists \(session.mode.rate.short) frames per second and is set to \(session.rate.short).",
+                    "The camera lists \(session.mode.rate.short) frames per second, but uses \(session.rate.short).",
                 details: ["listed": .number(session.mode.rate.value), "set": .number(session.rate.value)])
         }
         // A number changes when a camera is pulled and put back.
@@ -220,7 +221,8 @@ final class V4L2Source: Source, DeviceStage {
         }
         try session.set(ControlValues(members: news)) { control, asked, got in
             context.post(
-                "control-changed", level: .warning, text: "The camera makes \(got) of \(control.name) \(asked).",
+                "control-changed", level: .warning,
+                text: "The control \(control.name) was set to \(asked), but the camera changed it to \(got).",
                 details: ["control": .string(control.name), "asked": .number(asked), "value": .number(got)])
         }
         applied = values
@@ -296,7 +298,9 @@ final class V4L2Source: Source, DeviceStage {
         if lends, !queue.isLent {
             context.post(
                 "pictures-copied",
-                text: "The driver does not write into the chain's buffers after all: each picture is copied once.")
+                text:
+                    "The driver does not write into the chain's buffers, although it accepted them: each picture is copied once."
+            )
         }
         return queue
     }
@@ -308,7 +312,7 @@ final class V4L2Source: Source, DeviceStage {
         guard !picture.filled.isDamaged else { return leaveOut(picture, queue, "its driver marks it as damaged") }
         if session.decoder == nil, picture.filled.byteCount < session.layout.leastBytes {
             return leaveOut(
-                picture, queue, "it has \(picture.filled.byteCount) of \(session.layout.leastBytes) bytes")
+                picture, queue, "it has only \(picture.filled.byteCount) of \(session.layout.leastBytes) bytes")
         }
         if let frame = queue.frame(of: picture) {
             figures.add(figures.lent)
@@ -328,7 +332,7 @@ final class V4L2Source: Source, DeviceStage {
         case .damaged(let words): noteDamage("its JPEG is damaged: \(words)")
         case .unknown(let words):
             throw FrameHostError(
-                .invalidMedia, what: "the camera gives JPEG with \(words)", remedy: "Set 'format' to another one.")
+                .invalidMedia, what: "the camera gives JPEG with \(words)", remedy: "Choose another 'format'.")
         }
         return nil
     }
@@ -347,7 +351,7 @@ final class V4L2Source: Source, DeviceStage {
         hasReportedDamage = true
         context.post(
             "picture-damaged", level: .warning,
-            text: "A picture is left out: \(why). Further ones are counted as 'damaged'.")
+            text: "A picture was dropped: \(why). Further ones are counted as 'damaged'.")
     }
 
     private func note(missed count: Int) {
@@ -372,7 +376,7 @@ final class V4L2Source: Source, DeviceStage {
         guard options.whileLost != .stop else {
             throw FrameHostError(
                 .unavailable, place: path ?? "", what: "the camera is lost: \(reason)",
-                remedy: "With \"whileLost\": \"hold\" the chain goes on until it is back.")
+                remedy: "With \"whileLost\": \"hold\" the chain keeps running until it is back.")
         }
         away.begin(now: context.clock.now(), reason: reason)
         // The pace goes on from the last picture.

@@ -5,9 +5,9 @@ enum WindowFault {
     /// SDL finds no screen to show windows on.
     static func noScreen(_ reason: String) -> FrameHostError {
         FrameHostError(
-            .unavailable, what: "there is no screen for windows here: SDL says '\(reason)'",
+            .unavailable, what: "SDL found no screen for windows: '\(reason)'",
             remedy:
-                "Run in a desktop session, or set DISPLAY or WAYLAND_DISPLAY to one; or take the stage out of the chain."
+                "Run in a desktop session, or set DISPLAY or WAYLAND_DISPLAY to one. Otherwise remove the stage from the chain."
         )
     }
 
@@ -21,13 +21,13 @@ enum WindowFault {
         FrameHostError(
             .invalidMedia,
             what:
-                "the graphics card takes pictures of at most \(width)x\(height), and these have \(format.width)x\(format.height)",
+                "the pictures are \(format.width)x\(format.height), but the graphics card takes at most \(width)x\(height)",
             remedy: "Put a 'crop-orient' with a \"size\" before this stage, or set SDL_RENDER_DRIVER=software.")
     }
 
     /// The display server has gone.
     static let screenLost = FrameHostError(
-        .callFailed, what: "the display server has ended the connection",
+        .callFailed, what: "the display server has closed the connection",
         remedy:
             "Start the program again when there is a screen; \"onError\": \"continue\" keeps the rest of the chain running."
     )
@@ -35,6 +35,6 @@ enum WindowFault {
     static func noAnswer(_ seconds: Int) -> FrameHostError {
         FrameHostError(
             .unavailable, what: "the screen did not answer within \(seconds) s",
-            remedy: "Look whether the display server is alive (\"xset q\").")
+            remedy: "Check that the display server responds (\"xset q\").")
     }
 }

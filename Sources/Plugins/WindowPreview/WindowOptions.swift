@@ -1,25 +1,27 @@
 import FrameCore
 
 struct WindowOptions: StageOptions {
-    @Option(help: "Title of the window; without it the stage's id.") var title: String? = nil
-    @Option(help: "Size of the window at first; without it the picture's, as far as the screen has room.", unit: "px")
+    @Option(help: "Title of the window. Default: the stage's id.") var title: String? = nil
+    @Option(help: "Initial size of the window. Default: the picture's size, limited to the screen.", unit: "px")
     var size: PictureSize? = nil
     @Option(
-        help: "How the picture gets into the window: fit shows all of it on grey, fill cuts its middle out.", live: true
+        help: "How the picture fits the window: fit shows all of it on grey, fill crops it to its middle.", live: true
     )
     var fit = WindowFit.fit
-    @Option(help: "Turns the picture clockwise.", unit: "degrees", live: true) var turn = WindowTurn.none
+    @Option(help: "Rotates the picture clockwise.", unit: "degrees", live: true) var turn = WindowTurn.none
     @Option(
-        help: "Mirrors left to right: auto where the camera faces who looks at it, on, off.", live: true)
+        help: "Mirrors the picture left to right: on, off, or auto for a camera with \"facing\": \"front\".", live: true
+    )
     var mirror = WindowMirror.auto
     @Option(help: "Fills the screen.", live: true) var fullscreen = false
     @Option(
-        help: "Most pictures that are drawn in a second; 0 draws each.", range: 0...240, unit: "per second", live: true)
+        help: "Most pictures to draw per second; 0 draws every picture.", range: 0...240, unit: "per second", live: true
+    )
     var rate = 0.0
 
     func validate() throws(OptionFault) {
         if title?.utf8.contains(0) == true {
-            throw OptionFault("'title' has a zero character in it", remedy: "Leave it out.")
+            throw OptionFault("'title' must not contain a zero character", remedy: "Leave it out.")
         }
     }
 
@@ -43,7 +45,7 @@ enum WindowTurn: Int, OptionValue, CaseIterable {
 
     static func decodeOption(_ node: JSONNode) throws(OptionFault) -> WindowTurn {
         guard let degrees = node.asInt, let turn = WindowTurn(rawValue: degrees) else {
-            throw OptionFault("\(node.text()) is not a quarter turn", remedy: "Use 0, 90, 180 or 270.")
+            throw OptionFault("\(node.text()) must be a quarter turn", remedy: "Use 0, 90, 180 or 270.")
         }
         return turn
     }

@@ -8,12 +8,12 @@ final class WindowPreview: Sink {
     static let info = StageInfo(
         id: "window-preview", summary: "Shows the pictures in a window of the desktop.",
         input: .video(.i420, .nv12, .bgra, .yuyv), hold: 2, longestCall: MediaTime(seconds: 12),
-        commands: [CommandInfo("open", "Opens the window again that somebody has closed.")],
+        commands: [CommandInfo("open", "Opens the window again after it was closed.")],
         events: [
             EventDeclaration(
-                "key", "Somebody pressed a key in the window.",
+                "key", "A key was pressed in the window.",
                 [.string("key", "Its name in small letters: s, f5, left, space.")]),
-            EventDeclaration("window-closed", "Somebody closed the window; the chain goes on."),
+            EventDeclaration("window-closed", "The window was closed. The chain keeps running."),
         ])
 
     var options: WindowOptions
@@ -59,7 +59,8 @@ final class WindowPreview: Sink {
             case .closed:
                 context.post(
                     "window-closed",
-                    text: "The window '\(title)' was closed; the chain goes on. The command 'open' opens it again.")
+                    text:
+                        "The window '\(title)' was closed; the chain keeps running. The command 'open' opens it again.")
             case .failed(let fault): failure.withLock { $0 = fault }
             }
         }

@@ -83,7 +83,7 @@ import Testing
         #expect(figures(driver)["copied"]?.asInt == 1)
         #expect(
             notes(driver).contains {
-                $0 == "1 copy per frame: the driver's rows of plane 0 are 160 bytes apart, the chain's 128"
+                $0 == "1 copy per frame: in plane 0 the driver's stride is 160 bytes, the chain's 128"
             })
     }
 
@@ -245,7 +245,8 @@ import Testing
     @Test func saysWhatTheCameraGivesInsteadOfWhatIsAsked() throws {
         let driver = try driver(#"{ "size": "1280x720", "rate": 30 }"#)
         let notes = notes(driver)
-        #expect(notes.first == "Scripted (/dev/video0): asked 1280x720 at 30, the camera gives 64x32 at 25 (yuyv)")
+        #expect(
+            notes.first == "Scripted (/dev/video0): requested 1280x720 at 30, but the camera gives 64x32 at 25 (yuyv)")
         #expect(notes.last == "no copy: the driver writes into the chain's buffers")
         #expect(camera.interval == (1, 25))
     }
@@ -262,14 +263,14 @@ import Testing
         let driver = try driver()
         #expect(
             driver.takeEvents().first { $0.name == "rate-differs" }?.text
-                == "The camera lists 25 frames per second and is set to 5.")
+                == "The camera lists 25 frames per second, but uses 5.")
     }
 
     @Test func refusesADriverThatAnswersWithAnotherFormat() throws {
         camera.spoil = { $0.pixelformat = 0x4745_504A }
         #expect(
             fault()
-                == "the camera's driver answers the format JPEG when it was asked for YUYV. Choose another 'size' or 'format'; `framehost devices` lists them."
+                == "the camera's driver answers the format JPEG, but YUYV was requested. Choose another 'size' or 'format'. `framehost devices` lists them."
         )
     }
 
@@ -285,22 +286,22 @@ import Testing
         }
         camera.spoil = { _ in }
         camera.offers = [.init(code: "YUYV", sizes: [(0, 0), (.max, 1)], intervals: [(0, 0), (.max, 1), (1, .max)])]
-        #expect(fault().hasPrefix("the camera's driver answers no size of YUYV that a picture can have. "))
+        #expect(fault().hasPrefix("the camera's driver answers no usable size for YUYV. "))
     }
 
     @Test func namesWhatThereIsWhereTheAskedIsNot() {
         #expect(
             fault(#"{ "format": "nv12" }"#)
-                == "format: '/dev/video0' does not give nv12; it has YUYV. Leave 'format' out, and the nearest is chosen."
+                == "format: '/dev/video0' does not support nv12; it has YUYV. Leave 'format' out to use the nearest one."
         )
         #expect(
             fault(#"{ "device": "/dev/video7" }"#)
-                == "device: there is no camera '/dev/video7'. There is 'Scripted' (/dev/video0); `framehost devices` tells more. \"ifMissing\": \"wait\" starts without it."
+                == "device: there is no camera '/dev/video7'. There is 'Scripted' (/dev/video0); `framehost devices` shows details. \"ifMissing\": \"wait\" starts without it."
         )
         camera.nodes = []
         #expect(
             fault()
-                == "there is no camera. No camera was found at all: plug one in, or load its driver. \"ifMissing\": \"wait\" starts without it."
+                == "there is no camera. No camera was found. Plug one in, or load its driver. \"ifMissing\": \"wait\" starts without it."
         )
     }
 
@@ -308,7 +309,7 @@ import Testing
         camera.openFaults = [EACCES, EACCES]
         #expect(
             fault(#"{ "device": "/dev/video0" }"#)
-                == "'/dev/video0' may not be opened by this user. Join the group 'video', which may: `sudo usermod -aG video $USER`; it counts from the next log-in on.\n  Permission denied"
+                == "this user may not open '/dev/video0'. Join the group 'video', which may: `sudo usermod -aG video $USER`. Then log in again.\n  Permission denied"
                 .replacing("Permission denied", with: "open: Permission denied (EACCES)"))
     }
 
@@ -319,7 +320,7 @@ import Testing
         camera.files["/proc/4711/comm"] = "obs"
         #expect(
             fault()
-                == "'/dev/video0' is in use by obs (pid 4711). End that program; a camera serves one at a time.\n  VIDIOC_S_FMT: Device or resource busy (EBUSY)"
+                == "'/dev/video0' is in use by obs (pid 4711). End that program. Only one program can use a camera.\n  VIDIOC_S_FMT: Device or resource busy (EBUSY)"
         )
     }
 
@@ -379,7 +380,7 @@ import Testing
         #expect(format.width == 640 && format.height == 480 && format.frameRate == Rational(15))
         #expect(
             notes(driver).first
-                == "there is one processor alone: asked for 640x480 instead of 1280x720 and 15 frames per second instead of 30"
+                == "this machine has only one processor: requests 640x480 instead of 1280x720 and 15 frames per second instead of 30"
         )
         let asked = try self.driver(#"{ "size": "1280x720", "rate": 30 }"#)
         #expect(asked.outputFormat?.video?.width == 1280)
@@ -429,7 +430,8 @@ import Testing
         #expect(camera.controls[3].value == 117 - 117 % 10)
         #expect(camera.seen.count { $0 == fh_vidioc_s_ctrl } == before + 1)
         #expect(
-            driver.takeEvents().last { $0.name == "control-changed" }?.text == "The camera makes 110 of zoom 117.")
+            driver.takeEvents().last { $0.name == "control-changed" }?.text
+                == "The control zoom was set to 117, but the camera changed it to 110.")
     }
 
     @Test func saysWhatAControlTakes() {
@@ -442,8 +444,8 @@ import Testing
                 controls.brightness: 300 is outside 0...255. Use 0...255.
                 controls.zoom: 1 is outside 100...200. Use 100...200 in steps of 10.
                 controls.brightnes: the camera has no such control. Did you mean 'brightness'?
-                controls.test_pattern: has no value 1. Use 'Bars' (0), 'Solid Red' (2).
-                controls.gain_automatic: takes true or false, and 7 is neither. Write true or false.
+                controls.test_pattern: must be one of its values, but is 1. Use 'Bars' (0), 'Solid Red' (2).
+                controls.gain_automatic: must be true or false, but is 7. Write true or false.
                 controls.temperature: can only be read. Leave it out.
                 """)
     }

@@ -97,7 +97,8 @@ import Testing
         #expect(figure(driver, "passed") == 30 && figure(driver, "untilKeyframe") == 5)
         #expect(
             driver.takeEvents().map(\.text).contains {
-                $0 == "the camera's own H.264 is passed on, 1 copy per access unit; its keyframes come when they come."
+                $0
+                    == "the camera's own H.264 is passed on, 1 copy per access unit; the camera cannot make keyframes on request."
             })
         try driver.stop()
         #expect(camera.mapped == camera.unmapped && camera.opened == camera.closed)
@@ -176,10 +177,12 @@ import Testing
     @Test func refusesWhatAccessUnitsCannotShow() {
         #expect(
             fault(#", "whileLost": "slate""#).contains(
-                "'whileLost' is \"slate\", and with \"format\": \"h264\" nobody here encodes one"))
+                "\"whileLost\": \"slate\" cannot be used with \"format\": \"h264\", because there is no encoder for the slate"
+            ))
         #expect(
             fault(#", "ifMissing": "wait""#).contains(
-                "'ifMissing' is \"wait\", and with \"format\": \"h264\" the chain needs the camera's parameter sets"))
+                "\"ifMissing\": \"wait\" cannot be used with \"format\": \"h264\", which needs the camera's parameter sets"
+            ))
     }
 
     // MARK: What is chosen
@@ -198,14 +201,14 @@ import Testing
         }
         #expect(fault?.remedy == "\"format\": \"h264\" passes on what the camera encodes.")
         camera.offers = [.init(code: "YUYV", sizes: [(64, 32)], intervals: [(1, 25)])]
-        #expect(self.fault().contains("'/dev/video0' does not give h264; it has YUYV."))
+        #expect(self.fault().contains("'/dev/video0' does not support h264; it has YUYV."))
     }
 
     @Test func refusesACameraWhoseParameterSetsDoNotCome() {
         camera.compressedAt = { Self.slice($0) }
         #expect(
             fault()
-                == "format: '/dev/video0' gives no H.264 with parameter sets: none were among 600 access units. Use another 'format', with an encoder behind this stage."
+                == "format: '/dev/video0' gives no H.264 with parameter sets: none were among 600 access units. Use another 'format' with an encoder behind this stage."
         )
         camera.isStalled = true
         #expect(fault().contains("no picture came within 5 s"))
