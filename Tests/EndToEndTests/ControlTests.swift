@@ -289,7 +289,8 @@ final class ControlledRun {
             return outcome.error
         }
         #expect(
-            try check(#"{ "listen": "0.0.0.0:80" }"#).contains("is reachable from other machines and needs a token"))
+            try check(#"{ "listen": "0.0.0.0:80" }"#).contains(
+                "can be reached from other machines, so it needs a token"))
         #expect(try check(#"{ "lsiten": "127.0.0.1:80" }"#).contains("Did you mean 'listen'?"))
         let secret = try check(#"{ "token": "short-secret" }"#)
         #expect(secret.contains("'token' must be 16 to 256") && !secret.contains("short-secret"))

@@ -242,10 +242,10 @@ class Handler(BaseHTTPRequestHandler):
         if address.path == "/api/v1/live" and mock.has_live:
             return self.live()
         if mock.token and self.headers.get("Authorization") != f"Bearer {mock.token}":
-            return self.tell({"error": {"what": "the request shows no token", "place": "Authorization", "code": "unauthorized",
+            return self.tell({"error": {"what": "the request has no token", "place": "Authorization", "code": "unauthorized",
                                         "remedy": "Send the token."}}, 401, WWW_Authenticate="Bearer")
         if text and self.headers.get("Content-Type") != "application/json":
-            return self.tell({"error": {"what": "a body must be application/json"}}, 415)
+            return self.tell({"error": {"what": "the body must be application/json"}}, 415)
         try:
             self.api(self.command, [urllib.parse.unquote(part) for part in address.path.split("/")[3:]], query, body)
         except Fault as fault:
@@ -320,7 +320,7 @@ class Handler(BaseHTTPRequestHandler):
         mock = self.server
         offered = [part.strip() for part in self.headers.get("Sec-WebSocket-Protocol", "").split(",")]
         if mock.token and f"framehost.token.{mock.token.encode().hex()}" not in offered:
-            return self.tell({"error": {"what": "the request shows no token"}}, 401, WWW_Authenticate="Bearer")
+            return self.tell({"error": {"what": "the request has no token"}}, 401, WWW_Authenticate="Bearer")
         accept = base64.b64encode(hashlib.sha1(
             (self.headers["Sec-WebSocket-Key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()).decode()
         self.wfile.write((f"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"

@@ -289,7 +289,7 @@ class PageTests(Case):
         page.get_by_label("Mirror").check()
         page.get_by_label("Size").select_option("small (320)")
         page.get_by_label("Shape", exact=True).select_option("1:1")
-        page.get_by_label("Other shapes").select_option("fill and cut")
+        page.get_by_label("Other shapes").select_option("fill and crop")
         wish = {"stage": "title", "width": 320, "height": 320, "fit": "fill"}
 
         def is_asked():
@@ -391,23 +391,23 @@ class PageTests(Case):
         text = page.get_by_label("Stages, as in the chain file")
         text.fill('[ { "id": "more", "use": "null-sink" ')
         page.get_by_role("button", name="Add", exact=True).click()
-        self.assertIn("no JSON", page.locator("#branch-fault").inner_text())
+        self.assertIn("not JSON", page.locator("#branch-fault").inner_text())
         text.fill('[ { "id": "more", "use": "null-sinc" } ]')
         page.get_by_role("button", name="Add", exact=True).click()
         until(lambda: "null-sinc" in page.locator("#branch-fault").inner_text(), "the server's fault is told")
         text.fill('[ { "id": "more", "use": "null-sink" } ]')
-        page.get_by_label("The branch gets copies").check()
+        page.get_by_label("Give the branch copies").check()
         with page.expect_request("**/api/v1/branches") as asked:
             page.get_by_role("button", name="Add", exact=True).click()
         self.assertEqual(json.loads(asked.value.post_data),
                          {"at": "title", "stages": [{"id": "more", "use": "null-sink"}], "copy": True})
         page.locator("#list").get_by_role("button", name="more", exact=True).wait_for()
         self.choose(page, "more")
-        page.get_by_role("button", name="Take away…").click()
+        page.get_by_role("button", name="Remove…").click()
         page.keyboard.press("Escape")
         self.assertFalse(page.locator("#question").is_visible())
-        page.get_by_role("button", name="Take away…").click()
-        page.locator("#question").get_by_role("button", name="Take away").click()
+        page.get_by_role("button", name="Remove…").click()
+        page.locator("#question").get_by_role("button", name="Remove").click()
         until(lambda: page.locator("#list").get_by_role("button", name="more", exact=True).count() == 0, "it has gone from the list")
         until(lambda: "Choose a stage" in page.locator("#stage-body").inner_text(), "its panel is closed")
 
@@ -674,7 +674,7 @@ class TokenTests(Case):
         self.assert_no_violation(page, "the login")
         page.get_by_label("Token").fill("another-token-of-tests-012345678")
         page.keyboard.press("Enter")
-        until(lambda: "did not take" in page.locator("#login-fault").inner_text(), "a wrong one is told")
+        until(lambda: "did not accept" in page.locator("#login-fault").inner_text(), "a wrong one is told")
         page.get_by_label("Token").fill(self.token)
         page.keyboard.press("Enter")
         page.locator("#list tbody tr").nth(len(STAGES) - 1).wait_for()

@@ -7,7 +7,7 @@ import Glibc
 /// docs/control.md; why it is as it is: docs/design/021-live-operation.md.
 final class ControlServer: Service {
     static let info = ServiceInfo(
-        id: "control-server", summary: "Serves state, metrics, events, pictures and control of the chain over HTTP.")
+        id: "control-server", summary: "Serves the chain's state, metrics, events, pictures and controls over HTTP.")
 
     private struct Running {
         var server: HTTPServer

@@ -4,25 +4,25 @@ import FrameCore
 struct ControlServerOptions: StageOptions {
     @Option(
         help:
-            "Where to listen: an address of this machine and a port; port 0 takes any that is free. Other addresses than loopback demand a token."
+            "Where to listen: an address of this machine and a port. Port 0 takes any free port. Every address except loopback needs a token."
     )
     var listen = "127.0.0.1:8080"
 
-    @Option(help: "What clients must show as bearer token; \"${NAME}\" takes it from the environment.")
+    @Option(help: "The bearer token that clients must send. \"${NAME}\" takes it from the environment.")
     var token: String? = nil
 
-    @Option(help: "A file with the token in its first line, instead.")
+    @Option(help: "A file with the token in its first line, in place of token.")
     var tokenFile: String? = nil
 
     @Option(
-        help: "Further names by which clients reach the server, such as \"studio.local\" or \"cam.example:443\".")
+        help: "More names by which clients reach the server, such as \"studio.local\" or \"cam.example:443\".")
     var hosts: [String] = []
 
     func validate() throws {
         guard let address = ListenAddress(listen) else {
             throw OptionFault(
                 "'listen' must be an IP address with a port",
-                remedy: "Write \"127.0.0.1:8080\" or \"[::1]:8080\"; port 0 takes any that is free.")
+                remedy: "Write \"127.0.0.1:8080\" or \"[::1]:8080\". Port 0 takes any free port.")
         }
         if token != nil, tokenFile != nil {
             throw OptionFault("'token' and 'tokenFile' exclude each other", remedy: "Leave one of them out.")
@@ -36,13 +36,13 @@ struct ControlServerOptions: StageOptions {
         }
         if !address.isLoopback, token == nil, tokenFile == nil {
             throw OptionFault(
-                "'listen' \"\(listen)\" is reachable from other machines and needs a token",
+                "'listen' \"\(listen)\" can be reached from other machines, so it needs a token",
                 remedy: "Set \"token\": \"${FRAMEHOST_TOKEN}\" or 'tokenFile', or listen on 127.0.0.1.")
         }
         for host in hosts where HostName(host) == nil {
             throw OptionFault(
-                "'hosts' has \"\(host)\", which is not a host name",
-                remedy: "Write the name alone or with its port: \"studio.local\", \"cam.example:443\".")
+                "'hosts' has \"\(host)\", which must be a host name",
+                remedy: "Write only the name, or the name with its port: \"studio.local\", \"cam.example:443\".")
         }
     }
 }

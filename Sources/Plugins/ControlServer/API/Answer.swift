@@ -38,7 +38,8 @@ struct Answer: Sendable {
     /// - Parameter subject: The stage that the path names: that there is none is no fault of the request's body.
     static func faults(_ faults: [FrameHostError], subject: String? = nil) -> Answer {
         guard let first = faults.first else {
-            return refused(Refusal(500, "broken", place: "", "an error without a fault", "Ask the stage's author."))
+            return refused(
+                Refusal(500, "broken", place: "", "the stage gave no reason", "Report this to the stage's author."))
         }
         var members: [(String, JSONNode)] = [("error", json(first))]
         if faults.count > 1 { members.append(("faults", .array(faults.map(json)))) }

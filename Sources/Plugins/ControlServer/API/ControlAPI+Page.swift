@@ -18,7 +18,7 @@ extension ControlAPI {
         if let refusal = gate.refusal(of: head, room: name.isEmpty ? .page : .pageFile) { throw refusal }
         guard head.method == "GET" || head.method == "HEAD" else {
             var refusal = Refusal(
-                405, "method-not-allowed", place: "method", "this address has no \(head.method.prefix(16))",
+                405, "method-not-allowed", place: "method", "this address does not support \(head.method.prefix(16))",
                 "Use GET, HEAD.")
             refusal.fields = ["Allow": "GET, HEAD"]
             throw refusal

@@ -10,10 +10,10 @@ extension ControlAPI {
         [
             Route(
                 method: .get, path: "/healthz", name: "getHealth",
-                summary: "Whether the chain does its work.",
+                summary: "Whether the chain is healthy.",
                 answers: [
                     "200": OpenAPI.json("It does.", "Health"),
-                    "503": OpenAPI.json("It does not; `problems` says why.", "Health"),
+                    "503": OpenAPI.json("It is not healthy; `problems` says why.", "Health"),
                 ]
             ) { _ in
                 let status = control.status
@@ -24,7 +24,7 @@ extension ControlAPI {
                     ]), status: status.isHealthy ? 200 : 503)
             },
             Route(
-                method: .get, path: "/metrics", name: "getMetrics", summary: "Figures in Prometheus' text format.",
+                method: .get, path: "/metrics", name: "getMetrics", summary: "Figures in the Prometheus text format.",
                 answers: ["200": OpenAPI.text("Figures.", MetricsText.type)]
             ) { _ in
                 var text = MetricsText()
@@ -58,12 +58,12 @@ extension ControlAPI {
             },
             Route(
                 method: .get, path: "/api/v1/chain", name: "getChain",
-                summary: "The chain file as it would be for what runs now.",
+                summary: "The running chain as a chain file.",
                 answers: ["200": OpenAPI.json("A chain file.", "Chain")]
             ) { _ in .json(control.chain) },
             Route(
                 method: .put, path: "/api/v1/chain", name: "putChain",
-                summary: "Changes the running chain to another: all of it or nothing.",
+                summary: "Replaces the running chain by another one: completely or not at all.",
                 body: .required(["$ref": "#/components/schemas/Chain"]), answers: OpenAPI.done
             ) { call in
                 try await perform(
@@ -80,7 +80,7 @@ extension ControlAPI {
             ) { _ in .json(control.figures) },
             Route(
                 method: .get, path: "/api/v1/metrics", name: "getMetricsJSON",
-                summary: "Figures as JSON: what /metrics is made of, for the page and `framehost top`.",
+                summary: "The figures of /metrics as JSON, for the page and `framehost top`.",
                 answers: ["200": OpenAPI.json("Stages, links, pools and the process.", "Object")]
             ) { _ in
                 let metrics = (control.metrics.asObject ?? []).map { ($0.key, $0.value) }
@@ -88,8 +88,8 @@ extension ControlAPI {
             },
             Route(
                 method: .get, path: "/api/v1/kinds", name: "getKinds",
-                summary: "The kinds of stage that the chain has, as `framehost describe --json` prints them.",
-                answers: ["200": OpenAPI.json("By id of the plugin.", nil)]
+                summary: "The kinds of stages in the chain, as `framehost describe --json` prints them.",
+                answers: ["200": OpenAPI.json("Members are plugin ids.", nil)]
             ) { _ in .json(control.kinds) },
             Route(
                 method: .post, path: "/api/v1/branches", name: "attachBranch",
@@ -103,7 +103,7 @@ extension ControlAPI {
             },
             Route(
                 method: .post, path: "/api/v1/drain", name: "drain",
-                summary: "Ends the chain: sources stop, what is under way is finished.",
+                summary: "Ends the chain: sources stop, and what is in progress is finished.",
                 body: .optional(OpenAPI.noMembers), answers: OpenAPI.done
             ) { call in
                 try Self.refuse(unknownIn: (call.body?.asObject ?? []).map(\.key), known: [])
@@ -118,12 +118,14 @@ extension ControlAPI {
                 method: .get, path: LiveProtocol.path, name: "getLive",
                 summary: "A WebSocket with previews and events; docs/control.md has its messages.",
                 answers: [
-                    "101": ["description": "The WebSocket begins."],
-                    "426": ["description": "The request is no WebSocket's.", "content": OpenAPI.errorContent],
+                    "101": ["description": "The WebSocket is open."],
+                    "426": [
+                        "description": "The request is not a WebSocket handshake.", "content": OpenAPI.errorContent,
+                    ],
                 ]
             ) { call in
                 guard viewers.withLock({ $0.sockets }) < LiveProtocol.mostSockets else {
-                    throw Self.tooMany("\(LiveProtocol.mostSockets) WebSockets are open already")
+                    throw Self.tooMany("\(LiveProtocol.mostSockets) WebSockets are already open")
                 }
                 throw LiveHandshake.refusal(of: call.head)
             },
@@ -136,12 +138,12 @@ extension ControlAPI {
         let stage = "/api/v1/stages/{id}"
         return [
             Route(
-                method: .get, path: "/api/v1/stages", name: "getStages", summary: "The stages in short.",
+                method: .get, path: "/api/v1/stages", name: "getStages", summary: "A short list of the stages.",
                 answers: ["200": OpenAPI.json("In the order of the chain.", "Stages")]
             ) { _ in .json(.array(StageList(control).inShort)) },
             Route(
                 method: .get, path: stage, name: "getStage",
-                summary: "A stage: what it does, what the chain file says of it, its figures.",
+                summary: "A stage: its state, its part of the chain file, its figures.",
                 answers: ["200": OpenAPI.json("The stage.", "Stage")]
             ) { call in
                 let id = call.path["id"] ?? ""
@@ -150,8 +152,8 @@ extension ControlAPI {
             },
             Route(
                 method: .patch, path: "\(stage)/options", name: "setOptions",
-                summary: "Changes live options of a stage, all of them or none.",
-                body: .required(["type": "object", "description": "New values by name of the option."]),
+                summary: "Changes live options of a stage: all of them or none.",
+                body: .required(["type": "object", "description": "New values, by option name."]),
                 answers: OpenAPI.done
             ) { call in
                 let id = call.path["id"] ?? ""
@@ -160,14 +162,14 @@ extension ControlAPI {
             },
             Route(
                 method: .post, path: "\(stage)/commands/{name}", name: "sendCommand",
-                summary: "Sends a command of its own to a stage.",
+                summary: "Sends a command of the stage's own to it.",
                 body: .optional(["type": "object", "description": "The command's arguments."]), answers: OpenAPI.done
             ) { call in
                 let (id, name) = (call.path["id"] ?? "", call.path["name"] ?? "")
                 // Those have addresses of their own; as a stage's own command they would be something else.
                 guard !["pause", "resume", "detach", "replace", "snapshot"].contains(name) else {
                     throw Refusal(
-                        404, "not-found", place: "path", "'\(name)' is not a command of a stage's own",
+                        404, "not-found", place: "path", "'\(name)' is not a stage's own command",
                         "See /openapi.json for its address.")
                 }
                 return try await perform(
@@ -176,7 +178,8 @@ extension ControlAPI {
             },
             Route(
                 method: .post, path: "\(stage)/pause", name: "pauseStage",
-                summary: "Pauses a stage: a source gives nothing, a filter lets frames by or, with `drop`, drops them.",
+                summary:
+                    "Pauses a stage: a source gives nothing; a filter passes frames unchanged or, with `drop`, drops them.",
                 body: .optional(OpenAPI.drop), answers: OpenAPI.done
             ) { call in
                 let id = call.path["id"] ?? ""
@@ -197,10 +200,10 @@ extension ControlAPI {
             },
             Route(
                 method: .put, path: stage, name: "replaceStage",
-                summary: "Puts another stage in the place of one; its neighbours stay.",
+                summary: "Replaces a stage by another one; its neighbours stay.",
                 query: [
                     QueryParameter(
-                        name: "drop", help: "Drops what the stage still holds, where it would be drained else.",
+                        name: "drop", help: "Drops what the stage still holds, instead of draining it.",
                         kind: .flag)
                 ],
                 body: .required(["$ref": "#/components/schemas/ChainStage"]), answers: OpenAPI.done
@@ -214,7 +217,7 @@ extension ControlAPI {
             },
             Route(
                 method: .delete, path: stage, name: "detachStage",
-                summary: "Takes a stage and what hangs on it out of the running chain.", answers: OpenAPI.done
+                summary: "Removes a stage and everything behind it from the running chain.", answers: OpenAPI.done
             ) { call in
                 let id = call.path["id"] ?? ""
                 return try await perform(
@@ -230,12 +233,12 @@ extension ControlAPI {
         return [
             Route(
                 method: .get, path: "\(stage)/picture", name: "getPicture",
-                summary: "The next picture of a stage, waiting a second at most.",
+                summary: "The next picture of a stage. Waits at most one second.",
                 query: PictureQuery.parameters(isStream: false), answers: OpenAPI.picture
             ) { call in try await picture(call) },
             Route(
                 method: .get, path: "\(stage)/pictures", name: "getPictures",
-                summary: "Pictures of a stage as they come (multipart/x-mixed-replace); a slow viewer gets fewer.",
+                summary: "Pictures of a stage as they arrive (multipart/x-mixed-replace). A slow viewer gets fewer.",
                 query: PictureQuery.parameters(isStream: true),
                 answers: ["200": OpenAPI.text("A stream that ends with the chain.", PictureStream.type)]
             ) { call in try await pictureStream(call) },

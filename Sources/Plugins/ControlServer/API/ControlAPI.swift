@@ -58,8 +58,8 @@ struct ControlAPI: Sendable {
             if let refusal = gate.refusal(of: head, room: isSocket ? .socket : .api) { throw refusal }
             guard let target = Target(head.target) else {
                 throw Refusal(
-                    400, "invalid-configuration", place: "path", "the address is not a path in UTF-8",
-                    "Percent-encode names as RFC 3986 has it.")
+                    400, "invalid-configuration", place: "path", "the address must be a path in UTF-8",
+                    "Percent-encode names as RFC 3986 defines.")
             }
             let (route, values) = try find(head.method, target.path)
             var call = Call(path: values, head: head)
@@ -80,14 +80,14 @@ struct ControlAPI: Sendable {
         case .found(let route, let values): return (route, values)
         case .otherMethod(let allowed):
             var refusal = Refusal(
-                405, "method-not-allowed", place: "method", "this address has no \(method.prefix(16))",
+                405, "method-not-allowed", place: "method", "this address does not support \(method.prefix(16))",
                 "Use \(allowed.joined(separator: ", ")).")
             refusal.fields = ["Allow": allowed.joined(separator: ", ")]
             throw refusal
         case .none:
             throw Refusal(
                 404, "not-found", place: "path", "there is nothing at this address",
-                "See /openapi.json for what there is."
+                "/openapi.json lists all addresses."
             )
         }
     }
@@ -117,8 +117,8 @@ struct ControlAPI: Sendable {
             throw refusal
         } catch {
             throw Refusal(
-                400, "invalid-configuration", place: "body", "the body does not come as HTTP/1.1 has it",
-                "Send it whole, with Content-Length or in chunks.")
+                400, "invalid-configuration", place: "body", "the body must be sent as HTTP/1.1 defines",
+                "Send it with Content-Length or in chunks.")
         }
         guard !bytes.isEmpty else {
             guard !isRequired else {
@@ -131,7 +131,7 @@ struct ControlAPI: Sendable {
         let node = try JSONReader.read(bytes, file: "body")
         if schema["type"]?.asString == "object", node.asObject == nil {
             throw Refusal(
-                400, "invalid-configuration", place: "body", "the body must be an object, and is \(node.kindName)",
+                400, "invalid-configuration", place: "body", "the body must be an object, but is \(node.kindName)",
                 "Send { … }.")
         }
         return node
@@ -139,8 +139,8 @@ struct ControlAPI: Sendable {
 
     static var tooLarge: Refusal {
         Refusal(
-            413, "too-large", place: "body", "a body must have at most \(mostBodyBytes) bytes",
-            "Send less; a chain with large texts can name files.")
+            413, "too-large", place: "body", "the body must have at most \(mostBodyBytes) bytes",
+            "Send less. A chain with large texts can name files.")
     }
 
     // MARK: Commands
@@ -155,7 +155,7 @@ struct ControlAPI: Sendable {
         guard let answer = await answer(to: command, within: seconds) else {
             throw Refusal(
                 504, "timeout", place: subject ?? "chain", "no answer came within \(Int(seconds)) s",
-                "It may be carried out yet; look at /api/v1/status.")
+                "The command may still be carried out; see /api/v1/status.")
         }
         guard answer.isDone else { return .faults(answer.faults, subject: subject) }
         return .json(

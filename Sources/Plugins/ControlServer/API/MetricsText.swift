@@ -28,11 +28,11 @@ struct MetricsText {
         add("chain_info", "gauge", "The chain that runs.", [("chain", chain)], "1")
         for state in ChainStatus.State.allCases {
             add(
-                "chain_state", "gauge", "1 for the state that the chain is in.", [("state", state.rawValue)],
+                "chain_state", "gauge", "1 for the chain's current state.", [("state", state.rawValue)],
                 state == status.state ? "1" : "0")
         }
-        add("chain_healthy", "gauge", "1 while the chain does its work.", [], status.isHealthy ? "1" : "0")
-        add("chain_problems", "gauge", "Reasons why it does not.", [], "\(status.problems.count)")
+        add("chain_healthy", "gauge", "1 while the chain is healthy.", [], status.isHealthy ? "1" : "0")
+        add("chain_problems", "gauge", "Number of reasons why it is not healthy.", [], "\(status.problems.count)")
         for stage in metrics["stages"]?.asArray ?? [] { add(stage: stage, status) }
         for link in metrics["links"]?.asArray ?? [] { add(link: link) }
         for pool in metrics["pools"]?.asArray ?? [] { add(pool: pool) }
@@ -40,7 +40,7 @@ struct MetricsText {
     }
 
     mutating func add(viewers: ControlAPI.ViewerCount) {
-        let help = "Clients that watch a stream of the control server."
+        let help = "Viewers of the control server's streams."
         add("control_viewers", "gauge", help, [("stream", "events")], "\(viewers.events)")
         add("control_viewers", "gauge", help, [("stream", "pictures")], "\(viewers.pictures)")
         add("control_viewers", "gauge", help, [("stream", "previews")], "\(viewers.previews)")
@@ -55,7 +55,7 @@ struct MetricsText {
         if let state = status.stages.first(where: { $0.id == id })?.state {
             for each in ChainStatus.State.allCases {
                 add(
-                    "stage_state", "gauge", "1 for the state that the stage is in.",
+                    "stage_state", "gauge", "1 for the stage's current state.",
                     labels + [("state", each.rawValue)], each == state ? "1" : "0")
             }
         }
@@ -66,26 +66,30 @@ struct MetricsText {
             (name, "gauge", help, stage[key])
         }
         for (name, type, help, value) in [
-            counter("stage_frames_in_total", "Frames and access units that the stage took.", "framesIn"),
-            counter("stage_frames_out_total", "Frames and access units that the stage gave.", "framesOut"),
-            counter("stage_frames_delivered_total", "Those whose way ended at the stage as it should.", "delivered"),
+            counter("stage_frames_in_total", "Frames and access units that the stage has received.", "framesIn"),
+            counter("stage_frames_out_total", "Frames and access units that the stage has given.", "framesOut"),
             counter(
-                "stage_pixel_copies_total", "Pictures copied for the stage, since others held them too.", "pixelCopies"),
-            gauge("stage_buffers_held", "Buffers of pools that the stage holds.", "held"),
-            gauge("stage_buffers_limit", "Buffers that it may hold by its budget.", "heldLimit"),
-            gauge("stage_buffers_oldest_seconds", "How long it has held the oldest of them.", "heldOldestSeconds"),
+                "stage_frames_delivered_total", "Frames and access units that were delivered at the stage.", "delivered"
+            ),
+            counter(
+                "stage_pixel_copies_total", "Pictures copied for the stage because other stages held them too.",
+                "pixelCopies"),
+            gauge("stage_buffers_held", "Pool buffers that the stage holds.", "held"),
+            gauge("stage_buffers_limit", "Pool buffers that its budget lets it hold.", "heldLimit"),
+            gauge("stage_buffers_oldest_seconds", "How long it has held the oldest buffer.", "heldOldestSeconds"),
         ] {
             add(name, type, help, labels, value)
         }
         for member in stage["dropped"]?.asObject ?? [] {
             add(
-                "stage_frames_dropped_total", "counter", "Frames and access units that ended at the stage, by reason.",
+                "stage_frames_dropped_total", "counter",
+                "Frames and access units that were dropped at the stage, by reason.",
                 labels + [("reason", member.key)], member.value)
         }
-        add(histogram: stage["busy"], "stage_busy_seconds", "Time that the stage worked on an item.", labels)
+        add(histogram: stage["busy"], "stage_busy_seconds", "Time that the stage worked on each item.", labels)
         add(
             histogram: stage["latency"], "stage_latency_seconds",
-            "From an item's capture until the stage was done with it.", labels)
+            "Time from an item's capture until the stage had finished it.", labels)
         var left = Self.mostFigures
         add(figures: stage["figures"], "", labels, depth: 0, &left)
     }
@@ -101,7 +105,7 @@ struct MetricsText {
             case .number, .bool:
                 left -= 1
                 add(
-                    "stage_figure", "gauge", "A figure of the stage's own, its unit in its name.",
+                    "stage_figure", "gauge", "A figure of the stage's own; its name has the unit.",
                     labels + [("figure", name)], member.value)
             case .object: add(figures: member.value, name, labels, depth: depth + 1, &left)
             default: break
@@ -112,7 +116,7 @@ struct MetricsText {
     private mutating func add(link: JSONNode) {
         let labels = [("from", link["from"]?.asString ?? ""), ("to", link["to"]?.asString ?? "")]
         add("link_queue_depth", "gauge", "Items that wait in the link's queue.", labels, link["depth"])
-        add("link_queue_capacity", "gauge", "Items that it has room for.", labels, link["capacity"])
+        add("link_queue_capacity", "gauge", "Items that fit into the link's queue.", labels, link["capacity"])
         add("link_items_offered_total", "counter", "Items that were put on the link.", labels, link["offered"])
         for member in link["dropped"]?.asObject ?? [] {
             add(
@@ -124,18 +128,18 @@ struct MetricsText {
     private mutating func add(pool: JSONNode) {
         let labels = [("pool", pool["name"]?.asString ?? "")]
         add("pool_buffers", "gauge", "Buffers of the pool.", labels, pool["buffers"])
-        add("pool_buffers_free", "gauge", "Buffers that nobody holds.", labels, pool["free"])
-        add("pool_buffers_min", "gauge", "Buffers without which the chain could stand still.", labels, pool["min"])
-        add("pool_buffers_need", "gauge", "Buffers with which nobody waits for another.", labels, pool["need"])
+        add("pool_buffers_free", "gauge", "Buffers that are free.", labels, pool["free"])
+        add("pool_buffers_min", "gauge", "Buffers below which the chain could stall.", labels, pool["min"])
+        add("pool_buffers_need", "gauge", "Buffers with which no stage waits for another.", labels, pool["need"])
         add("pool_size_bytes", "gauge", "Memory of the pool.", labels, pool["bytes"])
         add(
-            "pool_starved_seconds_total", "counter", "Time that a stage waited for a buffer of the pool.", labels,
+            "pool_starved_seconds_total", "counter", "Time that stages waited for a buffer of the pool.", labels,
             pool["starvedSeconds"])
     }
 
     private mutating func add(_ process: ProcessFigures) {
         add(
-            "process_resident_memory_bytes", "gauge", "Memory of the process in RAM.", [],
+            "process_resident_memory_bytes", "gauge", "Resident memory of the process.", [],
             "\(process.residentBytes)")
         add(
             "process_cpu_seconds_total", "counter", "Processor time of all threads.", [],

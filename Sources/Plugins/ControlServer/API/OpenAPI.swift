@@ -20,7 +20,7 @@ enum OpenAPI {
                 "info",
                 [
                     "title": .string("framehost: \(chain)"), "version": "1",
-                    "description": "Sees and steers a running chain of video stages. docs/control.md.",
+                    "description": "Observes and controls a running chain of video stages. See docs/control.md.",
                 ]
             ),
             ("paths", .object(paths)), ("components", .object(components(needsToken))),
@@ -50,7 +50,7 @@ enum OpenAPI {
             ("operationId", .string("head" + route.name.dropFirst(3))), ("summary", .string(route.summary)),
         ]
         if !route.query.isEmpty { members.append(("parameters", query(route))) }
-        members.append(("responses", ["default": ["description": "The fields of GET's answer."]]))
+        members.append(("responses", ["default": ["description": "The header fields of the GET response."]]))
         return .object(members)
     }
 
@@ -88,14 +88,17 @@ enum OpenAPI {
                 (
                     "401",
                     [
-                        "description": "A token is needed, and none or a wrong one was shown.",
+                        "description": "The token is missing or wrong.",
                         "headers": ["WWW-Authenticate": ["schema": ["type": "string"]]], "content": errorContent,
                     ]
                 ),
-                ("405", ["description": "`Allow` names the methods.", "headers": allow, "content": errorContent]),
+                ("405", ["description": "`Allow` lists the methods.", "headers": allow, "content": errorContent]),
                 (
                     "default",
-                    ["description": "Nothing was done: what is wrong, where, and a remedy.", "content": errorContent]
+                    [
+                        "description": "Nothing was done. The error says what is wrong, where, and what to do.",
+                        "content": errorContent,
+                    ]
                 ),
             ])
     }
@@ -146,7 +149,7 @@ enum OpenAPI {
             "at": ["type": "string", "description": "The stage whose pictures the branch gets."],
             "stages": ["type": "array", "minItems": 1, "items": ["$ref": "#/components/schemas/ChainStage"]],
             "copy": [
-                "type": "boolean", "description": "Gives the branch copies, so that it never holds up the chain.",
+                "type": "boolean", "description": "Gives the branch copies, so that it never blocks the chain.",
             ],
         ],
     ]
@@ -181,7 +184,7 @@ enum OpenAPI {
             "properties": [
                 "frame": [
                     "type": "integer", "minimum": 0,
-                    "description": "Sequence number of the first frame for which it holds.",
+                    "description": "Sequence number of the first frame that is affected.",
                 ],
                 "text": ["type": "string", "description": "The same for people."],
             ],
@@ -199,7 +202,7 @@ enum OpenAPI {
         "type": "object", "required": ["error"],
         "properties": [
             "error": fault,
-            "faults": ["type": "array", "items": fault, "description": "All of them, where there are several."],
+            "faults": ["type": "array", "items": fault, "description": "All errors, if there are several."],
         ],
     ]
     private static let states: JSONNode = [

@@ -3,7 +3,7 @@ import Glibc
 
 /// What clients must show. Never printed: its description says that there is one.
 struct AccessToken: Sendable, CustomStringConvertible, CustomDebugStringConvertible {
-    static let rule = "16 to 256 letters, digits and marks of ASCII without spaces"
+    static let rule = "16 to 256 ASCII letters, digits and punctuation marks, without spaces"
     static let remedy = "Make one with `openssl rand -hex 16`."
     private let bytes: [UInt8]
 

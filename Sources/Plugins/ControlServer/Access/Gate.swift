@@ -48,44 +48,44 @@ struct Gate: Sendable {
     func refusal(of head: RequestHead, room: Room = .api) -> Refusal? {
         guard let text = head.host, let host = HostName(text) else {
             return Refusal(
-                421, "misdirected", place: "Host", "the request names no host that this server has",
-                "Ask by the address that the server was started with.")
+                421, "misdirected", place: "Host", "the request must name a host of this server",
+                "Use the address that the server was started with.")
         }
         guard isOurs(host) else {
             return Refusal(
                 421, "misdirected", place: "Host", "this server is not '\(host.name)'",
-                "Ask by its address, or add the name to 'hosts' of 'control'.")
+                "Use its address, or add the name to 'hosts' of 'control'.")
         }
         if let origin = head["origin"] {
             guard isOwn(origin, host: text) else {
                 return Refusal(
-                    403, "forbidden", place: "Origin", "pages of other origins may not ask this server",
+                    403, "forbidden", place: "Origin", "pages of other origins must not use this server",
                     "Open the server's own address.")
             }
         } else if room == .socket {
             return Refusal(
-                403, "forbidden", place: "Origin", "a WebSocket must say where it comes from",
-                "Send the field Origin: http://\(text) as browsers do.")
+                403, "forbidden", place: "Origin", "a WebSocket request must have the field Origin",
+                "Send Origin: http://\(text), as browsers do.")
         }
         if let site = head["sec-fetch-site"], site != "same-origin", site != "none", room != .page {
             return Refusal(
-                403, "forbidden", place: "Sec-Fetch-Site", "pages of other origins may not ask this server",
+                403, "forbidden", place: "Sec-Fetch-Site", "pages of other origins must not use this server",
                 "Open the server's own address.")
         }
         if let token, room == .api || room == .socket {
             let field = head["authorization"].map(Self.bearer)
             let given = field ?? (room == .socket ? LiveProtocol.token(offeredIn: head) : nil)
             guard let given else {
-                return .unauthorized("the request shows no token", challenge: #"Bearer realm="framehost""#)
+                return .unauthorized("the request has no token", challenge: #"Bearer realm="framehost""#)
             }
             guard let given, token.matches(given) else {
                 return .unauthorized(
-                    "the token is not right", challenge: #"Bearer realm="framehost", error="invalid_token""#)
+                    "the token is wrong", challenge: #"Bearer realm="framehost", error="invalid_token""#)
             }
         }
         if head.hasBody, !head.isJSON {
             return Refusal(
-                415, "unsupported-media-type", place: "Content-Type", "a body must be application/json",
+                415, "unsupported-media-type", place: "Content-Type", "the body must be application/json",
                 "Send the field Content-Type: application/json.")
         }
         return nil

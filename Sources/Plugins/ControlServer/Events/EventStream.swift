@@ -61,7 +61,7 @@ extension ControlAPI {
         let ring = events
         let last = EventStream.number(lastSeen: call.head["last-event-id"], run: ring.run)
         guard let place = place(\.events, most: EventStream.mostClients) else {
-            throw Self.tooMany("\(EventStream.mostClients) clients read events already")
+            throw Self.tooMany("\(EventStream.mostClients) clients already read events")
         }
         return Answer(
             200, EventStream.type,

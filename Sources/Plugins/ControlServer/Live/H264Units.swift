@@ -29,8 +29,8 @@ enum H264Units {
 
     private static var wrongSize: FrameHostError {
         FrameHostError(
-            .invalidMedia, what: "the sizes of NAL units do not fit their access unit",
-            remedy: "The stage that gives them breaks ISO/IEC 14496-15.")
+            .invalidMedia, what: "the sizes of the NAL units do not add up to their access unit",
+            remedy: "The stage that gives them violates ISO/IEC 14496-15.")
     }
 
     /// Whether an SPS (NAL unit type 7) stands before the first slice.

@@ -105,20 +105,20 @@ enum LiveHandshake {
     /// Why a request that reached HTTP did not become a WebSocket.
     static func refusal(of head: RequestHead) -> Refusal {
         guard head["upgrade"]?.lowercased() == "websocket" else {
-            return upgradeRequired("this address is a WebSocket")
+            return upgradeRequired("this address needs a WebSocket")
         }
         if head["sec-websocket-version"] != "13" {
-            return upgradeRequired("the WebSocket's version is not 13")
+            return upgradeRequired("the WebSocket's version must be 13")
         }
         return Refusal(
-            400, "invalid-configuration", place: "Upgrade", "the WebSocket's handshake is not as RFC 6455 has it",
+            400, "invalid-configuration", place: "Upgrade", "the WebSocket handshake must follow RFC 6455",
             "Send it as the first request of a connection, with each field once and a key of 16 bytes.")
     }
 
     private static func upgradeRequired(_ what: String) -> Refusal {
         var refusal = Refusal(
             426, "upgrade-required", place: "Upgrade", what,
-            "Connect with a WebSocket client, version 13; docs/control.md has the messages.")
+            "Connect with a WebSocket client, version 13. docs/control.md describes the messages.")
         refusal.fields = ["Upgrade": "websocket", "Sec-WebSocket-Version": "13"]
         return refusal
     }

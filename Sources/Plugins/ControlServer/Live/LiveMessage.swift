@@ -32,17 +32,18 @@ enum LiveMessage: Equatable {
             node = try JSONReader.read(text, file: "message", limits: Self.limits)
         } catch {
             throw LiveFault(
-                "message", "the message is not JSON that the server takes",
+                "message", "the message must be JSON",
                 "Send one small object, such as {\"pause\":1}.")
         }
         guard let members = node.asObject else {
             throw LiveFault(
-                "message", "a message must be an object, and is \(node.kindName)", "Send {\"ping\":1}, say.")
+                "message", "a message must be an object, but is \(node.kindName)", "Send for example {\"ping\":1}.")
         }
         let said = Self.verbs.filter { verb in members.contains { $0.key == verb } }
         guard said.count == 1, let verb = said.first, let value = node[verb] else {
             throw LiveFault(
-                "message", "a message must have one of \(Self.verbs.joined(separator: ", "))", "Send {\"ping\":1}, say."
+                "message", "a message must have one of \(Self.verbs.joined(separator: ", "))",
+                "Send for example {\"ping\":1}."
             )
         }
         func refuseOthers(than known: [String]) throws {
@@ -58,13 +59,14 @@ enum LiveMessage: Equatable {
         case "shown":
             try refuseOthers(than: ["number"])
             guard let number = node["number"]?.asInt, let number = UInt32(exactly: number) else {
-                throw LiveFault("number", "'number' must be that of a message", "Send the one that stands in its head.")
+                throw LiveFault(
+                    "number", "'number' must be the number of a message", "Send the number in the message's header.")
             }
             self = .shown(preview: try Self.preview(value, verb), number: number)
         case "ping":
             try refuseOthers(than: [])
             guard let number = value.asInt else {
-                throw LiveFault("ping", "'ping' must be a whole number", "It comes back with the answer.")
+                throw LiveFault("ping", "'ping' must be a whole number", "The answer returns it.")
             }
             self = .ping(number)
         case "events":
@@ -88,7 +90,7 @@ enum LiveMessage: Equatable {
     private static func preview(_ value: JSONNode, _ verb: String) throws -> UInt16 {
         guard let number = value.asInt, let id = UInt16(exactly: number) else {
             throw LiveFault(
-                verb, "'\(verb)' must be a whole number from 0 to 65535", "It is the client's own name of a preview.")
+                verb, "'\(verb)' must be a whole number from 0 to 65535", "The client chooses it to name a preview.")
         }
         return id
     }
@@ -121,7 +123,8 @@ struct LiveWish: Equatable {
         }
         guard kind == .jpeg else {
             guard let odd = Self.members.dropFirst(2).first(where: { node[$0] != nil }) else { return }
-            throw LiveFault(odd, "an H.264 preview is the encoder's own picture and has no '\(odd)'", "Leave it out.")
+            throw LiveFault(
+                odd, "an H.264 preview shows the encoder's own picture, so it has no '\(odd)'", "Leave it out.")
         }
         func whole(_ key: String, _ range: ClosedRange<Int>) throws -> Int? {
             guard let value = node[key] else { return nil }

@@ -62,7 +62,7 @@ struct LiveSession {
         guard messages <= LiveProtocol.mostMessagesPerSecond else {
             return fail(
                 LiveFault(
-                    "message", "more than \(LiveProtocol.mostMessagesPerSecond) messages came within a second",
+                    "message", "more than \(LiveProtocol.mostMessagesPerSecond) messages arrived within a second",
                     "Answer each picture once."))
         }
         switch message {
@@ -83,7 +83,9 @@ struct LiveSession {
             return [.text(answer.text())]
         case .events(let id):
             guard !readsEvents else {
-                return fail(LiveFault("events", "events are read already", "Send it once for each connection."))
+                return fail(
+                    LiveFault(
+                        "events", "this connection already reads events", "Send 'events' once for each connection."))
             }
             readsEvents = true
             return [.readEvents(after: id)]
@@ -103,12 +105,12 @@ struct LiveSession {
             return closing
                 + fail(
                     LiveFault(
-                        "open", "\(LiveProtocol.mostPreviews) previews are open already", "Close one of them first."))
+                        "open", "\(LiveProtocol.mostPreviews) previews are already open", "Close one of them first."))
         }
         guard orphans < LiveProtocol.mostPreviews else {
             return fail(
                 LiveFault(
-                    "open", "previews are opened and closed faster than stages answer",
+                    "open", "previews are opened and closed faster than the stages answer",
                     "Change one instead: open it again with its number."))
         }
         previews[id] = Preview(key: nextKey, wish: wish, due: now)

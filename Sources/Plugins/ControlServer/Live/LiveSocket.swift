@@ -78,24 +78,24 @@ final class LiveSocket: ChannelInboundHandler {
         let frame = Self.unwrapInboundIn(data)
         guard !hasSentClose || frame.opcode == .connectionClose else { return }
         guard frame.maskKey != nil, !frame.rsv1, !frame.rsv2, !frame.rsv3 else {
-            return act(session.end(1002, "frames of a client must be masked and without extensions"))
+            return act(session.end(1002, "a client's frames must be masked and must not use extensions"))
         }
         let payload = frame.unmaskedData
         switch frame.opcode {
         case .text:
-            guard parts == nil else { return act(session.end(1002, "a message begins within another")) }
+            guard parts == nil else { return act(session.end(1002, "a message starts within another message")) }
             guard frame.fin else {
                 (parts, partCount) = ([], 0)
                 return collect(payload)
             }
             take(Array(payload.readableBytesView))
         case .continuation:
-            guard parts != nil else { return act(session.end(1002, "a message continues that has not begun")) }
+            guard parts != nil else { return act(session.end(1002, "a continuation frame has no message to continue")) }
             collect(payload)
             guard frame.fin, let whole = parts else { return }
             parts = nil
             take(whole)
-        case .binary: act(session.end(1003, "messages to the server are text"))
+        case .binary: act(session.end(1003, "messages to the server must be text"))
         case .ping: write(.pong, payload)
         case .pong: unanswered = 0
         case .connectionClose:
@@ -107,7 +107,7 @@ final class LiveSocket: ChannelInboundHandler {
                     payload.getSlice(at: payload.readerIndex, length: min(payload.readableBytes, 2)) ?? ByteBuffer())
             }
             close()
-        default: act(session.end(1002, "the frame's kind is unknown"))
+        default: act(session.end(1002, "the frame's opcode is unknown"))
         }
     }
 
@@ -117,7 +117,7 @@ final class LiveSocket: ChannelInboundHandler {
             (parts?.count ?? 0) + payload.readableBytes <= LiveProtocol.mostMessageBytes
         else {
             parts = nil
-            return act(session.end(1009, "a message is too long or comes in too many parts"))
+            return act(session.end(1009, "a message is too long or has too many parts"))
         }
         parts?.append(contentsOf: payload.readableBytesView)
     }
@@ -125,7 +125,7 @@ final class LiveSocket: ChannelInboundHandler {
     private func take(_ bytes: [UInt8]) {
         guard !session.isClosed else { return }
         guard String(validating: bytes, as: UTF8.self) != nil else {
-            return act(session.fail(LiveFault("message", "the message is not UTF-8", "Send JSON.")))
+            return act(session.fail(LiveFault("message", "the message must be UTF-8", "Send JSON.")))
         }
         do {
             act(session.take(try LiveMessage(bytes), now: SystemTime.now()))
@@ -147,8 +147,8 @@ final class LiveSocket: ChannelInboundHandler {
         guard let error = error as? NIOWebSocketError else { return close() }
         act(
             error == .invalidFrameLength
-                ? session.end(1009, "a frame is longer than \(LiveProtocol.mostMessageBytes) bytes")
-                : session.end(1002, "the frame is not as RFC 6455 has it"))
+                ? session.end(1009, "a frame must have at most \(LiveProtocol.mostMessageBytes) bytes")
+                : session.end(1002, "the frame must follow RFC 6455"))
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
@@ -291,7 +291,7 @@ final class LiveSocket: ChannelInboundHandler {
         // From this moment on, not from when the task that writes them begins.
         let last = EventStream.number(lastSeen: id, run: ring.run) ?? ring.next - 1
         guard let place = api.place(\.events, most: EventStream.mostClients) else {
-            return act(session.end(1013, "\(EventStream.mostClients) clients read events already"))
+            return act(session.end(1013, "\(EventStream.mostClients) clients already read events"))
         }
         let listener = ring.addListener()
         context.channel.closeFuture.whenComplete { _ in ring.end(listener) }

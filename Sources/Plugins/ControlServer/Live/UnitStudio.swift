@@ -134,7 +134,7 @@ final class UnitStudio: Sendable {
                 let format = try control.watchUnits(of: stage, for: inbox)
                 guard format.codec == .h264 else {
                     throw FrameHostError(
-                        .unavailable, place: stage, what: "gives \(format.codec), and previews show H.264",
+                        .unavailable, place: stage, what: "previews need H.264, but this stage gives \(format.codec)",
                         remedy: "Preview the stage before it.")
                 }
                 let isWatched = state.withLock { state in

@@ -63,7 +63,7 @@ async function send(method, address, body, options = {}) {
     })
   } catch (error) {
     if (error.name === "AbortError") throw error
-    throw new Fault(0, "the server does not answer", { remedy: "Look whether the program still runs." })
+    throw new Fault(0, "the server does not answer", { remedy: "Check that the program is still running." })
   }
   if (response.status === 401) {
     await session.onUnauthorised(token)

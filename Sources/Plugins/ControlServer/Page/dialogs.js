@@ -30,7 +30,7 @@ export function askForToken(used) {
   login ??= new Promise((resolve) => {
     const dialog = find("#login")
     const field = find("#token")
-    setText(find("#login-fault"), used ? "The server did not take this token." : "")
+    setText(find("#login-fault"), used ? "The server did not accept this token." : "")
     session.token = null
     field.value = ""
     dialog.oncancel = (event) => event.preventDefault()
@@ -48,12 +48,12 @@ export function askForToken(used) {
 const ofPictures = [
   ["A recording", [{ use: "x264-encoder", preset: "veryfast" }, { use: "recorder", path: "branch-{n}.mp4" }]],
   ["An RTSP stream", [{ use: "x264-encoder", tune: "zerolatency" }, { use: "rtsp-sink", path: "/branch" }]],
-  ["A sink that throws away", [{ use: "null-sink" }]],
+  ["A sink that drops everything", [{ use: "null-sink" }]],
 ]
 const ofUnits = [
   ["A recording", [{ use: "recorder", path: "branch-{n}.mp4" }]],
   ["An RTSP stream", [{ use: "rtsp-sink", path: "/branch" }]],
-  ["A sink that throws away", [{ use: "null-sink" }]],
+  ["A sink that drops everything", [{ use: "null-sink" }]],
 ]
 
 const pretty = (stages) => `[\n${stages.map((stage) => `  ${JSON.stringify(stage)}`).join(",\n")}\n]`
@@ -66,7 +66,7 @@ export function askForBranch(stage, attach) {
     .map((selector) => find(selector, dialog))
   const templates = stage.hasPictures ? ofPictures : ofUnits
   const submit = find("button.main", dialog)
-  setText(find("#branch-text"), `The first stage takes what ${stage.id} gives. Nobody else loses a frame.`)
+  setText(find("#branch-text"), `The first stage takes what ${stage.id} gives. No other stage loses a frame.`)
   kind.replaceChildren(...templates.map(([name], index) => make("option", { value: String(index) }, name)))
   const fill = () => { text.value = pretty(templates[Number(kind.value)][1]) }
   kind.onchange = fill
@@ -82,7 +82,7 @@ export function askForBranch(stage, attach) {
       stages = JSON.parse(text.value)
     } catch (error) {
       text.setAttribute("aria-invalid", "true")
-      setText(fault, `This is no JSON: ${error.message}.`)
+      setText(fault, `This is not JSON: ${error.message}.`)
       return text.focus()
     }
     submit.disabled = true

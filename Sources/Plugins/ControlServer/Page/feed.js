@@ -183,7 +183,7 @@ class VideoViewer extends PushedViewer {
         isMirroredInPreviews: head.isMirroredInPreviews,
       })
     }, (number) => live.send({ shown: this.id, number }), (text) => this.begin(text))
-    this.change = () => { if (live.hasGivenUp) onWords("H.264 previews need the page's WebSocket, which does not come through.") }
+    this.change = () => { if (live.hasGivenUp) onWords("H.264 previews need the page's WebSocket, which could not be opened.") }
     live.onChange.push(this.change)
     if (!this.player) onWords("This browser cannot show H.264.")
   }

@@ -32,7 +32,7 @@ export class Graph {
     const [width, height] = [plan.width + 2 * margin, plan.height + 2 * margin]
     const svg = draw("svg", {
       role: "img", viewBox: `${-margin} ${-margin} ${width} ${height}`, width, height, "aria-labelledby": "graph-name",
-    }, draw("title", { id: "graph-name" }, "Graph of the chain; the list below has the same as text."))
+    }, draw("title", { id: "graph-name" }, "Graph of the chain. The list below has the same information as text."))
     spread(structure.links, plan.links)
     structure.links.forEach((link, index) => svg.append(this.link(link, plan.links[index])))
     for (const stage of structure.stages) svg.append(this.node(stage, plan.nodes.get(stage.id)))

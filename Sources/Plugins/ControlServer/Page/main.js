@@ -142,14 +142,14 @@ class Page {
 
   disconnected(fault) {
     this.lostSince ??= new Date().toISOString()
-    const why = fault.status === 0 ? "The run has ended, or the network is away." : (fault.text ?? String(fault))
+    const why = fault.status === 0 ? "The run has ended, or the network connection is lost." : (fault.text ?? String(fault))
     setText(find("#connection"), `No figures since ${clock(this.lostSince).slice(0, 8)}. ${why} The page tries again every second.`)
     find("#connection").hidden = false
     document.body.classList.add("stale")
   }
 
   async drain() {
-    const yes = await ask("End the run?", "The sources end, what is under way is finished, files are closed. Then the program ends, and this page with it.", "End the run")
+    const yes = await ask("End the run?", "The sources end, the frames in progress are finished, and files are closed. Then the program ends, and this page stops working.", "End the run")
     if (!yes) return
     try {
       await api.drain()

@@ -15,9 +15,9 @@ const fullLooks = 3
 const wanted = new Set(["replaced", "byStage", "paused", "detached", "unconnected", "stopped"])
 
 const reasonWords = {
-  noBuffer: "no free buffer", queueFull: "queue full", evicted: "queue full, oldest gone",
-  untilKeyframe: "until the next keyframe", damaged: "damaged", unmatched: "nothing matches", failed: "stage failed",
-  replaced: "newer one there", byStage: "by the stage", paused: "paused", detached: "branch gone",
+  noBuffer: "no free buffer", queueFull: "queue full", evicted: "queue full, oldest dropped",
+  untilKeyframe: "until the next keyframe", damaged: "damaged", unmatched: "no match", failed: "stage failed",
+  replaced: "replaced by a newer one", byStage: "by the stage", paused: "paused", detached: "branch removed",
   unconnected: "no reader", stopped: "stopped",
 }
 
@@ -234,7 +234,7 @@ export function hurts(stage) {
   const say = (level, word, text) => found.push({ level, word, text })
   if (stage.state === "failed") say("bad", "failed", "The stage has failed.")
   if (stage.state === "recovering") {
-    say("warn", "recovering", stage.reason ? `It recovers: ${stage.reason}` : "It recovers.")
+    say("warn", "recovering", stage.reason ? `It is recovering: ${stage.reason}` : "It is recovering.")
   }
   if (stage.lost > 0) {
     const reasons = [stage.dropped, ...stage.into.map((link) => link.dropped)].flatMap((counts) =>

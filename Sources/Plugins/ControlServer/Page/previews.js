@@ -12,9 +12,9 @@ let number = 0
 
 const choices = {
   size: ["Size", [[320, "small (320)"], [640, "medium (640)"], [960, "large (960)"], [1280, "1280"], [1920, "1920"]]],
-  rate: ["Rate", [[1, "1 a second"], [5, "5 a second"], [10, "10 a second"], [15, "15 a second"], [0, "every picture"]]],
+  rate: ["Rate", [[1, "1 per second"], [5, "5 per second"], [10, "10 per second"], [15, "15 per second"], [0, "every picture"]]],
   shape: ["Shape", [["own", "as the picture"], ["16:9", "16:9"], ["4:3", "4:3"], ["1:1", "1:1"], ["9:16", "9:16"]]],
-  fit: ["Other shapes", [["fit", "all of it, on grey"], ["fill", "fill and cut"]]],
+  fit: ["Other shapes", [["fit", "all of it, on grey"], ["fill", "fill and crop"]]],
   turn: ["Turn", [[0, "not"], [1, "right"], [2, "upside down"], [3, "left"]]],
 }
 

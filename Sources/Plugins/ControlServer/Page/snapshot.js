@@ -7,7 +7,7 @@ import { make } from "./dom.js"
 export async function saveSnapshot(stage, kind, form = {}) {
   const picture = await api.picture(stage, { format: kind, quality: 95, ...form }, { priority: "high" })
   if (!picture) {
-    throw new Fault(204, "the stage has given no picture within a second", { place: stage, remedy: "Try again when frames flow." })
+    throw new Fault(204, "the stage has given no picture within a second", { place: stage, remedy: "Try again when the stage gives frames." })
   }
   const name = `${stage}${picture.frame == null ? "" : `-${picture.frame}`}.${kind === "png" ? "png" : "jpg"}`
   const address = URL.createObjectURL(picture.blob)

@@ -34,7 +34,7 @@ export class StagePanel {
     this.id = null
     setText(this.title, "Stage")
     this.body.replaceChildren(make("p", { class: "quiet" },
-      "Choose a stage in the list: its figures, options and commands stand here."))
+      "Choose a stage in the list to see its figures, options and commands here."))
     if (id) this.onClose(id)
   }
 
@@ -110,7 +110,7 @@ export class StagePanel {
         this.onChange()
       })))
     }
-    if (planned.inputs.length > 0 && !planned.inserted) row.append(button("Take away…", () => this.detach(id), "danger"))
+    if (planned.inputs.length > 0 && !planned.inserted) row.append(button("Remove…", () => this.detach(id), "danger"))
     row.append(button("Close", () => this.close()))
     return row
   }
@@ -136,7 +136,7 @@ export class StagePanel {
     try {
       return JSON.parse(field.value)
     } catch (error) {
-      throw new Error(`The arguments are no JSON: ${error.message}.`)
+      throw new Error(`The arguments are not JSON: ${error.message}.`)
     }
   }
 
@@ -181,8 +181,8 @@ export class StagePanel {
   async detach(id) {
     const behind = this.model.behind(id)
     const also = behind.length > 0 ? ` and what is behind it (${list(behind)})` : ""
-    const yes = await ask(`Take '${id}' away?`, `'${id}'${also} finishes what it has and ends. The rest goes on.`, "Take away")
-    if (yes) await this.act(() => api.detach(id), `'${id}' is taken away`)
+    const yes = await ask(`Remove '${id}'?`, `'${id}'${also} finishes what it has and ends. The rest of the chain keeps running.`, "Remove")
+    if (yes) await this.act(() => api.detach(id), `'${id}' has been removed`)
   }
 
   /** Figures; once a second. */

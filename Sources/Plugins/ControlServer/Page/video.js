@@ -248,7 +248,7 @@ class Buffered {
     if (this.isClosed) return
     this.end()
     this.begin()
-    this.onFault(`The video could not be shown: ${error?.message ?? "the browser does not say why"}`)
+    this.onFault(`The video could not be shown: ${error?.message ?? "the browser gives no reason"}`)
   }
 
   end() {

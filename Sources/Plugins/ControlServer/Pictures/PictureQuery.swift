@@ -7,31 +7,32 @@ enum PictureQuery {
     static func parameters(isStream: Bool) -> [QueryParameter] {
         let sides = PictureForm.sides
         var parameters = [
-            QueryParameter(name: "width", help: "Pixels; by the picture's shape without it.", kind: .integer(sides)),
-            QueryParameter(name: "height", help: "Pixels; by the picture's shape without it.", kind: .integer(sides)),
+            QueryParameter(name: "width", help: "In pixels. Default: by the picture's shape.", kind: .integer(sides)),
+            QueryParameter(name: "height", help: "In pixels. Default: by the picture's shape.", kind: .integer(sides)),
             QueryParameter(
                 name: "fit",
                 help:
-                    "How a picture of another shape is brought into width and height: `fill` cuts, `fit` (the default) shows all of it on grey.",
+                    "How a picture of another shape gets into width and height: `fill` crops it, `fit` (the default) shows all of it on grey.",
                 kind: .words(PictureForm.Fit.allCases.map(\.rawValue))),
             QueryParameter(name: "turn", help: "Quarter turns clockwise.", kind: .integer(0...3)),
-            QueryParameter(name: "mirror", help: "Left and right are exchanged.", kind: .flag),
+            QueryParameter(name: "mirror", help: "Mirrors the picture left to right.", kind: .flag),
             QueryParameter(name: "quality", help: "Of JPEG.", kind: .integer(1...100)),
         ]
         if isStream {
             parameters += [
-                QueryParameter(name: "rate", help: "Pictures per second, 10 without it.", kind: .number(rates)),
+                QueryParameter(name: "rate", help: "Pictures per second. Default: 10.", kind: .number(rates)),
                 QueryParameter(
-                    name: "count", help: "Ends after so many pictures.", kind: .integer(1...1_000_000_000)),
+                    name: "count", help: "Ends after this many pictures.", kind: .integer(1...1_000_000_000)),
             ]
         } else {
             parameters.insert(
                 QueryParameter(
-                    name: "format", help: "Of the file, `jpeg` without it.",
+                    name: "format", help: "Format of the file. Default: `jpeg`.",
                     kind: .words(PictureForm.Kind.allCases.map(\.rawValue))), at: 0)
             parameters.append(
                 QueryParameter(
-                    name: "preview", help: "As previews are: mirrored where the camera faces who looks at it.",
+                    name: "preview",
+                    help: "Mirrors the picture as previews do: if the camera has \"facing\": \"front\".",
                     kind: .flag))
         }
         return parameters
@@ -80,7 +81,7 @@ extension ControlAPI {
             throw noStage(id)
         }
         guard let place = place(\.pictures, most: PictureStream.mostViewers) else {
-            throw Self.tooMany("\(PictureStream.mostViewers) clients watch pictures already")
+            throw Self.tooMany("there are already \(PictureStream.mostViewers) viewers")
         }
         let form = PictureQuery.form(call.query, quality: 80)
         let interval = Int64(1e9 / (call.query.double("rate") ?? PictureStream.usualRate))

@@ -83,8 +83,8 @@ final class PictureStudio: Sendable {
                 ? .none
                 : .failed(
                     FrameHostError(
-                        .exhausted, place: stage, what: "\(Self.mostWishes) pictures are waited for already",
-                        remedy: "Ask for fewer at once.")))
+                        .exhausted, place: stage, what: "\(Self.mostWishes) requests already wait for pictures",
+                        remedy: "Request fewer at once.")))
     }
 
     /// Wishes that wait at this moment.

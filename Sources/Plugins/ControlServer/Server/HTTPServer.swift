@@ -135,7 +135,7 @@ final class HTTPServer: Sendable {
             answer = .refused(
                 Refusal(
                     400, "invalid-configuration", place: "request", fault,
-                    "Send one field Host with the server's address, and a path as the target."))
+                    "Send one Host field with the server's address, and a path as the target."))
         } else {
             answer = await api.answer(head) { most in
                 if head["expect"]?.lowercased() == "100-continue" {
@@ -281,7 +281,7 @@ final class HTTPServer: Sendable {
     /// [network loop] Answers whatever comes that there is no room.
     private static func turnAway(_ channel: any Channel) -> EventLoopFuture<Void> {
         let text = """
-            {"error":{"what":"the server has as many connections as it takes","place":"connections","remedy":"Close \
+            {"error":{"what":"the server has no free connection","place":"connections","remedy":"Close \
             one of them, or try again later.","code":"exhausted"}}
 
             """

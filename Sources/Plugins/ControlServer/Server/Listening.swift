@@ -46,7 +46,7 @@ extension HTTPServer {
             what: isTaken
                 ? "\(address.authority) is in use by another program" : "cannot listen on \(address.authority)",
             remedy: isTaken
-                ? "End that program, or set another port; port 0 takes any that is free."
+                ? "End that program, or set another port. Port 0 takes any free port."
                 : "Choose an address of this machine and a port that this user may use.",
             cause: isTaken || error == 0 ? "" : String(cString: strerror(error)))
     }

@@ -84,12 +84,12 @@ final class MessageRules: ChannelDuplexHandler, RemovableChannelHandler {
     /// What is wrong with a request. A target in absolute form becomes a path.
     static func fault(of head: inout HTTPRequestHead) -> String? {
         let hosts = head.headers["host"]
-        if hosts.count > 1 { return "the request has \(hosts.count) Host fields" }
-        if hosts.isEmpty, !isOld(head) { return "the request has no Host field" }
+        if hosts.count > 1 { return "the request must have one Host field, but has \(hosts.count)" }
+        if hosts.isEmpty, !isOld(head) { return "the request must have a Host field" }
         guard let (scheme, authority, path) = absolute(head.uri) else { return nil }
-        guard scheme == "http" else { return "the target is an address of '\(scheme)'" }
+        guard scheme == "http" else { return "the target must be an http address, but is one of '\(scheme)'" }
         if let host = hosts.first, withoutUsualPort(host) != withoutUsualPort(authority) {
-            return "the target is another host than the field Host says"
+            return "the target and the Host field must name the same host"
         }
         if hosts.isEmpty { head.headers.add(name: "host", value: authority) }
         head.uri = path

@@ -94,7 +94,7 @@ import Testing
     @Test func saysWhatIsWrongAndWhatToDo() {
         let refusal = gate().refusal(of: RequestHead(method: "GET", target: "/", host: "rebound.example:8080"))
         #expect(refusal?.what == "this server is not 'rebound.example'")
-        #expect(refusal?.remedy == "Ask by its address, or add the name to 'hosts' of 'control'.")
+        #expect(refusal?.remedy == "Use its address, or add the name to 'hosts' of 'control'.")
         let challenge = gate(token: "0123456789abcdef").refusal(
             of: RequestHead(method: "GET", target: "/", host: "127.0.0.1:8080"))
         #expect(challenge?.fields["WWW-Authenticate"] == #"Bearer realm="framehost""#)
@@ -188,6 +188,6 @@ import Testing
     }
 
     @Test(arguments: ["a b", "http://x", "", "x/y", "a:b:c"]) func refusesWhatIsNoHost(name: String) {
-        #expect(fault { $0.hosts = [name] }?.contains("is not a host name") == true)
+        #expect(fault { $0.hosts = [name] }?.contains("must be a host name") == true)
     }
 }

@@ -139,7 +139,7 @@ import Testing
 
     @Test(arguments: [
         ("PUT", "/api/v1/chain", nil, "this request needs a body"),
-        ("PATCH", "/api/v1/stages/text/options", "[1]", "the body must be an object, and is a list"),
+        ("PATCH", "/api/v1/stages/text/options", "[1]", "the body must be an object, but is a list"),
         ("POST", "/api/v1/stages/text/pause", #"{"dorp":true}"#, "no such member"),
         ("POST", "/api/v1/drain", #"{"now":true}"#, "no such member"),
         ("POST", "/api/v1/branches", #"{"at":"cam","command":"drain","stages":[]}"#, "no such member"),
@@ -155,7 +155,7 @@ import Testing
         ("GET", "/api/v1/stages/cam/pictures?rate=nan", nil, "'nan' must be a number from 0.1 to 60.0"),
         ("GET", "/api/v1/stages/cam/pictures?rate=1e999", nil, "'1e999' must be a number from 0.1 to 60.0"),
         ("GET", "/api/v1/stages/cam/picture?mirror=yes", nil, "'yes' must be true or false"),
-        ("GET", "/healthz?x=%FF", nil, "the address is not a path in UTF-8"),
+        ("GET", "/healthz?x=%FF", nil, "the address must be a path in UTF-8"),
         ("POST", "/api/v1/stages/text/commands/x", "{", ""), ("POST", "/api/v1/stages/text/commands/x", "nul", ""),
     ]) func badInputIsAFaultOfTheAsker(method: String, path: String, body: String?, what: String) async {
         let asked = await api.ask(method, path, body: body)

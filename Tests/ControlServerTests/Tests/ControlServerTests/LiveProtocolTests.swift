@@ -121,8 +121,8 @@ import Testing
     }
 
     @Test(arguments: [
-        ("", "the message is not JSON that the server takes"), ("{", "the message is not JSON that the server takes"),
-        ("[1]", "a message must be an object, and is a list"),
+        ("", "the message must be JSON"), ("{", "the message must be JSON"),
+        ("[1]", "a message must be an object, but is a list"),
         ("{}", "a message must have one of open, close, pause, resume, shown, ping, events"),
         (#"{"pause":1,"resume":1}"#, "a message must have one of open, close, pause, resume, shown, ping, events"),
         (#"{"pause":1,"x":1}"#, "'pause' has no such member"),
@@ -143,13 +143,13 @@ import Testing
         (#"{"open":1,"stage":"cam","widht":320}"#, "'open' has no such member"),
         (
             #"{"open":1,"stage":"h","kind":"h264","width":320}"#,
-            "an H.264 preview is the encoder's own picture and has no 'width'"
+            "an H.264 preview shows the encoder's own picture, so it has no 'width'"
         ),
-        (#"{"shown":1}"#, "'number' must be that of a message"),
-        (#"{"shown":1,"number":-1}"#, "'number' must be that of a message"),
+        (#"{"shown":1}"#, "'number' must be the number of a message"),
+        (#"{"shown":1,"number":-1}"#, "'number' must be the number of a message"),
         (#"{"ping":"x"}"#, "'ping' must be a whole number"),
         (#"{"events":false}"#, "'events' must be true or the id of an event"),
-        (#"{"a":{"b":{"c":{"d":{"e":1}}}}}"#, "the message is not JSON that the server takes"),
+        (#"{"a":{"b":{"c":{"d":{"e":1}}}}}"#, "the message must be JSON"),
     ]) func refusesWhatIsWrong(text: String, what: String) {
         let fault = #expect(throws: LiveFault.self) { try read(text) }
         #expect(fault?.what == what)
@@ -264,7 +264,7 @@ import Testing
             #expect(session.take(.open(preview: id, wish()), now: 0).count == 1)
         }
         let refused = session.take(.open(preview: 99, wish()), now: 0)
-        #expect(refused.last == .close(1008, "open: 32 previews are open already"))
+        #expect(refused.last == .close(1008, "open: 32 previews are already open"))
         #expect(session.isClosed)
         var other = LiveSession()
         for _ in 0..<LiveProtocol.mostPreviews {
@@ -273,7 +273,7 @@ import Testing
         }
         #expect(
             other.take(.open(preview: 1, wish()), now: 0).last
-                == .close(1008, "open: previews are opened and closed faster than stages answer"))
+                == .close(1008, "open: previews are opened and closed faster than the stages answer"))
     }
 
     @Test func hasABoundOfMessages() {
@@ -283,7 +283,7 @@ import Testing
         for _ in 1..<LiveProtocol.mostMessagesPerSecond { _ = session.take(.pause(preview: 0), now: 1_000_000_002) }
         #expect(
             session.take(.pause(preview: 0), now: 1_000_000_003).last
-                == .close(1007, "message: more than 10000 messages came within a second"))
+                == .close(1007, "message: more than 10000 messages arrived within a second"))
         #expect(session.take(.ping(1), now: 2_000_000_000) == [], "it has ended")
     }
 
@@ -291,7 +291,9 @@ import Testing
         var session = LiveSession()
         #expect(session.take(.ping(7), now: 1234) == [.text(#"{"pong":7,"now":1234}"#)])
         #expect(session.take(.events(after: "run-3"), now: 0) == [.readEvents(after: "run-3")])
-        #expect(session.take(.events(after: nil), now: 0).last == .close(1008, "events: events are read already"))
+        #expect(
+            session.take(.events(after: nil), now: 0).last
+                == .close(1008, "events: this connection already reads events"))
     }
 
     @Test func aReasonFitsAClosingFrame() {

@@ -249,7 +249,7 @@ final class LiveClient {
     }
 
     @Test(arguments: [
-        ("no JSON", 1007, "message: the message is not JSON that the server takes"),
+        ("no JSON", 1007, "message: the message must be JSON"),
         (#"{"fly":1}"#, 1007, "message: a message must have one of open, close, pause, resume, shown, ping, events"),
         (#"{"open":1,"stage":"cam","width":1}"#, 1008, "width: 'width' must be a whole number from 16 to 4096"),
     ]) func aWrongMessageIsToldAndEndsTheSocket(text: String, code: Int, reason: String) throws {

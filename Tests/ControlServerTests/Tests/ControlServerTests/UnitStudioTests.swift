@@ -244,7 +244,9 @@ private final class RunningUnits {
         try units.wait("it is told") { viewer.fault.withLock { $0?.what } == "gives no access units" }
         units.run.state.withLock { $0.format.codec = Codec(rawValue: "hevc") }
         let other = units.watch()
-        try units.wait("it is told") { other.fault.withLock { $0?.what } == "gives hevc, and previews show H.264" }
+        try units.wait("it is told") {
+            other.fault.withLock { $0?.what } == "previews need H.264, but this stage gives hevc"
+        }
     }
 
     /// A stage that was replaced is watched anew: it said so, or is silent.
