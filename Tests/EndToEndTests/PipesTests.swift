@@ -190,7 +190,7 @@ import Testing
         #expect(outcome.status == 1)
         #expect(
             outcome.error.contains(
-                "standard input ended in the middle of picture 2: only 710 of 4608 bytes arrived. What came before it was passed on."
+                "standard input ended in the middle of picture 2: only 710 of 4608 bytes arrived. The pictures before it were passed on."
             ),
             "\(outcome.error)")
     }

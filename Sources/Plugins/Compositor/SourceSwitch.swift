@@ -194,7 +194,7 @@ final class SourceSwitch: Join {
         }
         let why =
             switch change.reason {
-            case .command: "as told"
+            case .command: "by command"
             case .lost: "'\(from)' is lost"
             case .back: "it is back"
             }

@@ -175,6 +175,7 @@ enum FileFault {
 
     static func changed(_ path: String) -> FrameHostError {
         FrameHostError(
-            .invalidMedia, what: "'\(path)' was replaced by another file after it was opened", remedy: "Start again.")
+            .invalidMedia, what: "'\(path)' was replaced by another file after it was opened",
+            remedy: "Start the chain again.")
     }
 }

@@ -65,7 +65,7 @@ extension RTSPSink {
             "readers", "Answers the command 'readers'.",
             [
                 .string("path", "The stream."),
-                .list("readers", "Who plays."),
+                .list("readers", "The readers."),
                 .number("refusedConnections", "How many so far."),
                 .number("failedLogins", "How many so far."),
                 .object("keptGroup", "What has been kept since the last keyframe."),

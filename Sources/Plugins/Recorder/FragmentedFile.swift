@@ -69,7 +69,7 @@ struct FileSummary: Equatable {
             return "\(tracks.count) tracks instead of \(other.tracks.count)"
         }
         let odd = zip(tracks, other.tracks).enumerated().first { $0.element.0 != $0.element.1 }
-        guard let odd else { return "in nothing" }
+        guard let odd else { return "no difference" }
         let (mine, its) = odd.element
         let what =
             mine.packets.count != its.packets.count

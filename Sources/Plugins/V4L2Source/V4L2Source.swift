@@ -180,8 +180,8 @@ final class V4L2Source: Source, DeviceStage {
         context.showFigures { [figures] in figures.json }
         lookedFor = options.device
         guard let path else {
-            away.begin(now: context.clock.now(), reason: "it was not there at the start")
-            context.recovering = "the camera was not there at the start"
+            away.begin(now: context.clock.now(), reason: "it was missing at the start")
+            context.recovering = "the camera was missing at the start"
             return
         }
         let session = try CameraSession(path: path, mode: mode, asked: asked, format: format, calls: calls)

@@ -68,7 +68,7 @@ enum PipeFault {
         FrameHostError(
             .invalidMedia,
             what: "\(name) ended in the middle of picture \(picture): only \(bytes) of \(whole) bytes arrived",
-            remedy: "What came before it was passed on. Check the program that writes there.")
+            remedy: "The pictures before it were passed on. Check the program that writes there.")
     }
 
     static func noFrame(_ name: String, picture: Int) -> FrameHostError {
@@ -96,7 +96,7 @@ enum PipeFault {
     static func writeFailed(_ name: String, _ code: Int32) -> FrameHostError {
         FrameHostError(
             .unavailable, what: "\(name) cannot be written: \(String(cString: strerror(code)))",
-            remedy: code == ENOSPC ? "Make room." : "")
+            remedy: code == ENOSPC ? "Free some space." : "")
     }
 
     static func noRateToWrite() -> FrameHostError {

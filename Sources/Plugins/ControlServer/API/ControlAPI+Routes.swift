@@ -12,7 +12,7 @@ extension ControlAPI {
                 method: .get, path: "/healthz", name: "getHealth",
                 summary: "Whether the chain is healthy.",
                 answers: [
-                    "200": OpenAPI.json("It does.", "Health"),
+                    "200": OpenAPI.json("It is healthy.", "Health"),
                     "503": OpenAPI.json("It is not healthy; `problems` says why.", "Health"),
                 ]
             ) { _ in

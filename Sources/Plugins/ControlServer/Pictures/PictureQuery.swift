@@ -16,7 +16,9 @@ enum PictureQuery {
                 kind: .words(PictureForm.Fit.allCases.map(\.rawValue))),
             QueryParameter(name: "turn", help: "Quarter turns clockwise.", kind: .integer(0...3)),
             QueryParameter(name: "mirror", help: "Mirrors the picture left to right.", kind: .flag),
-            QueryParameter(name: "quality", help: "Of JPEG.", kind: .integer(1...100)),
+            QueryParameter(
+                name: "quality", help: "JPEG quality. Default: 90 for one picture, 80 for a stream.",
+                kind: .integer(1...100)),
         ]
         if isStream {
             parameters += [

@@ -45,7 +45,7 @@ extension Signalling {
         }
         update(id) { $0.tunnel = .input(of: output) }
         // QuickTime ends its POST and begins another whenever it likes.
-        return [.joinTunnel(output)] + (old.map { [.close($0, "its tunnel has another way in")] } ?? [])
+        return [.joinTunnel(output)] + (old.map { [.close($0, "its tunnel has a new input connection")] } ?? [])
     }
 
     private func refuseHTTP(_ status: RTSPStatus, _ id: ConnectionID, _ reason: String) -> [SignallingAction] {

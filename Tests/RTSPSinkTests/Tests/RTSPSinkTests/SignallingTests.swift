@@ -167,7 +167,7 @@ private final class Dialogue {
         client.connect(4)
         client.say("POST", "/live", Self.cookie, on: 2, version: "HTTP/1.0")
         client.say("POST", "/live", Self.cookie, on: 3, version: "HTTP/1.0")
-        #expect(client.actions == [.joinTunnel(1), .close(2, "its tunnel has another way in")])
+        #expect(client.actions == [.joinTunnel(1), .close(2, "its tunnel has a new input connection")])
         _ = client.closed(2, now: 0)
         #expect(client.closed(3, now: 0).isEmpty)
         client.say("POST", "/live", Self.cookie, on: 4, version: "HTTP/1.0")
