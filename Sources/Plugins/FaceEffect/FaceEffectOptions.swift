@@ -47,7 +47,7 @@ struct FaceEffectOptions: StageOptions {
     var model: String? = nil
     @Option(
         help:
-            "Long side of the picture that is searched. Default: 480 for yunet, 640 for haar and lbp; with privacy large enough for faces of 12 px, in a live chain as large as one core allows. `framehost check` shows the smallest face found.",
+            "Long side of the picture that is searched. Default: 480 for yunet, 640 for haar and lbp; with privacy large enough for faces of 12 px, in a live chain as large as the processor's speed allows. `framehost check` shows the smallest face that is found.",
         range: 96...2560, unit: "px")
     var detectionSize: Int? = nil
     @Option(

@@ -54,7 +54,7 @@ struct RTSPSinkOptions: StageOptions {
 
     @Option(
         help:
-            "For sources that cannot make keyframes on request (a file, a camera's own H.264): true sends a new reader everything since the last keyframe, so it plays with that much delay. false makes it wait for the next keyframe."
+            "For sources that cannot make keyframes on request (a file, a camera's own H.264): lastKeyframe sends a new reader everything since the last keyframe, so it plays with that much delay; nextKeyframe lets it wait for the next one."
     )
     var joinAt = JoinChoice.lastKeyframe
 
@@ -64,7 +64,7 @@ struct RTSPSinkOptions: StageOptions {
         range: 0.1...600, unit: "s")
     var keptSeconds = 12.0
 
-    @Option(help: "Memory for it.", range: 0.1...2048, unit: "MB")
+    @Option(help: "Memory for what is kept since the last keyframe.", range: 0.1...2048, unit: "MB")
     var keptMegabytes = 32.0
 
     @Option(
