@@ -130,7 +130,7 @@ import Testing
         #expect(
             codec.contains(
                 "stages[0].decode: \"decode\": false needs H.264, but the video of 'old.mp4' is mpeg4."
-                    + " Remove 'decode' and put an encoder behind this stage."), "\(codec)")
+                    + " Leave 'decode' out and put an encoder behind this stage."), "\(codec)")
     }
 
     /// The source thread allocates for an access unit what libavformat and the bitstream filter do by themselves.

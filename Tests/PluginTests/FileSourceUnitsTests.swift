@@ -235,7 +235,7 @@ import Testing
         #expect(error?.code == .invalidMedia)
         #expect(
             error?.description
-                == "\"decode\": false \(what.replacingOccurrences(of: "PATH", with: path)). Remove 'decode' and put an encoder behind this stage."
+                == "\"decode\": false \(what.replacingOccurrences(of: "PATH", with: path)). Leave 'decode' out and put an encoder behind this stage."
         )
     }
 
@@ -246,7 +246,7 @@ import Testing
         }
         #expect(
             error?.description.hasSuffix(
-                "'deinterlace' needs decoded pictures, but \"decode\": false gives none. Remove one of the two."
+                "'deinterlace' needs decoded pictures, but \"decode\": false gives none. Leave one of the two out."
             )
                 == true, "\(error?.description ?? "")")
     }

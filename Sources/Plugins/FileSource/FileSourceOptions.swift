@@ -56,7 +56,7 @@ struct FileSourceOptions: StageOptions {
         if deinterlace, !decode {
             throw OptionFault(
                 "'deinterlace' needs decoded pictures, but \"decode\": false gives none",
-                remedy: "Remove one of the two.")
+                remedy: "Leave one of the two out.")
         }
         if path.utf8.contains(0) {
             throw OptionFault("'path' must not contain a zero character", remedy: "Leave it out.")

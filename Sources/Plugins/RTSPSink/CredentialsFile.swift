@@ -29,7 +29,7 @@ enum CredentialsFile {
         guard !credentials.isEmpty else {
             throw FrameHostError(
                 .invalidConfiguration, what: "\(shown) must name a user",
-                remedy: "Add a line name:password, or remove 'users' to let every client play.")
+                remedy: "Add a line name:password, or leave 'users' out to let every client play.")
         }
         return credentials
     }

@@ -47,7 +47,7 @@ struct NetworkAddress: Sendable {
         if let at = host.lastIndex(of: "@"), at != host.startIndex {
             throw OptionFault(
                 "'url' contains a login, which everyone who can read the chain file would see",
-                remedy: "Remove it. Set 'login' to a file with a line name:password, or to env:NAME.")
+                remedy: "Leave it out, and set 'login' to a file with a line name:password, or to env:NAME.")
         }
         guard Self.isHost(host.first == "@" ? host.dropFirst() : host) else {
             throw OptionFault(

@@ -90,7 +90,7 @@ enum NetworkFault {
         FrameHostError(
             .unavailable,
             what: "\"decode\": false needs H.264, but the video of '\(shown)' is \(codec)",
-            remedy: "Remove 'decode' and put an encoder behind this stage.")
+            remedy: "Leave 'decode' out and put an encoder behind this stage.")
     }
 
     static func noParameterSets(_ shown: String) -> FrameHostError {

@@ -95,7 +95,7 @@ struct NetworkSourceOptions: StageOptions {
             guard verify else {
                 throw OptionFault(
                     "'caFile' names trusted certificates, but \"verify\": false trusts all",
-                    remedy: "Remove one of the two.")
+                    remedy: "Leave one of the two out.")
             }
             guard address.scheme.isSecured || address.scheme == .http else {
                 throw OptionFault(
@@ -109,7 +109,7 @@ struct NetworkSourceOptions: StageOptions {
         if ifMissing == .wait {
             throw OptionFault(
                 "\"ifMissing\": \"wait\" cannot be used with \"decode\": false, which needs the stream's parameter sets at the start",
-                remedy: "Remove one of the two.")
+                remedy: "Leave one of the two out.")
         }
         if whileLost == .slate {
             throw OptionFault(
@@ -118,7 +118,7 @@ struct NetworkSourceOptions: StageOptions {
         }
         if size != nil {
             throw OptionFault(
-                "'size' needs decoded pictures, but \"decode\": false gives none", remedy: "Remove one of the two."
+                "'size' needs decoded pictures, but \"decode\": false gives none", remedy: "Leave one of the two out."
             )
         }
     }
