@@ -362,7 +362,7 @@ private struct SlowCopy {
         (#"{ "step": { "delay": 300 } }"#, "", "the last copy would be 900 frames late. Delay by at most 600."),
         (
             #"{ "copies": 1, "each": [{}, {}] }"#, "each",
-            "each has 2 entries for 1 copies. Take some out, or raise copies."
+            "each has 2 entries for 1 copies. Remove some entries, or raise 'copies'."
         ),
     ])
     func saysWhatIsWrong(options: String, key: String, text: String) {

@@ -13,7 +13,7 @@ extension FaceEffect {
         EventDeclaration(
             "detector-stuck", "The detector has not answered for 5 s."),
         EventDeclaration(
-            "face-searches", "At the end: how often faces were looked for.",
+            "face-searches", "At the end: how many searches for faces there were.",
             [
                 .number("searches", "Searches."),
                 .number("frames", "Frames that arrived."),

@@ -8,7 +8,7 @@ import Stills
 /// (docs/design/007-face-effect.md).
 final class FaceEffect: Filter {
     static let info = StageInfo(
-        id: "face-effect", summary: "Finds and follows faces; pixelates, blurs, covers or decorates them.",
+        id: "face-effect", summary: "Finds and tracks faces. Pixelates, blurs, covers or decorates them.",
         input: .video(.i420, .nv12),
         output: .sameAsInput, access: .modify, metadata: [Faces.self], events: events)
 

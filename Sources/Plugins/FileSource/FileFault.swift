@@ -36,7 +36,7 @@ enum FileFault {
         FrameHostError(
             .unavailable, what: "'\(path)' cannot be read: \(String(cString: strerror(code)))",
             remedy: code == EACCES || code == EPERM
-                ? "Give this user the right to read it." : "Check the disk that it is on.")
+                ? "Give this user permission to read it." : "Check the disk that it is on.")
     }
 
     static func notMedia(_ path: String, cause: String) -> FrameHostError {

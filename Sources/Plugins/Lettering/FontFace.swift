@@ -98,7 +98,7 @@ package final class FontFace {
                 advance: (box.width + 2 * box.left) << 6)
         }
         let flags = Int32(FT_LOAD_DEFAULT) | Int32(FT_LOAD_NO_BITMAP)
-        try Self.check(FT_Load_Glyph(face, index, flags), path, "glyph \(index) does not load")
+        try Self.check(FT_Load_Glyph(face, index, flags), path, "glyph \(index) could not be loaded")
         let advance = Int(face.pointee.glyph.pointee.advance.x)
         let ink = try bitmap { _ in 0 }
         let edge = try outline > 0 ? bitmap { FT_Glyph_StrokeBorder(&$0, self.stroker, 0, 1) } : nil

@@ -59,6 +59,6 @@ struct RawDump: ~Copyable {
         FrameHostError(
             .unavailable, place: FaultPlace(path == "-" ? StandardStream.output.rawValue : path),
             what: "\(what): \(String(cString: strerror(errno)))",
-            remedy: path == "-" ? "Its reader has closed the pipe." : "Make room, or name another file.")
+            remedy: path == "-" ? "Its reader has closed the pipe." : "Free some space, or name another file.")
     }
 }

@@ -26,7 +26,7 @@ extension Recorder {
                 .number("startSeconds", "Time of its first picture (s), if there is one file."),
             ]),
         EventDeclaration(
-            "recording-did-fail", "A recording has ended with a fault.",
+            "recording-did-fail", "A recording has ended with an error.",
             [
                 .string("path", "The file."),
                 .number("savedFrames", "Number of pictures saved."),

@@ -64,7 +64,7 @@ final class Recorder: Sink {
     func negotiate(_ input: MediaFormat) throws {
         guard let format = input.encoded, format.framing == .annexB, !format.parameterSets.isEmpty else {
             throw FrameHostError(
-                .broken, what: "the recorder takes H.264 with start codes and parameter sets, and was offered \(input)")
+                .broken, what: "the recorder needs H.264 with start codes and parameter sets, but was offered \(input)")
         }
         if let fault = files.fault { throw fault }
         guard container.carriesOrientation || format.video.orientation == .up else {

@@ -24,7 +24,7 @@ struct ReplicateOptions: StageOptions {
         let count = copyCount
         guard each.count <= count else {
             throw OptionFault(
-                "each has \(each.count) entries for \(count) copies", remedy: "Take some out, or raise copies.")
+                "each has \(each.count) entries for \(count) copies", remedy: "Remove some entries, or raise 'copies'.")
         }
         guard mostDelay <= Self.mostDelay else {
             throw OptionFault(

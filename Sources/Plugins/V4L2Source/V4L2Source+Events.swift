@@ -14,7 +14,7 @@ extension V4L2Source {
             "camera-back", "The camera is back.",
             [
                 .string("path", "Its device."),
-                .number("awayMs", "How long it was away (ms)."),
+                .number("awayMs", "How long it was lost (ms)."),
             ]),
         EventDeclaration(
             "camera-refused", "The camera is back, but cannot be used."),

@@ -12,7 +12,7 @@ final class WindowPreview: Sink {
         events: [
             EventDeclaration(
                 "key", "A key was pressed in the window.",
-                [.string("key", "Its name in small letters: s, f5, left, space.")]),
+                [.string("key", "The key's name in lower case: s, f5, left, space.")]),
             EventDeclaration("window-closed", "The window was closed. The chain keeps running."),
         ])
 

@@ -13,7 +13,7 @@ extension NetworkSource {
         EventDeclaration(
             "stream-back", "The stream is there for the first time, or again.",
             [
-                .number("awayMs", "How long it was away (ms).")
+                .number("awayMs", "How long it was lost (ms).")
             ]),
         EventDeclaration(
             "stream-refused", "The stream is there, but cannot be used."),

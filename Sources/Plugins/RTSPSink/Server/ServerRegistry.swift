@@ -46,7 +46,7 @@ final class ServerRegistry: Sendable {
             usleep(5000)
         }
         throw FrameHostError(
-            .unavailable, what: "port \(endpoint.port) is still being closed by the stream that had it",
+            .unavailable, what: "the previous stream on port \(endpoint.port) is still closing it",
             remedy: "Start the chain again.")
     }
 

@@ -100,7 +100,7 @@ extension Signalling {
         update(inquiry.connectionID) { $0.failures += 1 }
         guard inquiry.connection.failures + 1 >= policy.mostFailures else { return refusal }
         return refusal + [
-            .close(inquiry.connectionID, "\(policy.mostFailures) wrong passwords came from \(inquiry.connection.peer)")
+            .close(inquiry.connectionID, "\(inquiry.connection.peer) gave \(policy.mostFailures) wrong passwords")
         ]
     }
 
