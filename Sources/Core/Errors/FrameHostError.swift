@@ -46,7 +46,7 @@ public struct FrameHostError: Error, Sendable, Equatable {
         self.cause = cause
     }
 
-    /// - Parameter place: In words: the key of an option, a path, an address.
+    /// Makes an error whose place is known in words only: the key of an option, a path, an address.
     public init(_ code: Code, place: String, what: String, remedy: String = "", cause: String = "") {
         self.init(code, place: FaultPlace(place), what: what, remedy: remedy, cause: cause)
     }

@@ -79,16 +79,20 @@ public struct MemberDeclaration: Sendable, Equatable {
         self.isRequired = isRequired
     }
 
+    /// A member that is true or false.
     public static func bool(_ name: String, _ summary: String) -> MemberDeclaration { .init(name, .bool, summary) }
+    /// A member that is a number; `summary` says its unit and range.
     public static func number(_ name: String, _ summary: String) -> MemberDeclaration { .init(name, .number, summary) }
-    /// - Parameter words: The only ones there are.
+    /// A member that is a string: any, or one of `words` where these are given.
     public static func string(_ name: String, _ summary: String, words: [String] = []) -> MemberDeclaration {
         .init(name, .string, summary, words: words)
     }
+    /// A member that is a list.
     public static func list(_ name: String, _ summary: String) -> MemberDeclaration { .init(name, .list, summary) }
+    /// A member that is a JSON object.
     public static func object(_ name: String, _ summary: String) -> MemberDeclaration { .init(name, .object, summary) }
 
-    /// The same, needed.
+    /// This member, as one that a command needs: `.string("to", "Id of the input.").required`.
     public var required: MemberDeclaration {
         var member = self
         member.isRequired = true

@@ -130,6 +130,7 @@ public enum WriteWay: Equatable, Sendable {
     case append(descriptor: Int32)
 
     /// - Parameters:
+    ///   - kind: What has the name now.
     ///   - names: Hard links.
     ///   - keepsOwner: A new file of this user's would have the same owner and group.
     ///   - descriptor: Standard output or error, where that is the same file.

@@ -1,6 +1,6 @@
 import Glibc
 
-/// An open file that others leave alone: it stands in ``HeldFiles``, and is locked where the file system has locks.
+/// An open file that others leave alone: it stands in `HeldFiles`, and is locked where the file system has locks.
 ///
 /// A reader's lock is shared, a writer's its own. Used by one thread at a time; ``RunFiles`` makes it.
 public final class HeldFile {
@@ -55,7 +55,9 @@ public final class HeldFile {
 
     /// Writes all of `bytes` where the last write ended.
     ///
-    /// - Parameter patience: For a pipe: nanoseconds that its reader may take nothing; nil waits for ever.
+    /// - Parameters:
+    ///   - bytes: What to write.
+    ///   - patience: For a pipe: nanoseconds that its reader may take nothing; nil waits for ever.
     /// - Returns: errno, 0 when all is well.
     public func write(_ bytes: UnsafeRawBufferPointer, patience: Int64? = nil) -> Int32 {
         Self.write(bytes, to: descriptor, patience: patience)

@@ -23,8 +23,10 @@ public final class RunFiles: Sendable {
     /// The lock is shared with other readers. A file that is being written is held without a lock, since its writer has
     /// it.
     ///
-    /// - Parameter name: Whose, for messages: a stage's id or kind.
-    /// - Returns: nil when it is not a regular file or cannot be opened; to be told by whoever reads it.
+    /// - Parameters:
+    ///   - path: The file.
+    ///   - name: Who reads it, for messages: a stage's id or kind.
+    /// - Returns: The file; nil when it is not a regular file or cannot be opened, which the caller reports.
     public static func read(_ path: String, as name: String) -> HeldFile? {
         for _ in 0..<3 {
             let file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
@@ -104,7 +106,10 @@ public final class RunFiles: Sendable {
 
     /// Removes a regular file that nobody uses.
     ///
-    /// - Parameter meant: The file to remove; nil for whatever has the name.
+    /// - Parameters:
+    ///   - path: The file's name.
+    ///   - meant: The file to remove; nil for whichever has the name.
+    ///   - name: Who removes it, for messages: a stage's id or kind.
     /// - Returns: Why it is still there; nil when it has gone.
     public func remove(_ path: String, meant: FileIdentity? = nil, as name: String) -> FileRefusal? {
         let found = examine(path, meant: meant, as: name)
@@ -131,8 +136,12 @@ public final class RunFiles: Sendable {
 
     /// A finished file, held and locked alone, to be exchanged; waits while somebody else has it for a moment.
     ///
-    /// - Parameter isOver: Asked between tries, every 2 ms; true gives up.
-    /// - Returns: nil when it is not there any more.
+    /// - Parameters:
+    ///   - path: The file's name.
+    ///   - meant: The file that must have the name; nil for whichever has it.
+    ///   - name: Who exchanges it, for messages: a stage's id or kind.
+    ///   - isOver: Asked between tries, every 2 ms; true gives up.
+    /// - Returns: The file; nil when it is not there any more.
     public func hold(
         _ path: String, meant: FileIdentity? = nil, as name: String, until isOver: () throws -> Bool
     ) throws -> HeldFile? {
@@ -153,6 +162,8 @@ public final class RunFiles: Sendable {
     /// Renames `file`, just written, to `path`.
     ///
     /// - Parameters:
+    ///   - file: The new file.
+    ///   - path: The name that it gets.
     ///   - meant: The file that has the name; nil when none has it.
     ///   - own: That file, where it is held already.
     public func exchange(_ file: HeldFile, over path: String, meant: FileIdentity?, own: HeldFile?) -> FileRefusal? {
@@ -183,8 +194,10 @@ public final class RunFiles: Sendable {
     /// followed.
     ///
     /// - Parameters:
+    ///   - path: The name.
+    ///   - name: Who writes it, for messages: a stage's id or kind.
     ///   - patience: Nanoseconds to wait for a pipe's reader.
-    ///   - isEnded: Looked at meanwhile: true ends the wait, as if the time were over.
+    ///   - isEnded: Asked during the wait; true ends the wait as if the time were over.
     /// - Throws: ``FileRefusal``.
     public func rewrite(
         _ path: String, as name: String, patience: Int64 = 0, unless isEnded: () -> Bool = { false }
@@ -267,9 +280,14 @@ public final class RunFiles: Sendable {
         }
     }
 
-    /// The same of bytes.
+    /// Writes a whole file from bytes, so that no reader sees half of it where that can be.
     ///
-    /// - Parameter isReplacing: A regular file of that name gives way; else it is refused as `.exists`.
+    /// - Parameters:
+    ///   - path: The file's name.
+    ///   - bytes: All of its content.
+    ///   - name: Who writes it, for messages: a stage's id or kind.
+    ///   - isReplacing: Whether a regular file of that name is replaced; if not, it is refused as `.exists`.
+    /// - Returns: What went wrong; nil when all of it is written.
     public func write(_ path: String, _ bytes: [UInt8], as name: String, isReplacing: Bool) -> FileRefusal? {
         if !isReplacing, Place(path).facts.kind == .regular { return .exists }
         return bytes.withUnsafeBytes { bytes in

@@ -6,8 +6,10 @@ extension JSONReader {
     /// Takes regular files, pipes and a terminal, so that `/dev/stdin` works; waits for a pipe's writer. Reads no more
     /// than the limit.
     ///
-    /// - Parameter takesPipes: Whether a pipe or terminal is read as well; else only a regular file, which nobody waits
-    ///   for.
+    /// - Parameters:
+    ///   - path: The file.
+    ///   - limits: Most bytes, depth and so on.
+    ///   - takesPipes: Whether a pipe or terminal is read as well; if not, only a regular file, which never waits.
     /// - Throws: ``FrameHostErrors``: `.unavailable` where the file cannot be opened or read, else
     ///   `.invalidConfiguration`.
     public static func read(path: String, limits: Limits = Limits(), takesPipes: Bool = true) throws -> JSONNode {

@@ -25,7 +25,10 @@ public struct JSONReader {
     /// equal in Swift, so that `é` in one and in two code points is one key. Where the text is no UTF-8, only that is
     /// told.
     ///
-    /// - Parameter file: The name at the front of each fault's place, `file:line:column`.
+    /// - Parameters:
+    ///   - bytes: The text, in UTF-8.
+    ///   - file: The name at the front of each fault's place, `file:line:column`.
+    ///   - limits: Most bytes, depth and so on.
     /// - Throws: ``FrameHostErrors`` with code `.invalidConfiguration`, in the order of the text.
     /// - Complexity: O(bytes).
     public static func read(_ bytes: [UInt8], file: String, limits: Limits = Limits()) throws -> JSONNode {

@@ -61,9 +61,11 @@ public struct BudgetPlan: Sendable {
     public var threads: [Int]
 
     /// - Parameters:
+    ///   - graph: Stages and links.
     ///   - sizes: Buffers a person wrote for the output pool of a node.
-    ///   - copySizes: The same for copy pools.
-    ///   - spare: For branches that are attached while the chain runs.
+    ///   - copySizes: Buffers a person wrote for the copy pool of a node.
+    ///   - spare: Buffers beside the need, for branches that are attached while the chain runs.
+    ///   - rules: The standard rules, or others in a test.
     public init(
         _ graph: BudgetGraph, sizes: [Int: Int] = [:], copySizes: [Int: Int] = [:], spare: PoolSpare = .none,
         rules: BudgetRules = .standard

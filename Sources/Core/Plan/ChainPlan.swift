@@ -21,7 +21,7 @@ public struct ChainPlan: Sendable {
         public var format: MediaFormat
     }
 
-    /// Memory of access units, sized by ``SlabSizes``.
+    /// Memory of access units, sized by `SlabSizes`.
     public struct SlabPlan: Sendable {
         public var stage: Int
         public var byteCount: Int

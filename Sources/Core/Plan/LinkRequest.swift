@@ -6,7 +6,7 @@ public struct LinkRequest: Sendable, Equatable {
     public var seconds: Double?
     /// Access units: most bytes queued, 10^6 bytes.
     public var megabytes: Double?
-    /// The stage and what is behind it get copies in buffers of their own (``CopyTap``).
+    /// The stage and what is behind it get copies in buffers of their own (`CopyTap`).
     public var copies = false
 
     public init(

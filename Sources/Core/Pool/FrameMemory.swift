@@ -13,11 +13,15 @@ public protocol FrameMemory: Sendable {
 
 /// Anonymous private pages (mmap(2)).
 public struct AnonymousMemory: FrameMemory {
+    /// Makes one; nothing is mapped yet.
     public init() {}
 
-    /// - Parameter touching: True gives every page its memory now, so that no frame thread meets a page fault, and
-    ///   large pages where the system has them: work on whole pictures is slower by a fifth where the processor looks up
-    ///   each 4096 bytes (docs/development.md). They take no more memory, since only those that lie inside are large.
+    /// Maps private pages.
+    ///
+    /// Where `touching` is true, every page gets its memory now, so that no frame thread meets a page fault. It also gets
+    /// large pages where the system has them: without them the processor looks up each 4096 bytes, and work on whole
+    /// pictures is slower by a fifth (docs/development.md). Large pages take no more memory, since only pages that lie
+    /// inside the block are large.
     public func allocate(byteCount: Int, touching: Bool) throws -> UnsafeMutableRawPointer {
         let count = max(byteCount, 1)
         let flags = MAP_PRIVATE | MAP_ANONYMOUS | (touching ? 0 : MAP_NORESERVE)

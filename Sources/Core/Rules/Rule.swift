@@ -42,7 +42,7 @@ public struct Rule: Sendable, Equatable {
     public var conditions: [RuleCondition]
     /// For how long they must fit, nanoseconds; nil where the rule is about moments and not about a state.
     public var holdNs: Int64?
-    /// Shortest time from one `do` to the next, nanoseconds; nil for the usual bound (``RuleState/mostDone``).
+    /// Shortest time from one `do` to the next, nanoseconds; nil for the usual bound (`RuleState.mostDone`).
     public var everyNs: Int64?
     public var commands: [RuleCommand]
     public var otherwise: Otherwise?

@@ -12,6 +12,7 @@ extension Chain {
     /// comes, counted as `paused`. Answered once nothing is inside the stage.
     ///
     /// - Parameters:
+    ///   - id: The stage's id in the chain file.
     ///   - isDropping: Whether a filter drops what comes.
     ///   - reply: Called with the answer on the desk's thread.
     public func pause(stage id: String, isDropping: Bool = false, reply: @escaping CommandReply) {

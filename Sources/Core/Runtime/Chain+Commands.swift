@@ -2,7 +2,11 @@
 extension Chain {
     /// Sends a command to a stage.
     ///
-    /// - Parameter reply: Called with the answer on the stage's thread, or at once where there is a fault.
+    /// - Parameters:
+    ///   - id: The stage's id in the chain file.
+    ///   - command: A command that the stage declares in ``StageInfo/commands``.
+    ///   - arguments: A JSON object, as ``CommandInfo/arguments`` declares it.
+    ///   - reply: Called with the answer on the stage's thread, or at once where there is a fault.
     public func send(
         stage id: String, command: String, arguments: JSONNode = JSONNode(.object([])), reply: @escaping CommandReply
     ) {
@@ -25,7 +29,10 @@ extension Chain {
 
     /// Changes live options of a stage, all or none.
     ///
-    /// - Parameter reply: Called with the answer on the stage's thread, or at once where there is a fault.
+    /// - Parameters:
+    ///   - id: The stage's id in the chain file.
+    ///   - options: Keys and new values of options that are live.
+    ///   - reply: Called with the answer on the stage's thread, or at once where there is a fault.
     public func set(stage id: String, options: [JSONNode.Member], reply: @escaping CommandReply) {
         guard let runner = runner(id, reply) else { return }
         post(runner, .set, reply) { [unowned self, unowned runner] in

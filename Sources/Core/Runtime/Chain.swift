@@ -90,8 +90,10 @@ public final class Chain: @unchecked Sendable {
     /// Plans a chain: all faults at once, nothing opened.
     ///
     /// - Parameters:
-    ///   - timed: Measures each stage's time per item (one clock read per boundary).
-    ///   - traced: Can write a trace: ``openTrace(_:as:mostBytes:)``.
+    ///   - request: The chain as its file asks for it.
+    ///   - clock: The clock that all stages read.
+    ///   - timed: Whether the run measures each stage's time per item (one clock read per boundary).
+    ///   - traced: Whether the run can write a trace: ``openTrace(_:as:mostBytes:)``.
     /// - Throws: ``FrameHostErrors``.
     public init(
         _ request: ChainRequest, clock: ChainClock = ChainClock(), timed: Bool = false, traced: Bool = false
@@ -131,7 +133,9 @@ public final class Chain: @unchecked Sendable {
     /// Why a file should not be written beside the run, such as its figures: it is the chain file or a stage's, or it
     /// cannot be written. Writes nothing.
     ///
-    /// - Parameter option: What names the file: `--stats`.
+    /// - Parameters:
+    ///   - path: The file to write.
+    ///   - option: What names the file: `--stats`.
     public func fault(ofWriting path: String, as option: String) -> FrameHostError? {
         var own = StageDemand()
         own.writesFiles = [path]

@@ -13,9 +13,7 @@ public struct CommandAnswer: Sendable {
 
     public var isDone: Bool { faults.isEmpty }
 
-    /// It was done.
-    ///
-    /// - Parameter text: Unless the usual sentence says it.
+    /// An answer that says that it was done; `text` replaces the usual sentence.
     public init(stage: String?, frame: UInt64, details: [JSONNode.Member] = [], text: String? = nil) {
         self.stage = stage
         self.frame = frame
@@ -24,7 +22,7 @@ public struct CommandAnswer: Sendable {
         self.text = text ?? "\(stage ?? "chain"): takes effect at frame \(frame)."
     }
 
-    /// Nothing was done.
+    /// An answer that says why nothing was done.
     public init(stage: String?, error: any Error) {
         self.stage = stage
         frame = 0

@@ -64,7 +64,7 @@ public enum CrashReport {
     }
 
     /// [any thread, at its start] A stack of its own for the handler, so that it can speak of an endless recursion too.
-    /// ``leave(_:_:)`` gives it back.
+    /// `leave(_:_:)` gives it back.
     public static func useOwnStack() {
         guard state != nil else { return }
         guard let memory = mmap(nil, stackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
@@ -104,9 +104,8 @@ public enum CrashReport {
         if sigaltstack(&none, nil) == 0 { munmap(stack.ss_sp, stack.ss_size) }
     }
 
-    /// [control thread] From here on crashes on the threads of `chain` name its stages.
-    ///
-    /// - Parameter plugin: The file of a kind of stage, where it is known.
+    /// [control thread] From here on crashes on the threads of `chain` name its stages. `plugin` gives the file of a kind
+    /// of stage, where it is known.
     public static func watch(_ chain: Chain, plugin: @escaping (_ use: String) -> String?) {
         guard let state else { return }
         _ = Unmanaged.passRetained(chain)

@@ -10,7 +10,11 @@ public protocol PictureEncoder: AnyObject, Sendable, SendableMetatype {
     /// [any thread but a stage's] Upright, scaled, cut and turned as `form` says; colours as the picture's
     /// ``ColorDescription`` says.
     ///
-    /// - Parameter takenAt: Wall-clock time of the picture, nanoseconds since 1970: the EXIF time stamp. Nil writes none.
+    /// - Parameters:
+    ///   - picture: The picture, as the stage gave it.
+    ///   - form: Size, shape and file format.
+    ///   - takenAt: Wall-clock time of the picture, nanoseconds since 1970: the EXIF time stamp. Nil writes none.
+    /// - Returns: The bytes of the file.
     /// - Throws: ``FrameHostError``.
     func encode(_ picture: StagePicture, as form: PictureForm, takenAt: Int64?) throws -> [UInt8]
 }

@@ -32,7 +32,9 @@ public protocol RunControl: AnyObject, Sendable {
 
     /// Has a command done, of those that `--commands` reads (docs/chain-file.md).
     ///
-    /// - Parameter reply: Called once, now or later, on any thread; must not wait.
+    /// - Parameters:
+    ///   - command: The command's JSON object.
+    ///   - reply: Called once, now or later, on any thread; must not wait.
     func perform(_ command: JSONNode, reply: @escaping CommandReply)
 
     /// Asks for the next picture that a stage gives; it comes to `inbox`.

@@ -1,7 +1,8 @@
 import Synchronization
 
-/// The wish of stages behind an encoder for a keyframe as soon as may be: a viewer has joined, a loss was reported.
-/// Many wishes before the next picture are one.
+/// Asks an encoder for a keyframe as soon as possible: a reader has joined, or a loss was reported.
+///
+/// Several requests before the next picture count as one. A sink finds it as ``StageContext/keyframeRequest``.
 public final class KeyframeRequest: Sendable {
     private let isRaised = Atomic<Bool>(false)
     /// The encoder's own, where this one is a reader's; it changes when the encoder is replaced.
@@ -9,7 +10,7 @@ public final class KeyframeRequest: Sendable {
 
     init(to target: KeyframeRequest? = nil) { self.target = Locked(target) }
 
-    /// [any thread] Never waits for a stage.
+    /// [any thread] Requests a keyframe. Never waits for a stage.
     public func raise() {
         if let target = target.withLock({ $0 }) { return target.raise() }
         isRaised.store(true, ordering: .releasing)

@@ -2,11 +2,13 @@
 public enum OnError: String, Sendable, CaseIterable {
     /// The chain drains and ends with status 1.
     case stop
-    /// The stage drops all that follows, the others go on; the run ends with status 1.
+    /// The stage drops everything that follows while the others go on; the run ends with status 1.
     case `continue`
-    /// Frames pass the filter by untouched; the run ends with status 1.
+    /// Frames pass the filter untouched; the run ends with status 1.
     case bypass
-    /// The stage is made and started anew, after 1 s, 2 s, 4 s … at most 30 s, up to ten times in a row; what comes
-    /// meanwhile is dropped, and what follows is marked as after a gap. The run ends with status 1 where that is in vain.
+    /// The runner makes and starts the stage anew after 1 s, 2 s, 4 s … at most 30 s, up to ten times in a row.
+    ///
+    /// Items that come in the meantime are dropped, and the item that follows is marked as after a gap. If every attempt
+    /// fails, the run ends with status 1.
     case restart
 }

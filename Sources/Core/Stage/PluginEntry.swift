@@ -1,4 +1,6 @@
-/// How a plugin hands its stages, its service or its picture encoder to the host: one exported symbol, whose name carries the interface version.
+/// Hands the stages, the service or the picture encoder of a plugin to the host.
+///
+/// A plugin exports one symbol, whose name carries the interface version:
 ///
 /// ```swift
 /// @c(framehost_plugin_v1)
@@ -7,21 +9,24 @@
 public enum PluginEntry {
     /// The version of the interface between host and plugin; part of the symbol's name and of the manifest.
     public static let interfaceVersion = 1
+    /// The name of the symbol that a plugin exports.
     public static let symbol = "framehost_plugin_v1"
 
-    /// [control thread] The stages of a plugin, as one retained object for the host.
+    /// [control thread] Exports the stages of a plugin, as one retained object for the host.
+    ///
+    /// Name each class: `PluginEntry.export(NightMode.self, DayMode.self)`.
     public static func export<each S: Stage>(_ types: repeat (each S).Type) -> OpaquePointer {
         var stages: [StageType] = []
         repeat stages.append(StageType(each types))
         return give(PluginExports(stages: stages))
     }
 
-    /// [control thread] The service of a plugin.
+    /// [control thread] Exports the service of a plugin.
     public static func export<S: Service>(service type: S.Type) -> OpaquePointer {
         give(PluginExports(services: [ServiceType(type)]))
     }
 
-    /// [control thread] The picture encoder of a plugin.
+    /// [control thread] Exports the picture encoder of a plugin.
     public static func export<E: PictureEncoder>(encoder type: E.Type) -> OpaquePointer {
         give(PluginExports(encoders: [PictureEncoderType(type)]))
     }
@@ -31,10 +36,13 @@ public enum PluginEntry {
     }
 }
 
-/// What ``PluginEntry/export(_:)`` returns, seen from the host.
+/// What ``PluginEntry/export(_:)`` returns, as the host sees it.
 public final class PluginExports: Sendable {
+    /// The kinds of stage in the plugin.
     public let stages: [StageType]
+    /// The services in the plugin.
     public let services: [ServiceType]
+    /// The picture encoders in the plugin.
     public let encoders: [PictureEncoderType]
 
     init(stages: [StageType] = [], services: [ServiceType] = [], encoders: [PictureEncoderType] = []) {
@@ -51,7 +59,16 @@ public final class PluginExports: Sendable {
 
 /// Which protocol a stage adopts.
 public enum StageKind: String, Sendable, CaseIterable {
-    case source, filter, transform, join, sink
+    /// Adopts ``Source``.
+    case source
+    /// Adopts ``Filter``.
+    case filter
+    /// Adopts ``Transform``.
+    case transform
+    /// Adopts ``Join``.
+    case join
+    /// Adopts ``Sink``.
+    case sink
 
     /// A stage of this kind can take the place of one of the other, with what is before and behind it as it is.
     func fitsInPlace(of other: StageKind) -> Bool {
@@ -84,17 +101,22 @@ public enum StageKind: String, Sendable, CaseIterable {
 
 /// A kind of stage without its Swift type: what it is, its options, how to make one.
 public final class StageType: Sendable {
+    /// What the stage says of itself.
     public let info: StageInfo
+    /// The protocol that it adopts.
     public let kind: StageKind
+    /// Its options, in the order of declaration.
     public let options: [OptionField]
     let make:
         @Sendable (_ members: [JSONNode.Member], _ place: OptionPlace, _ context: StageContext) throws -> StageInstance
     let check: @Sendable (_ members: [JSONNode.Member], _ place: OptionPlace) throws -> Void
     let findTopics: @Sendable () throws -> [StageTopic]
     let findTopic: @Sendable (_ name: String) throws -> StageTopic?
-    /// [control thread] The devices it could use; nil for a kind of stage that uses none. Throws what the stage throws.
+    /// [control thread] Finds the devices that the stage could use; nil for a kind of stage that uses none. Throws what
+    /// the stage throws.
     public let devices: (@Sendable () throws -> [StageDevice])?
 
+    /// The kind of stage that a Swift type stands for.
     public init<S: Stage>(_ type: S.Type) {
         info = S.info
         options = S.Options.fields

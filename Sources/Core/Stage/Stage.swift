@@ -1,60 +1,74 @@
 /// What all kinds of stage have in common. Adopt ``Source``, ``Filter``, ``Transform``, ``Join`` or ``Sink``.
 ///
-/// Life: `init` → `negotiate` → `start` → process … → `drain` → `stop`. A stage is used by one thread at a time: the
-/// control thread up to `negotiate`, the setup thread for `start`, its stage thread from then on. It need not be
-/// `Sendable`.
+/// A stage lives through `init` → `negotiate` → `start` → process … → `drain` → `stop`. One thread at a time uses it: the
+/// control thread up to `negotiate`, the setup thread for `start`, and the stage's own thread from then on. A stage need
+/// not be `Sendable`.
 public protocol Stage: AnyObject, SendableMetatype {
+    /// The options of the stage; ``NoOptions`` for a stage that has none.
     associatedtype Options: StageOptions
 
     /// What the stage is; the same for every instance.
     static var info: StageInfo { get }
 
-    /// [control thread] What there is to ask about beside options, for `framehost describe`: effects that are
-    /// installed. Without their values. Defaults to nothing.
+    /// [control thread] What `framehost describe STAGE` lists beside the options, such as the effects that are installed.
+    ///
+    /// The topics come without their values. The default is an empty list.
     static func topics() throws -> [StageTopic]
 
-    /// [control thread] The topic of this name, in any case, with its values; nil for none. Defaults to looking among
-    /// `topics()`.
+    /// [control thread] The topic `name`, in capital or small letters, with its values; nil when there is none.
+    ///
+    /// The default looks in ``topics()``.
     static func topic(_ name: String) throws -> StageTopic?
 
-    /// Replaced by the runner between two items when an option marked `live` changes. [stage thread]
+    /// [stage thread] The present options. The runner replaces them between two items when a live option changes.
     var options: Options { get set }
 
-    /// [control thread] Opens nothing: options arrive checked. Cheap, since `framehost check` makes every stage.
+    /// [control thread] Makes the stage from options that are already checked.
+    ///
+    /// Opens no file or device and costs little: `framehost check` makes every stage.
     init(options: Options, context: StageContext) throws
 
-    /// [control thread] What this instance asks of the plan; read after `negotiate`. Defaults to what `info` declares.
+    /// [control thread] What this instance asks of the plan. The planner reads it after `negotiate`.
+    ///
+    /// The default is ``declaredDemand``, which is what ``info`` declares.
     var demand: StageDemand { get }
 
-    /// [setup thread] Takes memory, threads and devices. Called consumers first, sources last.
+    /// [setup thread] Takes memory and threads, and opens files and devices.
+    ///
+    /// The runner starts the stages at the end of the chain first and the sources last.
     func start() throws
 
-    /// [stage thread] Ends everything begun in `start`, finishing files; called once after the last item, also when the
-    /// run failed or was stopped. Safe to call twice.
+    /// [stage thread] Ends everything that `start` began, and finishes files.
+    ///
+    /// The runner calls it after the last item, also when the run failed or was stopped. A second call must do no harm.
     func stop() throws
 
-    /// [stage thread] A live option has changed; `options` holds the new values. When this throws the old ones come
-    /// back.
+    /// [stage thread] A live option has changed, and ``options`` holds the new values.
+    ///
+    /// - Throws: An error to refuse the new values; the runner then puts the old ones back.
     func optionsChanged() throws
 
-    /// [stage thread, before an item] A stage behind wishes for a keyframe: the picture of the next item should be one.
-    /// Called once for all wishes since the last item, on the stage whose access units they are.
+    /// [stage thread, before an item] A stage behind asks for a keyframe: the next picture should become one.
+    ///
+    /// Only the stage that makes the access units gets this call, once for all requests since the last item.
     func keyframeRequested()
 
-    /// [stage thread] Buffers have run out: lets go of frames that are only kept in case they are wanted again.
+    /// [stage thread] Buffers have run out: the stage lets go of frames that it keeps only in case they are needed again.
     func releaseCaches()
 
-    /// [stage thread] A command declared in `info`.
+    /// [stage thread] Carries out a command that ``info`` declares.
     ///
-    /// - Parameter arguments: The other members of the command's JSON object.
-    /// - Throws: what the person who sent it should read.
+    /// - Parameters:
+    ///   - name: The command's name.
+    ///   - arguments: A JSON object with the other members of the command.
+    /// - Throws: What the person who sent the command should read.
     func command(_ name: String, arguments: JSONNode) throws
 }
 
 extension Stage {
     public var demand: StageDemand { Self.declaredDemand }
 
-    /// What `info` declares, as a demand.
+    /// What ``info`` declares, as a demand: the value to start from in ``demand``.
     public static var declaredDemand: StageDemand {
         var demand = StageDemand()
         demand.access = info.access
@@ -80,35 +94,47 @@ extension Stage {
     }
 }
 
-/// Gives pictures or access units: a camera, a file, a pattern.
+/// A stage that gives pictures or access units: a camera, a file, a test pattern.
 public protocol Source: Stage {
-    /// [control thread] The format it will give. May look at its file or device; changes nothing.
+    /// [control thread] The format of all items that the source will give.
+    ///
+    /// It may look at the file or device, but changes nothing there.
     func negotiate() throws -> MediaFormat
 
-    /// [stage thread] Gives one item (or none, if there is none yet) and returns; called again and again until it says
-    /// `.ended`.
+    /// [stage thread] Gives one item, or none if there is none yet, and returns.
     ///
-    /// Waits only through `output` or ``StageContext/sleep(until:)``, which end at a drain and at a stop.
+    /// The runner calls it again and again until it returns ``SourceProgress/ended``. It waits only through `output` and
+    /// ``StageContext/sleep(until:)``: a drain or a stop of the chain ends these waits.
     func produce(_ output: Output) throws -> SourceProgress
 }
 
 /// Whether a source goes on.
-public enum SourceProgress: Sendable { case more, ended }
+public enum SourceProgress: Sendable {
+    /// The source has more items: call it again.
+    case more
+    /// The source has given its last item.
+    case ended
+}
 
-/// Works on the frame it is handed and lets the same frame go on.
+/// A stage that reads or changes a frame and hands on the same frame.
 public protocol Filter: Stage {
-    /// [control thread] The format of all frames to come. Defaults to nothing to do.
+    /// [control thread] Takes note of the format that all frames will have.
+    ///
+    /// The default does nothing.
     func negotiate(_ format: VideoFormat) throws
 
-    /// [stage thread] One frame in, the same frame out. With ``StageInfo/Access/modify`` its planes may be written.
-    /// Does not block or allocate.
+    /// [stage thread] Works on one frame, which goes on when the filter returns ``Verdict/forward``.
+    ///
+    /// A filter that declares ``StageInfo/Access/modify`` may write the planes. The call should neither block nor
+    /// allocate.
     func process(_ frame: inout Frame) throws -> Verdict
 }
 
-/// What becomes of the frame a filter was handed.
+/// What happens to the frame that a filter was handed.
 public enum Verdict: Sendable {
+    /// The frame goes on to the next stage.
     case forward
-    /// The frame ends here, counted under the reason.
+    /// The frame ends here and is counted under the reason.
     case drop(DropReason)
 }
 
@@ -116,20 +142,23 @@ extension Filter {
     public func negotiate(_ format: VideoFormat) throws {}
 }
 
-/// Turns its input into something else: a converter, a scaler, an encoder.
+/// A stage that gives other items than it takes: a converter, a scaler, an encoder.
 public protocol Transform: Stage {
-    /// [control thread] From the format of the input to that of the output.
+    /// [control thread] Gives the format of the output for that of the input.
     func negotiate(_ input: MediaFormat) throws -> MediaFormat
 
-    /// [stage thread] Takes one item and emits what is ready: nothing, one item or several, each the answer to one that
-    /// came in unless it is emitted as `.made`.
+    /// [stage thread] Takes one item and emits what is ready: no item, one or several.
+    ///
+    /// Each item that came in is answered once: by an item that the stage emits, or by ``Output/drop(_:)``. An item that
+    /// answers none is emitted as ``Output/Origin/made``. The items that the stage answers later are counted in ``held``.
     func process(_ input: consuming Sample, _ output: Output) throws
 
-    /// [stage thread] No item follows: emits all that is held.
+    /// [stage thread] No item follows: the stage emits everything that it holds.
     func drain(_ output: Output) throws
 
-    /// [stage thread, after each call] Items accepted and not yet answered, by the stage's own count; the ledger is
-    /// checked against it.
+    /// [stage thread, after each call] How many items the stage has accepted and not yet answered, by its own count.
+    ///
+    /// The runner compares it with the ledger, so that no item is lost unnoticed. The default is 0.
     var held: Int { get }
 }
 
@@ -138,19 +167,21 @@ extension Transform {
     public var held: Int { 0 }
 }
 
-/// Takes one item from each of several inputs.
+/// A stage that takes one item from each of several inputs.
 public protocol Join: Stage {
-    /// [control thread] From the formats of the inputs, in the order of `from`, to that of the output.
+    /// [control thread] Gives the format of the output for those of the inputs, which are in the order of `from`.
     func negotiate(_ inputs: [MediaFormat]) throws -> MediaFormat
 
-    /// [stage thread] The items of one time. An input whose item was dropped on its way gives none.
+    /// [stage thread] Takes the items that belong together. An input whose item was dropped on its way gives none.
     func merge(_ inputs: JoinInputs, _ output: Output) throws
 
-    /// [stage thread] No item follows on any input.
+    /// [stage thread] No item follows on any input: the join emits everything that it holds. The default does nothing.
     func drain(_ output: Output) throws
 
-    /// [stage thread, between two calls] Of a join that gives pictures by the clock (``StageDemand/outputRate``): the input
-    /// whose pictures are given as they come. Nil: every picture waits for its tick.
+    /// [stage thread, between two calls] The input whose pictures a join by the clock gives as soon as they come.
+    ///
+    /// Only a join that declares ``StageDemand/outputRate`` is asked. With nil, the default, every picture waits for its
+    /// tick.
     var activeInput: Int? { get }
 }
 
@@ -159,15 +190,15 @@ extension Join {
     public func drain(_ output: Output) throws {}
 }
 
-/// The end of a branch: a file, a server, a window.
+/// A stage that ends a branch: a file, a server, a window.
 public protocol Sink: Stage {
-    /// [control thread] The format of all items to come.
+    /// [control thread] Takes note of the format that all items will have. The default does nothing.
     func negotiate(_ input: MediaFormat) throws
 
-    /// [stage thread] Takes one item for good.
+    /// [stage thread] Takes one item, which goes no further, and says what happened to it.
     func consume(_ input: consuming Sample) throws -> SinkVerdict
 
-    /// [stage thread] No item follows.
+    /// [stage thread] No item follows. The default does nothing.
     func drain() throws
 }
 
@@ -176,10 +207,12 @@ extension Sink {
     public func drain() throws {}
 }
 
-/// How an item ended in a sink.
+/// What a sink did with an item.
 public enum SinkVerdict: Sendable {
+    /// The item was written, sent or shown.
     case delivered
-    /// On purpose not used: a recorder that is not recording.
+    /// The sink left the item out on purpose: a recorder that is not recording.
     case idle
+    /// The item was lost, and is counted under the reason.
     case dropped(DropReason)
 }

@@ -1,39 +1,41 @@
 import Synchronization
 
-/// What a stage knows of its run, and its ways to speak. Made by the runner, one per stage.
+/// What a stage knows about its run, and how it talks to people and programs. The runner makes one for each stage.
 ///
-/// Safe from every thread of the stage.
+/// Every thread of the stage may use it.
 public final class StageContext: @unchecked Sendable {
     /// The stage's `id` in the chain file.
     public let stageID: String
-    /// Relative paths in options are meant from here: the chain file's folder, without a slash at the end.
+    /// The chain file's folder, without a slash at the end. Relative paths in options start here; see ``resolve(_:)``.
     public let folder: String
     /// What people call the chain: its file's name without folder and `.json`.
     public let chainName: String
+    /// The clock that all stages of the chain read.
     public let clock: ChainClock
-    /// The way to create, replace, remove and empty files; one for all stages of a run.
+    /// Creates, replaces, removes and empties files; one for all stages of a run.
     public let files: RunFiles
-    /// True when the chain has a live source; encoders and sinks choose their defaults by it. Known before `negotiate`.
+    /// Whether the chain has a live source. Encoders and sinks choose their defaults by it. Known before `negotiate`.
     public internal(set) var isLiveChain = false
 
-    /// True for a stage that takes the place of one that ran: whoever reads what it gives knows the parameter sets of the
-    /// one before, so that each of its keyframes carries its own. Known before `negotiate`.
+    /// Whether each keyframe must carry its own parameter sets. Known before `negotiate`.
+    ///
+    /// True for a stage that replaces one that ran: its readers know the parameter sets of the old stage.
     public internal(set) var repeatsParameterSets = false
 
-    /// The sound that belongs to the pictures that come in, where a source before offers it. Known before `negotiate`;
-    /// in a source nil.
+    /// The sound that belongs to the incoming pictures, where a source before the stage offers it; nil in a source. Known
+    /// before `negotiate`.
     public internal(set) var audio: (any AudioOrigin)?
 
-    /// Ids of the stages the input comes from, as the chain file has them, in the order of `from`; of a source none. Known
-    /// before `negotiate`.
+    /// Ids of the stages that the input comes from, in the order of `from`; empty in a source. Known before `negotiate`.
     public internal(set) var inputIDs: [String] = []
 
-    /// When the stage last went on after a pause, nanoseconds of the chain clock; 0 before the first. What a source's own
-    /// clock would have given until then nobody wanted. [stage thread]
+    /// [stage thread] When the stage last went on after a pause, in nanoseconds of the chain clock; 0 before the first
+    /// pause. A source skips the items that its own clock would have given before this time.
     public internal(set) var resumedAt: Int64 = 0
 
-    /// Asks the encoder (or encoded source) whose access units come in for a keyframe; nil for raw video, and where
-    /// nobody makes one when asked: behind a file. Known before `negotiate`.
+    /// Asks the encoder (or encoded source) of the incoming access units for a keyframe. Known before `negotiate`.
+    ///
+    /// Nil for raw video, and where no stage makes a keyframe when asked: behind a file.
     public internal(set) var keyframeRequest: KeyframeRequest?
 
     /// What stages behind this one raise.
@@ -84,7 +86,8 @@ public final class StageContext: @unchecked Sendable {
         stop.register(sleeper)
     }
 
-    /// For a stage driven alone, in a test: the system clock, the current folder, events nobody reads.
+    /// Makes the context of a stage that a test drives alone: the system clock, the current folder, events that nobody
+    /// reads.
     public convenience init(
         stageID: String, folder: String = ".", chainName: String = "chain", clock: ChainClock = ChainClock()
     ) {
@@ -94,16 +97,18 @@ public final class StageContext: @unchecked Sendable {
             jobs: JobQueue(events: events, clock: clock))
     }
 
-    /// `path` as it is when absolute, else meant from `folder`.
+    /// The path of an option: `path` itself when it is absolute, otherwise `path` below ``folder``.
     public func resolve(_ path: String) -> String {
         path.hasPrefix("/") || folder.isEmpty || folder == "." ? path : "\(folder)/\(path)"
     }
 
-    /// The slot of a kind of metadata declared in ``StageInfo/metadata``. [from `start` on]
+    /// [from `start` on] The slot of a kind of metadata; nil when no stage of the chain declares the kind in
+    /// ``StageInfo/metadata``.
     public func slot<Value: FrameMetadata>(for type: Value.Type) -> MetadataSlot<Value>? { layout.slot(for: type) }
 
-    /// Sleeps until `instant` of the chain clock; false at once when the source is asked to end. [stage thread of a
-    /// source]
+    /// [stage thread of a source] Sleeps until `instant`, in nanoseconds of the chain clock.
+    ///
+    /// - Returns: False at once when the source is asked to end.
     public func sleep(until instant: Int64) -> Bool {
         guard let thread else {
             return clock.sleep(
@@ -115,8 +120,10 @@ public final class StageContext: @unchecked Sendable {
             until: instant, on: sleeper, unless: { isEnding.load(ordering: .acquiring) || stop.isRaised })
     }
 
-    /// Runs `body`, in which the stage waits for its device or its peer: figures do not count that as the stage's work.
-    /// Not needed around ``sleep(until:)`` and what an ``Output`` waits for. [stage thread]
+    /// [stage thread] Runs `body`, in which the stage waits for its device or its peer. Figures do not count that time as
+    /// the stage's work.
+    ///
+    /// Not needed around ``sleep(until:)`` and the waits of an ``Output``.
     public func waiting<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
         guard let thread, thread.clock != nil else { return try body() }
         let begin = clock.now()
@@ -136,10 +143,10 @@ public final class StageContext: @unchecked Sendable {
     /// [any thread] Makes `waitForMail` look again.
     func wake() { sleeper.locked { sleeper.broadcast() } }
 
-    /// True once the source should end: its wait is over and `produce` returns soon.
+    /// Whether the source should end: `produce` then waits no longer and returns soon.
     public var isEnded: Bool { isEnding.load(ordering: .acquiring) || stop.isRaised }
 
-    /// True once the run is asked to stop at once: nothing is waited for any more, not even out of courtesy.
+    /// Whether the run is asked to stop at once: the stage then waits for nothing, not even for a peer to say goodbye.
     public var isStopped: Bool { stop.isRaised }
 
     /// Ends a sleep and every later one: the run drains. [any thread]
@@ -150,11 +157,17 @@ public final class StageContext: @unchecked Sendable {
         }
     }
 
-    /// Tells programs and people of something that happened: an event with this stage's id, and with frame and PTS of
-    /// the item in hand. Never blocks.
+    /// Tells people and programs that something happened. Never blocks.
     ///
-    /// - Parameter details: A JSON object; its members become the event's: `["path": .string(path), "frames":
-    ///   .number(count)]`.
+    /// The event carries this stage's id, and the frame number and PTS of the item in hand. Declare it in
+    /// ``StageInfo/events``. Post it when a value changes, not with each frame.
+    ///
+    /// - Parameters:
+    ///   - event: The event's name in kebab-case: `scene-did-change`.
+    ///   - level: ``Event/Level/debug`` is shown only with `--verbose`.
+    ///   - text: One sentence for people; the stage's id is put before it.
+    ///   - details: A JSON object for programs, whose members become the event's: `["path": .string(path), "frames":
+    ///     .number(count)]`.
     public func post(
         _ event: String, level: Event.Level = .info, text: String, details: JSONNode = JSONNode(.object([]))
     ) {
@@ -164,24 +177,25 @@ public final class StageContext: @unchecked Sendable {
                 frame: item.frame, pts: item.pts))
     }
 
-    /// A sentence that a person should read before the run begins: which file, model or device was chosen, and what
-    /// that means here. `check` prints it with the plan, a run says it in its first lines as the event `note`. [control
-    /// thread, in `negotiate`]
+    /// [control thread, in `negotiate`] Notes a sentence that a person should read before the run begins: which file,
+    /// model or device was chosen, and what follows from it.
+    ///
+    /// `framehost check` prints it with the plan; a run says it in its first lines, as the event `note`.
     ///
     /// - Parameters:
-    ///   - text: Without the stage's id and without the full stop.
-    ///   - isWarning: The stage does with something poorer than was asked for.
+    ///   - text: The sentence without the stage's id and without the full stop.
+    ///   - isWarning: Whether the stage makes do with something poorer than was asked for.
     public func note(_ text: String, isWarning: Bool = false) {
         planNotes.append((text, isWarning))
         post("note", level: isWarning ? .warning : .info, text: "\(text).")
     }
 
-    /// A line in the log, at most a few per second.
+    /// Writes a line to the log, as the event `log`. Write a few lines a second at most.
     public func log(_ text: String, level: Event.Level = .info) { post("log", level: level, text: text) }
 
-    /// Why the stage is not at its work but looks for a way back to it: the camera was unplugged. Nil while all is
-    /// well. People see it as the stage's state; where it is set in `start`, the chain is not healthy before it is nil.
-    /// [any thread]
+    /// [any thread] Why the stage cannot work now and tries to recover, such as an unplugged camera; nil while all is well.
+    ///
+    /// People see it as the stage's state. When it is set in `start`, the chain does not count as healthy until it is nil.
     public var recovering: String? {
         get { recovery.withLock { $0.reason } }
         set {
@@ -193,11 +207,11 @@ public final class StageContext: @unchecked Sendable {
     /// [any thread] It said in `start` that it is away, and is away since.
     var hasNeverBeenThere: Bool { recovery.withLock { $0.isFirst } }
 
-    /// Figures of the stage's own, beside the runner's: `figures` of its entry in `--stats` and in the answer to the
-    /// command `figures`.
+    /// Shows figures of the stage's own beside the runner's: `figures` of its entry in `--stats`, and in the answer to
+    /// the command `figures`.
     ///
-    /// - Parameter body: Gives a JSON object of what is known now. Called by any thread, one at a time, between
-    ///   `start` and the end of the run and once after it; it must not wait for the stage.
+    /// - Parameter body: Gives a JSON object of what is known now. Any thread may call it between `start` and the end of
+    ///   the run, one at a time, and once after the run. It must not wait for the stage.
     public func showFigures(_ body: @escaping @Sendable () -> JSONNode) { ownFigures.withLock { $0 = body } }
 
     /// [any thread] Nil where the stage shows none.
@@ -212,16 +226,20 @@ public final class StageContext: @unchecked Sendable {
         offeredAudio = nil
     }
 
-    /// A source's sound, for the stages behind it. [control thread, in `negotiate`]
+    /// [control thread, in `negotiate`] Offers a source's sound to the stages behind it.
     public func offerAudio(_ origin: any AudioOrigin) {
         offeredAudio = PlacedAudio(origin, by: timeOffset)
     }
 
-    /// Hands on work that can wait and may go on after the stage's `stop`: the program stays until it is done, showing
-    /// how far it is; a signal then makes it give up (``JobProgress/isCancelled``). Jobs of a chain run one after the
-    /// other on a thread that yields to all others. What a job throws becomes a warning, the event `job-failed`.
+    /// Hands over work that can wait and may go on after the stage's `stop`.
     ///
-    /// - Parameter title: For people: `finalising out.mp4`.
+    /// The program stays until the job is done and shows its progress; a signal makes it give up
+    /// (``JobProgress/isCancelled``). The jobs of a chain run one after the other on a thread of low priority. An error
+    /// that a job throws becomes a warning, the event `job-failed`.
+    ///
+    /// - Parameters:
+    ///   - title: For people: `finalising out.mp4`.
+    ///   - body: The work.
     public func addJob(_ title: String, _ body: @escaping @Sendable (JobProgress) throws -> Void) {
         jobs.add(title, stage: stageID, body)
     }

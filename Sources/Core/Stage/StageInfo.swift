@@ -1,4 +1,12 @@
-/// What a stage is, as data: printed and checked without making the stage.
+/// What a stage is, as data, which the host prints and checks without making the stage.
+///
+/// Write the `id` as a literal: the build plugin `FramehostManifest` finds it in the source.
+///
+/// ```swift
+/// static let info = StageInfo(
+///     id: "night-mode", summary: "Darkens the picture.",
+///     input: .video(.i420, .nv12), output: .sameAsInput, access: .modify)
+/// ```
 public struct StageInfo: Sendable {
     /// What an input takes or an output gives.
     public enum Media: Sendable, Equatable {
@@ -8,52 +16,70 @@ public struct StageInfo: Sendable {
         case encoded([Codec])
         /// Raw pictures in any format, and access units of any codec.
         case any
-        /// Outputs only: the very buffer and format that came in.
+        /// Outputs only: the buffer that came in, in the format that came in.
         case sameAsInput
-        /// No such end.
+        /// The stage has no input, or no output.
         case none
 
+        /// Raw pictures in one of these formats, best first.
         public static func video(_ formats: PixelFormat...) -> Media { .video(formats) }
+        /// Access units of one of these codecs.
         public static func encoded(_ codecs: Codec...) -> Media { .encoded(codecs) }
-        /// Every raw format that stages other than converters handle.
+        /// Raw pictures in every pixel format there is.
         public static let anyVideo = Media.video(PixelFormat.allCases)
     }
 
     /// Whether a filter writes the pixels of the frame it is handed.
-    public enum Access: String, Sendable { case read, modify }
+    public enum Access: String, Sendable {
+        /// The stage only reads.
+        case read
+        /// The stage writes. The runner hands it frames that nobody else holds, and copies where it must.
+        case modify
+    }
 
-    /// Whether a call's duration has a bound. A queue stands before a sink without one (disk, network).
-    public enum Service: String, Sendable { case bounded, unbounded }
+    /// Whether the time that one call takes has a bound.
+    public enum Service: String, Sendable {
+        /// A call takes about the same time whatever happens outside.
+        case bounded
+        /// A call may wait for a disk or a network. The planner puts a queue before such a sink.
+        case unbounded
+    }
 
-    /// Kebab-case, unique among the plugins of a run: `x264-encoder`.
+    /// The name that chain files use, in kebab-case and unique among the plugins of a run: `x264-encoder`.
     public var id: String
     /// One sentence for `framehost plugins`.
     public var summary: String
+    /// What the stage takes; `.none` for a source.
     public var input: Media
+    /// What the stage gives; `.none` for a sink.
     public var output: Media
-    /// What it gives in the place of `output` where an option asks for it.
+    /// What the stage gives in place of ``output`` when an option asks for it.
     public var otherOutput: OtherOutput?
+    /// Whether the stage writes the pixels of the frames that it is handed.
     public var access: Access
-    /// Most input buffers still leased after a call.
+    /// How many input buffers the stage still leases after a call, at most.
     public var hold: Int
-    /// Most items accepted and not yet answered.
+    /// How many items the stage has accepted and not yet answered, at most.
     public var delay: Int
-    /// Threads of its own that have a frame in hand.
+    /// How many threads of the stage's own have a frame in hand.
     public var workers: Int
+    /// Whether the time that one call takes has a bound.
     public var service: Service
-    /// How long one of its calls may take at most, normally. One that takes longer is named by a warning while it
-    /// lasts.
+    /// How long a call takes at most when all is well. While a call takes longer, a warning names it.
     public var longestCall: MediaTime
-    /// Metadata this stage sets or reads.
+    /// Kinds of metadata that the stage sets or reads.
     public var metadata: [any FrameMetadata.Type]
-    /// Commands it answers while running.
+    /// Commands that the stage carries out while the chain runs.
     public var commands: [CommandInfo]
-    /// Events it posts (``StageContext/post(_:level:text:details:)``); only these may stand in the rules of a chain file.
+    /// Events that the stage posts with ``StageContext/post(_:level:text:details:)``. The rules of a chain file can name
+    /// only these.
     public var events: [EventDeclaration]
-    /// True for a stage the planner may insert where two formats do not fit.
+    /// Whether the planner may insert the stage where two formats do not fit.
     public var isConverter: Bool
-    /// Sources: what makes them give items when their time has come, where they do that only when asked.
+    /// Sources: the option that makes the source keep real time, for a source that does so only when asked.
     public var realTime: RealTime?
+
+    /// Describes a stage; a member that is left out keeps its default.
 
     public init(
         id: String, summary: String, input: Media = .none, output: Media = .none, otherOutput: OtherOutput? = nil,
@@ -85,9 +111,12 @@ public struct StageInfo: Sendable {
 extension StageInfo {
     /// The option, and its value, with which a source keeps real time: `"pace": "realtime"`.
     public struct RealTime: Sendable, Equatable, CustomStringConvertible {
+        /// The option's key.
         public var option: String
+        /// The value that it must have.
         public var value: JSONNode.Content
 
+        /// Real time where `option` has the value.
         public init(with option: String, _ value: JSONNode.Content) { (self.option, self.value) = (option, value) }
 
         /// As the chain file has it.
@@ -97,11 +126,19 @@ extension StageInfo {
 
 extension StageInfo {
     /// Another kind of output, where one option has one value: a file's access units with `"decode": false`.
+    ///
+    /// ```swift
+    /// otherOutput: StageInfo.OtherOutput(where: "decode", is: .bool(false), .encoded(.h264))
+    /// ```
     public struct OtherOutput: Sendable, Equatable {
+        /// The option's key.
         public var option: String
+        /// The value with which the stage gives ``media``.
         public var value: JSONNode.Content
+        /// What the stage gives then.
         public var media: Media
 
+        /// Other media where `option` has the value.
         public init(where option: String, is value: JSONNode.Content, _ media: Media) {
             self.option = option
             self.value = value
@@ -115,20 +152,24 @@ extension StageInfo {
         return members.last { $0.key == other.option }?.value.value == other.value ? other.option : nil
     }
 
-    /// What a stage with these options gives.
+    /// What a stage with these options gives: ``output``, or the media of ``otherOutput``.
     public func output(with members: [JSONNode.Member]) -> Media {
         optionOfOtherOutput(members) == nil ? output : otherOutput?.media ?? output
     }
 }
 
-/// A command a stage answers while running: `{"stage":"rec","command":"start"}`.
+/// A command that a stage carries out while the chain runs, as data: `{"stage":"rec","command":"start"}`.
+///
+/// The stage does the work in ``Stage/command(_:arguments:)``.
 public struct CommandInfo: Sendable, Equatable {
+    /// The command's name, in kebab-case.
     public var name: String
-    /// One sentence.
+    /// One sentence: what it does.
     public var summary: String
-    /// Members of `arguments` that it takes.
+    /// The members that the command takes.
     public var arguments: [MemberDeclaration]
 
+    /// Declares a command.
     public init(_ name: String, _ summary: String, arguments: [MemberDeclaration] = []) {
         self.name = name
         self.summary = summary
@@ -136,8 +177,17 @@ public struct CommandInfo: Sendable, Equatable {
     }
 }
 
-/// What one instance asks of the plan, after its options and formats are known; never more than its ``StageInfo``
-/// declares.
+/// What one instance of a stage asks of the plan once its options and formats are known.
+///
+/// Never more than its ``StageInfo`` declares. Begin with ``Stage/declaredDemand`` and change what the options decide:
+///
+/// ```swift
+/// var demand: StageDemand {
+///     var demand = Self.declaredDemand
+///     demand.hold = options.frames
+///     return demand
+/// }
+/// ```
 public struct StageDemand: Sendable, Equatable {
     /// Where the buffers of the output come from.
     public enum OutputBuffers: String, Sendable {
@@ -147,70 +197,76 @@ public struct StageDemand: Sendable, Equatable {
         case sameAsInput
     }
 
-    /// Whether this instance writes the pixels it is handed: a meter that draws only when asked.
+    /// Whether this instance writes the pixels of its frames. A meter may do so only when an option asks it to draw.
     public var access = StageInfo.Access.read
-    /// Input buffers still leased after a call, at most.
+    /// How many input buffers the stage still leases after a call, at most.
     public var hold = 0
-    /// Items accepted and not yet answered, at most.
+    /// How many items the stage has accepted and not yet answered, at most.
     public var delay = 0
-    /// Threads of its own with a frame in hand.
+    /// How many threads of the stage's own have a frame in hand.
     public var workers = 0
-    /// Buffers of the output pool that are never free: a driver's queue, a decoder's references. The stage may go on
-    /// reading them after it has given them; see ``Output/lender``.
+    /// How many buffers of the output pool are never free: a driver's queue, a decoder's references.
+    ///
+    /// The stage may go on reading them after it has emitted them; see ``Output/lender``.
     public var floor = 0
     /// Room around the pixels in each buffer of the output pool, for a library that writes there.
     public var padding = BufferPadding()
-    /// Sources: captures at a pace it does not set, and never waits.
+    /// Sources: the source captures at a pace that it does not set, and never waits.
     public var isLive = false
+    /// Where the buffers of the output come from.
     public var outputBuffers = OutputBuffers.own
-    /// Encoders and readers of files: bytes of access units to reserve.
+    /// Encoders and readers of files: memory for access units, in bytes.
     public var slabBytes = 16 << 20
-    /// Encoders and readers of files: access units to reserve beside those the links hold.
+    /// Encoders and readers of files: how many access units to reserve beside those that the links hold.
     public var slabUnits = 8
-    /// Processor time that one item takes, about, of all threads that work on it; 0 for little, or not known. The
-    /// planner puts a queue between stages that take much where a processor is free for it.
+    /// About how much processor time one item takes, summed over all threads that work on it; 0 for little or unknown.
+    ///
+    /// The planner puts a queue between two stages that take much, where a processor is free for it.
     public var cost = MediaTime.zero
-    /// Sources: a late call loses what a device has to give. Its thread goes before others where the system permits it; see
-    /// ``ThreadPriority``.
+    /// Sources: a late call loses what the device gives. The source's thread gets a higher priority where the system
+    /// permits it.
     public var isUrgent = false
-    /// Sources: gives items when their time has come though it can wait, as a file that is played in real time.
+    /// Sources: the source gives each item at its time though it could wait, such as a file that is played in real time.
     public var isPaced = false
-    /// Joins: gives pictures at this rate by the chain clock, from the newest that each input has, and waits for none. Nil
-    /// for one that answers the items of its leading input. docs/design/017-clocked-joins.md.
+    /// Joins: the join gives pictures at this rate by the chain clock, made of the newest of each input, and waits for no
+    /// input. Nil for a join that answers the items of its leading input. docs/design/017-clocked-joins.md.
     public var outputRate: Rational?
-    /// Memory this instance takes in `start` beside the plan's pools and slabs, bytes: rings of its own, a library's
+    /// Memory in bytes that the stage takes in `start` beside the plan's pools and slabs: rings of its own, a library's
     /// pictures. The plan counts it in what the chain needs.
     public var ownBytes = 0
-    /// Sources of access units: makes a keyframe when it is asked for one (``Stage/keyframeRequested()``), as a camera
-    /// with an encoder of its own may. Encoders always do.
+    /// Sources of access units: the source makes a keyframe when it is asked for one (``Stage/keyframeRequested()``), as
+    /// a camera with an encoder of its own may. Encoders always do.
     public var makesKeyframes = false
-    /// Files this instance reads and writes, so that the plan sees when one stage would write what another reads or
-    /// writes.
+    /// Files that this instance reads. The plan refuses a chain in which another stage would write one of them.
     public var readsFiles: [String] = []
+    /// Files that this instance writes. The plan refuses a chain in which another stage would read or write one of them.
     public var writesFiles: [String] = []
-    /// Things besides files that this instance takes for itself or must share on equal terms: a server's port.
+    /// Things other than files that this instance needs alone, or shares on equal terms: a server's port.
     public var claims: [Claim] = []
-    /// Sources: how many items it will give, where it knows; for progress.
+    /// Sources: how many items the source will give, where it knows; for the progress line.
     public var expectedItems: Int?
-    /// Sources: how long the whole input is, where it knows; for progress.
+    /// Sources: how long the whole input is, where the source knows; for the progress line.
     public var expectedDuration: MediaTime?
 
+    /// A demand for nothing special; ``Stage/declaredDemand`` is the usual value to start from.
     public init() {}
 }
 
 extension StageDemand {
-    /// Something of which there is one, so that the plan sees when two stages are in each other's way at it.
+    /// Something of which there is only one, so that the plan sees when two stages need it.
     public struct Claim: Sendable, Equatable {
-        /// What it is: stages with the same name mean the same thing.
+        /// What is claimed: two claims of the same name mean the same thing.
         public var name: String
-        /// How it is to be: stages that say the same share it. Nil: it cannot be shared.
+        /// On what terms: stages with equal terms share the thing. Nil: the stage needs it alone.
         public var terms: String?
-        /// The option at which the fault is shown.
+        /// The option at which a conflict is shown.
         public var option: String
-        /// Between the ids of both stages: "serves port 8554, path '/live', as does".
+        /// The words of a conflict between the ids of both stages: "serves port 8554, path '/live', as does".
         public var what: String
+        /// What the person can do about a conflict, as a sentence.
         public var remedy: String
 
+        /// Claims the thing called `name`.
         public init(_ name: String, terms: String? = nil, option: String, what: String, remedy: String) {
             self.name = name
             self.terms = terms

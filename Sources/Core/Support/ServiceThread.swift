@@ -2,7 +2,9 @@
 public enum ServiceThread {
     /// Starts a detached thread that runs `body` to its end.
     ///
-    /// - Parameter name: At most 15 bytes are shown by the kernel (proc(5), comm).
+    /// - Parameters:
+    ///   - name: At most 15 bytes are shown by the kernel (proc(5), comm).
+    ///   - body: What the thread does.
     /// - Throws: ``FrameHostError`` `.exhausted` when the system gives no further thread.
     public static func start(name: String, _ body: @escaping @Sendable () -> Void) throws {
         try StageThread.start(name: name, isBatch: false, body: body)

@@ -10,7 +10,9 @@ public enum StandardStream: String, Sendable {
     ///
     /// - Parameters:
     ///   - option: The option at which the fault is shown.
-    ///   - terms: `lines` for one that writes whole lines of text, which several may; nil: nobody else may.
+    ///   - terms: `lines` for a stage that writes whole lines of text, which several stages may; nil for a stage that
+    ///     needs the stream alone.
+    ///   - remedy: What the person can do when another stage claims it too.
     public func claim(option: String, terms: String? = nil, remedy: String) -> StageDemand.Claim {
         StageDemand.Claim(rawValue, terms: terms, option: option, what: "\(use), as does", remedy: remedy)
     }
@@ -31,6 +33,7 @@ extension ChainRequest {
         var what: String
 
         /// - Parameters:
+        ///   - stream: Standard input or standard output.
         ///   - argument: What asks for it on the command line: `--events`.
         ///   - what: What the program does with it: `where events would go`.
         public init(_ stream: StandardStream, argument: String, what: String) {

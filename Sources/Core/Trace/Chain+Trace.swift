@@ -10,6 +10,7 @@ extension Chain {
     /// A regular file must not be there yet; a device or pipe is written into.
     ///
     /// - Parameters:
+    ///   - path: The file to write.
     ///   - option: What names the file: `--trace`.
     ///   - mostBytes: Where the trace ends, if the run does not end before.
     /// - Throws: ``FrameHostError`` where the file belongs to the chain, is there, or cannot be made.
