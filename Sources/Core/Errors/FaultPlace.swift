@@ -1,27 +1,28 @@
-/// Where a fault is: a member of a file, a stage and the item it had in hand, or what words say of it.
+/// Where a fault is: a member of a file, a stage with the item that it had in hand, or a place in words.
 ///
-/// A value, so that programs can sort by it and find the place again; ``description`` is the one place where it becomes
-/// text. A plugin that knows no more than the key of an option writes just that: `place: "model"`.
+/// It is a value, so that programs can sort by it and find the place again; ``description`` gives its text. A plugin that
+/// knows only the key of an option writes that: `place: "model"`.
 public struct FaultPlace: Sendable, Equatable {
-    /// As the user wrote its name.
+    /// The file, as the user wrote its name.
     public var file: String?
-    /// Where in `file`; nil where the fault is about something that is not written there.
+    /// Line and column in ``file``; nil for a fault about something that is not written there.
     public var position: TextPlace?
-    /// The way to the member in `file`, which works in `jq` with a dot before it: `stages[2].from`.
+    /// The path of the member in ``file``, which works in `jq` with a dot before it: `stages[2].from`.
     public var path: String?
-    /// What the command line said in the file's stead: `--set camera.rate=3`.
+    /// The argument that replaced the file's value: `--set camera.rate=3`.
     public var argument: String?
-    /// The id of the stage it is about.
+    /// The id of the stage.
     public var stage: String?
-    /// How that stage is shown, where `path` does not say it: `cam (v4l2-source)`.
+    /// How that stage is shown, where ``path`` does not say it: `cam (v4l2-source)`.
     public var title: String?
-    /// Sequence number of the item the stage had in hand.
+    /// The sequence number of the item that the stage had in hand.
     public var frame: UInt64?
-    /// When that item is to be shown.
+    /// The PTS of that item.
     public var pts: MediaTime?
-    /// Whatever else says where it is, inside all that: an option's key, a path, an address.
+    /// The rest of the place, in words: an option's key, a path, an address.
     public var words: String
 
+    /// Makes a place of the parts that are known.
     public init(
         file: String? = nil, position: TextPlace? = nil, path: String? = nil, argument: String? = nil,
         stage: String? = nil, title: String? = nil, frame: UInt64? = nil, pts: MediaTime? = nil, words: String = ""
@@ -38,6 +39,7 @@ public struct FaultPlace: Sendable, Equatable {
         self.words = words
     }
 
+    /// A place in words.
     public init(_ words: String) { self.init(words: words) }
 
     /// This place seen from one layer further out.
@@ -50,6 +52,7 @@ public struct FaultPlace: Sendable, Equatable {
 }
 
 extension FaultPlace: ExpressibleByStringInterpolation {
+    /// A place in words, so that a string is enough where a place is needed.
     public init(stringLiteral words: String) { self.init(words) }
 }
 
@@ -74,8 +77,8 @@ extension FaultPlace: CustomStringConvertible {
 }
 
 extension FaultPlace {
-    /// In the order in which a person mends faults: those of the command line and of a file as a whole, then down the
-    /// file.
+    /// Whether a person reads this place before `other`: places of the command line and of a file as a whole come first,
+    /// then those in the file from top to bottom.
     public func precedes(_ other: FaultPlace) -> Bool {
         (position?.line ?? 0, position?.column ?? 0) < (other.position?.line ?? 0, other.position?.column ?? 0)
     }

@@ -1,15 +1,19 @@
-/// A fault as the user reads it: where, what happened, what to do about it.
+/// A fault as the user reads it: where it is, what happened, and what to do about it.
 ///
-/// Written as `place: what. remedy`, the cause indented below. Thrown by every part of framehost and by plugins;
-/// immutable, so it may be handed to any thread.
+/// Its text is `place: what. remedy`, with the cause indented below. Stages throw it; the runner adds the stage, the frame
+/// number and the PTS.
+///
+/// ```swift
+/// throw FrameHostError(.unavailable, what: "\(path) cannot be opened: \(reason)", remedy: "Check the path.")
+/// ```
 public struct FrameHostError: Error, Sendable, Equatable {
-    /// The broad class of a fault, from which the exit status follows.
+    /// The broad class of a fault, which decides the exit status.
     public enum Code: String, Sendable, Equatable, CaseIterable {
         /// The command line, the chain file or an option is wrong: nothing was opened. Exit status 2.
         case invalidConfiguration = "invalid-configuration"
-        /// A file is no plugin, or one for another Core. Exit status 2.
+        /// A file is not a plugin, or was built against another Core. Exit status 2.
         case unusablePlugin = "unusable-plugin"
-        /// A file, device or address cannot be opened or has gone. Exit status 1; 2 when it is found before anything
+        /// A file, device or address cannot be opened, or is gone. Exit status 1; 2 when it is found before anything
         /// runs.
         case unavailable
         /// Bytes from outside do not follow their format. Exit status 1; 2 when it is found before anything runs.
@@ -18,24 +22,24 @@ public struct FrameHostError: Error, Sendable, Equatable {
         case callFailed = "call-failed"
         /// A bound was reached (memory, buffers, time). Exit status 1; 2 when it is found before anything runs.
         case exhausted
-        /// A wait was ended by `stop`; not a fault of the chain.
+        /// A stop of the chain ended a wait. This is not a fault: a stage lets it through.
         case stopped
-        /// A rule of framehost's own was broken: a bug of a stage or of framehost. Exit status 1; 2 when it is found
-        /// before anything runs.
+        /// A stage or framehost itself broke a rule: a bug. Exit status 1; 2 when it is found before anything runs.
         case broken
     }
 
     /// The broad class.
     public var code: Code
-    /// Where: `camera.json:7:5: stages[2].from`, or `cam (v4l2-source): frame 1841, PTS 61.366 s`.
+    /// Where it is: `camera.json:7:5: stages[2].from`, or `cam (v4l2-source): frame 1841, PTS 61.366 s`.
     public var place: FaultPlace
-    /// What happened: one sentence without its full stop, naming the value, the rule and the range.
+    /// What happened: one sentence without its full stop that names the value, the rule and the range.
     public var what: String
     /// What the reader can do, as a sentence; empty when nothing can be done.
     public var remedy: String
-    /// What lies behind it, innermost last: a library's own words, an errno.
+    /// What caused it, innermost last: a library's own words, an errno.
     public var cause: String
 
+    /// Makes an error. A stage needs no `place`, or the key of an option: `place: "path"`.
     public init(
         _ code: Code, place: FaultPlace = FaultPlace(), what: String, remedy: String = "", cause: String = ""
     ) {
@@ -51,17 +55,17 @@ public struct FrameHostError: Error, Sendable, Equatable {
         self.init(code, place: FaultPlace(place), what: what, remedy: remedy, cause: cause)
     }
 
-    /// The same fault one layer further out: `outer` before the place that is already there.
+    /// This error with `outer` put before its place: what the next layer out knows.
     public func within(_ outer: FaultPlace) -> FrameHostError {
         var wrapped = self
         wrapped.place = place.within(outer)
         return wrapped
     }
 
-    /// The same with a place in words.
+    /// This error with a place in words put before its own.
     public func within(_ outer: String) -> FrameHostError { within(FaultPlace(outer)) }
 
-    /// Any error as one of ours; a foreign one keeps its own words, with its type before them.
+    /// Turns any error into a `FrameHostError`. An error of another type keeps its own words, with its type before them.
     public static func wrap(_ error: any Error, place: FaultPlace = FaultPlace()) -> FrameHostError {
         if let known = error as? FrameHostError { return known.within(place) }
         if let several = error as? FrameHostErrors, var first = several.errors.first {
@@ -76,15 +80,17 @@ public struct FrameHostError: Error, Sendable, Equatable {
         )
     }
 
-    /// The same with a place in words.
+    /// Turns any error into a `FrameHostError`, with a place in words.
     public static func wrap(_ error: any Error, place: String) -> FrameHostError {
         wrap(error, place: FaultPlace(place))
     }
 }
 
-/// Several faults found in one go, in the order of the file; never empty.
+/// Several faults that were found together, in the order of the file; never empty.
 public struct FrameHostErrors: Error, Sendable {
+    /// The faults.
     public var errors: [FrameHostError]
 
+    /// Groups faults.
     public init(_ errors: [FrameHostError]) { self.errors = errors }
 }

@@ -1,7 +1,18 @@
 /// Something that happened: a log line for people, a JSON line for programs.
+///
+/// A stage posts one with ``StageContext/post(_:level:text:details:)``, and a test finds it in
+/// ``StageDriver/takeEvents()``.
 public struct Event: Sendable {
+    /// How important an event is.
     public enum Level: String, Sendable, Comparable {
-        case debug, info, warning, error
+        /// Shown only with `--verbose`.
+        case debug
+        /// Good to know.
+        case info
+        /// Something is poorer than it should be.
+        case warning
+        /// Something failed.
+        case error
 
         public static func < (a: Level, b: Level) -> Bool { a.rank < b.rank }
         private var rank: Int {
@@ -14,23 +25,25 @@ public struct Event: Sendable {
         }
     }
 
-    /// Kebab-case: `recording-did-start`, `out-of-buffers`.
+    /// The event's name in kebab-case: `recording-did-start`, `out-of-buffers`.
     public var name: String
-    /// Whose it is; nil for the chain's own.
+    /// The id of the stage that posted it; nil for an event of the chain.
     public var stage: String?
+    /// How important it is.
     public var level: Level
     /// One sentence for people.
     public var text: String
     /// A JSON object with what a program needs.
     public var details: JSONNode
-    /// Chain clock, nanoseconds.
+    /// When it happened, in nanoseconds of the chain clock.
     public var time: Int64
-    /// Sequence number of the item the stage had in hand or had last; nil before the first, and for the chain's own
-    /// events.
+    /// The sequence number of the item that the stage had in hand or had last; nil before the first item, and for events
+    /// of the chain.
     public var frame: UInt64?
-    /// When that item is to be shown; nil for a source, whose item has no time yet.
+    /// The PTS of that item; nil for a source, whose item has no time yet.
     public var pts: MediaTime?
 
+    /// Makes an event.
     public init(
         name: String, stage: String? = nil, level: Level = .info, text: String,
         details: JSONNode = JSONNode(.object([])), time: Int64, frame: UInt64? = nil, pts: MediaTime? = nil

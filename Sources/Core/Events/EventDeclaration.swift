@@ -10,16 +10,17 @@ public struct EventDeclaration: Sendable, Equatable {
     public var name: String
     /// One sentence: when it is posted.
     public var summary: String
-    /// What its `details` may have. An event need not have all of them.
+    /// The members that its `details` may have. An event need not have all of them.
     public var members: [MemberDeclaration]
 
+    /// Declares an event.
     public init(_ name: String, _ summary: String, _ members: [MemberDeclaration] = []) {
         self.name = name
         self.summary = summary
         self.members = members
     }
 
-    /// The member of this key.
+    /// The member called `key`; nil when there is none.
     public func member(_ key: String) -> MemberDeclaration? { members.first { $0.name == key } }
 
     /// What an event of this name has that is not declared, as a sentence; nil for none.
@@ -43,12 +44,17 @@ public struct EventDeclaration: Sendable, Equatable {
 
 /// A member of an event's details, or of a command's arguments.
 public struct MemberDeclaration: Sendable, Equatable {
-    /// What a value is, in the words of `framehost describe`.
+    /// The type of a value, in the words of `framehost describe`.
     public enum Kind: String, Sendable, CaseIterable {
+        /// True or false.
         case bool = "true or false"
+        /// A number.
         case number = "a number"
+        /// A string.
         case string = "a string"
+        /// A list.
         case list = "a list"
+        /// A JSON object.
         case object = "an object"
 
         /// Null says that there is no value, and fits every kind.
@@ -62,15 +68,18 @@ public struct MemberDeclaration: Sendable, Equatable {
         }
     }
 
+    /// The key.
     public var name: String
+    /// The type of the value.
     public var kind: Kind
-    /// What it means, with its unit.
+    /// What the value means, with its unit.
     public var summary: String
     /// The only words that a string may be; empty for any.
     public var words: [String]
-    /// Of an argument: the command needs it.
+    /// Whether a command needs the argument.
     public var isRequired: Bool
 
+    /// Declares a member; ``bool(_:_:)``, ``number(_:_:)`` and the others are shorter.
     public init(_ name: String, _ kind: Kind, _ summary: String, words: [String] = [], isRequired: Bool = false) {
         self.name = name
         self.kind = kind
@@ -99,7 +108,7 @@ public struct MemberDeclaration: Sendable, Equatable {
         return member
     }
 
-    /// As tables have it: `number`, or the words that a string may be.
+    /// The type as tables show it: `number`, or the words that a string may be.
     public var typeName: String {
         guard words.isEmpty else { return words.map { "\"\($0)\"" }.joined(separator: ", ") }
         return kind == .bool ? kind.rawValue : String(describing: kind)

@@ -3,16 +3,16 @@ public enum DropPolicy: String, Sendable, Hashable, CaseIterable, Codable {
     /// The producer waits. On a live source's own thread the item is dropped instead (`noBuffer`): a live source never
     /// waits.
     case wait
-    /// The item that waits longest goes.
+    /// The item that has waited longest is dropped.
     case dropOldest
-    /// The new item goes.
+    /// The new item is dropped.
     case dropNewest
-    /// One place; the newest wins.
+    /// The queue has one place, and the newest item takes it.
     case latest
-    /// Access units only: everything goes up to the next keyframe.
+    /// Access units only: everything up to the next keyframe is dropped.
     case dropToKeyframe
 
-    /// True when a producer can stand still at this link.
+    /// Whether a producer may have to wait at this link.
     public var canBlock: Bool { self == .wait }
 }
 
@@ -26,26 +26,26 @@ public enum DropReason: Int, Sendable, Hashable, CaseIterable {
     case evicted
     /// A `latest` link held a newer item.
     case replaced
-    /// A `dropToKeyframe` link was full, or still waits for the keyframe after that.
+    /// A `dropToKeyframe` link was full, or still waits for the next keyframe.
     case untilKeyframe
     /// The output has no link.
     case unconnected
-    /// The stage said so (a filter's `.drop`).
+    /// The stage chose to: ``Verdict/drop(_:)``, ``Output/drop(_:)``.
     case byStage
-    /// Damaged input.
+    /// The input was damaged.
     case damaged
-    /// No item of a join's leading input belongs to it, or the join has ended.
+    /// The item belongs to no item of a join's leading input, or the join has ended.
     case unmatched
     /// The stage had failed.
     case failed
     /// The stage is paused.
     case paused
-    /// `stop` ended the run while the item was on its way.
+    /// A stop ended the run while the item was on its way.
     case stopped
-    /// Its branch was taken away, or its stage replaced, while it was on its way.
+    /// The item's branch was removed, or its stage replaced, while the item was on its way.
     case detached
 
-    /// The word in events and statistics.
+    /// The word for it in events and statistics.
     public var name: String { String(describing: self) }
 }
 
@@ -53,6 +53,7 @@ public enum DropReason: Int, Sendable, Hashable, CaseIterable {
 public struct LinkSettings: Sendable, Hashable {
     /// Places in the queue; 0 makes the consumer run on the producer's thread.
     public var capacity: Int
+    /// What happens to an item that finds the queue full.
     public var policy: DropPolicy
     /// Access units: most bytes queued; nil for no bound of its own.
     public var mostBytes: Int?
@@ -61,6 +62,7 @@ public struct LinkSettings: Sendable, Hashable {
     /// The planner put the queue here because it pays (docs/design/013-automatic-queues.md).
     public var isAutomatic = false
 
+    /// Makes settings; ``DropPolicy/latest`` always has a capacity of 1.
     public init(capacity: Int, policy: DropPolicy = .wait, mostBytes: Int? = nil, mostTime: MediaTime? = nil) {
         self.capacity = policy == .latest ? 1 : capacity
         self.policy = policy

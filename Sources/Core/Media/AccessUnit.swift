@@ -1,7 +1,7 @@
-/// One encoded picture: all NAL units of one time, leased from the chain's slab.
+/// One encoded picture: all NAL units of one time, leased from a slab of the chain.
 ///
-/// Moves and is never copied; `share()` gives a branch its own lease of the same bytes, which nobody writes once it was
-/// emitted.
+/// An access unit moves and is never copied; ``share()`` makes a second lease of the same bytes. Nobody writes the bytes
+/// once the unit is emitted.
 public struct AccessUnit: ~Copyable, @unchecked Sendable {
     /// Owned by this value alone: the invariant behind `@unchecked Sendable`.
     let record: UnsafeMutablePointer<LeaseRecord>
@@ -18,71 +18,72 @@ public struct AccessUnit: ~Copyable, @unchecked Sendable {
 
     deinit { record.pointee.owner.giveBack(record) }
 
-    /// When the picture is to be shown.
+    /// When the picture is shown, on the chain's timeline.
     public var pts: MediaTime {
         get { record.pointee.header.pts }
         nonmutating set { record.pointee.header.pts = newValue }
     }
 
-    /// When it is to be decoded; rises from unit to unit. Equal to `pts` without B-frames.
+    /// When the picture is decoded: rises from unit to unit, never later than ``pts``, and equal to it without B-frames.
     public var dts: MediaTime {
         get { record.pointee.header.dts }
         nonmutating set { record.pointee.header.dts = newValue }
     }
 
-    /// How long it is to be shown; zero when unknown.
+    /// How long the picture is shown; zero when unknown.
     public var duration: MediaTime {
         get { record.pointee.header.duration }
         nonmutating set { record.pointee.header.duration = newValue }
     }
 
-    /// When the picture was captured, in nanoseconds of the chain clock; kept within ``MediaTime/range``.
+    /// When the picture was captured, in nanoseconds of the chain clock, within ``MediaTime/range``.
     public var capturedAt: Int64 {
         get { record.pointee.header.capturedAt }
         nonmutating set { record.pointee.header.capturedAt = MediaTime(nanoseconds: newValue).nanoseconds }
     }
 
-    /// The frame's sequence number.
+    /// The sequence number of the frame that was encoded.
     public var sequenceNumber: UInt64 {
         get { record.pointee.header.sequenceNumber }
         nonmutating set { record.pointee.header.sequenceNumber = newValue }
     }
 
-    /// How the stored picture is to be turned for display; upright until somebody has said otherwise.
+    /// How the stored picture is to be turned for display; ``Orientation/up`` until a stage sets it.
     public var orientation: Orientation {
         get { record.pointee.header.statedOrientation ?? .up }
         nonmutating set { record.pointee.header.statedOrientation = newValue }
     }
 
-    /// Decodable alone (H.264: an IDR picture).
+    /// Whether the picture can be decoded without any other (H.264: an IDR picture).
     public var isKeyframe: Bool {
         get { record.pointee.header.isKeyframe }
         nonmutating set { record.pointee.header.isKeyframe = newValue }
     }
 
-    /// True on the first unit after a gap in time or a loss.
+    /// Whether this is the first unit after a gap in time or a loss.
     public var isDiscontinuity: Bool {
         get { record.pointee.header.isDiscontinuity }
         nonmutating set { record.pointee.header.isDiscontinuity = newValue }
     }
 
-    /// As ``Frame/isMirroredInPreviews``.
+    /// Whether previews show the picture mirrored left to right, as for ``Frame/isMirroredInPreviews``.
     public var isMirroredInPreviews: Bool {
         get { record.pointee.header.isMirroredInPreviews }
         nonmutating set { record.pointee.header.isMirroredInPreviews = newValue }
     }
 
-    /// Bytes of the payload.
+    /// The size of the payload in bytes.
     public var byteCount: Int { record.pointee.byteCount }
 
-    /// The metadata in `slot`, nil when no stage has set it: that of the frame this unit was made of, and what stages
-    /// behind the encoder have added.
+    /// The metadata in `slot`; nil when no stage has set it.
+    ///
+    /// A unit has the metadata of the frame that was encoded, and what stages behind the encoder have added.
     public subscript<Value: FrameMetadata>(slot: MetadataSlot<Value>) -> Value? {
         get { record.pointee.header[slot] }
         nonmutating set { record.pointee.header[slot] = newValue }
     }
 
-    /// A lease of its own on the same bytes.
+    /// Makes a second lease of the same bytes.
     public func share() -> AccessUnit {
         let other = record.pointee.owner.share(record)
         other.pointee.keeper = record.pointee.keeper
@@ -90,12 +91,12 @@ public struct AccessUnit: ~Copyable, @unchecked Sendable {
         return AccessUnit(Lease(other))
     }
 
-    /// The payload in the framing of its ``EncodedFormat``, for `body` alone.
+    /// Lends the payload to `body` to read, in the framing of its ``EncodedFormat``.
     public func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
         try body(UnsafeRawBufferPointer(start: record.pointee.base, count: record.pointee.byteCount))
     }
 
-    /// The payload to fill, for `body` alone; before the unit is emitted.
+    /// Lends the payload to `body` to fill, before the unit is emitted.
     public mutating func withMutableBytes<Result>(_ body: (UnsafeMutableRawBufferPointer) throws -> Result) rethrows
         -> Result
     {
@@ -103,9 +104,17 @@ public struct AccessUnit: ~Copyable, @unchecked Sendable {
     }
 }
 
-/// What travels on a link.
+/// What travels on a link: a frame or an access unit. ``StageInfo/input`` decides which of them a stage gets.
+///
+/// A sample moves; take it apart with `consume`:
+///
+/// ```swift
+/// guard case .frame(let frame) = consume input else { return .dropped(.byStage) }
+/// ```
 public enum Sample: ~Copyable, Sendable {
+    /// A raw picture.
     case frame(Frame)
+    /// An encoded picture.
     case accessUnit(AccessUnit)
 
     init(_ lease: consuming Lease) {

@@ -1,7 +1,9 @@
-/// A codec of access units. A string, not an enum, so that further codecs and audio need no change of Core's interface.
+/// A codec of access units: a string, so that further codecs need no change of Core's interface.
 public struct Codec: Sendable, Hashable, Codable, RawRepresentable, CustomStringConvertible {
+    /// The codec's name: `h264`.
     public var rawValue: String
 
+    /// The codec of this name.
     public init(rawValue: String) { self.rawValue = rawValue }
 
     /// ITU-T H.264 | ISO/IEC 14496-10.
@@ -9,7 +11,7 @@ public struct Codec: Sendable, Hashable, Codable, RawRepresentable, CustomString
     public var description: String { self == .h264 ? "H.264" : rawValue }
 }
 
-/// What every access unit of a link has in common.
+/// What all access units of a link have in common.
 public struct EncodedFormat: Sendable, Hashable, CustomStringConvertible {
     /// How NAL units are told apart in the payload.
     public enum Framing: String, Sendable, Hashable, Codable {
@@ -19,17 +21,20 @@ public struct EncodedFormat: Sendable, Hashable, CustomStringConvertible {
         case lengthPrefixed
     }
 
+    /// The codec.
     public var codec: Codec
+    /// How NAL units are told apart.
     public var framing: Framing
-    /// H.264: SPS and PPS, each with start code; known before the first access unit. Empty where the codec has none.
+    /// H.264: SPS and PPS, each with a start code, known before the first access unit. Empty where the codec has none.
     public var parameterSets: [UInt8]
-    /// Of the pictures that were encoded.
+    /// The format of the pictures that were encoded.
     public var video: VideoFormat
-    /// Most pictures a decoder must reorder: 0 without B-frames.
+    /// How many pictures a decoder must reorder at most: 0 without B-frames.
     public var reorderDepth: Int
-    /// Average in kbit/s where the encoder has one to keep; nil when quality decides.
+    /// The average in kbit/s where the encoder keeps one; nil where quality decides.
     public var bitrateKbps: Int?
 
+    /// A format of access units.
     public init(
         codec: Codec, framing: Framing = .annexB, parameterSets: [UInt8] = [], video: VideoFormat,
         reorderDepth: Int = 0,
@@ -49,9 +54,11 @@ public struct EncodedFormat: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// What a link carries. Audio will be a further case.
+/// What a link carries.
 public enum MediaFormat: Sendable, Hashable, CustomStringConvertible {
+    /// Raw pictures.
     case video(VideoFormat)
+    /// Access units.
     case encoded(EncodedFormat)
 
     public var description: String {
@@ -61,9 +68,9 @@ public enum MediaFormat: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// The raw format, nil for access units.
+    /// The format of raw pictures; nil for access units.
     public var video: VideoFormat? { if case .video(let format) = self { format } else { nil } }
-    /// The encoded format, nil for raw pictures.
+    /// The format of access units; nil for raw pictures.
     public var encoded: EncodedFormat? { if case .encoded(let format) = self { format } else { nil } }
 }
 

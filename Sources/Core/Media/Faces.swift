@@ -1,34 +1,40 @@
-/// The faces of a frame: what a stage that finds faces lets travel with it, and any stage behind may read.
+/// The faces of a frame: a stage that finds faces sets them, and every stage behind may read them.
 ///
-/// Coordinates are pixels of the stored picture, whose samples a filter changes, not of the picture turned upright for
-/// display. They are those of the picture in which the faces were found, with its sides beside them; a stage behind
-/// that scales, cuts or turns leaves them. A collection without memory of its own, so that a frame costs no allocation.
+/// Coordinates are pixels of the stored picture, which is what a filter reads and writes, not of the picture turned for
+/// display. They belong to the picture in which the faces were found, whose size is ``pictureWidth`` ×
+/// ``pictureHeight``: a stage that scales, cuts or turns does not change them. The collection has no memory of its own, so
+/// that it costs no allocation per frame.
 public struct Faces: FrameMetadata, Equatable, RandomAccessCollection {
+    /// The name in listings.
     public static let metadataName = "faces"
-    /// At most so many.
+    /// How many faces a frame can have.
     public static let most = 64
 
     /// One face. Its box may reach beyond the picture.
     public struct Face: Sendable, Codable, Equatable {
-        /// The same from frame to frame.
+        /// The number of the face, which stays the same from frame to frame.
         public var id: UInt32 = 0
-        /// Left edge of the box, forehead to chin.
+        /// The left edge of the box, in pixels. The box reaches from the forehead to the chin.
         public var x: Float = 0
-        /// Upper edge.
+        /// The upper edge of the box, in pixels.
         public var y: Float = 0
+        /// The width of the box, in pixels.
         public var width: Float = 0
+        /// The height of the box, in pixels.
         public var height: Float = 0
-        /// Of the last detection that saw it, 0...1.
+        /// The confidence of the last detection that found the face, 0...1.
         public var confidence: Float = 0
-        /// Frames since it was first seen.
+        /// How many frames ago the face was first seen.
         public var age: UInt32 = 0
-        /// True when this frame's own detection saw it.
+        /// Whether the detection of this very frame found the face.
         public var isDetected = false
-        /// True when the five points below mean something.
+        /// Whether ``landmarks`` are known.
         public var hasLandmarks = false
-        /// x and y of each: right eye, left eye, nose, right and left corner of the mouth (the person's right).
+        /// x and y of the right eye, the left eye, the nose, and the right and left corner of the mouth (the person's
+        /// right).
         public var landmarks = InlineArray<10, Float>(repeating: 0)
 
+        /// A face without a place yet.
         public init() {}
 
         private enum Key: String, CodingKey { case id, x, y, width, height, confidence, age, isDetected, landmarks }
@@ -69,12 +75,15 @@ public struct Faces: FrameMetadata, Equatable, RandomAccessCollection {
         }
     }
 
-    /// Sides of the picture the coordinates belong to.
+    /// The width of the picture that the coordinates belong to.
     public var pictureWidth: Int
+    /// The height of the picture that the coordinates belong to.
     public var pictureHeight: Int
+    /// How many faces there are.
     public private(set) var count = 0
     private var faces = InlineArray<64, Face>(repeating: Face())
 
+    /// No faces yet, of a picture of this size.
     public init(pictureWidth: Int, pictureHeight: Int) {
         self.pictureWidth = pictureWidth
         self.pictureHeight = pictureHeight
@@ -83,13 +92,13 @@ public struct Faces: FrameMetadata, Equatable, RandomAccessCollection {
     public var startIndex: Int { 0 }
     public var endIndex: Int { count }
 
-    /// Face `index`, below `count`; in no order.
+    /// Face `index`, from 0 to ``count`` - 1. The faces are in no particular order.
     public subscript(index: Int) -> Face {
         precondition(index >= 0 && index < count, "face \(index) of \(count)")
         return faces[index]
     }
 
-    /// Adds one; what is more than `most` is left out.
+    /// Adds a face; does nothing when there are ``most`` already.
     public mutating func append(_ face: Face) {
         guard count < Self.most else { return }
         faces[count] = face

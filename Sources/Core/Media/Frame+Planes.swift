@@ -1,43 +1,44 @@
-/// One plane of a frame, to read. Valid inside the closure it was handed to.
+/// One plane of a frame, to read. It is valid inside the closure that got it.
 public struct Plane {
-    /// First sample of the first row.
+    /// The first sample of the first row.
     public let baseAddress: UnsafePointer<UInt8>
-    /// Bytes from one row to the next; at least `rowBytes`.
+    /// Bytes from one row to the next: at least ``rowBytes``, often more.
     public let strideBytes: Int
-    /// Bytes of a row that carry samples.
+    /// Bytes of a row that hold samples.
     public let rowBytes: Int
-    /// Rows.
+    /// The number of rows.
     public let height: Int
 
-    /// Row `y`, `rowBytes` long.
+    /// Row `y`, counted from 0 at the top; ``rowBytes`` long.
     public func row(_ y: Int) -> UnsafeBufferPointer<UInt8> {
         precondition(y >= 0 && y < height, "row \(y) of a plane of \(height)")
         return UnsafeBufferPointer(start: baseAddress + y * strideBytes, count: rowBytes)
     }
 
-    /// Row `y` as a span, for `body` alone.
+    /// Lends row `y` to `body` as a span.
     public func withRow<Result>(_ y: Int, _ body: (Span<UInt8>) throws -> Result) rethrows -> Result {
         try body(row(y).span)
     }
 }
 
-/// One plane of a frame, to write. Valid inside the closure it was handed to.
+/// One plane of a frame, to write. It is valid inside the closure that got it.
 public struct MutablePlane {
+    /// The first sample of the first row.
     public let baseAddress: UnsafeMutablePointer<UInt8>
-    /// Bytes from one row to the next; at least `rowBytes`.
+    /// Bytes from one row to the next: at least ``rowBytes``, often more.
     public let strideBytes: Int
-    /// Bytes of a row that carry samples.
+    /// Bytes of a row that hold samples.
     public let rowBytes: Int
-    /// Rows.
+    /// The number of rows.
     public let height: Int
 
-    /// Row `y`, `rowBytes` long.
+    /// Row `y`, counted from 0 at the top; ``rowBytes`` long.
     public func row(_ y: Int) -> UnsafeMutableBufferPointer<UInt8> {
         precondition(y >= 0 && y < height, "row \(y) of a plane of \(height)")
         return UnsafeMutableBufferPointer(start: baseAddress + y * strideBytes, count: rowBytes)
     }
 
-    /// Row `y` as a span, for `body` alone.
+    /// Lends row `y` to `body` as a span.
     public func withRow<Result>(_ y: Int, _ body: (inout MutableSpan<UInt8>) throws -> Result) rethrows -> Result {
         let buffer = row(y)
         var span = buffer.mutableSpan
@@ -46,10 +47,10 @@ public struct MutablePlane {
 }
 
 extension Frame {
-    /// Planes in the order of the pixel format (see ``PixelFormat``).
+    /// How many planes the frame has; ``PixelFormat`` gives their order.
     public var planeCount: Int { format.pixelFormat.planeCount }
 
-    /// Plane `index` to read, for `body` alone.
+    /// Lends plane `index` to `body` to read.
     public func withPlane<Result>(_ index: Int, _ body: (Plane) throws -> Result) rethrows -> Result {
         let plane = mutablePlane(index)
         return try body(
@@ -58,9 +59,10 @@ extension Frame {
                 height: plane.height))
     }
 
-    /// Plane `index` to write, for `body` alone.
+    /// Lends plane `index` to `body` to write.
     ///
-    /// - Precondition: nobody else holds the buffer; the runner sees to that before a stage that declares `.modify`.
+    /// - Precondition: The frame is the only lease of its buffer. The runner sees to that for a stage that declares
+    ///   ``StageInfo/Access/modify``.
     public mutating func withMutablePlane<Result>(_ index: Int, _ body: (MutablePlane) throws -> Result) rethrows
         -> Result
     {

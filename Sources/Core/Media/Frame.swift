@@ -1,8 +1,10 @@
-/// One raw picture: a lease of a pool's buffer with time, format and metadata.
+/// One raw picture: a lease of a pool's buffer, with time, format and metadata.
 ///
-/// Moves and is never copied: letting go returns the buffer; a branch takes `share()`. Whoever holds the value may read
-/// it; only a stage that declares ``StageInfo/Access/modify``, or one that has just made the frame, may write its
-/// planes.
+/// A frame moves and is never copied. When the last lease of a buffer ends, the buffer goes back to its pool; ``share()``
+/// makes a second lease of the same buffer. The holder of a frame may read it. A stage may write its planes only if it
+/// declares ``StageInfo/Access/modify`` or has just made the frame.
+///
+/// <doc:TheLifeOfAFrame> says what a stage may do with it.
 public struct Frame: ~Copyable, @unchecked Sendable {
     /// Owned by this value alone: the invariant behind `@unchecked Sendable`.
     let record: UnsafeMutablePointer<LeaseRecord>
@@ -22,28 +24,28 @@ public struct Frame: ~Copyable, @unchecked Sendable {
     @inline(__always)
     var pool: FramePool { unsafeDowncast(record.pointee.owner, to: FramePool.self) }
 
-    /// Format of this and every other frame of its pool.
+    /// The format of this frame and of every other frame of its pool.
     public var format: VideoFormat { pool.format }
 
-    /// When the picture is to be shown, on the chain's timeline.
+    /// When the picture is shown, on the chain's timeline.
     public var pts: MediaTime {
         get { record.pointee.header.pts }
         nonmutating set { record.pointee.header.pts = newValue }
     }
 
-    /// How long it is to be shown; zero when unknown.
+    /// How long the picture is shown; zero when unknown.
     public var duration: MediaTime {
         get { record.pointee.header.duration }
         nonmutating set { record.pointee.header.duration = newValue }
     }
 
-    /// When it was captured (live) or read, in nanoseconds of the chain clock; kept within ``MediaTime/range``.
+    /// When the picture was captured (live) or read, in nanoseconds of the chain clock, within ``MediaTime/range``.
     public var capturedAt: Int64 {
         get { record.pointee.header.capturedAt }
         nonmutating set { record.pointee.header.capturedAt = MediaTime(nanoseconds: newValue).nanoseconds }
     }
 
-    /// Counts the source's frames from 0; kept through every stage.
+    /// The number of the picture, counted by its source from 0. Every stage keeps it.
     public var sequenceNumber: UInt64 {
         get { record.pointee.header.sequenceNumber }
         nonmutating set { record.pointee.header.sequenceNumber = newValue }
@@ -55,27 +57,30 @@ public struct Frame: ~Copyable, @unchecked Sendable {
         nonmutating set { record.pointee.header.statedOrientation = newValue }
     }
 
-    /// True on the first frame after a gap in time.
+    /// Whether this is the first frame after a gap in time.
     public var isDiscontinuity: Bool {
         get { record.pointee.header.isDiscontinuity }
         nonmutating set { record.pointee.header.isDiscontinuity = newValue }
     }
 
-    /// True for a picture in the place of one that a source lacks: held or a slate while its device is away.
+    /// Whether the source gives this picture in place of one that it lacks: the last picture again, or a slate, while its
+    /// device is away.
     public var isSubstitute: Bool {
         get { record.pointee.header.isSubstitute }
         nonmutating set { record.pointee.header.isSubstitute = newValue }
     }
 
-    /// True where a preview shows the picture mirrored left to right, as a mirror would: of a camera that faces the person
-    /// who watches the preview. Streams and files show it as it is; the pixels are never mirrored for it.
+    /// Whether previews show the picture mirrored left to right: a camera that faces the person who watches the preview.
+    ///
+    /// Streams and files show it as it is; the pixels are never mirrored for it.
     public var isMirroredInPreviews: Bool {
         get { record.pointee.header.isMirroredInPreviews }
         nonmutating set { record.pointee.header.isMirroredInPreviews = newValue }
     }
 
-    /// A lease of its own on the same buffer, with the same header and metadata. No pixels are copied, nothing is
-    /// allocated within the stage's declared `hold`.
+    /// Makes a second lease of the same buffer, with the same times and metadata.
+    ///
+    /// No pixel is copied, and nothing is allocated as long as the stage keeps no more than its declared `hold`.
     public func share() -> Frame {
         let other = record.pointee.owner.share(record)
         other.pointee.keeper = record.pointee.keeper
@@ -84,15 +89,16 @@ public struct Frame: ~Copyable, @unchecked Sendable {
         return Frame(Lease(other))
     }
 
-    /// True when nobody else holds this buffer.
+    /// Whether this is the only lease of the buffer.
     public var isUnique: Bool { pool.isUnique(record) }
 
-    /// Takes over time, sequence number, orientation and metadata of another frame of the chain; not its pixels.
+    /// Takes over the times, the sequence number, the orientation and the metadata of another frame of the chain, but not
+    /// its pixels.
     public func copyProperties(from other: borrowing Frame) {
         record.pointee.header.replace(with: other.record.pointee.header, pool.layout)
     }
 
-    /// The metadata in `slot`, nil when no stage has set it.
+    /// The metadata in `slot`; nil when no stage has set it. Set nil to remove it.
     public subscript<Value: FrameMetadata>(slot: MetadataSlot<Value>) -> Value? {
         get { record.pointee.header[slot] }
         nonmutating set { record.pointee.header[slot] = newValue }

@@ -1,22 +1,24 @@
-/// A moment or a span on the chain's timeline, in nanoseconds, within ±2^61 of them (73 years).
+/// A moment or a span on the chain's timeline, in nanoseconds, within ±2^61 (73 years).
 ///
-/// Live: the monotonic time of capture. Files: the file's own time, rounded to the nearest nanosecond; ``TimeBase``
-/// restores its ticks.
+/// A live source counts in the monotonic time of capture. A file counts in its own time, rounded to the nearest
+/// nanosecond; ``TimeBase`` restores its ticks.
 ///
-/// Every way to make one keeps to ``range`` and takes the nearest end for what lies beyond: sums and differences of
-/// three times never overflow an Int64. Whoever reads a time from outside and wants to know whether it can be meant
-/// asks ``TimeBase/possibleTime(ofTicks:)``.
+/// Every initialiser keeps to ``range`` and takes the nearest end for a value beyond it, so that sums and differences of
+/// three times never overflow an `Int64`. For times that come from outside, ``TimeBase/possibleTime(ofTicks:)`` tells
+/// whether they are plausible.
 public struct MediaTime: Sendable, Hashable, Comparable, Codable {
+    /// The time in nanoseconds.
     public let nanoseconds: Int64
 
-    /// What ``nanoseconds`` lies within.
+    /// The range of ``nanoseconds``.
     public static let range: ClosedRange<Int64> = -(1 << 61)...1 << 61
 
+    /// The time of so many nanoseconds, or the nearest end of ``range``.
     @inlinable public init(nanoseconds: Int64) {
         self.nanoseconds = Swift.min(Swift.max(nanoseconds, -(1 << 61)), 1 << 61)
     }
 
-    /// - Parameter seconds: What is no number counts as 0.
+    /// The time of so many seconds, rounded to the nearest nanosecond; 0 where `seconds` is NaN.
     @inlinable public init(seconds: Double) {
         let nanoseconds = (seconds * 1e9).rounded()
         self.init(nanoseconds: nanoseconds.isNaN ? 0 : Int64(Swift.min(Swift.max(nanoseconds, -0x1p61), 0x1p61)))
@@ -26,12 +28,14 @@ public struct MediaTime: Sendable, Hashable, Comparable, Codable {
         self.init(nanoseconds: try decoder.container(keyedBy: CodingKeys.self).decode(Int64.self, forKey: .nanoseconds))
     }
 
+    /// No time at all: the begin of the timeline, or an unknown span.
     public static let zero = MediaTime(nanoseconds: 0)
-    /// The earliest and the latest there is.
+    /// The earliest time there is.
     public static let min = MediaTime(nanoseconds: .min)
+    /// The latest time there is.
     public static let max = MediaTime(nanoseconds: .max)
 
-    /// For display only.
+    /// The time in seconds, for display only.
     public var seconds: Double { Double(nanoseconds) / 1e9 }
 
     @inlinable public static func < (a: MediaTime, b: MediaTime) -> Bool { a.nanoseconds < b.nanoseconds }
@@ -45,9 +49,13 @@ public struct MediaTime: Sendable, Hashable, Comparable, Codable {
 
 /// A fraction: a frame rate (30/1, 30000/1001), an aspect ratio. `0/1` stands for "unknown" or "variable".
 public struct Rational: Sendable, Hashable, Codable, CustomStringConvertible {
+    /// The number above the line.
     public var numerator: Int32
+    /// The number below the line; greater than 0.
     public var denominator: Int32
 
+    /// The fraction `numerator` / `denominator`.
+    ///
     /// - Precondition: `denominator > 0`.
     public init(_ numerator: Int32, _ denominator: Int32 = 1) {
         precondition(denominator > 0, "a fraction's denominator is above 0")
@@ -55,32 +63,38 @@ public struct Rational: Sendable, Hashable, Codable, CustomStringConvertible {
         self.denominator = denominator
     }
 
+    /// Whether the fraction is 0, which stands for "unknown" or "variable".
     public var isZero: Bool { numerator == 0 }
+    /// The fraction as a number.
     public var value: Double { Double(numerator) / Double(denominator) }
     public var description: String { denominator == 1 ? "\(numerator)" : "\(numerator)/\(denominator)" }
 }
 
 /// The length of one tick in seconds, as a fraction: 1/90000 for RTP video and MPEG-TS.
 public struct TimeBase: Sendable, Hashable, Codable, CustomStringConvertible {
+    /// The number above the line; greater than 0.
     public var numerator: Int32
+    /// The number below the line; greater than 0.
     public var denominator: Int32
 
-    /// - Precondition: both above 0.
+    /// A tick of `numerator` / `denominator` seconds.
+    ///
+    /// - Precondition: Both are greater than 0.
     public init(_ numerator: Int32, _ denominator: Int32) {
         precondition(numerator > 0 && denominator > 0, "a time base is above 0")
         self.numerator = numerator
         self.denominator = denominator
     }
 
+    /// A tick of one nanosecond, as the chain's own timeline has it.
     public static let nanoseconds = TimeBase(1, 1_000_000_000)
     public var description: String { "\(numerator)/\(denominator)" }
 
-    /// The time of `ticks`, rounded to the nearest nanosecond; the nearest end of ``MediaTime/range`` where it lies
-    /// beyond.
+    /// The time of `ticks`, rounded to the nearest nanosecond; the nearest end of ``MediaTime/range`` for a time beyond it.
     public func time(ofTicks ticks: Int64) -> MediaTime { MediaTime(nanoseconds: nanoseconds(ofTicks: ticks)) }
 
-    /// As ``time(ofTicks:)``; nil for ticks that lie beyond ±``mostTicks`` or whose time lies beyond
-    /// ``MediaTime/range``: no file or peer can mean them.
+    /// The time of `ticks`, or nil where no file or peer can mean it: ticks beyond ±``mostTicks``, or a time beyond
+    /// ``MediaTime/range``.
     public func possibleTime(ofTicks ticks: Int64) -> MediaTime? {
         guard ticks.magnitude <= UInt64(Self.mostTicks) else { return nil }
         let nanoseconds = nanoseconds(ofTicks: ticks)
@@ -91,7 +105,7 @@ public struct TimeBase: Sendable, Hashable, Codable, CustomStringConvertible {
         Self.scale(ticks, Int64(numerator) * 1_000_000_000, Int64(denominator))
     }
 
-    /// ``ticks(of:)`` gives no more than this to either side of 0: sums and differences of three do not overflow.
+    /// The most that ``ticks(of:)`` gives, to either side of 0: sums and differences of three do not overflow.
     public static let mostTicks: Int64 = 1 << 61
 
     /// The ticks of `time`, rounded to the nearest, within ±``mostTicks``; exact for a time that `time(ofTicks:)` gave

@@ -1,13 +1,22 @@
-/// A value that travels with an item, a frame and the access unit made of it: faces, a location, a marker.
+/// A value that travels with a frame, and with the access unit made of it: faces, a location, a marker.
 ///
-/// `Codable` so that it can cross into another process. Declare it in ``StageInfo/metadata``; the chain reserves a slot
-/// for it in every lease before the first frame.
+/// Declare the type in ``StageInfo/metadata``. The chain then reserves a slot for it in every lease before the first
+/// frame, and ``StageContext/slot(for:)`` gives the slot. A type without arrays and strings costs no allocation.
+///
+/// ```swift
+/// struct Mark: FrameMetadata {
+///     static let metadataName = "mark"
+///     var level = 0.0
+/// }
+/// ```
 public protocol FrameMetadata: Sendable, Codable {
     /// A short name for listings: `faces`.
     static var metadataName: String { get }
 }
 
-/// Where a kind of metadata lies in each lease of this chain; from ``StageContext/slot(for:)``.
+/// The place of a kind of metadata in each lease of a chain. ``StageContext/slot(for:)`` gives it.
+///
+/// Read and write with it as a subscript: `frame[slot] = Mark(level: 0.5)`.
 public struct MetadataSlot<Value: FrameMetadata>: Sendable {
     let index: Int
     let offset: Int

@@ -19,6 +19,7 @@ public enum PixelFormat: String, Sendable, Hashable, CaseIterable, Codable {
     /// stage.
     case p010
 
+    /// How many planes a picture has.
     public var planeCount: Int {
         switch self {
         case .i420, .i010: 3
@@ -27,7 +28,9 @@ public enum PixelFormat: String, Sendable, Hashable, CaseIterable, Codable {
         }
     }
 
+    /// Bits of one sample: 8 or 10.
     public var bitDepth: Int { self == .i010 || self == .p010 ? 10 : 8 }
+    /// Whether the samples are red, green and blue rather than luma and chroma.
     public var isRGB: Bool { self == .bgra || self == .rgb24 }
 
     /// Bytes of one row of plane `index` without padding.

@@ -1,8 +1,14 @@
-/// Nominal range of the samples. ISO/IEC 23091-2, VideoFullRangeFlag.
-public enum ColorRange: String, Sendable, Hashable, Codable { case video, full }
+/// The nominal range of the samples. ISO/IEC 23091-2, VideoFullRangeFlag.
+public enum ColorRange: String, Sendable, Hashable, Codable {
+    /// Luma 16...235, chroma 16...240 (8 bit).
+    case video
+    /// 0...255 (8 bit).
+    case full
+}
 
 /// Code points of ISO/IEC 23091-2 (H.273); 2 is "unspecified". Carried unchanged from source to container and SDP.
 public struct ColorDescription: Sendable, Hashable, Codable {
+    /// The nominal range of the samples.
     public var range: ColorRange
     /// MatrixCoefficients: 1 BT.709, 5 or 6 BT.601, 9 BT.2020.
     public var matrix: UInt8
@@ -13,6 +19,7 @@ public struct ColorDescription: Sendable, Hashable, Codable {
     /// Chroma sample location type as in H.264 E.2.1 plus 1; 0 unspecified, 1 left, 2 centre, 3 top-left.
     public var chromaSiting: UInt8
 
+    /// Describes colours; what is left out is unspecified.
     public init(
         range: ColorRange = .video, matrix: UInt8 = 2, primaries: UInt8 = 2, transfer: UInt8 = 2,
         chromaSiting: UInt8 = 0
@@ -25,22 +32,28 @@ public struct ColorDescription: Sendable, Hashable, Codable {
     }
 }
 
-/// What every raw picture of a link has in common.
+/// What all raw pictures of a link have in common.
+///
+/// To change only the size, copy the input's format and set ``width`` and ``height``: colours and orientation then stay.
 public struct VideoFormat: Sendable, Hashable, CustomStringConvertible {
+    /// How the samples lie in memory.
     public var pixelFormat: PixelFormat
-    /// Pixels of a row, as stored (before ``Orientation`` is applied).
+    /// Pixels in a row, as stored (before ``Orientation`` is applied).
     public var width: Int
+    /// Rows, as stored.
     public var height: Int
     /// Nominal frames per second; zero when variable or unknown.
     public var frameRate: Rational
-    /// The origin's tick, so that a writer can restore its time stamps exactly.
+    /// The tick of the origin's time stamps, so that a writer can restore them exactly.
     public var timeBase: TimeBase
+    /// What the samples mean as colours.
     public var color: ColorDescription
-    /// Width of a sample over its height; zero when unknown.
+    /// The width of a sample divided by its height; zero when unknown.
     public var sampleAspectRatio: Rational
     /// How the stored picture is to be turned for display, when the whole link agrees on it.
     public var orientation: Orientation
 
+    /// A format of pictures; what is left out is unknown, or the usual value.
     public init(
         _ pixelFormat: PixelFormat, width: Int, height: Int, frameRate: Rational = Rational(0),
         timeBase: TimeBase = .nanoseconds, color: ColorDescription = ColorDescription(),
@@ -56,15 +69,17 @@ public struct VideoFormat: Sendable, Hashable, CustomStringConvertible {
         self.orientation = orientation
     }
 
-    /// Pixels that either side may have.
+    /// The range of either side, in pixels.
     public static let sides = 1...65_536
-    /// Frames per second that a ``frameRate`` other than zero may have: from one in eleven days.
+    /// The range of a ``frameRate`` other than zero, in frames per second: from one frame in eleven days.
     public static let frameRates = 1e-6...1e6
-    /// Width over height that a ``sampleAspectRatio`` other than zero may have.
+    /// The range of a ``sampleAspectRatio`` other than zero.
     public static let aspectRatios = 1e-4...1e4
 
-    /// Which of its numbers no picture can have, as a sentence's end: `a width of 0`; nil when all can be meant. The
-    /// host asks it of what every stage gives, so that no stage need fear the numbers of its neighbour.
+    /// Says which number no picture can have, as the end of a sentence: `a width of 0 pixels, which must be 1...65536`;
+    /// nil when all numbers are possible.
+    ///
+    /// The host checks the formats that every stage gives, so that a stage need not check those of its neighbours.
     public var impossibility: String? {
         if !Self.sides.contains(width) { return "a width of \(width) pixels, which must be 1...65536" }
         if !Self.sides.contains(height) { return "a height of \(height) pixels, which must be 1...65536" }
@@ -88,13 +103,13 @@ public struct VideoFormat: Sendable, Hashable, CustomStringConvertible {
     /// Rows start at multiples of this many bytes, which suits AVX-512 and every library in use.
     public static let strideAlignment = 64
 
-    /// Stride of plane `index` in a buffer of ours, in bytes.
+    /// The stride of plane `index` in a pool's buffer, in bytes.
     public func strideBytes(plane index: Int) -> Int {
         let row = pixelFormat.rowBytes(plane: index, width: width)
         return (row + Self.strideAlignment - 1) / Self.strideAlignment * Self.strideAlignment
     }
 
-    /// Bytes of one buffer of ours, all planes and padding.
+    /// The size of a pool's buffer in bytes: all planes with their padding.
     public var bufferBytes: Int {
         (0..<pixelFormat.planeCount).reduce(0) {
             $0 + strideBytes(plane: $1) * pixelFormat.rows(plane: $1, height: height)
@@ -104,9 +119,24 @@ public struct VideoFormat: Sendable, Hashable, CustomStringConvertible {
 
 /// One of the eight ways a stored picture can lie; the values are those of Exif 2.32, tag Orientation.
 public enum Orientation: UInt8, Sendable, Hashable, Codable, CaseIterable, CustomStringConvertible {
-    case up = 1, upMirrored, down, downMirrored, leftMirrored, right, rightMirrored, left
+    /// Upright as stored.
+    case up = 1
+    /// Upright after mirroring left to right.
+    case upMirrored
+    /// Upright after a turn of 180°.
+    case down
+    /// Upright after mirroring left to right and then a turn of 180°.
+    case downMirrored
+    /// Upright after mirroring left to right and then a turn of 270° clockwise.
+    case leftMirrored
+    /// Upright after a turn of 90° clockwise.
+    case right
+    /// Upright after mirroring left to right and then a turn of 90° clockwise.
+    case rightMirrored
+    /// Upright after a turn of 270° clockwise.
+    case left
 
-    /// Quarter turns clockwise that bring the stored picture upright, after the mirroring.
+    /// How many quarter turns clockwise bring the stored picture upright, after the mirroring.
     public var quarterTurns: Int {
         switch self {
         case .up, .upMirrored: 0
@@ -116,7 +146,7 @@ public enum Orientation: UInt8, Sendable, Hashable, Codable, CaseIterable, Custo
         }
     }
 
-    /// True when the stored picture is mirrored left to right before it is turned.
+    /// Whether the stored picture is mirrored left to right before it is turned.
     public var isMirrored: Bool {
         self == .upMirrored || self == .downMirrored || self == .leftMirrored || self == .rightMirrored
     }
@@ -128,7 +158,7 @@ public enum Orientation: UInt8, Sendable, Hashable, Codable, CaseIterable, Custo
         self = (mirrored ? flipped : plain)[(quarterTurns % 4 + 4) % 4]
     }
 
-    /// True when the upright picture is as wide as the stored one is high.
+    /// Whether the upright picture is as wide as the stored one is high.
     public var swapsSides: Bool { quarterTurns % 2 == 1 }
 
     public var description: String {

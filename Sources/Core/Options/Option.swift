@@ -1,48 +1,66 @@
-/// A type an option can have: how it is read from JSON, how it is described, what its schema is.
+/// A type that an option can have: it reads itself from JSON, and describes itself to people and editors.
+///
+/// `Bool`, `Int`, `Double`, `String`, ``PictureSize``, ``FrameRate``, ``RGBColor`` and ``PixelFormat`` adopt it, and so do
+/// arrays and optionals of these. An enum of strings adopts ``OptionChoice``.
 public protocol OptionValue: Sendable, Equatable {
-    /// The value of `node`.
+    /// Reads the value from `node`.
     ///
     /// - Throws: ``OptionFault``: what was found and what is allowed.
     static func decodeOption(_ node: JSONNode) throws(OptionFault) -> Self
-    /// As JSON, for listings and the schema's `default`.
+    /// The value as JSON, for listings and the schema's `default`.
     var optionJSON: JSONNode { get }
-    /// `integer`, `"720p" or "1080p"`; for people.
+    /// The type in words for people: `integer`, `"720p" or "1080p"`.
     static var optionTypeName: String { get }
     /// JSON Schema (2020-12) of the type alone.
     static var optionSchema: JSONNode { get }
 }
 
-/// Why a value does not fit: `what` completes "bitrateKbps: …", `remedy` is a sentence.
+/// Says why an option's value does not fit.
+///
+/// The host puts the place before it: `camera.json:7:5: stages[2].bitrateKbps: 20 is outside 64...100000.` An option that
+/// ``what`` quotes, as in `'path' is missing`, or begins with, becomes the place of a fault that
+/// ``StageOptions/validate()`` throws.
 public struct OptionFault: Error, Sendable, Equatable {
+    /// What is wrong, to be read after the option's name, without a full stop: `20 is outside 64...100000`.
     public var what: String
+    /// What to do about it, as a sentence.
     public var remedy: String
 
+    /// Makes a fault to throw.
     public init(_ what: String, remedy: String) {
         self.what = what
         self.remedy = remedy
     }
 }
 
-/// One option of a stage: its default is the property's initial value, the rest is said here.
+/// Declares one option of a stage. The property's initial value is the default.
 ///
-/// From it come decoding, validation, `framehost describe`, the JSON Schema and live changes.
+/// ```swift
+/// @Option(help: "Average bitrate.", range: 64...100_000, unit: "kbit/s", live: true) var bitrateKbps = 4000
+/// @Option(help: "Ends after so many frames.", range: 1...1_000_000) var frames: Int? = nil
+/// ```
+/// The declaration gives reading, checking, `framehost describe`, the JSON Schema and live changes.
 @propertyWrapper
 public struct Option<Value: OptionValue>: Sendable, Decodable {
+    /// The option's value.
     public var wrappedValue: Value
     let definition: OptionDefinition
     let check: @Sendable (Value) -> OptionFault?
 
+    /// Declares an option that takes every value of its type.
+    ///
     /// - Parameters:
-    ///   - help: One sentence.
+    ///   - wrappedValue: The default: the property's initial value.
+    ///   - help: One sentence: what the option does.
     ///   - unit: `kbit/s`, `s`, `px`; shown beside the value.
-    ///   - live: May change while the chain runs.
+    ///   - live: Whether the option may change while the chain runs; ``Stage/optionsChanged()`` is then called.
     public init(wrappedValue: Value, help: String, unit: String = "", live: Bool = false) {
         self.wrappedValue = wrappedValue
         definition = OptionDefinition(help: help, unit: unit, live: live)
         check = { _ in nil }
     }
 
-    /// An option for numbers with bounds, both inclusive.
+    /// Declares an option for a number within `range`, both ends included.
     public init(wrappedValue: Value, help: String, range: ClosedRange<Value>, unit: String = "", live: Bool = false)
     where Value: Comparable {
         self.wrappedValue = wrappedValue
@@ -55,7 +73,7 @@ public struct Option<Value: OptionValue>: Sendable, Decodable {
         }
     }
 
-    /// An option that may be absent (`nil` by default), with bounds for when it is there.
+    /// Declares an option that may be absent, and lies within `range` when it is there. Write its `= nil`.
     public init<Wrapped: OptionValue & Comparable>(
         wrappedValue: Value, help: String, range: ClosedRange<Wrapped>, unit: String = "", live: Bool = false
     ) where Value == Wrapped? {
@@ -69,7 +87,7 @@ public struct Option<Value: OptionValue>: Sendable, Decodable {
         }
     }
 
-    /// Never called: ``OptionDecoder`` hands out the default with its definition and sets the value.
+    /// Always throws: an option is never decoded alone. The host makes the defaults and sets the given values.
     public init(from decoder: any Decoder) throws {
         throw DecodingError.dataCorrupted(
             DecodingError.Context(codingPath: decoder.codingPath, debugDescription: "options are read by OptionDecoder")

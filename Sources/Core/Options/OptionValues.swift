@@ -64,6 +64,10 @@ extension Array: OptionValue where Element: OptionValue {
 }
 
 /// An option with a few words to choose from: an enum of strings.
+///
+/// ```swift
+/// enum Mode: String, OptionChoice { case blur, pixelate }
+/// ```
 public protocol OptionChoice: OptionValue, CaseIterable, RawRepresentable where RawValue == String {}
 
 extension OptionChoice {
@@ -88,11 +92,14 @@ extension PixelFormat: OptionChoice {}
 
 /// A size in pixels, written `"1280x720"`.
 public struct PictureSize: OptionValue, Hashable, CustomStringConvertible {
+    /// Width in pixels.
     public var width: Int
+    /// Height in pixels.
     public var height: Int
-    /// Both sides lie within this.
+    /// The range of either side, in pixels.
     public static let range = 1...16384
 
+    /// A size of `width` × `height` pixels.
     public init(_ width: Int, _ height: Int) {
         self.width = width
         self.height = height
@@ -117,8 +124,10 @@ public struct PictureSize: OptionValue, Hashable, CustomStringConvertible {
 
 /// Frames per second: a number, or a fraction `"30000/1001"`.
 public struct FrameRate: OptionValue, Hashable, Comparable, CustomStringConvertible {
+    /// The rate as a fraction: 30/1, 30000/1001.
     public var rational: Rational
 
+    /// A rate of `numerator` / `denominator` frames per second.
     public init(_ numerator: Int32, _ denominator: Int32 = 1) { rational = Rational(numerator, denominator) }
 
     public static func < (a: FrameRate, b: FrameRate) -> Bool { a.rational.value < b.rational.value }
@@ -153,10 +162,14 @@ public struct FrameRate: OptionValue, Hashable, Comparable, CustomStringConverti
 
 /// A colour, written `"#rrggbb"`.
 public struct RGBColor: OptionValue, Hashable, CustomStringConvertible {
+    /// Red, 0...255.
     public var red: UInt8
+    /// Green, 0...255.
     public var green: UInt8
+    /// Blue, 0...255.
     public var blue: UInt8
 
+    /// A colour of three parts, each 0...255.
     public init(red: UInt8, green: UInt8, blue: UInt8) {
         self.red = red
         self.green = green

@@ -5,12 +5,14 @@
 ///     @Option(help: "Average bitrate.", range: 64...100_000, unit: "kbit/s", live: true) var bitrateKbps = 4000
 /// }
 /// ```
-/// `Decodable` is synthesised by the compiler and is how ``OptionDecoder`` sets the properties.
+/// The compiler synthesises `Decodable`; the host sets the properties by it.
 public protocol StageOptions: Decodable, Sendable {
-    /// The defaults.
+    /// Makes the defaults.
     init()
 
-    /// Rules that concern several options at once; called after each value has been checked alone.
+    /// [control thread] Checks rules that concern several options at once. Each value has already been checked alone.
+    ///
+    /// The default accepts everything.
     ///
     /// - Throws: ``OptionFault``; any other error is shown as it describes itself.
     func validate() throws
@@ -20,25 +22,34 @@ extension StageOptions {
     public func validate() throws {}
 }
 
-/// For a stage without options.
+/// The options of a stage that has none: `typealias Options = NoOptions`.
 public struct NoOptions: StageOptions {
+    /// Makes the only value there is.
     public init() {}
 }
 
 /// One option as `framehost describe` shows it.
 public struct OptionField: Sendable {
+    /// The key in the chain file.
     public var name: String
+    /// The type in words for people: `integer`.
     public var typeName: String
+    /// One sentence: what the option does.
     public var help: String
+    /// The unit of the value, such as `kbit/s`; empty for none.
     public var unit: String
+    /// Whether the option may change while the chain runs.
     public var isLive: Bool
+    /// The value when the key is left out; null for none.
     public var defaultValue: JSONNode
+    /// The smallest value, inclusive; nil for no bound.
     public var minimum: JSONNode?
+    /// The largest value, inclusive; nil for no bound.
     public var maximum: JSONNode?
     /// JSON Schema (2020-12) with default, range and description.
     public var schema: JSONNode
 
-    /// For what is not declared in Swift: a value of a ``StageTopic``.
+    /// Describes something that no Swift type declares: a value of a ``StageTopic``, a control of a ``StageDevice``.
     public init(
         name: String, typeName: String, help: String, unit: String = "", isLive: Bool = false,
         defaultValue: JSONNode = .null,

@@ -8,7 +8,9 @@ public struct BufferPadding: Sendable, Equatable {
     /// Bytes behind each plane that may be touched.
     public var extraBytes: Int
 
-    /// - Precondition: alignments of at least 1, `extraBytes` of at least 0.
+    /// Asks for room; what is left out is none.
+    ///
+    /// - Precondition: The alignments are at least 1, and `extraBytes` is at least 0.
     public init(widthAlignment: Int = 1, heightAlignment: Int = 1, extraBytes: Int = 0) {
         precondition(widthAlignment > 0 && heightAlignment > 0 && extraBytes >= 0, "padding is never negative")
         self.widthAlignment = widthAlignment

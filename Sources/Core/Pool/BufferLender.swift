@@ -1,10 +1,8 @@
-/// Lends buffers of a stage's pool to a library that fills them in its own time and may read them long after: a decoder
-/// whose pictures are references of pictures to come.
+/// Lends buffers of a stage's pool to a library that fills them in its own time and may read them long after, such as a
+/// decoder whose pictures are references of later pictures.
 ///
-/// At most ``StageDemand/floor`` buffers are lent at once, which is what the plan has set aside for it; so the stage
-/// can always get a frame of its own, whatever the library keeps. A finished picture goes into the chain as a share of
-/// its loan. `@unchecked Sendable`: the table of loans is reached under the lock alone; a loan's buffer is written by
-/// whoever has borrowed it.
+/// At most ``StageDemand/floor`` buffers are lent at once. The plan sets that many aside, so that the stage can always get
+/// a frame of its own. A finished picture goes into the chain as a share of its loan.
 public final class BufferLender: @unchecked Sendable {
     private let pool: FramePool
     private let condition = Condition()
@@ -23,14 +21,15 @@ public final class BufferLender: @unchecked Sendable {
     /// Nobody can give a loan back any more: the stage and its library are gone.
     deinit { for record in loans { if let record { pool.giveBack(record) } } }
 
-    /// What every loan looks like.
+    /// The format of every loan.
     public var format: VideoFormat { pool.format }
 
-    /// Bytes of a loan from its first plane on, room behind the last plane included.
+    /// The size of a loan in bytes, from its first plane to the end of the room behind the last plane.
     public var bufferBytes: Int { pool.byteCount / max(pool.bufferCount, 1) }
 
-    /// [any thread] A loan of one buffer; nil when as many are out as the plan foresaw, or when no buffer is free.
-    /// Never waits.
+    /// [any thread] Lends one buffer, and returns the number of the loan. Never waits.
+    ///
+    /// - Returns: Nil when ``StageDemand/floor`` loans are out, or when no buffer is free: make a frame and copy.
     public func lend() -> Int? {
         condition.lock()
         defer { condition.unlock() }
@@ -41,23 +40,22 @@ public final class BufferLender: @unchecked Sendable {
         return loan
     }
 
-    /// [borrower's thread] Plane `index` of a loan, to write; its rows have the room that ``StageDemand/padding`` asked
-    /// for.
+    /// [borrower's thread] Plane `index` of a loan, to write. Its rows have the room that ``StageDemand/padding`` asks for.
     public func plane(_ index: Int, of loan: Int) -> MutablePlane {
         let record = condition.locked { loans[loan] }
         guard let record else { preconditionFailure("loan \(loan) has been given back") }
         return pool.plane(index, at: record.pointee.base!)
     }
 
-    /// [stage thread] The buffer of a loan as a frame for the chain. The borrower may go on reading it, so whoever
-    /// wants to write makes a copy.
+    /// [stage thread] Makes a frame for the chain of a loan's buffer. The borrower may go on reading the buffer, so that a
+    /// stage that writes gets a copy.
     public func share(_ loan: Int) -> Frame {
         let record = condition.locked { loans[loan] }
         guard let record else { preconditionFailure("loan \(loan) has been given back") }
         return Frame(Lease(pool.share(record)))
     }
 
-    /// [any thread] The borrower needs the buffer no more; each loan once.
+    /// [any thread] Takes a loan back that the borrower no longer needs; call it once for each loan.
     public func takeBack(_ loan: Int) {
         condition.lock()
         guard let record = loans[loan] else { preconditionFailure("loan \(loan) was given back twice") }
@@ -67,6 +65,6 @@ public final class BufferLender: @unchecked Sendable {
         pool.giveBack(record)
     }
 
-    /// Loans that are out. [any thread]
+    /// [any thread] How many loans are out.
     public var count: Int { condition.locked { loans.count - free.count } }
 }

@@ -1,5 +1,4 @@
-/// The last frames that a stage was handed, oldest first: what an Array cannot hold, since a ``Frame`` moves and is
-/// never copied.
+/// Keeps the last frames that a stage was handed. An `Array` cannot hold them, since a ``Frame`` is never copied.
 ///
 /// ```swift
 /// private var last = FrameRing(capacity: 0)
@@ -11,19 +10,19 @@
 ///     return .forward
 /// }
 /// ```
-/// Each frame in it keeps a buffer of the chain leased: declare the capacity as `hold`. Room is made once, so that
-/// adding and taking allocate nothing; what is left goes back when the ring ends. Belongs to the stage thread.
+/// Each frame in the ring leases a buffer of the chain: declare the capacity as ``StageDemand/hold``. The ring allocates
+/// its room once, when it is made. It belongs to the stage's thread, and lets go of its frames when it ends.
 public struct FrameRing: ~Copyable {
-    /// Most frames that are kept.
+    /// How many frames it can keep.
     public let capacity: Int
-    /// Frames that are kept now.
+    /// How many frames it keeps now.
     public private(set) var count = 0
     /// Initialised where a frame is kept.
     private let slots: UnsafeMutablePointer<Frame>
     /// Index of the oldest.
     private var first = 0
 
-    /// - Parameter capacity: 0 keeps nothing.
+    /// Makes an empty ring for `capacity` frames; one for 0 frames keeps nothing.
     public init(capacity: Int) {
         precondition(capacity >= 0, "a ring of \(capacity) frames")
         self.capacity = capacity
@@ -35,11 +34,12 @@ public struct FrameRing: ~Copyable {
         slots.deallocate()
     }
 
+    /// Whether it keeps no frame.
     public var isEmpty: Bool { count == 0 }
+    /// Whether the next frame pushes out the oldest.
     public var isFull: Bool { count == capacity }
 
-    /// Keeps a frame as the newest. The oldest goes when there is no room; a ring of capacity 0 lets the frame itself
-    /// go.
+    /// Keeps a frame as the newest. A full ring lets go of the oldest; a ring of capacity 0 lets go of `frame` itself.
     public mutating func append(_ frame: consuming Frame) {
         guard capacity > 0 else { return }
         if isFull { _ = takeOldest() }
@@ -47,7 +47,7 @@ public struct FrameRing: ~Copyable {
         count += 1
     }
 
-    /// Takes out the frame that came first; nil when there is none.
+    /// Takes out the oldest frame; nil when there is none.
     public mutating func takeOldest() -> Frame? {
         guard count > 0 else { return nil }
         let frame = (slots + first).move()
@@ -56,16 +56,18 @@ public struct FrameRing: ~Copyable {
         return frame
     }
 
-    /// Looks at a frame without taking it out.
+    /// Lends a frame to `body` without taking it out.
     ///
-    /// - Parameter age: 0 is the newest, `count - 1` the oldest.
-    /// - Returns: what `body` returned; nil, without calling it, when no frame of this age is kept.
+    /// - Parameters:
+    ///   - age: 0 for the newest, `count - 1` for the oldest.
+    ///   - body: Reads the frame.
+    /// - Returns: What `body` returns; nil, without a call of `body`, when the ring has no frame of this age.
     public func withFrame<Result>(age: Int, _ body: (borrowing Frame) throws -> Result) rethrows -> Result? {
         guard age >= 0, age < count else { return nil }
         return try body(slots[index(of: count - 1 - age)])
     }
 
-    /// Lets go of all frames, as a stage does in `stop` and `releaseCaches`.
+    /// Lets go of all frames, as a stage does in ``Stage/stop()`` and ``Stage/releaseCaches()``.
     public mutating func removeAll() {
         while count > 0 { _ = takeOldest() }
     }

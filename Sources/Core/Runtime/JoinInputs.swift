@@ -1,5 +1,6 @@
-/// The items that belong together, one from each input of a join. Reused from call to call: take what you need before
-/// you return.
+/// The items that belong together, one from each input of a join.
+///
+/// The runner uses the same object for every call: take what you need before ``Join/merge(_:_:)`` returns.
 public final class JoinInputs {
     /// What became of one input's items. Written by the join's thread, read by any.
     struct Counts: ~Copyable {
@@ -17,16 +18,16 @@ public final class JoinInputs {
         let missingAfterEnd = Counter()
     }
 
-    /// Inputs of the join.
+    /// How many inputs the join has.
     public let count: Int
-    /// The input whose item the others' belong to: that one is always there, and the answer has its time. Under
-    /// `"match": "exact"` the first of those that are there, where the one that leads is not.
+    /// The input that leads: its item is always there, and the items of the other inputs belong to it.
+    ///
+    /// With `"match": "exact"` the first input that has an item leads, where the leading one has none.
     public internal(set) var lead = 0
-    /// PTS of the leading item: what the answer has.
+    /// The PTS of the leading item, which the answer takes over. It rises from call to call.
     public var time: MediaTime { MediaTime(nanoseconds: pts) }
 
-    /// Of a join that gives pictures by the clock: ticks that were left out before this one, since the join was kept from
-    /// giving them.
+    /// How many ticks a join by the clock (``StageDemand/outputRate``) could not answer in time before this one.
     public internal(set) var missed = 0
 
     /// Ids of the stages the inputs come from, for people.
@@ -74,11 +75,14 @@ public final class JoinInputs {
         ended.deallocate()
     }
 
-    /// The item of input `index`, once; nil when there is none that belongs to the leading one, when it was dropped on
-    /// its way, or when it is taken already.
+    /// Takes the item of input `index`.
     ///
-    /// An input that has ended may go on giving its last item (`"hold": true`), and under `"match": "newest"` an input
-    /// gives its newest item until it has a newer one: its time is then the one it always had. See ``time``.
+    /// The same item may come again with its old time: with `"hold": true` an input that has ended goes on giving its last
+    /// item, and with `"match": "newest"` an input gives its newest item until it has a newer one. Take the time of the
+    /// answer from ``time``.
+    ///
+    /// - Returns: Nil when no item of the input belongs to the leading one, when it was dropped on its way, or when it is
+    ///   taken already.
     public func take(_ index: Int) -> Sample? {
         precondition(index >= 0 && index < count, "input \(index) of \(count)")
         if let record = records[index] {
@@ -92,13 +96,13 @@ public final class JoinInputs {
         return Sample(Lease(record))
     }
 
-    /// Whether what ``take(_:)`` gives is no item that was given before. Ask before you take it.
+    /// Whether ``take(_:)`` will give an item that it has not given before. Ask before you take it.
     public func isNew(_ index: Int) -> Bool {
         precondition(index >= 0 && index < count, "input \(index) of \(count)")
         return records[index] != nil
     }
 
-    /// What ``take(_:)`` would give, as a further lease of the same buffer: for a stage that needs it more than once.
+    /// Gives a second lease of the item that ``take(_:)`` would give, for a stage that needs it more than once.
     public func peek(_ index: Int) -> Sample? {
         precondition(index >= 0 && index < count, "input \(index) of \(count)")
         guard let record = records[index] ?? (isRepeated[index] ? last[index] : nil) else { return nil }
@@ -107,13 +111,14 @@ public final class JoinInputs {
         return Sample(Lease(other))
     }
 
-    /// Whether what ``take(_:)`` gives is a picture in the place of one that its source lacks. Ask before you take it.
+    /// Whether ``take(_:)`` will give a picture in place of one that its source lacks (``Frame/isSubstitute``). Ask before
+    /// you take it.
     public func isSubstitute(_ index: Int) -> Bool {
         precondition(index >= 0 && index < count, "input \(index) of \(count)")
         return records[index]?.pointee.header.isSubstitute ?? last[index]?.pointee.header.isSubstitute ?? false
     }
 
-    /// Of a join that gives pictures by the clock: whether nothing new comes from this input any more.
+    /// In a join by the clock: whether the input gives nothing new any more.
     public func hasEnded(_ index: Int) -> Bool {
         precondition(index >= 0 && index < count, "input \(index) of \(count)")
         return ended[index]

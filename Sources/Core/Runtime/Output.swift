@@ -1,14 +1,15 @@
 import Synchronization
 
-/// A stage's output: where it gets frames and access units from, and hands them on.
+/// A stage's output: it makes frames and access units, and hands them on.
 ///
-/// Belongs to the stage's thread. Sending may wait (a full queue, an empty pool); `stop` ends every such wait with an
-/// error of code `.stopped`, which a stage lets through.
+/// It belongs to the stage's thread. Making and handing on may wait for a free buffer or for room in a queue. A stop of the
+/// chain ends such a wait with an error of code ``FrameHostError/Code/stopped``, which the stage lets through.
 public final class Output {
     /// Whether an item answers one that came in, or is the stage's own.
     public enum Origin: Sendable {
+        /// The item answers one that came in.
         case answer
-        /// Without a one-to-one parent: a repeat, a slate.
+        /// The item answers none: a repeat, a slate.
         case made
     }
 
@@ -59,14 +60,16 @@ public final class Output {
 
     // MARK: Making
 
-    /// For a stage whose library fills buffers of the pool in its own time; nil without a pool. Lends at most
-    /// ``StageDemand/floor`` at once.
+    /// Lends buffers of the output pool to a library that fills them in its own time, at most ``StageDemand/floor`` at
+    /// once; nil without a pool.
     public internal(set) var lender: BufferLender?
 
-    /// A frame to fill. Waits for a free buffer, except in a live source: nil there means that none is free, and the
-    /// picture is lost (counted as `noBuffer`).
+    /// Makes a frame to fill.
     ///
-    /// - Throws: ``FrameHostError`` `.stopped`.
+    /// Waits for a free buffer, except in a live source.
+    ///
+    /// - Returns: Nil only in a live source: no buffer is free, and the picture counts as dropped (`noBuffer`).
+    /// - Throws: ``FrameHostError`` with code `.stopped`.
     public func makeFrame() throws -> Frame? {
         guard let pool else {
             throw FrameHostError(
@@ -109,9 +112,10 @@ public final class Output {
         return copy
     }
 
-    /// An access unit of `byteCount` bytes to fill. Waits for room.
+    /// Makes an access unit of `byteCount` bytes to fill. Waits for room.
     ///
-    /// - Throws: ``FrameHostError`` `.stopped`, or `.exhausted` when it is larger than all that is reserved.
+    /// - Throws: ``FrameHostError`` with code `.stopped`, or `.exhausted` when the unit is larger than all the memory that is
+    ///   reserved.
     public func makeAccessUnit(byteCount: Int) throws -> AccessUnit {
         guard let slab else {
             throw FrameHostError(
@@ -127,17 +131,17 @@ public final class Output {
 
     // MARK: Sending
 
-    /// Hands a frame on to every link.
+    /// Hands a frame on to every link of the output.
     public func emit(_ frame: consuming Frame, as origin: Origin = .answer) throws {
         try emit(frame.release(), origin)
     }
 
-    /// Hands an access unit on to every link.
+    /// Hands an access unit on to every link of the output.
     public func emit(_ unit: consuming AccessUnit, as origin: Origin = .answer) throws {
         try emit(unit.release(), origin)
     }
 
-    /// Says that an item which came in is answered by nothing.
+    /// Says that the stage answers an item that came in with nothing, and why.
     public func drop(_ reason: DropReason) {
         stage.countDrop(reason)
         stage.heldHeaders?.doubt()

@@ -1,23 +1,26 @@
 /// A join, driven as its thread in a chain drives it: items come over links, and the rule says which belong together.
 extension StageDriver {
-    /// Hands a frame to an input of a join, as a link does. The stage is called as often as its rule then finds items
-    /// that belong together, which may be not at all.
+    /// Hands a frame to an input of a join, as a link does.
     ///
-    /// - Parameter input: Position among `inputs`.
-    /// - Throws: what the stage threw, what a run would end with, `.exhausted` where 16 items wait for those of other
+    /// The driver calls the stage each time that the rule finds items that belong together, which may be never.
+    ///
+    /// - Parameters:
+    ///   - frame: The frame.
+    ///   - input: The input's position, from 0.
+    /// - Throws: What the stage throws, what a run would end with, and `.exhausted` where 16 items wait for those of other
     ///   inputs.
     public func send(_ frame: consuming Frame, to input: Int) throws { try send(frame.release(), to: input) }
 
     /// Hands an access unit to an input of a join.
     public func send(_ unit: consuming AccessUnit, to input: Int) throws { try send(unit.release(), to: input) }
 
-    /// No item follows on this input. The join goes on or ends, as its rule says; once it has ended it has drained too.
+    /// Ends an input of a join. The join goes on or ends, as its rule says; a join that ends drains too.
     public func end(_ input: Int) throws {
         try inputQueue(input).end()
         try runJoin()
     }
 
-    /// Lets a join that gives pictures by the clock give the one that is due: advance the driver's clock before.
+    /// Lets a join by the clock (``StageDemand/outputRate``) give the picture that is due. Advance the driver's clock first.
     public func tick() throws { try runJoin() }
 
     /// True once the join has ended, by its rule. What is sent after that is dropped as `unmatched`.

@@ -1,21 +1,26 @@
-/// Drives one stage alone, without threads or a chain: options in, frames in, frames and errors out. For a plugin's own
-/// tests.
+/// Drives one stage alone in a test, without threads or a chain: options and items go in, items and errors come out.
 ///
 /// ```swift
 /// let driver = try StageDriver(Mirror.self, options: #"{ "lumaOnly": true }"#, input: .video(format))
 /// try driver.send(driver.makeFrame { frame in … })
 /// let out = driver.takeFrame()
 /// ```
-/// Everything happens on the caller's thread; what the stage emits waits in the driver (up to 1,024 items). A join gets
-/// its items either by its rule, as in a chain (``send(_:to:)``), or as a test lays them (``put(_:at:)``, ``merge()``).
+/// Everything happens on the caller's thread. The items that the stage emits wait in the driver, up to 1,024 of them. A
+/// join gets its items either by its rule, as in a chain (``send(_:to:)-(Frame,_)``), or as a test puts them
+/// (``put(_:at:)-(Frame,_)`` and ``merge()``).
 ///
-/// Each call checks what a run checks, and throws the sentence the run would end with: an item that is neither emitted,
-/// dropped nor in `held`, or answered twice; more buffers kept than `hold` declares; times that do not rise. And what
-/// a run does not: an event, or a member of one, that the stage's ``StageInfo/events`` do not declare.
+/// Each call checks what a run checks, and throws the sentence that the run would end with:
+/// - an item that is not emitted, dropped or counted in ``Transform/held``, or that is answered twice
+/// - more buffers kept than ``StageInfo/hold`` declares
+/// - times that do not rise
+///
+/// It also checks what a run does not: that ``StageInfo/events`` declares each event, and each member of it.
 public final class StageDriver<S: Stage> {
+    /// The stage, to look into.
     public let stage: S
+    /// The stage's context.
     public let context: StageContext
-    /// What the stage gives; nil for a sink.
+    /// The format of the stage's output; nil for a sink.
     public let outputFormat: MediaFormat?
     let runner: StageRunner
     private let run: InlineRun?
@@ -41,15 +46,21 @@ public final class StageDriver<S: Stage> {
     /// Makes the stage, negotiates and starts it.
     ///
     /// - Parameters:
-    ///   - options: A JSON object, comments allowed.
-    ///   - input: The format of what will be sent; nil for a source, and for a join.
-    ///   - inputs: Of a join instead: the format of each of its inputs.
-    ///   - join: How a join brings its inputs together: what a chain file says as `join`.
-    ///   - metadata: Kinds that stages beside it would declare, for a test that sets them on what it sends.
+    ///   - type: The stage's class.
+    ///   - options: The options as a JSON object; comments are allowed.
+    ///   - input: The format of the items that the test sends; nil for a source and for a join.
+    ///   - inputs: For a join, the format of each input.
+    ///   - join: For a join, how it brings its inputs together: what a chain file says as `join`.
+    ///   - folder: The folder of relative paths: ``StageContext/folder``.
+    ///   - chainName: The chain's name: ``StageContext/chainName``.
+    ///   - isLive: Whether the chain counts as live: ``StageContext/isLiveChain``.
+    ///   - metadata: Kinds that other stages would declare, for a test that sets them on the items that it sends.
     ///   - audio: What the stage finds as ``StageContext/audio``.
-    ///   - makesKeyframes: Whether somebody before the stage makes a keyframe when asked, as an encoder does.
-    ///   - slabBytes: Memory for the access units that wait in the driver, before the stage and after it each.
-    /// - Throws: ``FrameHostErrors`` for options, whatever the stage throws.
+    ///   - makesKeyframes: Whether a stage before this one makes a keyframe when asked, as an encoder does.
+    ///   - slabBytes: Memory for the access units that wait in the driver, in bytes: as much before the stage as behind
+    ///     it.
+    ///   - clock: The clock that the stage reads; it stands still unless the test moves it.
+    /// - Throws: ``FrameHostErrors`` for wrong options, and whatever the stage throws.
     public init(
         _ type: S.Type, options: String = "{}", input: MediaFormat? = nil, inputs: [MediaFormat] = [],
         join: JoinRequest = JoinRequest(), folder: String = ".",
@@ -132,9 +143,12 @@ public final class StageDriver<S: Stage> {
         try instance.stage.start()
     }
 
-    /// A frame of the input format, PTS counted up by its frame rate (30 where it has none), to be filled by `fill`.
+    /// Makes a frame of the input's format.
     ///
-    /// - Parameter input: Which input of a join it is meant for.
+    /// - Parameters:
+    ///   - input: For a join, the input that the frame is for.
+    ///   - pts: The frame's time; nil counts up by the frame rate of the format (30 where it has none).
+    ///   - fill: Fills the pixels.
     public func makeFrame(input: Int = 0, pts: MediaTime? = nil, _ fill: (inout Frame) throws -> Void = { _ in }) throws
         -> Frame
     {
@@ -153,9 +167,14 @@ public final class StageDriver<S: Stage> {
         return frame
     }
 
-    /// An access unit with these bytes.
+    /// Makes an access unit.
     ///
-    /// - Parameter input: Which input of a join it is meant for.
+    /// - Parameters:
+    ///   - bytes: The payload.
+    ///   - pts: When the picture is shown.
+    ///   - dts: When the picture is decoded; nil for `pts`.
+    ///   - isKeyframe: Whether the picture can be decoded without any other.
+    ///   - input: For a join, the input that the unit is for.
     public func makeAccessUnit(
         _ bytes: [UInt8], pts: MediaTime, dts: MediaTime? = nil, isKeyframe: Bool = false, input: Int = 0
     ) throws -> AccessUnit {
@@ -174,7 +193,7 @@ public final class StageDriver<S: Stage> {
 
     /// Hands the stage a frame.
     ///
-    /// - Throws: what the stage threw, and what a run would end with.
+    /// - Throws: What the stage throws, and what a run would end with.
     public func send(_ frame: consuming Frame) throws { try send(frame.release()) }
 
     /// Hands the stage an access unit.
@@ -185,10 +204,10 @@ public final class StageDriver<S: Stage> {
         try check()
     }
 
-    /// Lays a frame at an input of a join, to be taken with the next ``merge()``.
+    /// Puts a frame at an input of a join, for the next ``merge()``.
     public func put(_ frame: consuming Frame, at input: Int) { put(frame.release(), at: input) }
 
-    /// Lays an access unit at an input of a join.
+    /// Puts an access unit at an input of a join, for the next ``merge()``.
     public func put(_ unit: consuming AccessUnit, at input: Int) { put(unit.release(), at: input) }
 
     private func put(_ lease: consuming Lease, at input: Int) {
@@ -197,10 +216,10 @@ public final class StageDriver<S: Stage> {
         joined!.put(lease, at: input)
     }
 
-    /// Hands a join what lies at its inputs: the items that belong together, of which the first leads. An input without
-    /// one counts as dropped on its way.
+    /// Hands a join the items that were put at its inputs, of which the first leads. An input without an item counts as
+    /// one whose item was dropped on its way.
     ///
-    /// - Throws: what the stage threw, and what a run would end with.
+    /// - Throws: What the stage throws, and what a run would end with.
     public func merge() throws {
         _ = runner.merge(joined!)
         try check()
@@ -239,14 +258,16 @@ public final class StageDriver<S: Stage> {
         }
     }
 
-    /// Calls a source once.
+    /// Calls a source once: ``Source/produce(_:)``.
     public func produce() throws -> SourceProgress {
         let progress = runner.produce() ?? .ended
         try check()
         return progress
     }
 
-    /// No item follows: the stage gives what it still has.
+    /// Tells the stage that no item follows, so that it emits what it still holds.
+    ///
+    /// - Throws: What the stage throws; an error when ``Transform/held`` is not 0 afterwards.
     public func drain() throws {
         try endJoin()
         // A join drains where it ends.
@@ -257,47 +278,47 @@ public final class StageDriver<S: Stage> {
         try check()
     }
 
-    /// Ends what `start` began.
+    /// Stops the stage: ``Stage/stop()``.
     public func stop() throws {
         runner.stop(on: runner.thread)
         try check()
     }
 
-    /// Wishes for a keyframe, as a stage behind would.
+    /// Asks the stage for a keyframe, as a stage behind would.
     public func requestKeyframe() { context.ownKeyframeRequest.raise() }
 
-    /// Waits until all jobs of the stage are done.
+    /// Waits until all jobs are done that the stage gave to ``StageContext/addJob(_:_:)``.
     public func finishJobs() { _ = jobs.waitUntilIdle() }
 
-    /// The next frame the stage has given; nil when there is none.
+    /// Takes the next frame that the stage emitted; nil when there is none.
     public func takeFrame() -> Frame? {
         guard queue.snapshot().depth > 0, case .item(let lease) = queue.take() else { return nil }
         return Frame(lease)
     }
 
-    /// The next access unit the stage has given; nil when there is none.
+    /// Takes the next access unit that the stage emitted; nil when there is none.
     public func takeAccessUnit() -> AccessUnit? {
         guard queue.snapshot().depth > 0, case .item(let lease) = queue.take() else { return nil }
         return AccessUnit(lease)
     }
 
-    /// Changes live options: a JSON object.
+    /// Changes live options; `options` is a JSON object: `#"{ "strength": 0.2 }"#`.
     public func set(_ options: String) throws {
         let members = try JSONReader.read(Array(options.utf8), file: "options").asObject ?? []
         try runner.instance.set(members) { key, _ in FaultPlace(key) }
     }
 
-    /// Sends a command.
+    /// Sends the stage a command: ``Stage/command(_:arguments:)``.
     public func command(_ name: String, arguments: JSONNode = [:]) throws {
         try stage.command(name, arguments: arguments)
     }
 
-    /// Events posted so far, each once.
+    /// Takes the events that the stage posted since the last call.
     public func takeEvents() -> [Event] { events.take().events }
 
-    /// How many buffers the stage keeps at this moment.
+    /// How many buffers the stage holds at this moment.
     public var keptBuffers: Int { runner.keptNow }
 
-    /// Items dropped for this reason.
+    /// How many items were dropped for `reason`.
     public func dropCount(_ reason: DropReason) -> Int { runner.dropCount(reason) }
 }

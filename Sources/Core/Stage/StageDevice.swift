@@ -25,8 +25,10 @@ public struct StageDevice: Sendable {
         public var name: String
         /// As the device calls it.
         public var title: String
+        /// The sizes in this format.
         public var sizes: [Size]
 
+        /// Describes a kind of picture.
         public init(_ name: String, title: String, sizes: [Size]) {
             self.name = name
             self.title = title
@@ -36,13 +38,16 @@ public struct StageDevice: Sendable {
 
     /// A size with its frame rates.
     public struct Size: Sendable, Equatable {
+        /// Width in pixels.
         public var width: Int
+        /// Height in pixels.
         public var height: Int
-        /// Highest first; only the ends where any rate between them is possible; empty when unknown.
+        /// The frame rates, highest first; of a range, the highest and the lowest; empty when unknown.
         public var rates: [Rational]
-        /// Any rate between the two of `rates` is possible.
+        /// Whether every rate between the two of ``rates`` is possible.
         public var isRange: Bool
 
+        /// Describes a size.
         public init(width: Int, height: Int, rates: [Rational], isRange: Bool = false) {
             self.width = width
             self.height = height
@@ -51,6 +56,7 @@ public struct StageDevice: Sendable {
         }
     }
 
+    /// Describes a device.
     public init(
         name: String, path: String, stableIDs: [String] = [], facts: [StageTopic.Fact] = [], formats: [Format] = [],
         controls: [OptionField] = [], option: String = "", fault: String = ""
@@ -68,6 +74,6 @@ public struct StageDevice: Sendable {
 
 /// A stage that uses devices of which a machine may have several.
 public protocol DeviceStage: Stage {
-    /// [control thread] Those that are there, for `framehost devices`. Changes nothing on them.
+    /// [control thread] Finds the devices of the machine, for `framehost devices`, and changes nothing on them.
     static func devices() throws -> [StageDevice]
 }

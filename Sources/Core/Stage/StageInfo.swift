@@ -162,7 +162,7 @@ extension StageInfo {
 ///
 /// The stage does the work in ``Stage/command(_:arguments:)``.
 public struct CommandInfo: Sendable, Equatable {
-    /// The command's name, in kebab-case.
+    /// The command's name: `start`.
     public var name: String
     /// One sentence: what it does.
     public var summary: String

@@ -16,15 +16,19 @@ public struct StageTopic: Sendable {
 
     /// One line about a topic.
     public struct Fact: Sendable, Equatable {
+        /// The word before the value: `author`.
         public var name: String
+        /// The value.
         public var value: String
 
+        /// A line `name: value`.
         public init(_ name: String, _ value: String) {
             self.name = name
             self.value = value
         }
     }
 
+    /// Describes a topic.
     public init(_ name: String, summary: String, facts: [Fact] = [], values: [OptionField] = [], option: String = "") {
         self.name = name
         self.summary = summary

@@ -1,10 +1,11 @@
 import Glibc
 import Synchronization
 
-/// The chain's time: nothing on the frame path reads another clock.
+/// [any thread] The clock that all stages of a chain read. Nothing on the frame path reads another clock.
 ///
-/// Nanoseconds of the monotonic clock for a real run; a ``ManualClock`` lets tests run hours in seconds. [any thread]
+/// A run counts nanoseconds of the monotonic clock; a ``ManualClock`` lets a test run hours in seconds.
 public class ChainClock: @unchecked Sendable {
+    /// Makes the system's monotonic clock.
     public init() {}
 
     /// Nanoseconds since an arbitrary start; never goes back. `CLOCK_MONOTONIC` (clock_gettime(2)).
@@ -42,15 +43,18 @@ public class ChainClock: @unchecked Sendable {
 public final class ManualClock: ChainClock, @unchecked Sendable {
     private let time: Atomic<Int64>
 
+    /// Makes a clock that shows `start`, in nanoseconds.
     public init(at start: Int64 = 0) {
         time = Atomic(start)
         super.init()
     }
 
+    /// The nanoseconds that the clock shows.
     override public func now() -> Int64 { time.load(ordering: .acquiring) }
+    /// The instant itself: this clock counts from 1970.
     override public func unixTime(at instant: Int64) -> Int64 { instant }
 
-    /// Moves the clock on to `instant`; one that has passed changes nothing.
+    /// Moves the clock on to `instant`, in nanoseconds; an instant that has passed changes nothing.
     public func advance(to instant: Int64) { time.max(instant, ordering: .acquiringAndReleasing) }
 
     override func sleep(until instant: Int64, on condition: Condition, unless isEnded: () -> Bool) -> Bool {

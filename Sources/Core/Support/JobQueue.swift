@@ -121,12 +121,12 @@ final class JobQueue: @unchecked Sendable {
     }
 }
 
-/// A job's view of itself.
+/// What a job knows about itself, and how it says how far it is. See ``StageContext/addJob(_:_:)``.
 public final class JobProgress: Sendable {
     private let cancelled = Atomic<Bool>(false)
     private let done = Atomic<UInt64>(0)
 
-    /// True once the job should give up: it cleans up and throws or returns soon.
+    /// Whether the job should give up: it then cleans up, and throws or returns soon.
     public var isCancelled: Bool { cancelled.load(ordering: .acquiring) }
 
     /// Says how far the job is, 0...1.
