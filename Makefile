@@ -30,7 +30,7 @@ CLIP := examples/media/portrait.mp4
 # Recipes with a pipe fail with any part of it.
 SHELL := /bin/bash
 
-.PHONY: help packages test-packages build demo install uninstall deb test test-core test-asan test-tsan test-rtsp-tsan test-control-tsan test-host test-camera test-page test-package test-fuzz rtsp-conformance soak changes torture fuzz fuzz-coverage bench docs pictures lint format clean
+.PHONY: help packages test-packages build demo install uninstall deb test test-core test-asan test-tsan test-rtsp-tsan test-control-tsan test-host test-camera test-page test-package test-fuzz rtsp-conformance soak changes torture fuzz fuzz-coverage bench docs docc pictures lint format clean
 
 help: ## what there is, and how long each part of `make test` takes on two cores
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -190,6 +190,10 @@ pictures: build $(CLIP) ## draw the README's pictures anew
 
 docs: build ## write the option tables of docs/chain-file.md anew
 	python3 docs/tools/option-tables.py --write
+
+docc: build ## the reference of FrameCore as a DocC archive, into .build/docc; tries the code of its tutorial
+	docs/tools/docc --try
+	docs/tools/docc
 
 lint: ## layout as the formatter has it
 	$(SWIFT) format lint --recursive --strict Sources Tests examples Package.swift
