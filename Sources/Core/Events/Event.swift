@@ -37,8 +37,8 @@ public struct Event: Sendable {
     public var details: JSONNode
     /// When it happened, in nanoseconds of the chain clock.
     public var time: Int64
-    /// The sequence number of the item that the stage had in hand or had last; nil before the first item, and for events
-    /// of the chain.
+    /// The sequence number of the item that the stage had in hand or had last; nil before the first item, and for an
+    /// event of the chain.
     public var frame: UInt64?
     /// The PTS of that item; nil for a source, whose item has no time yet.
     public var pts: MediaTime?

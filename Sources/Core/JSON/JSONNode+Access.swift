@@ -28,8 +28,8 @@ extension JSONNode {
     /// - Complexity: O(members).
     public subscript(key: String) -> JSONNode? { asObject?.first { $0.key == key }?.value }
 
-    /// What it is, for a sentence such as "expected a string, found a list". Truth values and null are named
-    /// themselves.
+    /// The kind of value in words, for a sentence such as "expected a string, found a list". `true`, `false` and `null`
+    /// stand for themselves.
     public var kindName: String {
         switch value {
         case .null: "null"
@@ -41,7 +41,7 @@ extension JSONNode {
         }
     }
 
-    /// The same value as if the program had made it; two texts of equal content are equal so.
+    /// The same value without places, so that two texts of equal content are equal.
     public var withoutPlaces: JSONNode {
         switch value {
         case .array(let elements): JSONNode(.array(elements.map(\.withoutPlaces)))
@@ -54,14 +54,19 @@ extension JSONNode {
 // MARK: - Made by the program
 
 extension JSONNode {
+    /// No value.
     public static var null: JSONNode { JSONNode(.null) }
+    /// True or false.
     public static func bool(_ flag: Bool) -> JSONNode { JSONNode(.bool(flag)) }
+    /// A string.
     public static func string(_ text: String) -> JSONNode { JSONNode(.string(text)) }
+    /// A whole number.
     public static func number(_ number: some BinaryInteger) -> JSONNode { JSONNode(.number(String(number))) }
-    /// A number in as few digits as read back the same; null for infinities and NaN, which JSON has not.
+    /// A number, in as few digits as read back the same; null for infinities and NaN, which JSON does not have.
     public static func number(_ number: Double) -> JSONNode {
         number.isFinite ? JSONNode(.number(number.description)) : .null
     }
+    /// A list.
     public static func array(_ elements: [JSONNode]) -> JSONNode { JSONNode(.array(elements)) }
     /// An object with its members in this order; the keys must differ.
     public static func object(_ members: [(key: String, value: JSONNode)]) -> JSONNode {
@@ -72,12 +77,17 @@ extension JSONNode {
 extension JSONNode: ExpressibleByStringInterpolation, ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral,
     ExpressibleByBooleanLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
 {
+    /// A string.
     public init(stringLiteral value: String) { self = .string(value) }
+    /// A whole number.
     public init(integerLiteral value: Int) { self = .number(value) }
+    /// A number.
     public init(floatLiteral value: Double) { self = .number(value) }
+    /// True or false.
     public init(booleanLiteral value: Bool) { self = .bool(value) }
+    /// A list.
     public init(arrayLiteral elements: JSONNode...) { self = .array(elements) }
-    /// Keeps the order; the keys must differ.
+    /// An object with its members in this order; the keys must differ.
     public init(dictionaryLiteral elements: (String, JSONNode)...) {
         self = .object(elements.map { (key: $0.0, value: $0.1) })
     }

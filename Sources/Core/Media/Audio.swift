@@ -1,13 +1,14 @@
-/// One sound track as its origin has it: what a container's writer needs to carry its packets along untouched.
+/// One sound track: what the writer of a container needs to carry the track's packets along unchanged.
 public struct AudioTrackFormat: Sendable, Hashable, CustomStringConvertible {
-    /// By libavcodec's short names: `aac`, `opus`, `pcm_s16le`.
+    /// The codec by libavcodec's short name: `aac`, `opus`, `pcm_s16le`.
     public var codec: Codec
     /// The tick of the packets' times.
     public var timeBase: TimeBase
     /// Samples per second.
     public var sampleRate: Int
+    /// How many channels the track has.
     public var channelCount: Int
-    /// Bit per loudspeaker position as in WAVEFORMATEXTENSIBLE; 0 when the track does not say.
+    /// One bit per loudspeaker position as in WAVEFORMATEXTENSIBLE; 0 when the track does not say.
     public var channelMask: UInt64
     /// Samples of a packet; 0 when it varies.
     public var samplesPerPacket: Int
@@ -15,18 +16,20 @@ public struct AudioTrackFormat: Sendable, Hashable, CustomStringConvertible {
     public var bitRate: Int
     /// Bytes of a block, for codecs that count in blocks; else 0.
     public var blockAlign: Int
+    /// Bits of one sample; 0 when unknown.
     public var bitsPerSample: Int
     /// The codec's own number; nil when unknown.
     public var profile: Int?
-    /// Samples at the begin that a decoder throws away.
+    /// Samples at the start that a decoder throws away.
     public var initialPadding: Int
-    /// Samples to decode before the first that is heard after a seek.
+    /// Samples that a decoder decodes after a seek before the first that is heard.
     public var seekPreroll: Int
     /// What a decoder must have before the first packet (MP4: `esds`, `dOps` …).
     public var extradata: [UInt8]
     /// ISO 639-2, empty when unknown.
     public var language: String
 
+    /// Describes a track; what is left out is unknown.
     public init(
         codec: Codec, timeBase: TimeBase, sampleRate: Int, channelCount: Int, channelMask: UInt64 = 0,
         samplesPerPacket: Int = 0,
@@ -54,16 +57,19 @@ public struct AudioTrackFormat: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// One packet of encoded sound. Its times lie within ±``TimeBase/mostTicks``; what is beyond is cut to that.
+/// One packet of encoded sound. Its times lie within ±``TimeBase/mostTicks``.
 public struct AudioPacket: Sendable, Equatable {
+    /// The payload.
     public var bytes: [UInt8]
-    /// Ticks of the track on the chain's time line; below 0 for samples before its begin, which a decoder needs and
-    /// nobody hears.
+    /// When it is heard, in ticks of the track on the chain's timeline. Samples before the start of the timeline, which a
+    /// decoder needs and nobody hears, have a negative time.
     public let pts: Int64
+    /// When it is decoded, in ticks.
     public let dts: Int64
-    /// Ticks; not below 0.
+    /// How long it lasts, in ticks; at least 0.
     public let duration: Int64
 
+    /// Makes a packet; times beyond ±``TimeBase/mostTicks`` are cut to that.
     public init(bytes: [UInt8], pts: Int64, dts: Int64, duration: Int64) {
         func bounded(_ ticks: Int64, from least: Int64 = -TimeBase.mostTicks) -> Int64 {
             min(max(ticks, least), TimeBase.mostTicks)
@@ -75,22 +81,23 @@ public struct AudioPacket: Sendable, Equatable {
     }
 }
 
-/// The sound that belongs to a source's pictures, for a sink that carries it along untouched. A source offers it with
-/// ``StageContext/offerAudio(_:)``; stages behind find it as ``StageContext/audio``.
+/// The sound that belongs to a source's pictures, for a sink that carries it along unchanged.
 ///
-/// It is pulled: each reader reads for itself, at the pace of the pictures it goes with. So sound needs no buffers of
-/// the plan, and never keeps pictures waiting.
+/// A source offers it with ``StageContext/offerAudio(_:)``; stages behind find it as ``StageContext/audio``. A sink reads
+/// it at the pace of its pictures. Sound therefore needs no buffers of the plan, and pictures never wait for it.
 public protocol AudioOrigin: AnyObject, Sendable {
+    /// The tracks there are.
     var tracks: [AudioTrackFormat] { get }
 
-    /// [control thread, at the latest in `start`] A reader of its own from the begin; the track counts as carried.
+    /// [control thread, at the latest in `start`] Opens a reader of a track, which begins at the track's start. The track
+    /// then counts as carried.
     ///
-    /// - Parameter track: Index in `tracks`.
+    /// - Parameter track: The track's index in ``tracks``.
     func open(track: Int) throws -> any AudioReader
 }
 
-/// Reads one sound track from its begin to its end. Used by one thread at a time: the one of the stage that opened it.
+/// Reads one sound track from its start to its end. Only the thread of the stage that opened it uses it.
 public protocol AudioReader: AnyObject {
-    /// The next packet in the order of decoding; nil at the end.
+    /// Reads the next packet in the order of decoding; nil at the end.
     func next() throws -> AudioPacket?
 }

@@ -1,26 +1,30 @@
-/// A picture that was copied out of a running chain, for whoever looks at it.
+/// A picture that was copied out of a running chain.
 ///
-/// Not part of any budget: its memory is the asker's, and goes with the last who holds it. What it says is fixed once it
-/// has reached a ``PictureInbox``. `@unchecked Sendable`: written by one thread before that, by none after.
+/// It is not part of any budget: its memory belongs to the caller that asked for it, and is freed with the last reference.
+/// Nothing changes it once it has reached a ``PictureInbox``.
 public final class StagePicture: @unchecked Sendable {
+    // `@unchecked Sendable`: one thread writes it before it reaches an inbox, and none after.
+    /// The format of the picture.
     public let format: VideoFormat
+    /// When the picture is shown, on the chain's timeline.
     public private(set) var pts = MediaTime.zero
-    /// When it was captured, nanoseconds of the chain clock.
+    /// When the picture was captured, in nanoseconds of the chain clock.
     public private(set) var capturedAt: Int64 = 0
+    /// The number of the frame.
     public internal(set) var sequenceNumber: UInt64 = 0
-    /// When it was copied, nanoseconds of the system's monotonic clock: whoever asked before that may have it.
+    /// When the picture was copied, in nanoseconds of the system's monotonic clock. It answers requests made before that.
     public private(set) var copiedAt: Int64
     /// How the stored picture is to be turned for display.
     public private(set) var orientation = Orientation.up
-    /// In the place of one that a source lacks.
+    /// Whether the source gave it in place of one that it lacks; ``Frame/isSubstitute``.
     public private(set) var isSubstitute = false
-    /// Whoever previews it shows it mirrored; ``Frame/isMirroredInPreviews``.
+    /// Whether previews show it mirrored; ``Frame/isMirroredInPreviews``.
     public internal(set) var isMirroredInPreviews = false
 
     private let layout: BufferLayout
     private let base: UnsafeMutableRawPointer
 
-    /// [any thread but a stage's] Memory for a picture of `format`, all of it touched.
+    /// [any thread but a stage's] Takes memory for a picture of `format`, and touches all of it.
     ///
     /// - Throws: ``FrameHostError`` `.exhausted`.
     public init(_ format: VideoFormat) throws {
@@ -30,7 +34,7 @@ public final class StagePicture: @unchecked Sendable {
         base = try AnonymousMemory().allocate(byteCount: layout.byteCount, touching: true)
     }
 
-    /// [any thread but a stage's] A copy of a frame that the caller holds.
+    /// [any thread but a stage's] Copies a frame that the caller holds.
     ///
     /// - Throws: ``FrameHostError`` `.exhausted`.
     public convenience init(of frame: borrowing Frame) throws {
@@ -60,10 +64,10 @@ public final class StagePicture: @unchecked Sendable {
         }
     }
 
-    /// Planes in the order of the pixel format (see ``PixelFormat``).
+    /// How many planes the picture has; ``PixelFormat`` gives their order.
     public var planeCount: Int { format.pixelFormat.planeCount }
 
-    /// Plane `index` to read, for `body` alone.
+    /// Lends plane `index` to `body` to read.
     public func withPlane<Result>(_ index: Int, _ body: (Plane) throws -> Result) rethrows -> Result {
         try withExtendedLifetime(self) { try body(plane(index)) }
     }

@@ -1,23 +1,27 @@
-/// An access unit that was copied out of a running chain, for whoever watches it. Not part of any budget.
+/// An access unit that was copied out of a running chain. It is not part of any budget.
 public struct StageUnit: Sendable {
-    /// What the unit said of itself.
+    /// The properties of the unit, as ``AccessUnit`` has them.
     public struct Header: Sendable {
+        /// When the picture is shown.
         public var pts = MediaTime.zero
+        /// When the picture is decoded.
         public var dts = MediaTime.zero
-        /// Zero when unknown.
+        /// How long the picture is shown; zero when unknown.
         public var duration = MediaTime.zero
-        /// When the picture was captured, nanoseconds of the chain clock.
+        /// When the picture was captured, in nanoseconds of the chain clock.
         public var capturedAt: Int64 = 0
+        /// The sequence number of the frame that was encoded.
         public var sequenceNumber: UInt64 = 0
-        /// Decodable alone.
+        /// Whether the picture can be decoded without any other.
         public var isKeyframe = false
-        /// The first after a gap in time or a loss.
+        /// Whether this is the first unit after a gap in time or a loss.
         public var isDiscontinuity = false
         /// How the picture is to be turned for display.
         public var orientation = Orientation.up
-        /// As ``Frame/isMirroredInPreviews``.
+        /// Whether previews show the picture mirrored; ``Frame/isMirroredInPreviews``.
         public var isMirroredInPreviews = false
 
+        /// Properties that say nothing yet.
         public init() {}
 
         init(_ header: borrowing ItemHeader) {
@@ -33,13 +37,15 @@ public struct StageUnit: Sendable {
         }
     }
 
+    /// The unit's properties.
     public var header: Header
     /// The payload in the framing of its ``EncodedFormat``.
     public var bytes: [UInt8]
-    /// It is the first that is watched, or units before it were lost on their way here: what is no keyframe cannot be
-    /// decoded.
+    /// Whether this is the first unit that is watched, or units before it were lost on their way here: it can then be
+    /// decoded only if it is a keyframe.
     public var followsGap: Bool
 
+    /// Makes a unit.
     public init(_ header: Header, bytes: [UInt8], followsGap: Bool = false) {
         (self.header, self.bytes, self.followsGap) = (header, bytes, followsGap)
     }

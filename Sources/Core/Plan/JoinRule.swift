@@ -1,32 +1,35 @@
-/// Which items of the other inputs belong to an item of the leading one.
+/// Which items of the other inputs belong to an item of the leading input.
 public enum JoinMatch: String, Sendable, CaseIterable {
-    /// The nearest within half a frame of the leading input.
+    /// The nearest item, at most half a frame of the leading input away.
     case nearest
-    /// The newest there is when the leading input gives one; the join waits for no other input.
+    /// The newest item at the moment when the leading input gives one; the join waits for no other input.
     case newest
-    /// The one of equal PTS. No input leads: each time that any input has is given.
+    /// The item of equal PTS. No input leads: the join answers every time that any input has.
     case exact
 }
 
-/// When a join ends, and with it what lies behind.
+/// When a join ends, and with it the stages behind.
 public enum JoinEnd: String, Sendable, CaseIterable {
     /// With the leading input.
     case lead
     /// With the first input that ends.
     case first
-    /// With the last. Where the leading input has ended, the next in the order of `from` leads.
+    /// With the last input that ends. After the end of the leading input the next in the order of `from` leads.
     case last
 }
 
-/// What a person wrote as a stage's `join`; what is nil takes its default.
+/// What a chain file says as a stage's `join`; a property that is nil takes its default.
 public struct JoinRequest: Sendable, Equatable {
+    /// Which items belong together.
     public var match: JoinMatch?
-    /// Which input leads, as a position in `from`.
+    /// The input that leads, as a position in `from`.
     public var lead: Int?
+    /// When the join ends.
     public var whenEnded: JoinEnd?
-    /// An input that has ended keeps giving its last picture.
+    /// Whether an input that has ended goes on giving its last picture.
     public var hold: Bool?
 
+    /// Asks for a rule; what is left out takes its default.
     public init(match: JoinMatch? = nil, lead: Int? = nil, whenEnded: JoinEnd? = nil, hold: Bool? = nil) {
         self.match = match
         self.lead = lead
@@ -35,19 +38,23 @@ public struct JoinRequest: Sendable, Equatable {
     }
 }
 
-/// How a join brings its inputs together, decided. docs/design/010-joins.md.
+/// How a join brings its inputs together: a ``JoinRequest`` with its defaults filled in. docs/design/010-joins.md.
 public struct JoinRule: Sendable, Equatable {
+    /// Which items belong together.
     public var match: JoinMatch
     /// The input that leads, as a position among the inputs; 0 under ``JoinMatch/exact`` unless the file says otherwise.
     public var lead: Int
+    /// When the join ends.
     public var whenEnded: JoinEnd
+    /// Whether an input that has ended goes on giving its last picture.
     public var hold: Bool
-    /// Of each input the time from one item to the next by its format, nanoseconds; 0 where the rate is unknown.
+    /// For each input the time from one item to the next by its format, in nanoseconds; 0 where the rate is unknown.
     public var frameTimes: [Int64]
-    /// Of a join that gives pictures by the clock the time from one to the next, nanoseconds; it takes the newest of each
-    /// input, and `match` and `lead` say nothing. Nil for others.
+    /// For a join by the clock (``StageDemand/outputRate``), the time from one picture to the next in nanoseconds. Such a
+    /// join takes the newest of each input; ``match`` and ``lead`` do not apply. Nil for other joins.
     public var period: Int64?
 
+    /// Makes a rule.
     public init(
         match: JoinMatch = .nearest, lead: Int = 0, whenEnded: JoinEnd = .lead, hold: Bool = false, frameTimes: [Int64],
         period: Int64? = nil

@@ -1,14 +1,17 @@
-/// Makes a file's bytes of a picture. A plugin's class, loaded when first needed.
+/// Encodes single pictures as files. A plugin's class, which the host loads when it is first needed.
 ///
-/// Used by several threads at once.
+/// Several threads use it at once.
 public protocol PictureEncoder: AnyObject, Sendable, SendableMetatype {
-    /// What it is; the same for every instance.
+    /// What the encoder is; the same for every instance.
     static var info: ServiceInfo { get }
 
+    /// Makes the encoder.
     init()
 
-    /// [any thread but a stage's] Upright, scaled, cut and turned as `form` says; colours as the picture's
-    /// ``ColorDescription`` says.
+    /// [any thread but a stage's] Makes the bytes of a file.
+    ///
+    /// The picture in the file stands upright, and is scaled, cut and turned as `form` says. Its colours follow the
+    /// picture's ``ColorDescription``.
     ///
     /// - Parameters:
     ///   - picture: The picture, as the stage gave it.
@@ -19,42 +22,54 @@ public protocol PictureEncoder: AnyObject, Sendable, SendableMetatype {
     func encode(_ picture: StagePicture, as form: PictureForm, takenAt: Int64?) throws -> [UInt8]
 }
 
-/// How a picture is to look in its file.
+/// How a picture looks in its file.
 public struct PictureForm: Sendable, Hashable {
-    public enum Kind: String, Sendable, CaseIterable { case jpeg, png }
+    /// The format of the file.
+    public enum Kind: String, Sendable, CaseIterable {
+        /// JPEG, with loss.
+        case jpeg
+        /// PNG, without loss.
+        case png
+    }
 
     /// How a picture of another shape is brought into `width` × `height`.
     public enum Fit: String, Sendable, CaseIterable {
-        /// Covers all of it; what stands over is cut, evenly on both sides.
+        /// The picture covers the whole area; what extends beyond it is cut, evenly on both sides.
         case fill
-        /// All of it on a grey background.
+        /// The whole picture stands on a grey background.
         case fit
     }
 
+    /// The format of the file.
     public var kind = Kind.jpeg
-    /// Pixels of the file's picture; nil: as the picture, or by its shape where the other is given. 1...16384.
+    /// Width in the file, 1...16384 pixels. Nil: that of the picture, or by its shape where ``height`` is given.
     public var width: Int?
+    /// Height in the file, 1...16384 pixels. Nil: that of the picture, or by its shape where ``width`` is given.
     public var height: Int?
+    /// How a picture of another shape is brought into ``width`` × ``height``.
     public var fit = Fit.fit
-    /// Further quarter turns clockwise, after it was brought upright. 0...3.
+    /// Quarter turns clockwise after the picture was brought upright, 0...3.
     public var quarterTurns = 0
-    /// Left and right are exchanged, last of all.
+    /// Whether left and right are exchanged, as the last step.
     public var isMirrored = false
-    /// JPEG only, 1...100.
+    /// The quality of a JPEG file, 1...100.
     public var quality = 90
 
+    /// A file of this format in the size of the picture.
     public init(_ kind: Kind = .jpeg) { self.kind = kind }
 
-    /// Pixels that either side of the file's picture may have.
+    /// The range of either side in the file, in pixels.
     public static let sides = 1...16_384
 }
 
 /// A kind of picture encoder without its Swift type.
 public final class PictureEncoderType: Sendable {
+    /// What the encoder says of itself.
     public let info: ServiceInfo
-    /// [any thread]
+    /// [any thread] Makes an encoder.
     public let make: @Sendable () -> any PictureEncoder
 
+    /// The kind of encoder that a Swift type stands for.
     public init<E: PictureEncoder>(_ type: E.Type) {
         info = E.info
         make = { E() }

@@ -1,4 +1,4 @@
-/// What runs beside a chain in its process and is no stage: it serves, watches or tells. A plugin's class.
+/// A plugin's class that runs beside a chain in the same process, such as a server.
 ///
 /// ```swift
 /// final class ControlServer: Service {
@@ -7,34 +7,38 @@
 /// @c(framehost_plugin_v1)
 /// public func pluginEntry() -> OpaquePointer { PluginEntry.export(service: ControlServer.self) }
 /// ```
-/// Life: `init` → `start` → `stop`, all on the control thread; whatever it does besides is on threads of its own.
-/// docs/design/021-live-operation.md.
+/// A service lives through `init` → `start` → `stop`, all on the control thread. Everything else it does on threads of its
+/// own. docs/design/021-live-operation.md.
 public protocol Service: AnyObject, Sendable, SendableMetatype {
+    /// The options of the service; ``NoOptions`` for a service that has none.
     associatedtype Options: StageOptions
 
     /// What the service is; the same for every instance.
     static var info: ServiceInfo { get }
 
-    /// [control thread] Opens nothing: options arrive checked, and `framehost check` makes every service.
+    /// [control thread] Makes the service from options that are already checked. Opens nothing: `framehost check` makes
+    /// every service.
     init(options: Options) throws
 
-    /// [control thread] Before the chain's stages are started. Opens ports, starts threads.
+    /// [control thread] Opens ports and starts threads, before the chain's stages are started.
     ///
-    /// - Throws: ``FrameHostError``: the run ends before it has begun.
+    /// - Throws: ``FrameHostError`` to end the run before it begins.
     func start(_ control: any RunControl) throws
 
-    /// [control thread] After the chain has ended. Ends everything begun in `start`, within a second; called once, also
-    /// where `start` has thrown.
+    /// [control thread] Ends everything that `start` began, within a second, after the chain has ended.
+    ///
+    /// The host calls it once, also where `start` threw.
     func stop()
 }
 
 /// What a service is, as data.
 public struct ServiceInfo: Sendable {
-    /// Kebab-case: `control-server`.
+    /// The name in kebab-case: `control-server`.
     public var id: String
     /// One sentence for `framehost plugins`.
     public var summary: String
 
+    /// Describes a service.
     public init(id: String, summary: String) {
         self.id = id
         self.summary = summary
@@ -43,11 +47,14 @@ public struct ServiceInfo: Sendable {
 
 /// A kind of service without its Swift type.
 public final class ServiceType: Sendable {
+    /// What the service says of itself.
     public let info: ServiceInfo
+    /// Its options, in the order of declaration.
     public let options: [OptionField]
-    /// [control thread] A service with these options. Throws ``FrameHostErrors``, or what its `init` throws.
+    /// [control thread] Makes a service with these options. Throws ``FrameHostErrors``, or what its `init` throws.
     public let make: @Sendable (_ members: [JSONNode.Member], _ place: OptionPlace) throws -> any Service
 
+    /// The kind of service that a Swift type stands for.
     public init<S: Service>(_ type: S.Type) {
         info = S.info
         options = S.Options.fields

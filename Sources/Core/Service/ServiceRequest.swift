@@ -2,12 +2,14 @@
 public struct ServiceRequest: Sendable {
     /// Its key in the chain file: `control`.
     public var key: String
+    /// The kind of service.
     public var type: ServiceType
-    /// Its options, checked.
+    /// Its options, as the file has them.
     public var options: [JSONNode.Member]
     /// The chain file's name as the user wrote it.
     public var file: String
 
+    /// Asks for a service.
     public init(key: String, type: ServiceType, options: [JSONNode.Member], file: String) {
         self.key = key
         self.type = type
@@ -15,9 +17,9 @@ public struct ServiceRequest: Sendable {
         self.file = file
     }
 
-    /// [control thread] The service; opens nothing.
+    /// [control thread] Makes the service, which opens nothing yet.
     ///
-    /// - Throws: ``FrameHostErrors`` with the places of options that it does not take, or what its `init` throws.
+    /// - Throws: ``FrameHostErrors`` with the places of options that the service does not take, or what its `init` throws.
     public func make() throws -> any Service {
         try type.make(options) { option, text in
             FaultPlace(file: file, position: text, path: option.isEmpty ? key : "\(key).\(option)")

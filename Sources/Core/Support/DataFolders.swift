@@ -1,15 +1,17 @@
 import Glibc
 
-/// Where models and other data files are looked for: the first folder that has the file wins.
+/// The folders where a stage looks for models and other data files. The first folder that has the file wins.
 ///
-/// `$FRAMEHOST_DATA`, then `framehost` in the user's data folder, `/usr/local/share` and `/usr/share` (XDG Base
+/// The folders are `$FRAMEHOST_DATA`, then `framehost` in the user's data folder, `/usr/local/share` and `/usr/share` (XDG Base
 /// Directory Specification), then `share/framehost` beside the program's own folder.
 public struct DataFolders: Sendable {
+    /// The folders, in the order of search.
     public var folders: [String]
 
+    /// Looks in these folders.
     public init(folders: [String]) { self.folders = folders }
 
-    /// As this process's environment has it.
+    /// The folders by the environment of this process.
     public static func ofProcess() -> DataFolders {
         func variable(_ name: String) -> String? {
             getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
@@ -26,8 +28,9 @@ public struct DataFolders: Sendable {
         return DataFolders(folders: folders)
     }
 
-    /// The first of `names` that is there, in the first folder that has one. One that cannot be read counts: whoever
-    /// opens it says so.
+    /// Finds the first of `names` in the first folder that has one of them, and returns its path.
+    ///
+    /// A file that cannot be read counts too: opening it tells why.
     public func find(_ names: [String]) -> String? {
         for folder in folders {
             for name in names where Self.isThere("\(folder)/\(name)") { return "\(folder)/\(name)" }
@@ -35,13 +38,13 @@ public struct DataFolders: Sendable {
         return nil
     }
 
-    /// A readable file.
+    /// Whether `path` is a file that can be read.
     public static func exists(_ path: String) -> Bool {
         var status = stat()
         return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG && access(path, R_OK) == 0
     }
 
-    /// Anything of this name, a link to nothing too.
+    /// Whether anything has this name, be it a link that leads nowhere.
     public static func isThere(_ path: String) -> Bool {
         var status = stat()
         return lstat(path, &status) == 0

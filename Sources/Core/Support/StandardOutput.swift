@@ -1,16 +1,19 @@
 import Glibc
 import Synchronization
 
-/// The program's own standard output. Descriptor 1 is not: a program that writes JSON lines gives that to whatever
-/// plugins and libraries print, so that they cannot write among its lines.
+/// The program's own standard output, which is not descriptor 1.
+///
+/// What plugins and libraries print to descriptor 1 goes to standard error, so that it cannot come between the program's
+/// JSON lines.
 public enum StandardOutput {
     private static let kept = Atomic<Int32>(STDOUT_FILENO)
 
-    /// [any thread] Where a stage writes that is asked for standard output: a dump to `-`.
+    /// [any thread] The descriptor to which a stage writes when it is asked for standard output, such as a dump to `-`.
     public static var descriptor: Int32 { kept.load(ordering: .relaxed) }
 
-    /// [main thread, before any plugin is loaded] Keeps standard output for the program itself. What anybody else
-    /// writes to descriptor 1 goes to standard error from here on; programs that are started inherit that too.
+    /// [main thread, before any plugin is loaded] Keeps standard output for the program itself.
+    ///
+    /// From here on descriptor 1 leads to standard error, also in programs that this one starts.
     public static func keepForProgram() {
         guard descriptor == STDOUT_FILENO else { return }
         // What was printed so far is the program's own.
@@ -20,8 +23,8 @@ public enum StandardOutput {
         kept.store(file, ordering: .relaxed)
     }
 
-    /// [main thread, first of all] Opens /dev/null for each of the first three descriptors that is closed: the next
-    /// file opened would become standard output, and be written to.
+    /// [main thread, first of all] Opens /dev/null for each of the first three descriptors that is closed. Otherwise the
+    /// next file that is opened would become standard output.
     public static func fillGaps() {
         while true {
             let file = open("/dev/null", O_RDWR)

@@ -1,12 +1,14 @@
-/// Standard input and standard output, of which a process has one each: how claims and sentences name them.
+/// Standard input or standard output. A process has one of each, so a stage that uses one claims it.
 public enum StandardStream: String, Sendable {
+    /// Standard input.
     case input = "standard input"
+    /// Standard output; ``StandardOutput/descriptor`` is where to write.
     case output = "standard output"
 
     /// `writes to standard output`
     var use: String { "\(self == .input ? "reads" : "writes to") \(rawValue)" }
 
-    /// What a stage claims that uses it (``StageDemand/claims``), so that a second one is refused.
+    /// Makes the claim of a stage that uses the stream, for ``StageDemand/claims``. The plan then refuses a second one.
     ///
     /// - Parameters:
     ///   - option: The option at which the fault is shown.
@@ -17,8 +19,8 @@ public enum StandardStream: String, Sendable {
         StageDemand.Claim(rawValue, terms: terms, option: option, what: "\(use), as does", remedy: remedy)
     }
 
-    /// Paths that mean it too. The program gives its descriptor away (``StandardOutput``), so that they lead to another
-    /// file.
+    /// Paths that stand for the stream. They would lead to another file, since the program gives its descriptor 1 away
+    /// (``StandardOutput``).
     public var paths: [String] {
         let (word, descriptor) = self == .input ? ("stdin", 0) : ("stdout", 1)
         return ["/dev/\(word)", "/dev/fd/\(descriptor)", "/proc/self/fd/\(descriptor)"]
@@ -32,6 +34,8 @@ extension ChainRequest {
         var argument: String
         var what: String
 
+        /// Says that the program itself uses a stream.
+        ///
         /// - Parameters:
         ///   - stream: Standard input or standard output.
         ///   - argument: What asks for it on the command line: `--events`.

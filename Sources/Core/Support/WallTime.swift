@@ -2,17 +2,25 @@ import Glibc
 
 /// A moment of the calendar, in UTC.
 public struct WallTime: Sendable, Equatable {
+    /// The year.
     public var year: Int
+    /// The month, 1...12.
     public var month: Int
+    /// The day of the month, 1...31.
     public var day: Int
+    /// The hour, 0...23.
     public var hour: Int
+    /// The minute, 0...59.
     public var minute: Int
+    /// The second, 0...59.
     public var second: Int
+    /// The nanosecond, 0...999999999.
     public var nanosecond: Int
 
+    /// The millisecond, 0...999.
     public var millisecond: Int { nanosecond / 1_000_000 }
 
-    /// - Parameter nanoseconds: Since 1970; any value is a moment from 1677 to 2262 (gmtime(3)).
+    /// The moment of so many nanoseconds since 1970. Every value is a moment from 1677 to 2262 (gmtime(3)).
     public init(_ nanoseconds: Int64) {
         // Rounded down, before 1970 too.
         let whole = nanoseconds / 1_000_000_000 - (nanoseconds % 1_000_000_000 < 0 ? 1 : 0)
@@ -23,11 +31,11 @@ public struct WallTime: Sendable, Equatable {
         nanosecond = Int((nanoseconds % 1_000_000_000 + 1_000_000_000) % 1_000_000_000)
     }
 
-    /// `2026-11-22T03:28:00.123Z` (RFC 3339).
+    /// A moment as text: `2026-11-22T03:28:00.123Z` (RFC 3339).
     ///
     /// - Parameters:
-    ///   - nanoseconds: Since 1970.
-    ///   - digits: Behind the point, 1 to 9; what is left out is cut.
+    ///   - nanoseconds: The moment in nanoseconds since 1970.
+    ///   - digits: How many digits stand behind the point, 1...9. The rest is cut, not rounded.
     public static func text(_ nanoseconds: Int64, digits: Int = 3) -> String {
         let time = WallTime(nanoseconds)
         func padded(_ value: Int, _ count: Int) -> String {
