@@ -1,24 +1,27 @@
 /// The events that Core and the program post themselves: of the chain as a whole, and of any stage.
 public enum ChainEvents {
-    /// Whose an event is.
+    /// What an event is about.
     public enum Scope: String, Sendable {
-        /// The chain's: it names no stage.
+        /// The chain as a whole: the event names no stage.
         case chain = "the chain"
-        /// A stage's, of whatever kind.
+        /// A stage, of any kind.
         case stage = "any stage"
-        /// Either's.
+        /// The chain or a stage.
         case both = "the chain and any stage"
     }
 
+    /// An event, and what it is about.
     public struct Entry: Sendable, Equatable {
+        /// The event.
         public var event: EventDeclaration
+        /// What it is about.
         public var scope: Scope
     }
 
-    /// In the order of a run.
+    /// All of them, in the order of a run.
     public static let all: [Entry] = ofState + ofStructure + ofFaults + ofRules
 
-    /// The declaration of this name.
+    /// The event called `name`; nil when there is none.
     public static func entry(_ name: String) -> Entry? { byName[name] }
 
     private static let byName = Dictionary(uniqueKeysWithValues: all.map { ($0.event.name, $0) })

@@ -76,12 +76,11 @@ final class EventHub: @unchecked Sendable {
     }
 }
 
-/// One listener's events of a run: those it has not taken yet, at most so many. Whoever is slow loses the oldest, and is
-/// told how many.
+/// The events of a run that one listener has not taken yet. A listener that is slow loses the oldest, and learns how many.
 ///
-/// Ends when it is let go. Safe from every thread.
+/// The subscription ends when it is freed. Every thread may use it.
 public final class EventSubscription: Sendable {
-    /// Events that a listener has room for unless it asks for another number.
+    /// How many events wait for a listener that asks for no other number.
     public static let capacity = 4096
     private let hub: EventHub
     private let number: Int
@@ -93,12 +92,14 @@ public final class EventSubscription: Sendable {
 
     deinit { hub.remove(number) }
 
-    /// [any thread] All events since the last call in the order they were posted, and how many older ones were lost.
+    /// [any thread] Takes all events since the last call, in the order in which they were posted. `lost` says how many older
+    /// ones were lost.
     public func take() -> (events: [Event], lost: Int) { hub.take(number) }
 
-    /// [any thread but a stage's] Waits until there is an event to take; false when none came in time.
+    /// [any thread but a stage's] Waits until there is an event to take.
     ///
-    /// - Parameter seconds: How long at most.
+    /// - Parameter seconds: The longest wait.
+    /// - Returns: False when no event came in time.
     public func wait(seconds: Double) -> Bool {
         hub.wait(number, until: ChainClock.system.now() + MediaTime(seconds: min(max(seconds, 0), 1e9)).nanoseconds)
     }

@@ -6,11 +6,13 @@
 public struct AutomaticQueues {
     /// A queue that was put in, and why.
     public struct Queue: Sendable, Equatable {
-        /// Index among the plan's links.
+        /// Index of the link in the plan.
         public var link: Int
-        /// Cost of an item on either side, by the declarations of the stages that shared a thread.
+        /// What an item costs before the queue, as the stages that shared a thread declare it.
         public var before: MediaTime
+        /// What an item costs behind the queue.
         public var after: MediaTime
+        /// How many processors the chain has.
         public var processors: Int
     }
 

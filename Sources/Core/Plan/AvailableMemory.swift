@@ -5,10 +5,12 @@ import Glibc
 ///
 /// A moment's figure: other programs take and give. [control thread]
 public struct AvailableMemory: Sendable, Equatable {
+    /// The memory in bytes.
     public var bytes: Int
-    /// Who has it, for people: "this machine", "the control group /app".
+    /// What has it, for people: "this machine", "the control group /app".
     public var holder: String
 
+    /// Says how much there is.
     public init(bytes: Int, holder: String = "this machine") {
         self.bytes = bytes
         self.holder = holder

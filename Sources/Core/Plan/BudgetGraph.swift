@@ -1,47 +1,52 @@
-/// A chain as budgets see it: who allocates, who holds, who waits. Pure data; ``BudgetPlan`` computes from it.
+/// A chain as budgets see it: which stages allocate, hold and wait. ``BudgetPlan`` computes from it.
 ///
-/// Nodes are in topological order: an edge's `from` is below its `to`.
+/// The nodes are in topological order: an edge's `from` is less than its `to`.
 public struct BudgetGraph: Sendable, Equatable {
     /// How a node treats buffers.
     public enum Kind: String, Sendable, CaseIterable {
-        /// Allocates and never takes.
+        /// A node that allocates buffers and takes none.
         case source
-        /// The same buffers go on.
+        /// A node that hands on the buffers that it takes.
         case passThrough
-        /// Takes buffers and gives others, of its own pool.
+        /// A node that takes buffers and gives others, of a pool of its own.
         case allocator
-        /// Takes buffers, copies inside its call and gives access units, which are no frame buffers.
+        /// A node that takes buffers, copies inside its call, and gives access units, which use no frame buffers.
         case encoder
-        /// Takes and has no output.
+        /// A node that takes buffers and hands nothing on.
         case sink
     }
 
+    /// A stage.
     public struct Node: Sendable, Equatable {
+        /// The stage's id.
         public var name: String
+        /// How it treats buffers.
         public var kind: Kind
-        /// Writes its input's pixels.
+        /// Whether it writes the pixels of its input.
         public var modifies = false
-        /// Input buffers still leased after a call, at most, for each input.
+        /// How many buffers of each input it still leases after a call, at most.
         public var hold = 0
-        /// Items accepted and not yet answered, at most.
+        /// How many items it has accepted and not yet answered, at most.
         public var delay = 0
-        /// Threads of its own with a frame in hand.
+        /// How many threads of its own have a frame in hand.
         public var workers = 0
-        /// Buffers of its own pool that are never free.
+        /// How many buffers of its own pool are never free.
         public var floor = 0
-        /// Takes an item from every input at once.
+        /// Whether it takes an item from every input at once.
         public var isJoin = false
-        /// A join: which items belong together, and which of its inputs leads (by position among them).
+        /// For a join, which items belong together.
         public var match = JoinMatch.exact
+        /// For a join, the input that leads, by its position among the inputs.
         public var lead = 0
-        /// A join that gives by the clock, and waits for no input.
+        /// Whether it is a join by the clock, which waits for no input.
         public var isClocked = false
-        /// A source that never waits.
+        /// Whether it is a source that never waits.
         public var isLive = false
-        /// An allocator that runs on its producer's thread, gets each item before anybody else behind that, and lets go
-        /// of it before they do.
+        /// Whether it is an allocator that runs on its producer's thread, gets each item before all other stages behind
+        /// the producer, and lets go of it before they get it.
         public var isTap = false
 
+        /// Makes a node.
         public init(_ name: String, _ kind: Kind) {
             self.name = name
             self.kind = kind
@@ -51,19 +56,24 @@ public struct BudgetGraph: Sendable, Equatable {
         var allocatesFrames: Bool { kind == .source || kind == .allocator }
     }
 
+    /// A link.
     public struct Edge: Sendable, Equatable {
+        /// Index of the node that gives.
         public var from: Int
+        /// Index of the node that takes.
         public var to: Int
-        /// 0: `to` runs on the thread of `from`.
+        /// Places in the queue. With 0, ``to`` runs on the thread of ``from``.
         public var capacity: Int
+        /// What happens to an item that finds the queue full.
         public var policy: DropPolicy
-        /// The capacity was written down by a person, so the planner does not raise it.
+        /// Whether a person wrote the capacity, so that the planner does not raise it.
         public var isFixed: Bool
-        /// Carries access units rather than frames.
+        /// Whether the link carries access units rather than frames.
         public var carriesUnits: Bool
-        /// Frames that the runner keeps of a join's input beside the stage's `hold`: its last one, to give it again.
+        /// How many frames of a join's input the runner keeps beside the stage's `hold`: the last one, to give it again.
         public var keeps: Int
 
+        /// Makes an edge.
         public init(
             _ from: Int, _ to: Int, capacity: Int, policy: DropPolicy = .wait, isFixed: Bool = false,
             carriesUnits: Bool = false, keeps: Int = 0
@@ -78,9 +88,12 @@ public struct BudgetGraph: Sendable, Equatable {
         }
     }
 
+    /// The stages in topological order.
     public var nodes: [Node]
+    /// The links.
     public var edges: [Edge]
 
+    /// Makes a graph.
     public init(nodes: [Node], edges: [Edge]) {
         self.nodes = nodes
         self.edges = edges
@@ -91,7 +104,7 @@ public struct BudgetGraph: Sendable, Equatable {
     /// Edges that enter `node`, by index, in the order of its inputs.
     func incoming(_ node: Int) -> [Int] { edges.indices.filter { edges[$0].to == node } }
 
-    /// For each node the thread it runs on, numbered from 0: an inline edge joins two nodes' threads.
+    /// The number of each node's thread, from 0. Two nodes with an inline edge between them share a thread.
     public func threads() -> [Int] {
         var callers = [Int?](repeating: nil, count: nodes.count)
         for edge in edges where edge.capacity == 0 { callers[edge.to] = edge.from }

@@ -1,42 +1,51 @@
-/// What a graph needs so that it never stands still (`min`), and so that no allocation ever waits (`need`).
+/// How many buffers a graph needs so that it never stands still (`min`), and so that no allocation ever waits (`need`).
 ///
 /// The rules and their proof are in docs/design/001-budgets.md.
 public struct BudgetPlan: Sendable {
     /// One pool of frame buffers: its domain is everything that may get one of its buffers.
     public struct Pool: Sendable, Equatable {
-        /// The node that allocates.
+        /// Index of the node that allocates.
         public var allocator: Int
-        /// For the copies a writer makes when its input is shared; else the allocator's output pool.
+        /// Whether the pool is for the copies that a writer makes when its input is shared. If not, it is the allocator's
+        /// output pool.
         public var isCopyPool: Bool
-        /// Nodes that get buffers of this pool, without the allocator of an output pool.
+        /// The nodes that get buffers of this pool, without the allocator of an output pool.
         public var members: [Int]
+        /// How many buffers are never free.
         public var floor: Int
-        /// With fewer the chain can stop for good. 0 for a copy pool whose writer may as well wait for the others to
-        /// let go.
+        /// With fewer buffers the chain can stop for good. 0 for a copy pool whose writer can wait until the others let
+        /// go of the picture.
         public var min: Int
-        /// With as many an allocation never waits.
+        /// With this many buffers an allocation never waits.
         public var need: Int
-        /// Buffers that are made: `need` and some to spare, or what a person wrote.
+        /// How many buffers are made: ``need`` and some to spare, or the number that a person wrote.
         public var size: Int
-        /// What makes up `need`, for people: a stage or link and its part.
+        /// The parts of ``need``, for people.
         public var shares: [Share]
 
-        /// Buffers beside `need`, for branches that are attached while the chain runs.
+        /// Buffers beside ``need``, for branches that are attached while the chain runs.
         public var spare: Int { Swift.max(0, size - need) }
     }
 
     /// A part of a pool's `need`.
     public struct Share: Sendable, Equatable {
+        /// The stage or link that needs it.
         public var what: String
+        /// How many buffers.
         public var count: Int
     }
 
     /// A queue the planner made longer so that a join cannot stop.
     public struct Raised: Sendable, Equatable {
+        /// Index of the edge.
         public var edge: Int
+        /// The capacity that it had.
         public var from: Int
+        /// The capacity that it has now.
         public var to: Int
+        /// Index of the join.
         public var join: Int
+        /// Index of the fork before the join.
         public var fork: Int
     }
 
@@ -52,12 +61,15 @@ public struct BudgetPlan: Sendable {
         case poolTooSmall(allocator: Int, isCopyPool: Bool, size: Int, min: Int)
     }
 
-    /// With the queues as raised.
+    /// The graph, with the queues that the planner made longer.
     public var graph: BudgetGraph
+    /// The pools and their sizes.
     public var pools: [Pool] = []
+    /// The queues that the planner made longer.
     public var raised: [Raised] = []
+    /// Why the graph is refused; empty when it is not.
     public var faults: [Fault] = []
-    /// Thread of each node.
+    /// The number of each node's thread.
     public var threads: [Int]
 
     /// - Parameters:

@@ -1,55 +1,73 @@
-/// A checked chain, ready to be made: formats on every link, threads, pools. What `framehost check` prints.
+/// A checked chain, ready to be made: the formats of all links, threads and pools. `framehost check` prints it.
 public struct ChainPlan: Sendable {
+    /// A stage of the plan.
     public struct Stage: Sendable {
+        /// The stage's id in the chain file.
         public var id: String
+        /// The id of its kind: what the chain file says as `use`.
         public var use: String
+        /// The protocol that it adopts.
         public var kind: StageKind
+        /// The number of the thread that it runs on.
         public var thread: Int
-        /// What it gives; nil for a sink.
+        /// The format of its output; nil for a sink.
         public var output: MediaFormat?
-        /// Inserted by the planner.
+        /// Whether the planner inserted it.
         public var isInserted: Bool
-        /// Copies what a branch gets into buffers of the branch's own, as its link asks for.
+        /// Whether it copies what a branch gets into buffers of the branch's own, as the branch's link asks for.
         public var isTap: Bool
+        /// What it asks of the plan.
         public var demand: StageDemand
     }
 
+    /// A link of the plan.
     public struct Link: Sendable {
+        /// Index of the stage that gives.
         public var from: Int
+        /// Index of the stage that takes.
         public var to: Int
+        /// Queue and drop policy.
         public var settings: LinkSettings
+        /// The format of what the link carries.
         public var format: MediaFormat
     }
 
-    /// Memory of access units, sized by `SlabSizes`.
+    /// Memory for the access units of one stage, sized by `SlabSizes`.
     public struct SlabPlan: Sendable {
+        /// Index of the stage.
         public var stage: Int
+        /// The memory in bytes.
         public var byteCount: Int
+        /// How many units it has room for.
         public var unitCount: Int
     }
 
-    /// In topological order.
+    /// The stages in topological order.
     public var stages: [Stage]
+    /// The links.
     public var links: [Link]
     /// How joins bring their inputs together, by index of the stage.
     public var joins: [Int: JoinRule]
+    /// The sizes of all pools.
     public var budget: BudgetPlan
+    /// The memory for access units.
     public var slabs: [SlabPlan]
-    /// Time that stages of a live chain hold items back while its queues are empty, in seconds, where every rate on the
-    /// way is known; else nil. What people call its latency: full queues would add up to ``worstLatency``, and the
-    /// stages' own time comes on top.
+    /// The latency of a live chain in seconds: how long its stages hold items back while its queues are empty.
+    ///
+    /// Full queues add up to ``worstLatency``, and the time that stages work comes on top. Nil where a rate on the way is
+    /// unknown.
     public var usualLatency: Double?
-    /// Most time a live chain's queues and delays can add, in seconds, where every rate on the way is known; else nil.
+    /// The most that queues and delays of a live chain can add, in seconds; nil where a rate on the way is unknown.
     public var worstLatency: Double?
-    /// Queues that nobody asked for, with the reason.
+    /// Queues that the planner added, with the reason.
     public var automaticQueues: [AutomaticQueues.Queue] = []
-    /// What stages do with something poorer than was asked for, a sentence each.
+    /// Where stages make do with something poorer than was asked for, a sentence each.
     public var warnings: [String]
-    /// Sentences a reader of the plan should see: raised queues, copies, what may wait or be lost, what stages chose.
+    /// Sentences that a reader of the plan should see: longer queues, copies, what may wait or be lost, what stages chose.
     public var notes: [String]
-    /// Format of each pool of `budget`.
+    /// The format of each pool of ``budget``.
     public var poolFormats: [VideoFormat]
-    /// Bytes of one buffer of each pool, with all padding.
+    /// The size of one buffer of each pool in bytes, with all padding.
     public var poolBufferBytes: [Int]
 
     /// Stages, links and budget; the rest is still to be said.

@@ -1,6 +1,10 @@
-/// Of which stages a change forgets what commands have set.
+/// The stages for which a change forgets the live options that commands have set.
 public enum ResetScope: Sendable, Equatable {
-    case none, all
+    /// No stage.
+    case none
+    /// All stages.
+    case all
+    /// The stage with this id.
     case of(String)
 
     func contains(_ id: String) -> Bool {

@@ -1,27 +1,31 @@
 /// One stage of a ``ChainRequest``.
 public struct StageRequest: Sendable {
+    /// The stage's id.
     public var id: String
+    /// The kind of stage.
     public var type: StageType
     /// The members that are options.
     public var options: [JSONNode.Member]
-    /// Index of the stage each input comes from; empty for a source.
+    /// For each input the index of the stage that it comes from; empty for a source.
     public var from: [Int]
+    /// What the file says about the input's link.
     public var link: LinkRequest
-    /// How a join brings its inputs together; nil for what a person left out.
+    /// How a join brings its inputs together; nil where the file does not say.
     public var join: JoinRequest?
-    /// Nil: a sink that others stand beside fails alone, every other stage ends the run.
+    /// What an error of the stage does. Nil: a sink with others beside it fails alone, and every other stage ends the run.
     public var onError: OnError?
-    /// Its output is not taken by any stage, on purpose.
+    /// Whether no stage takes its output, on purpose.
     public var isUnread: Bool
     /// Index in the chain file; the same for a converter and the stage it was inserted before.
     public var fileIndex: Int
     /// Where the stage begins in the file.
     public var place: TextPlace
-    /// Where its own keys and their parts stand, as far as they are written: `from`, `link.queue`, `unread`.
+    /// Where its own keys and their parts stand, as far as the file has them: `from`, `link.queue`, `unread`.
     public var ownPlaces: [String: TextPlace] = [:]
-    /// Options that the command line set, as it did: `rate` → `--set camera.rate=3`.
+    /// The arguments of options that the command line set: `rate` → `--set camera.rate=3`.
     public var settings: [String: String] = [:]
 
+    /// Asks for a stage.
     public init(
         id: String, type: StageType, options: [JSONNode.Member] = [], from: [Int] = [],
         link: LinkRequest = LinkRequest(), join: JoinRequest? = nil,

@@ -1,14 +1,14 @@
 /// What a chain does when something happens: one element of a chain file's `on`, checked.
 ///
-/// docs/rules.md is for people, docs/design/023-rules.md says how it works.
+/// docs/rules.md says what people can write, docs/design/023-rules.md how it works.
 public struct Rule: Sendable, Equatable {
-    /// Whose events it hears.
+    /// The stages whose events a rule hears.
     public enum Subject: Sendable, Equatable {
-        /// Those of the chain as a whole.
+        /// Events of the chain as a whole.
         case chain
-        /// Those of every stage.
+        /// Events of every stage.
         case anyStage
-        /// Those of the stage with this id.
+        /// Events of the stage with this id.
         case stage(String)
 
         func hears(_ event: Event) -> Bool {
@@ -20,33 +20,41 @@ public struct Rule: Sendable, Equatable {
         }
     }
 
-    /// The way back.
+    /// What a rule does when its state has ended.
     public struct Otherwise: Sendable, Equatable {
-        /// For how long the state must not have held, nanoseconds.
+        /// How long the state must have been over, in nanoseconds.
         public var holdNs: Int64
+        /// The commands to send, in order.
         public var commands: [RuleCommand]
 
+        /// Makes the part of a rule.
         public init(holdNs: Int64 = 0, commands: [RuleCommand]) {
             self.holdNs = holdNs
             self.commands = commands
         }
     }
 
-    /// Its path in the chain file: `on[0]`.
+    /// The rule's path in the chain file: `on[0]`.
     public var path: String
+    /// The event that it hears.
     public var event: String
+    /// The stages whose events it hears.
     public var subject: Subject
-    /// The stage itself posts the event, not Core: what it said is worth nothing once another instance is in its place.
+    /// Whether the stage itself posts the event, and not Core. What the event said is then forgotten when another instance
+    /// takes the stage's place.
     public var isOfInstance: Bool
-    /// All must fit.
+    /// The conditions, all of which must hold.
     public var conditions: [RuleCondition]
-    /// For how long they must fit, nanoseconds; nil where the rule is about moments and not about a state.
+    /// How long the conditions must hold, in nanoseconds; nil for a rule about moments rather than a state.
     public var holdNs: Int64?
-    /// Shortest time from one `do` to the next, nanoseconds; nil for the usual bound (`RuleState.mostDone`).
+    /// The shortest time from one `do` to the next, in nanoseconds; nil for the usual bound (`RuleState.mostDone`).
     public var everyNs: Int64?
+    /// The commands to send, in order.
     public var commands: [RuleCommand]
+    /// What the rule does when its state has ended; nil for nothing.
     public var otherwise: Otherwise?
 
+    /// Makes a rule.
     public init(
         path: String, event: String, subject: Subject = .chain, isOfInstance: Bool = false,
         conditions: [RuleCondition] = [], holdNs: Int64? = nil, everyNs: Int64? = nil, commands: [RuleCommand],
@@ -63,10 +71,10 @@ public struct Rule: Sendable, Equatable {
         self.otherwise = otherwise
     }
 
-    /// What an event says holds until the next one.
+    /// Whether the rule is about a state: what an event says holds until the next event.
     public var followsState: Bool { holdNs != nil }
 
-    /// Whether it says the same, wherever it stands in its file.
+    /// Whether two rules say the same, wherever they stand in their files.
     public func isSame(as other: Rule) -> Bool {
         func bare(_ rule: Rule) -> Rule {
             func bare(_ command: RuleCommand) -> RuleCommand { RuleCommand(path: "", command.node.withoutPlaces) }
@@ -84,11 +92,12 @@ public struct Rule: Sendable, Equatable {
 
 /// A command that a rule sends.
 public struct RuleCommand: Sendable, Equatable {
-    /// In the chain file: `on[0].do`, `on[0].otherwise.do[1]`.
+    /// The command's path in the chain file: `on[0].do`, `on[0].otherwise.do[1]`.
     public var path: String
-    /// As `--commands` would read it.
+    /// The command, as `--commands` would read it.
     public var node: JSONNode
 
+    /// Makes a command.
     public init(path: String, _ node: JSONNode) {
         self.path = path
         self.node = node

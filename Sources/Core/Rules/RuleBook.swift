@@ -1,19 +1,25 @@
-/// All rules of a chain and where they are: events and time go in, what is to be done comes out.
+/// All rules of a chain and their present states: events and time go in, actions come out.
 ///
-/// A value without threads or clock; whoever has it owns it.
+/// It is a value without threads or a clock.
 public struct RuleBook: Sendable {
-    /// Something to be done.
+    /// Something to do.
     public struct Action: Sendable, Equatable {
+        /// Which part of a rule to carry out.
         public enum Kind: Sendable, Equatable {
-            case `do`, otherwise
-            /// The rule would have been done too often and does nothing for a while.
+            /// The commands of `do`.
+            case `do`
+            /// The commands of `otherwise`.
+            case otherwise
+            /// Nothing: the rule was carried out too often and rests for a while.
             case rest
         }
 
+        /// The rule.
         public var rule: Rule
+        /// The part to carry out.
         public var kind: Kind
 
-        /// What is to be sent, in this order.
+        /// The commands to send, in order.
         public var commands: [RuleCommand] {
             switch kind {
             case .do: rule.commands
@@ -32,14 +38,17 @@ public struct RuleBook: Sendable {
     /// The latest time that was seen. Events come from several threads, each with the time at which it was made.
     private var latest = Int64.min
 
+    /// Begins with rules that have heard nothing yet.
     public init(_ rules: [Rule]) { entries = rules.map { Entry(rule: $0) } }
 
+    /// The rules.
     public var rules: [Rule] { entries.map(\.rule) }
+    /// Whether there are no rules.
     public var isEmpty: Bool { entries.isEmpty }
 
-    /// Puts other rules in the place of these. One that says the same as one of these goes on where that was.
+    /// Replaces the rules. A new rule that says the same as an old one goes on from the old one's state.
     ///
-    /// - Returns: How many do.
+    /// - Returns: How many rules go on.
     public mutating func replace(with rules: [Rule]) -> Int {
         var old = entries
         var kept = 0
@@ -51,11 +60,11 @@ public struct RuleBook: Sendable {
         return kept
     }
 
-    /// What `events` and the time that has passed ask for, in the order of their times.
+    /// Takes events and the time that has passed, and returns what to do, in the order of their times.
     ///
     /// - Parameters:
-    ///   - events: In the order in which they were posted.
-    ///   - now: Chain clock, nanoseconds.
+    ///   - events: The events in the order in which they were posted.
+    ///   - now: The time, in nanoseconds of the chain clock.
     public mutating func take(_ events: [Event], now: Int64) -> [Action] {
         var actions: [Action] = []
         for event in events {
@@ -111,7 +120,7 @@ public struct RuleBook: Sendable {
         actions.append(Action(rule: rule, kind: kind))
     }
 
-    /// For programs: each rule's path, whether what it waits for holds, and how often it was done.
+    /// Figures for programs: each rule's path, whether its conditions hold, and how often it was carried out.
     public var figures: JSONNode {
         .array(
             entries.map { entry in

@@ -2,8 +2,11 @@
 public struct RuleCondition: Sendable, Equatable {
     /// A value that can be compared.
     public enum Value: Sendable, Equatable {
+        /// True or false.
         case bool(Bool)
+        /// A number.
         case number(Double)
+        /// A string.
         case string(String)
 
         /// Nil for null, lists, objects, and numbers beyond all doubles.
@@ -18,6 +21,7 @@ public struct RuleCondition: Sendable, Equatable {
             }
         }
 
+        /// The type of the value.
         public var kind: MemberDeclaration.Kind {
             switch self {
             case .bool: .bool
@@ -29,18 +33,33 @@ public struct RuleCondition: Sendable, Equatable {
 
     /// What the value must be.
     public enum Test: Sendable, Equatable {
-        case above(Double), below(Double), atLeast(Double), atMost(Double)
-        case equals(Value), not(Value), among([Value])
+        /// Greater than this.
+        case above(Double)
+        /// Less than this.
+        case below(Double)
+        /// This or greater.
+        case atLeast(Double)
+        /// This or less.
+        case atMost(Double)
+        /// Equal to this.
+        case equals(Value)
+        /// Other than this.
+        case not(Value)
+        /// One of these: `in`.
+        case among([Value])
 
         /// The keys of a chain file, in the order in which they are listed.
         public static let keys = ["above", "below", "atLeast", "atMost", "equals", "not", "in"]
     }
 
+    /// The member of the event's details.
     public var member: String
-    /// What the member is declared as. A value of another kind fits nothing.
+    /// The member's declared type. A value of another type meets no condition.
     public var kind: MemberDeclaration.Kind
+    /// What the value must be.
     public var test: Test
 
+    /// Makes a condition.
     public init(_ member: String, _ kind: MemberDeclaration.Kind, _ test: Test) {
         self.member = member
         self.kind = kind

@@ -1,15 +1,15 @@
 import Synchronization
 
-/// What may be asked of a chain's structure while it runs. Each request is answered once, from the desk's thread, where
-/// a ``GraphChange`` carries it out. docs/design/009-running-graph.md.
+/// Changes of a chain's structure while it runs. Each request is answered once, from the desk's thread, where a
+/// `GraphChange` carries it out. docs/design/009-running-graph.md.
 extension Chain {
     /// How long a stage may be in its own code before a change that needs it is given up, nanoseconds.
     static let changePatienceNs: Int64 = 1_000_000_000
 
     // MARK: Any thread
 
-    /// Makes the stage rest: a source gives nothing, a filter lets frames by (or drops them), any other stage drops what
-    /// comes, counted as `paused`. Answered once nothing is inside the stage.
+    /// [any thread] Pauses a stage: a source gives nothing, a filter lets frames pass (or drops them), and any other stage
+    /// drops what comes, counted as `paused`. The answer comes once nothing is inside the stage.
     ///
     /// - Parameters:
     ///   - id: The stage's id in the chain file.
@@ -19,8 +19,8 @@ extension Chain {
         setMode(of: id, isDropping ? .drops : .passes, reply)
     }
 
-    /// Lets a paused stage go on; the first item it takes is marked as following a gap, and access units begin with a
-    /// keyframe.
+    /// [any thread] Lets a paused stage go on. The first item that it takes is marked as after a gap, and access units
+    /// begin with a keyframe.
     public func resume(stage id: String, reply: @escaping CommandReply) { setMode(of: id, .runs, reply) }
 
     private func setMode(of id: String, _ mode: StageRunner.Mode, _ reply: @escaping CommandReply) {
@@ -40,19 +40,19 @@ extension Chain {
         }
     }
 
-    /// Makes the running chain another one: what `request` gives, planned against what runs.
+    /// [any thread] Turns the running chain into another one: the chain that `request` returns, planned against what runs.
     ///
-    /// Stages of the same id, kind and options stay as they are. Where only live options differ they are set; any other
-    /// difference puts a new instance in the stage's place. Stages that are new begin, and those that are gone end.
-    /// All or nothing: an error changes nothing.
+    /// Stages of the same id, kind and options stay as they are. Where only live options differ, they are set; any other
+    /// difference replaces the stage's instance. New stages begin, and stages that are gone end. An error changes nothing
+    /// at all.
     ///
     /// - Parameters:
-    ///   - id: The stage whose frame the answer tells; nil for the first source's.
-    ///   - isDraining: Whether an instance that goes first answers what it holds.
-    ///   - resetting: Of which stages live options that commands have set are to be as asked for now.
+    ///   - id: The stage whose frame the answer names; nil for the first source.
+    ///   - isDraining: Whether an instance that is replaced first answers what it holds.
+    ///   - resetting: The stages whose live options, as commands have set them, give way to those of the new chain.
     ///   - request: Called on the desk's thread with what runs.
     ///   - committed: Called there once the chain is what was asked for.
-    ///   - details: Called there for what the answer says besides.
+    ///   - details: Called there for further members of the answer.
     ///   - reply: Called there with the answer, after `committed`.
     public func change(
         stage id: String?, isDraining: Bool = true, resetting: ResetScope = .none,

@@ -1,8 +1,9 @@
 /// Pictures of a running chain. docs/design/021-live-operation.md.
 extension Chain {
-    /// [any thread but a stage's] Asks for the next picture that a stage gives; it comes to `inbox`.
+    /// [any thread but a stage's] Asks for the next picture that a stage gives. It comes to `inbox`.
     ///
-    /// - Throws: ``FrameHostError``: no such stage, or one that gives no pictures; `.exhausted`.
+    /// - Throws: ``FrameHostError`` when there is no such stage, when the stage gives no pictures, or with code
+    ///   `.exhausted`.
     public func askPicture(of id: String, for inbox: PictureInbox) throws {
         let graph = graph
         guard let runner = graph.runner(id: id) else { throw unknown(id) }
@@ -15,10 +16,10 @@ extension Chain {
         try runner.pictures.ask(PictureInbox.Ask(inbox: inbox, stage: id), format: format)
     }
 
-    /// [any thread but a stage's] The next picture that a stage gives; nil when none came in time, or the chain does not
-    /// run.
+    /// [any thread but a stage's] Waits for the next picture that a stage gives; nil when none came in time, or when the
+    /// chain does not run.
     ///
-    /// - Throws: as ``askPicture(of:for:)``.
+    /// - Throws: What ``askPicture(of:for:)`` throws.
     public func picture(of id: String, within seconds: Double = 1) throws -> StagePicture? {
         let inbox = PictureInbox()
         let end = ChainClock.system.now() + MediaTime(seconds: min(max(seconds, 0), 3600)).nanoseconds

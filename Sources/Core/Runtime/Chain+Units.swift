@@ -1,10 +1,10 @@
 /// Access units of a running chain. docs/design/021-live-operation.md.
 extension Chain {
-    /// [any thread but a stage's] The access units that a stage gives come to `inbox` from the next on, until
-    /// ``unwatchUnits(of:for:)`` or the inbox is let go.
+    /// [any thread but a stage's] Lets the access units of a stage come to `inbox`, from the next one on, until
+    /// ``unwatchUnits(of:for:)`` or until the inbox is freed.
     ///
-    /// - Returns: What they have in common.
-    /// - Throws: ``FrameHostError``: no such stage, or one that gives no access units.
+    /// - Returns: The format of the units.
+    /// - Throws: ``FrameHostError`` when there is no such stage, or when it gives no access units.
     public func watchUnits(of id: String, for inbox: UnitInbox) throws -> EncodedFormat {
         let graph = graph
         guard let runner = graph.runner(id: id) else { throw unknown(id) }
@@ -17,12 +17,13 @@ extension Chain {
         return format
     }
 
-    /// [any thread but a stage's] Nothing of the stage comes to `inbox` any more; what is there stays.
+    /// [any thread but a stage's] Ends ``watchUnits(of:for:)``. What is in the inbox stays there.
     public func unwatchUnits(of id: String, for inbox: UnitInbox) { graph.runner(id: id)?.units.unwatch(inbox) }
 
-    /// [any thread] The stage is to give a keyframe as soon as may be. Many requests before its next picture are one.
+    /// [any thread] Asks a stage for a keyframe as soon as possible. Several requests before its next picture count as
+    /// one.
     ///
-    /// - Returns: False where its keyframes are where they are, or there is no such stage.
+    /// - Returns: False where no stage makes a keyframe when asked, or where there is no such stage.
     @discardableResult
     public func requestKeyframe(of id: String) -> Bool {
         let graph = graph

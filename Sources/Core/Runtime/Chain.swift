@@ -1,7 +1,7 @@
 import Glibc
 import Synchronization
 
-/// A chain that is planned and can be run once.
+/// A planned chain, which can be run once.
 ///
 /// ```swift
 /// let chain = try Chain(request)          // checks everything, opens nothing
@@ -9,6 +9,7 @@ import Synchronization
 /// let result = chain.run()                // on the control thread, until it ends
 /// ```
 public final class Chain: @unchecked Sendable {
+    /// The clock that all stages read.
     public let clock: ChainClock
     /// What runs at this moment; see ``RunningGraph``.
     let graphBox: Locked<RunningGraph>
@@ -17,7 +18,7 @@ public final class Chain: @unchecked Sendable {
     var stop: StopSignal { services.stop }
     var hub: EventHub { services.events }
     private var jobs: JobQueue { services.jobs }
-    /// The way to create and replace files in this run.
+    /// Creates and replaces files in this run.
     public var files: RunFiles { services.files }
     /// How long a drain may take, nanoseconds.
     var drainNs: Int64 {
@@ -53,7 +54,7 @@ public final class Chain: @unchecked Sendable {
     let restarts = Restarts()
     /// Live options that commands have set since their stage was asked for, by its id.
     let liveOptions = Locked<[String: [JSONNode.Member]]>([:])
-    /// What whoever carries out the rules says of them; nil without rules.
+    /// Figures of the rules, which the host that carries them out sets; nil without rules.
     public let ruleFigures = Locked<JSONNode?>(nil)
     /// Threads on which replaced instances end.
     let endings = Locked<[ThreadState]>([])
@@ -66,28 +67,36 @@ public final class Chain: @unchecked Sendable {
 
     /// Where a run is.
     public enum State: String, Sendable {
-        case stopped, starting, streaming, draining
-        /// All stages have ended; jobs they have left are under way.
+        /// The chain does not run.
+        case stopped
+        /// Stages are being started.
+        case starting
+        /// Frames flow.
+        case streaming
+        /// The sources have ended, and what is under way finishes.
+        case draining
+        /// All stages have ended, and the jobs that they left are under way.
         case finishing
+        /// The run has failed.
         case failed
     }
 
     /// How a run ended.
     public struct Result: Sendable {
-        /// In the order they happened; empty for a run without fault.
+        /// The errors, in the order in which they happened; empty for a run without fault.
         public var failures: [FrameHostError]
-        /// Stages that did not come back from native code: the process should end without waiting for them.
+        /// Ids of the stages that did not return from a call. The process should end without waiting for them.
         public var abandoned: [String]
-        /// Ledger laws that do not hold; a bug of a stage or of framehost.
+        /// Items that the ledger misses, a sentence each: a bug of a stage or of framehost.
         public var ledgerFaults: [String]
-        /// Frames of a live chain that were lost because a stage did not come back from a call in time; a sentence for
-        /// each such call.
+        /// Calls of a live chain that took so long that frames were lost, a sentence each.
         public var losses: [String] = []
 
+        /// Whether all went well.
         public var isSuccess: Bool { failures.isEmpty && abandoned.isEmpty && ledgerFaults.isEmpty && losses.isEmpty }
     }
 
-    /// Plans a chain: all faults at once, nothing opened.
+    /// Plans a chain, and opens nothing. All faults are found at once.
     ///
     /// - Parameters:
     ///   - request: The chain as its file asks for it.
@@ -123,15 +132,15 @@ public final class Chain: @unchecked Sendable {
 
     /// [any thread] What runs at this moment.
     var graph: RunningGraph { graphBox.withLock { $0 } }
-    /// [any thread] The present plan.
+    /// [any thread] The plan of what runs now.
     public var plan: ChainPlan { graph.plan }
     var runners: [StageRunner] { graph.runners }
     var queues: [RunningGraph.Queued] { graph.queues }
     var pools: [FramePool] { graph.pools }
     var slabs: [Slab] { graph.slabs }
 
-    /// Why a file should not be written beside the run, such as its figures: it is the chain file or a stage's, or it
-    /// cannot be written. Writes nothing.
+    /// Says why the program should not write a file beside the run, such as its figures: the file is the chain file,
+    /// belongs to a stage, or cannot be written. Nil when nothing is in the way. Writes nothing.
     ///
     /// - Parameters:
     ///   - path: The file to write.
@@ -155,7 +164,7 @@ public final class Chain: @unchecked Sendable {
         return fault
     }
 
-    /// The plan alone: as `init`, without making pools or queues.
+    /// Plans a chain without making pools and queues.
     ///
     /// - Throws: ``FrameHostErrors``.
     public static func plan(_ request: ChainRequest, clock: ChainClock = ChainClock()) throws -> ChainPlan {
@@ -164,15 +173,16 @@ public final class Chain: @unchecked Sendable {
 
     // MARK: Any thread
 
-    /// Ends the sources and lets what is under way finish. While ``State/finishing``: gives up what is left to do.
+    /// [any thread] Ends the sources and lets what is under way finish. While the chain is ``State/finishing``, gives up
+    /// the jobs that are left.
     public func drain() {
         if currentState == .finishing { jobs.cancel() }
         drainRequested.store(true, ordering: .releasing)
         running.changed.locked { running.changed.broadcast() }
     }
 
-    /// Ends every wait of ours at once. Stages still close what they opened, and jobs they leave are done. While
-    /// ``State/finishing``: gives up what is left to do.
+    /// [any thread] Stops the run: ends every wait at once. Stages still close what they opened, and the jobs that they
+    /// leave are done. While the chain is ``State/finishing``, gives up these jobs.
     public func cancel() {
         if currentState == .finishing { jobs.cancel() }
         stopRequested.store(true, ordering: .releasing)
@@ -180,25 +190,27 @@ public final class Chain: @unchecked Sendable {
         running.changed.locked { running.changed.broadcast() }
     }
 
+    /// [any thread] Where the run is.
     public var currentState: State { state.withLock { $0 } }
 
-    /// What a stage has left to do while frames flow or after, how far it is (0...1), and how many such jobs follow;
-    /// nil when there is none.
+    /// [any thread] The job that is under way, how far it is (0...1), and how many jobs follow; nil when there is none.
+    /// See ``StageContext/addJob(_:_:)``.
     public var currentJob: (title: String, fraction: Double, following: Int)? { jobs.current }
 
-    /// What happens in the run from now on; for the first who asks also what has happened since it was planned.
+    /// [any thread] Listens to all events from now on. The first listener also gets the events since the chain was
+    /// planned.
     ///
     /// - Parameter capacity: Events that wait for this listener before it loses the oldest.
     public func subscribe(capacity: Int = EventSubscription.capacity) -> EventSubscription {
         hub.subscribe(capacity: capacity)
     }
 
-    /// Gives an event to all listeners: the host's or a service's own.
+    /// [any thread] Gives an event of the host or of a service to all listeners.
     public func post(_ event: Event) { hub.post(event) }
 
     // MARK: Control thread
 
-    /// Runs the chain to its end. `tick` is called about every 50 ms, and once at the end.
+    /// [control thread] Runs the chain to its end, and calls `tick` about every 50 ms and once at the end.
     public func run(tick: () -> Void = {}) -> Result {
         beginTrace()
         setState(.starting, "starting")

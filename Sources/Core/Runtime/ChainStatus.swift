@@ -1,39 +1,53 @@
 /// What a chain and its stages are doing, in words that people and programs share, and whether the chain does its work.
 public struct ChainStatus: Sendable, Equatable {
+    /// What a chain or a stage is doing.
     public enum State: String, Sendable, CaseIterable {
-        case stopped, starting
+        /// It does not run.
+        case stopped
+        /// It is being started.
+        case starting
         /// Frames flow.
         case streaming
         /// Frames flow, and somebody looks at them.
         case rendering
+        /// It is paused.
         case paused
-        /// Something is away that the chain waits for: a camera, a server, a stage that is to be started anew.
+        /// The chain waits for something that is away: a camera, a server, a stage that is to be started anew.
         case recovering
+        /// The sources have ended, and what is under way finishes.
         case draining
-        /// All stages have ended; jobs they have left are under way.
+        /// All stages have ended, and the jobs that they left are under way.
         case finishing
+        /// It has failed.
         case failed
     }
 
+    /// What one stage is doing.
     public struct Stage: Sendable, Equatable {
+        /// The stage's id in the chain file.
         public var id: String
+        /// What it is doing.
         public var state: State
-        /// Why it recovers; empty else.
+        /// Why it recovers; empty in other states.
         public var reason: String
     }
 
+    /// What the chain is doing.
     public var state: State
+    /// What its stages are doing.
     public var stages: [Stage]
     /// What keeps the chain from doing its work, a sentence each.
     public var problems: [String]
-    /// Those of `problems` that say of a camera or server that it has not been there yet: starting the chain anew would
-    /// not bring it.
+    /// The ``problems`` that are about a camera or server that has not been there yet. Starting the chain anew would not
+    /// bring it.
     public var missing: [String] = []
 
+    /// Whether the chain does its work.
     public var isHealthy: Bool { problems.isEmpty }
-    /// Does what it can: healthy but for what is missing. What a watchdog goes by.
+    /// Whether the chain does what it can: all is well but for what is ``missing``. A watchdog goes by this.
     public var isAtWork: Bool { problems.count == missing.count }
 
+    /// The status as JSON, for programs.
     public var json: JSONNode {
         .object([
             ("state", .string(state.rawValue)), ("healthy", .bool(isHealthy)),
@@ -223,7 +237,7 @@ extension ChainStatus.State {
 extension Chain {
     /// [any thread] What people call the chain: its file's name without folder and `.json`.
     public var name: String { graph.request.name }
-    /// [any thread] The folder that relative paths are meant from.
+    /// [any thread] The folder where relative paths start.
     public var folder: String { graph.request.folder }
     /// [any thread] Live options that commands have set since their stage was asked for, by its id.
     public var setOptions: [String: [JSONNode.Member]] { liveOptions.withLock { $0 } }
@@ -233,7 +247,7 @@ extension Chain {
         return graph.request.stages.map(\.type).filter { seen.insert($0.info.id).inserted }
     }
 
-    /// [any thread] What the chain and its stages are doing; of a chain that works the problems are at most 0.3 s old.
+    /// [any thread] What the chain and its stages are doing. While the chain runs, the problems are at most 0.3 s old.
     public var status: ChainStatus {
         let runs = currentState
         var status = HealthWatch.words(of: self, graph, runs, now: ChainClock.system.now())

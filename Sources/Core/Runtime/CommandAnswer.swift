@@ -1,16 +1,17 @@
-/// What came of a command or a change; whoever asked gets exactly one.
+/// The answer to a command or a change. Each one gets exactly one answer.
 public struct CommandAnswer: Sendable {
-    /// Whose command it was; nil for the chain's own.
+    /// The stage that the command was for; nil for a command of the chain.
     public var stage: String?
-    /// Sequence number of the first frame for which it holds; 0 where there is an error.
+    /// The sequence number of the first frame for which the change holds; 0 where there is an error.
     public var frame: UInt64
-    /// What else there is to say: members of the answer's JSON object.
+    /// Further members of the answer's JSON object.
     public var details: [JSONNode.Member]
-    /// Why nothing was changed; empty where it was done.
+    /// Why nothing was changed; empty where the command was carried out.
     public var faults: [FrameHostError]
-    /// One sentence for people; more than one fault: one a line.
+    /// One sentence for people; a line for each of several faults.
     public var text: String
 
+    /// Whether the command was carried out.
     public var isDone: Bool { faults.isEmpty }
 
     /// An answer that says that it was done; `text` replaces the usual sentence.
@@ -40,5 +41,5 @@ public struct CommandAnswer: Sendable {
     }
 }
 
-/// Gets an answer, on whatever thread it is found; must not wait.
+/// Receives an answer, on any thread. It must not wait.
 public typealias CommandReply = @Sendable (CommandAnswer) -> Void

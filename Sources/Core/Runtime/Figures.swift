@@ -83,18 +83,19 @@ extension Chain {
 
     /// How far the run is, for a progress line.
     public struct Progress: Sendable {
-        /// Items given by sources.
+        /// Items that sources gave.
         public var captured: Int
-        /// Items that reached the end of a branch, the most of any sink.
+        /// Items that the sink with the most of them took.
         public var delivered: Int
+        /// Items that were dropped.
         public var dropped: Int
-        /// What the first source expects to give, where it knows.
+        /// How many items the first source will give, where it knows.
         public var expectedItems: Int?
         /// Nominal frames per second of the first source; zero when unknown.
         public var frameRate: Rational
     }
 
-    /// [any thread]
+    /// [any thread] How far the run is.
     public var progress: Progress {
         let graph = graph
         let (plan, runners) = (graph.plan, graph.runners)

@@ -1,19 +1,26 @@
-/// Every item of a run accounted for. Counters are 64 bit with one writer each and never reset; `inFlight` is counted
-/// in queues and stages, never computed as a remainder.
+/// The account of all items of a run.
+///
+/// Each counter has one writer and is never reset. ``inFlight`` is counted in queues and stages, not computed as a
+/// remainder, so that ``isBalanced`` finds every item that was lost.
 public struct Ledger: Sendable, Equatable {
-    /// Given by sources.
+    /// Items that sources gave.
     public var captured = 0
-    /// Without a one-to-one parent: repeats, slates.
+    /// Items that stages made without an input of their own: repeats, slates.
     public var made = 0
-    /// Further leases at forks.
+    /// Further leases that forks made.
     public var copies = 0
+    /// Items that sinks took.
     public var delivered = 0
+    /// Items that went into the answer to another one.
     public var merged = 0
+    /// Items that sinks left out on purpose.
     public var idle = 0
+    /// Items that were dropped.
     public var dropped = 0
+    /// Items in queues and stages.
     public var inFlight = 0
 
-    /// Law 4.
+    /// Whether every item is accounted for.
     public var isBalanced: Bool { captured + made + copies == delivered + merged + idle + dropped + inFlight }
 }
 

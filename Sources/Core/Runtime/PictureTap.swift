@@ -110,9 +110,9 @@ final class PictureTap: @unchecked Sendable {
     }
 }
 
-/// Where somebody gets the pictures that were asked for; one for each thread that looks.
+/// Collects the pictures that a thread asked for. Each thread that asks has an inbox of its own.
 ///
-/// Of each stage it has the newest alone. Safe from every thread.
+/// It keeps only the newest picture of each stage. Every thread may use it.
 public final class PictureInbox: Sendable {
     struct Ask {
         /// Whoever has given up has let go of it.
@@ -151,9 +151,10 @@ public final class PictureInbox: Sendable {
         }
     }
 
-    /// [any thread but a stage's] The oldest arrival, waiting for one at most so long; nil when none came, or
-    /// ``wake()`` was called. Its picture is nil where the stage could not give one: its format has just changed, or it
-    /// has gone. Ask again then.
+    /// [any thread but a stage's] Takes the oldest arrival, and waits for one at most so long.
+    ///
+    /// - Returns: Nil when none came, or when ``wake()`` was called. The picture in it is nil where the stage could not give
+    ///   one, because its format has just changed or because it is gone: ask again.
     public func take(within seconds: Double) -> (stage: String, picture: StagePicture?)? {
         let deadline = ChainClock.system.now() + MediaTime(seconds: min(max(seconds, 0), 1e6)).nanoseconds
         return condition.locked {
@@ -167,7 +168,7 @@ public final class PictureInbox: Sendable {
         }
     }
 
-    /// [any thread] Ends a wait of ``take(within:)``: there is something else to do.
+    /// [any thread] Ends a wait of ``take(within:)``, so that the thread can do something else.
     public func wake() {
         condition.locked {
             arrivals.isWoken = true

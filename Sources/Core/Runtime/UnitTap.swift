@@ -89,24 +89,27 @@ final class UnitTap: @unchecked Sendable {
     }
 }
 
-/// Where somebody gets the access units of the stages that are watched; one for each thread that looks.
+/// Collects the access units of the stages that a thread watches. Each thread that watches has an inbox of its own.
 ///
-/// Holds the units of a moment in memory of a fixed size: whoever takes them too late loses the newest, and is told.
-/// Safe from every thread.
+/// The inbox has memory of a fixed size. A reader that takes units too late loses the newest, and the next unit says so
+/// (``StageUnit/followsGap``). Every thread may use it.
 public final class UnitInbox: Sendable {
+    /// What can come to an inbox.
     public enum Arrival: Sendable {
+        /// An access unit of the stage with this id.
         case unit(stage: String, StageUnit)
-        /// The stage gives nothing any more: it was replaced or taken away, or the run has ended. Watch it again.
+        /// The stage gives nothing any more, because it was replaced or removed, or because the run has ended. Watch it
+        /// again.
         case ended(stage: String)
     }
 
     private let condition = Condition()
     private let ring: Ring
 
-    /// [any thread but a stage's]
+    /// [any thread but a stage's] Makes an inbox.
     ///
-    /// - Parameter byteCount: Of all units that wait; a larger one is lost.
-    /// - Throws: ``FrameHostError`` `.exhausted`.
+    /// - Parameter byteCount: The memory for all units that wait; a unit for which there is no room is lost.
+    /// - Throws: ``FrameHostError`` with code `.exhausted`.
     public init(byteCount: Int = 8 << 20) throws { ring = try Ring(byteCount: max(byteCount, 1)) }
 
     /// [stage thread] False where there was no room. Allocates nothing.
@@ -126,8 +129,8 @@ public final class UnitInbox: Sendable {
         }
     }
 
-    /// [any thread but a stage's] The oldest arrival, waiting for one at most so long; nil when none came, or ``wake()``
-    /// was called.
+    /// [any thread but a stage's] Takes the oldest arrival, and waits for one at most so long; nil when none came, or when
+    /// ``wake()`` was called.
     public func take(within seconds: Double) -> Arrival? {
         let deadline = ChainClock.system.now() + MediaTime(seconds: min(max(seconds, 0), 1e6)).nanoseconds
         return condition.locked {
@@ -140,7 +143,7 @@ public final class UnitInbox: Sendable {
         }
     }
 
-    /// [any thread] Ends a wait of ``take(within:)``: there is something else to do.
+    /// [any thread] Ends a wait of ``take(within:)``, so that the thread can do something else.
     public func wake() {
         condition.locked {
             ring.isWoken = true

@@ -60,7 +60,7 @@ public protocol Stage: AnyObject, SendableMetatype {
     ///
     /// - Parameters:
     ///   - name: The command's name.
-    ///   - arguments: A JSON object with the other members of the command.
+    ///   - arguments: The command's `arguments`, a JSON object.
     /// - Throws: What the person who sent the command should read.
     func command(_ name: String, arguments: JSONNode) throws
 }
