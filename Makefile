@@ -192,6 +192,7 @@ docs: build ## write the option tables of docs/chain-file.md anew
 	python3 docs/tools/option-tables.py --write
 
 docc: build ## the reference of FrameCore as a DocC archive, into .build/docc; tries the code of its tutorial
+	docs/tools/docc --coverage
 	docs/tools/docc --try
 	docs/tools/docc
 

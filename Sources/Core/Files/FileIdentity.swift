@@ -3,17 +3,21 @@ import Glibc
 /// Which file a name leads to: its device and inode (stat(2)). Equal for `x`, `./x`, links to it and further names of
 /// it.
 public struct FileIdentity: Hashable, Sendable {
+    /// The device that the file is on.
     public let device: UInt64
+    /// The file's inode.
     public let inode: UInt64
 
+    /// The file with this device and inode.
     public init(device: UInt64, inode: UInt64) {
         self.device = device
         self.inode = inode
     }
 
+    /// The file that stat(2) described.
     public init(_ status: stat) { self.init(device: UInt64(status.st_dev), inode: UInt64(status.st_ino)) }
 
-    /// Of the file behind a name, links followed; nil when there is none, or when that cannot be found out.
+    /// The file behind a name, with links followed; nil when there is none, or when it cannot be found out.
     public init?(path: String) {
         var status = stat()
         guard stat(path, &status) == 0 else { return nil }
@@ -23,16 +27,16 @@ public struct FileIdentity: Hashable, Sendable {
 
 /// Names beside and behind other names.
 public enum FileNames {
-    /// The folder a name lies in: `.` where it says none.
+    /// The folder of a name; `.` for a name without a folder.
     public static func folder(of path: String) -> String {
         guard let slash = path.lastIndex(of: "/") else { return "." }
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
-    /// The name that creating `path` would give the file: links in the last part are followed, also those that lead
+    /// The name that a file gets when `path` is created: links in the last part are followed, also those that lead
     /// nowhere yet.
     ///
-    /// `path` itself where it is no link, and where 40 links do not lead to an end (as the kernel counts).
+    /// It is `path` itself where that is not a link, and where 40 links lead to no end (as the kernel counts).
     public static func followed(_ path: String) -> String {
         var name = path
         for _ in 0..<40 {
@@ -58,7 +62,8 @@ public enum FileNames {
         return "\(folder == "/" ? "" : folder)/.\(name).\(getpid())\(suffix)"
     }
 
-    /// The name (without folder) of the file that a temporary one was to replace; nil when `name` is none of ours.
+    /// The name (without folder) of the file that a temporary file would have replaced; nil when `name` is not that of a
+    /// temporary file of framehost.
     public static func original(ofTemporary name: String) -> String? {
         guard name.hasPrefix("."), name.hasSuffix(suffix) else { return nil }
         let middle = name.dropFirst().dropLast(suffix.count)

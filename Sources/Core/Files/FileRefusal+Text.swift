@@ -1,7 +1,7 @@
 import Glibc
 
 extension FileRefusal {
-    /// As a sentence about the file `path`.
+    /// The refusal as an error about the file `path`.
     ///
     /// - Parameter overwriting: What lets a file be replaced, for the remedy: `add --overwrite`.
     public func fault(_ path: String, overwriting: String? = nil) -> FrameHostError {

@@ -1,25 +1,29 @@
-/// What is to be done to a name.
+/// What a run wants to do to a name.
 public enum FileAct: CaseIterable, Sendable {
     /// Make a new file.
     case create
-    /// Put a new file in the place of a regular one, whose content goes.
+    /// Put a new file in place of a regular one, whose content is lost.
     case replace
-    /// Take the name away.
+    /// Remove the name.
     case remove
-    /// Put a finished file of the same meaning under the name: figures of this run for those of the last, a recording's
-    /// rewritten copy.
+    /// Put a finished file of the same meaning under the name: the figures of this run for those of the last, the
+    /// rewritten copy of a recording.
     case exchange
     /// Empty a regular file and write it anew, or write into a device or pipe.
     case rewrite
 }
 
-/// What is known of a name when something is to be done to it.
+/// What is known about a name before something is done to it.
 public struct FileFacts: Equatable, Sendable {
+    /// What has the name.
     public enum Kind: Equatable, Sendable {
+        /// Nothing.
         case absent
+        /// A regular file.
         case regular
-        /// A symbolic link. Those that are followed show as what they lead to.
+        /// A symbolic link. A link that is followed shows as what it leads to.
         case link
+        /// A folder.
         case folder
         /// A pipe, a terminal or another character device: bytes go in one after the other.
         case stream
@@ -31,49 +35,70 @@ public struct FileFacts: Equatable, Sendable {
 
     /// What this process does with the file elsewhere.
     public enum Use: Equatable, Sendable {
+        /// Nothing.
         case nobody
-        /// By whom.
+        /// The stage of this name reads it.
         case reads(String)
+        /// The stage of this name writes it.
         case writes(String)
     }
 
-    /// What other programs do with it, as far as a lock says (flock(2)).
+    /// What other programs do with the file, as far as a lock tells (flock(2)).
     public enum Lock: Equatable, Sendable {
-        /// Nobody has one, and until the act is done this process has.
+        /// No other program has a lock, and this process has one until the act is done.
         case free
-        /// Somebody has a shared one.
+        /// Another program has a shared lock.
         case read
-        /// Somebody has one alone.
+        /// Another program has an exclusive lock.
         case written
-        /// The file system has none.
+        /// The file system has no locks.
         case missing
-        /// It cannot be asked for (errno).
+        /// The lock cannot be asked for (errno).
         case unknown(Int32)
     }
 
+    /// What has the name.
     public var kind = Kind.regular
-    /// It is the file the caller knows, where it knows one: device and inode are equal.
+    /// Whether it is the file that the caller knows, where it knows one: device and inode are equal.
     public var isMeant = true
+    /// What this process does with the file elsewhere.
     public var use = Use.nobody
+    /// What other programs do with the file.
     public var lock = Lock.free
-    /// This run has made the file.
+    /// Whether this run made the file.
     public var isOwn = false
-    /// Nobody may write it: no `w` in its rights.
+    /// Whether nobody may write the file: there is no `w` in its rights.
     public var isProtected = false
 
+    /// A regular file that nobody else uses.
     public init() {}
 }
 
 /// Why nothing was done.
 public enum FileRefusal: Error, Equatable, Sendable {
-    case exists, absent, isFolder, notRegular
+    /// There is a file of that name.
+    case exists
+    /// There is no file of that name.
+    case absent
+    /// It is a folder.
+    case isFolder
+    /// It is not a regular file.
+    case notRegular
     /// Another file has this name by now.
     case changed
+    /// The stage of this name reads it.
     case readHere(String)
+    /// The stage of this name writes it.
     case writtenHere(String)
-    case readElsewhere, writtenElsewhere
+    /// Another program reads it.
+    case readElsewhere
+    /// Another program writes it.
+    case writtenElsewhere
+    /// The file system has no locks, so that nobody can tell whether another program uses it.
     case noLocks
+    /// This run made the file.
     case isOwn
+    /// Nobody may write the file: there is no `w` in its rights.
     case isProtected
     /// The pipe has no reader.
     case noReader
@@ -83,11 +108,11 @@ public enum FileRefusal: Error, Equatable, Sendable {
     case failed(Int32)
 }
 
-/// Whether a name may be created, replaced, removed or emptied. Pure: the one place where framehost decides so.
+/// Decides whether a run may create, replace, remove or empty a name. Only this type decides it, and it does nothing else.
 ///
-/// What cannot be found out is refused: a file that may be somebody's is treated as somebody's.
+/// What cannot be found out is refused: a file that another program may use counts as used.
 public enum FileRule {
-    /// Nil when it may be done.
+    /// Why the act must not be done; nil when it may.
     public static func refusal(of act: FileAct, _ facts: FileFacts) -> FileRefusal? {
         switch facts.kind {
         case .unknown(let code): return .unknown(code)
@@ -120,15 +145,17 @@ public enum FileRule {
     }
 }
 
-/// How a whole file is written under a name that a person gave. Pure.
+/// How a whole file is written under a name that a person gave.
 public enum WriteWay: Equatable, Sendable {
-    /// A new file beside it takes its name when it is complete.
+    /// A new file is written beside it, and takes its name when it is complete.
     case exchange
-    /// Emptied and written anew, where another file would lose owner, rights or further names.
+    /// The file is emptied and written anew, where a new file would lose owner, rights or further names.
     case inPlace
-    /// The file is this program's own standard output or error: what follows goes behind what is there.
+    /// The file is this program's own standard output or error, and is appended to.
     case append(descriptor: Int32)
 
+    /// Chooses a way.
+    ///
     /// - Parameters:
     ///   - kind: What has the name now.
     ///   - names: Hard links.

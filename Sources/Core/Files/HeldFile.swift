@@ -1,13 +1,15 @@
 import Glibc
 
-/// An open file that others leave alone: it stands in `HeldFiles`, and is locked where the file system has locks.
+/// An open file that other stages and programs leave alone: it stands in the list `HeldFiles`, and is locked where the file
+/// system has locks.
 ///
-/// A reader's lock is shared, a writer's its own. Used by one thread at a time; ``RunFiles`` makes it.
+/// A reader has a shared lock, a writer an exclusive one. One thread at a time uses it; ``RunFiles`` makes it.
 public final class HeldFile {
-    /// The name it has; another one after ``RunFiles/exchange(_:over:meant:own:)``.
+    /// The file's name, which ``RunFiles/exchange(_:over:meant:own:)`` changes.
     public internal(set) var path: String
+    /// Device and inode of the file.
     public let identity: FileIdentity
-    /// Else it is written into from here on as it is, and neither emptied, cut nor removed.
+    /// Whether it is a regular file. Any other file is written into as it is, and never emptied, cut or removed.
     public let isRegular: Bool
     /// False where the file system has no locks, and where a reader's file is being written.
     public private(set) var isLocked: Bool

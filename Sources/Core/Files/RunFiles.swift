@@ -1,19 +1,20 @@
 import Glibc
 
-/// The one way of a run to create, replace, remove and empty files. ``FileRule`` decides; this looks, locks and acts.
+/// Creates, replaces, removes and empties files for all stages of a run. ``FileRule`` decides; this looks, locks and acts.
 ///
-/// From the look to the end of the act a file is held and locked, so that no other recorder, source or remover of this
-/// process or another one comes between. Names are followed only where a person gave the name of one file. Safe from
-/// every thread; waits for disks, and for at most a tenth of a second for somebody who has a lock for a moment.
+/// A file is held and locked from the look to the end of the act, so that no other stage or program comes between. Links
+/// are followed only where a person gave the name of one file. Every thread may use it. It waits for disks, and at most a
+/// tenth of a second for a lock that another program has for a moment.
 public final class RunFiles: Sendable {
     private let made = Locked(Set<FileIdentity>())
 
+    /// Begins without a file.
     public init() {}
 
     /// Whether this run has made the file.
     func hasMade(_ identity: FileIdentity) -> Bool { made.withLock { $0.contains(identity) } }
 
-    /// Whether this run has made the file of that name, in whatever stage; links are followed.
+    /// Whether any stage of this run made the file of that name; links are followed.
     public func hasMade(_ path: String) -> Bool { FileIdentity(path: path).map { hasMade($0) } ?? false }
 
     // MARK: Reading
@@ -76,10 +77,10 @@ public final class RunFiles: Sendable {
         return held
     }
 
-    /// Makes an empty file in the place of a regular one, which keeps its rights and, where it can, its owner. What
-    /// reads the old file keeps it.
+    /// Makes an empty file in place of a regular one, with the old file's rights and, where possible, its owner. A program
+    /// that reads the old file keeps it.
     ///
-    /// - Throws: ``FileRefusal``; the old file is untouched then.
+    /// - Throws: ``FileRefusal``; the old file is then untouched.
     public func replace(_ path: String, as name: String) throws(FileRefusal) -> HeldFile {
         let old = examine(path, as: name)
         if let refusal = FileRule.refusal(of: .replace, old.facts) { throw refusal }
@@ -134,7 +135,7 @@ public final class RunFiles: Sendable {
 
     // MARK: Exchanging
 
-    /// A finished file, held and locked alone, to be exchanged; waits while somebody else has it for a moment.
+    /// Holds and locks a finished file that is to be exchanged, and waits while another program has it for a moment.
     ///
     /// - Parameters:
     ///   - path: The file's name.
@@ -190,7 +191,7 @@ public final class RunFiles: Sendable {
 
     // MARK: Writing what a person named
 
-    /// Opens a name for writing from its begin: a new file, an old one emptied, a device or pipe as it is. Links are
+    /// Opens a name for writing from its start: a new file, an old file emptied, a device or pipe as it is. Links are
     /// followed.
     ///
     /// - Parameters:
@@ -298,7 +299,7 @@ public final class RunFiles: Sendable {
         }
     }
 
-    /// What would keep `write` from writing there, as far as can be seen without writing; nil when nothing would.
+    /// Says what would keep `write` from writing there, as far as this can be seen without writing; nil for nothing.
     public func refusalOfWriting(_ path: String) -> FileRefusal? {
         let place = Place(path)
         if case .append = place.way { return nil }

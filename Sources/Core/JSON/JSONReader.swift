@@ -3,7 +3,7 @@
 /// The rest is RFC 8259 to the letter. `//` comments end with their line, `/* */` comments do not nest. A line ends
 /// with LF, CR LF or CR. A byte order mark at the beginning is skipped and takes no column.
 public struct JSONReader {
-    /// What a text may cost at most. A level of depth also costs stack.
+    /// How large a text may be. A level of depth also costs stack.
     public struct Limits: Sendable, Equatable {
         /// Lists and objects within each other.
         public var depth = 64
@@ -16,6 +16,7 @@ public struct JSONReader {
         /// Faults that are collected before reading ends.
         public var faults = 100
 
+        /// The usual limits.
         public init() {}
     }
 

@@ -39,9 +39,11 @@ public struct MediaTime: Sendable, Hashable, Comparable, Codable {
     public var seconds: Double { Double(nanoseconds) / 1e9 }
 
     @inlinable public static func < (a: MediaTime, b: MediaTime) -> Bool { a.nanoseconds < b.nanoseconds }
+    /// The sum, or the nearest end of ``range``.
     @inlinable public static func + (a: MediaTime, b: MediaTime) -> MediaTime {
         MediaTime(nanoseconds: a.nanoseconds &+ b.nanoseconds)
     }
+    /// The difference, or the nearest end of ``range``.
     @inlinable public static func - (a: MediaTime, b: MediaTime) -> MediaTime {
         MediaTime(nanoseconds: a.nanoseconds &- b.nanoseconds)
     }

@@ -122,7 +122,7 @@ public struct BudgetGraph: Sendable, Equatable {
     }
 }
 
-/// The terms of the rules, so that the tests can lower each by one and see it caught. Everyone else uses `.standard`.
+/// The terms of the rules, so that a test can lower each by one and see that this is caught. All others use ``standard``.
 public struct BudgetRules: Sendable {
     /// Added to the constant 1 of `min`.
     public var base = 0
@@ -147,6 +147,8 @@ public struct BudgetRules: Sendable {
     /// Below 0: a writer waits for the others although they can wait for it.
     public var sharers = 0
 
+    /// The rules as they are.
     public init() {}
+    /// The rules as they are.
     public static let standard = BudgetRules()
 }

@@ -96,13 +96,14 @@ struct PoolSizes {
     }
 }
 
-/// Buffers that each pool gets beside `need`, so that a branch can be attached while the chain runs: what it holds has
-/// to come from somewhere, and a pool does not grow.
+/// How many buffers each pool gets beside `need`, so that a branch can be attached while the chain runs. A pool does not
+/// grow, so what the branch holds must be there before.
 public enum PoolSpare: Sendable, Equatable {
+    /// None.
     case none
-    /// As the chain file says.
+    /// As many as the chain file says.
     case buffers(Int)
-    /// Of a live chain: what the plainest branch needs, wherever it is attached: a queue of two and a thread.
+    /// For a live chain, what the simplest branch needs wherever it is attached: a queue of two and a thread.
     case computed
 
     /// A queue of ``LinkPlanner/usualPlaces`` and the frame in hand of the thread behind it.

@@ -134,6 +134,7 @@ public final class PictureInbox: Sendable {
         var isWoken = false
     }
 
+    /// [any thread but a stage's] Makes an empty inbox.
     public init() {
         arrivals = Arrivals()
         arrivals.list.reserveCapacity(16)

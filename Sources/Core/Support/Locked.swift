@@ -7,9 +7,10 @@ public final class Locked<Value>: @unchecked Sendable {
     private let condition = Condition()
     private var value: Value
 
+    /// Puts `value` behind a lock.
     public init(_ value: Value) { self.value = value }
 
-    /// [any thread] The value, for `body` alone: short, and without another lock.
+    /// [any thread] Lends the value to `body`, which should be short and take no other lock.
     public func withLock<Result>(_ body: (inout Value) throws -> Result) rethrows -> Result {
         try condition.locked { try body(&value) }
     }

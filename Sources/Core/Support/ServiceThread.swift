@@ -1,4 +1,4 @@
-/// A thread of a service's or the host's own: for what takes its time and no frame waits for.
+/// Starts threads of a service or the host, for work that takes time and that no frame waits for.
 public enum ServiceThread {
     /// Starts a detached thread that runs `body` to its end.
     ///

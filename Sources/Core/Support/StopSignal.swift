@@ -2,9 +2,9 @@ import Synchronization
 
 /// Ends every wait of a chain, or of one of its stages, at once.
 ///
-/// A stage's signal lies under its chain's: raising the chain's raises all below it, raising a stage's ends that stage's
-/// waits alone, when its branch is taken away. Each object that waits registers its condition where it is made. [any
-/// thread]
+/// A stage's signal belongs to its chain's: raising the chain's raises those of all stages. Raising a stage's ends only
+/// that stage's waits, when its branch is removed. Each object that waits registers its condition when it is made. Every
+/// thread may use it.
 public final class StopSignal: @unchecked Sendable {
     private struct Weak {
         weak var signal: StopSignal?
@@ -18,6 +18,7 @@ public final class StopSignal: @unchecked Sendable {
     private let flag = Atomic<Bool>(false)
     private let book = Locked(Book())
 
+    /// Makes a signal that is not raised.
     public init() {}
 
     /// A signal that `parent` raises as well.
@@ -32,7 +33,7 @@ public final class StopSignal: @unchecked Sendable {
         if parent.isRaised { raise() }
     }
 
-    /// True from `raise()` on, for good.
+    /// Whether the signal is raised. It stays raised.
     public var isRaised: Bool {
         @inline(__always) get { flag.load(ordering: .acquiring) }
     }

@@ -91,14 +91,17 @@ struct ManifestTool {
         """
         // Written by manifest-tool; changes with every source file of Core.
 
-        /// The Core this program runs with, compared by the loader with what a plugin was built against.
+        /// The Core that this program runs with. The loader compares it with the one that a plugin was built against.
         public enum CoreIdentity {
-            /// 32 hexadecimal digits over all of Core's sources.
+            /// The fingerprint of all of Core's sources: 32 hexadecimal digits.
             public static let fingerprint = "\(fingerprint)"
+            /// The compiler that built it: `6.3.1`.
             public static let compiler = "\(compiler)"
             #if DEBUG
+                /// How it was built: `debug` or `release`.
                 public static let configuration = "debug"
             #else
+                /// How it was built: `debug` or `release`.
                 public static let configuration = "release"
             #endif
         }
