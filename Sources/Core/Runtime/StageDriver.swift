@@ -1,7 +1,8 @@
 /// Drives one stage alone in a test, without threads or a chain: options and items go in, items and errors come out.
 ///
 /// ```swift
-/// let driver = try StageDriver(Mirror.self, options: #"{ "lumaOnly": true }"#, input: .video(format))
+/// let driver = try StageDriver(
+///     Mirror.self, options: #"{ "lumaOnly": true }"#, input: .video(format))
 /// try driver.send(driver.makeFrame { frame in … })
 /// let out = driver.takeFrame()
 /// ```
