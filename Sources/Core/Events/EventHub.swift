@@ -1,6 +1,6 @@
-/// Gives the events of a run to each of several listeners.
+/// Gives the events of a run to several listeners.
 ///
-/// Whoever posts never waits for a listener: each has a bounded box, which loses its oldest.
+/// Posting never waits for a listener. Each listener has a bounded box, which loses its oldest events when it is full.
 final class EventHub: @unchecked Sendable {
     /// What a listener has not taken yet.
     private struct Box {

@@ -1,7 +1,7 @@
 import Glibc
 
-/// A name as it is looked at before something is done to it: a regular file is open, claimed and locked until this
-/// goes.
+/// What was found under a name before something is done to it. A regular file stays open, claimed and locked as long as
+/// this value exists.
 final class Examination {
     let path: String
     private(set) var facts = FileFacts()

@@ -1,9 +1,9 @@
 import Synchronization
 
-/// What a queue has counted, for whoever looks: written under the queue's lock, read without it.
+/// What a queue has counted. The counts are written under the queue's lock and read without it.
 ///
-/// A thread of low priority that looks must not hold a lock which frames wait for; nor may it have a copy of the counts,
-/// which the next item would then have to copy anew. `@unchecked Sendable`: all of it is atomic.
+/// A thread of low priority that reads them must not hold a lock that frames wait for. It must not keep a copy of the
+/// counts either, since the next item would then have to copy them anew. `@unchecked Sendable`: everything is atomic.
 final class FrameQueueFigures: @unchecked Sendable {
     private static let reasons = DropReason.allCases.count
 

@@ -1,4 +1,4 @@
-/// What the queue before one input of a join shows.
+/// What a join sees of the queue before one of its inputs.
 struct QueueHead: Equatable {
     /// PTS of the oldest item, nanoseconds; nil when there is none.
     var head: Int64?

@@ -1,9 +1,9 @@
 import Synchronization
 
-/// Where a producer waits until one of its links has a place again.
+/// Lets a producer wait until one of its links has a free place.
 ///
-/// One for each output: a fork waits for all its full branches at once, and serves whichever has room first, which is
-/// what keeps a fork before a join alive with the shortest queues (docs/design/001-budgets.md).
+/// Each output has one: a fork waits for all its full branches at once, and serves the branch that has room first. With
+/// the shortest queues this keeps a fork before a join from standing still (docs/design/001-budgets.md).
 final class RoomGate: @unchecked Sendable {
     private let condition = Condition()
     private let news = EventCount()

@@ -1,10 +1,10 @@
 /// Which kind of item a lease holds; fixed for all leases of a pool or slab.
 enum ItemKind: UInt8, Sendable { case frame, accessUnit }
 
-/// What an item says of itself, frame or access unit alike: its times, its number, how it lies, its metadata.
+/// The properties of an item, be it a frame or an access unit: its times, number, orientation and metadata.
 ///
-/// Lies in the ``LeaseRecord`` of each lease, one cache line long, so that a branch has a header of its own. Written by
-/// the holder of the lease only. docs/design/012-items.md.
+/// The header is one cache line in the ``LeaseRecord`` of each lease, so that each branch has its own. Only the holder of
+/// the lease writes it. docs/design/012-items.md.
 struct ItemHeader: ~Copyable {
     /// When the picture is to be shown.
     var pts = MediaTime.zero

@@ -103,7 +103,7 @@ extension OptionFault {
     }
 }
 
-/// What is said of an option beside its type and default.
+/// What an option's declaration says beside its type and default.
 struct OptionDefinition: Sendable {
     var help: String
     var unit: String

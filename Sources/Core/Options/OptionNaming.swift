@@ -1,4 +1,4 @@
-/// Which option a sentence is about that does not say so in its place.
+/// Finds the option that an error is about when its place does not name one.
 enum OptionNaming {
     /// The option of `members` that a sentence is about: quoted in it ("'track' is 3"), its first word ("stamp needs
     /// …"), by the text it was given ("'/clips/no.mp4' does not exist"), or else quoted in the remedy.

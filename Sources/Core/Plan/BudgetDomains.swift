@@ -1,4 +1,4 @@
-/// Where the buffers of each pool can be, and who else can hold the buffer a writer is handed.
+/// Which stages can have buffers of each pool, and which can hold the buffer that a writer is handed.
 struct BudgetDomains {
     /// One pool and its domain.
     struct Domain {

@@ -128,7 +128,7 @@ public struct BudgetPlan: Sendable {
             }
             ends[edge] = (fork, join)
         }
-        // What one circle asked for another may have made needless.
+        // A queue that one circle made longer may be longer than needed, now that another circle made others longer.
         for edge in ends.keys.sorted() {
             while waits.capacities[edge] > graph.edges[edge].capacity {
                 waits.capacities[edge] -= 1
@@ -151,8 +151,8 @@ public struct BudgetPlan: Sendable {
         }
     }
 
-    /// The queue of a circle to make longer, which need not stay as it is if any, and between which fork and join it
-    /// lies.
+    /// The queue of a circle that the planner makes longer, and the fork and join it lies between. A queue whose length
+    /// no person fixed is preferred.
     private static func ends(of circle: [BudgetWaits.Place], _ graph: BudgetGraph) -> (edge: Int, fork: Int, join: Int)
     {
         let pushing = circle.compactMap { if case .pushing(let edge) = $0 { edge } else { nil } }
@@ -167,7 +167,7 @@ public struct BudgetPlan: Sendable {
 
     // MARK: Writers
 
-    /// A writer needs no copies when whoever shares its frame lets go of it whatever the writer does.
+    /// A writer needs no copies when the stages that share its frame let go of it without waiting for the writer.
     private func letWritersWait(_ waits: inout BudgetWaits) {
         for domain in waits.domains.domains where domain.isCopyPool {
             guard let sharers = waits.domains.sharers[domain.allocator], !sharers.canKeep || waits.rules.sharers < -1

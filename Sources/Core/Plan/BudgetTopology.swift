@@ -1,4 +1,4 @@
-/// A budget graph with its neighbourhoods and threads looked up once: what the rules ask for again and again.
+/// A budget graph whose neighbours and threads are looked up once, since the rules ask for them again and again.
 struct BudgetTopology {
     let graph: BudgetGraph
     /// For each node the edges that leave it, and those that enter it, in the order of the graph.

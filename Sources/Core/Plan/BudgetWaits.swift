@@ -1,11 +1,11 @@
-/// Who would wait for whom if a chain stood still, and how far back in time each such wait leads.
+/// Which threads would wait for which if a chain stood still, and how far back in time each such wait leads.
 ///
 /// A thread that stands still waits for an item (*starved*), for a place in a queue (*pushing*), for a buffer
 /// (*buffer*) or until it is a frame's only holder (*alone*). Each wait is for another thread, which stands still too,
-/// and so on in a circle. An arrow carries by how many frames the awaited item can be later than the awaiting one. A
-/// circle whose sum is below zero would have to be earlier than itself: it cannot be. So a chain never stands still
-/// when every circle is below zero, and capacities and pool sizes are what makes them so. docs/design/001-budgets.md
-/// has the proof.
+/// and so on in a circle. An arrow carries the number of frames by which the awaited item can be later than the waiting
+/// one. A circle whose sum is less than zero would have to be earlier than itself, which is impossible. A chain therefore
+/// never stands still when every circle has a sum less than zero, and the planner chooses capacities and pool sizes
+/// accordingly. docs/design/001-budgets.md has the proof.
 struct BudgetWaits {
     enum Place: Hashable {
         /// The consumer of this edge waits for an item; `late` once a stage that delays lies between here and the join

@@ -1,8 +1,8 @@
-/// From a request to a plan: request checked, stages ordered, formats negotiated, links and budgets, in that order;
-/// each step reports all its faults.
+/// Makes a plan of a request: it checks the request, orders the stages, negotiates formats, and plans links and budgets,
+/// in that order. Each step reports all its faults.
 ///
-/// Makes every stage (which opens nothing) and negotiates formats. Given what runs, it plans a change to that: stages
-/// that are asked for as they run stay, their memory too, and nothing that runs is touched. Control thread only.
+/// It makes every stage, which opens nothing. Given a running chain, it plans a change: stages that the request leaves as
+/// they are stay, with their memory, and nothing that runs is touched. Only the control thread uses it.
 struct ChainPlanner {
     private let request: ChainRequest
     private let services: ChainServices

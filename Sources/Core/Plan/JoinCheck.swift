@@ -1,4 +1,4 @@
-/// What is wrong with a stage's `join`, and what a person should know of it: pure.
+/// Finds what is wrong with a stage's `join`, and what a person should know about it.
 enum JoinCheck {
     struct Fault: Equatable {
         /// The member at fault, from the stage on: `join.match`.

@@ -1,5 +1,5 @@
-/// Decides of each link whether it is a queue or runs the consumer inline, how long the queue is, and what goes when it
-/// is full.
+/// Decides for each link whether it is a queue or runs the consumer inline, how long the queue is, and what is dropped
+/// when it is full.
 struct LinkPlanner {
     /// Access units that wait before a sink whose calls have no bound.
     static let mostUnits = 512

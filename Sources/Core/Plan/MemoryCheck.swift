@@ -1,5 +1,5 @@
-/// All pools and slabs together against what there is: a plan that is too large is refused here, not ended by the
-/// kernel.
+/// Compares the memory of all pools and slabs with what there is. A plan that is too large is refused here, before the
+/// kernel would kill the process.
 struct MemoryCheck {
     private let plan: ChainPlan
     private let available: AvailableMemory?

@@ -1,4 +1,4 @@
-/// A plan, and the stages it was made with, for whoever runs them.
+/// A plan, and the stages that were made for it.
 struct PlannedChain {
     let plan: ChainPlan
     /// In the order of `plan.stages`.

@@ -1,4 +1,4 @@
-/// What can be told of a request without making any stage: options, what is joined to what, who reads whom.
+/// Checks what can be checked in a request without making a stage: options, and which stage takes from which.
 struct RequestCheck {
     private let request: ChainRequest
     private(set) var faults: PlanFaults

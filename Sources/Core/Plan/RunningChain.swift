@@ -16,10 +16,10 @@ public enum ResetScope: Sendable, Equatable {
     }
 }
 
-/// What runs, for a planner that plans a change to it: the stages as they were planned, and the memory there is.
+/// A running chain as a planner of a change sees it: the stages as they were planned, and the memory that they have.
 ///
-/// A snapshot by value; the instances and contexts in it are those that run, and a planner only reads what never changes
-/// of them. docs/design/009-running-graph.md has the rules.
+/// It is a snapshot. The instances and contexts in it are those that run; a planner reads only what never changes in
+/// them. docs/design/009-running-graph.md has the rules.
 struct RunningChain {
     /// A pool by the stage that allocates from it.
     struct PoolName: Hashable {

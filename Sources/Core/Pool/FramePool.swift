@@ -1,9 +1,9 @@
 import Synchronization
 
-/// A fixed set of equal buffers, lent as frames and returned by whoever lets go last.
+/// A fixed set of equal buffers, which are lent as frames.
 ///
-/// All memory is made on the control thread. One thread waits for buffers; any thread may take one that is free (a
-/// ``BufferLender``), any returns. A buffer may be held by several leases (`share()`); the last one to go frees it.
+/// The control thread makes all memory. One thread waits for buffers; every thread may take a free one without waiting
+/// (a ``BufferLender``), and return one. Several leases may hold a buffer (`share()`); it is free when the last one ends.
 final class FramePool: LeaseOwner, @unchecked Sendable {
     /// One buffer's share count. Leases of a buffer may go on different threads.
     private struct BufferRecord: ~Copyable {

@@ -1,9 +1,9 @@
 import Synchronization
 
-/// What a lease says of itself: the item's header, the buffer it holds, and who holds it since when.
+/// The record of a lease: the item's header, the buffer, and which stage has held it since when.
 ///
-/// Lives in memory of its pool, is never moved, and is written by the holder of the lease alone. Two cache lines: the
-/// header, and what is the lease's; so leases of neighbours on two threads share none.
+/// It lies in memory of its pool and never moves. Only the holder of the lease writes it. It takes two cache lines, one for
+/// the header and one for the rest, so that leases on two threads share none.
 struct LeaseRecord: ~Copyable {
     var header: ItemHeader
 
@@ -65,8 +65,8 @@ struct KeeperCell: ~Copyable {
     let most = Atomic<Int>(0)
 }
 
-/// Owns the cell of one stage. A lease that is never let go (in an abandoned thread) may still point to it: then it
-/// stays for good. `@unchecked Sendable`: the cell is two atomics.
+/// Owns the cell of one stage. A lease that never ends (in an abandoned thread) may still point to the cell, which is then
+/// never freed. `@unchecked Sendable`: the cell is two atomics.
 final class KeeperOwner: @unchecked Sendable {
     let cell: UnsafeMutablePointer<KeeperCell>
 

@@ -81,9 +81,9 @@ struct LeaseTable: ~Copyable {
 
 /// The records of one ``LeaseTable``, in blocks that are added and never go while it lives.
 ///
-/// Any thread may walk them while others lend and take back: it waits for nobody, and nobody for it. What it reads of a
-/// record is each as it was at some moment of the walk. `@unchecked Sendable`: blocks are added under the owner's lock, are
-/// complete when they can be seen, and what is read of a record is atomic.
+/// A thread may walk them while others lend and take back, and neither side waits. Each value that it reads was right at
+/// some moment of the walk. `@unchecked Sendable`: blocks are added under the owner's lock and are complete when they become
+/// visible, and what is read of a record is atomic.
 final class LeaseRecords: @unchecked Sendable {
     private struct Block {
         var base: UnsafeMutablePointer<LeaseRecord>

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What carries out a chain's rules asks of it.
+/// What a host needs of a chain to carry out its rules.
 extension Chain {
     /// [any thread] The rules of the chain as it runs now.
     public var rules: [Rule] { graph.request.rules }

@@ -1,4 +1,4 @@
-/// Where one rule is. Its methods return what is to be done; times are the chain clock's, nanoseconds, and must not fall.
+/// The state of one rule. Its methods return what to do. Times are nanoseconds of the chain clock, and must not fall.
 struct RuleState: Equatable {
     /// Without `every` a rule is done so often within ``span`` at most, then it rests for as long: most likely its
     /// command leads to its own event.

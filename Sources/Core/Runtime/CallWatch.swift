@@ -1,8 +1,7 @@
-/// Names a stage that does not come back from a call while it does not, and who is behind the frames that a live chain
-/// lost meanwhile.
+/// Names a stage whose call takes too long, while it takes, and the frames that a live chain lost because of it.
 ///
-/// Control thread, at each look (every 50 ms). A call is the same one as at the last look when the thread is in the
-/// same stage and the stage has not got on since.
+/// The control thread looks every 50 ms. A call is the same as at the last look when the thread is in the same stage and
+/// the stage has made no progress since.
 struct CallWatch {
     /// What was seen of one stage.
     struct Figures {

@@ -1,10 +1,9 @@
-/// Threads that do not come back from a stage's own code: when one is abandoned, what is said of it, and what the run
-/// has no more of from then on.
+/// Threads that do not return from a stage's own code.
 ///
-/// Abandoned is a thread that has not come back ``stopPatienceNs`` after its stop signal: each that is left when the run
-/// ends, and before that one of a branch that was taken away (LeavingBranch.swift). Nobody waits for it
-/// (``RunningThreads/abandon(_:)``), the run ends with status 1, and the process without the thread. The buffers that it
-/// holds stay out of use: a change counts without them (``buffersLost(in:)``) until it lets go of them, if it ever does.
+/// The chain abandons a thread that has not returned ``stopPatienceNs`` after its stop signal, at the end of the run or
+/// when its branch is removed (LeavingBranch.swift). It then waits no longer for the thread
+/// (``RunningThreads/abandon(_:)``), the run ends with status 1, and the process ends without the thread. The buffers that
+/// the thread holds are lost: a change counts without them (``buffersLost(in:)``) until the thread lets go of them.
 extension Chain {
     /// How long after `stop` a stage may still be in its own code. Together with one look more it stays below a second.
     static let stopPatienceNs: Int64 = 800_000_000

@@ -65,10 +65,11 @@ extension Chain {
         _ runner: StageRunner, _ call: StageCall, _ reply: @escaping CommandReply, _ action: @escaping () throws -> Void
     ) {
         let id = runner.id
-        // The stage's thread, which opens the letter, holds the chain; a letter that held it too would keep it for good.
+        // Unowned: the stage's thread, which opens the letter, already holds the chain. A letter that held the chain as
+        // well would make a cycle, and neither would ever be freed.
         let open = { [unowned runner] in
             let frame = runner.nextFrame
-            // Nothing reaches it any more; one that is made anew begins with what the chain file says.
+            // A failed stage takes no command; one that is made anew begins with what the chain file says.
             guard !runner.hasFailed else { return reply(CommandAnswer(stage: id, error: Self.failed(id))) }
             do {
                 try runner.thread.call(call, stage: runner.number, action)

@@ -65,9 +65,8 @@ public struct ChainStatus: Sendable, Equatable {
     }
 }
 
-/// Finds the status of a chain, and tells of each change by the event `state`.
-///
-/// Control thread, four times a second.
+/// Finds the status of a chain, and posts the event `state` when it changes. The control thread calls it four times a
+/// second.
 struct HealthWatch {
     private static let pauseNs: Int64 = 250_000_000
     private var nextLook = Int64.min

@@ -1,5 +1,4 @@
-/// Owns every change of a chain's structure, whoever asks: one after the other, on a thread that exists while there is
-/// one.
+/// Carries out all changes of a chain's structure, one after the other, on a thread that exists only while there are any.
 final class ChangeDesk: @unchecked Sendable {
     static let mostWaiting = 64
     private struct Waiting {

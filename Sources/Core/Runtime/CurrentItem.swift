@@ -1,6 +1,6 @@
 import Synchronization
 
-/// The item a stage has in hand or had last, for whoever speaks of the stage: its events, the report of a crash.
+/// The item that a stage has in hand or had last, for its events and for the report of a crash.
 struct CurrentItem: ~Copyable, Sendable {
     private let sequence = Atomic<UInt64>(.max)
     private let time = Atomic<Int64>(.min)

@@ -1,34 +1,36 @@
-/// Something a stage thread does between two items, for whoever asked to wait for.
+/// Work that a stage thread does between two items, and that another thread can wait for.
 final class Errand: @unchecked Sendable {
     enum Outcome { case done, withdrawn, refused, underWay }
     private enum State { case waiting, begun, done, withdrawn, refused }
 
     private let condition = Condition()
-    // Below: under `condition`; the two that follow, once it has begun, for whoever began it.
+    // Under `condition`. Once the work has begun, `body` and `refused` belong to the thread that began it.
     private var state = State.waiting
-    // Let go of once it is settled, with all they know.
+    // Freed once the work is settled, with everything that they capture.
     private var body: (() -> Void)?
     private var refused: (() -> Void)?
 
     /// - Parameters:
     ///   - body: Called on the thread, between two items; not after it was withdrawn.
-    ///   - refused: Called instead where the thread has ended or has no room for it: by the thread as its last act, by whoever
-    ///     posts, or by the control thread at the end of the run, where the thread may hang (``ThreadState/hasLetGo``). Not
-    ///     after it was withdrawn.
+    ///   - refused: Called instead where the thread has ended or has no room for it. The caller is the thread itself as its
+    ///     last act, the thread that posts, or the control thread at the end of the run, when the stage thread may hang
+    ///     (``ThreadState/hasLetGo``). Not called after it was withdrawn.
     init(_ body: @escaping () -> Void, refused: @escaping () -> Void = {}) {
         self.body = body
         self.refused = refused
     }
 
-    /// [any thread] Leaves it with `thread`.
+    /// [any thread] Gives the work to `thread`.
     ///
-    /// - Parameter isRequired: Also with one that has as much to do as it may have.
+    /// - Parameters:
+    ///   - thread: The stage thread.
+    ///   - isRequired: Whether a thread with a full mailbox takes it too.
     func post(to thread: ThreadState, isRequired: Bool = false) {
         let letter = ThreadState.Letter(open: { [self] in perform() }, refuse: { [self] in refuse() })
         if !thread.post(letter, isRequired: isRequired) { refuse() }
     }
 
-    /// [any thread] Nothing will come of it any more.
+    /// [any thread] Whether the work is done, refused or withdrawn, so that nothing more will happen.
     var isSettled: Bool {
         condition.locked {
             switch state {

@@ -1,7 +1,7 @@
-/// Makes what a plan says: runners, queues, pools, slabs, workers and how they are wired; of what runs already it uses
-/// whatever the plan leaves as it is.
+/// [control thread] Makes what a plan says: runners, queues, pools, slabs, workers and their links. It uses again what runs
+/// already and what the plan leaves as it is.
 ///
-/// Changes nothing that runs: ``rewirings`` say what each thread has to do to itself. [control thread]
+/// It changes nothing that runs: ``rewirings`` say what each thread has to do to itself.
 struct GraphAssembly {
     /// What a worker does between two items to become part of the new graph.
     struct Rewiring {

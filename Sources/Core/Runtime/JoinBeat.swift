@@ -1,4 +1,4 @@
-/// Decides when a join that gives pictures by the clock gives its next one: a value without locks, threads or items.
+/// Decides when a join by the clock gives its next picture: a value without locks, threads or items.
 ///
 /// The loop (``JoinInlet``) tells it the time and what each queue shows, asks ``next(now:inputs:active:)``, does what it
 /// says and asks again. docs/design/017-clocked-joins.md.

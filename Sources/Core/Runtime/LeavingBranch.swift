@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A branch that was taken away: it finishes what it has, apart from the graph.
+/// A branch that was removed from the graph and finishes the items that it still has.
 struct LeavingBranch {
     var runners: [StageRunner]
     var queues: [FrameQueue]

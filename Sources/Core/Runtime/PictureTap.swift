@@ -1,8 +1,8 @@
 import Synchronization
 
-/// Whether somebody waits for the next picture that a stage gives, and the memory it is copied to.
+/// Copies the next picture that a stage gives when an inbox asked for it.
 ///
-/// The stage's thread looks at one flag for each frame it gives; all else is done only where it is set.
+/// The stage's thread looks at one flag for each frame that it gives, and does the rest only where the flag is set.
 /// docs/design/021-live-operation.md.
 final class PictureTap: @unchecked Sendable {
     private let isWanted = Atomic<Bool>(false)

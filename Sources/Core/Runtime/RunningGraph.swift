@@ -1,8 +1,7 @@
 /// What runs at one moment: a plan and everything that was made for it.
 ///
-/// A value whose parts are shared. The run has one at a time, and a change of structure puts another in its place;
-/// whoever looks takes the present one and goes on with it. `@unchecked Sendable`: its parts are safe for looking at
-/// from every thread.
+/// It is a value whose parts are shared. The run has one at a time, and a change of structure replaces it; a reader takes
+/// the present one and goes on with that. `@unchecked Sendable`: every thread may read its parts.
 struct RunningGraph: @unchecked Sendable {
     /// A queue of the plan.
     struct Queued {

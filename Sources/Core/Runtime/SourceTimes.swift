@@ -1,11 +1,10 @@
 import Synchronization
 
-/// Keeps the times of a source rising when another instance takes the place of one that has run: a file begins again at
-/// its own time 0, and the stages behind would leave out whatever lies before what they have had.
+/// Keeps the times of a source rising when another instance replaces one that ran. A file would begin again at its own
+/// time 0, and the stages behind would drop everything until its time rises above the last.
 ///
-/// An instance that makes its own times goes on where the one before ended: at the last item's time plus its duration.
-/// A live source's times are the chain clock's and stay as they are, unless they do not rise. Belongs to the source's
-/// thread.
+/// An instance with times of its own goes on where the one before ended: at the last item's time plus its duration. A live
+/// source has the chain clock's times, which stay as they are unless they do not rise. It belongs to the source's thread.
 struct SourceTimes {
     /// Times lie within ± this, as those of a file do where they enter: sums of a few are ones of Int64.
     private static let most = MediaTime(nanoseconds: 1 << 61)

@@ -1,6 +1,5 @@
-/// Says who holds the buffers when a pool has been empty for long, and where a link stands still.
-///
-/// Control thread, between ticks.
+/// Says which stages hold the buffers when a pool has been empty for long, and where a link stands still. The control
+/// thread calls it between ticks.
 struct StarvationWatch {
     /// A pool or link must stand still this long before it is spoken of.
     static let patienceNs: Int64 = 200_000_000

@@ -1,9 +1,9 @@
 import Synchronization
 
-/// Whether somebody watches the access units that a stage gives.
+/// Copies the access units that a stage gives to the inboxes that watch it.
 ///
-/// The stage's thread looks at one flag for each unit; where it is set, the unit's bytes are copied into memory of whoever
-/// watches. No lease is kept, nothing is allocated. docs/design/021-live-operation.md.
+/// The stage's thread looks at one flag for each unit. Where it is set, the thread copies the unit's bytes into the memory
+/// of the inboxes. No lease is kept, and nothing is allocated. docs/design/021-live-operation.md.
 final class UnitTap: @unchecked Sendable {
     private let isWatched = Atomic<Bool>(false)
     // Below: under `lock`.

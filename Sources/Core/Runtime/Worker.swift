@@ -1,7 +1,6 @@
 /// One thread of a running chain: where its items come from, the run it takes them through, its mailbox.
 ///
-/// `@unchecked Sendable`: what can change belongs to the thread itself from its start on, and changes between two items
-/// ([worker thread]).
+/// `@unchecked Sendable`: from its start on only the thread itself changes it, between two items ([worker thread]).
 final class Worker: @unchecked Sendable {
     /// Where the items come from.
     enum Input {

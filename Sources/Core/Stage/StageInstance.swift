@@ -1,4 +1,4 @@
-/// One made stage without its Swift type.
+/// One instance of a stage, without its Swift type.
 final class StageInstance {
     let stage: any Stage
     /// [stage thread] Checks and sets live options; all or none.

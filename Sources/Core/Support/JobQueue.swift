@@ -1,11 +1,10 @@
 import Glibc
 import Synchronization
 
-/// Work that need not be done while frames flow and may go on when they have ended: the rewriting of a finished
-/// recording.
+/// Work that can wait while frames flow and may go on when they have ended: the rewriting of a finished recording.
 ///
-/// Jobs of a chain run one at a time, in the order they were added, on a thread that yields to all others; it lives
-/// while there are jobs. `@unchecked Sendable`: all but the condition is reached under its lock.
+/// The jobs of a chain run one at a time, in the order in which they were added, on a thread of low priority that exists
+/// while there are jobs. `@unchecked Sendable`: everything but the condition is used only under its lock.
 final class JobQueue: @unchecked Sendable {
     private struct Job {
         var title: String

@@ -1,9 +1,9 @@
 import Glibc
 
-/// Lets a thread that must not be late go before others: of the real-time policies the mildest at its lowest priority,
-/// where that is not permitted a nice value below 0.
+/// Gives a thread that must not be late precedence over others: the mildest real-time policy at its lowest priority, or a
+/// nice value less than 0 where that is not permitted.
 ///
-/// The policy goes with the thread alone: what it starts runs as usual (SCHED_RESET_ON_FORK).
+/// Only the thread itself has the policy; what it starts runs as usual (SCHED_RESET_ON_FORK).
 /// - SeeAlso: sched(7), setpriority(2).
 struct ThreadPriority {
     enum Outcome: Equatable {

@@ -4,8 +4,8 @@ import Synchronization
 /// The entries of one thread, pool, slab or queue on their way to the trace thread: a fixed ring with one writer and one
 /// reader, without locks.
 ///
-/// The writer of a thread's ring is that thread; of any other ring whoever has the lock of what it belongs to. A full
-/// ring loses the new entry and counts it. `@unchecked Sendable` for that rule; the two ends meet in atomics.
+/// A thread writes its own ring; any other ring is written under the lock of the object that it belongs to. A full ring
+/// loses the new entry and counts it. `@unchecked Sendable` by that rule; the two ends meet in atomics.
 final class TraceRing: @unchecked Sendable {
     /// Whose entries these are.
     enum Subject: Sendable {

@@ -1,4 +1,4 @@
-/// What the trace thread knows of a chain's stages and links, by their numbers; those that have gone stay.
+/// What the trace thread knows about a chain's stages and links, by their numbers. Removed ones stay in it.
 struct TraceStages {
     /// What runs from some moment on.
     struct Graph: Sendable {

@@ -1,6 +1,6 @@
 import Glibc
 
-/// What the trace thread has: the rings, what it knows of the chain, the packets that are not written yet.
+/// The state of the trace thread: the rings, what it knows about the chain, and the packets that are not written yet.
 struct TraceWriter {
     private var file: TraceFile
     private let clock: ChainClock

@@ -1,10 +1,10 @@
 import Glibc
 import Synchronization
 
-/// Has a run's threads, pools and queues note what they do, and a thread of its own write it down.
+/// Lets the threads, pools and queues of a run note what they do, and writes it to a file on a thread of its own.
 ///
-/// What is noted lies in a ``TraceRing`` for each; the trace thread empties them every few milliseconds, makes packets
-/// and gives them to the file once a second. No stage thread waits for it: a ring that is full loses entries.
+/// Each notes into a ``TraceRing``. The trace thread empties the rings every few milliseconds, makes packets, and writes
+/// them to the file once a second. No stage thread waits for it: a full ring loses entries.
 final class Tracer: @unchecked Sendable {
     /// How the trace ended.
     struct Outcome: Sendable {
