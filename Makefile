@@ -30,7 +30,7 @@ CLIP := examples/media/portrait.mp4
 # Recipes with a pipe fail with any part of it.
 SHELL := /bin/bash
 
-.PHONY: help packages test-packages build demo install uninstall deb test test-core test-asan test-tsan test-rtsp-tsan test-control-tsan test-host test-camera test-page test-package test-fuzz rtsp-conformance soak changes torture fuzz fuzz-coverage bench docs docc pictures lint format clean
+.PHONY: help packages test-packages build demo install uninstall deb test test-core test-asan test-tsan test-rtsp-tsan test-control-tsan test-host test-camera test-page test-package test-fuzz test-docs rtsp-conformance soak changes torture fuzz fuzz-coverage bench docs docc pictures lint format clean
 
 help: ## what there is, and how long each part of `make test` takes on two cores
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -148,6 +148,9 @@ test-page: build test-packages ## the page of the control server in Chromium, ag
 test-package: deb test-packages ## the package: lintian, installed into a Debian without Swift, the service's notices, `make install`, a plugin against the installed Core
 	$(call install,$(PACKAGE_TEST_PACKAGES))
 	Tests/Package/run
+
+test-docs: build packages $(CLIP) ## the documentation: its links, its chains and its commands
+	Tests/Docs/run
 
 FUZZ_SECONDS ?= 10
 test-fuzz: ## the fuzz targets for $(FUZZ_SECONDS) seconds each, always from the same seed; `make fuzz` looks for what is new
