@@ -189,10 +189,10 @@ bench: build ## beside GStreamer and ffmpeg in one run (Benchmarks/README.md)
 	Benchmarks/run
 
 pictures: build $(CLIP) ## draw the README's pictures anew
-	docs/tools/pictures
+	scripts/pictures
 
 docs: build ## write the option tables of docs/chain-file.md anew
-	python3 docs/tools/option-tables.py --write
+	python3 scripts/option-tables.py --write
 
 docc: build ## the reference of FrameCore as a DocC archive, into .build/docc; tries the code of its tutorial
 	SWIFT='$(SWIFT)' docs/tools/docc --coverage

@@ -4,7 +4,7 @@ import Testing
 
 /// Every effect that is installed, each in a process of its own: a crash in one is then a failure of that one.
 ///
-/// docs/tools/frei0r-table.py does the same over more frames and sizes, and writes it down.
+/// scripts/frei0r-table.py does the same over more frames and sizes, and writes it down.
 @Suite struct PaintFrei0rTests {
     /// Where Debian installs them.
     private static let folder = "/usr/lib/frei0r-1"

@@ -8,7 +8,7 @@ fails that is not among those explained below.
 """
 import json, os, pathlib, re, signal, subprocess, sys, tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 HOST = os.environ.get('FRAMEHOST', str(ROOT / '.build/release/framehost'))
 PAGE = ROOT / 'docs/frei0r.md'
 FOLDERS = os.environ.get('FREI0R_PATH', '/usr/lib/frei0r-1').split(':')

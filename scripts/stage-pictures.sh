@@ -1,7 +1,7 @@
 #!/bin/bash
 # Makes the pictures of docs/pictures.md with the examples it names: before, and what each makes of the same frame. Needs ffmpeg and frei0r-plugins.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/.."
 host=${FRAMEHOST:-.build/release/framehost}
 mkdir -p docs/pictures examples/out
 # FILE NAME: frame 120 of the file, 480 wide or, upright, 270 high.

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Makes the pictures of docs/recipes.md and docs/first-chain.md with the examples they name. Needs ffmpeg, a YuNet model and frei0r-plugins.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/.."
 host=${FRAMEHOST:-.build/release/framehost}
 mkdir -p docs/pictures examples/out
 # NAME ARGUMENTS…

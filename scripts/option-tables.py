@@ -8,7 +8,7 @@ A table stands between `<!-- options ID -->` and `<!-- end -->`.
 """
 import difflib, json, os, pathlib, re, subprocess, sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 HOST = os.environ.get('FRAMEHOST', str(ROOT / '.build/release/framehost'))
 
 

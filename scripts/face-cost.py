@@ -8,7 +8,7 @@ $FRAMEHOST names the program. "slow detector": a cascade in steps of 2 %, which 
 """
 import argparse, json, os, pathlib, resource, statistics, subprocess, tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 HOST = os.environ.get('FRAMEHOST', str(ROOT / '.build/release/framehost'))
 CASES = {
     'none': None, 'yunet, pixelate': {'detector': 'yunet'}, 'yunet, blur': {'detector': 'yunet', 'effect': 'blur'},

@@ -9,7 +9,7 @@ counts as uncovered where less than 95 % of its box differ. Clips that are store
 import argparse, json, os, pathlib, subprocess, tempfile
 import numpy as np
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 HOST = os.environ.get('FRAMEHOST', str(ROOT / '.build/release/framehost'))
 
 

@@ -4,7 +4,7 @@ import pathlib
 import re
 import sys
 
-root = pathlib.Path(__file__).resolve().parents[2]
+root = pathlib.Path(__file__).resolve().parents[1]
 text = (root / "docs/architecture.md").read_text()
 named = {name for name in re.findall(r"`([A-Z][A-Za-z0-9]*)`", text) if re.search(r"[a-z]", name)}
 sources = "\n".join(path.read_text() for path in (root / "Sources").rglob("*.swift") if ".build" not in path.parts)

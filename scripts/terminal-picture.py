@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs commands in a terminal of their own and draws what is seen there, as it is seen, as an animated SVG.
 
-    docs/tools/terminal-picture.py OUT.svg COLUMNS ROWS 'command' ['command' ...]
+    scripts/terminal-picture.py OUT.svg COLUMNS ROWS 'command' ['command' ...]
 
 Commands are shown as typed; their output keeps its timing, pauses cut to a second. Understood of terminal control: line ends, carriage
 return, and "erase to the end of the line".

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Makes the pictures of docs/face-effect.md with examples/face.json. Needs ffmpeg, and what that example needs.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/.."
 host=${FRAMEHOST:-.build/release/framehost}
 picture() { ffmpeg -nostdin -v error -y -i "$1" -vf "select=eq(n\,120),$2scale=240:240" -frames:v 1 -update 1 "docs/pictures/face-$3.jpg"; }
 mkdir -p docs/pictures

@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 
-root = pathlib.Path(__file__).resolve().parents[2]
+root = pathlib.Path(__file__).resolve().parents[1]
 build = root / ".build/release"
 page = root / "docs/licences.md"
 
@@ -103,7 +103,7 @@ def make():
     lines = [
         "# Licences of what framehost links",
         "",
-        "Made by `python3 docs/tools/licences.py --write` from the release build; a test compares it.",
+        "Made by `python3 scripts/licences.py --write` from the release build; a test compares it.",
         "framehost itself is under the [Apache License 2.0](../LICENSE).",
         "",
         "x264, FFmpeg as Debian builds it, and frei0r's effects are under the GNU GPL, version 2 or later.",
@@ -130,7 +130,7 @@ if sys.argv[1:] == ["--write"]:
     page.write_text(text)
 elif sys.argv[1:] == ["--check"]:
     if not page.exists() or page.read_text() != text:
-        sys.exit("docs/licences.md is not what the build links. Run 'python3 docs/tools/licences.py --write'.")
+        sys.exit("docs/licences.md is not what the build links. Run 'python3 scripts/licences.py --write'.")
     print("docs/licences.md is what the build links.")
 else:
     print(text, end="")

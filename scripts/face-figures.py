@@ -8,7 +8,7 @@ A true face counts as found where a reported box overlaps it by an IoU of 0.3, a
 """
 import argparse, json, os, pathlib, resource, subprocess, sys, tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 HOST = os.environ.get('FRAMEHOST', str(ROOT / '.build/release/framehost'))
 TRUTH = '{"clip", "width", "height", "fps", "ignore": [{"frames": [first, last], "box"}], "frames": [[{"id", "box": [x, y, w, h]}, ...], ...]}'
 SAME = 0.3

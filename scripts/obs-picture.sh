@@ -1,7 +1,7 @@
 #!/bin/sh
 # A picture of OBS Studio whose Media Source shows a stream, without a screen: OBS on Xvfb, with Mesa's software renderer and settings of its own.
 #
-#   docs/tools/obs-picture.sh rtsp://host:port/path OUT.png [FFMPEG_OPTIONS]
+#   scripts/obs-picture.sh rtsp://host:port/path OUT.png [FFMPEG_OPTIONS]
 #
 # FFMPEG_OPTIONS go to the Media Source, such as rtsp_transport=tcp; without them it asks for UDP first, as OBS comes.
 # Debian packages: obs-studio obs-plugins xvfb xauth x11-apps imagemagick libgl1-mesa-dri.
