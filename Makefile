@@ -195,9 +195,9 @@ docs: build ## write the option tables of docs/chain-file.md anew
 	python3 scripts/option-tables.py --write
 
 docc: build ## the reference of FrameCore as a DocC archive, into .build/docc; tries the code of its tutorial
-	SWIFT='$(SWIFT)' docs/tools/docc --coverage
-	SWIFT='$(SWIFT)' docs/tools/docc --try
-	SWIFT='$(SWIFT)' docs/tools/docc
+	SWIFT='$(SWIFT)' scripts/docc --coverage
+	SWIFT='$(SWIFT)' scripts/docc --try
+	SWIFT='$(SWIFT)' scripts/docc
 
 lint: ## layout as the formatter has it
 	$(SWIFT) format lint --recursive --strict Sources Tests examples Package.swift
