@@ -1,7 +1,7 @@
 /// Where a fault is: a member of a file, a stage with the item that it had in hand, or a place in words.
 ///
-/// It is a value, so that programs can sort by it and find the place again; ``description`` gives its text. A plugin that
-/// knows only the key of an option writes that: `place: "model"`.
+/// It is a value, so that programs can sort by it and find the place again; ``description`` gives its text. A plugin
+/// that knows only the key of an option writes that: `place: "model"`.
 public struct FaultPlace: Sendable, Equatable {
     /// The file, as the user wrote its name.
     public var file: String?
@@ -57,8 +57,8 @@ extension FaultPlace: ExpressibleByStringInterpolation {
 }
 
 extension FaultPlace: CustomStringConvertible {
-    /// `camera.json:7:5: stages[2].from`, `--set camera.rate=3`, or `cam (v4l2-source): frame 1841, PTS 61.366 s`. Empty
-    /// when there is no place.
+    /// `camera.json:7:5: stages[2].from`, `--set camera.rate=3`, or `cam (v4l2-source): frame 1841, PTS 61.366 s`.
+    /// Empty when there is no place.
     public var description: String {
         var parts: [String] = []
         if let argument {
@@ -77,8 +77,8 @@ extension FaultPlace: CustomStringConvertible {
 }
 
 extension FaultPlace {
-    /// Whether a person reads this place before `other`: places of the command line and of a file as a whole come first,
-    /// then those in the file from top to bottom.
+    /// Whether a person reads this place before `other`: places of the command line and of a file as a whole come
+    /// first, then those in the file from top to bottom.
     public func precedes(_ other: FaultPlace) -> Bool {
         (position?.line ?? 0, position?.column ?? 0) < (other.position?.line ?? 0, other.position?.column ?? 0)
     }

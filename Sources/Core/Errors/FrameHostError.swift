@@ -1,7 +1,7 @@
 /// A fault as the user reads it: where it is, what happened, and what to do about it.
 ///
-/// Its text is `place: what. remedy`, with the cause indented below. Stages throw it; the runner adds the stage, the frame
-/// number and the PTS.
+/// Its text is `place: what. remedy`, with the cause indented below. Stages throw it; the runner adds the stage, the
+/// frame number and the PTS.
 ///
 /// ```swift
 /// throw FrameHostError(.unavailable, what: "\(path) cannot be opened: \(reason)", remedy: "Check the path.")
@@ -65,7 +65,8 @@ public struct FrameHostError: Error, Sendable, Equatable {
     /// This error with a place in words put before its own.
     public func within(_ outer: String) -> FrameHostError { within(FaultPlace(outer)) }
 
-    /// Turns any error into a `FrameHostError`. An error of another type keeps its own words, with its type before them.
+    /// Turns any error into a `FrameHostError`. An error of another type keeps its own words, with its type before
+    /// them.
     public static func wrap(_ error: any Error, place: FaultPlace = FaultPlace()) -> FrameHostError {
         if let known = error as? FrameHostError { return known.within(place) }
         if let several = error as? FrameHostErrors, var first = several.errors.first {

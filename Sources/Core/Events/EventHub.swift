@@ -76,7 +76,8 @@ final class EventHub: @unchecked Sendable {
     }
 }
 
-/// The events of a run that one listener has not taken yet. A listener that is slow loses the oldest, and learns how many.
+/// The events of a run that one listener has not taken yet. A listener that is slow loses the oldest, and learns how
+/// many.
 ///
 /// The subscription ends when it is freed. Every thread may use it.
 public final class EventSubscription: Sendable {
@@ -92,8 +93,8 @@ public final class EventSubscription: Sendable {
 
     deinit { hub.remove(number) }
 
-    /// [any thread] Takes all events since the last call, in the order in which they were posted. `lost` says how many older
-    /// ones were lost.
+    /// [any thread] Takes all events since the last call, in the order in which they were posted. `lost` says how many
+    /// older ones were lost.
     public func take() -> (events: [Event], lost: Int) { hub.take(number) }
 
     /// [any thread but a stage's] Waits until there is an event to take.

@@ -62,8 +62,8 @@ public enum FileNames {
         return "\(folder == "/" ? "" : folder)/.\(name).\(getpid())\(suffix)"
     }
 
-    /// The name (without folder) of the file that a temporary file would have replaced; nil when `name` is not that of a
-    /// temporary file of framehost.
+    /// The name (without folder) of the file that a temporary file would have replaced; nil when `name` is not that of
+    /// a temporary file of framehost.
     public static func original(ofTemporary name: String) -> String? {
         guard name.hasPrefix("."), name.hasSuffix(suffix) else { return nil }
         let middle = name.dropFirst().dropLast(suffix.count)

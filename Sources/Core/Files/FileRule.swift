@@ -108,7 +108,8 @@ public enum FileRefusal: Error, Equatable, Sendable {
     case failed(Int32)
 }
 
-/// Decides whether a run may create, replace, remove or empty a name. Only this type decides it, and it does nothing else.
+/// Decides whether a run may create, replace, remove or empty a name. Only this type decides it, and it does nothing
+/// else.
 ///
 /// What cannot be found out is refused: a file that another program may use counts as used.
 public enum FileRule {

@@ -1,7 +1,7 @@
 import Glibc
 
-/// An open file that other stages and programs leave alone: it stands in the list `HeldFiles`, and is locked where the file
-/// system has locks.
+/// An open file that other stages and programs leave alone: it stands in the list `HeldFiles`, and is locked where the
+/// file system has locks.
 ///
 /// A reader has a shared lock, a writer an exclusive one. One thread at a time uses it; ``RunFiles`` makes it.
 public final class HeldFile {

@@ -19,9 +19,9 @@ final class HeldFiles: Sendable {
 
     private let state = Locked(State())
 
-    /// Someone uses the file from now on. Does not ask whether somebody else does.
+    /// Notes that a stage uses the file from now on. It does not ask whether another one does.
     ///
-    /// - Returns: For `remove`.
+    /// - Returns: The number that `remove` takes.
     func add(_ identity: FileIdentity, name: String, isWriter: Bool) -> UInt64 {
         state.withLock { state in
             state.next &+= 1
@@ -30,9 +30,9 @@ final class HeldFiles: Sendable {
         }
     }
 
-    /// Writes the file alone from now on, unless somebody uses it: that and the look are one.
+    /// Notes that a stage writes the file from now on, unless another one uses it. Looking and noting are one step.
     ///
-    /// - Parameter own: A hold that does not count.
+    /// - Parameter own: A hold that does not count as another one's.
     func claim(_ identity: FileIdentity, name: String, except own: UInt64?) -> (use: FileFacts.Use, hold: UInt64?) {
         state.withLock { state in
             let others = (state.holds[identity] ?? []).filter { $0.number != own }

@@ -1,10 +1,11 @@
 import Glibc
 
-/// Creates, replaces, removes and empties files for all stages of a run. ``FileRule`` decides; this looks, locks and acts.
+/// Creates, replaces, removes and empties files for all stages of a run. ``FileRule`` decides; this looks, locks and
+/// acts.
 ///
-/// A file is held and locked from the look to the end of the act, so that no other stage or program comes between. Links
-/// are followed only where a person gave the name of one file. Every thread may use it. It waits for disks, and at most a
-/// tenth of a second for a lock that another program has for a moment.
+/// A file is held and locked from the look to the end of the act, so that no other stage or program comes between.
+/// Links are followed only where a person gave the name of one file. Every thread may use it. It waits for disks, and
+/// at most a tenth of a second for a lock that another program has for a moment.
 public final class RunFiles: Sendable {
     private let made = Locked(Set<FileIdentity>())
 
@@ -42,7 +43,7 @@ public final class RunFiles: Sendable {
             let lock = lock(file, LOCK_SH, tries: 10)
             let held = HeldFile(
                 path: path, descriptor: file, identity: identity, isRegular: true, hold: hold, isLocked: lock == .free)
-            // A remover that was faster has taken the name away; somebody may have put another file there.
+            // Another program may have removed the name in the meantime, and put another file there.
             if FileIdentity(path: path) == identity { return held }
         }
         return nil
@@ -68,8 +69,8 @@ public final class RunFiles: Sendable {
         let lock = Self.lock(file, LOCK_EX, tries: 50)
         let held = HeldFile(
             path: path, descriptor: file, identity: identity, isRegular: true, hold: hold, isLocked: lock == .free)
-        // Somebody who saw it before it was locked keeps a lock on it: without one of ours nobody would know that it is
-        // written.
+        // A program that saw the file before it was locked keeps a lock on it. Without a lock of our own no program
+        // would know that the file is being written.
         if lock == .read || lock == .written {
             discard(held)
             throw lock == .read ? .readElsewhere : .writtenElsewhere
@@ -77,8 +78,8 @@ public final class RunFiles: Sendable {
         return held
     }
 
-    /// Makes an empty file in place of a regular one, with the old file's rights and, where possible, its owner. A program
-    /// that reads the old file keeps it.
+    /// Makes an empty file in place of a regular one, with the old file's rights and, where possible, its owner. A
+    /// program that reads the old file keeps it.
     ///
     /// - Throws: ``FileRefusal``; the old file is then untouched.
     public func replace(_ path: String, as name: String) throws(FileRefusal) -> HeldFile {
@@ -94,7 +95,7 @@ public final class RunFiles: Sendable {
         return new
     }
 
-    /// Rights without those to become somebody else, and the owner where that is allowed.
+    /// Takes over the rights, without set-user-ID and set-group-ID, and the owner where that is allowed.
     private static func takeOver(_ status: stat, _ file: Int32) {
         var own = stat()
         if fstat(file, &own) == 0, own.st_uid != status.st_uid || own.st_gid != status.st_gid {
@@ -229,7 +230,7 @@ public final class RunFiles: Sendable {
         facts.isOwn = hasMade(identity)
         if claim.hold != nil { facts.lock = Self.lock(file, LOCK_EX, tries: 10) }
         var refusal = FileRule.refusal(of: .rewrite, facts)
-        // Nobody's from here on, and only now is its content let go.
+        // Only now that no other program has the file may its content go.
         if refusal == nil, SystemCall.retrying({ ftruncate(file, 0) }) != 0 { refusal = .failed(errno) }
         let held = claim.hold.map {
             HeldFile(

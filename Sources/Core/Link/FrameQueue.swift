@@ -9,7 +9,7 @@ final class FrameQueue: @unchecked Sendable {
         case item(Lease)
         /// No item with a PTS up to this one will come any more.
         case nothing(upTo: Int64)
-        /// Somebody asked for the consumer's attention (a command).
+        /// There is something else for the consumer to do, such as a command.
         case interrupted
         case ended
         case stopped
@@ -30,7 +30,7 @@ final class FrameQueue: @unchecked Sendable {
     var traceRing: TraceRing? { didSet { trace = traceRing?.pen } }
     @exclusivity(unchecked) private var trace: TracePen?
     private let stop: StopSignal
-    /// For whoever looks.
+    /// What other threads read of it without the lock.
     private let figures = FrameQueueFigures()
     private var state: FrameQueueState
     private let ring: UnsafeMutablePointer<UnsafeMutablePointer<LeaseRecord>>
@@ -210,8 +210,8 @@ final class FrameQueue: @unchecked Sendable {
         }
     }
 
-    /// [producer's thread] The link begins after an item of this time. Where several threads feed the branch its join has
-    /// to hear of what those before gave each other.
+    /// [producer's thread] The link begins after an item of this time. Where several threads feed the branch its join
+    /// has to hear of what those before gave each other.
     func begin(after pts: Int64) {
         consumer.lock()
         if isHeldBack, pts != .min { nothingUpTo = max(nothingUpTo, pts &+ heldStep) }
@@ -374,7 +374,8 @@ final class FrameQueue: @unchecked Sendable {
         for record in records { _ = Lease(record) }
     }
 
-    /// [any thread] Counts and depth, each as it was at some moment of the call. Does not wait, and nobody waits for it.
+    /// [any thread] Counts and depth, each as it was at some moment of the call. Does not wait, and nobody waits for
+    /// it.
     func snapshot() -> (counts: FrameQueueState.Counts, depth: Int, bytes: Int) { figures.read() }
 }
 

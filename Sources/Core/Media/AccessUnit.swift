@@ -1,7 +1,7 @@
 /// One encoded picture: all NAL units of one time, leased from a slab of the chain.
 ///
-/// An access unit moves and is never copied; ``share()`` makes a second lease of the same bytes. Nobody writes the bytes
-/// once the unit is emitted.
+/// An access unit moves and is never copied; ``share()`` makes a second lease of the same bytes. Nobody writes the
+/// bytes once the unit is emitted.
 public struct AccessUnit: ~Copyable, @unchecked Sendable {
     /// Owned by this value alone: the invariant behind `@unchecked Sendable`.
     let record: UnsafeMutablePointer<LeaseRecord>
@@ -24,7 +24,8 @@ public struct AccessUnit: ~Copyable, @unchecked Sendable {
         nonmutating set { record.pointee.header.pts = newValue }
     }
 
-    /// When the picture is decoded: rises from unit to unit, never later than ``pts``, and equal to it without B-frames.
+    /// When the picture is decoded: rises from unit to unit, never later than ``pts``, and equal to it without
+    /// B-frames.
     public var dts: MediaTime {
         get { record.pointee.header.dts }
         nonmutating set { record.pointee.header.dts = newValue }

@@ -61,8 +61,8 @@ public struct AudioTrackFormat: Sendable, Hashable, CustomStringConvertible {
 public struct AudioPacket: Sendable, Equatable {
     /// The payload.
     public var bytes: [UInt8]
-    /// When it is heard, in ticks of the track on the chain's timeline. Samples before the start of the timeline, which a
-    /// decoder needs and nobody hears, have a negative time.
+    /// When it is heard, in ticks of the track on the chain's timeline. Samples before the start of the timeline, which
+    /// a decoder needs and nobody hears, have a negative time.
     public let pts: Int64
     /// When it is decoded, in ticks.
     public let dts: Int64
@@ -83,14 +83,14 @@ public struct AudioPacket: Sendable, Equatable {
 
 /// The sound that belongs to a source's pictures, for a sink that carries it along unchanged.
 ///
-/// A source offers it with ``StageContext/offerAudio(_:)``; stages behind find it as ``StageContext/audio``. A sink reads
-/// it at the pace of its pictures. Sound therefore needs no buffers of the plan, and pictures never wait for it.
+/// A source offers it with ``StageContext/offerAudio(_:)``; stages behind find it as ``StageContext/audio``. A sink
+/// reads it at the pace of its pictures. Sound therefore needs no buffers of the plan, and pictures never wait for it.
 public protocol AudioOrigin: AnyObject, Sendable {
     /// The tracks there are.
     var tracks: [AudioTrackFormat] { get }
 
-    /// [control thread, at the latest in `start`] Opens a reader of a track, which begins at the track's start. The track
-    /// then counts as carried.
+    /// [control thread, at the latest in `start`] Opens a reader of a track, which begins at the track's start. The
+    /// track then counts as carried.
     ///
     /// - Parameter track: The track's index in ``tracks``.
     func open(track: Int) throws -> any AudioReader

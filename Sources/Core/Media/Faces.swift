@@ -2,8 +2,8 @@
 ///
 /// Coordinates are pixels of the stored picture, which is what a filter reads and writes, not of the picture turned for
 /// display. They belong to the picture in which the faces were found, whose size is ``pictureWidth`` ×
-/// ``pictureHeight``: a stage that scales, cuts or turns does not change them. The collection has no memory of its own, so
-/// that it costs no allocation per frame.
+/// ``pictureHeight``: a stage that scales, cuts or turns does not change them. The collection has no memory of its own,
+/// so that it costs no allocation per frame.
 public struct Faces: FrameMetadata, Equatable, RandomAccessCollection {
     /// The name in listings.
     public static let metadataName = "faces"

@@ -1,8 +1,8 @@
 /// One raw picture: a lease of a pool's buffer, with time, format and metadata.
 ///
-/// A frame moves and is never copied. When the last lease of a buffer ends, the buffer goes back to its pool; ``share()``
-/// makes a second lease of the same buffer. The holder of a frame may read it. A stage may write its planes only if it
-/// declares ``StageInfo/Access/modify`` or has just made the frame.
+/// A frame moves and is never copied. When the last lease of a buffer ends, the buffer goes back to its pool;
+/// ``share()`` makes a second lease of the same buffer. The holder of a frame may read it. A stage may write its planes
+/// only if it declares ``StageInfo/Access/modify`` or has just made the frame.
 ///
 /// <doc:TheLifeOfAFrame> says what a stage may do with it.
 public struct Frame: ~Copyable, @unchecked Sendable {
@@ -63,14 +63,15 @@ public struct Frame: ~Copyable, @unchecked Sendable {
         nonmutating set { record.pointee.header.isDiscontinuity = newValue }
     }
 
-    /// Whether the source gives this picture in place of one that it lacks: the last picture again, or a slate, while its
-    /// device is away.
+    /// Whether the source gives this picture in place of one that it lacks: the last picture again, or a slate, while
+    /// its device is away.
     public var isSubstitute: Bool {
         get { record.pointee.header.isSubstitute }
         nonmutating set { record.pointee.header.isSubstitute = newValue }
     }
 
-    /// Whether previews show the picture mirrored left to right: a camera that faces the person who watches the preview.
+    /// Whether previews show the picture mirrored left to right: a camera that faces the person who watches the
+    /// preview.
     ///
     /// Streams and files show it as it is; the pixels are never mirrored for it.
     public var isMirroredInPreviews: Bool {
@@ -92,8 +93,8 @@ public struct Frame: ~Copyable, @unchecked Sendable {
     /// Whether this is the only lease of the buffer.
     public var isUnique: Bool { pool.isUnique(record) }
 
-    /// Takes over the times, the sequence number, the orientation and the metadata of another frame of the chain, but not
-    /// its pixels.
+    /// Takes over the times, the sequence number, the orientation and the metadata of another frame of the chain, but
+    /// not its pixels.
     public func copyProperties(from other: borrowing Frame) {
         record.pointee.header.replace(with: other.record.pointee.header, pool.layout)
     }

@@ -3,8 +3,8 @@ enum ItemKind: UInt8, Sendable { case frame, accessUnit }
 
 /// The properties of an item, be it a frame or an access unit: its times, number, orientation and metadata.
 ///
-/// The header is one cache line in the ``LeaseRecord`` of each lease, so that each branch has its own. Only the holder of
-/// the lease writes it. docs/design/012-items.md.
+/// The header is one cache line in the ``LeaseRecord`` of each lease, so that each branch has its own. Only the holder
+/// of the lease writes it. docs/design/012-items.md.
 struct ItemHeader: ~Copyable {
     /// When the picture is to be shown.
     var pts = MediaTime.zero
@@ -22,13 +22,13 @@ struct ItemHeader: ~Copyable {
     let kind: ItemKind
     /// How the stored picture is to be turned; nil in an access unit whose maker has not said it.
     var statedOrientation: Orientation? = .up
-    /// Decodable alone.
+    /// Whether it can be decoded without any other.
     var isKeyframe = false
     /// The first item after a gap.
     var isDiscontinuity = false
-    /// In the place of a picture that a source lacks.
+    /// Whether a source gives it in place of a picture that it lacks.
     var isSubstitute = false
-    /// Whoever previews the picture shows it mirrored.
+    /// Whether previews show the picture mirrored.
     var isMirroredInPreviews = false
 
     init(_ kind: ItemKind, metadata: UnsafeMutableRawPointer?) {
@@ -54,7 +54,7 @@ struct ItemHeader: ~Copyable {
         isMirroredInPreviews = false
     }
 
-    /// Says what `other` says, metadata included; what it said before is gone.
+    /// Takes over everything that `other` says, metadata included.
     ///
     /// - Parameter layout: The chain's; both headers lie in leases of the same chain.
     @inline(__always)

@@ -3,9 +3,9 @@
 /// A live source counts in the monotonic time of capture. A file counts in its own time, rounded to the nearest
 /// nanosecond; ``TimeBase`` restores its ticks.
 ///
-/// Every initialiser keeps to ``range`` and takes the nearest end for a value beyond it, so that sums and differences of
-/// three times never overflow an `Int64`. For times that come from outside, ``TimeBase/possibleTime(ofTicks:)`` tells
-/// whether they are plausible.
+/// Every initialiser keeps to ``range`` and takes the nearest end for a value beyond it, so that sums and differences
+/// of three times never overflow an `Int64`. For times that come from outside, ``TimeBase/possibleTime(ofTicks:)``
+/// tells whether they are plausible.
 public struct MediaTime: Sendable, Hashable, Comparable, Codable {
     /// The time in nanoseconds.
     public let nanoseconds: Int64
@@ -92,7 +92,8 @@ public struct TimeBase: Sendable, Hashable, Codable, CustomStringConvertible {
     public static let nanoseconds = TimeBase(1, 1_000_000_000)
     public var description: String { "\(numerator)/\(denominator)" }
 
-    /// The time of `ticks`, rounded to the nearest nanosecond; the nearest end of ``MediaTime/range`` for a time beyond it.
+    /// The time of `ticks`, rounded to the nearest nanosecond; the nearest end of ``MediaTime/range`` for a time beyond
+    /// it.
     public func time(ofTicks ticks: Int64) -> MediaTime { MediaTime(nanoseconds: nanoseconds(ofTicks: ticks)) }
 
     /// The time of `ticks`, or nil where no file or peer can mean it: ticks beyond ±``mostTicks``, or a time beyond

@@ -1,7 +1,8 @@
-/// The name and the memory layout of a kind of metadata: two images of a plugin have the same kind when these are equal.
+/// The name and the memory layout of a kind of metadata: two images of a plugin have the same kind when these are
+/// equal.
 ///
-/// A plugin that is rebuilt while a chain runs has the same kinds as other Swift types. The new image reads frames that the
-/// old one marked, so both must lay out the bytes in the same way.
+/// A plugin that is rebuilt while a chain runs has the same kinds as other Swift types. The new image reads frames that
+/// the old one marked, so both must lay out the bytes in the same way.
 struct MetadataIdentity: Equatable {
     let name: String
     /// FNV-1a over ``ValueLayout``, 64 bit.

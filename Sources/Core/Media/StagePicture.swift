@@ -1,7 +1,7 @@
 /// A picture that was copied out of a running chain.
 ///
-/// It is not part of any budget: its memory belongs to the caller that asked for it, and is freed with the last reference.
-/// Nothing changes it once it has reached a ``PictureInbox``.
+/// It is not part of any budget: its memory belongs to the caller that asked for it, and is freed with the last
+/// reference. Nothing changes it once it has reached a ``PictureInbox``.
 public final class StagePicture: @unchecked Sendable {
     // `@unchecked Sendable`: one thread writes it before it reaches an inbox, and none after.
     /// The format of the picture.
@@ -12,7 +12,8 @@ public final class StagePicture: @unchecked Sendable {
     public private(set) var capturedAt: Int64 = 0
     /// The number of the frame.
     public internal(set) var sequenceNumber: UInt64 = 0
-    /// When the picture was copied, in nanoseconds of the system's monotonic clock. It answers requests made before that.
+    /// When the picture was copied, in nanoseconds of the system's monotonic clock. It answers requests made before
+    /// that.
     public private(set) var copiedAt: Int64
     /// How the stored picture is to be turned for display.
     public private(set) var orientation = Orientation.up

@@ -34,7 +34,8 @@ public struct ColorDescription: Sendable, Hashable, Codable {
 
 /// What all raw pictures of a link have in common.
 ///
-/// To change only the size, copy the input's format and set ``width`` and ``height``: colours and orientation then stay.
+/// To change only the size, copy the input's format and set ``width`` and ``height``: colours and orientation then
+/// stay.
 public struct VideoFormat: Sendable, Hashable, CustomStringConvertible {
     /// How the samples lie in memory.
     public var pixelFormat: PixelFormat

@@ -1,7 +1,7 @@
 /// A type that an option can have: it reads itself from JSON, and describes itself to people and editors.
 ///
-/// `Bool`, `Int`, `Double`, `String`, ``PictureSize``, ``FrameRate``, ``RGBColor`` and ``PixelFormat`` adopt it, and so do
-/// arrays and optionals of these. An enum of strings adopts ``OptionChoice``.
+/// `Bool`, `Int`, `Double`, `String`, ``PictureSize``, ``FrameRate``, ``RGBColor`` and ``PixelFormat`` adopt it, and so
+/// do arrays and optionals of these. An enum of strings adopts ``OptionChoice``.
 public protocol OptionValue: Sendable, Equatable {
     /// Reads the value from `node`.
     ///
@@ -17,8 +17,8 @@ public protocol OptionValue: Sendable, Equatable {
 
 /// Says why an option's value does not fit.
 ///
-/// The host puts the place before it: `camera.json:7:5: stages[2].bitrateKbps: 20 is outside 64...100000.` An option that
-/// ``what`` quotes, as in `'path' is missing`, or begins with, becomes the place of a fault that
+/// The host puts the place before it: `camera.json:7:5: stages[2].bitrateKbps: 20 is outside 64...100000.` An option
+/// that ``what`` quotes, as in `'path' is missing`, or begins with, becomes the place of a fault that
 /// ``StageOptions/validate()`` throws.
 public struct OptionFault: Error, Sendable, Equatable {
     /// What is wrong, to be read after the option's name, without a full stop: `20 is outside 64...100000`.

@@ -105,7 +105,8 @@ public struct AutomaticQueues {
         }
     }
 
-    /// Raw pictures on a link of which nobody said how long its queue is, from a pool whose size nobody wrote.
+    /// Whether the link carries raw pictures, and the file gives neither the length of its queue nor the size of its
+    /// pool.
     private func mayQueue(_ link: ChainPlan.Link, _ links: [ChainPlan.Link]) -> Bool {
         guard link.settings.capacity == 0, link.format.video != nil, !stages[link.to].isTap,
             let input = stages[link.to].request.from.firstIndex(of: link.from),

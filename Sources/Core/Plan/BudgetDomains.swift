@@ -13,10 +13,10 @@ struct BudgetDomains {
         var inputs: [Int: Int]
     }
 
-    /// Who can hold the frame a writer is handed, beside the writer.
+    /// What can hold the frame that a writer is handed, beside the writer.
     struct Sharers {
-        /// Somebody keeps frames after the call, or lends them while still referring to them: waiting could last for
-        /// ever.
+        /// Whether a stage keeps frames after the call, or lends them while it still refers to them: a wait could then
+        /// last for ever.
         var canKeep = false
         /// Threads that can have the frame in hand.
         var threads: Set<Int> = []

@@ -70,7 +70,8 @@ public struct BudgetGraph: Sendable, Equatable {
         public var isFixed: Bool
         /// Whether the link carries access units rather than frames.
         public var carriesUnits: Bool
-        /// How many frames of a join's input the runner keeps beside the stage's `hold`: the last one, to give it again.
+        /// How many frames of a join's input the runner keeps beside the stage's `hold`: the last one, to give it
+        /// again.
         public var keeps: Int
 
         /// Makes an edge.
@@ -122,7 +123,8 @@ public struct BudgetGraph: Sendable, Equatable {
     }
 }
 
-/// The terms of the rules, so that a test can lower each by one and see that this is caught. All others use ``standard``.
+/// The terms of the rules, so that a test can lower each by one and see that this is caught. All others use
+/// ``standard``.
 public struct BudgetRules: Sendable {
     /// Added to the constant 1 of `min`.
     public var base = 0

@@ -6,8 +6,8 @@ public struct BudgetPlan: Sendable {
     public struct Pool: Sendable, Equatable {
         /// Index of the node that allocates.
         public var allocator: Int
-        /// Whether the pool is for the copies that a writer makes when its input is shared. If not, it is the allocator's
-        /// output pool.
+        /// Whether the pool is for the copies that a writer makes when its input is shared. If not, it is the
+        /// allocator's output pool.
         public var isCopyPool: Bool
         /// The nodes that get buffers of this pool, without the allocator of an output pool.
         public var members: [Int]

@@ -118,15 +118,16 @@ struct BudgetTopology {
         nodesOfThread[thread].flatMap { outgoing[$0].filter { graph.edges[$0].capacity > 0 } }
     }
 
-    /// An input of a join that takes the newest of it, led by another one or the clock: what lies there waits for no item in
-    /// particular, and is counted as held.
+    /// An input of a join that takes the newest of it, led by another one or the clock: what lies there waits for no
+    /// item in particular, and is counted as held.
     func isNewest(_ edge: Int) -> Bool {
         let node = graph.edges[edge].to
         if graph.nodes[node].isClocked { return true }
         return graph.nodes[node].match == .newest && leadingInput(of: node).map { $0 != edge } ?? false
     }
 
-    /// Other inputs on which the join that `edge` enters can wait while an item lies there; none when it enters no join.
+    /// Other inputs on which the join that `edge` enters can wait while an item lies there; none when it enters no
+    /// join.
     func siblings(_ edge: Int) -> [Int] {
         guard entersJoin[edge], !isNewest(edge) else { return [] }
         return awaited(graph.edges[edge].to).filter { $0 != edge }

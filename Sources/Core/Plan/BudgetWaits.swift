@@ -3,9 +3,9 @@
 /// A thread that stands still waits for an item (*starved*), for a place in a queue (*pushing*), for a buffer
 /// (*buffer*) or until it is a frame's only holder (*alone*). Each wait is for another thread, which stands still too,
 /// and so on in a circle. An arrow carries the number of frames by which the awaited item can be later than the waiting
-/// one. A circle whose sum is less than zero would have to be earlier than itself, which is impossible. A chain therefore
-/// never stands still when every circle has a sum less than zero, and the planner chooses capacities and pool sizes
-/// accordingly. docs/design/001-budgets.md has the proof.
+/// one. A circle whose sum is less than zero would have to be earlier than itself, which is impossible. A chain
+/// therefore never stands still when every circle has a sum less than zero, and the planner chooses capacities and pool
+/// sizes accordingly. docs/design/001-budgets.md has the proof.
 struct BudgetWaits {
     enum Place: Hashable {
         /// The consumer of this edge waits for an item; `late` once a stage that delays lies between here and the join
@@ -168,7 +168,8 @@ struct BudgetWaits {
         return nil
     }
 
-    /// For the circle of a fault: the link that loses what a join with a leading input would need for a stage behind it.
+    /// For the circle of a fault: the link that loses what a join with a leading input would need for a stage behind
+    /// it.
     func loser(on circle: [Place]) -> Int? {
         for case .starved(let edge, true) in circle {
             guard let lead = topology.leadingInput(of: topology.graph.edges[edge].to) else { continue }

@@ -54,8 +54,8 @@ public struct ChainPlan: Sendable {
     public var slabs: [SlabPlan]
     /// The latency of a live chain in seconds: how long its stages hold items back while its queues are empty.
     ///
-    /// Full queues add up to ``worstLatency``, and the time that stages work comes on top. Nil where a rate on the way is
-    /// unknown.
+    /// Full queues add up to ``worstLatency``, and the time that stages work comes on top. Nil where a rate on the way
+    /// is unknown.
     public var usualLatency: Double?
     /// The most that queues and delays of a live chain can add, in seconds; nil where a rate on the way is unknown.
     public var worstLatency: Double?
@@ -63,7 +63,8 @@ public struct ChainPlan: Sendable {
     public var automaticQueues: [AutomaticQueues.Queue] = []
     /// Where stages make do with something poorer than was asked for, a sentence each.
     public var warnings: [String]
-    /// Sentences that a reader of the plan should see: longer queues, copies, what may wait or be lost, what stages chose.
+    /// Sentences that a reader of the plan should see: longer queues, copies, what may wait or be lost, what stages
+    /// chose.
     public var notes: [String]
     /// The format of each pool of ``budget``.
     public var poolFormats: [VideoFormat]

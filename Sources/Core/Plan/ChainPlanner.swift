@@ -1,8 +1,8 @@
-/// Makes a plan of a request: it checks the request, orders the stages, negotiates formats, and plans links and budgets,
-/// in that order. Each step reports all its faults.
+/// Makes a plan of a request: it checks the request, orders the stages, negotiates formats, and plans links and
+/// budgets, in that order. Each step reports all its faults.
 ///
-/// It makes every stage, which opens nothing. Given a running chain, it plans a change: stages that the request leaves as
-/// they are stay, with their memory, and nothing that runs is touched. Only the control thread uses it.
+/// It makes every stage, which opens nothing. Given a running chain, it plans a change: stages that the request leaves
+/// as they are stay, with their memory, and nothing that runs is touched. Only the control thread uses it.
 struct ChainPlanner {
     private let request: ChainRequest
     private let services: ChainServices
@@ -155,8 +155,8 @@ struct ChainPlanner {
     private func missing(_ pool: BudgetPlan.Pool, _ stages: [PlannedStage]) -> Int? {
         let name = RunningChain.PoolName(stage: stages[pool.allocator].id, isCopyPool: pool.isCopyPool)
         guard stages[pool.allocator].isKept, let runs = running?.pools[name] else { return nil }
-        // Stages that this pool feeds no more, since another one comes between, keep what they have until that one gives
-        // them something: which it may be able to do only with buffers that they keep.
+        // Stages that this pool feeds no more, since another one comes between, keep what they have until that one
+        // gives them something: which it may be able to do only with buffers that they keep.
         let members = pool.members.map { stages[$0].id }
         let kept = stages.reduce(0) { sum, stage in
             sum + (stage.isKept && !members.contains(stage.id) ? runs.keepers[stage.id] ?? 0 : 0)

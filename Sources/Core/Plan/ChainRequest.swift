@@ -19,8 +19,8 @@ public struct ChainRequest: Sendable {
     var links: [LinkEnds: LinkRequest] = [:]
     /// The longest time that a drain may take, in seconds.
     public var drainSeconds = 10.0
-    /// Finds the stage that the planner may insert where two formats do not fit; nil when there is none. The planner calls
-    /// it when it first needs one. The stage's option `format` names the pixel format to give.
+    /// Finds the stage that the planner may insert where two formats do not fit; nil when there is none. The planner
+    /// calls it when it first needs one. The stage's option `format` names the pixel format to give.
     public var converter: @Sendable () throws -> StageType? = { nil }
     /// The memory that the chain may take; nil for what the machine and its control groups have at the moment of
     /// planning.

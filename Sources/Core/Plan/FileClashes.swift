@@ -3,8 +3,8 @@ import Glibc
 /// Finds stages that would disturb each other at one file: one writes what another reads or writes. At a pipe only a
 /// writer and a reader disturb each other, since each would wait for the other.
 ///
-/// Names are followed to the file itself: `x`, `./x`, links to it and its further names are one file. A file that does not
-/// exist yet counts by its name in its folder.
+/// Names are followed to the file itself: `x`, `./x`, links to it and its further names are one file. A file that does
+/// not exist yet counts by its name in its folder.
 struct FileClashes {
     struct Clash: Equatable {
         /// The one that writes.

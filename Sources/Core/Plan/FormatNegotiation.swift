@@ -216,7 +216,8 @@ struct FormatNegotiation {
 
     // MARK: Taps
 
-    /// Puts a tap on each input of which `stage` is to get copies; false, with the fault listed, where it cannot be made.
+    /// Puts a tap on each input of which `stage` is to get copies; false, with the fault listed, where it cannot be
+    /// made.
     private mutating func insertTaps(before stage: inout PlannedStage) throws -> Bool {
         for input in stage.request.from.indices where stage.inputLinks[input].copies {
             let producer = stages[stage.request.from[input]]
@@ -329,8 +330,8 @@ struct FormatNegotiation {
 }
 
 extension PlannedStage {
-    /// Who is asked for a keyframe of what this stage gives: itself, or whoever made the access units it hands on. Nil
-    /// where a source has its keyframes where they are.
+    /// The request for a keyframe in this stage's output: its own, or that of the stage whose access units it hands on.
+    /// Nil where a source makes no keyframe when asked.
     fileprivate var keyframesOfOutput: KeyframeRequest? {
         guard output?.encoded != nil else { return nil }
         if demand.outputBuffers == .sameAsInput || isTap { return keyframes }

@@ -42,7 +42,8 @@ public struct JoinRequest: Sendable, Equatable {
 public struct JoinRule: Sendable, Equatable {
     /// Which items belong together.
     public var match: JoinMatch
-    /// The input that leads, as a position among the inputs; 0 under ``JoinMatch/exact`` unless the file says otherwise.
+    /// The input that leads, as a position among the inputs; 0 under ``JoinMatch/exact`` unless the file says
+    /// otherwise.
     public var lead: Int
     /// When the join ends.
     public var whenEnded: JoinEnd
@@ -50,8 +51,8 @@ public struct JoinRule: Sendable, Equatable {
     public var hold: Bool
     /// For each input the time from one item to the next by its format, in nanoseconds; 0 where the rate is unknown.
     public var frameTimes: [Int64]
-    /// For a join by the clock (``StageDemand/outputRate``), the time from one picture to the next in nanoseconds. Such a
-    /// join takes the newest of each input; ``match`` and ``lead`` do not apply. Nil for other joins.
+    /// For a join by the clock (``StageDemand/outputRate``), the time from one picture to the next in nanoseconds. Such
+    /// a join takes the newest of each input; ``match`` and ``lead`` do not apply. Nil for other joins.
     public var period: Int64?
 
     /// Makes a rule.

@@ -82,8 +82,8 @@ struct LinkPlanner {
             "Leave 'copy' out.")
     }
 
-    /// A link that runs stays as it is, so that no stage moves to another thread: a queue also where the fork it was made
-    /// for is gone, an inline link also where a branch is attached beside it.
+    /// A link that runs stays as it is, so that no stage moves to another thread: a queue also where the fork it was
+    /// made for is gone, an inline link also where a branch is attached beside it.
     private func linkThatRuns(
         from producer: Int, into stage: PlannedStage, _ asked: LinkRequest, _ format: MediaFormat
     ) -> LinkSettings? {
@@ -143,8 +143,8 @@ struct LinkPlanner {
         return format.encoded != nil && mayHang && isLive ? .dropToKeyframe : .wait
     }
 
-    /// A join can be reached from `stage`: then a fork serves whichever branch has room, which an inline one cannot wait
-    /// for.
+    /// A join can be reached from `stage`: then a fork serves whichever branch has room, which an inline one cannot
+    /// wait for.
     private func isBeforeJoin(_ stage: Int) -> Bool {
         var reached = [Bool](repeating: false, count: stages.count)
         reached[stage] = true

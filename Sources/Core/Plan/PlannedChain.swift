@@ -21,7 +21,7 @@ struct PlannedChain {
         var gone: [String] = []
     }
 
-    /// [control thread, once the plan is applied] Points the wishes for keyframes of stages that were kept at the
+    /// [control thread, once the plan is applied] Points the requests for keyframes of stages that were kept at the
     /// encoders they now have before them.
     func connectKeyframeRequests() {
         for stage in stages {

@@ -96,8 +96,8 @@ struct PoolSizes {
     }
 }
 
-/// How many buffers each pool gets beside `need`, so that a branch can be attached while the chain runs. A pool does not
-/// grow, so what the branch holds must be there before.
+/// How many buffers each pool gets beside `need`, so that a branch can be attached while the chain runs. A pool does
+/// not grow, so what the branch holds must be there before.
 public enum PoolSpare: Sendable, Equatable {
     /// None.
     case none

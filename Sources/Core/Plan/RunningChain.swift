@@ -112,8 +112,8 @@ struct RunningChain {
 
     subscript(id: String) -> PlannedStage? { stages[id] }
 
-    /// The options to make a stage with. One that is asked for as it runs, and is made anew all the same (its plugin was
-    /// rebuilt, it has failed), has what commands have set since too.
+    /// The options to make a stage with. One that is asked for as it runs, and is made anew all the same (its plugin
+    /// was rebuilt, it has failed), has what commands have set since too.
     func options(of request: StageRequest) -> [JSONNode.Member] {
         guard let stage = stages[request.id], stage.request.type.info.id == request.type.info.id,
             request.changedOptions(from: stage.request).isEmpty, !resets.contains(request.id),

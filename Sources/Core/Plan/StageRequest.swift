@@ -12,7 +12,8 @@ public struct StageRequest: Sendable {
     public var link: LinkRequest
     /// How a join brings its inputs together; nil where the file does not say.
     public var join: JoinRequest?
-    /// What an error of the stage does. Nil: a sink with others beside it fails alone, and every other stage ends the run.
+    /// What an error of the stage does. Nil: a sink with others beside it fails alone, and every other stage ends the
+    /// run.
     public var onError: OnError?
     /// Whether no stage takes its output, on purpose.
     public var isUnread: Bool

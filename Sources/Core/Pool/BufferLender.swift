@@ -1,8 +1,8 @@
 /// Lends buffers of a stage's pool to a library that fills them in its own time and may read them long after, such as a
 /// decoder whose pictures are references of later pictures.
 ///
-/// At most ``StageDemand/floor`` buffers are lent at once. The plan sets that many aside, so that the stage can always get
-/// a frame of its own. A finished picture goes into the chain as a share of its loan.
+/// At most ``StageDemand/floor`` buffers are lent at once. The plan sets that many aside, so that the stage can always
+/// get a frame of its own. A finished picture goes into the chain as a share of its loan.
 public final class BufferLender: @unchecked Sendable {
     private let pool: FramePool
     private let condition = Condition()
@@ -40,15 +40,16 @@ public final class BufferLender: @unchecked Sendable {
         return loan
     }
 
-    /// [borrower's thread] Plane `index` of a loan, to write. Its rows have the room that ``StageDemand/padding`` asks for.
+    /// [borrower's thread] Plane `index` of a loan, to write. Its rows have the room that ``StageDemand/padding`` asks
+    /// for.
     public func plane(_ index: Int, of loan: Int) -> MutablePlane {
         let record = condition.locked { loans[loan] }
         guard let record else { preconditionFailure("loan \(loan) has been given back") }
         return pool.plane(index, at: record.pointee.base!)
     }
 
-    /// [stage thread] Makes a frame for the chain of a loan's buffer. The borrower may go on reading the buffer, so that a
-    /// stage that writes gets a copy.
+    /// [stage thread] Makes a frame for the chain of a loan's buffer. The borrower may go on reading the buffer, so
+    /// that a stage that writes gets a copy.
     public func share(_ loan: Int) -> Frame {
         let record = condition.locked { loans[loan] }
         guard let record else { preconditionFailure("loan \(loan) has been given back") }

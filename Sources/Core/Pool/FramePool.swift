@@ -3,7 +3,8 @@ import Synchronization
 /// A fixed set of equal buffers, which are lent as frames.
 ///
 /// The control thread makes all memory. One thread waits for buffers; every thread may take a free one without waiting
-/// (a ``BufferLender``), and return one. Several leases may hold a buffer (`share()`); it is free when the last one ends.
+/// (a ``BufferLender``), and return one. Several leases may hold a buffer (`share()`); it is free when the last one
+/// ends.
 final class FramePool: LeaseOwner, @unchecked Sendable {
     /// One buffer's share count. Leases of a buffer may go on different threads.
     private struct BufferRecord: ~Copyable {
@@ -38,8 +39,8 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
     /// would keep each other alive.
     private var uniquenessListeners: [Condition] = []
     private let uniquenessWaiters = Atomic<Int>(0)
-    // For whoever looks: written under `condition`, read without it. A thread of low priority that looks must not hold a
-    // lock which frames wait for.
+    // Written under `condition`, read without it: a thread of low priority that reads must not hold a lock that frames
+    // wait for.
     private let records: LeaseRecords
     private let shownFree: Atomic<Int>
     private let starvedSince = Atomic<Int64>(0)
@@ -262,8 +263,8 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
     /// [any thread] How often a stage shared more leases than its declaration reserved.
     var leaseGrowths: Int { condition.locked { leases.growths } }
 
-    /// [any thread] Who holds what: `(holder code, buffer, since)` of every lease that is out, each as it was at some
-    /// moment of the call. Does not wait, and nobody waits for it.
+    /// [any thread] `(holder code, buffer, since)` of every lease that is out, each as it was at some moment of the
+    /// call. Does not wait, and makes no thread wait.
     func holders() -> [(holder: Int32, buffer: Int32, since: Int64)] {
         var result: [(holder: Int32, buffer: Int32, since: Int64)] = []
         records.forEachOut {

@@ -10,8 +10,8 @@
 ///     return .forward
 /// }
 /// ```
-/// Each frame in the ring leases a buffer of the chain: declare the capacity as ``StageDemand/hold``. The ring allocates
-/// its room once, when it is made. It belongs to the stage's thread, and lets go of its frames when it ends.
+/// Each frame in the ring leases a buffer of the chain: declare the capacity as ``StageDemand/hold``. The ring
+/// allocates its room once, when it is made. It belongs to the stage's thread, and lets go of its frames when it ends.
 public struct FrameRing: ~Copyable {
     /// How many frames it can keep.
     public let capacity: Int

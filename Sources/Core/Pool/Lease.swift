@@ -2,8 +2,8 @@ import Synchronization
 
 /// The record of a lease: the item's header, the buffer, and which stage has held it since when.
 ///
-/// It lies in memory of its pool and never moves. Only the holder of the lease writes it. It takes two cache lines, one for
-/// the header and one for the rest, so that leases on two threads share none.
+/// It lies in memory of its pool and never moves. Only the holder of the lease writes it. It takes two cache lines, one
+/// for the header and one for the rest, so that leases on two threads share none.
 struct LeaseRecord: ~Copyable {
     var header: ItemHeader
 
@@ -65,8 +65,8 @@ struct KeeperCell: ~Copyable {
     let most = Atomic<Int>(0)
 }
 
-/// Owns the cell of one stage. A lease that never ends (in an abandoned thread) may still point to the cell, which is then
-/// never freed. `@unchecked Sendable`: the cell is two atomics.
+/// Owns the cell of one stage. A lease that never ends (in an abandoned thread) may still point to the cell, which is
+/// then never freed. `@unchecked Sendable`: the cell is two atomics.
 final class KeeperOwner: @unchecked Sendable {
     let cell: UnsafeMutablePointer<KeeperCell>
 

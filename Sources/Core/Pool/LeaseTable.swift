@@ -10,7 +10,7 @@ struct LeaseTable: ~Copyable {
     /// Records begin at cache lines.
     private static let alignment = 64
 
-    /// All records, for whoever looks at them without the owner's lock.
+    /// All records, for threads that read them without the owner's lock.
     let records = LeaseRecords()
     private var free: UnsafeMutablePointer<UnsafeMutablePointer<LeaseRecord>>
     private var freeCount = 0
@@ -81,9 +81,9 @@ struct LeaseTable: ~Copyable {
 
 /// The records of one ``LeaseTable``, in blocks that are added and never go while it lives.
 ///
-/// A thread may walk them while others lend and take back, and neither side waits. Each value that it reads was right at
-/// some moment of the walk. `@unchecked Sendable`: blocks are added under the owner's lock and are complete when they become
-/// visible, and what is read of a record is atomic.
+/// A thread may walk them while others lend and take back, and neither side waits. Each value that it reads was right
+/// at some moment of the walk. `@unchecked Sendable`: blocks are added under the owner's lock and are complete when
+/// they become visible, and what is read of a record is atomic.
 final class LeaseRecords: @unchecked Sendable {
     private struct Block {
         var base: UnsafeMutablePointer<LeaseRecord>

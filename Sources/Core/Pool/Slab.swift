@@ -29,7 +29,7 @@ final class Slab: LeaseOwner, @unchecked Sendable {
     private var outstanding = 0
     private var waiters = 0
     private var mostBytes = 0
-    // For whoever looks: written under `condition`, read without it.
+    // Written under `condition`, read by other threads without it.
     private let shownBytes = Atomic<Int>(0)
     private let shownMostBytes = Atomic<Int>(0)
     private let shownUnits = Atomic<Int>(0)
@@ -149,8 +149,8 @@ final class Slab: LeaseOwner, @unchecked Sendable {
         shownUnits.store(unitCount - freeBlocks.count, ordering: .relaxed)
     }
 
-    /// [any thread] Bytes in use, the most there ever were, and units in use, each as it was at some moment of the call.
-    /// Does not wait.
+    /// [any thread] Bytes in use, the most there ever were, and units in use, each as it was at some moment of the
+    /// call. Does not wait.
     var usage: (bytes: Int, mostBytes: Int, units: Int) {
         (
             shownBytes.load(ordering: .relaxed), shownMostBytes.load(ordering: .relaxed),

@@ -40,8 +40,8 @@ public struct Rule: Sendable, Equatable {
     public var event: String
     /// The stages whose events it hears.
     public var subject: Subject
-    /// Whether the stage itself posts the event, and not Core. What the event said is then forgotten when another instance
-    /// takes the stage's place.
+    /// Whether the stage itself posts the event, and not Core. What the event said is then forgotten when another
+    /// instance takes the stage's place.
     public var isOfInstance: Bool
     /// The conditions, all of which must hold.
     public var conditions: [RuleCondition]

@@ -1,7 +1,7 @@
 /// Names a stage whose call takes too long, while it takes, and the frames that a live chain lost because of it.
 ///
-/// The control thread looks every 50 ms. A call is the same as at the last look when the thread is in the same stage and
-/// the stage has made no progress since.
+/// The control thread looks every 50 ms. A call is the same as at the last look when the thread is in the same stage
+/// and the stage has made no progress since.
 struct CallWatch {
     /// What was seen of one stage.
     struct Figures {
@@ -17,7 +17,8 @@ struct CallWatch {
         /// Sequence number of the item in hand.
         var frame: UInt64
         var since: Int64
-        /// Looks at which it was this call: time in which the whole process stood still is nobody's fault.
+        /// At how many looks it was this call. Looks count rather than time, since the whole process may have been
+        /// suspended.
         var looks = 0
         /// Age at which it is spoken of next, nanoseconds.
         var speaksAt: Int64
@@ -78,7 +79,7 @@ struct CallWatch {
         note(call, age)
         call.hasSpoken = true
         call.speaksAt = age < 10_000_000_000 ? 10_000_000_000 : (age / 60_000_000_000 + 1) * 60_000_000_000
-        // A branch that was taken away holds up nobody.
+        // A branch that was removed holds up no other stage.
         let waits = chain.graph.runners.contains { $0 === runner } ? " The chain waits for it." : ""
         hub.post(
             Event(

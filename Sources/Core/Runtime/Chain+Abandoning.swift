@@ -2,20 +2,21 @@
 ///
 /// The chain abandons a thread that has not returned ``stopPatienceNs`` after its stop signal, at the end of the run or
 /// when its branch is removed (LeavingBranch.swift). It then waits no longer for the thread
-/// (``RunningThreads/abandon(_:)``), the run ends with status 1, and the process ends without the thread. The buffers that
-/// the thread holds are lost: a change counts without them (``buffersLost(in:)``) until the thread lets go of them.
+/// (``RunningThreads/abandon(_:)``), the run ends with status 1, and the process ends without the thread. The buffers
+/// that the thread holds are lost: a change counts without them (``buffersLost(in:)``) until the thread lets go of
+/// them.
 extension Chain {
     /// How long after `stop` a stage may still be in its own code. Together with one look more it stays below a second.
     static let stopPatienceNs: Int64 = 800_000_000
 
-    /// [control thread] At the end of the run: the stages that are left in their own code, each by its title.
+    /// [control thread] At the end of the run, the titles of the stages that did not return from their own code.
     func abandoned(_ threads: [ThreadState]) -> [String] {
         let stuck = unfinished(threads)
         for name in stuck { postAbandoned(name) }
         return stuck
     }
 
-    /// [control thread] While the run goes on: nobody waits any more for the thread of a branch that was taken away.
+    /// [control thread] While the run goes on, stops waiting for the thread of a branch that was removed.
     func abandon(_ worker: Worker) {
         let inside = Int(worker.state.inside.load(ordering: .relaxed))
         let name = graph.runner(number: inside)?.title ?? worker.state.name

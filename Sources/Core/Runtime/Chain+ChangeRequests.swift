@@ -8,8 +8,8 @@ extension Chain {
 
     // MARK: Any thread
 
-    /// [any thread] Pauses a stage: a source gives nothing, a filter lets frames pass (or drops them), and any other stage
-    /// drops what comes, counted as `paused`. The answer comes once nothing is inside the stage.
+    /// [any thread] Pauses a stage: a source gives nothing, a filter lets frames pass (or drops them), and any other
+    /// stage drops what comes, counted as `paused`. The answer comes once nothing is inside the stage.
     ///
     /// - Parameters:
     ///   - id: The stage's id in the chain file.
@@ -40,11 +40,12 @@ extension Chain {
         }
     }
 
-    /// [any thread] Turns the running chain into another one: the chain that `request` returns, planned against what runs.
+    /// [any thread] Turns the running chain into another one: the chain that `request` returns, planned against what
+    /// runs.
     ///
-    /// Stages of the same id, kind and options stay as they are. Where only live options differ, they are set; any other
-    /// difference replaces the stage's instance. New stages begin, and stages that are gone end. An error changes nothing
-    /// at all.
+    /// Stages of the same id, kind and options stay as they are. Where only live options differ, they are set; any
+    /// other difference replaces the stage's instance. New stages begin, and stages that are gone end. An error changes
+    /// nothing at all.
     ///
     /// - Parameters:
     ///   - id: The stage whose frame the answer names; nil for the first source.

@@ -16,8 +16,8 @@ extension Chain {
         try runner.pictures.ask(PictureInbox.Ask(inbox: inbox, stage: id), format: format)
     }
 
-    /// [any thread but a stage's] Waits for the next picture that a stage gives; nil when none came in time, or when the
-    /// chain does not run.
+    /// [any thread but a stage's] Waits for the next picture that a stage gives; nil when none came in time, or when
+    /// the chain does not run.
     ///
     /// - Throws: What ``askPicture(of:for:)`` throws.
     public func picture(of id: String, within seconds: Double = 1) throws -> StagePicture? {
@@ -27,7 +27,7 @@ extension Chain {
             try askPicture(of: id, for: inbox)
             let left = Double(end - ChainClock.system.now()) / 1e9
             guard left > 0, [.starting, .streaming, .draining].contains(currentState) else { return nil }
-            // A stage that is replaced meanwhile answers nobody: the new one is asked.
+            // A stage that is replaced in the meantime does not answer: the new one is asked.
             if let picture = inbox.take(within: min(left, 0.1))?.picture { return picture }
         }
     }

@@ -173,8 +173,8 @@ public final class Chain: @unchecked Sendable {
 
     // MARK: Any thread
 
-    /// [any thread] Ends the sources and lets what is under way finish. While the chain is ``State/finishing``, gives up
-    /// the jobs that are left.
+    /// [any thread] Ends the sources and lets what is under way finish. While the chain is ``State/finishing``, gives
+    /// up the jobs that are left.
     public func drain() {
         if currentState == .finishing { jobs.cancel() }
         drainRequested.store(true, ordering: .releasing)

@@ -38,8 +38,8 @@ public struct ChainStatus: Sendable, Equatable {
     public var stages: [Stage]
     /// What keeps the chain from doing its work, a sentence each.
     public var problems: [String]
-    /// The ``problems`` that are about a camera or server that has not been there yet. Starting the chain anew would not
-    /// bring it.
+    /// The ``problems`` that are about a camera or server that has not been there yet. Starting the chain anew would
+    /// not bring it.
     public var missing: [String] = []
 
     /// Whether the chain does its work.
@@ -71,13 +71,13 @@ struct HealthWatch {
     private static let pauseNs: Int64 = 250_000_000
     private var nextLook = Int64.min
     private var lastRuns: Chain.State?
-    /// What anyone may read; the last answer.
+    /// The last answer, which every thread may read.
     let status = Locked(ChainStatus(state: .stopped, stages: [], problems: []))
     /// A call that does not return is a hang for the chain's health only after this long, nanoseconds.
     static let hangNs: Int64 = 10_000_000_000
     /// A source that gives nothing for this long, and for two frames, does not work.
     static let silenceNs: Int64 = 5_000_000_000
-    /// Somebody who was given a picture within this long is looking.
+    /// A reader that was given a picture within this time, in nanoseconds, counts as looking.
     static let lookNs: Int64 = 2_000_000_000
 
     private struct Seen {
@@ -92,7 +92,7 @@ struct HealthWatch {
     ///   - isLast: The run is over.
     mutating func look(at chain: Chain, now: Int64, isLast: Bool = false, hanging: () -> [String]) {
         let runs = chain.currentState
-        // At once when frames begin to flow: whoever asks then is not told of a health that nobody has looked at.
+        // It looks at once when frames begin to flow, so that no answer is about a health that was not looked at yet.
         guard now >= nextLook || isLast || runs != lastRuns else { return }
         (nextLook, lastRuns) = (now + Self.pauseNs, runs)
         let graph = chain.graph

@@ -1,4 +1,5 @@
-/// Carries out all changes of a chain's structure, one after the other, on a thread that exists only while there are any.
+/// Carries out all changes of a chain's structure, one after the other, on a thread that exists only while there are
+/// any.
 final class ChangeDesk: @unchecked Sendable {
     static let mostWaiting = 64
     private struct Waiting {
@@ -41,7 +42,7 @@ final class ChangeDesk: @unchecked Sendable {
 
     var isClosed: Bool { condition.locked { state == .closed } }
 
-    /// [any thread] The thread of a change that is under way, for whoever watches.
+    /// [any thread] The thread of the change that is under way.
     var threads: [ThreadState] { condition.locked { worker.map { [$0] } ?? [] } }
 
     /// [any thread] Has `body` done when those before it are, or `refuse` when the chain has ended or too many wait.

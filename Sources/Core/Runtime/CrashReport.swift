@@ -104,8 +104,8 @@ public enum CrashReport {
         if sigaltstack(&none, nil) == 0 { munmap(stack.ss_sp, stack.ss_size) }
     }
 
-    /// [control thread] From here on crashes on the threads of `chain` name its stages. `plugin` gives the file of a kind
-    /// of stage, where it is known.
+    /// [control thread] From here on crashes on the threads of `chain` name its stages. `plugin` gives the file of a
+    /// kind of stage, where it is known.
     public static func watch(_ chain: Chain, plugin: @escaping (_ use: String) -> String?) {
         guard let state else { return }
         _ = Unmanaged.passRetained(chain)
@@ -161,7 +161,7 @@ public enum CrashReport {
         sigaction(signal, state.pointee.earlier + Int(signal), nil)
         errno = code
         // A fault of the processor comes again when the instruction is tried again; what was sent (abort, kill) is sent
-        // again. Either way whoever was there before sees the registers as they were.
+        // again. Either way the earlier handler sees the registers as they were.
         if (info?.pointee.si_code ?? 0) <= 0 { raise(signal) }
     }
 

@@ -1,5 +1,5 @@
-/// Posts the event `frames-dropped` when items are dropped: at once, then at most every ten seconds for each stage or link
-/// and each reason. The control thread calls it once a second.
+/// Posts the event `frames-dropped` when items are dropped: at once, then at most every ten seconds for each stage or
+/// link and each reason. The control thread calls it once a second.
 struct DropWatch {
     static let repeatNs: Int64 = 10_000_000_000
     private static let pauseNs: Int64 = 1_000_000_000

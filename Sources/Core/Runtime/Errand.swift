@@ -12,9 +12,9 @@ final class Errand: @unchecked Sendable {
 
     /// - Parameters:
     ///   - body: Called on the thread, between two items; not after it was withdrawn.
-    ///   - refused: Called instead where the thread has ended or has no room for it. The caller is the thread itself as its
-    ///     last act, the thread that posts, or the control thread at the end of the run, when the stage thread may hang
-    ///     (``ThreadState/hasLetGo``). Not called after it was withdrawn.
+    ///   - refused: Called instead where the thread has ended or has no room for it. The caller is the thread itself as
+    ///     its last act, the thread that posts, or the control thread at the end of the run, when the stage thread may
+    ///     hang (``ThreadState/hasLetGo``). Not called after it was withdrawn.
     init(_ body: @escaping () -> Void, refused: @escaping () -> Void = {}) {
         self.body = body
         self.refused = refused

@@ -1,6 +1,6 @@
 extension Chain {
-    /// [any thread] All figures of the run, as `--stats` writes them: exact once it has ended, before that each as it was
-    /// at some moment of the call. Does not make the run wait.
+    /// [any thread] All figures of the run, as `--stats` writes them: exact once it has ended, before that each as it
+    /// was at some moment of the call. Does not make the run wait.
     public var figures: JSONNode {
         let graph = graph
         let (plan, runners) = (graph.plan, graph.runners)

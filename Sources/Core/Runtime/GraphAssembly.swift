@@ -1,5 +1,5 @@
-/// [control thread] Makes what a plan says: runners, queues, pools, slabs, workers and their links. It uses again what runs
-/// already and what the plan leaves as it is.
+/// [control thread] Makes what a plan says: runners, queues, pools, slabs, workers and their links. It uses again what
+/// runs already and what the plan leaves as it is.
 ///
 /// It changes nothing that runs: ``rewirings`` say what each thread has to do to itself.
 struct GraphAssembly {
@@ -317,7 +317,7 @@ struct GraphAssembly {
             let inputs = plan.links.indices.filter { plan.links[$0].to == places[0] }.compactMap { queueOf[$0] }
             let worker =
                 kept ?? Worker(head: head, input: input(of: head, at: places[0], inputs), frameLimit: frameLimit)
-            // A stage behind a queue stays there: whoever takes the place of its producer would feed another one.
+            // A stage behind a queue keeps that queue: a new producer in the old one's place would feed another queue.
             if kept != nil, !worker.input.queues.elementsEqual(inputs, by: { $0 === $1 }) { throw moved(head) }
             graph.workers.append(worker)
             for member in members where member.thread !== worker.state {

@@ -7,7 +7,8 @@ extension GraphChange {
         var entrances: [FrameQueue] = []
         /// Heads of the workers that feed them, or run what goes.
         var producers: Set<Int> = []
-        /// What goes from a thread that stays: a run with all that lies behind it, or, without a run, stages from the middle.
+        /// What goes from a thread that stays: a run with all that lies behind it, or, without a run, stages from the
+        /// middle.
         var inline: [(producer: Worker, run: InlineRun?, members: [StageRunner])] = []
         /// Stages behind which others stay, by the head of their thread: what they hold goes on to those.
         var middle: [Int: [StageRunner]] = [:]
@@ -62,8 +63,9 @@ extension GraphChange {
         run.stages + (run.stages.last?.output?.links ?? []).compactMap(\.inline).flatMap(stages)
     }
 
-    /// The links of what goes are closed, so that nobody waits there any more; then the threads that feed them let go
-    /// of them. One that does not come to it in time does so later: to the closed link it gives nothing.
+    /// Closes the links of the stages that leave, so that no thread waits there any more. Then the threads that feed
+    /// these links let go of them. A thread that does not come to it in time does so later: it gives nothing to a
+    /// closed link.
     ///
     /// - Parameter isRewired: Whether those threads have let go of them already.
     mutating func applyLast(_ leaving: Leaving, isRewired: Bool, _ held: HeldQueues) {
@@ -135,8 +137,8 @@ extension GraphChange {
         }
     }
 
-    /// [the thread itself as its last act, or any thread after that] The thread of `rewiring` has ended on its own before
-    /// it came to it. What was to go from it has ended with it; what is new there ends without an item.
+    /// [the thread itself as its last act, or any thread after that] The thread of `rewiring` has ended on its own
+    /// before it came to it. What was to go from it has ended with it; what is new there ends without an item.
     private func endWithoutItems(_ rewiring: GraphAssembly.Rewiring, _ ends: [Worker]) {
         // At the end of a run in which the thread hangs everything stays as it is.
         guard rewiring.worker.state.hasLetGo.load(ordering: .acquiring) else { return }

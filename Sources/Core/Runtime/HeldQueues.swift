@@ -3,8 +3,8 @@ import Synchronization
 /// The queues through which running threads feed the new stages of a change.
 ///
 /// Each thread takes over its links in its own time. A thread that already waited at a new join could block another one
-/// that has not taken over its links yet. The queues are therefore held back until the last thread has its links, and that
-/// thread opens them.
+/// that has not taken over its links yet. The queues are therefore held back until the last thread has its links, and
+/// that thread opens them.
 final class HeldQueues: Sendable {
     private let queues: [FrameQueue]
     /// Threads that have no links yet, and the change itself until it has asked them all.

@@ -1,7 +1,7 @@
 /// Stages that run one after the other on one thread: filters, then at most one stage of another kind.
 ///
-/// Every frame takes this loop. It visits filters one after the other without going through an output; the last stage hands
-/// on through its ``Output``.
+/// Every frame takes this loop. It visits filters one after the other without going through an output; the last stage
+/// hands on through its ``Output``.
 final class InlineRun {
     let filters: [StageRunner]
     /// The same, without reference counting in the loop; `filters` keeps them alive.

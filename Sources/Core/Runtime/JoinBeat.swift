@@ -1,12 +1,13 @@
 /// Decides when a join by the clock gives its next picture: a value without locks, threads or items.
 ///
-/// The loop (``JoinInlet``) tells it the time and what each queue shows, asks ``next(now:inputs:active:)``, does what it
-/// says and asks again. docs/design/017-clocked-joins.md.
+/// The loop (``JoinInlet``) tells it the time and what each queue shows, asks ``next(now:inputs:active:)``, does what
+/// it says and asks again. docs/design/017-clocked-joins.md.
 struct JoinBeat {
     enum Action: Equatable {
         /// Nothing to give before this instant of the chain clock; nil: before an item has come.
         case wait(until: Int64?)
-        /// The picture of this instant is due. So many were left out before it, since the join was kept from giving them.
+        /// The picture of this instant is due. So many were left out before it, since the join was kept from giving
+        /// them.
         case tick(at: Int64, missed: Int)
         /// No item follows.
         case end
@@ -17,8 +18,9 @@ struct JoinBeat {
     private let whenEnded: JoinEnd
     /// Of the next tick; nil before the first.
     private var due: Int64?
-    /// Ticks in a row at which a picture of the active input was there already when it could be given first. One of this rate
-    /// is followed within half a tick, eight steps; what is early for longer has a higher rate, and the clock alone counts.
+    /// Ticks in a row at which a picture of the active input was there already when it could be given first. One of
+    /// this rate is followed within half a tick, eight steps; what is early for longer has a higher rate, and the clock
+    /// alone counts.
     private var earlyTicks = 0
     private static let mostEarlyTicks = 12
 

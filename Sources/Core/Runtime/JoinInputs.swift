@@ -77,12 +77,12 @@ public final class JoinInputs {
 
     /// Takes the item of input `index`.
     ///
-    /// The same item may come again with its old time: with `"hold": true` an input that has ended goes on giving its last
-    /// item, and with `"match": "newest"` an input gives its newest item until it has a newer one. Take the time of the
-    /// answer from ``time``.
+    /// The same item may come again with its old time: with `"hold": true` an input that has ended goes on giving its
+    /// last item, and with `"match": "newest"` an input gives its newest item until it has a newer one. Take the time
+    /// of the answer from ``time``.
     ///
-    /// - Returns: Nil when no item of the input belongs to the leading one, when it was dropped on its way, or when it is
-    ///   taken already.
+    /// - Returns: Nil when no item of the input belongs to the leading one, when it was dropped on its way, or when it
+    ///   is taken already.
     public func take(_ index: Int) -> Sample? {
         precondition(index >= 0 && index < count, "input \(index) of \(count)")
         if let record = records[index] {
@@ -111,8 +111,8 @@ public final class JoinInputs {
         return Sample(Lease(other))
     }
 
-    /// Whether ``take(_:)`` will give a picture in place of one that its source lacks (``Frame/isSubstitute``). Ask before
-    /// you take it.
+    /// Whether ``take(_:)`` will give a picture in place of one that its source lacks (``Frame/isSubstitute``). Ask
+    /// before you take it.
     public func isSubstitute(_ index: Int) -> Bool {
         precondition(index >= 0 && index < count, "input \(index) of \(count)")
         return records[index]?.pointee.header.isSubstitute ?? last[index]?.pointee.header.isSubstitute ?? false

@@ -5,14 +5,15 @@ struct LeavingBranch {
     var runners: [StageRunner]
     var queues: [FrameQueue]
     var workers: [Worker]
-    /// Threads that still have to let go of its links: what they offer there meanwhile counts.
+    /// Threads that still have to let go of its links. What they offer there in the meantime counts.
     let uncut: Uncut
-    /// System clock, nanoseconds: when it is stopped, or left alone once it is; 0 before it was seen at work.
+    /// When it is stopped, or abandoned if it is stopped already, in nanoseconds of the system clock; 0 before the
+    /// first look.
     var stopDeadline: Int64 = 0
     var isStopped = false
-    /// Its change was refused: nobody was told that it had come, nor is of its end.
+    /// Whether its change was refused. No event told of its beginning, so none tells of its end.
     var isRefused = false
-    /// It did not come back; see Chain+Abandoning.swift.
+    /// Whether its thread did not return; see Chain+Abandoning.swift.
     var isAbandoned = false
 
     var hasEnded: Bool {
@@ -27,8 +28,8 @@ struct LeavingBranch {
 }
 
 extension Chain {
-    /// [control thread] Branches that were taken away: settled when they have ended, stopped when they take longer than a
-    /// drain may, and left alone when even that does not bring them back.
+    /// [control thread] Branches that were taken away: settled when they have ended, stopped when they take longer than
+    /// a drain may, and left alone when even that does not bring them back.
     func tendLeavingBranches(now: Int64) {
         guard !graph.leaving.isEmpty else { return }
         var ended: [LeavingBranch] = []

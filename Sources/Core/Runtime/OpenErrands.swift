@@ -1,7 +1,7 @@
 import Glibc
 
-/// [desk's thread] Work of changes that threads did not come to in time. Until a thread has done it, the thread does not
-/// match the plan. The next change therefore waits for it, and is refused where the thread stays in the chain.
+/// [desk's thread] Work of changes that threads did not come to in time. Until a thread has done it, the thread does
+/// not match the plan. The next change therefore waits for it, and is refused where the thread stays in the chain.
 final class OpenErrands {
     struct Open {
         var errand: Errand

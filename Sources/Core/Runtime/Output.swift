@@ -2,8 +2,8 @@ import Synchronization
 
 /// A stage's output: it makes frames and access units, and hands them on.
 ///
-/// It belongs to the stage's thread. Making and handing on may wait for a free buffer or for room in a queue. A stop of the
-/// chain ends such a wait with an error of code ``FrameHostError/Code/stopped``, which the stage lets through.
+/// It belongs to the stage's thread. Making and handing on may wait for a free buffer or for room in a queue. A stop of
+/// the chain ends such a wait with an error of code ``FrameHostError/Code/stopped``, which the stage lets through.
 public final class Output {
     /// Whether an item answers one that came in, or is the stage's own.
     public enum Origin: Sendable {
@@ -114,8 +114,8 @@ public final class Output {
 
     /// Makes an access unit of `byteCount` bytes to fill. Waits for room.
     ///
-    /// - Throws: ``FrameHostError`` with code `.stopped`, or `.exhausted` when the unit is larger than all the memory that is
-    ///   reserved.
+    /// - Throws: ``FrameHostError`` with code `.stopped`, or `.exhausted` when the unit is larger than all the memory
+    ///   that is reserved.
     public func makeAccessUnit(byteCount: Int) throws -> AccessUnit {
         guard let slab else {
             throw FrameHostError(
@@ -199,7 +199,7 @@ public final class Output {
     @inline(__always)
     func sendCounted(_ lease: consuming Lease) -> Bool {
         lease.record.pointee.unkeep()
-        // Whoever gets it next sets its own; this stage may be gone by then.
+        // The next stage sets its own; this stage may be gone by then.
         lease.record.pointee.keeper = nil
         lastSent = lease.record.pointee.header.pts.nanoseconds
         if links.count == 1 { return sendAlone(lease, 0) }
@@ -238,7 +238,8 @@ public final class Output {
         return !stage.stop.isRaised
     }
 
-    /// To a branch that runs on this thread. One that was stopped alone, since it is taken away, does not stop the others.
+    /// To a branch that runs on this thread. One that was stopped alone, since it is taken away, does not stop the
+    /// others.
     private func sendInline(_ record: UnsafeMutablePointer<LeaseRecord>, _ index: Int) {
         _ = links[index].send(Lease(record), from: self)
     }

@@ -10,12 +10,12 @@ final class PictureTap: @unchecked Sendable {
     private let lock = Condition()
     private(set) var waiting: [PictureInbox.Ask] = []
     private var isClosed = false
-    /// Pictures to copy into: those that nobody looks at any more come back to use.
+    /// Pictures to copy into. A picture that no reader holds any more is used again.
     private var pictures: [StagePicture] = []
     /// System clock of the last picture that was given.
     private let lastGiven = Atomic<Int64>(0)
 
-    /// More than this many are never kept: one being filled, one being looked at, one for a second looker.
+    /// How many are kept at most: one that is being filled, one for a reader, one for a second reader.
     private static let mostKept = 3
 
     init() {
@@ -23,8 +23,8 @@ final class PictureTap: @unchecked Sendable {
         pictures.reserveCapacity(Self.mostKept)
     }
 
-    /// [any thread but a stage's] The next picture of `format` comes to the ask's inbox; asking again before it has come
-    /// changes nothing. A tap that is closed answers at once, with nothing.
+    /// [any thread but a stage's] The next picture of `format` comes to the ask's inbox; asking again before it has
+    /// come changes nothing. A tap that is closed answers at once, with nothing.
     ///
     /// - Throws: ``FrameHostError`` `.exhausted`.
     func ask(_ ask: PictureInbox.Ask, format: VideoFormat) throws {
@@ -98,7 +98,7 @@ final class PictureTap: @unchecked Sendable {
         return last != 0 && now - last < nanoseconds
     }
 
-    /// [any thread] Nobody will be given anything any more: whoever waits is told so.
+    /// [any thread] Gives nothing any more, and tells all inboxes that wait.
     func close() {
         lock.locked {
             isClosed = true
@@ -115,7 +115,7 @@ final class PictureTap: @unchecked Sendable {
 /// It keeps only the newest picture of each stage. Every thread may use it.
 public final class PictureInbox: Sendable {
     struct Ask {
-        /// Whoever has given up has let go of it.
+        /// Nil once the reader has given up.
         weak var inbox: PictureInbox?
         var stage: String
     }
@@ -154,8 +154,8 @@ public final class PictureInbox: Sendable {
 
     /// [any thread but a stage's] Takes the oldest arrival, and waits for one at most so long.
     ///
-    /// - Returns: Nil when none came, or when ``wake()`` was called. The picture in it is nil where the stage could not give
-    ///   one, because its format has just changed or because it is gone: ask again.
+    /// - Returns: Nil when none came, or when ``wake()`` was called. The picture in it is nil where the stage could not
+    ///   give one, because its format has just changed or because it is gone: ask again.
     public func take(within seconds: Double) -> (stage: String, picture: StagePicture?)? {
         let deadline = ChainClock.system.now() + MediaTime(seconds: min(max(seconds, 0), 1e6)).nanoseconds
         return condition.locked {

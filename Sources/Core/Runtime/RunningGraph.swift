@@ -1,7 +1,7 @@
 /// What runs at one moment: a plan and everything that was made for it.
 ///
-/// It is a value whose parts are shared. The run has one at a time, and a change of structure replaces it; a reader takes
-/// the present one and goes on with that. `@unchecked Sendable`: every thread may read its parts.
+/// It is a value whose parts are shared. The run has one at a time, and a change of structure replaces it; a reader
+/// takes the present one and goes on with that. `@unchecked Sendable`: every thread may read its parts.
 struct RunningGraph: @unchecked Sendable {
     /// A queue of the plan.
     struct Queued {

@@ -25,7 +25,7 @@ final class RunningThreads: @unchecked Sendable {
         }
     }
 
-    /// [control thread] Nobody waits for `thread` any more.
+    /// [control thread] Stops waiting for `thread`.
     func abandon(_ thread: ThreadState) {
         changed.locked {
             guard thread.isCounted, !thread.isAbandoned, !thread.finished.load(ordering: .acquiring) else { return }

@@ -3,8 +3,9 @@ import Synchronization
 /// Keeps the times of a source rising when another instance replaces one that ran. A file would begin again at its own
 /// time 0, and the stages behind would drop everything until its time rises above the last.
 ///
-/// An instance with times of its own goes on where the one before ended: at the last item's time plus its duration. A live
-/// source has the chain clock's times, which stay as they are unless they do not rise. It belongs to the source's thread.
+/// An instance with times of its own goes on where the one before ended: at the last item's time plus its duration. A
+/// live source has the chain clock's times, which stay as they are unless they do not rise. It belongs to the source's
+/// thread.
 struct SourceTimes {
     /// Times lie within ± this, as those of a file do where they enter: sums of a few are ones of Int64.
     private static let most = MediaTime(nanoseconds: 1 << 61)

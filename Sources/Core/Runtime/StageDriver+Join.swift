@@ -7,8 +7,8 @@ extension StageDriver {
     /// - Parameters:
     ///   - frame: The frame.
     ///   - input: The input's position, from 0.
-    /// - Throws: What the stage throws, what a run would end with, and `.exhausted` where 16 items wait for those of other
-    ///   inputs.
+    /// - Throws: What the stage throws, what a run would end with, and `.exhausted` where 16 items wait for those of
+    ///   other inputs.
     public func send(_ frame: consuming Frame, to input: Int) throws { try send(frame.release(), to: input) }
 
     /// Hands an access unit to an input of a join.
@@ -20,7 +20,8 @@ extension StageDriver {
         try runJoin()
     }
 
-    /// Lets a join by the clock (``StageDemand/outputRate``) give the picture that is due. Advance the driver's clock first.
+    /// Lets a join by the clock (``StageDemand/outputRate``) give the picture that is due. Advance the driver's clock
+    /// first.
     public func tick() throws { try runJoin() }
 
     /// True once the join has ended, by its rule. What is sent after that is dropped as `unmatched`.

@@ -99,9 +99,9 @@ final class StageRunner: @unchecked Sendable {
     @exclusivity(unchecked) private var timedItems = 0
     /// Of a sink that is timed: from capture to the end of its call.
     let latency: Histogram?
-    /// For whoever looks at what the stage gives.
+    /// Copies pictures that the stage gives, for readers outside the chain.
     let pictures = PictureTap()
-    /// The same for whoever watches its access units.
+    /// Copies access units that the stage gives, for readers outside the chain.
     let units = UnitTap()
     /// Calls of `produce`: a source may give nothing for long and still not hang.
     let productions = Counter()
@@ -115,8 +115,8 @@ final class StageRunner: @unchecked Sendable {
     /// Access units are dropped up to a keyframe: without the units that were left out the others cannot be decoded.
     private var awaitsKeyframe = false
     private var hasStopped = false
-    /// Joins behind have been told that nothing up to here comes: an answer to an older item, which the stage still held,
-    /// comes too late.
+    /// Joins behind have been told that nothing up to here comes: an answer to an older item, which the stage still
+    /// held, comes too late.
     @exclusivity(unchecked) private(set) var toldUpTo = Int64.min
     /// From one item of its output to the next by the format, nanoseconds; 0 where no rate is known.
     var frameTime: Int64 = 0
@@ -364,10 +364,10 @@ final class StageRunner: @unchecked Sendable {
     /// Items up to `pts` ended here, those that the stage still holds too: it can answer them later only, when joins
     /// behind are past them.
     ///
-    /// A join that matches by time has to know that nothing follows within its window either. The item that would say so
-    /// is the next one, which a stage that delays would not answer at once, and which the fork before cannot give while it
-    /// waits for that join: so three quarters of the time to it are said to be empty. What comes in it all the same is
-    /// too late. docs/design/010-joins.md.
+    /// A join that matches by time has to know that nothing follows within its window either. The item that would say
+    /// so is the next one, which a stage that delays would not answer at once, and which the fork before cannot give
+    /// while it waits for that join: so three quarters of the time to it are said to be empty. What comes in it all the
+    /// same is too late. docs/design/010-joins.md.
     private func tellLoss(upTo pts: MediaTime, after earlier: MediaTime?) {
         guard let output, output.announcesGaps else { return }
         let step = frameTime > 0 ? frameTime : pts.nanoseconds &- (earlier ?? pts).nanoseconds
@@ -375,8 +375,8 @@ final class StageRunner: @unchecked Sendable {
         output.announceNothing(upTo: toldUpTo)
     }
 
-    /// [stage thread] An answer that comes too late for the joins behind is dropped; what is behind an encoder goes on with
-    /// a keyframe.
+    /// [stage thread] An answer that comes too late for the joins behind is dropped; what is behind an encoder goes on
+    /// with a keyframe.
     func isTooLate(_ header: borrowing ItemHeader) -> Bool {
         guard header.pts.nanoseconds <= toldUpTo else { return false }
         countDrop(.paused)
@@ -604,8 +604,8 @@ final class StageRunner: @unchecked Sendable {
         return old
     }
 
-    /// [stage thread, between two items] The present instance gets no item any more: it answers what it holds, or that is
-    /// dropped.
+    /// [stage thread, between two items] The present instance gets no item any more: it answers what it holds, or that
+    /// is dropped.
     func letGo(isDraining: Bool) {
         if isDraining { drain() }
         let lost = max(0, taken.value + made.value - answered)

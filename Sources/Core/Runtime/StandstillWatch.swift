@@ -1,9 +1,9 @@
-/// Ends a run that can provably never go on: every thread waits for another thread of the chain, and none has made progress
-/// for five seconds.
+/// Ends a run that can provably never go on: every thread waits for another thread of the chain, and none has made
+/// progress for five seconds.
 ///
 /// A wait for the clock or for a network reader does not count. A chain with a live source, or with a stage whose own
-/// threads hold frames (``StageDemand/workers``), is never ended. The watch counts looks rather than time, so that a process
-/// that was suspended does not seem to stand still. The control thread calls it every 50 ms.
+/// threads hold frames (``StageDemand/workers``), is never ended. The watch counts looks rather than time, so that a
+/// process that was suspended does not seem to stand still. The control thread calls it every 50 ms.
 struct StandstillWatch {
     static let looksNeeded = 100
     private var progress = -1

@@ -35,8 +35,8 @@ final class ThreadState: @unchecked Sendable {
 
     /// By which its stages are timed; nil where they are not. Set before it runs.
     @exclusivity(unchecked) var clock: ChainClock?
-    /// [stage thread] Nanoseconds of waits, and of stages behind on this thread, since the stage that is timed began with
-    /// its item: no time of its own. Kept where stages are timed.
+    /// [stage thread] Nanoseconds of waits, and of stages behind on this thread, since the stage that is timed began
+    /// with its item: no time of its own. Kept where stages are timed.
     @exclusivity(unchecked) var elsewhere: Int64 = 0
     @exclusivity(unchecked) private var waitsSince: Int64 = 0
     /// Where the thread notes what it does; nil without a trace. Set before it runs, its ring kept beside it.
@@ -79,7 +79,7 @@ final class ThreadState: @unchecked Sendable {
         if let trace { trace.endWait(stage: before) }
     }
 
-    /// [the thread itself] Calls a stage for something other than an item, so that whoever watches can name the call.
+    /// [the thread itself] Calls a stage for something other than an item, so that reports can name the call.
     func call<Result>(_ kind: StageCall, stage index: Int, _ body: () throws -> Result) rethrows -> Result {
         let before = inside.load(ordering: .relaxed)
         callCode.store(kind.rawValue, ordering: .relaxed)
@@ -96,8 +96,8 @@ final class ThreadState: @unchecked Sendable {
     /// [any thread] The call the stage at `inside` is in.
     var currentCall: StageCall { StageCall(rawValue: callCode.load(ordering: .relaxed)) ?? .item }
 
-    /// [any thread] Opens `letter` on the thread between two items; false when the thread has ended, or the mailbox is
-    /// full and the letter not required.
+    /// [any thread] Lets the thread open `letter` between two items. False when the thread has ended, or when the
+    /// mailbox is full and the letter is not required.
     func post(_ letter: Letter, isRequired: Bool = false) -> Bool {
         let isPosted = mail.locked {
             guard !isMailClosed, isRequired || letters.count < Self.mostLetters else { return false }
@@ -109,10 +109,10 @@ final class ThreadState: @unchecked Sendable {
         return isPosted
     }
 
-    /// [any thread] Nothing more will be read: the thread has come to its end.
+    /// [any thread] Whether the thread has ended and reads nothing more.
     var isClosed: Bool { mail.locked { isMailClosed } }
 
-    /// [any thread] Something has been posted and not been read.
+    /// [any thread] Whether something was posted that the thread has not read yet.
     var hasMail: Bool { @inline(__always) get { mailFlag.load(ordering: .relaxed) } }
 
     /// [stage thread] Does what has been posted.

@@ -1,5 +1,5 @@
-/// Checks that the items that a stage makes have rising times. A transform that forgets `copyProperties(from:)` gives each
-/// frame the time 0, and the stages behind it cannot use them.
+/// Checks that the items that a stage makes have rising times. A transform that forgets `copyProperties(from:)` gives
+/// each frame the time 0, and the stages behind it cannot use them.
 ///
 /// Frames are looked at by PTS, access units by decode time. Belongs to the stage thread; the control thread reads it
 /// after the run.

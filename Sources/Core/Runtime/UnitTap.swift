@@ -2,8 +2,8 @@ import Synchronization
 
 /// Copies the access units that a stage gives to the inboxes that watch it.
 ///
-/// The stage's thread looks at one flag for each unit. Where it is set, the thread copies the unit's bytes into the memory
-/// of the inboxes. No lease is kept, and nothing is allocated. docs/design/021-live-operation.md.
+/// The stage's thread looks at one flag for each unit. Where it is set, the thread copies the unit's bytes into the
+/// memory of the inboxes. No lease is kept, and nothing is allocated. docs/design/021-live-operation.md.
 final class UnitTap: @unchecked Sendable {
     private let isWatched = Atomic<Bool>(false)
     // Below: under `lock`.
@@ -14,10 +14,10 @@ final class UnitTap: @unchecked Sendable {
     private let lastGiven = Atomic<Int64>(0)
 
     private struct Watch {
-        /// Whoever has given up has let go of it.
+        /// Nil once the reader has given up.
         weak var inbox: UnitInbox?
         var stage: String
-        /// A unit found no room: what follows cannot be decoded without it.
+        /// Whether a unit found no room, so that what follows cannot be decoded.
         var hasLost = false
     }
 
@@ -78,7 +78,7 @@ final class UnitTap: @unchecked Sendable {
         return last != 0 && now - last < nanoseconds
     }
 
-    /// [any thread] Nobody will be given anything any more: whoever watches is told so.
+    /// [any thread] Gives nothing any more, and tells all inboxes that watch.
     func close() {
         lock.locked {
             isClosed = true
@@ -129,8 +129,8 @@ public final class UnitInbox: Sendable {
         }
     }
 
-    /// [any thread but a stage's] Takes the oldest arrival, and waits for one at most so long; nil when none came, or when
-    /// ``wake()`` was called.
+    /// [any thread but a stage's] Takes the oldest arrival, and waits for one at most so long; nil when none came, or
+    /// when ``wake()`` was called.
     public func take(within seconds: Double) -> Arrival? {
         let deadline = ChainClock.system.now() + MediaTime(seconds: min(max(seconds, 0), 1e6)).nanoseconds
         return condition.locked {

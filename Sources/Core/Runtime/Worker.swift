@@ -27,8 +27,8 @@ final class Worker: @unchecked Sendable {
     let frameLimit: Int
     /// The run behind a queue; nil for a source and a join, whose outputs lead on.
     @exclusivity(unchecked) private(set) var run: InlineRun?
-    /// Stages whose code runs on this thread, in the order of the plan; the control thread looks at those of a branch that
-    /// leaves while another thread lets go of it.
+    /// Stages whose code runs on this thread, in the order of the plan; the control thread looks at those of a branch
+    /// that leaves while another thread lets go of it.
     var members: [StageRunner] { memberBox.withLock { $0 } }
     private let memberBox: Locked<[StageRunner]>
 
@@ -67,8 +67,8 @@ final class Worker: @unchecked Sendable {
         for member in members { member.thread = state }
     }
 
-    /// [worker thread, between two items; whoever makes it before it runs, or has it once it has let go] Takes another
-    /// shape.
+    /// [worker thread, between two items; any thread before it runs or after it has let go] Takes over another run and
+    /// other members.
     func rewire(run: InlineRun?, members: [StageRunner]) {
         self.run = run
         memberBox.withLock { $0 = members }
@@ -143,8 +143,8 @@ final class Worker: @unchecked Sendable {
         }
     }
 
-    /// Of stages from the middle of a run: what ran behind them on the same thread stays or is among them, and queues go
-    /// with them.
+    /// Of stages from the middle of a run: what ran behind them on the same thread stays or is among them, and queues
+    /// go with them.
     private func endQueues() {
         for member in members { for link in member.output?.links ?? [] { link.queue?.end() } }
     }

@@ -7,8 +7,8 @@
 /// @c(framehost_plugin_v1)
 /// public func pluginEntry() -> OpaquePointer { PluginEntry.export(service: ControlServer.self) }
 /// ```
-/// A service lives through `init` → `start` → `stop`, all on the control thread. Everything else it does on threads of its
-/// own. docs/design/021-live-operation.md.
+/// A service lives through `init` → `start` → `stop`, all on the control thread. Everything else it does on threads of
+/// its own. docs/design/021-live-operation.md.
 public protocol Service: AnyObject, Sendable, SendableMetatype {
     /// The options of the service; ``NoOptions`` for a service that has none.
     associatedtype Options: StageOptions

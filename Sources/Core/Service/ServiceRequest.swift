@@ -19,7 +19,8 @@ public struct ServiceRequest: Sendable {
 
     /// [control thread] Makes the service, which opens nothing yet.
     ///
-    /// - Throws: ``FrameHostErrors`` with the places of options that the service does not take, or what its `init` throws.
+    /// - Throws: ``FrameHostErrors`` with the places of options that the service does not take, or what its `init`
+    ///   throws.
     public func make() throws -> any Service {
         try type.make(options) { option, text in
             FaultPlace(file: file, position: text, path: option.isEmpty ? key : "\(key).\(option)")

@@ -1,8 +1,9 @@
-/// Copies each item into buffers of its own and lets go of the original, before any other stage behind the fork gets it.
+/// Copies each item into buffers of its own and lets go of the original, before any other stage behind the fork gets
+/// it.
 ///
-/// The planner puts one at the head of a branch whose link says `"copy": true`. It runs on the thread of the stage before
-/// it, which serves taps first. The branch behind it therefore takes and shares none of that stage's buffers, and makes no
-/// writer beside it copy. docs/design/009-running-graph.md.
+/// The planner puts one at the head of a branch whose link says `"copy": true`. It runs on the thread of the stage
+/// before it, which serves taps first. The branch behind it therefore takes and shares none of that stage's buffers,
+/// and makes no writer beside it copy. docs/design/009-running-graph.md.
 final class CopyTap: Transform {
     static let info = StageInfo(
         id: "copy-tap", summary: "Copies the items of a branch into buffers of its own.", input: .any,

@@ -1,11 +1,11 @@
 /// Keeps the headers of the items inside a transform until the transform answers them, so that an answer has the
 /// properties of its picture, whatever the transform holds and reorders in between.
 ///
-/// It serves a transform that gives access units or takes them: an encoder, a decoder. A transform from frames to frames
-/// has both in hand and calls `copyProperties(from:)`.
+/// It serves a transform that gives access units or takes them: an encoder, a decoder. A transform from frames to
+/// frames has both in hand and calls `copyProperties(from:)`.
 ///
-/// An answer belongs to the item of equal PTS. There is room for as many headers as the stage declares as `delay`, made at
-/// setup; noting and answering allocate nothing. It belongs to the stage's thread. docs/design/012-items.md.
+/// An answer belongs to the item of equal PTS. There is room for as many headers as the stage declares as `delay`, made
+/// at setup; noting and answering allocate nothing. It belongs to the stage's thread. docs/design/012-items.md.
 final class HeldHeaders {
     /// One that is held, or a place that is free.
     private struct Entry {

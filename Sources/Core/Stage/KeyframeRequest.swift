@@ -5,7 +5,7 @@ import Synchronization
 /// Several requests before the next picture count as one. A sink finds it as ``StageContext/keyframeRequest``.
 public final class KeyframeRequest: Sendable {
     private let isRaised = Atomic<Bool>(false)
-    /// The encoder's own, where this one is a reader's; it changes when the encoder is replaced.
+    /// The encoder's request, where this one belongs to a stage behind it. It changes when the encoder is replaced.
     private let target: Locked<KeyframeRequest?>
 
     init(to target: KeyframeRequest? = nil) { self.target = Locked(target) }
@@ -16,10 +16,10 @@ public final class KeyframeRequest: Sendable {
         isRaised.store(true, ordering: .releasing)
     }
 
-    /// [control thread] Wishes from now on go to `target`.
+    /// [control thread] Sends requests to `target` from now on.
     func redirect(to target: KeyframeRequest) { self.target.withLock { $0 = target } }
 
-    /// [encoder's stage thread] True once for all wishes since the last call.
+    /// [encoder's stage thread] True once for all requests since the last call.
     @inline(__always)
     func take() -> Bool { isRaised.load(ordering: .relaxed) && isRaised.exchange(false, ordering: .acquiring) }
 }

@@ -8,7 +8,7 @@ public enum OnError: String, Sendable, CaseIterable {
     case bypass
     /// The runner makes and starts the stage anew after 1 s, 2 s, 4 s … at most 30 s, up to ten times in a row.
     ///
-    /// Items that come in the meantime are dropped, and the item that follows is marked as after a gap. If every attempt
-    /// fails, the run ends with status 1.
+    /// Items that come in the meantime are dropped, and the item that follows is marked as after a gap. If every
+    /// attempt fails, the run ends with status 1.
     case restart
 }

@@ -1,8 +1,8 @@
 /// What all kinds of stage have in common. Adopt ``Source``, ``Filter``, ``Transform``, ``Join`` or ``Sink``.
 ///
-/// A stage lives through `init` → `negotiate` → `start` → process … → `drain` → `stop`. One thread at a time uses it: the
-/// control thread up to `negotiate`, the setup thread for `start`, and the stage's own thread from then on. A stage need
-/// not be `Sendable`.
+/// A stage lives through `init` → `negotiate` → `start` → process … → `drain` → `stop`. One thread at a time uses it:
+/// the control thread up to `negotiate`, the setup thread for `start`, and the stage's own thread from then on. A stage
+/// need not be `Sendable`.
 public protocol Stage: AnyObject, SendableMetatype {
     /// The options of the stage; ``NoOptions`` for a stage that has none.
     associatedtype Options: StageOptions
@@ -10,7 +10,8 @@ public protocol Stage: AnyObject, SendableMetatype {
     /// What the stage is; the same for every instance.
     static var info: StageInfo { get }
 
-    /// [control thread] What `framehost describe STAGE` lists beside the options, such as the effects that are installed.
+    /// [control thread] What `framehost describe STAGE` lists beside the options, such as the effects that are
+    /// installed.
     ///
     /// The topics come without their values. The default is an empty list.
     static func topics() throws -> [StageTopic]
@@ -53,7 +54,8 @@ public protocol Stage: AnyObject, SendableMetatype {
     /// Only the stage that makes the access units gets this call, once for all requests since the last item.
     func keyframeRequested()
 
-    /// [stage thread] Buffers have run out: the stage lets go of frames that it keeps only in case they are needed again.
+    /// [stage thread] Buffers have run out: the stage lets go of frames that it keeps only in case they are needed
+    /// again.
     func releaseCaches()
 
     /// [stage thread] Carries out a command that ``info`` declares.
@@ -103,8 +105,8 @@ public protocol Source: Stage {
 
     /// [stage thread] Gives one item, or none if there is none yet, and returns.
     ///
-    /// The runner calls it again and again until it returns ``SourceProgress/ended``. It waits only through `output` and
-    /// ``StageContext/sleep(until:)``: a drain or a stop of the chain ends these waits.
+    /// The runner calls it again and again until it returns ``SourceProgress/ended``. It waits only through `output`
+    /// and ``StageContext/sleep(until:)``: a drain or a stop of the chain ends these waits.
     func produce(_ output: Output) throws -> SourceProgress
 }
 
@@ -149,8 +151,9 @@ public protocol Transform: Stage {
 
     /// [stage thread] Takes one item and emits what is ready: no item, one or several.
     ///
-    /// Each item that came in is answered once: by an item that the stage emits, or by ``Output/drop(_:)``. An item that
-    /// answers none is emitted as ``Output/Origin/made``. The items that the stage answers later are counted in ``held``.
+    /// Each item that came in is answered once: by an item that the stage emits, or by ``Output/drop(_:)``. An item
+    /// that answers none is emitted as ``Output/Origin/made``. The items that the stage answers later are counted in
+    /// ``held``.
     func process(_ input: consuming Sample, _ output: Output) throws
 
     /// [stage thread] No item follows: the stage emits everything that it holds.
@@ -180,8 +183,8 @@ public protocol Join: Stage {
 
     /// [stage thread, between two calls] The input whose pictures a join by the clock gives as soon as they come.
     ///
-    /// Only a join that declares ``StageDemand/outputRate`` is asked. With nil, the default, every picture waits for its
-    /// tick.
+    /// Only a join that declares ``StageDemand/outputRate`` is asked. With nil, the default, every picture waits for
+    /// its tick.
     var activeInput: Int? { get }
 }
 

@@ -22,11 +22,12 @@ public final class StageContext: @unchecked Sendable {
     /// True for a stage that replaces one that ran: its readers know the parameter sets of the old stage.
     public internal(set) var repeatsParameterSets = false
 
-    /// The sound that belongs to the incoming pictures, where a source before the stage offers it; nil in a source. Known
-    /// before `negotiate`.
+    /// The sound that belongs to the incoming pictures, where a source before the stage offers it; nil in a source.
+    /// Known before `negotiate`.
     public internal(set) var audio: (any AudioOrigin)?
 
-    /// Ids of the stages that the input comes from, in the order of `from`; empty in a source. Known before `negotiate`.
+    /// Ids of the stages that the input comes from, in the order of `from`; empty in a source. Known before
+    /// `negotiate`.
     public internal(set) var inputIDs: [String] = []
 
     /// [stage thread] When the stage last went on after a pause, in nanoseconds of the chain clock; 0 before the first
@@ -120,8 +121,8 @@ public final class StageContext: @unchecked Sendable {
             until: instant, on: sleeper, unless: { isEnding.load(ordering: .acquiring) || stop.isRaised })
     }
 
-    /// [stage thread] Runs `body`, in which the stage waits for its device or its peer. Figures do not count that time as
-    /// the stage's work.
+    /// [stage thread] Runs `body`, in which the stage waits for its device or its peer. Figures do not count that time
+    /// as the stage's work.
     ///
     /// Not needed around ``sleep(until:)`` and the waits of an ``Output``.
     public func waiting<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
@@ -193,9 +194,11 @@ public final class StageContext: @unchecked Sendable {
     /// Writes a line to the log, as the event `log`. Write a few lines a second at most.
     public func log(_ text: String, level: Event.Level = .info) { post("log", level: level, text: text) }
 
-    /// [any thread] Why the stage cannot work now and tries to recover, such as an unplugged camera; nil while all is well.
+    /// [any thread] Why the stage cannot work now and tries to recover, such as an unplugged camera; nil while all is
+    /// well.
     ///
-    /// People see it as the stage's state. When it is set in `start`, the chain does not count as healthy until it is nil.
+    /// People see it as the stage's state. When it is set in `start`, the chain does not count as healthy until it is
+    /// nil.
     public var recovering: String? {
         get { recovery.withLock { $0.reason } }
         set {
@@ -210,8 +213,8 @@ public final class StageContext: @unchecked Sendable {
     /// Shows figures of the stage's own beside the runner's: `figures` of its entry in `--stats`, and in the answer to
     /// the command `figures`.
     ///
-    /// - Parameter body: Gives a JSON object of what is known now. Any thread may call it between `start` and the end of
-    ///   the run, one at a time, and once after the run. It must not wait for the stage.
+    /// - Parameter body: Gives a JSON object of what is known now. Any thread may call it between `start` and the end
+    ///   of the run, one at a time, and once after the run. It must not wait for the stage.
     public func showFigures(_ body: @escaping @Sendable () -> JSONNode) { ownFigures.withLock { $0 = body } }
 
     /// [any thread] Nil where the stage shows none.

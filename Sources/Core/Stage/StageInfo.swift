@@ -71,8 +71,8 @@ public struct StageInfo: Sendable {
     public var metadata: [any FrameMetadata.Type]
     /// Commands that the stage carries out while the chain runs.
     public var commands: [CommandInfo]
-    /// Events that the stage posts with ``StageContext/post(_:level:text:details:)``. The rules of a chain file can name
-    /// only these.
+    /// Events that the stage posts with ``StageContext/post(_:level:text:details:)``. The rules of a chain file can
+    /// name only these.
     public var events: [EventDeclaration]
     /// Whether the planner may insert the stage where two formats do not fit.
     public var isConverter: Bool
@@ -226,20 +226,22 @@ public struct StageDemand: Sendable, Equatable {
     /// Sources: a late call loses what the device gives. The source's thread gets a higher priority where the system
     /// permits it.
     public var isUrgent = false
-    /// Sources: the source gives each item at its time though it could wait, such as a file that is played in real time.
+    /// Sources: the source gives each item at its time though it could wait, such as a file that is played in real
+    /// time.
     public var isPaced = false
-    /// Joins: the join gives pictures at this rate by the chain clock, made of the newest of each input, and waits for no
-    /// input. Nil for a join that answers the items of its leading input. docs/design/017-clocked-joins.md.
+    /// Joins: the join gives pictures at this rate by the chain clock, made of the newest of each input, and waits for
+    /// no input. Nil for a join that answers the items of its leading input. docs/design/017-clocked-joins.md.
     public var outputRate: Rational?
     /// Memory in bytes that the stage takes in `start` beside the plan's pools and slabs: rings of its own, a library's
     /// pictures. The plan counts it in what the chain needs.
     public var ownBytes = 0
-    /// Sources of access units: the source makes a keyframe when it is asked for one (``Stage/keyframeRequested()``), as
-    /// a camera with an encoder of its own may. Encoders always do.
+    /// Sources of access units: the source makes a keyframe when it is asked for one (``Stage/keyframeRequested()``),
+    /// as a camera with an encoder of its own may. Encoders always do.
     public var makesKeyframes = false
     /// Files that this instance reads. The plan refuses a chain in which another stage would write one of them.
     public var readsFiles: [String] = []
-    /// Files that this instance writes. The plan refuses a chain in which another stage would read or write one of them.
+    /// Files that this instance writes. The plan refuses a chain in which another stage would read or write one of
+    /// them.
     public var writesFiles: [String] = []
     /// Things other than files that this instance needs alone, or shares on equal terms: a server's port.
     public var claims: [Claim] = []
@@ -278,7 +280,8 @@ extension StageDemand {
 }
 
 extension StageInfo {
-    /// What is wrong with an event that a stage of this kind has posted itself, as a sentence; nil where it is declared.
+    /// What is wrong with an event that a stage of this kind has posted itself, as a sentence; nil where it is
+    /// declared.
     func fault(of event: Event) -> String? {
         let own = events.first { $0.name == event.name }
         guard let declaration = own ?? ChainEvents.entry(event.name)?.event else {

@@ -2,8 +2,8 @@ import Glibc
 
 /// A lock with a place to wait, on the monotonic clock.
 ///
-/// Every wait of framehost uses it. `@unchecked Sendable`: the two pthread objects are made once, never move, and are made
-/// for access from several threads.
+/// Every wait of framehost uses it. `@unchecked Sendable`: the two pthread objects are made once, never move, and are
+/// made for access from several threads.
 final class Condition: @unchecked Sendable {
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
     /// The condition whose lock this one uses, kept alive; nil when the lock is its own.

@@ -2,8 +2,8 @@ import Glibc
 
 /// What the control thread is doing, should it crash: `odd (misbehave) was being made`.
 ///
-/// Only the control thread writes it, and the signal handler of ``CrashReport`` reads it. It is C memory, since a handler
-/// cannot wait for a lock that a `String` might need.
+/// Only the control thread writes it, and the signal handler of ``CrashReport`` reads it. It is C memory, since a
+/// handler cannot wait for a lock that a `String` might need.
 public enum CrashNote {
     /// Set once, before any plugin is loaded; without a handler nothing is noted.
     nonisolated(unsafe) private static var isWanted = false

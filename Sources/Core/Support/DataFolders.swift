@@ -2,8 +2,8 @@ import Glibc
 
 /// The folders where a stage looks for models and other data files. The first folder that has the file wins.
 ///
-/// The folders are `$FRAMEHOST_DATA`, then `framehost` in the user's data folder, `/usr/local/share` and `/usr/share` (XDG Base
-/// Directory Specification), then `share/framehost` beside the program's own folder.
+/// The folders are `$FRAMEHOST_DATA`, then `framehost` in the user's data folder, `/usr/local/share` and `/usr/share`
+/// (XDG Base Directory Specification), then `share/framehost` beside the program's own folder.
 public struct DataFolders: Sendable {
     /// The folders, in the order of search.
     public var folders: [String]

@@ -1,6 +1,7 @@
 import Synchronization
 
-/// A number that changes with every event, so that a thread can see whether something has happened since it last looked.
+/// A number that changes with every event, so that a thread can see whether something has happened since it last
+/// looked.
 ///
 /// It wraps around: after 2^32 events, which a queue at full speed reaches in an hour, it goes on at 0. It begins
 /// shortly before that, so that every run and every test passes the end. [any thread]

@@ -3,8 +3,8 @@ import Synchronization
 
 /// Work that can wait while frames flow and may go on when they have ended: the rewriting of a finished recording.
 ///
-/// The jobs of a chain run one at a time, in the order in which they were added, on a thread of low priority that exists
-/// while there are jobs. `@unchecked Sendable`: everything but the condition is used only under its lock.
+/// The jobs of a chain run one at a time, in the order in which they were added, on a thread of low priority that
+/// exists while there are jobs. `@unchecked Sendable`: everything but the condition is used only under its lock.
 final class JobQueue: @unchecked Sendable {
     private struct Job {
         var title: String

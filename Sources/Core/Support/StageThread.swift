@@ -23,8 +23,8 @@ enum StageThread {
     /// - Parameter name: At most 15 bytes are shown by the kernel (proc(5), comm).
     /// - Parameter isBatch: Throughput counts, not latency: the thread does not interrupt another one when it wakes
     ///   (sched(7), SCHED_BATCH), so that each goes through several items at a time.
-    /// - Parameter ended: Called on the thread as its last act, when it has let go of `body` and what that held:
-    ///   whoever hears of the end can rely on nothing being freed there any more.
+    /// - Parameter ended: Called on the thread as its last act, after it let go of `body` and everything that it held.
+    ///   After this call the thread frees nothing any more.
     /// - Throws: ``FrameHostError`` `.exhausted` when the system gives no further thread.
     static func start(name: String, isBatch: Bool, body: @escaping () -> Void, ended: @escaping () -> Void = {}) throws
     {

@@ -3,8 +3,8 @@ import Synchronization
 
 /// The program's own standard output, which is not descriptor 1.
 ///
-/// What plugins and libraries print to descriptor 1 goes to standard error, so that it cannot come between the program's
-/// JSON lines.
+/// What plugins and libraries print to descriptor 1 goes to standard error, so that it cannot come between the
+/// program's JSON lines.
 public enum StandardOutput {
     private static let kept = Atomic<Int32>(STDOUT_FILENO)
 
@@ -23,8 +23,8 @@ public enum StandardOutput {
         kept.store(file, ordering: .relaxed)
     }
 
-    /// [main thread, first of all] Opens /dev/null for each of the first three descriptors that is closed. Otherwise the
-    /// next file that is opened would become standard output.
+    /// [main thread, first of all] Opens /dev/null for each of the first three descriptors that is closed. Otherwise
+    /// the next file that is opened would become standard output.
     public static func fillGaps() {
         while true {
             let file = open("/dev/null", O_RDWR)

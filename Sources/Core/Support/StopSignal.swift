@@ -3,8 +3,8 @@ import Synchronization
 /// Ends every wait of a chain, or of one of its stages, at once.
 ///
 /// A stage's signal belongs to its chain's: raising the chain's raises those of all stages. Raising a stage's ends only
-/// that stage's waits, when its branch is removed. Each object that waits registers its condition when it is made. Every
-/// thread may use it.
+/// that stage's waits, when its branch is removed. Each object that waits registers its condition when it is made.
+/// Every thread may use it.
 public final class StopSignal: @unchecked Sendable {
     private struct Weak {
         weak var signal: StopSignal?

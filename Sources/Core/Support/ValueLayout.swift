@@ -1,7 +1,7 @@
 /// How the bytes of a type's values are laid out, in words: two images of a plugin agree on them where these are equal.
 ///
-/// It reads Swift's metadata and reflection records (docs/ABI/TypeMetadata.rst of the compiler's sources), and so only the
-/// constant sections of an image. The caller makes sure that the same compiler built both images.
+/// It reads Swift's metadata and reflection records (docs/ABI/TypeMetadata.rst of the compiler's sources), and so only
+/// the constant sections of an image. The caller makes sure that the same compiler built both images.
 enum ValueLayout {
     /// What the first word of a type's metadata says.
     private enum Kind {

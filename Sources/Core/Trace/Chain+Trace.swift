@@ -4,8 +4,8 @@ extension Chain {
     /// Bytes of a trace at least: what it says of itself, and a second of a chain.
     public static let leastTraceBytes = 1_000_000
 
-    /// [control thread, before the run] Lets the run write a trace into `path`: what each thread does, frame by frame, as
-    /// Perfetto reads it. The chain must have been made with `traced`.
+    /// [control thread, before the run] Lets the run write a trace into `path`: what each thread does, frame by frame,
+    /// as Perfetto reads it. The chain must have been made with `traced`.
     ///
     /// `path` must not be a regular file that is there already; a device or pipe is written into.
     ///
@@ -37,7 +37,8 @@ extension Chain {
         tracer.open()
     }
 
-    /// [control thread] Removes the trace of a chain that will not run: an empty file would be in the way of the next try.
+    /// [control thread] Removes the trace of a chain that will not run: an empty file would be in the way of the next
+    /// try.
     public func discardTrace() {
         if let traceFile { files.discard(traceFile.file) }
         traceFile = nil

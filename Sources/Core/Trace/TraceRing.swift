@@ -1,8 +1,8 @@
 import Glibc
 import Synchronization
 
-/// The entries of one thread, pool, slab or queue on their way to the trace thread: a fixed ring with one writer and one
-/// reader, without locks.
+/// The entries of one thread, pool, slab or queue on their way to the trace thread: a fixed ring with one writer and
+/// one reader, without locks.
 ///
 /// A thread writes its own ring; any other ring is written under the lock of the object that it belongs to. A full ring
 /// loses the new entry and counts it. `@unchecked Sendable` by that rule; the two ends meet in atomics.

@@ -3,8 +3,8 @@ import Synchronization
 
 /// Lets the threads, pools and queues of a run note what they do, and writes it to a file on a thread of its own.
 ///
-/// Each notes into a ``TraceRing``. The trace thread empties the rings every few milliseconds, makes packets, and writes
-/// them to the file once a second. No stage thread waits for it: a full ring loses entries.
+/// Each notes into a ``TraceRing``. The trace thread empties the rings every few milliseconds, makes packets, and
+/// writes them to the file once a second. No stage thread waits for it: a full ring loses entries.
 final class Tracer: @unchecked Sendable {
     /// How the trace ended.
     struct Outcome: Sendable {
