@@ -97,6 +97,26 @@ extension Stage {
 }
 
 /// A stage that gives pictures or access units: a camera, a file, a test pattern.
+///
+/// ```swift
+/// func negotiate() -> MediaFormat {
+///     .video(VideoFormat(.gray8, width: 640, height: 360, frameRate: Rational(30)))
+/// }
+///
+/// func produce(_ output: Output) throws -> SourceProgress {
+///     guard count < options.frames else { return .ended }
+///     guard var frame = try output.makeFrame() else { return .more }   // nil only in a live source
+///     frame.withMutablePlane(0) { plane in
+///         for y in 0..<plane.height { plane.row(y).update(repeating: 128) }
+///     }
+///     frame.pts = MediaTime(seconds: Double(count) / 30)
+///     count += 1
+///     try output.emit(frame)
+///     return .more
+/// }
+/// ```
+/// A source of access units sets ``AccessUnit/pts``, ``AccessUnit/dts``, ``AccessUnit/duration`` and
+/// ``AccessUnit/isKeyframe`` of each, and asks for its memory with ``StageDemand/slabBytes``.
 public protocol Source: Stage {
     /// [control thread] The format of all items that the source will give.
     ///
@@ -119,6 +139,18 @@ public enum SourceProgress: Sendable {
 }
 
 /// A stage that reads or changes a frame and hands on the same frame.
+///
+/// ```swift
+/// func process(_ frame: inout Frame) -> Verdict {
+///     frame.withMutablePlane(0) { luma in
+///         for y in 0..<luma.height {
+///             luma.withRow(y) { row in for x in row.indices { row[x] /= 2 } }
+///         }
+///     }
+///     return .forward
+/// }
+/// ```
+/// <doc:WritingAFilter> builds one from its first line to its test.
 public protocol Filter: Stage {
     /// [control thread] Takes note of the format that all frames will have.
     ///
@@ -145,6 +177,19 @@ extension Filter {
 }
 
 /// A stage that gives other items than it takes: a converter, a scaler, an encoder.
+///
+/// ```swift
+/// func process(_ input: consuming Sample, _ output: Output) throws {
+///     guard case .frame(let frame) = consume input else { return output.drop(.byStage) }
+///     guard var result = try output.makeFrame() else { return }
+///     frame.withPlane(0) { source in
+///         result.withMutablePlane(0) { target in scale(source, into: target) }
+///     }
+///     result.copyProperties(from: frame)   // times, number, orientation, metadata
+///     try output.emit(result)
+/// }
+/// ```
+/// <doc:TheLifeOfAFrame> says what a transform declares that keeps frames or answers them later.
 public protocol Transform: Stage {
     /// [control thread] Gives the format of the output for that of the input.
     func negotiate(_ input: MediaFormat) throws -> MediaFormat
@@ -171,6 +216,22 @@ extension Transform {
 }
 
 /// A stage that takes one item from each of several inputs.
+///
+/// The chain file says which items belong together (``JoinMatch``). The item of the leading input is always there;
+/// another input may have none.
+///
+/// ```swift
+/// func merge(_ inputs: JoinInputs, _ output: Output) throws {
+///     guard case .frame(let first) = inputs.take(0), case .frame(let second) = inputs.take(1) else {
+///         return output.drop(.byStage)
+///     }
+///     guard var result = try output.makeFrame() else { return }
+///     mix(first, second, into: &result)
+///     result.copyProperties(from: first)
+///     result.pts = inputs.time             // rises, also where an item is given again
+///     try output.emit(result)
+/// }
+/// ```
 public protocol Join: Stage {
     /// [control thread] Gives the format of the output for those of the inputs, which are in the order of `from`.
     func negotiate(_ inputs: [MediaFormat]) throws -> MediaFormat
@@ -194,6 +255,14 @@ extension Join {
 }
 
 /// A stage that ends a branch: a file, a server, a window.
+///
+/// ```swift
+/// func consume(_ input: consuming Sample) throws -> SinkVerdict {
+///     guard case .frame(let frame) = consume input else { return .dropped(.byStage) }
+///     total += frame.withPlane(0) { Int($0.row(0)[0]) }
+///     return .delivered
+/// }
+/// ```
 public protocol Sink: Stage {
     /// [control thread] Takes note of the format that all items will have. The default does nothing.
     func negotiate(_ input: MediaFormat) throws
