@@ -98,14 +98,18 @@ extension Stage {
 
 /// A stage that gives pictures or access units: a camera, a file, a test pattern.
 ///
+/// This one gives grey pictures:
+///
 /// ```swift
 /// func negotiate() -> MediaFormat {
-///     .video(VideoFormat(.gray8, width: 640, height: 360, frameRate: Rational(30)))
+///     let rate = Rational(30)
+///     return .video(VideoFormat(.gray8, width: 640, height: 360, frameRate: rate))
 /// }
 ///
 /// func produce(_ output: Output) throws -> SourceProgress {
 ///     guard count < options.frames else { return .ended }
-///     guard var frame = try output.makeFrame() else { return .more }   // nil only in a live source
+///     // Nil only in a live source: no buffer is free.
+///     guard var frame = try output.makeFrame() else { return .more }
 ///     frame.withMutablePlane(0) { plane in
 ///         for y in 0..<plane.height { plane.row(y).update(repeating: 128) }
 ///     }
@@ -139,6 +143,8 @@ public enum SourceProgress: Sendable {
 }
 
 /// A stage that reads or changes a frame and hands on the same frame.
+///
+/// This one halves the brightness:
 ///
 /// ```swift
 /// func process(_ frame: inout Frame) -> Verdict {
@@ -178,9 +184,13 @@ extension Filter {
 
 /// A stage that gives other items than it takes: a converter, a scaler, an encoder.
 ///
+/// This one makes a frame of each frame:
+///
 /// ```swift
 /// func process(_ input: consuming Sample, _ output: Output) throws {
-///     guard case .frame(let frame) = consume input else { return output.drop(.byStage) }
+///     guard case .frame(let frame) = consume input else {
+///         return output.drop(.byStage)
+///     }
 ///     guard var result = try output.makeFrame() else { return }
 ///     frame.withPlane(0) { source in
 ///         result.withMutablePlane(0) { target in scale(source, into: target) }
@@ -222,9 +232,9 @@ extension Transform {
 ///
 /// ```swift
 /// func merge(_ inputs: JoinInputs, _ output: Output) throws {
-///     guard case .frame(let first) = inputs.take(0), case .frame(let second) = inputs.take(1) else {
-///         return output.drop(.byStage)
-///     }
+///     guard case .frame(let first) = inputs.take(0),
+///         case .frame(let second) = inputs.take(1)
+///     else { return output.drop(.byStage) }
 ///     guard var result = try output.makeFrame() else { return }
 ///     mix(first, second, into: &result)
 ///     result.copyProperties(from: first)
@@ -256,9 +266,13 @@ extension Join {
 
 /// A stage that ends a branch: a file, a server, a window.
 ///
+/// This one adds up the first samples:
+///
 /// ```swift
 /// func consume(_ input: consuming Sample) throws -> SinkVerdict {
-///     guard case .frame(let frame) = consume input else { return .dropped(.byStage) }
+///     guard case .frame(let frame) = consume input else {
+///         return .dropped(.byStage)
+///     }
 ///     total += frame.withPlane(0) { Int($0.row(0)[0]) }
 ///     return .delivered
 /// }
