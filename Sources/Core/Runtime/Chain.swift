@@ -87,7 +87,7 @@ public final class Chain: @unchecked Sendable {
         public var failures: [FrameHostError]
         /// Ids of the stages that did not return from a call. The process should end without waiting for them.
         public var abandoned: [String]
-        /// Items that the ledger misses, a sentence each: a bug of a stage or of framehost.
+        /// Where the ledger does not balance, a sentence each: a bug of a stage or of framehost.
         public var ledgerFaults: [String]
         /// Calls of a live chain that took so long that frames were lost, a sentence each.
         public var losses: [String] = []
