@@ -1,4 +1,5 @@
 // swift-tools-version: 6.2
+// SPDX-License-Identifier: Apache-2.0
 // A package of its own, as a user's plugin is: what the benchmarks need beside the shipped plugins.
 import PackageDescription
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """From a camera to the decoded picture at a client, beside GStreamer in the same run; processor time likewise.
 
     python3 Benchmarks/camera.py [ROUNDS]       needs the release build and what `make test-camera` needs, no camera and no yardstick

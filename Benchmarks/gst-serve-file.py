@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """gst-rtsp-server with the access units of a file, as from a camera that encodes: one shared live stream that nobody can ask for a keyframe.
 
     Benchmarks/gst-serve-file.py FILE.h264 PORT PICTURES-PER-SECOND

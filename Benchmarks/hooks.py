@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """framehost's column in the yardstick: each function returns the command for the work its docstring names, or None."""
 import json, os
 from lib import FRAMEHOST, HAAR, TMP, fixture

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """From exec to exit: one 720p frame through MP4 -> decode -> centre crop 720x720 -> x264 -> MP4, beside GStreamer and ffmpeg.
 
 Most of it is the loading of libavformat's and libavcodec's own hundred libraries, which the last row shows alone. Needs the yardstick's

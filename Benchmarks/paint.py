@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What the plugins' painting and reading of pictures costs in two builds of framehost, one beside the other.
 
     Benchmarks/paint.py FOLDER OTHER_FOLDER [ROUNDS]

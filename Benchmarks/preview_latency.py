@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From the moment that a picture is made to the canvas of the page, in Chromium on this machine. Benchmarks/preview-latency starts it.
 
 `test-source` paints the moment into each picture (docs of its option `stamp`). The page draws the preview as it always does; the strip is read from its

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """How soon a joiner of rtsp-sink has a picture, and what many joiners cost those who watch.
 
     Benchmarks/rtsp-joins.py [CLIP]          examples/media/portrait.mp4, which `make demo` makes, when no clip is named

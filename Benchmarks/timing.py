@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A hop on one thread with and without per-stage timing (--stats), and start-up with all shipped plugins beside the executable.
 
 Whole-process CPU by double difference, as in the yardstick's peer-hop.py; needs its lib.py in PYTHONPATH.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes clips of one face on a known path, with their truth, for face-figures.py.
 
     face-clips.py PORTRAIT TRUTH FOLDER

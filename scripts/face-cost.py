@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What face-effect costs within a whole chain: MP4, decode, face stage, crop 720x720, x264 as the yardstick has it, MP4.
 
     face-cost.py CLIP [--rounds 3]                     as fast as it goes, cases in turns, medians: "Cost" of docs/face-effect.md

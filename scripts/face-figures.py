@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """How well face-effect finds and follows faces, on labelled clips: the figures of docs/face-effect.md.
 
     face-figures.py MEDIA [--detector yunet|haar|lbp]... [--privacy] [--options '{"every": 3}']

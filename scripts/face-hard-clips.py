@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes clips that are hard for privacy, with their truth, for face-figures.py: what lies between a face and its detector.
 
     face-hard-clips.py PORTRAIT TRUTH FOLDER [NAME...]

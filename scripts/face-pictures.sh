@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Makes the pictures of docs/face-effect.md with examples/face.json. Needs ffmpeg, and what that example needs.
 set -euo pipefail
 cd "$(dirname "$0")/.."

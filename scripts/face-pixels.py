@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Looks at what privacy lets through, in the pixels that come out: the figures "In the pixels" of docs/face-effect.md.
 
     face-pixels.py MEDIA [--options '{"detectionSize": 480}']

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """How many faces privacy covers, by their width in pixels: "Small faces" of docs/face-effect.md.
 
     face-sizes.py MEDIA [--widths 8,12,16] [--side N]... [--frames N]

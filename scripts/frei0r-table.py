@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs every frei0r effect that is installed, each in a process of its own, and writes the table of docs/frei0r.md.
 
     frei0r-table.py [--write] [NAME...]

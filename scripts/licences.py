@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes docs/licences.md: what the release build links, and under which licences; `--check` compares and ends with 1 where it differs.
 
 Read off the build in .build/release: the shared libraries that each of its images needs (readelf), the Debian package that each comes

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks that every type which docs/architecture.md names in backquotes exists in the sources; exit status 1 where one does not."""
 import pathlib
 import re

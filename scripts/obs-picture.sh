@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # A picture of OBS Studio whose Media Source shows a stream, without a screen: OBS on Xvfb, with Mesa's software renderer and settings of its own.
 #
 #   scripts/obs-picture.sh rtsp://host:port/path OUT.png [FFMPEG_OPTIONS]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Keeps the option tables of docs/chain-file.md and of the plugins' READMEs equal to what the built plugins say.
 
     option-tables.py --check    exit status 1 and a diff when a table is not what `framehost describe` says

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Makes the pictures of docs/recipes.md and docs/first-chain.md with the examples they name. Needs ffmpeg, a YuNet model and frei0r-plugins.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Makes the pictures of docs/pictures.md with the examples it names: before, and what each makes of the same frame. Needs ffmpeg and frei0r-plugins.
 set -euo pipefail
 cd "$(dirname "$0")/.."

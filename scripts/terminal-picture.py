@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs commands in a terminal of their own and draws what is seen there, as it is seen, as an animated SVG.
 
     scripts/terminal-picture.py OUT.svg COLUMNS ROWS 'command' ['command' ...]

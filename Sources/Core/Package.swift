@@ -1,4 +1,5 @@
 // swift-tools-version: 6.2
+// SPDX-License-Identifier: Apache-2.0
 // FrameCore is a package of its own so that host and plugins share one libFrameCore.so (docs/design/002-one-core.md).
 import PackageDescription
 

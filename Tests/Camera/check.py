@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Judges what job.sh brought back from the guest: check.py FOLDER. One line for each point; exit status 1 where one fails."""
 import json
 import pathlib

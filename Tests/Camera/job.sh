@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What the guest does (Tests/Camera/vm): framehost's own binary with the cameras of the drivers vivid and v4l2loopback. Results lie in /out and are
 # judged by check.py. LOSSES is how often the camera is lost in a row.
 # The guest's processor is five to twenty times slower than it should be: nothing here happens after a time, everything after an event.

@@ -1,4 +1,5 @@
 // swift-tools-version: 6.2
+// SPDX-License-Identifier: Apache-2.0
 // The camera's tests, for the address sanitizer: it builds every module anew, and with all plugins that would take
 // several times as long. The root package has the same tests, without sanitizers; the sources are the same files.
 import PackageDescription

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Many readers of a stream at once, which take what comes until the server closes them.
 
     python3 Tests/Conformance/crowd.py rtsp://host:port/path --count 500 [--transport tcp|udp|mixed]

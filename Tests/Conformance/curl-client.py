@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """libcurl as an RTSP client: OPTIONS, DESCRIBE, SETUP, PLAY, PAUSE, PLAY, TEARDOWN, with packets over the connection or UDP.
 
     Tests/Conformance/curl-client.py rtsp://host:port/path tcp|udp COUNT FOLDER

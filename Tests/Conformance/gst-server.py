@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """gst-rtsp-server with a live test picture: a second opinion beside framehost's own server (docs/rtsp-conformance.md).
 
     Tests/Conformance/gst-server.py [--port 8555] [--user NAME:PASSWORD]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Joins a stream of H.264 over and over, and prints a line of JSON for each join.
 
     python3 Tests/Conformance/joins.py rtsp://host:port/path --count 100                 one after the other, at random moments

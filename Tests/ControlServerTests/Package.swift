@@ -1,4 +1,5 @@
 // swift-tools-version: 6.2
+// SPDX-License-Identifier: Apache-2.0
 // The control server's tests, for the thread sanitizer; the root package has the same tests, without sanitizers
 // (docs/design/014-packages.md).
 import PackageDescription

@@ -1,4 +1,5 @@
 // swift-tools-version: 6.2
+// SPDX-License-Identifier: Apache-2.0
 // Core's tests are a package of their own, so that the sanitizers build Core and nothing else.
 import PackageDescription
 

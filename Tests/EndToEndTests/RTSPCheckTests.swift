@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Testing
 
 /// What `run` would refuse of an RTSP sink, `check` finds.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Feeds any bytes to ``JSONReader``: it may refuse them, but what it reads must come back the same from `text()`.
 ///
 /// Built with Core's JSON and Errors folders in one module, without a package: see `make fuzz`.

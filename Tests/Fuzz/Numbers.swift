@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Random numbers that are the same in each run. Used by one thread: the invariant behind `@unchecked Sendable`.
 final class Numbers: @unchecked Sendable {
     private var last: UInt64 = 0

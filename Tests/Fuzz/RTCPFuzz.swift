@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Feeds any bytes to the reader of RTCP, and as an access unit to the packetizer, whose packets must fit what it
 /// planned.
 @c(LLVMFuzzerTestOneInput)

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Feeds any text to the readers of single headers, URLs, session descriptions, addresses and credentials: what one
 /// reads comes back from what it writes.
 @c(LLVMFuzzerTestOneInput)

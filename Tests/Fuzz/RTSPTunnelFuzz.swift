@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// RTSP in Base64, as it comes through HTTP. Any bytes decode alike however they are cut; what was coded piece by piece
 /// comes back whole; a tunnel reads the same requests as a connection of its own.
 @c(LLVMFuzzerTestOneInput)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # compile_media_chain OUT FLAG…: the fuzz target of the stages between a file and its recording. Each plugin, and what file-source shares with others, is a module of its own, with the fuzzer's counters; Core
 # and the network stack are the libraries that `swift build -c release` leaves behind, without them.
 compile_media_chain() {

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 . Tests/Fuzz/media-chain.sh
 . Tests/Fuzz/y4m.sh
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A bare Debian in a folder, as debootstrap makes it, and one that boots with systemd."""
 import hashlib
 import os

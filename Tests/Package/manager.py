@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A service manager's side of sd_notify(3), and chains that can be made to stand still."""
 import os
 import select

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a chain tells the service manager, and when (docs/design/024-installing.md)."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `make deb` and `make install` give, from its files to a service that systemd starts anew."""
 import glob
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A stand-in for the control server: the page's files and as much of the API as the page asks for, without a program.
 
 The chain is that of chain.json; answers.json has its plan and kinds as `framehost check --json` and `describe --json`

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The control server's page in Chromium: against mock.py, and the same against the program. Tests/Page/run starts them."""
 import hashlib
 import json

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 
 /// A PNG with alpha, made by hand: eight bits a channel, rows unfiltered, stored without compression (PNG

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes a live chain at random while a recording and an RTSP reader go on beside it; ends with 1 where either suffers.
 
     python3 Tests/Soak/changes.py [--operations 1000] [--seed 1] [--http] [--program .build/release/framehost] [--keep DIR]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Joins a stream and leaves it, many thousand times, in every way clients do; ends with 1 where the server keeps anything of it.
 
     python3 Tests/Soak/rtsp-joins.py [--joins 100000] [--program .build/release/framehost]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Switches between two live sources while a recording and an RTSP reader go on behind; ends with 1 where either suffers.
 
     python3 Tests/Soak/switch.py [--switches 1000] [--quiet] [--program .build/release/framehost] [--keep DIR]

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Counts allocations by thread name, for tests: LD_PRELOAD it and name a file of 4096 zero bytes in MALLOC_COUNTS. The file is 128 entries of
 // 16 bytes of name and 16 of count (little endian, the first 8 used), kept up to date by every allocation.
 #define _GNU_SOURCE

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """An HTTPS server for ModelsTests, with the ways of servers that go wrong.
 
     models-server.py FOLDER CERTIFICATE KEY

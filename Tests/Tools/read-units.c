@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reads a file's H.264 with start codes and does nothing with it, for tests that count allocations: what libavformat and its bitstream filter
 // take for each packet by themselves. cc read-units.c -lavformat -lavcodec -lavutil
 #include <libavcodec/bsf.h>

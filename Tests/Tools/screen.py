@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """What a person does before a screen, for tests: screen.py DISPLAY COMMAND TITLE [ARGUMENT…].
 
 wait TITLE [N]     until N windows of that title are there (1), ten seconds at most

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Reads a trace of framehost with Perfetto's own messages, and says what is in it and what is wrong with it.
 
   trace.py FILE          a table of stages, waits, pools and marks; exit status 1 where something is wrong

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// Gives the same eight frames round and round without touching or copying them: what peer-crop.py feeds every filter

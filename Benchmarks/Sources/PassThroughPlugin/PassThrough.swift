@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// Lets every frame through untouched: what GStreamer's `identity` and ffmpeg's `null` filter do.

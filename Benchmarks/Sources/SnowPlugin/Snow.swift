@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// Puts snow (luma 16 to 235) into the lower right corner, a quarter of the width and height, as GStreamer's SMPTE

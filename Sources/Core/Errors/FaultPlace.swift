@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Where a fault is: a member of a file, a stage with the item that it had in hand, or a place in words.
 ///
 /// It is a value, so that programs can sort by it and find the place again; ``description`` gives its text. A plugin

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension FrameHostError: CustomStringConvertible {
     /// `place: what. remedy` with the cause on a line of its own, indented by two spaces.
     public var description: String {

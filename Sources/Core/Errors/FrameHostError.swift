@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A fault as the user reads it: where it is, what happened, and what to do about it.
 ///
 /// Its text is `place: what. remedy`, with the cause indented below. Stages throw it; the runner adds the stage, the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The events that Core and the program post themselves: of the chain as a whole, and of any stage.
 public enum ChainEvents {
     /// What an event is about.

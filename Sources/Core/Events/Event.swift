@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Something that happened: a log line for people, a JSON line for programs.
 ///
 /// A stage posts one with ``StageContext/post(_:level:text:details:)``, and a test finds it in

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// An event that a stage posts, as data: `framehost describe` lists it, and rules of a chain file are checked by it.
 ///
 /// ```swift

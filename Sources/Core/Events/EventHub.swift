@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Gives the events of a run to several listeners.
 ///
 /// Posting never waits for a listener. Each listener has a bounded box, which loses its oldest events when it is full.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// What was found under a name before something is done to it. A regular file stays open, claimed and locked as long as

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// Which file a name leads to: its device and inode (stat(2)). Equal for `x`, `./x`, links to it and further names of

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What a run wants to do to a name.
 public enum FileAct: CaseIterable, Sendable {
     /// Make a new file.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// An open file that other stages and programs leave alone: it stands in the list `HeldFiles`, and is locked where the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The files that this process reads and writes at this moment, by device and inode.
 ///
 /// Locks (flock(2)) say the same to other programs; this list says it where a file system has no locks, and says by

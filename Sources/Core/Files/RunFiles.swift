@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// Creates, replaces, removes and empties files for all stages of a run. ``FileRule`` decides; this looks, locks and

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension JSONNode {
     /// The string, if it is one.
     public var asString: String? { if case .string(let text) = value { text } else { nil } }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A place in a text: line and column, both counted from 1, columns in bytes of UTF-8.
 public struct TextPlace: Sendable, Equatable {
     /// The line, counted from 1; 0 where a program made the value.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A number taken apart by the grammar of RFC 8259 §6.
 struct JSONNumber {
     private let isNegative: Bool

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension JSONParser {
     func fault(_ place: TextPlace, _ what: String, remedy: String, path: String = "") -> FrameHostError {
         FrameHostError(

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension JSONParser {
     /// Consumes the run of letters, digits and signs that begins here.
     private mutating func readRun() -> ArraySlice<UInt8> {

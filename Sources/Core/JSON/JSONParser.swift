@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The state of one reading: where it stands in the text, what is open, and the faults so far.
 struct JSONParser {
     enum Step {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The way to a value within a JSON text, written so that it works in `jq` with a dot before it:
 /// `stages[3].bitrateKbps`.
 ///

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Reads JSON with comments and trailing commas into a ``JSONNode``.
 ///
 /// The rest is RFC 8259 to the letter. `//` comments end with their line, `/* */` comments do not nest. A line ends

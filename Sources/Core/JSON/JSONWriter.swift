@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension JSONNode {
     /// The value as JSON; reading it gives the same value, places aside.
     ///

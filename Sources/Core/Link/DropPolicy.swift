@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What a link does with an item that finds its queue full.
 public enum DropPolicy: String, Sendable, Hashable, CaseIterable, Codable {
     /// The producer waits. On a live source's own thread the item is dropped instead (`noBuffer`): a live source never

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Synchronization
 
 /// A bounded hand-over from one thread to another: ``FrameQueueState`` behind a lock, with its items.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Synchronization
 
 /// What a queue has counted. The counts are written under the queue's lock and read without it.

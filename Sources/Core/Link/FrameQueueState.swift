@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What a queue does with an offer, a take and an end: a value without locks or threads.
 ///
 /// It counts and decides; the items themselves lie in ``FrameQueue``, which performs what the returned action says.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What a join sees of the queue before one of its inputs.
 struct QueueHead: Equatable {
     /// PTS of the oldest item, nanoseconds; nil when there is none.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// One encoded picture: all NAL units of one time, leased from a slab of the chain.
 ///
 /// An access unit moves and is never copied; ``share()`` makes a second lease of the same bytes. Nobody writes the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// One sound track: what the writer of a container needs to carry the track's packets along unchanged.
 public struct AudioTrackFormat: Sendable, Hashable, CustomStringConvertible {
     /// The codec by libavcodec's short name: `aac`, `opus`, `pcm_s16le`.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A codec of access units: a string, so that further codecs need no change of Core's interface.
 public struct Codec: Sendable, Hashable, Codable, RawRepresentable, CustomStringConvertible {
     /// The codec's name: `h264`.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The faces of a frame: a stage that finds faces sets them, and every stage behind may read them.
 ///
 /// Coordinates are pixels of the stored picture, which is what a filter reads and writes, not of the picture turned for

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// One plane of a frame, to read. It is valid inside the closure that got it.
 public struct Plane {
     /// The first sample of the first row.

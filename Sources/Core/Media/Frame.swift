@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// One raw picture: a lease of a pool's buffer, with time, format and metadata.
 ///
 /// A frame moves and is never copied. When the last lease of a buffer ends, the buffer goes back to its pool;

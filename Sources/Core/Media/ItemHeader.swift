@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Which kind of item a lease holds; fixed for all leases of a pool or slab.
 enum ItemKind: UInt8, Sendable { case frame, accessUnit }
 

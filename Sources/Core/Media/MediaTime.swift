@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A moment or a span on the chain's timeline, in nanoseconds, within ±2^61 (73 years).
 ///
 /// A live source counts in the monotonic time of capture. A file counts in its own time, rounded to the nearest

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A value that travels with a frame, and with the access unit made of it: faces, a location, a marker.
 ///
 /// Declare the type in ``StageInfo/metadata``. The chain then reserves a slot for it in every lease before the first

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The name and the memory layout of a kind of metadata: two images of a plugin have the same kind when these are
 /// equal.
 ///

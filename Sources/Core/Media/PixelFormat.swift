@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// How the samples of a picture lie in memory.
 public enum PixelFormat: String, Sendable, Hashable, CaseIterable, Codable {
     /// Planar 4:2:0, 8 bit: Y `height` rows, then U and V with `(height + 1) / 2` rows of `(width + 1) / 2` bytes.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A picture that was copied out of a running chain.
 ///
 /// It is not part of any budget: its memory belongs to the caller that asked for it, and is freed with the last

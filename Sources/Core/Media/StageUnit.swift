@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// An access unit that was copied out of a running chain. It is not part of any budget.
 public struct StageUnit: Sendable {
     /// The properties of the unit, as ``AccessUnit`` has them.

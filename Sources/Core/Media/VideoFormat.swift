@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The nominal range of the samples. ISO/IEC 23091-2, VideoFullRangeFlag.
 public enum ColorRange: String, Sendable, Hashable, Codable {
     /// Luma 16...235, chroma 16...240 (8 bit).

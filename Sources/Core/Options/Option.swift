@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A type that an option can have: it reads itself from JSON, and describes itself to people and editors.
 ///
 /// `Bool`, `Int`, `Double`, `String`, ``PictureSize``, ``FrameRate``, ``RGBColor`` and ``PixelFormat`` adopt it, and so

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Reads an options struct from JSON members: defaults, then each given value checked, all faults collected.
 struct OptionDecoder {
     /// - Parameters:

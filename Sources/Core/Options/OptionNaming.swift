@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Finds the option that an error is about when its place does not name one.
 enum OptionNaming {
     /// The option of `members` that a sentence is about: quoted in it ("'track' is 3"), its first word ("stamp needs

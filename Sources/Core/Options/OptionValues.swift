@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension Bool: OptionValue {
     public static func decodeOption(_ node: JSONNode) throws(OptionFault) -> Bool {
         guard let value = node.asBool else { throw .wrongType(node, "true or false") }

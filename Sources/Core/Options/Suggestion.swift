@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Finds the word a person probably meant.
 public enum Suggestion {
     /// The candidate that is nearest to `word`, or nil when none is near.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Puts queues where they pay: between stages of one thread that both have much to do, while a processor is free.
 ///
 /// Only in chains whose sources all wait, which have throughput to win and no latency to lose, and only when a chain is

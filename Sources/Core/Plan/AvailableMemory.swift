@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// How much memory a chain may take: what the machine has to give without swapping, or what a control group above the

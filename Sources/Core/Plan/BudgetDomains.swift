@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Which stages can have buffers of each pool, and which can hold the buffer that a writer is handed.
 struct BudgetDomains {
     /// One pool and its domain.

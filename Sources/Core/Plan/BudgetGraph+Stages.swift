@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension BudgetGraph {
     /// What budgets see of planned stages and their links.
     init(_ stages: [PlannedStage], _ links: [ChainPlan.Link], _ joins: [Int: JoinRule]) {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A chain as budgets see it: which stages allocate, hold and wait. ``BudgetPlan`` computes from it.
 ///
 /// The nodes are in topological order: an edge's `from` is less than its `to`.

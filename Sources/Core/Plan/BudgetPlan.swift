@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// How many buffers a graph needs so that it never stands still (`min`), and so that no allocation ever waits (`need`).
 ///
 /// The rules and their proof are in docs/design/001-budgets.md.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A budget graph whose neighbours and threads are looked up once, since the rules ask for them again and again.
 struct BudgetTopology {
     let graph: BudgetGraph

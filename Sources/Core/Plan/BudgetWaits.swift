@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Which threads would wait for which if a chain stood still, and how far back in time each such wait leads.
 ///
 /// A thread that stands still waits for an item (*starved*), for a place in a queue (*pushing*), for a buffer

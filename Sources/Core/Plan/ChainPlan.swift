@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A checked chain, ready to be made: the formats of all links, threads and pools. `framehost check` prints it.
 public struct ChainPlan: Sendable {
     /// A stage of the plan.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Makes a plan of a request: it checks the request, orders the stages, negotiates formats, and plans links and
 /// budgets, in that order. Each step reports all its faults.
 ///

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A chain as its file asks for it: stages by kind, options unread, links as written. The host makes one from a
 /// ``JSONNode``.
 public struct ChainRequest: Sendable {

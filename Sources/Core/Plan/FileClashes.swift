@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// Finds stages that would disturb each other at one file: one writes what another reads or writes. At a pipe only a

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What a conversion between two pixel formats costs in quality and time; lower is better.
 enum FormatCost {
     static func best(from format: PixelFormat, among accepted: [PixelFormat]) -> PixelFormat? {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Makes the stages of an ordered request, lets each say what it gives, and puts converters where two formats do not
 /// fit.
 struct FormatNegotiation {

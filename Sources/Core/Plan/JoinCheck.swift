@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Finds what is wrong with a stage's `join`, and what a person should know about it.
 enum JoinCheck {
     struct Fault: Equatable {

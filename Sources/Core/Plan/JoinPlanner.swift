@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Decides how each join of a chain brings its inputs together, and says what is wrong with it and what a person should
 /// know.
 struct JoinPlanner {

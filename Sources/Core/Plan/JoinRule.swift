@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Which items of the other inputs belong to an item of the leading input.
 public enum JoinMatch: String, Sendable, CaseIterable {
     /// The nearest item, at most half a frame of the leading input away.

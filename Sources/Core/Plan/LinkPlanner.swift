@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Decides for each link whether it is a queue or runs the consumer inline, how long the queue is, and what is dropped
 /// when it is full.
 struct LinkPlanner {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What a chain file says about a stage's input link. The planner decides what is nil.
 public struct LinkRequest: Sendable, Equatable {
     /// Places in the queue; 0 for no queue.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Compares the memory of all pools and slabs with what there is. A plan that is too large is refused here, before the
 /// kernel would kill the process.
 struct MemoryCheck {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Faults of a request and of its plan, in words, each at its place in the chain file; collected, then thrown together.
 struct PlanFaults {
     let file: String

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What a live chain's queues and delays add to the time a picture takes. Without a live source there is no moment of
 /// capture to be late against.
 struct PlanLatency {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What a reader of a plan should know: raised queues, copies, what may wait or be lost, what stages chose.
 struct PlanNotes {
     private let plan: ChainPlan

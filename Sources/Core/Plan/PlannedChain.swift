@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A plan, and the stages that were made for it.
 struct PlannedChain {
     let plan: ChainPlan

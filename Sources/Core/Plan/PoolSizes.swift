@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// How many buffers each pool of a chain gets: `min`, `need` and what makes it up, and the size itself. The rules and
 /// their proof are in docs/design/001-budgets.md.
 struct PoolSizes {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Checks what can be checked in a request without making a stage: options, and which stage takes from which.
 struct RequestCheck {
     private let request: ChainRequest

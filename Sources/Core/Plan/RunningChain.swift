@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The stages for which a change forgets the live options that commands have set.
 public enum ResetScope: Sendable, Equatable {
     /// No stage.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Memory of access units: for each stage that makes some, what the links and stages behind it can hold, and where the
 /// chain has buffers to spare, one link more.
 struct SlabSizes {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The order in which stages are planned: each after its inputs. How many stages lie before one decides, then the order
 /// of the file.
 struct StageOrder {

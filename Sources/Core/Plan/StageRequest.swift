@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// One stage of a ``ChainRequest``.
 public struct StageRequest: Sendable {
     /// The stage's id.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What a library needs around the pixels it writes into our buffers: a decoder works in whole blocks and may touch
 /// rows and columns beyond the picture.
 public struct BufferPadding: Sendable, Equatable {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Lends buffers of a stage's pool to a library that fills them in its own time and may read them long after, such as a
 /// decoder whose pictures are references of later pictures.
 ///

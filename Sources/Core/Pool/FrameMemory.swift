@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// Where the memory of a pool comes from: the heap today; a memfd, a driver's mappings or a library's buffers beside it

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Keeps the last frames that a stage was handed. An `Array` cannot hold them, since a ``Frame`` is never copied.
 ///
 /// ```swift

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Synchronization
 
 /// The record of a lease: the item's header, the buffer, and which stage has held it since when.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Synchronization
 
 /// The lease records of one pool or slab with their metadata regions: made once, lent and taken back under the owner's

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Synchronization
 
 /// The memory of the access units one encoder or reader gives: bounded in bytes and units by the plan, shared by count.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Which bytes of a slab are free: first fit, lowest address first, neighbours joined. A value, tested without threads.
 ///
 /// First fit at low addresses keeps the pages that are really used few. All memory it needs is reserved at `init`.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What a chain does when something happens: one element of a chain file's `on`, checked.
 ///
 /// docs/rules.md says what people can write, docs/design/023-rules.md how it works.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// All rules of a chain and their present states: events and time go in, actions come out.
 ///
 /// It is a value without threads or a clock.

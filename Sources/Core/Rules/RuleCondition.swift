@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A condition on one member of an event.
 public struct RuleCondition: Sendable, Equatable {
     /// A value that can be compared.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The state of one rule. Its methods return what to do. Times are nanoseconds of the chain clock, and must not fall.
 struct RuleState: Equatable {
     /// Without `every` a rule is done so often within ``span`` at most, then it rests for as long: most likely its

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Names a stage whose call takes too long, while it takes, and the frames that a live chain lost because of it.
 ///
 /// The control thread looks every 50 ms. A call is the same as at the last look when the thread is in the same stage

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Threads that do not return from a stage's own code.
 ///
 /// The chain abandons a thread that has not returned ``stopPatienceNs`` after its stop signal, at the end of the run or

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Synchronization
 
 /// Changes of a chain's structure while it runs. Each request is answered once, from the desk's thread, where a

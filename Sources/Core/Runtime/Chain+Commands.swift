@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Commands to stages, which any thread may send; each is answered once.
 extension Chain {
     /// Sends a command to a stage.

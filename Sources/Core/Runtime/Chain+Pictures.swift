@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Pictures of a running chain. docs/design/021-live-operation.md.
 extension Chain {
     /// [any thread but a stage's] Asks for the next picture that a stage gives. It comes to `inbox`.

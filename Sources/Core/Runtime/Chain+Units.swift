@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Access units of a running chain. docs/design/021-live-operation.md.
 extension Chain {
     /// [any thread but a stage's] Lets the access units of a stage come to `inbox`, from the next one on, until

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What a chain and its stages are doing, in words that people and programs share, and whether the chain does its work.
 public struct ChainStatus: Sendable, Equatable {
     /// What a chain or a stage is doing.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Carries out all changes of a chain's structure, one after the other, on a thread that exists only while there are
 /// any.
 final class ChangeDesk: @unchecked Sendable {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The answer to a command or a change. Each one gets exactly one answer.
 public struct CommandAnswer: Sendable {
     /// The stage that the command was for; nil for a command of the chain.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Synchronization
 
 /// The item that a stage has in hand or had last, for its events and for the report of a crash.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Posts the event `frames-dropped` when items are dropped: at once, then at most every ten seconds for each stage or
 /// link and each reason. The control thread calls it once a second.
 struct DropWatch {

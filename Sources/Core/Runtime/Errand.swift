@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Work that a stage thread does between two items, and that another thread can wait for.
 final class Errand: @unchecked Sendable {
     enum Outcome { case done, withdrawn, refused, underWay }

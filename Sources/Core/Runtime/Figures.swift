@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension Chain {
     /// [any thread] All figures of the run, as `--stats` writes them: exact once it has ended, before that each as it
     /// was at some moment of the call. Does not make the run wait.

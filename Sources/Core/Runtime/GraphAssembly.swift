@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// [control thread] Makes what a plan says: runners, queues, pools, slabs, workers and their links. It uses again what
 /// runs already and what the plan leaves as it is.
 ///

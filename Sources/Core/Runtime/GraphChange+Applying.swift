@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// How the threads of a chain take their parts of a change. [desk's thread]
 extension GraphChange {
     /// Everything but what feeds branches that go, and the exchanges: may still be taken back. The threads of stages

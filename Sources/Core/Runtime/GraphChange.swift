@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Synchronization
 
 /// One change of a running chain, from the request to the last thread that has applied it. [desk's thread]

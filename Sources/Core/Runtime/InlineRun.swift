@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Stages that run one after the other on one thread: filters, then at most one stage of another kind.
 ///
 /// Every frame takes this loop. It visits filters one after the other without going through an output; the last stage

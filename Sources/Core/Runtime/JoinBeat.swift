@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Decides when a join by the clock gives its next picture: a value without locks, threads or items.
 ///
 /// The loop (``JoinInlet``) tells it the time and what each queue shows, asks ``next(now:inputs:active:)``, does what

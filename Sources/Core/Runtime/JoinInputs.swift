@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The items that belong together, one from each input of a join.
 ///
 /// The runner uses the same object for every call: take what you need before ``Join/merge(_:_:)`` returns.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What a join's thread does: it takes from several queues, which share one lock.
 extension Worker {
     func runJoin(_ join: StageRunner, _ inlet: JoinInlet) {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What a join says of items that found no partner.
 extension StageRunner {
     /// [the join's thread] An item of `input` matched nothing: said of the 10th, the 100th, the 1,000th …

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Decides from the oldest item of each input what a join does next: a value without locks, threads or items.
 ///
 /// The loop (``JoinInlet``) tells it what each queue shows, asks ``next()``, does what it says and asks again. It waits

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The account of all items of a run.
 ///
 /// Each counter has one writer and is never reset. ``inFlight`` is counted in queues and stages, not computed as a

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// One end of a link, as its producer sees it: a queue, or a consumer that runs on this thread.
 final class LinkEnd {
     let queue: FrameQueue?

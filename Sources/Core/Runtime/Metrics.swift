@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension Chain {
     /// Upper bounds of the buckets of ``metrics``, seconds.
     static let timeBounds = [

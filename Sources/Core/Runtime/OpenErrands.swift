@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// [desk's thread] Work of changes that threads did not come to in time. Until a thread has done it, the thread does

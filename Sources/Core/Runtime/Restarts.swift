@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Stages with `onError: "restart"` that have failed: when each is made anew. [any thread]
 final class Restarts: Sendable {
     static let mostInARow = 10

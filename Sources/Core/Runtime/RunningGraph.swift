@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What runs at one moment: a plan and everything that was made for it.
 ///
 /// It is a value whose parts are shared. The run has one at a time, and a change of structure replaces it; a reader

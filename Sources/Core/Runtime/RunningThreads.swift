@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// How many threads of a run have not ended, and where the control thread waits for that.
 final class RunningThreads: @unchecked Sendable {
     let changed = Condition()

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Synchronization
 
 /// Keeps the times of a source rising when another instance replaces one that ran. A file would begin again at its own

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What a stage is called for.
 enum StageCall: UInt8 {
     /// Its one main call, by its kind: `produce`, `process`, `merge`, `consume`.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A join, driven as its thread in a chain drives it: items come over links, and the rule says which belong together.
 extension StageDriver {
     /// Hands a frame to an input of a join, as a link does.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Drives one stage alone in a test, without threads or a chain: options and items go in, items and errors come out.
 ///
 /// ```swift

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Synchronization
 
 /// One stage of a running chain: calls it, counts for it, catches its errors.

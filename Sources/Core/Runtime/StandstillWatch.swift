@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Ends a run that can provably never go on: every thread waits for another thread of the chain, and none has made
 /// progress for five seconds.
 ///

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Says which stages hold the buffers when a pool has been empty for long, and where a link stands still. The control
 /// thread calls it between ticks.
 struct StarvationWatch {

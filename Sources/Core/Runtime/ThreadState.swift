@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Synchronization
 
 /// One stage thread as the control thread sees it, and its mailbox of commands.

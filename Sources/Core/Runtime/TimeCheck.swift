@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Checks that the items that a stage makes have rising times. A transform that forgets `copyProperties(from:)` gives
 /// each frame the time 0, and the stages behind it cannot use them.
 ///

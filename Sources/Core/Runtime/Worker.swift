@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// One thread of a running chain: where its items come from, the run it takes them through, its mailbox.
 ///
 /// `@unchecked Sendable`: from its start on only the thread itself changes it, between two items ([worker thread]).

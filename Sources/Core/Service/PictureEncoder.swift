@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Encodes single pictures as files. A plugin's class, which the host loads when it is first needed.
 ///
 /// Several threads use it at once.

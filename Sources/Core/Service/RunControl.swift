@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What a service may see of a run and do with it: no more than a person who writes commands to the program.
 ///
 /// The host makes it. Any thread but a stage's may use it, and nothing in it makes the run wait.

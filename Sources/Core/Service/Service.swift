@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A plugin's class that runs beside a chain in the same process, such as a server.
 ///
 /// ```swift

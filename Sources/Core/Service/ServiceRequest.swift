@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A service as a chain file asks for it.
 public struct ServiceRequest: Sendable {
     /// Its key in the chain file: `control`.

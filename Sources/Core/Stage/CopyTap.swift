@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Copies each item into buffers of its own and lets go of the original, before any other stage behind the fork gets
 /// it.
 ///

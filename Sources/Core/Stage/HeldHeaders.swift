@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Keeps the headers of the items inside a transform until the transform answers them, so that an answer has the
 /// properties of its picture, whatever the transform holds and reorders in between.
 ///

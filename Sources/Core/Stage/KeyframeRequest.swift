@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Synchronization
 
 /// Asks an encoder for a keyframe as soon as possible: a reader has joined, or a loss was reported.

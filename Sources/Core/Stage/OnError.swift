@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What a stage's error does to the run.
 public enum OnError: String, Sendable, CaseIterable {
     /// The chain drains and ends with status 1.

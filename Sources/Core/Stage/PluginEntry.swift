@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Hands the stages, the service or the picture encoder of a plugin to the host.
 ///
 /// A plugin exports one symbol, whose name carries the interface version:

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What all kinds of stage have in common. Adopt ``Source``, ``Filter``, ``Transform``, ``Join`` or ``Sink``.
 ///
 /// A stage lives through `init` → `negotiate` → `start` → process … → `drain` → `stop`. One thread at a time uses it:

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Synchronization
 
 /// What a stage knows about its run, and how it talks to people and programs. The runner makes one for each stage.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension VideoFormat {
     /// What work on every pixel of a picture takes, for ``StageDemand/cost``.
     ///

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What a stage is, as data, which the host prints and checks without making the stage.
 ///
 /// Write the `id` as a literal: the build plugin `FramehostManifest` finds it in the source.

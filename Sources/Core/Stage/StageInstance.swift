@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// One instance of a stage, without its Swift type.
 final class StageInstance {
     let stage: any Stage

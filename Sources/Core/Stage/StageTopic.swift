@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Something of a kind of stage that it finds by looking around, such as an effect that is installed: what
 /// `framehost describe STAGE TOPIC` tells.
 ///

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// What the control thread is doing, should it crash: `odd (misbehave) was being made`.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// The folders where a stage looks for models and other data files. The first folder that has the file wins.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Synchronization
 
 /// A number that changes with every event, so that a thread can see whether something has happened since it last

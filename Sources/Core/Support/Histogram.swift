@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Synchronization
 
 /// Durations in buckets of at most 6 % width, from 1 ns to an hour: one writer, no allocation, percentiles for any

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// One small value behind a lock.
 ///
 /// On `Condition`'s pthread mutex rather than Synchronization's `Mutex`, because the thread sanitizer sees the former's

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// `61.366`: seconds with three places, without Foundation.
 func text(seconds: Double) -> String {
     let milliseconds = Int64((seconds * 1000).rounded())

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Starts threads of a service or the host, for work that takes time and that no frame waits for.
 public enum ServiceThread {
     /// Starts a detached thread that runs `body` to its end.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// A dedicated thread for frames, named so that `top -H` and a debugger show whose it is.

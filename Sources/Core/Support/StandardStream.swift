@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Standard input or standard output. A process has one of each, so a stage that uses one claims it.
 public enum StandardStream: String, Sendable {
     /// Standard input.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// Gives a thread that must not be late precedence over others: the mildest real-time policy at its lowest priority, or

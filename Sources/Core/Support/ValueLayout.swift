@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// How the bytes of a type's values are laid out, in words: two images of a plugin agree on them where these are equal.
 ///
 /// It reads Swift's metadata and reflection records (docs/ABI/TypeMetadata.rst of the compiler's sources), and so only

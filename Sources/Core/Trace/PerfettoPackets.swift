@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Writes a trace's packets as Perfetto reads them: one sequence, names interned, times of the monotonic clock.
 ///
 /// A trace is `Trace.packet` again and again, so a file is whole after any packet. The trace thread's.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Writes messages of Protocol Buffers: numbers, texts, messages in messages.
 ///
 /// - SeeAlso: Protocol Buffers, "Encoding".

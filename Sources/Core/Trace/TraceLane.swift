@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// One ring as the trace thread reads it: what is open on its track, so that slices nest also where entries were lost.
 struct TraceLane {
     /// How long a source's call waits for the item that it gives before it is written without, nanoseconds.

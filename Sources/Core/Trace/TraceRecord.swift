@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// One entry of a trace as it is noted on the frame's way: 24 bytes, no text.
 ///
 /// What stage, link and track it belongs to is found by the trace thread, from the stage's number and the ring.

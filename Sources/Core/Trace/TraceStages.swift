@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What the trace thread knows about a chain's stages and links, by their numbers. Removed ones stay in it.
 struct TraceStages {
     /// What runs from some moment on.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// The state of the trace thread: the rings, what it knows about the chain, and the packets that are not written yet.

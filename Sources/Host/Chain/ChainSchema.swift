@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// The JSON Schema of chain files, from the same options that ``ChainFile`` checks with. JSON Schema 2020-12, core and

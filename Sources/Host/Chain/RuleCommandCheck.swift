@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// Looks at one command of a rule before anything runs: what ``CommandLanguage`` and the stage would refuse then.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// Reads `on` of a chain file: which rules there are, and all that is wrong with them.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// The JSON Schema of the rules of a chain file: which events and members there are, and which commands.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// Answers to commands in the order of their lines, though stages take theirs at different times.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// Which keys a command has beside `stage`, `command` and `tag`, and what stands behind each: what a command does not

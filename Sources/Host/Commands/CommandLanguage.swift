@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// The commands of a running chain, wherever they are read: JSON in, an answer out.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// Whether a file has changed since the last look, by what the system says of it. [control thread]

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// The files of a new plugin package, with a stage of one kind. What differs from kind to kind is in ``StageTemplate``.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What a new package has in it for one kind of stage; STAGEID and STAGETYPE stand for its id and type.
 struct StageTemplate {
     /// One sentence, with a small letter first.

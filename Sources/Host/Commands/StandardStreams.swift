@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// Which standard streams a run uses itself, so that no stage may: each has one user.

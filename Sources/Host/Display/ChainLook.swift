@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// One look at a running chain, as its control server tells it: counts since the start, and what is so at this moment.

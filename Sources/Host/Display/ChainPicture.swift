@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// A chain as a graph in the DOT language: a box for each stage, a frame around those that share a thread, arrows for

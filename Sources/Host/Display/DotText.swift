@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Text from outside in the DOT language of Graphviz (https://graphviz.org/doc/info/lang.html).
 enum DotText {
     /// Characters of one text at most: what is longer is cut with `…`.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Past looks at one thing's counters: rates are differences of them.
 ///
 /// A counter that runs backwards is another stage's of the same name, or another run's: all looks before it are

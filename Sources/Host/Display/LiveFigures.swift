@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// What a running chain does, look by look: rates, losses, and words where it hurts.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// A plan as `check --json` and `/api/v1/plan` tell it: the one thing that a picture of a chain is made from, whoever

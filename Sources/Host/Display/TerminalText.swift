@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Text from outside on a terminal: without control characters, and as wide as it is drawn.
 enum TerminalText {
     /// The same without what a terminal would obey: control characters, and marks that turn the direction of text

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The table of `framehost top`: which columns there are, how wide, and which go first where the terminal is narrow.
 struct TopTable {
     /// The order of its rows.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A model that a stage uses and framehost does not carry: what it is for, whose, and by which hash its file is known.
 struct KnownModel {
     var name: String

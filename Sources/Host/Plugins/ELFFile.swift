@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// A 64-bit little-endian ELF file, read without mapping or running it. ELF-64 Object File Format, version 1.5.

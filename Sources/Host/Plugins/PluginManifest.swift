@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// What a plugin's file says of itself in its ELF section `.framehost`, read before anything of it runs.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// The picture encoder, loaded when the first picture is to be encoded: a chain that nobody looks at never pays for it.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// What the services of this process may see of its run and do with it. [any thread but a stage's]

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// The socket on which the service manager hears of this process: datagrams of lines `NAME=value`.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// What the service manager is told of a run, and when. Pure: looks in, datagrams out.

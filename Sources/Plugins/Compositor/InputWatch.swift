@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// Whether each input gives pictures, as far as ticks of the clock show: a value.

@@ -1,4 +1,5 @@
 // swift-tools-version: 6.2
+// SPDX-License-Identifier: Apache-2.0
 // A package of its own, as the RTSP sink is: its tests can be built without the other plugins
 // (docs/design/014-packages.md).
 import PackageDescription

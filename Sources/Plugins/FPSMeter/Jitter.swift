@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// How unevenly frames arrive against their PTS, smoothed over about 16 frames, as RTP receivers reckon it.
 ///
 /// - SeeAlso: RFC 3550, section 6.4.1 (here in nanoseconds, not in ticks).

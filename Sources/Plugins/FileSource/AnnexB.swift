@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// NAL units of an access unit with start codes (ITU-T H.264, annex B).
 enum AnnexB {
     /// Table 7-1.

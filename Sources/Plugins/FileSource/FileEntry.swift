@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// An attempt to begin reading in the middle of a file so that no picture from there on is missed.

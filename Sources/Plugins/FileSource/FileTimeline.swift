@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// Puts a file's time stamps on the chain's time line: cut to a range, joined from pass to pass, always rising.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// How many decoded pictures an H.264 stream makes its decoder keep, by what its sequence parameter set says.
 ///
 /// A level allows for many more than most encoders use, and each is a picture of memory. Reads no further than it must,

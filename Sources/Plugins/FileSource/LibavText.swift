@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import CAVFormat
 
 /// libav's own words, for the cause of a fault.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// Where a picture of another size goes in the pictures of the chain: in the middle, undistorted, as large as there is

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// Puts the time stamps of a file's access units on the chain's time line: cut at the keyframe where it begins, joined

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import CFrei0r
 import FrameCore
 import Glibc

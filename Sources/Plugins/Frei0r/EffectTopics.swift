@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// The effects that are installed, as `framehost describe frei0r` and `framehost describe frei0r NAME` tell of them.

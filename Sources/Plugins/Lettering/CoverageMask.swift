@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// How much letters and the line around them cover each pixel of a rectangle: two planes, made anew when the text

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Coverage of a glyph, or of the line around it: 0 none, 255 whole.
 struct GlyphBitmap {
     /// From the pen to the left column.

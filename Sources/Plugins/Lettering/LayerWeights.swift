@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// How much box, edge and ink count in each unit of one row of a plane, in 65535ths, together at most the whole; the
 /// rest is the picture.
 ///

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// Places the glyphs of a text: lines of UTF-8 from left to right, one glyph a character, with kerning; marks over and

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// When a source that is away is looked for, and when the next picture in its place is due. Pure.

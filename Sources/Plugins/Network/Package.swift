@@ -1,4 +1,5 @@
 // swift-tools-version: 6.2
+// SPDX-License-Identifier: Apache-2.0
 // The network stack is one dynamic library in the process: nothing else lists swift-nio or hummingbird
 // (docs/design/006-rtsp-sink.md, docs/design/021-live-operation.md).
 import PackageDescription

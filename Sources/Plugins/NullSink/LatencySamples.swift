@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Times since capture, the first `capacity` of a run; memory is taken at the start.
 struct LatencySamples: ~Copyable {
     private let samples: UnsafeMutablePointer<Int64>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// What stands in a picture's file about it: Exif 2.32 (CIPA DC-008), as a TIFF in little-endian order.

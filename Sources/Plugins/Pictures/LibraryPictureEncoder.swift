@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// Makes JPEG and PNG files by libjpeg-turbo, libpng and libyuv.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// Scales planes of bytes to any size: smaller ones are means of all the samples they stand for, larger ones bilinear.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// Tells of readers that come and go, as events, and counts them. [any thread]

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// The places of frames at a constant rate: place `k` is `origin + k` periods.

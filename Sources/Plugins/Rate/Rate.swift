@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// Gives the frames that come at a constant rate: repeats some, drops some, copies none.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// How large the index of an MP4 file will be (`moov`, ISO/IEC 14496-12, 8.6 and 8.7): counted while its packets are
 /// written.
 struct IndexSize {

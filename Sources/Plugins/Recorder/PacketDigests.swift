@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import CAVFormat
 
 /// A running sum over the packets of one track: times, sizes, key flags, bytes, in their order. Durations follow from

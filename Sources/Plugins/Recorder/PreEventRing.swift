@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// The last seconds of a stream, in whole groups of pictures, so that a recording can begin before it is asked for.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// What a recorder is doing, and what each thing that happens means to it. Pure: no files, no threads, no clock.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// The sound tracks that go along with a recording, read as far as the pictures are written.

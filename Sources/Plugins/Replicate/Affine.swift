@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// Places to places in a plane: (x, y) → (a·x + b·y + x0, c·x + d·y + y0). Pixels are squares: the middle of the first

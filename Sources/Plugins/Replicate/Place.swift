@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// Where the pixels of a row of the output lie in the input, in its pixels.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Digits, capitals and a few signs, 5 dots wide and 7 high: enough for figures in a picture.
 package enum BitmapFont {
     package static let width = 5

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// A length in a picture: pixels, written as a number, or a share of something, written `"5%"`.

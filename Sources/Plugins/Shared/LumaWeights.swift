@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// How much red and blue weigh in luma: what a matrix of ISO/IEC 23091-2 (H.273, table 4) comes down to.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// A colour in the samples of one format: for each plane the bytes of one ``PlaneUnit``, first byte lowest.

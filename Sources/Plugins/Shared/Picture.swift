@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// Planes of a picture in memory, as painting and C libraries take them. Valid as long as the memory is.

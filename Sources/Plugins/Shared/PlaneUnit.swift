@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// The smallest run of bytes of one plane that can be painted alone: one sample, one pair, one group.

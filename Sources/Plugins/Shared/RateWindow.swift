@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The rate of events over the last second before the newest: intervals by the time they span.
 ///
 /// A ring of `capacity` times, made once; more events than that within a second are counted over the shorter span they

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// What the host calls after it has read the manifest and loaded this library. [control thread]

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// A text with fields, as `text` has it: `"{name}  {date} {time:%H:%M:%S}"`.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// When a camera's pictures were taken, on the chain's timeline: the driver's monotonic time where it can be meant.

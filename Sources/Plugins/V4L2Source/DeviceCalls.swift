@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The kernel's side of a camera: the calls by which this plugin reaches devices, and nothing else does.
 ///
 /// Errors come back as numbers (errno), so that a test answers with any of them. [any thread]

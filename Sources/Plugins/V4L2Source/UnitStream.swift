@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What becomes of the H.264 that a camera gives, buffer by buffer: which goes on, and with what in front of it. Pure.
 ///
 /// A buffer is an access unit with start codes (V4L2, `V4L2_PIX_FMT_H264`). Some drivers give the parameter sets in a

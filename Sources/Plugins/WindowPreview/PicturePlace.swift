@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// Where a picture lies in a window: which part of it, drawn where, turned and mirrored how.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import CSDL2
 import FrameCore
 import Synchronization

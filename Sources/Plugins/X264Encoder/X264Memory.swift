@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import CX264
 
 /// What x264 takes for its pictures, reckoned as it makes them (x264_frame_new in frame.c, x264_macroblock_thread_allocate

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// How the samples of a picture lie in a y4m stream: planes in the order Y, U, V, rows without padding.

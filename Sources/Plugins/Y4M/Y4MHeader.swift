@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// The first line of a y4m stream (yuv4mpeg(5) of mjpegtools), read and written.

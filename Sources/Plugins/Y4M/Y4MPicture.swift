@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// The samples of one picture between a frame and a y4m stream. Allocates nothing.

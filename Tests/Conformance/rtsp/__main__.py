@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Asks an RTSP 1.0 server of H.264 what the RFCs and real clients ask, and says which rules it keeps.
 
     python3 Tests/Conformance/rtsp rtsp://[user:password@]host[:port]/path

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who may play: rules for a server that demands a password. Without a user in the URL they say nothing."""
 
 from copy import copy

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What no client should send: the server may refuse it or close the connection, and must serve the next one."""
 
 import resource

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is in the packets: RTP and RTCP (RFC 3550), H.264 in RTP (RFC 6184). Each rule over TCP and over UDP."""
 
 import struct

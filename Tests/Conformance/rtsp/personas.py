@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whole dialogues as real clients hold them, with their habits and faults. A client that meets an unexpected answer gives up: so does its persona."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From a URL to a stream that plays: description, transports, session."""
 
 import base64

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests and the answers RFC 2326 asks for."""
 
 import re

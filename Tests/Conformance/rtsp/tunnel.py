@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """RTSP through HTTP (Apple's "Tunnelling RTSP and RTP over HTTP"): a GET on which the server speaks, a POST on which the client does, in Base64."""
 
 import base64

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One RTSP connection over a plain socket: bytes out, answers and interleaved frames in.
 
 Nothing here corrects what it is told to send: a transcript says every byte that matters. Standard library only.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Chain files that several tests use.
 enum Chains {
     /// A source and a sink; ends by itself.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 
 /// Datagrams that the kernel threw away since a program did not read in time: on a busy machine a player over UDP has

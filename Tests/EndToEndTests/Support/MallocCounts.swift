@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 
 /// Counts a program's allocations by thread name while it runs (Tests/Tools/malloc-counts.c, loaded before it).

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A run with stages that do not do their part (Tests/Plugins/Misbehave).
 struct MisbehavingRun {
     let workspace: Workspace

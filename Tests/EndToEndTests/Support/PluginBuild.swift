@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 
 /// Plugin packages that tests build: each once in a test run, in a folder below `.build` that the next run finds again.

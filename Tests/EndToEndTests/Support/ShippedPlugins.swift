@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What comes with the program.
 enum ShippedPlugins {
     /// In the order of the alphabet.

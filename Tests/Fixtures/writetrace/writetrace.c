@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Preloaded into a program (ld.so(8), LD_PRELOAD): writes down each write(2) to a regular file below $WRITETRACE_FOLDER, so that a test can
 // put the file together as it was after each of them. The trace, $WRITETRACE_FILE, is a row of records: "WTRC", length of the path, offset,
 // length of the data (32, 64, 64 bits, as the machine has them), the path, the data.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs random chains over damaged files, in odd folders, for rude clients, with signals and refused system calls; ends with 1 where the program breaks a promise.
 
     python3 Tests/Soak/torture [--runs 2000] [--seconds 120] [--seed N] [--jobs 2] [--program .build/release/framehost] [--keep FOLDER] [-v]

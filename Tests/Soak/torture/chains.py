@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random chain files. Options come from `framehost describe ID --json`, so a new option is drawn from the day it exists."""
 
 import json

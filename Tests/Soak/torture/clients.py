@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """RTSP clients of all manners, each on a thread of its own; a socket that breaks ends its client."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The files that chains read: good ones by ffmpeg, and what is made of them by flipping, cutting and writing impossible numbers."""
 
 import os

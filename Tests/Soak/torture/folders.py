@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The folder a chain runs in: its clips, its neighbours, and what may have become of them afterwards."""
 
 import fcntl

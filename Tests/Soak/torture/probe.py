@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Opens a finished recording with libavformat, in a process of its own: what ffprobe does, forty times as fast.
 
     python3 probe.py      reads paths, a line each; answers with `video-packets other-packets` or `error TEXT`

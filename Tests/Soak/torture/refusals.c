@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Refuses system calls at random, for the torture run: LD_PRELOAD it.
 //
 //   REFUSALS        seed:rate:skip:most:calls   rate in millionths; the first `skip` calls pass; at most `most` refusals; calls: names of the table

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One run: drawn from its seed, made, watched, judged."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One worker, in namespaces of its own: puts everything out of harm's way, then runs one trial after the other."""
 
 import ctypes

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 
 /// Writes `FramehostManifest.swift`, run by the build-tool plugin of the same name.

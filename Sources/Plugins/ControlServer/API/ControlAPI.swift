@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// Everything that the server answers, without a socket: from a request's head and body to an answer.

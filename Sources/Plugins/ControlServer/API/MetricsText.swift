@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// Figures in Prometheus' text format, version 0.0.4: one family after the other, no sample twice.

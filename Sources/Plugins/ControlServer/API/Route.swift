@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// One operation of the API: from it come routing, the checks of what is asked, and the OpenAPI document.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Who may ask. Looks at each request before anything else does: no page of another origin, no name that was made to
 /// point here, nobody without the token.
 ///

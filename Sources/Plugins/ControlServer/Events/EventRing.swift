@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// The last events of a run, for any number of listeners, each of which reads on from where it is. One that is slower

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// Server-sent events (WHATWG HTML, 9.2): `id`, one line of `data` each, a comment where nothing happens.

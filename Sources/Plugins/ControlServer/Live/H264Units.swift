@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// Access units as viewers get them: with start codes (ITU-T H.264 Annex B), SPS and PPS before each keyframe.

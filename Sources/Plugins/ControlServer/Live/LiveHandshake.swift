@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The first bytes of a connection: whether they are a request for the WebSocket, without an HTTP pipeline.
 ///
 /// NIO's upgrade handler closes the connection without an answer where an upgrade is refused (swift-nio issue 2632), and

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// The WebSocket at `/api/v1/live`: names, bounds and the head of binary messages. docs/control.md has it for programs.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// One client of the WebSocket: what it watches and what it is owed. A value without socket or clock, whose methods say

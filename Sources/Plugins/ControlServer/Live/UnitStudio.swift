@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// Gives the access units of stages to whoever watches, on one thread of its own. Each stage is watched once, and each

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The files of the page at `/`, embedded in the image: what is served is what was built.
 ///
 /// docs/design/021-live-operation.md. [any thread]

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What must be heard: one live region, at most one message a second (docs/design/021-live-operation.md).
 
 import { find, setText } from "./dom.js"

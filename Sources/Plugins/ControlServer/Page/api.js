@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Requests to the control server, with the token; answers as values, refusals as `Fault`.
 
 const tokenKey = "framehost-token"

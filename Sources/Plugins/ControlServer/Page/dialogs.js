@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Questions, the login and the form of a new branch. Native dialogs: they keep the focus and close with Escape.
 
 import { find, make, setText } from "./dom.js"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Makes and changes elements. No inline styles or handlers: the content security policy forbids them.
 
 const svgNamespace = "http://www.w3.org/2000/svg"

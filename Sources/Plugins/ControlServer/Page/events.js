@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The list of events, newest first, from the server's stream.
 
 import { announce } from "./announce.js"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Where previews get their pictures: all of them by one WebSocket; by requests where there is none.
 
 import { api, controlsUnderWay } from "./api.js"

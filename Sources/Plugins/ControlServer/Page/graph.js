@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The chain as a graph, drawn from left to right. The list beside it says the same to those who do not see it.
 
 import { draw, setAttribute, setText } from "./dom.js"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // H.264 as browsers take it: access units with start codes in, codec string and fragmented MP4 out. Pure.
 
 /** The NAL units of an access unit with start codes (ITU-T H.264, Annex B), without them. */

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The places of a graph's nodes, from left to right, by Sugiyama's steps: layers, order within them, coordinates.
 // Pure: knows nothing of the page.
 

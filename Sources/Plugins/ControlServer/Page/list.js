@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The chain as a list: the same as the graph, for screen readers, keyboards and narrow screens.
 
 import { make, setAttribute, setText } from "./dom.js"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The one WebSocket of the page: pictures of all previews, and events. docs/control.md has its messages.
 
 import { session } from "./api.js"

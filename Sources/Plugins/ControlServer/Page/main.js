@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The page of the control server: what runs, live, and what can be done with it. docs/design/021-live-operation.md.
 
 import { announce } from "./announce.js"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What the page knows of the chain: its structure (plan, chain file, kinds of stage) and its figures, second by second.
 // Pure: fetches nothing and draws nothing.
 

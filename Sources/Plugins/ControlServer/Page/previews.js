@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Live pictures of stages, each with its own size, shape, turn and rate.
 
 import { find, make, setAttribute, setText } from "./dom.js"

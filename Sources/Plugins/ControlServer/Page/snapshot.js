@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A stage's next picture as a file of the person who asks.
 
 import { api, Fault } from "./api.js"

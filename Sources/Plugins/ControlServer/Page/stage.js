@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One stage: what it is, its figures, what can be done with it, its options.
 
 import { api } from "./api.js"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Shows an encoder's own access units: by WebCodecs, or by Media Source Extensions where a browser keeps that from pages
 // without TLS.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// Asks stages for pictures and has them encoded, on one thread of its own: neither an event loop nor the chain waits

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameHTTP
 
 /// What HTTP demands of a server, and neither NIO's decoder nor hummingbird looks after. Between NIO's decoder and the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// Nanoseconds of the monotonic clock, whatever clock the chain has.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// When a detection is due.
 struct DetectionSchedule {
     /// Frames from one to the next.

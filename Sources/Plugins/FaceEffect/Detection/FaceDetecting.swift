@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A face as a detector gave it, in pixels of the small picture.
 struct Detection: Equatable, Sendable {
     var box: FaceRect

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// Makes YuNet's boxes tight: on small pictures they are up to a fifth too large about a tilted head, and too wide

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Means of square blocks of a region: what pixelate shows, and what blur begins with.
 ///
 /// Blocks are counted from the region's middle, so that they move with the face. Memory for a whole picture is taken at

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Shared
 
 /// Blurs a region: means of small blocks, three box filters over them, and straight lines between.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Shared
 
 /// What an effect puts into a region: samples of each plane, rows as wide as the region. Memory for a whole picture is

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The part of the stored picture that one face's effect may change: a rounded box with a soft edge.
 ///
 /// With u and v the distances from the middle as shares of the half sides, r = (u⁴ + v⁴)^¼; the effect counts fully

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Shared
 
 /// Each block of the region gets the mean of its samples.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Shared
 
 /// Smooths skin and keeps edges: each sample of luma moves towards the mean around it, the less the more its

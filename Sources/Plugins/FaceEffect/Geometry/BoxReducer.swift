@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Makes a plane smaller by the mean of the samples that fall on each sample of the result. Allocates nothing once
 /// made.
 struct BoxReducer: ~Copyable {

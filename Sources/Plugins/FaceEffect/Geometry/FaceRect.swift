@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A rectangle in pixels of the upright picture in full size, unless said otherwise. Edges may lie outside the picture.
 struct FaceRect: Equatable, Sendable, Codable {
     var x: Double

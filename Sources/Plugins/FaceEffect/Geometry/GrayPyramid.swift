@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// One plane of luma with bytes in a row, no padding.
 struct GrayPlane {
     let base: UnsafeMutablePointer<UInt8>

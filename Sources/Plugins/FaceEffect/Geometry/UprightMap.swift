@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// Between the stored picture and the picture as it is shown, both in pixels of full size.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Decides for each frame what has to be covered, so that no raw face goes out when the detector is late, fails or
 /// hangs.
 ///

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Tells a cut: a picture whose parts differ from those of the picture before more than motion makes them.
 struct CutWatch {
     private static let columns = 16

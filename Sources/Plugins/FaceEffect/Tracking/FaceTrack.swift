@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// One face over time. Coordinates are those of the upright picture in full size.
 struct FaceTrack {
     /// Unique in a run, from the first look on.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// All faces: detections and tracks brought together, ids, misses.
 ///
 /// A value without threads or pixels; time is that of the frames. Allocates nothing once its lists have their room.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// How a face moved from one small picture to the next, in pixels of the small picture.
 struct FaceMotion: Equatable {
     var dx: Double

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Finds where the surroundings of a point of one small picture lie in the next: pyramidal Lucas-Kanade.
 ///
 /// Windows of 7×7 with their mean removed, so that a change of light alone does not move a point. Allocates nothing

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Names in the order in which people count: digits that stand together are a number.
 enum NaturalOrder {
     /// Whether `a` comes before `b`. Names that differ in leading zeros alone come byte by byte, so that the order is

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// Puts the times of a stream on the chain's clock: when an item came, smoothed by what the stream says. Pure.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// Where a stream is, and how it may be shown: scheme, host and path, never a login nor what stands behind a question

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// How a client is asked who it is.
 enum AuthenticationScheme: String, Sendable, CaseIterable {
     case basic

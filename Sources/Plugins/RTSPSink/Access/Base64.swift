@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import CNettle
 
 /// RFC 4648, 4, as nettle codes it: written with padding and without line breaks.

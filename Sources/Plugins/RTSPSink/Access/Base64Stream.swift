@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Decodes Base64 that comes in pieces of any size: what a client writes into RTSP's tunnel through HTTP.
 ///
 /// Each request is coded for itself, so padding may stand between them; blanks and line breaks are passed over.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Asks who a client is, and judges its answer.
 struct Challenge: Sendable {
     static let realm = "framehost"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Who may play: names and passwords. Never printed: its description says how many there are.
 struct Credentials: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible {
     private var passwords: [String: String] = [:]

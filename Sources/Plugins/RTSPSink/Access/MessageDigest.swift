@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import CNettle
 
 /// The hashes of digest authentication, as nettle computes them.

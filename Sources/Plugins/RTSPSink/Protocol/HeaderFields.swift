@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The header fields of a message in their order; names are compared without regard to case (RFC 2326, 4.2).
 struct HeaderFields: Sendable, Equatable {
     struct Field: Sendable, Equatable {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The first line and the header fields of a message.
 enum MessageHead {
     case request(RTSPRequest, bodyBytes: Int)

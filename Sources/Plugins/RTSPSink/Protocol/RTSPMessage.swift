@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What a client asks: request line, header fields, body (RFC 2326, 6).
 struct RTSPRequest: Sendable, Equatable {
     /// As it stands in the request line; methods are told apart by case (RFC 2326, 6.1).

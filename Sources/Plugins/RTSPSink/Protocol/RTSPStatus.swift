@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The status codes this server answers with (RFC 2326, 7.1.1).
 enum RTSPStatus: UInt16, Sendable, CaseIterable {
     case ok = 200

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Where a request points (RFC 2326, 3.2).
 ///
 /// `path` is the stream's, without a slash at its end and without the track, which FFmpeg puts after the query

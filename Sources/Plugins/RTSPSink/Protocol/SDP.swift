@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The session description of one H.264 track (RFC 4566; attributes of RFC 2326, C.1, and RFC 6184, 8.1).
 ///
 /// A fixed template: one pair of parameter sets, `c=` with the unspecified address, no multicast address unless there

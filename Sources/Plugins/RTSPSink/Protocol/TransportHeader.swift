@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// One transport of a `Transport` header (RFC 2326, 12.39).
 struct TransportSpec: Sendable, Equatable {
     enum Lower: Sendable { case udp, tcp }

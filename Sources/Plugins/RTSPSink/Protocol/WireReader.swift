@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Cuts what comes over an RTSP connection into requests and interleaved frames, a few bytes at a time or many at once.
 ///
 /// Every size is bounded by ``Limits``, and each byte is looked at a fixed number of times, however the input is cut.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Splits an access unit into RTP packets of at most `mostPacketBytes`, each behind the four bytes that make it an
 /// interleaved frame.
 ///

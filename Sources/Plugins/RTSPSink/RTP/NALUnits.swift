@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Finds the NAL units of a byte stream with start codes (H.264, annex B).
 enum NALUnits {
     /// H.264, table 7-1.

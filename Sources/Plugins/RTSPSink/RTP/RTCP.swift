@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What a sender of RTP says of its stream (RFC 3550, 6.4.1).
 struct SenderReport: Sendable, Equatable {
     var ssrc: UInt32

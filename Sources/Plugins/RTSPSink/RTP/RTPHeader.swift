@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The fixed header of an RTP packet (RFC 3550, 5.1), without contributing sources or extension.
 struct RTPHeader: Sendable, Equatable {
     static let byteCount = 12

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// The packets of everything since the newest keyframe, in one piece of memory of its own: where nobody makes keyframes

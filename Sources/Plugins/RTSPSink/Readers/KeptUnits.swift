@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The newest keyframe and what followed it, for a reader that joins shortly after: bounded in time, units and bytes.
 struct KeptUnits<Unit: QueuedUnit> {
     struct Limits: Sendable {

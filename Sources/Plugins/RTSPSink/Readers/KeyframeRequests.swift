@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Turns the wishes of many readers into few requests to the encoder: one at a time, and none soon after a keyframe.
 ///
 /// A reader that joins soon after a keyframe starts from the kept units, so the window of ``KeptUnits`` is also the

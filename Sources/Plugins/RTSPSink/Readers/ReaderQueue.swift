@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What a queue of units must know of one.
 protocol QueuedUnit: Sendable {
     var isKeyframe: Bool { get }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// How many files and sockets the process may have open (getrlimit(2), `RLIMIT_NOFILE`).

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameNetwork
 
 /// The readers of one stream on one event loop, and the mailbox through which blocks come to them.

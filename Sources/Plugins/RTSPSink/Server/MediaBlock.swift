@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameNetwork
 
 /// The packets of one access unit, as they go out to every reader.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameNetwork
 
 /// One client's connection: bytes to requests, answers to bytes. [network loop]

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Wrong passwords, and addresses that may not ask, counted by address and path, and told of at intervals: a brute
 /// force shows and cannot flood.
 ///

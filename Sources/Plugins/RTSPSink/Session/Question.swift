@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What a request asks, read from its text before any lock is taken: nothing of a client's text is parsed while other
 /// clients wait.
 ///

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Lets through so many events a second, and as many at once after a rest.
 struct RateBucket: Sendable {
     private let perSecond: Int

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What is known of a reader: for the event `readers` and for `client-left`.
 struct ReaderFigures: Sendable {
     var sessionID: String

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Connections that were refused: counted, and told of at intervals, so that a flood of them is no flood of events.
 ///
 /// A value without clock; times are nanoseconds.

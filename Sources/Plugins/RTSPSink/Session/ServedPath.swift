@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What signalling must know of a path: its stream, who may play it and how.
 struct ServedPath: Sendable {
     /// Its address is filled in for each client.

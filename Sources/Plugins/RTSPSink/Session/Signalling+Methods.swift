@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What each method does (RFC 2326, 10).
 extension Signalling {
     static let mostSessionsPerConnection = 16

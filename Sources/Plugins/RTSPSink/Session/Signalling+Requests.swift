@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What is asked before the method is looked at, in this order: who may ask at all, syntax, version, method, required
 /// options, path, access.
 extension Signalling {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// RTSP through HTTP, for networks that let nothing else out (Apple, "Tunnelling RTSP and RTP over HTTP").
 ///
 /// A client has two connections with the same `x-sessioncookie`: what the server says, packets included, goes out on

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// All RTSP sessions of a port: requests in, what to do out.
 ///
 /// A value without sockets, threads or clock. It answers by RFC 2326 and tolerates what real clients do, each tolerance

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // FreeType for Swift (Debian: libfreetype-dev). Headers are named by macros, which the importer follows; nothing is added.
 #ifndef CFREETYPE_H
 #define CFREETYPE_H

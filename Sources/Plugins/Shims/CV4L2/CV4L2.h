@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // V4L2 and libv4l2 for Swift (Debian: libv4l-dev): what the importer cannot do.
 #ifndef CV4L2_H
 #define CV4L2_H

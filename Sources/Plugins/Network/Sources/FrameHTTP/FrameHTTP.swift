@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What servers of HTTP use besides: in the image that has SwiftNIO, since hummingbird's channels are NIO's. A module of
 // its own, so that the other network plugins neither import nor compile against it.
 @_exported import FrameNetwork

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // All of SwiftNIO that framehost's plugins use, in one image: event loops, locks and TLS contexts of two copies would
 // not know each other.
 @_exported import NIOConcurrencyHelpers

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Nettle for Swift (Debian: nettle-dev): hashes and Base64. Nothing is added.
 #ifndef CNETTLE_H
 #define CNETTLE_H

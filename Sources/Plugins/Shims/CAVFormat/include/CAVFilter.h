@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // libavfilter for Swift, loaded when it is first asked for and not before: its libraries cost start-up time that only who deinterlaces
 // should pay. (Debian: libavfilter-dev for the declarations, libavfilter8 when it runs.)
 #ifndef CAVFILTER_H

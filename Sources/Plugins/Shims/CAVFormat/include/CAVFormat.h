@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // libavformat, libavcodec, libavutil for Swift (Debian: libavformat-dev, libavcodec-dev, libavutil-dev).
 // Only what Swift's importer cannot do itself.
 #ifndef CAVFORMAT_H

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What the members of a decoded picture, a stream and a decoder are called in libav 5, 6 and 7, where their names differ, and what Swift
 // cannot reach: arrays in structs, macros, inline functions.
 #ifndef CAVPICTURE_H

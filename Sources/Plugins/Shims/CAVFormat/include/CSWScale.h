@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // libswscale for Swift (Debian: libswscale-dev). Only what Swift's importer cannot do itself.
 #ifndef CSWSCALE_H
 #define CSWSCALE_H

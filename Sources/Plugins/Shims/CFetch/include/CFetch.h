@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // libcurl and Nettle for the host (Debian: libcurl4-openssl-dev, nettle-dev), as a library of its own: the host loads it when a file is
 // fetched or checked, and at no other time, so that starting a chain costs nothing. Called through dlsym; the host never links it.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // OpenCV for Swift (Debian: libopencv-dev), which cannot import C++: two face detectors, as handles with plain memory in and out.
 //
 // Every call that can fail returns 0, or -1 with OpenCV's own words in `message` (at most `capacity` bytes with the closing zero). No C++

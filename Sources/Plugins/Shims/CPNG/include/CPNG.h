@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // libpng for Swift (Debian: libpng-dev).
 #ifndef CPNG_H
 #define CPNG_H

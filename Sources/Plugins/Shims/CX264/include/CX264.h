@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // libx264 for Swift (Debian: libx264-dev). Only what Swift's importer cannot do itself.
 #ifndef CX264_H
 #define CX264_H

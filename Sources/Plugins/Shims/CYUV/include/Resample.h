@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Bilinear scaling and turning of planes, in steps that the caller puts together. Beside libyuv, which scales columns one after the other and
 // turns interleaved chroma only into planes. x86-64 from SSSE3 on has vector code; elsewhere the plain C does the same, bit for bit.
 #ifndef FH_RESAMPLE_H

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #ifndef FRAMEHOST_MALLOC_COUNT_H
 #define FRAMEHOST_MALLOC_COUNT_H
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 @testable import FrameCore
 
 /// What the model checker finds out about one chain and its plan.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 @testable import FrameCore
 
 /// What may be changed in a small graph while it runs, and how often: the moves of one more actor of the model, the desk.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 @testable import FrameCore
 
 /// Makes random valid chains: the same seed gives the same chain.

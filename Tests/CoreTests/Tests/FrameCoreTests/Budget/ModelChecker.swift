@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 @testable import FrameCore
 
 /// Explores every state a small chain can get into, and finds those from which a part of it can never go on.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 @testable import FrameCore
 
 /// Families of chains of at most 5 stages, enumerated: each has a shape and, for each of its stages and links, a list

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 @testable import FrameCore
 
 /// What a state says of the changes there were: who runs, on which thread, and who may rest.

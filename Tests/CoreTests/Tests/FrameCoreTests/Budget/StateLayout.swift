@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 @testable import FrameCore
 
 /// Where in a state's bytes each queue, hand and kept frame of a small chain lies.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 @testable import FrameCore
 
 /// Changes of the graph, as the runner makes them: a queue is closed at any moment, all else happens between two items of

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 @testable import FrameCore
 
 /// A camera in name only: a size, a pixel format, live or not, sound or none.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 @testable import FrameCore
 
 /// The answers that came, by the number that was asked with.

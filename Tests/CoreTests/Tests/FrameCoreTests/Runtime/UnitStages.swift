@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 @testable import FrameCore
 
 /// An encoder in the small: each frame's first pixel and number as an access unit, a keyframe every `gop`.

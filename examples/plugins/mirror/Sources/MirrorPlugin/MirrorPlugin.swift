@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// The one symbol the host looks for. [control thread]

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension MutableSpan<UInt8> {
     /// Swaps first and last sample, second and last but one, and so on.
     mutating func mirror() {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #pragma once
 // What Swift does not import: sendmmsg(2) with UDP_SEGMENT (udp(7)), whose control message is made of macros.
 #include <stddef.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FrameCore
 
 /// A transform whose count is wrong: at frame `at` it gives nothing, or gives one twice, and says nothing of it.
