@@ -28,14 +28,14 @@ final class WindowThread: Sendable {
         var tasks: [Task] = []
         /// Of windows that are open, or about to be.
         var slots: [WindowSlot] = []
-        /// SDL's number of our own event, once it is there to be woken by.
-        var wakeEvent: UInt32?
         var isRunning = false
     }
 
     private let state = Locked(State())
     /// At most one wake-up is under way.
     private let isWoken = Atomic<Bool>(false)
+    /// Not an event of SDL's: to send one is a call to the display server, and no stage's thread is to wait for that.
+    private let wakeUps = WakeUps()
 
     // MARK: From stages
 
@@ -105,12 +105,7 @@ final class WindowThread: Sendable {
 
     /// [any thread] A slot has a new picture, or another view.
     func wake() {
-        guard let event = state.withLock({ $0.wakeEvent }), !isWoken.exchange(true, ordering: .acquiringAndReleasing)
-        else { return }
-        var wakeUp = SDL_Event()
-        wakeUp.type = event
-        // With a full queue of events the thread is awake.
-        SDL_PushEvent(&wakeUp)
+        if !isWoken.exchange(true, ordering: .acquiringAndReleasing) { wakeUps.post() }
     }
 
     private func post(_ task: Task, for slot: WindowSlot) throws {
@@ -159,8 +154,6 @@ final class WindowThread: Sendable {
             return giveUp(WindowFault.noScreen("nothing but \(driver)"))
         }
         DisplayServer.watch()
-        let event = SDL_RegisterEvents(1)
-        state.withLock { $0.wakeEvent = event }
         showWindows()
     }
 
@@ -215,11 +208,13 @@ final class WindowThread: Sendable {
         return next
     }
 
+    /// Waits for work, at most until `instant`, and takes what the display server has sent. That is looked for a hundred
+    /// times a second while there are windows.
     private func wait(until instant: Int64?, _ windows: inout Windows) {
-        let left = instant.map { min(max($0 - Int64(SDL_GetTicks64()), 1), 1000) } ?? 1000
+        let most: Int64 = windows.all.isEmpty ? 1000 : 10
+        wakeUps.wait(milliseconds: instant.map { min(max($0 - Int64(SDL_GetTicks64()), 1), most) } ?? most)
         var event = SDL_Event()
-        guard SDL_WaitEventTimeout(&event, Int32(left)) == 1 else { return }
-        repeat { handle(event, &windows) } while SDL_PollEvent(&event) == 1
+        while SDL_PollEvent(&event) == 1 { handle(event, &windows) }
     }
 
     private func handle(_ event: SDL_Event, _ windows: inout Windows) {
@@ -244,6 +239,15 @@ final class WindowThread: Sendable {
         default: break
         }
     }
+}
+
+/// `@unchecked Sendable`: the semaphore is SDL's, made for several threads. Never ends.
+private final class WakeUps: @unchecked Sendable {
+    private let semaphore = SDL_CreateSemaphore(0)
+
+    func post() { SDL_SemPost(semaphore) }
+
+    func wait(milliseconds: Int64) { SDL_SemWaitTimeout(semaphore, UInt32(clamping: milliseconds)) }
 }
 
 /// Something that another thread gives once. `@unchecked Sendable`: the semaphore is SDL's, made for several threads.
