@@ -112,29 +112,29 @@ PURE := --skip 'ModelChecker|GraphGenerator'
 # Packages that share a folder build Core once.
 test-asan: test-packages ## Core's tests and the camera's under the address sanitizer
 	LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/lsan-suppressions.txt FRAMEHOST_SANITIZED=1 \
-	  $(SWIFT) test --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/asan --sanitize=address $(PURE)
+	  $(SWIFT) test --disable-index-store --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/asan --sanitize=address $(PURE)
 	@# A package sees only what is below it. Made here: not every copy of the project keeps symbolic links.
 	@ln -sfn ../../Sources/Plugins Tests/CameraTests/Plugins && ln -sfn ../PluginTests/V4L2 Tests/CameraTests/Tests
 	LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/lsan-suppressions.txt FRAMEHOST_SANITIZED=1 \
-	  $(SWIFT) test --package-path Tests/CameraTests --scratch-path $(CORE_TESTS)/.build/asan --sanitize=address
+	  $(SWIFT) test --disable-index-store --package-path Tests/CameraTests --scratch-path $(CORE_TESTS)/.build/asan --sanitize=address
 
 test-tsan: test-packages ## Core's tests under the thread sanitizer
-	FRAMEHOST_SANITIZED=1 $(SWIFT) test --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/tsan --sanitize=thread $(PURE)
+	FRAMEHOST_SANITIZED=1 $(SWIFT) test --disable-index-store --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/tsan --sanitize=thread $(PURE)
 
 test-rtsp-tsan: test-packages ## the RTSP sink's tests under the thread sanitizer
-	FRAMEHOST_SANITIZED=1 $(SWIFT) test --package-path Tests/RTSPSinkTests --scratch-path $(CORE_TESTS)/.build/tsan --sanitize=thread
+	FRAMEHOST_SANITIZED=1 $(SWIFT) test --disable-index-store --package-path Tests/RTSPSinkTests --scratch-path $(CORE_TESTS)/.build/tsan --sanitize=thread
 
 test-control-tsan: test-packages ## the control server's tests under the thread sanitizer; not part of `make test`
 	FRAMEHOST_SANITIZED=1 $(SWIFT) test --no-parallel --package-path Tests/ControlServerTests --scratch-path $(CORE_TESTS)/.build/tsan --sanitize=thread
 
-test-release: test-packages ## Core's tests in release: allocations per frame are counted here
-	$(SWIFT) test -c release -Xswiftc -enable-testing --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/release-tests \
-	  --filter 'AllocationTests|RandomChainTests'
-
 test-host: build test-packages $(CLIP) ## plugins' tests and the program end to end
-	$(SWIFT) test --skip '^ControlServerTests\.'
-	@# In a process of its own, one after the other: its server answers on threads that tests block while they wait for it.
-	$(SWIFT) test --skip-build --no-parallel --filter '^ControlServerTests\.'
+	$(SWIFT) build --build-tests --disable-index-store
+	@# The control server's in a process of their own, one after the other: it answers on threads that tests block while they
+	@# wait for it. They mostly wait, so the others run beside them.
+	@log=$$(mktemp); trap "rm -f $$log" EXIT; \
+	$(SWIFT) test --skip-build --ignore-lock --no-parallel --filter '^ControlServerTests\.' >$$log 2>&1 & control=$$!; status=0; \
+	$(SWIFT) test --skip-build --ignore-lock --skip '^ControlServerTests\.' || status=1; \
+	wait $$control || status=1; cat $$log; exit $$status
 
 test-camera: build test-packages $(CLIP) ## the program with cameras of a real kernel, in a virtual machine (QEMU, no root); LOSSES=200 for a soak
 	$(call install,$(CAMERA_PACKAGES))

@@ -48,12 +48,16 @@ let package = Package(
         + plugins.map { .library(name: $0.name, type: .dynamic, targets: [$0.name]) },
     dependencies: [
         .package(path: "Sources/Core"),
-        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
     ] + nestedPlugins.map { .package(path: "Sources/Plugins/\($0)") },
     targets: [
         .executableTarget(
             name: "framehost",
-            dependencies: [core, .product(name: "ArgumentParser", package: "swift-argument-parser")],
+            dependencies: [
+                core, .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
             path: "Sources/Host"),
         // Linked into each plugin that uses it; not a library of its own (docs/design/014-packages.md).
         .target(name: "Shared", dependencies: [core], path: "Sources/Plugins/Shared", exclude: ["README.md"]),

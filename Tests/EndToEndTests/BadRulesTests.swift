@@ -326,7 +326,7 @@ import Testing
         (#""stage": "title""#, #"on[0].do: 'path' is missing. Write "path": "picture-%Y%m%d-%H%M%S.jpg"."#),
         (
             #""stage": "h264", "path": "a.jpg""#,
-            "on[0].do.stage: 'h264' has stopped giving pictures. Ask a stage that gives raw video."
+            "on[0].do.stage: 'h264' gives no pictures. Ask a stage that gives raw video."
         ),
         (
             #""stage": "title", "path": "a.gif""#,

@@ -140,7 +140,7 @@ struct Frei0rTests {
     }
 
     @Test func saysWhatIsWrong() throws {
-        #expect(fault(#"{ "effect": "glov" }"#)?.hasSuffix("effects installed. Did you mean 'glow'?") == true)
+        #expect(fault(#"{ "effect": "glov" }"#)?.hasSuffix("installed effects. Did you mean 'glow'?") == true)
         #expect(fault("{}")?.hasPrefix("effect: no effect is set. Name one of these.\n  3dflippo, ") == true)
         #expect(
             fault(#"{ "effect": "blend" }"#)

@@ -5,7 +5,9 @@ import Glibc
 extension FileRefusal {
     /// The refusal as an error about the file `path`.
     ///
-    /// - Parameter overwriting: What lets a file be replaced, for the remedy: `add --overwrite`.
+    /// - Parameters:
+    ///   - path: The file, as the user named it.
+    ///   - overwriting: What lets a file be replaced, for the remedy: `add --overwrite`.
     public func fault(_ path: String, overwriting: String? = nil) -> FrameHostError {
         func fault(_ what: String, _ remedy: String) -> FrameHostError {
             FrameHostError(.unavailable, what: what, remedy: remedy)

@@ -54,7 +54,7 @@ struct RequestCheck {
         } else if stage.from.count > 1, stage.type.kind != .join {
             faults.add(
                 stage, "from",
-                "'\(stage.id)' (\(info.id)) takes one input, but but \(stage.from.count) are named",
+                "'\(stage.id)' (\(info.id)) takes one input, but \(stage.from.count) are named",
                 "Name one stage.")
         } else if stage.type.kind == .join, stage.from.count < 2 {
             faults.add(

@@ -42,7 +42,7 @@ enum CommandReader {
                 return nil
             }, context)
         if result != 0 {
-            Terminal.complain("--commands: no thread could be started: \(String(cString: strerror(result))).")
+            RunLog.logger.critical("--commands: no thread could be started: \(String(cString: strerror(result))).")
         }
     }
 

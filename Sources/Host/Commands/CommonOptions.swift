@@ -32,7 +32,7 @@ struct PluginOptions: ParsableArguments {
 /// Prints every fault a line and ends with the status that follows from them.
 func report(_ error: any Error) -> ExitCode {
     let errors = (error as? FrameHostErrors)?.errors ?? [FrameHostError.wrap(error)]
-    for error in errors { Terminal.complain(error.description) }
+    for error in errors { RunLog.logger.critical("\(error)") }
     let isConfiguration = errors.allSatisfy { $0.code == .invalidConfiguration || $0.code == .unusablePlugin }
     return ExitCode(isConfiguration ? 2 : 1)
 }

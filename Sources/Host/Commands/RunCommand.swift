@@ -50,6 +50,13 @@ struct RunCommand: ParsableCommand {
     @Flag(name: .shortAndLong, help: "Print more: also the details that stages log for troubleshooting.")
     var verbose = false
 
+    @ArgumentParser.Option(
+        name: .customLong("log-format"),
+        help: ArgumentHelp(
+            "How to write the log to standard error: text for people, json for log collectors.", valueName: "text|json")
+    )
+    var logFormat = LogFormat.text
+
     @Flag(help: "Write events to standard output, one JSON object per line.")
     var events = false
 
@@ -94,6 +101,7 @@ struct RunCommand: ParsableCommand {
     }
 
     func run() throws {
+        RunLog.format = logFormat
         let replies = CommandReplies()
         let display = RunDisplay(
             quiet: quiet, verbose: verbose, jsonEvents: events || commands, onlyAnswers: commands && !events,

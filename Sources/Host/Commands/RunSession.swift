@@ -83,7 +83,7 @@ final class RunSession: @unchecked Sendable {
                 Unmanaged<RunSession>.fromOpaque(context!).takeRetainedValue().control()
             }, context)
         guard result == 0 else {
-            Terminal.complain("no thread could be started: \(String(cString: strerror(result))).")
+            RunLog.logger.critical("no thread could be started: \(String(cString: strerror(result))).")
             exit(1)
         }
     }
@@ -105,7 +105,7 @@ final class RunSession: @unchecked Sendable {
             }
             count += 1
             guard let chain = chain.withLock({ $0 }) else {
-                Terminal.complain("Stopped before the chain was ready to run.")
+                RunLog.logger.notice("Stopped before the chain was ready to run.")
                 _exit(1)
             }
             if chain.currentState == .finishing, !isGivingUp {
@@ -114,7 +114,7 @@ final class RunSession: @unchecked Sendable {
                 continue
             }
             guard count < 3, !isGivingUp else {
-                Terminal.complain("error: ended by the third signal; what was being written may be incomplete.")
+                RunLog.logger.error("ended by the third signal; what was being written may be incomplete.")
                 _exit(1)
             }
             if count == 1 {
@@ -221,7 +221,7 @@ final class RunSession: @unchecked Sendable {
             let refusal = chain.files.write(
                 statsPath, chain.figuresWithPlugins.text(pretty: true) + "\n", as: "--stats")
         {
-            Terminal.complain("--stats: \(refusal.fault(statsPath))")
+            RunLog.logger.critical("--stats: \(refusal.fault(statsPath))")
             failed = true
         }
         // A stage may still be inside native code, so no destructors run.

@@ -2,8 +2,9 @@
 
 import FrameCore
 import Glibc
+import Logging
 
-/// What a run shows: a progress line on a terminal, plain lines elsewhere, JSON lines for programs.
+/// What a run shows: the log with a progress line, JSON lines for programs. With `--log-format json` there is no progress.
 ///
 /// Control thread only.
 final class RunDisplay {
@@ -13,7 +14,7 @@ final class RunDisplay {
     private let onlyAnswers: Bool
     private let replies: CommandReplies
     private var events: EventSubscription?
-    private let isInteractive = Terminal.isInteractive
+    private let isInteractive = Terminal.isInteractive && RunLog.format == .text
     private var start: Int64?
     private var lastShown: Int64 = 0
     private var lastCaptured = 0
@@ -46,9 +47,9 @@ final class RunDisplay {
         for event in answers.take(now: now) { show(event, chain) }
         let unread = Terminal.takeUnread()
         if unread > 0 {
-            complain("warning: \(unread) lines were left out: the program that should read them does not.")
+            complain(.warning, "\(unread) lines were left out: the program that should read them does not.")
         }
-        if lost > 0 { complain("\(lost) events were lost: more came than could be written.") }
+        if lost > 0 { complain(.notice, "\(lost) events were lost: more came than could be written.") }
         let state = chain.currentState
         if state == .finishing { return showJob(chain, now: now) }
         guard state == .streaming || state == .draining else { return }
@@ -80,7 +81,8 @@ final class RunDisplay {
             event.level >= .warning || (verbose && event.level == .debug)
             || (!quiet && event.level == .info && event.name != "state" && event.name != "fps")
         if isWorthALine, !(jsonEvents && event.name == "command-answered") {
-            complain("\(event.level == .info ? "" : "\(event.level.rawValue): ")\(Self.text(event))")
+            closeLine()
+            RunLog.log(event, text: Self.text(event), chain.clock)
         }
     }
 
@@ -91,9 +93,9 @@ final class RunDisplay {
         return isNamed ? event.text : "\(stage): \(event.text)"
     }
 
-    private func complain(_ text: String) {
+    private func complain(_ level: Logger.Level, _ text: String) {
         closeLine()
-        Terminal.complain(text)
+        RunLog.logger.log(level: level, "\(text)")
     }
 
     private func closeLine() {
@@ -126,7 +128,7 @@ final class RunDisplay {
         if isInteractive {
             Terminal.write("\r\(line)\u{1b}[K", to: STDERR_FILENO)
             isLineOpen = true
-        } else {
+        } else if RunLog.format == .text {
             Terminal.complain(line)
         }
     }
@@ -137,13 +139,14 @@ final class RunDisplay {
         for event in answers.takeAll() { show(event, chain) }
         closeLine()
         for failure in result.failures where !shownFailures.contains(failure.description) {
-            Terminal.complain("error: \(failure)")
+            complain(.error, "\(failure)")
         }
         guard !quiet else { return }
         let ledger = chain.ledger
         let how = result.isSuccess ? "Done" : "Failed"
         let fps = elapsed > 0 ? Terminal.decimal(Double(ledger.captured) / elapsed) : "–"
-        Terminal.complain(
+        complain(
+            .notice,
             "\(how): \(ledger.captured) frames in \(Self.time(elapsed)) (\(fps) fps), \(ledger.delivered) delivered, \(ledger.dropped) dropped."
         )
     }

@@ -43,8 +43,8 @@ final class ServiceNotify: Sendable {
         let (name, time, process) = (take("NOTIFY_SOCKET"), take("WATCHDOG_USEC"), take("WATCHDOG_PID"))
         guard let name else { return nil }
         guard let socket = ServiceNotifySocket(name) else {
-            Terminal.complain(
-                "warning: NOTIFY_SOCKET '\(name)': is not a usable socket. It must be an absolute path or start with '@', at most 107 bytes. The service manager is not notified."
+            RunLog.logger.warning(
+                "NOTIFY_SOCKET '\(name)': is not a usable socket. It must be an absolute path or start with '@', at most 107 bytes. The service manager is not notified."
             )
             return nil
         }
@@ -95,8 +95,8 @@ final class ServiceNotify: Sendable {
             return nil
         }
         guard let lost else { return }
-        Terminal.complain(
-            "warning: NOTIFY_SOCKET '\(name)': cannot be reached: \(String(cString: strerror(lost))). The service manager is no longer notified."
+        RunLog.logger.warning(
+            "NOTIFY_SOCKET '\(name)': cannot be reached: \(String(cString: strerror(lost))). The service manager is no longer notified."
         )
     }
 }

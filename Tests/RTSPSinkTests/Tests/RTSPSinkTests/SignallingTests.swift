@@ -302,11 +302,11 @@ private final class Dialogue {
         #expect(client.open(2, peer: Dialogue.client, local: here, isSecure: false, now: 0) == nil)
         #expect(
             client.open(3, peer: Dialogue.client, local: here, isSecure: false, now: 0)
-                == "192.168.1.7 has 2 connections already")
+                == "192.168.1.7 already has 2 connections")
         #expect(client.open(3, peer: .loopback, local: here, isSecure: false, now: 0) == nil)
         #expect(client.open(4, peer: .loopback, local: here, isSecure: false, now: 0) == nil)
         #expect(
-            client.open(5, peer: .loopback, local: here, isSecure: false, now: 0) == "there are 4 connections already")
+            client.open(5, peer: .loopback, local: here, isSecure: false, now: 0) == "there are already 4 connections")
         for _ in 0..<10 { #expect(client.say("OPTIONS")?.status == .ok) }
         #expect(client.say("OPTIONS", on: 2)?.status == .serviceUnavailable)
         #expect(client.isClosed)

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import FrameCore
+import Glibc
+import Logging
+import Synchronization
+
+/// How the log is written to standard error: `--log-format`.
+enum LogFormat: String, CaseIterable, ExpressibleByArgument {
+    /// Lines for people.
+    case text
+    /// A JSON object per line, for log collectors.
+    case json
+}
+
+/// The program's log, by swift-log, on standard error.
+enum RunLog {
+    /// Set once, before anything is logged.
+    private static let isJSON = Atomic<Bool>(false)
+
+    static var format: LogFormat {
+        get { isJSON.load(ordering: .relaxed) ? .json : .text }
+        set { isJSON.store(newValue == .json, ordering: .relaxed) }
+    }
+
+    /// [any thread] Level `critical` is for what ends the program or keeps it from running: faults that stand for
+    /// themselves.
+    static let logger = Logger(label: "framehost") { _ in RunLogHandler() }
+
+    /// [control thread] An event of a chain.
+    ///
+    /// - Parameter text: For people; names the stage.
+    static func log(_ event: Event, text: String, _ clock: ChainClock) {
+        // Members are the event's, as `--events` has them.
+        guard format == .json else { return logger.log(level: event.level.ofLogger, "\(text)") }
+        var line = event.json(by: clock).asObject ?? []
+        line.removeAll { $0.key == "time" }
+        for (old, new) in [("wallTime", "time"), ("text", "message")] {
+            if let index = line.firstIndex(where: { $0.key == old }) { line[index].key = new }
+        }
+        Terminal.complain(JSONNode(.object(line)).text())
+    }
+}
+
+extension Event.Level {
+    fileprivate var ofLogger: Logger.Level { Logger.Level(rawValue: rawValue) ?? .info }
+}
+
+/// A line on standard error for each message.
+struct RunLogHandler: LogHandler {
+    var metadata: Logger.Metadata = [:]
+    var logLevel = Logger.Level.trace
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+        switch RunLog.format {
+        case .text:
+            let isNamed = event.level == .warning || event.level == .error
+            Terminal.complain("\(isNamed ? "\(event.level.rawValue): " : "")\(event.message)")
+        case .json:
+            var time = timespec()
+            clock_gettime(CLOCK_REALTIME, &time)
+            let nanoseconds = Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+            let line: JSONNode = .object([
+                ("time", .string(WallTime.text(nanoseconds))), ("level", .string(event.level.rawValue)),
+                ("message", .string(event.message.description)),
+            ])
+            Terminal.complain(line.text())
+        }
+    }
+}
