@@ -112,23 +112,23 @@ PURE := --skip 'ModelChecker|GraphGenerator'
 # Packages that share a folder build Core once.
 test-asan: test-packages ## Core's tests and the camera's under the address sanitizer
 	LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/lsan-suppressions.txt FRAMEHOST_SANITIZED=1 \
-	  $(SWIFT) test --disable-index-store --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/asan --sanitize=address $(PURE)
+	  $(SWIFT) test --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/asan --sanitize=address $(PURE)
 	@# A package sees only what is below it. Made here: not every copy of the project keeps symbolic links.
 	@ln -sfn ../../Sources/Plugins Tests/CameraTests/Plugins && ln -sfn ../PluginTests/V4L2 Tests/CameraTests/Tests
 	LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/lsan-suppressions.txt FRAMEHOST_SANITIZED=1 \
-	  $(SWIFT) test --disable-index-store --package-path Tests/CameraTests --scratch-path $(CORE_TESTS)/.build/asan --sanitize=address
+	  $(SWIFT) test --package-path Tests/CameraTests --scratch-path $(CORE_TESTS)/.build/asan --sanitize=address
 
 test-tsan: test-packages ## Core's tests under the thread sanitizer
-	FRAMEHOST_SANITIZED=1 $(SWIFT) test --disable-index-store --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/tsan --sanitize=thread $(PURE)
+	FRAMEHOST_SANITIZED=1 $(SWIFT) test --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/tsan --sanitize=thread $(PURE)
 
 test-rtsp-tsan: test-packages ## the RTSP sink's tests under the thread sanitizer
-	FRAMEHOST_SANITIZED=1 $(SWIFT) test --disable-index-store --package-path Tests/RTSPSinkTests --scratch-path $(CORE_TESTS)/.build/tsan --sanitize=thread
+	FRAMEHOST_SANITIZED=1 $(SWIFT) test --package-path Tests/RTSPSinkTests --scratch-path $(CORE_TESTS)/.build/tsan --sanitize=thread
 
 test-control-tsan: test-packages ## the control server's tests under the thread sanitizer; not part of `make test`
 	FRAMEHOST_SANITIZED=1 $(SWIFT) test --no-parallel --package-path Tests/ControlServerTests --scratch-path $(CORE_TESTS)/.build/tsan --sanitize=thread
 
 test-host: build test-packages $(CLIP) ## plugins' tests and the program end to end
-	$(SWIFT) build --build-tests --disable-index-store
+	$(SWIFT) build --build-tests
 	@# The control server's in a process of their own, one after the other: it answers on threads that tests block while they
 	@# wait for it. They mostly wait, so the others run beside them.
 	@log=$$(mktemp); trap "rm -f $$log" EXIT; \
