@@ -47,6 +47,13 @@ struct Main {
                 exit(report(error).rawValue)
             }
         }
+        // Faults of the command line are in the log too, and they come before it is read.
+        for (index, argument) in arguments.enumerated() {
+            let next = index + 1 < arguments.count ? arguments[index + 1] : ""
+            if argument == "--log-format=json" || (argument == "--log-format" && next == "json") {
+                RunLog.format = .json
+            }
+        }
         if let fault = CommandWord(arguments).fault { exit(report(fault).rawValue) }
         do {
             var command = try FrameHost.parseAsRoot()
@@ -61,7 +68,7 @@ struct Main {
                 Terminal.say(text)
                 exit(0)
             }
-            Terminal.complain(text)
+            RunLog.logger.critical("\(text)")
             exit(2)
         }
     }

@@ -48,6 +48,10 @@ import Testing
         let lines = try lines(outcome)
         #expect(lines.count == 1 && lines[0]["level"].string == "critical")
         #expect(lines[0]["message"].string?.contains("Did you mean 'test-source'?") == true)
+        let line = try framehost.run(
+            ["chain.json", "--log-format", "json", "--for", "0"], folder: workspace.folder.path)
+        #expect(line.status == 2)
+        #expect(try JSON(parsing: line.error)["message"].string?.contains("--for 0.0: must be a time") == true)
         let other = try framehost.run(["chain.json", "--log-format", "xml"], folder: workspace.folder.path)
         #expect(other.status == 2 && other.error.contains("log-format"), "\(other.error)")
     }

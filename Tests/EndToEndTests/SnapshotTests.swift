@@ -169,4 +169,18 @@ import Testing
         #expect(events.contains { $0["stage"].string == "camera" && $0["state"].string == "paused" })
         #expect(events.contains { $0["stage"].value == nil && $0["state"].string == "paused" })
     }
+
+    @Test func saysThatNobodyAskedForPicturesBySignal() throws {
+        let workspace = try Workspace()
+        try workspace.write(
+            "chain.json",
+            #"{ "stages": [ { "use": "test-source", "size": "64x64", "rate": 50, "live": true }, { "use": "null-sink" } ] }"#
+        )
+        let program = try Program.framehost.start(["chain.json", "--events"], folder: workspace.folder.path)
+        try program.waitForOutput(#""state":"streaming""#)
+        program.send(SIGUSR1)
+        try program.waitForError("Start with --snapshot-on-signal STAGE=FILE.")
+        program.send(SIGINT)
+        #expect(try program.finish().status == 0)
+    }
 }

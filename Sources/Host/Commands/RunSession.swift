@@ -42,7 +42,7 @@ final class RunSession: @unchecked Sendable {
     ///   - trace: Where a trace goes, and how large it may be; the chain is then planned for one.
     ///   - isWatching: The chain file is read again whenever it changes.
     ///   - isWatchingPlugins: Plugins are loaded again whenever their files change.
-    ///   - signalSnapshots: What SIGUSR1 asks for; without any it has its usual effect, the process's end.
+    ///   - signalSnapshots: What SIGUSR1 asks for.
     init(
         display: RunDisplay, replies: CommandReplies, readsCommands: Bool, seconds: Double?, statsPath: String?,
         trace: (path: String, mostBytes: Int)?, isWatching: Bool, isWatchingPlugins: Bool,
@@ -65,8 +65,7 @@ final class RunSession: @unchecked Sendable {
     func run() -> Never {
         var signals = sigset_t()
         sigemptyset(&signals)
-        for signal in [SIGINT, SIGTERM, SIGHUP] { sigaddset(&signals, signal) }
-        if !signalSnapshots.isEmpty { sigaddset(&signals, SIGUSR1) }
+        for signal in [SIGINT, SIGTERM, SIGHUP, SIGUSR1] { sigaddset(&signals, signal) }
         // Blocked here and so in every thread made from now on, those that libraries make while planning too: signals
         // reach `sigwait` alone.
         pthread_sigmask(SIG_BLOCK, &signals, nil)
@@ -127,6 +126,11 @@ final class RunSession: @unchecked Sendable {
 
     /// [main thread] Nothing before there is a chain.
     private func takeSnapshots() {
+        guard !signalSnapshots.isEmpty else {
+            RunLog.logger.warning(
+                "SIGUSR1 takes pictures, but no stage was named for it. Start with --snapshot-on-signal STAGE=FILE.")
+            return
+        }
         guard let chain = chain.withLock({ $0 }), let snapshots = snapshots.withLock({ $0 }) else { return }
         signalSnapshots.take(snapshots) { [replies, clock = chain.clock] in
             replies.add($0, number: 0, tag: nil, time: clock.now())
