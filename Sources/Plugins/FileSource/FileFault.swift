@@ -121,7 +121,7 @@ enum FileFault {
     static func passesOnlyH264(_ path: String, codec: String) -> FrameHostError {
         FrameHostError(
             .invalidMedia,
-            what: "\"decode\": false needs H.264, but the video of '\(path)' is \(codec)",
+            what: "'decode' is false, which needs H.264, but the video of '\(path)' is \(codec)",
             remedy: "\(decodeInstead).")
     }
 
@@ -130,7 +130,7 @@ enum FileFault {
         FrameHostError(
             .invalidMedia,
             what:
-                "\"decode\": false needs MP4, MOV, Matroska, MPEG-TS or FLV, but '\(path)' has the format \(format)",
+                "'decode' is false, which needs MP4, MOV, Matroska, MPEG-TS or FLV, but '\(path)' has the format \(format)",
             remedy: "\(decodeInstead).")
     }
 
@@ -138,7 +138,7 @@ enum FileFault {
         FrameHostError(
             .invalidMedia,
             what:
-                "\"decode\": false needs a keyframe (IDR picture) to start at, but the first \(UnitReader.mostPacketsBeforeKeyframe) access units of '\(path)' have none",
+                "'decode' is false, which needs a keyframe (IDR picture) to start at, but the first \(UnitReader.mostPacketsBeforeKeyframe) access units of '\(path)' have none",
             remedy: "\(decodeInstead).")
     }
 
@@ -146,13 +146,13 @@ enum FileFault {
         FrameHostError(
             .invalidMedia,
             what:
-                "\"decode\": false needs parameter sets (SPS and PPS), but neither '\(path)' nor its first keyframe has them",
+                "'decode' is false, which needs parameter sets (SPS and PPS), but neither '\(path)' nor its first keyframe has them",
             remedy: "The file may be damaged: check it with 'ffprobe'.")
     }
 
     static func unreadableParameterSets(_ path: String, cause: String) -> FrameHostError {
         FrameHostError(
-            .invalidMedia, what: "\"decode\": false needs parameter sets, but those of '\(path)' cannot be read",
+            .invalidMedia, what: "'decode' is false, which needs parameter sets, but those of '\(path)' cannot be read",
             remedy: "The file may be damaged: check it with 'ffprobe'.", cause: cause)
     }
 

@@ -51,12 +51,12 @@ struct V4L2SourceOptions: StageOptions {
         guard format == .h264 else { return }
         if whileLost == .slate {
             throw OptionFault(
-                "\"whileLost\": \"slate\" cannot be used with \"format\": \"h264\", because there is no encoder for the slate",
+                "'whileLost' cannot be \"slate\" with \"format\": \"h264\", because there is no encoder for the slate",
                 remedy: "Use \"hold\", which waits and gives nothing, or \"stop\".")
         }
         if ifMissing == .wait {
             throw OptionFault(
-                "\"ifMissing\": \"wait\" cannot be used with \"format\": \"h264\", which needs the camera's parameter sets at the start",
+                "'ifMissing' cannot be \"wait\" with \"format\": \"h264\", which needs the camera's parameter sets at the start",
                 remedy: "Leave 'ifMissing' out, or use another 'format' with an encoder behind this stage.")
         }
     }

@@ -179,11 +179,11 @@ import Testing
     @Test func refusesWhatAccessUnitsCannotShow() {
         #expect(
             fault(#", "whileLost": "slate""#).contains(
-                "\"whileLost\": \"slate\" cannot be used with \"format\": \"h264\", because there is no encoder for the slate"
+                "'whileLost' cannot be \"slate\" with \"format\": \"h264\", because there is no encoder for the slate"
             ))
         #expect(
             fault(#", "ifMissing": "wait""#).contains(
-                "\"ifMissing\": \"wait\" cannot be used with \"format\": \"h264\", which needs the camera's parameter sets"
+                "'ifMissing' cannot be \"wait\" with \"format\": \"h264\", which needs the camera's parameter sets"
             ))
     }
 

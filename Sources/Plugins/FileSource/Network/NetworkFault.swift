@@ -91,7 +91,7 @@ enum NetworkFault {
     static func notH264(_ shown: String, codec: String) -> FrameHostError {
         FrameHostError(
             .unavailable,
-            what: "\"decode\": false needs H.264, but the video of '\(shown)' is \(codec)",
+            what: "'decode' is false, which needs H.264, but the video of '\(shown)' is \(codec)",
             remedy: "Leave 'decode' out and put an encoder behind this stage.")
     }
 
@@ -99,7 +99,7 @@ enum NetworkFault {
         FrameHostError(
             .unavailable,
             what:
-                "\"decode\": false needs parameter sets (SPS and PPS), but '\(shown)' did not send them within 'analyzeSeconds'",
+                "'decode' is false, which needs parameter sets (SPS and PPS), but '\(shown)' did not send them within 'analyzeSeconds'",
             remedy: "Raise 'analyzeSeconds' above the time from one keyframe to the next.")
     }
 

@@ -110,12 +110,12 @@ struct NetworkSourceOptions: StageOptions {
         guard !decode else { return }
         if ifMissing == .wait {
             throw OptionFault(
-                "\"ifMissing\": \"wait\" cannot be used with \"decode\": false, which needs the stream's parameter sets at the start",
+                "'ifMissing' cannot be \"wait\" with \"decode\": false, which needs the stream's parameter sets at the start",
                 remedy: "Leave one of the two out.")
         }
         if whileLost == .slate {
             throw OptionFault(
-                "\"whileLost\": \"slate\" cannot be used with \"decode\": false, because there is no encoder for the slate",
+                "'whileLost' cannot be \"slate\" with \"decode\": false, because there is no encoder for the slate",
                 remedy: "Use \"hold\", which waits and gives nothing, or \"stop\".")
         }
         if size != nil {
