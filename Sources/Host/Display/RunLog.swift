@@ -32,10 +32,10 @@ enum RunLog {
     ///
     /// - Parameter text: For people; names the stage.
     static func log(_ event: Event, text: String, _ clock: ChainClock) {
-        // Members are the event's, as `--events` has them.
         guard format == .json else { return logger.log(level: event.level.ofLogger, "\(text)") }
         var line = event.json(by: clock).asObject ?? []
-        line.removeAll { $0.key == "time" }
+        // The time of day and the event's text take these names; a plugin may have a member of its own called so.
+        line.removeAll { $0.key == "time" || $0.key == "message" }
         for (old, new) in [("wallTime", "time"), ("text", "message")] {
             if let index = line.firstIndex(where: { $0.key == old }) { line[index].key = new }
         }
