@@ -15,7 +15,8 @@ struct FrameHost: ParsableCommand {
             """,
         version: "framehost 0.1.0 (Core \(hostIdentity))",
         subcommands: [
-            RunCommand.self, CheckCommand.self, PluginsCommand.self, DescribeCommand.self, SchemaCommand.self,
+            RunCommand.self, BatchCommand.self, CheckCommand.self, PluginsCommand.self, DescribeCommand.self,
+            SchemaCommand.self,
             NewCommand.self, ModelsCommand.self, DevicesCommand.self, CtlCommand.self, SnapshotCommand.self,
             TopCommand.self, GraphCommand.self,
         ],

@@ -18,13 +18,15 @@ public struct AvailableMemory: Sendable, Equatable {
         self.holder = holder
     }
 
+    /// What there is at this moment.
+    ///
     /// The least of `MemAvailable` of /proc/meminfo (proc(5)) and what each control group on the way to the root leaves
     /// (cgroup v2: `memory.max` less `memory.current`, with the page cache counted as free; v1:
     /// `memory.limit_in_bytes`).
     ///
     /// - Parameter root: Where /proc and /sys are looked for, for tests.
     /// - Returns: nil where the system says nothing of it.
-    static func now(root: String = "") -> AvailableMemory? {
+    public static func now(root: String = "") -> AvailableMemory? {
         var least: AvailableMemory?
         func consider(_ bytes: Int?, _ holder: String) {
             guard let bytes, bytes < least?.bytes ?? .max else { return }
@@ -103,8 +105,8 @@ public struct AvailableMemory: Sendable, Equatable {
         return overflow ? .max : product
     }
 
-    /// `1.1 GiB`.
-    static func text(_ bytes: Int) -> String {
+    /// A number of bytes for people: `1.1 GiB`.
+    public static func text(_ bytes: Int) -> String {
         let (unit, name) = bytes >= 1 << 30 ? (1 << 30, "GiB") : (1 << 20, "MiB")
         let (whole, tenth) = (bytes / unit, bytes % unit / (unit / 10))
         return "\(whole).\(min(tenth, 9)) \(name)"

@@ -54,6 +54,8 @@ public struct ChainPlan: Sendable {
     public var budget: BudgetPlan
     /// The memory for access units.
     public var slabs: [SlabPlan]
+    /// What pools, slabs and stages take in bytes; of a changed plan, what they take beside those that run already.
+    public var memoryBytes = 0
     /// The latency of a live chain in seconds: how long its stages hold items back while its queues are empty.
     ///
     /// Full queues add up to ``worstLatency``, and the time that stages work comes on top. Nil where a rate on the way

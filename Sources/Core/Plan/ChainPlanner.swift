@@ -111,9 +111,10 @@ struct ChainPlanner {
         let slabs = SlabSizes(stages, links, spare: spare, running: running)
         plan.slabs = slabs.slabs
         for (missing, reader) in slabs.shortages() { faults.addShortage(missing, for: stages[reader].request, stages) }
-        MemoryCheck(
-            plan, stages, layout, available: request.memory ?? AvailableMemory.now(), running: running
-        ).check(&faults)
+        let memory = MemoryCheck(
+            plan, stages, layout, available: request.memory ?? AvailableMemory.now(), running: running)
+        memory.check(&faults)
+        plan.memoryBytes = memory.needed
         try faults.throwAll()
 
         if isLive {

@@ -29,10 +29,12 @@ struct MemoryCheck {
         }
     }
 
+    /// What the chain needs in bytes, without what runs already.
+    var needed: Int { parts.reduce(0) { AvailableMemory.sum($0, $1.bytes) } }
+
     func check(_ faults: inout PlanFaults) {
         guard let available else { return }
-        let parts = parts
-        let needed = parts.reduce(0) { AvailableMemory.sum($0, $1.bytes) }
+        let (parts, needed) = (parts, needed)
         guard needed > available.bytes, let largest = parts.max(by: { $0.bytes < $1.bytes }) else { return }
         faults.add(
             FrameHostError(

@@ -76,6 +76,10 @@ struct RunCommand: ParsableCommand {
             valueName: "stage=file"))
     var signalSnapshots: [String] = []
 
+    /// Of `framehost batch`.
+    @ArgumentParser.Option(name: .customLong(Supervision.option), help: .private)
+    var supervised: Int32?
+
     @OptionGroup var plugins: PluginOptions
 
     func validate() throws {
@@ -106,12 +110,16 @@ struct RunCommand: ParsableCommand {
         let display = RunDisplay(
             quiet: quiet, verbose: verbose, jsonEvents: events || commands, onlyAnswers: commands && !events,
             replies: replies)
+        let supervision: Supervision?
+        do { supervision = try supervised.map { try Supervision($0) } } catch { throw reportBeforeRun(error) }
         RunSession(
             display: display, replies: replies, readsCommands: commands, seconds: seconds,
             statsPath: stats, trace: trace.map { ($0, traceMegabytes * 1_000_000) }, isWatching: watch,
             isWatchingPlugins: watchPlugins,
             signalSnapshots: SignalSnapshots(
-                signalSnapshots.compactMap { SignalSnapshots.Wish($0) }, folder: Self.currentFolder), plan: plan
+                signalSnapshots.compactMap { SignalSnapshots.Wish($0) }, folder: Self.currentFolder),
+            supervision: supervision,
+            plan: plan
         ).run()
     }
 
@@ -129,7 +137,9 @@ struct RunCommand: ParsableCommand {
             let document = try ChainDocument(
                 path: chain, registry: registry, settings: settings, frameLimit: frames,
                 ownStreams: StandardStreams.ofRun(events: events, commands: commands))
-            let request = try document.request()
+            var request = try document.request()
+            // The batch knows what its other workers take.
+            if supervised != nil { request.memory = AvailableMemory(bytes: .max) }
             let services = try RunServices(request.services)
             let chain = try Chain(request, timed: stats != nil || !services.isEmpty, traced: trace != nil)
             // What an attached branch names may have been built anew since the registry looked.

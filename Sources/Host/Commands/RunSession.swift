@@ -26,6 +26,8 @@ final class RunSession: @unchecked Sendable {
     private let isWatching: Bool
     private let isWatchingPlugins: Bool
     private let signalSnapshots: SignalSnapshots
+    /// The line to the batch whose worker this is.
+    private let supervision: Supervision?
     /// Standard streams that were a terminal when the run began.
     private let terminals = (0...2 as ClosedRange<Int32>).filter { isatty($0) == 1 }
     /// Nil where no service manager asks.
@@ -43,10 +45,11 @@ final class RunSession: @unchecked Sendable {
     ///   - isWatching: The chain file is read again whenever it changes.
     ///   - isWatchingPlugins: Plugins are loaded again whenever their files change.
     ///   - signalSnapshots: What SIGUSR1 asks for.
+    ///   - supervision: The line to the batch whose worker this is.
     init(
         display: RunDisplay, replies: CommandReplies, readsCommands: Bool, seconds: Double?, statsPath: String?,
         trace: (path: String, mostBytes: Int)?, isWatching: Bool, isWatchingPlugins: Bool,
-        signalSnapshots: SignalSnapshots,
+        signalSnapshots: SignalSnapshots, supervision: Supervision?,
         plan: @escaping () throws -> Planned
     ) {
         self.plan = plan
@@ -59,6 +62,7 @@ final class RunSession: @unchecked Sendable {
         self.isWatching = isWatching
         self.isWatchingPlugins = isWatchingPlugins
         self.signalSnapshots = signalSnapshots
+        self.supervision = supervision
     }
 
     /// Runs the chain and ends the process with its exit status.
@@ -176,6 +180,7 @@ final class RunSession: @unchecked Sendable {
             exit(reportBeforeRun(error).rawValue)
         }
         let (chain, document) = (planned.chain, planned.document)
+        supervision?.planned(chain)
         self.document.withLock { $0 = document }
         self.chain.withLock { $0 = chain }
         var watch = FileWatch(document.path)
@@ -211,6 +216,7 @@ final class RunSession: @unchecked Sendable {
             }
             rules.tick()
             display.update(chain)
+            supervision?.tick(chain)
             service?.look(chain)
         }
         let elapsed = Double(chain.clock.now() - start) / 1e9
@@ -220,6 +226,7 @@ final class RunSession: @unchecked Sendable {
         service?.ended(isSuccess: result.isSuccess)
         planned.services.stop()
         display.finish(chain, result, elapsed: elapsed)
+        supervision?.ended(chain)
         var failed = !result.isSuccess
         if let statsPath,
             let refusal = chain.files.write(

@@ -28,6 +28,7 @@ struct FetchLibrary {
             UnsafeMutablePointer<CChar>, Int
         ) -> Void
     private typealias Digest = @convention(c) (Int32, UnsafeMutablePointer<UInt8>) -> Int32
+    private typealias DigestOfBytes = @convention(c) (UnsafeRawPointer?, Int, UnsafeMutablePointer<UInt8>) -> Void
 
     private typealias Rename = @convention(c) (UnsafePointer<CChar>, UnsafePointer<CChar>) -> Int32
 
@@ -43,13 +44,14 @@ struct FetchLibrary {
     private let ask: Request
     private let rename: Rename
     private let digest: Digest
+    private let digestOfBytes: DigestOfBytes
 
     /// - Throws: ``FrameHostError`` `.unavailable` with what to install.
     init() throws {
         let path = "\(PluginRegistry.executableFolder)/libCFetch.so"
         guard let handle = dlopen(path, RTLD_NOW | RTLD_LOCAL), let fetch = dlsym(handle, "fh_fetch"),
             let digest = dlsym(handle, "fh_fetch_sha256"), let rename = dlsym(handle, "fh_fetch_rename_new"),
-            let ask = dlsym(handle, "fh_fetch_request")
+            let ask = dlsym(handle, "fh_fetch_request"), let digestOfBytes = dlsym(handle, "fh_fetch_sha256_of")
         else {
             throw FrameHostError(
                 .unavailable, place: path, what: "the library for network requests cannot be loaded",
@@ -60,6 +62,7 @@ struct FetchLibrary {
         self.ask = unsafeBitCast(ask, to: Request.self)
         self.rename = unsafeBitCast(rename, to: Rename.self)
         self.digest = unsafeBitCast(digest, to: Digest.self)
+        self.digestOfBytes = unsafeBitCast(digestOfBytes, to: DigestOfBytes.self)
     }
 
     /// One GET, written to `file` from the byte `start` on and no further than `most`.
@@ -126,7 +129,18 @@ struct FetchLibrary {
     func sha256(of file: Int32) -> String? {
         var bytes = [UInt8](repeating: 0, count: 32)
         guard digest(file, &bytes) == 0 else { return nil }
-        return bytes.map { byte in String(byte >> 4, radix: 16) + String(byte & 15, radix: 16) }.joined()
+        return Self.hexadecimal(bytes)
+    }
+
+    /// SHA-256 of a text's UTF-8 in lower-case hexadecimal.
+    func sha256(of text: String) -> String {
+        var (text, bytes) = (text, [UInt8](repeating: 0, count: 32))
+        text.withUTF8 { digestOfBytes($0.baseAddress, $0.count, &bytes) }
+        return Self.hexadecimal(bytes)
+    }
+
+    private static func hexadecimal(_ bytes: [UInt8]) -> String {
+        bytes.map { byte in String(byte >> 4, radix: 16) + String(byte & 15, radix: 16) }.joined()
     }
 }
 

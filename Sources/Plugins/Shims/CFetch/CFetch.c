@@ -156,6 +156,13 @@ int fh_fetch_sha256(int file, uint8_t digest[32]) {
     return 0;
 }
 
+void fh_fetch_sha256_of(const void *bytes, size_t count, uint8_t digest[32]) {
+    struct sha256_ctx state;
+    sha256_init(&state);
+    sha256_update(&state, count, bytes);
+    sha256_digest(&state, SHA256_DIGEST_SIZE, digest);
+}
+
 int fh_fetch_rename_new(const char *from, const char *to) {
     return renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0 ? 0 : errno;
 }

@@ -40,6 +40,9 @@ void fh_fetch_request(
 // SHA-256 of a file from its beginning on; -1 with errno when it cannot be read.
 int fh_fetch_sha256(int file, uint8_t digest[32]);
 
+// SHA-256 of bytes.
+void fh_fetch_sha256_of(const void *bytes, size_t count, uint8_t digest[32]);
+
 // renameat2 with RENAME_NOREPLACE, which Swift does not import: 0, or an errno.
 int fh_fetch_rename_new(const char *from, const char *to);
 

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import FrameCore
+import Glibc
+
+struct BatchCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "batch", abstract: "Runs a chain once for each of many files.",
+        discussion: """
+            In the chain, ${input} is the file, ${output} the file to write, ${name} its name without folder and ending. An output appears in \
+            the folder of --out when it is whole, with a record below .framehost there that says what it was made of. What is there and true is \
+            not made again: after an interruption, and beside other batches on the same folder, the same command goes on. SIGINT (ctrl-C) and \
+            SIGTERM stop the batch. Exit status: 0 all files are done, 1 some were set aside or left, 2 nothing could begin.
+            """)
+
+    @Argument(help: "The chain file (JSON with comments).", completion: .file(extensions: ["json"]))
+    var chain: String
+
+    @Argument(
+        help: "Files, folders, patterns in quotation marks ('clips/*.mov'); - for names on standard input.",
+        completion: .file())
+    var inputs: [String] = []
+
+    @ArgumentParser.Option(
+        help: ArgumentHelp("Read names of inputs from a file, one each line. Repeatable.", valueName: "file"))
+    var list: [String] = []
+
+    @ArgumentParser.Option(
+        name: .customLong("out"), help: ArgumentHelp("The folder of the outputs.", valueName: "dir"),
+        completion: .directory)
+    var out: String
+
+    @ArgumentParser.Option(help: ArgumentHelp("The ending of the outputs' names.", valueName: ".mp4"))
+    var ending = ".mp4"
+
+    @ArgumentParser.Option(
+        help: ArgumentHelp("Outputs keep the folders that their inputs have below this one.", valueName: "dir"),
+        completion: .directory)
+    var base: String?
+
+    @ArgumentParser.Option(
+        name: .customLong("set"),
+        help: ArgumentHelp("Set an option to another value. Repeatable.", valueName: "stage.option=value"))
+    var settings: [String] = []
+
+    @ArgumentParser.Option(help: "Files at once. One for each processor unless given; fewer where memory is short.")
+    var jobs: Int?
+
+    @ArgumentParser.Option(help: "Set a file aside after this many failed attempts.")
+    var attempts = 3
+
+    @Flag(help: "Try files again that were set aside.")
+    var retry = false
+
+    @ArgumentParser.Option(
+        help: ArgumentHelp(
+            "By what a changed input is known: size and time of change, or its content.", valueName: "time|sha256"))
+    var identity = InputIdentity.Kind.time
+
+    @ArgumentParser.Option(
+        help: ArgumentHelp(
+            "Take over the files of a batch on another machine that has shown no life for so long.",
+            valueName: "seconds"))
+    var lease = 60.0
+
+    @ArgumentParser.Option(
+        help: ArgumentHelp("Do only every N-th file, from the i-th on.", valueName: "i/N"))
+    var shard: String?
+
+    @ArgumentParser.Option(
+        help: ArgumentHelp("Write what became of each file, as JSON or CSV. Repeatable.", valueName: "file.json|.csv"))
+    var report: [String] = []
+
+    @Flag(help: "Print only warnings and errors.")
+    var quiet = false
+
+    @Flag(name: .shortAndLong, help: "Print a line for each file.")
+    var verbose = false
+
+    @ArgumentParser.Option(
+        name: .customLong("log-format"),
+        help: ArgumentHelp(
+            "How to write the log to standard error: text for people, json for log collectors.", valueName: "text|json")
+    )
+    var logFormat = LogFormat.text
+
+    @OptionGroup var plugins: PluginOptions
+
+    func validate() throws {
+        if inputs.isEmpty, list.isEmpty {
+            throw ValidationError("no input is named. Name files or folders after the chain file, or a --list.")
+        }
+        if inputs.filter({ $0 == "-" }).count + list.filter({ $0 == "-" }).count > 1 {
+            throw ValidationError("standard input is named more than once. Write - once.")
+        }
+        if let jobs, !(1...1024).contains(jobs) {
+            throw ValidationError("--jobs \(jobs): must be a whole number from 1 to 1024.")
+        }
+        if !(1...1000).contains(attempts) {
+            throw ValidationError("--attempts \(attempts): must be a whole number from 1 to 1000.")
+        }
+        if !(1...86400).contains(lease) {
+            throw ValidationError("--lease \(lease): must be a time from 1 to 86400 s. Write for example --lease 120.")
+        }
+        if wholeEnding.count < 2 || wholeEnding.contains("/") || UnitFolder.safe(wholeEnding) != wholeEnding {
+            throw ValidationError("--ending \(ending): must be letters and digits, such as .mp4 or .mkv.")
+        }
+        if shard != nil, parts == nil {
+            throw ValidationError(
+                "--shard \(shard!): must be two numbers i/N with i from 1 to N. Write for example --shard 3/40.")
+        }
+        for path in report where BatchReport(path) == nil {
+            throw ValidationError("--report \(path): must end in .json or .csv.")
+        }
+        if verbose, quiet {
+            throw ValidationError("--verbose and --quiet contradict each other. Leave one of them out.")
+        }
+    }
+
+    private var wholeEnding: String { ending.hasPrefix(".") ? ending : "." + ending }
+
+    /// Index of the first unit, and every how many-th is ours.
+    private var parts: (first: Int, of: Int)? {
+        guard let shard else { return (0, 1) }
+        let numbers = shard.split(separator: "/", omittingEmptySubsequences: false).map { Int($0) }
+        guard numbers.count == 2, let first = numbers[0], let count = numbers[1], count >= 1, count <= 1_000_000,
+            (1...count).contains(first)
+        else { return nil }
+        return (first - 1, count)
+    }
+
+    func run() throws {
+        RunLog.format = logFormat
+        do {
+            let (work, folder) = try prepare()
+            let status = try Self.run(
+                work, folder, jobs: jobs ?? Processors.usable, isQuiet: quiet, isVerbose: verbose,
+                reports: report.compactMap { BatchReport($0) })
+            throw ExitCode(status)
+        } catch let code as ExitCode {
+            throw code
+        } catch {
+            throw reportBeforeRun(error)
+        }
+    }
+
+    // MARK: Before it begins
+
+    private func prepare() throws -> (BatchWork, BatchFolder) {
+        let root = try ChainFile.read(chain)
+        try checkVariables(root)
+        var units = UnitList(ending: wholeEnding)
+        let folder = try BatchFolder(out)
+        do {
+            for input in inputs where input != "-" {
+                units.add(argument: input, base: base, skipping: FileIdentity(path: folder.out))
+            }
+            for path in list + inputs.filter({ $0 == "-" }) { units.add(list: path, base: base) }
+            units.finish()
+            if !units.faults.isEmpty { throw FrameHostErrors(units.faults) }
+            guard units.count > 0 else {
+                throw FrameHostError(
+                    .invalidConfiguration, place: inputs.first ?? "--list \(list[0])",
+                    what: units.passedOver > 0
+                        ? "has no clip among \(BatchDisplay.files(units.passedOver))" : "has no file",
+                    remedy:
+                        "Name files, or a folder with clips (\(UnitList.clipEndings.sorted().prefix(8).joined(separator: ", ")), …)."
+                )
+            }
+            for path in report where !BatchFolder.canWrite(path) {
+                throw FrameHostError(
+                    .invalidConfiguration, place: FaultPlace(argument: "--report \(path)"),
+                    what: "cannot be written: \(String(cString: strerror(errno)))",
+                    remedy: "Name a file in a folder that can be written.")
+            }
+            let registry = try plugins.registry()
+            let digest = try FetchLibrary()
+            let identity = try ChainIdentity(root, settings: settings, registry: registry, digest)
+            let common =
+                settings.flatMap { ["--set", $0] } + plugins.pluginPath.flatMap { ["--plugin-path", $0] } + [chain]
+            try ChainTrial(root: root, settings: settings, arguments: common, folder: folder).check(units)
+            let owner = try BatchOwner(in: folder.owners, lease: lease)
+            try folder.checkLinks(owner)
+            let work = BatchWork(
+                units: units, out: folder.out, current: BatchFolder.current, chainFile: chain, chain: identity,
+                identity: self.identity, attempts: attempts, isRetrying: retry,
+                arguments: [
+                    "run", "--quiet", "--log-format", "json", "--\(Supervision.option)", "\(WorkerProcess.lineNumber)",
+                ]
+                    + common,
+                owner: owner, gate: MemoryGate(), tally: BatchTally(keepsResults: !report.isEmpty),
+                shard: parts ?? (0, 1))
+            return (work, folder)
+        } catch {
+            folder.removeEmpty()
+            throw error
+        }
+    }
+
+    /// - Throws: ``FrameHostErrors`` where the chain would read or write the same file every time.
+    private func checkVariables(_ root: JSONNode) throws {
+        let names = ChainIdentity.variables(in: root.withoutPlaces.text() + settings.joined(separator: "\n"))
+        let missing = [
+            ("input", "Write \"path\": \"${input}\" at the source."),
+            ("output", "Write \"path\": \"${output}\" at the recorder."),
+        ].filter { !names.contains($0.0) }
+        guard missing.isEmpty else {
+            throw FrameHostErrors(
+                missing.map {
+                    FrameHostError(
+                        .invalidConfiguration, place: FaultPlace(file: chain), what: "the chain has no ${\($0.0)}",
+                        remedy: $0.1)
+                })
+        }
+    }
+
+    // MARK: While it runs
+
+    private static func run(
+        _ work: BatchWork, _ folder: BatchFolder, jobs: Int, isQuiet: Bool, isVerbose: Bool, reports: [BatchReport]
+    ) throws -> Int32 {
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        for signal in [SIGINT, SIGTERM, SIGHUP] { sigaddset(&signals, signal) }
+        // Blocked in all threads made from now on: they reach the wait below alone.
+        pthread_sigmask(SIG_BLOCK, &signals, nil)
+        let slots = min(jobs, max(work.count, 1))
+        folder.sweepOwners(work.owner)
+        if !isQuiet { RunLog.logger.notice("\(opening(work, slots: slots, jobs: jobs))") }
+        let display = BatchDisplay(work.tally, count: work.count, isQuiet: isQuiet, isVerbose: isVerbose)
+        for index in 0..<slots {
+            work.tally.slotBegins()
+            do {
+                try ServiceThread.start(name: "slot:\(index + 1)") {
+                    defer { work.tally.slotEnds() }
+                    do { try BatchSlot(work).run() } catch { RunLog.logger.error("\(error)") }
+                }
+            } catch {
+                work.tally.slotEnds()
+                // The others do its work.
+                guard index > 0 else { throw error }
+                RunLog.logger.warning("\(error)")
+                break
+            }
+        }
+        var touched = ChainWatch.now()
+        while work.tally.slots > 0 {
+            var patience = timespec(tv_sec: 0, tv_nsec: 50_000_000)
+            if sigtimedwait(&signals, nil, &patience) > 0 {
+                if work.tally.isStopping {
+                    work.owner.end()
+                    _exit(1)
+                }
+                work.tally.stop()
+            }
+            if ChainWatch.now() - touched >= work.owner.beat {
+                work.owner.touch()
+                touched = ChainWatch.now()
+            }
+            display.update()
+        }
+        work.owner.end()
+        display.finish(isStopped: work.tally.isStopping)
+        let figures = work.tally.figures
+        var isDone = figures.setAside == 0 && figures.finished == work.count
+        for report in reports {
+            let text = report.text(work.tally.results, figures, count: work.count, seconds: display.elapsed)
+            if let fault = Terminal.writeFile(report.path, text) {
+                RunLog.logger.error("--report \(report.path): \(fault).")
+                isDone = false
+            }
+        }
+        return isDone ? 0 : 1
+    }
+
+    /// `60 files into 'out', 2 at once: one for each of 2 processors; workers may take 20.7 GiB of memory together.`
+    private static func opening(_ work: BatchWork, slots: Int, jobs: Int) -> String {
+        let why =
+            slots < jobs
+            ? "there are no more" : jobs == Processors.usable ? "one for each processor" : "as --jobs says"
+        let memory = work.gate.bytes.map { "; workers may take \(AvailableMemory.text($0)) of memory together" } ?? ""
+        let passed =
+            work.units.passedOver > 0
+            ? " \(BatchDisplay.files(work.units.passedOver)) in folders passed over, which are no clips." : ""
+        let repeated = work.units.repeated > 0 ? " \(work.units.repeated) were named more than once." : ""
+        return
+            "\(BatchDisplay.files(work.count)) into '\(work.out)', \(slots) at once: \(why)\(memory).\(passed)\(repeated)"
+    }
+}
+
+extension InputIdentity.Kind: ExpressibleByArgument {}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+import Glibc
+
+/// What a batch shows: one progress line for all, a row for each finished unit with `--verbose`, failures as they happen.
+///
+/// Main thread.
+final class BatchDisplay {
+    private let isQuiet: Bool
+    private let isVerbose: Bool
+    private let count: Int
+    private let tally: BatchTally
+    private let isInteractive = Terminal.isInteractive && RunLog.format == .text
+    private let began = ChainWatch.now()
+    private var lastShown = ChainWatch.now()
+    private var lastFrames = 0
+    private var isLineOpen = false
+    private var hasHeading = false
+
+    init(_ tally: BatchTally, count: Int, isQuiet: Bool, isVerbose: Bool) {
+        self.tally = tally
+        self.count = count
+        self.isQuiet = isQuiet
+        self.isVerbose = isVerbose
+    }
+
+    var elapsed: Double { ChainWatch.now() - began }
+
+    /// Shows what is new, and now and then how far the batch is.
+    func update() {
+        for news in tally.takeNews() {
+            switch news {
+            case .note(let text, let isWarning):
+                if isWarning || !isQuiet {
+                    closeLine()
+                    RunLog.logger.log(level: isWarning ? .warning : .notice, "\(text)")
+                }
+            case .result(let result): show(result)
+            }
+        }
+        let now = ChainWatch.now()
+        guard !isQuiet, now - lastShown >= (isInteractive ? 0.25 : 5) else { return }
+        let figures = tally.figures
+        let fps = Double(figures.frames - lastFrames) / (now - lastShown)
+        (lastShown, lastFrames) = (now, figures.frames)
+        showLine(line(figures, fps: fps))
+    }
+
+    /// `12 of 60 files  3456 frames  412.0 fps  13.7x  1 set aside  ETA 00:42.0`
+    private func line(_ figures: BatchTally.Figures, fps: Double) -> String {
+        var parts = [
+            "\(figures.finished) of \(Self.files(count))", "\(figures.frames) frames", "\(Terminal.decimal(fps)) fps",
+        ]
+        if figures.mediaSeconds > 0 { parts.append("\(Terminal.decimal(figures.mediaSeconds / elapsed))x") }
+        if figures.setAside > 0 { parts.append("\(figures.setAside) set aside") }
+        let worked = figures.made + figures.setAside
+        if worked > 0 {
+            parts.append("ETA \(RunDisplay.time(elapsed / Double(worked) * Double(count - figures.finished)))")
+        }
+        return parts.joined(separator: "  ")
+    }
+
+    private func show(_ result: UnitResult) {
+        closeLine()
+        if result.state == .setAside {
+            let tries = result.attempts > 1 ? " after \(result.attempts) attempts" : ""
+            RunLog.logger.error("\(result.input): set aside\(tries): \(result.error)")
+        }
+        guard isVerbose else { return }
+        if !hasHeading { Terminal.complain(Self.row("file", "frames", "time", "fps", "speed", "size", "what")) }
+        hasHeading = true
+        let isMade = result.state == .made && result.seconds > 0
+        Terminal.complain(
+            Self.row(
+                result.output, isMade ? "\(result.frames)" : "–", isMade ? RunDisplay.time(result.seconds) : "–",
+                isMade ? Terminal.decimal(Double(result.frames) / result.seconds) : "–",
+                isMade && result.mediaSeconds > 0 ? "\(Terminal.decimal(result.mediaSeconds / result.seconds))x" : "–",
+                isMade ? Terminal.bytes(Int(result.bytes)) : "–",
+                result.state.rawValue + (result.attempts > 1 ? ", attempt \(result.attempts)" : "")
+                    + (result.replaced.isEmpty ? "" : ", anew: \(result.replaced) had changed")))
+    }
+
+    private static func row(_ cells: String...) -> String {
+        let widths = [32, 8, 9, 8, 7, 9]
+        return cells.enumerated().map { column, cell in
+            guard column < widths.count else { return cell }
+            let space = String(repeating: " ", count: max(0, widths[column] - cell.count))
+            return column == 0 ? cell + space : space + cell
+        }.joined(separator: "  ")
+    }
+
+    /// How it ended.
+    func finish(isStopped: Bool) {
+        update()
+        closeLine()
+        guard !isQuiet else { return }
+        let figures = tally.figures
+        var parts = ["\(figures.made) made"]
+        if figures.present > 0 { parts.append("\(figures.present) there already") }
+        if figures.madeElsewhere > 0 { parts.append("\(figures.madeElsewhere) made by other batches") }
+        if figures.setAside > 0 { parts.append("\(figures.setAside) set aside") }
+        if count > figures.finished { parts.append("\(count - figures.finished) left") }
+        let speed = figures.mediaSeconds > 0 ? ", \(Terminal.decimal(figures.mediaSeconds / elapsed))x" : ""
+        let how = isStopped ? "Stopped" : figures.setAside > 0 ? "Failed" : "Done"
+        RunLog.logger.notice(
+            "\(how): \(Self.files(count)) in \(RunDisplay.time(elapsed)): \(parts.joined(separator: ", ")). \(figures.frames) frames (\(Terminal.decimal(Double(figures.frames) / elapsed)) fps\(speed)).\(isStopped ? " The same command goes on." : "")"
+        )
+    }
+
+    static func files(_ count: Int) -> String { count == 1 ? "1 file" : "\(count) files" }
+
+    private func closeLine() {
+        if isLineOpen { Terminal.write("\r\u{1b}[K", to: STDERR_FILENO) }
+        isLineOpen = false
+    }
+
+    private func showLine(_ line: String) {
+        if isInteractive {
+            Terminal.write("\r\(line)\u{1b}[K", to: STDERR_FILENO)
+            isLineOpen = true
+        } else if RunLog.format == .text {
+            Terminal.complain(line)
+        }
+    }
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+import Glibc
+
+/// DIR of a batch, before units are looked at. Main thread.
+struct BatchFolder {
+    /// DIR, whole.
+    let out: String
+    /// Where batches say that they live.
+    let owners: String
+    /// Folders that were made for this batch, the innermost last.
+    private var made: [String] = []
+
+    /// The folder that relative names start at.
+    static var current: String {
+        guard let path = getcwd(nil, 0) else { return "." }
+        defer { free(path) }
+        return String(cString: path)
+    }
+
+    /// Makes the folder where it is not there.
+    ///
+    /// - Throws: ``FrameHostError``.
+    init(_ path: String) throws {
+        let trimmed = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
+        let whole = trimmed.hasPrefix("/") ? trimmed : "\(Self.current)/\(trimmed)"
+        guard !whole.utf8.contains(where: { "%{}$".utf8.contains($0) }), !path.isEmpty else {
+            throw FrameHostError(
+                .invalidConfiguration, place: FaultPlace(argument: "--out \(path)"),
+                what: path.isEmpty
+                    ? "names no folder" : "\(whole) has a %, {, } or $, which recorders read as a pattern",
+                remedy: "Name a folder without them.")
+        }
+        out = whole
+        owners = "\(whole)/\(UnitFolder.hidden)/owners"
+        var missing: [String] = []
+        var folder = owners
+        while access(folder, F_OK) != 0, let slash = folder.lastIndex(of: "/"), slash > folder.startIndex {
+            missing.append(folder)
+            folder = String(folder[..<slash])
+        }
+        for folder in missing.reversed() {
+            guard mkdir(folder, 0o777) == 0 || errno == EEXIST else {
+                let code = errno
+                removeEmpty()
+                throw FrameHostError(
+                    .invalidConfiguration, place: FaultPlace(argument: "--out \(path)"),
+                    what: "\(folder) cannot be made: \(String(cString: strerror(code)))",
+                    remedy: "Name a folder that can be written.")
+            }
+            made.append(folder)
+        }
+        guard access(owners, W_OK) == 0 else {
+            throw FrameHostError(
+                .invalidConfiguration, place: FaultPlace(argument: "--out \(path)"),
+                what: "cannot be written: \(String(cString: strerror(errno)))",
+                remedy: "Name a folder that can be written.")
+        }
+    }
+
+    /// Takes back what was made, where nothing is in it.
+    func removeEmpty() { for folder in made.reversed() { rmdir(folder) } }
+
+    /// Claims and commits are hard links.
+    ///
+    /// - Throws: ``FrameHostError`` where the file system has none.
+    func checkLinks(_ owner: BatchOwner) throws {
+        let name = owner.path + ".link"
+        guard link(owner.path, name) == 0 else {
+            let code = errno
+            owner.end()
+            throw FrameHostError(
+                .invalidConfiguration, place: FaultPlace(argument: "--out \(out)"),
+                what: "the file system makes no hard links: \(String(cString: strerror(code)))",
+                remedy: "Name a folder on another file system (ext4, XFS, Btrfs, NFS).")
+        }
+        unlink(name)
+    }
+
+    /// Removes the files of batches that were killed on this machine.
+    func sweepOwners(_ owner: BatchOwner) {
+        guard let handle = opendir(owners) else { return }
+        defer { closedir(handle) }
+        while let entry = readdir(handle) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            let path = "\(owners)/\(name)"
+            if !name.hasPrefix("."), owner.life(ofClaim: path) == .gone { unlink(path) }
+        }
+    }
+
+    /// Whether a file of this name can be written, with `errno` where not.
+    static func canWrite(_ path: String) -> Bool {
+        if access(path, F_OK) == 0 { return access(path, W_OK) == 0 }
+        return access(FileNames.folder(of: path), W_OK) == 0
+    }
+}
+
+/// Looks whether the chain can run at all, before a batch begins: in a process of its own, since an input may end it.
+struct ChainTrial {
+    let root: JSONNode
+    let settings: [String]
+    /// Of `framehost check`.
+    let arguments: [String]
+    let folder: BatchFolder
+
+    /// Tries a few inputs until one passes. That inputs are bad is no fault of the chain.
+    ///
+    /// - Throws: ``FrameHostErrors`` with what is wrong whatever the input.
+    func check(_ units: UnitList) throws {
+        var faults: [FrameHostError] = []
+        for unit in Set([0, units.count / 2, units.count - 1]).sorted() {
+            guard let input = units.input(unit) else { continue }
+            let found = try self.faults(
+                of: input.hasPrefix("/") ? input : "\(BatchFolder.current)/\(input)", units.output(unit))
+            guard let found else { return }
+            let ofChain = found.filter { !isOfInput($0) }
+            if ofChain.isEmpty { return }
+            if faults.isEmpty { faults = ofChain }
+        }
+        guard faults.isEmpty else { throw FrameHostErrors(faults) }
+    }
+
+    /// Nil where the chain can run.
+    private func faults(of input: String, _ output: String) throws -> [FrameHostError]? {
+        var template = Array("\(folder.owners)/check-XXXXXX".utf8CString)
+        let file = mkstemp(&template)
+        unlink(template)
+        _ = fcntl(file, F_SETFD, FD_CLOEXEC)
+        defer { if file >= 0 { close(file) } }
+        let name = UnitFolder.safe(UnitFolder.last(output))
+        let outcome = try WorkerProcess(
+            arguments: ["check", "--json"] + arguments,
+            variables: [
+                ("input", input), ("output", "\(folder.owners)/\(name)"),
+                ("name", UnitFolder.withoutEnding(UnitFolder.last(output))),
+            ], owner: -1, output: file
+        ).finish(MemoryGate(), isStopping: { false }, hears: { _ in }, waits: { _ in })
+        guard outcome.fault != nil else { return nil }
+        var bytes = [UInt8](repeating: 0, count: 1 << 20)
+        let count = max(0, pread(file, &bytes, bytes.count, 0))
+        guard let list = (try? JSONReader.read(Array(bytes[..<count]), file: "check"))?["faults"]?.asArray else {
+            // The input ended the process: the worker that gets it will say so.
+            return []
+        }
+        return list.map { fault in
+            let position = fault["line"]?.asInt.flatMap { line in
+                fault["column"]?.asInt.map { TextPlace(line: line, column: $0) }
+            }
+            var place = FaultPlace(file: fault["file"]?.asString, position: position, path: fault["path"]?.asString)
+            if let argument = fault["argument"]?.asString { place = FaultPlace(argument: argument) }
+            return FrameHostError(
+                .invalidConfiguration, place: place, what: fault["what"]?.asString ?? "",
+                remedy: fault["remedy"]?.asString ?? "",
+                cause: fault["cause"]?.asString ?? "")
+        }
+    }
+
+    /// Whether a fault stands at an option that names the input.
+    private func isOfInput(_ fault: FrameHostError) -> Bool {
+        if let argument = fault.place.argument { return argument.contains("${input") }
+        guard let path = fault.place.path else { return false }
+        var node: JSONNode? = root
+        for part in path.split(whereSeparator: { $0 == "." || $0 == "[" }) {
+            node =
+                part.hasSuffix("]")
+                ? Int(part.dropLast()).flatMap { index in node?.asArray.flatMap { index < $0.count ? $0[index] : nil } }
+                : node?[String(part)]
+        }
+        return node?.asString?.contains("${input") ?? false
+    }
+}

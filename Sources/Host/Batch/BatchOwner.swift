@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+import Glibc
+import Synchronization
+
+/// A batch as other batches see it: a file that it keeps locked, and touches. Its claims are hard links of that file.
+///
+/// The lock and the lease only save work; what a batch may publish is decided by ``UnitFolder`` alone.
+final class BatchOwner: Sendable {
+    /// Its file.
+    let path: String
+    /// Open and locked. Workers inherit it, so that the lock lasts as long as any of them.
+    let file: Int32
+    private let identity: FileIdentity
+    private let lease: Double
+    /// The file is touched this often, in seconds.
+    let beat: Double
+    /// Files of other owners: when they were touched last, and since when that is known here (``ChainWatch/now()``).
+    private let seen = Mutex<[FileIdentity: (modified: Int64, since: Double)]>([:])
+
+    /// - Parameter lease: Seconds without a touch after which an owner counts as gone.
+    /// - Throws: ``FrameHostError`` where the folder cannot be written.
+    init(in folder: String, lease: Double) throws {
+        self.lease = lease
+        beat = lease / 4
+        var number = SystemRandomNumberGenerator()
+        let name = "\(UnitFolder.safe(WorkRecord.hostName))-\(getpid())-\(String(number.next() as UInt32, radix: 16))"
+        path = "\(folder)/\(name)"
+        file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
+        guard file >= 0 else {
+            throw FrameHostError(
+                .unavailable, place: path, what: "cannot be created: \(String(cString: strerror(errno)))",
+                remedy: "Choose a folder that can be written.")
+        }
+        // On a file system without locks the lease alone counts.
+        _ = flock(file, LOCK_EX | LOCK_NB)
+        var status = stat()
+        fstat(file, &status)
+        identity = FileIdentity(status)
+        let words: JSONNode = .object([
+            ("host", .string(WorkRecord.hostName)), ("boot", .string(Self.bootID)), ("pid", .number(getpid())),
+            ("program", .string(FrameHost.configuration.version)),
+        ])
+        guard UnitFolder.writeAll(Array((words.text() + "\n").utf8), to: file) else {
+            let fault = FrameHostError(
+                .unavailable, place: path, what: "cannot be written: \(String(cString: strerror(errno)))",
+                remedy: "Make room, or choose another folder.")
+            unlink(path)
+            throw fault
+        }
+    }
+
+    /// Says that the batch lives.
+    func touch() { futimens(file, nil) }
+
+    /// The last act of a batch.
+    func end() { unlink(path) }
+
+    /// What is known of whoever has a claim.
+    enum Life: Equatable {
+        case gone
+        /// The name of the machine and the process, for people.
+        case lives(String)
+        /// The claim went while it was looked at.
+        case unknown
+    }
+
+    /// [slot] Whether the owner of a claim lives.
+    func life(ofClaim claim: String) -> Life {
+        let other = open(claim, O_RDONLY | O_CLOEXEC)
+        guard other >= 0 else { return .unknown }
+        defer { close(other) }
+        var status = stat()
+        guard fstat(other, &status) == 0 else { return .unknown }
+        let identity = FileIdentity(status)
+        guard identity != self.identity else { return .lives("this batch") }
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        let count = max(0, pread(other, &buffer, buffer.count, 0))
+        let words = try? JSONReader.read(Array(buffer[..<count]), file: claim)
+        if words?["boot"]?.asString == Self.bootID {
+            // Others may look at the same moment: a shared lock is refused by the owner's alone.
+            if flock(other, LOCK_SH | LOCK_NB) == 0 { return .gone }
+        }
+        let modified = WorkRecord.nanoseconds(status.st_mtim)
+        let now = ChainWatch.now()
+        let since = seen.withLock { seen in
+            if let known = seen[identity], known.modified == modified { return known.since }
+            seen[identity] = (modified, now)
+            return now
+        }
+        if now - since > lease { return .gone }
+        return .lives("\(words?["host"]?.asString ?? "?"), process \(words?["pid"]?.asInt ?? 0)")
+    }
+
+    /// Changes with each start of the machine.
+    private static let bootID: String = {
+        let file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return "" }
+        defer { close(file) }
+        var buffer = [UInt8](repeating: 0, count: 64)
+        let count = max(0, read(file, &buffer, buffer.count))
+        return String(decoding: buffer[..<count].prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
+    }()
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+import Glibc
+import Synchronization
+
+/// What became of a unit.
+struct UnitResult: Sendable {
+    enum State: String, Sendable {
+        /// This batch made it.
+        case made
+        /// It was there already.
+        case present
+        /// Another batch made it meanwhile.
+        case madeElsewhere = "made elsewhere"
+        case setAside = "set aside"
+    }
+
+    var unit: Int
+    var state: State
+    /// What was read, and what came out.
+    var input: String
+    var output: String
+    var frames = 0
+    var seconds = 0.0
+    var mediaSeconds = 0.0
+    var bytes: Int64 = 0
+    var attempts = 0
+    /// Why it was set aside.
+    var error = ""
+    var warnings: [String] = []
+    /// Why an older output was made anew.
+    var replaced = ""
+}
+
+/// Figures of a batch, and what happened since somebody looked. [any thread]
+final class BatchTally: Sendable {
+    struct Figures: Sendable {
+        var made = 0
+        var present = 0
+        var madeElsewhere = 0
+        var setAside = 0
+        /// Attempts that failed and were, or will be, followed by another.
+        var failedAttempts = 0
+        /// Frames of finished and of running workers.
+        var frames = 0
+        var mediaSeconds = 0.0
+
+        var finished: Int { made + present + madeElsewhere + setAside }
+    }
+
+    /// Something for people, in order.
+    enum News: Sendable {
+        case result(UnitResult)
+        case note(String, isWarning: Bool)
+    }
+
+    private struct State {
+        var figures = Figures()
+        var news: [News] = []
+        var results: [UnitResult] = []
+    }
+
+    private let keepsResults: Bool
+    private let state = Mutex(State())
+    private let stopping = Atomic<Bool>(false)
+    private let running = Atomic<Int>(0)
+
+    init(keepsResults: Bool) { self.keepsResults = keepsResults }
+
+    /// Asks all slots to end.
+    func stop() { stopping.store(true, ordering: .relaxed) }
+    var isStopping: Bool { stopping.load(ordering: .relaxed) }
+
+    /// Slots that have not ended.
+    func slotBegins() { running.add(1, ordering: .relaxed) }
+    func slotEnds() { running.subtract(1, ordering: .relaxed) }
+    var slots: Int { running.load(ordering: .relaxed) }
+
+    func add(frames: Int) { state.withLock { $0.figures.frames += frames } }
+
+    func add(_ result: UnitResult) {
+        state.withLock { state in
+            switch result.state {
+            case .made: state.figures.made += 1
+            case .present: state.figures.present += 1
+            case .madeElsewhere: state.figures.madeElsewhere += 1
+            case .setAside: state.figures.setAside += 1
+            }
+            if result.state == .made { state.figures.mediaSeconds += result.mediaSeconds }
+            // What is there already is counted, not told: of a million names most may be.
+            if result.state != .present { state.news.append(.result(result)) }
+            if keepsResults { state.results.append(result) }
+        }
+    }
+
+    /// An attempt failed; its frames do not count.
+    func attemptFailed(_ text: String, frames: Int) {
+        state.withLock { state in
+            state.figures.failedAttempts += 1
+            state.figures.frames -= frames
+            state.news.append(.note(text, isWarning: true))
+        }
+    }
+
+    func note(_ text: String) { state.withLock { $0.news.append(.note(text, isWarning: false)) } }
+
+    var figures: Figures { state.withLock { $0.figures } }
+
+    func takeNews() -> [News] {
+        state.withLock { state in
+            let news = state.news
+            state.news = []
+            return news
+        }
+    }
+
+    /// In the order of the list.
+    var results: [UnitResult] { state.withLock { $0.results }.sorted { $0.unit < $1.unit } }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+import Glibc
+
+/// A worker's end of the line to its batch: says what the plan needs, waits until it may go, says how far it is. Ends the
+/// process when the batch has ended.
+///
+/// Lines of JSON up the line, single bytes down. Control thread, but for the thread that waits for the line's end.
+final class Supervision {
+    /// The option of `framehost run`, which people have no use for.
+    static let option = "supervised"
+
+    private let line: Int32
+    private var lastTold: Int64 = 0
+
+    /// - Parameter line: The descriptor of a socket whose other end the batch has.
+    /// - Throws: ``FrameHostError`` where it is none.
+    init(_ line: Int32) throws {
+        var status = stat()
+        guard fstat(line, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else {
+            throw FrameHostError(
+                .invalidConfiguration, place: FaultPlace(argument: "--\(Self.option) \(line)"), what: "is not a socket",
+                remedy: "Leave the option out: `framehost batch` uses it.")
+        }
+        _ = fcntl(line, F_SETFD, FD_CLOEXEC)
+        self.line = line
+    }
+
+    /// Says what the plan needs and waits until there is memory for it. Ends the process where there will never be.
+    func planned(_ chain: Chain) {
+        say([("bytes", .number(chain.plan.memoryBytes))])
+        var answer: UInt8 = 0
+        while true {
+            let count = read(line, &answer, 1)
+            if count < 0, errno == EINTR { continue }
+            guard count == 1, answer == UInt8(ascii: "g") else { _exit(1) }
+            break
+        }
+        let line = line
+        // The batch sends no more; what comes is the end of the line.
+        try? ServiceThread.start(name: "batch") {
+            var byte: UInt8 = 0
+            while true {
+                let count = read(line, &byte, 1)
+                if count > 0 || (count < 0 && errno == EINTR) { continue }
+                kill(getpid(), SIGKILL)
+            }
+        }
+    }
+
+    /// Says how far the chain is, twice a second.
+    func tick(_ chain: Chain) {
+        let now = chain.clock.now()
+        guard now - lastTold >= 500_000_000 else { return }
+        lastTold = now
+        say([("frames", .number(chain.progress.captured))])
+    }
+
+    /// Says what the run was.
+    func ended(_ chain: Chain) {
+        let progress = chain.progress
+        say([
+            ("frames", .number(progress.captured)),
+            (
+                "mediaSeconds",
+                .number(progress.frameRate.isZero ? 0 : Double(progress.captured) / progress.frameRate.value)
+            ),
+        ])
+    }
+
+    private func say(_ members: [(String, JSONNode)]) {
+        let bytes = Array((JSONNode.object(members.map { (key: $0.0, value: $0.1) }).text() + "\n").utf8)
+        _ = bytes.withUnsafeBytes { send(line, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+    }
+}

@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+import Glibc
+
+/// The attempts at one unit with one key, on disk: looks, claims, commits, publishes. docs/design/026-batch.md says why
+/// the order of its steps is safe whatever ends between two of them.
+///
+/// A value without state of its own: everything it knows stands in the folder. [slot]
+struct UnitFolder {
+    /// DIR.
+    let out: String
+    /// The output's name in DIR: `2024/clip.mp4`.
+    let name: String
+    let key: String
+    /// `DIR/.framehost/2024/clip.mp4`.
+    private let unit: String
+    private let folder: String
+    /// The name of the output's file while it is being written: without what recorders read as a pattern.
+    private let workName: String
+
+    static let hidden = ".framehost"
+
+    init(out: String, name: String, key: String) {
+        self.out = out
+        self.name = name
+        self.key = key
+        unit = "\(out)/\(Self.hidden)/\(Self.safe(name))"
+        folder = "\(unit)/\(key)"
+        workName = Self.safe(Self.last(name))
+    }
+
+    // MARK: Looking
+
+    enum Look {
+        case done(WorkRecord)
+        /// Another batch is at it, or has just been.
+        case busy(String)
+        /// Given up, and why.
+        case setAside(String, attempts: Int)
+        /// - Parameters:
+        ///   - failures: How many attempts have failed.
+        ///   - replaced: What has changed since the output that is there was made; empty where there is none.
+        case free(attempt: Int, failures: Int, replaced: String)
+    }
+
+    /// What there is to do.
+    ///
+    /// - Parameters:
+    ///   - attempts: So many failures set a unit aside.
+    ///   - record: What the output would depend on now, to say what has changed.
+    /// - Throws: ``FrameHostError`` where the folder cannot be read or written.
+    func look(
+        attempts: Int, owner: BatchOwner, input: InputIdentity, _ chain: ChainIdentity
+    ) throws -> Look {
+        if let record = Self.record("\(folder)/done") {
+            switch try publish(record) {
+            case .published: return .done(record)
+            case .taken: return .setAside(takenText, attempts: record.attempt)
+            case .changed:
+                return .setAside(
+                    "\(out)/\(name) was changed since it was made. Remove it to have it made anew.",
+                    attempts: record.attempt)
+            case .missing:
+                // Somebody removed an output, to have it made anew. What is still there is known to be ours.
+                rename("\(folder)/done", "\(folder)/\(Self.formerRecord)")
+            }
+        }
+        let marks = marks()
+        if let last = marks.failures.last, marks.failures.count >= attempts || isFinal(last) {
+            return .setAside(failure(last), attempts: marks.failures.count)
+        }
+        if let newest = marks.claims.last, newest > marks.failures.last ?? 0 {
+            switch owner.life(ofClaim: "\(folder)/\(newest).claim") {
+            case .lives(let who): return .busy(who)
+            case .unknown: return .busy("another batch")
+            case .gone: break
+            }
+            // A file that ends whoever touches it, machine and all.
+            guard marks.claims.count < Self.mostAbandoned else {
+                return .setAside(
+                    "\(marks.claims.count) batches ended while they were at it, and none said why. --retry tries it again.",
+                    attempts: marks.claims.count)
+            }
+        }
+        let replaced = try changes(to: input, chain)
+        guard let replaced else { return .setAside(takenText, attempts: 0) }
+        return .free(
+            attempt: max(marks.claims.last ?? 0, marks.failures.last ?? 0) + 1, failures: marks.failures.count,
+            replaced: replaced)
+    }
+
+    private static let mostAbandoned = 100
+
+    private var takenText: String {
+        "\(out)/\(name) exists, and no record says that a batch made it. Remove it, or choose another folder."
+    }
+
+    /// The numbers of claims and failures, rising.
+    private func marks() -> (claims: [Int], failures: [Int]) {
+        var (claims, failures): ([Int], [Int]) = ([], [])
+        for name in Self.list(folder) ?? [] {
+            guard let dot = name.firstIndex(of: "."), let number = Int(name[..<dot]), number > 0,
+                number < Int(Int32.max)
+            else {
+                continue
+            }
+            switch name[name.index(after: dot)...] {
+            case "claim": claims.append(number)
+            case "failed": failures.append(number)
+            default: break
+            }
+        }
+        return (claims.sorted(), failures.sorted())
+    }
+
+    /// What differs from the record that the output in DIR has; empty where there is no output, nil where it is not ours.
+    private func changes(to input: InputIdentity, _ chain: ChainIdentity) throws -> String? {
+        var status = stat()
+        guard lstat("\(out)/\(name)", &status) == 0 else { return "" }
+        for old in oldRecords() where Self.fits(old, 0, in: out) == .same { return old.changes(to: input, chain) }
+        return nil
+    }
+
+    /// Records that are true no longer: of other keys, and of an output that somebody removed.
+    private func oldRecords() -> [WorkRecord] {
+        (Self.list(unit) ?? []).filter { Self.isKey($0) }
+            .compactMap { Self.record("\(unit)/\($0)/\($0 == key ? Self.formerRecord : "done")") }
+    }
+
+    private static let formerRecord = "removed"
+
+    private static func record(_ path: String) -> WorkRecord? {
+        guard access(path, F_OK) == 0, let json = try? JSONReader.read(path: path, takesPipes: false) else {
+            return nil
+        }
+        return WorkRecord(json: json)
+    }
+
+    private enum Fit { case same, other, missing }
+
+    /// Whether an output in DIR is the one that a record names.
+    private static func fits(_ record: WorkRecord, _ index: Int, in out: String) -> Fit {
+        let output = record.outputs[index]
+        var status = stat()
+        guard lstat("\(out)/\(output.name)", &status) == 0 else { return .missing }
+        let isSame =
+            status.st_mode & S_IFMT == S_IFREG && Int64(status.st_size) == output.bytes
+            && WorkRecord.nanoseconds(status.st_mtim) == output.modified
+        return isSame ? .same : .other
+    }
+
+    // MARK: An attempt
+
+    /// An attempt that is ours.
+    struct Attempt {
+        var number: Int
+        /// The name of its folder: no other attempt ever has it, even where numbers begin anew.
+        var folderName: String
+        /// Where its worker writes: the value of `${output}`.
+        var output: String
+        fileprivate var folder: String
+    }
+
+    /// Makes the attempt ours; nil where another batch was quicker.
+    ///
+    /// - Throws: ``FrameHostError`` where the folder cannot be written.
+    func claim(_ number: Int, owner: BatchOwner) throws -> Attempt? {
+        try Self.makeFolders(folder)
+        let claim = "\(folder)/\(number).claim"
+        if link(owner.path, claim) != 0 {
+            let code = errno
+            guard code == EEXIST else { throw Self.fault(claim, "made", code) }
+            // On network file systems the answer can be lost and the call repeated: then the name is ours.
+            guard let ours = FileIdentity(path: claim), ours == FileIdentity(path: owner.path) else { return nil }
+        }
+        var random = SystemRandomNumberGenerator()
+        let own = "\(number)-\(String(random.next() as UInt32, radix: 16))"
+        let attempt = Attempt(
+            number: number, folderName: own, output: "\(folder)/\(own)/\(workName)", folder: "\(folder)/\(own)")
+        guard mkdir(attempt.folder, 0o777) == 0 else { throw Self.fault(attempt.folder, "made", errno) }
+        // Between the look and the claim somebody may have been done.
+        if access("\(folder)/done", F_OK) == 0 {
+            drop(attempt)
+            return nil
+        }
+        return attempt
+    }
+
+    /// Removes what an attempt has made, and its claim: as if it had not been.
+    func drop(_ attempt: Attempt) {
+        Self.removeAll(attempt.folder)
+        unlink("\(folder)/\(attempt.number).claim")
+    }
+
+    /// Notes why an attempt failed, and removes what it has made.
+    ///
+    /// - Parameter isFinal: It is not worth another one.
+    func fail(_ attempt: Attempt, _ text: String, isFinal: Bool, host: String) {
+        let words: JSONNode = .object([
+            ("error", .string(text)), ("final", .bool(isFinal)), ("host", .string(host)),
+            ("time", .string(WallTime.text(WorkRecord.now()))),
+        ])
+        let path = "\(folder)/\(attempt.number).failed"
+        let file = open(path + ".new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
+        if file >= 0 {
+            let isWritten = Self.writeAll(Array((words.text(pretty: true) + "\n").utf8), to: file)
+            close(file)
+            // Without room for the words the attempt still counts.
+            if !isWritten { truncate(path + ".new", 0) }
+            rename(path + ".new", path)
+        }
+        drop(attempt)
+    }
+
+    /// Forgets failures, so that a unit that was set aside is tried again.
+    func forgetFailures() {
+        let marks = marks()
+        for number in marks.failures { unlink("\(folder)/\(number).failed") }
+        for number in marks.claims.dropLast() { unlink("\(folder)/\(number).claim") }
+    }
+
+    private func isFinal(_ number: Int) -> Bool {
+        (try? JSONReader.read(path: "\(folder)/\(number).failed", takesPipes: false))?["final"]?.asBool ?? false
+    }
+
+    private func failure(_ number: Int) -> String {
+        (try? JSONReader.read(path: "\(folder)/\(number).failed", takesPipes: false))?["error"]?.asString
+            ?? "it failed, and why was not written"
+    }
+
+    // MARK: Committing
+
+    enum Commit {
+        /// The record as it stands.
+        case committed(WorkRecord)
+        /// Another attempt was quicker; nothing of this one is left.
+        case late
+        /// The worker wrote nothing to `${output}`.
+        case empty
+        /// The output's name in DIR is somebody else's by now.
+        case taken(String)
+    }
+
+    /// Makes what an attempt wrote the result of the unit.
+    ///
+    /// - Throws: ``FrameHostError`` where a file cannot be written to the disk; the attempt has failed then.
+    func commit(_ attempt: Attempt, _ record: WorkRecord) throws -> Commit {
+        var record = record
+        let work = Self.withoutEnding(workName)
+        let stem = Self.withoutEnding(name)
+        record.folder = attempt.folderName
+        // Only who has published removes another's folder.
+        guard let names = Self.list(attempt.folder) else { return .late }
+        for name in names.sorted(by: { ($0 != workName ? 1 : 0, $0) < ($1 != workName ? 1 : 0, $1) }) {
+            let file = open("\(attempt.folder)/\(name)", O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+            guard file >= 0 else {
+                if errno == ENOENT { return .late }
+                throw Self.fault("\(attempt.folder)/\(name)", "opened", errno)
+            }
+            defer { close(file) }
+            var status = stat()
+            guard fsync(file) == 0, fstat(file, &status) == 0 else {
+                throw Self.fault("\(attempt.folder)/\(name)", "written to the disk", errno)
+            }
+            guard status.st_mode & S_IFMT == S_IFREG else {
+                throw FrameHostError(
+                    .broken, place: "\(attempt.folder)/\(name)", what: "is not a regular file",
+                    remedy: "Write only files beside ${output}.")
+            }
+            guard name.hasPrefix(work) else {
+                throw FrameHostError(
+                    .invalidConfiguration, place: "\(attempt.folder)/\(name)",
+                    what: "does not begin with the name of the output, so it would have no name of its own in \(out)",
+                    remedy: "Begin names of files beside the output with ${output}.")
+            }
+            record.outputs.append(
+                WorkRecord.Output(
+                    name: stem + name.dropFirst(work.count), bytes: Int64(status.st_size),
+                    modified: WorkRecord.nanoseconds(status.st_mtim)))
+        }
+        guard !record.outputs.isEmpty else { return .empty }
+        try write(record, attempt)
+        let mine = "\(folder)/\(attempt.number).done"
+        guard link(mine, "\(folder)/done") == 0 || FileIdentity(path: mine) == FileIdentity(path: "\(folder)/done")
+        else {
+            let code = errno
+            unlink(mine)
+            guard code == EEXIST else { throw Self.fault("\(folder)/done", "made", code) }
+            drop(attempt)
+            return .late
+        }
+        Self.syncFolder(folder)
+        let published = try publish(record)
+        unlink(mine)
+        return published == .published ? .committed(record) : .taken(takenText)
+    }
+
+    /// Writes an attempt's own record to the disk.
+    private func write(_ record: WorkRecord, _ attempt: Attempt) throws {
+        let path = "\(folder)/\(attempt.number).done"
+        let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
+        guard file >= 0 else { throw Self.fault(path, "made", errno) }
+        defer { close(file) }
+        guard Self.writeAll(Array((record.json.text(pretty: true) + "\n").utf8), to: file), fsync(file) == 0 else {
+            let code = errno
+            unlink(path)
+            throw Self.fault(path, "written", code)
+        }
+    }
+
+    private enum Publication { case published, taken, changed, missing }
+
+    /// Brings what a record names to DIR, where it is not there yet. Any batch may do it, and several at once.
+    ///
+    /// - Throws: ``FrameHostError`` where DIR cannot be written.
+    private func publish(_ record: WorkRecord) throws -> Publication {
+        var isComplete = true
+        var hasPublished = false
+        // The unit's own output comes last: where it is, all is.
+        for (index, output) in record.outputs.enumerated().reversed() {
+            var fit = Self.fits(record, index, in: out)
+            if fit == .same { continue }
+            hasPublished = true
+            let made = "\(folder)/\(record.folder)/\(workName(of: output.name))"
+            let target = "\(out)/\(output.name)"
+            guard access(made, F_OK) == 0 else {
+                // Another batch may have published it since we looked.
+                fit = Self.fits(record, index, in: out)
+                if fit == .same { continue }
+                if fit == .other { return .changed }
+                isComplete = false
+                continue
+            }
+            if let slash = output.name.lastIndex(of: "/") { try Self.makeFolders("\(out)/\(output.name[..<slash])") }
+            if link(made, target) == 0 {
+                unlink(made)
+                continue
+            }
+            let code = errno
+            guard code == EEXIST else {
+                // Gone meanwhile: published by another batch, as the next look will tell.
+                if code == ENOENT, Self.fits(record, index, in: out) == .same { continue }
+                throw Self.fault(target, "made", code)
+            }
+            // The answer of a first try was lost, or it is an older output of ours.
+            if FileIdentity(path: made) == FileIdentity(path: target) {
+                unlink(made)
+                continue
+            }
+            if Self.fits(record, index, in: out) == .same { continue }
+            guard isOurs(output.name) else { return .taken }
+            guard rename(made, target) == 0 || Self.fits(record, index, in: out) == .same else {
+                throw Self.fault(target, "replaced", errno)
+            }
+        }
+        guard isComplete else { return .missing }
+        if hasPublished { sweep() }
+        return .published
+    }
+
+    /// Whether the file in DIR is what a record of another key says it made.
+    private func isOurs(_ name: String) -> Bool {
+        oldRecords().contains { old in
+            old.outputs.indices.contains { old.outputs[$0].name == name && Self.fits(old, $0, in: out) == .same }
+        }
+    }
+
+    /// The name of an output while it was being written.
+    private func workName(of output: String) -> String {
+        Self.withoutEnding(workName) + output.dropFirst(Self.withoutEnding(name).count)
+    }
+
+    /// Removes what is left of attempts, and of keys that are no longer true.
+    private func sweep() {
+        let names = Self.list(unit) ?? []
+        for old in names where old != key && Self.isKey(old) { Self.removeAll("\(unit)/\(old)") }
+        // Attempts that were abandoned, or came late: their own are theirs until they see that they are late.
+        for name in Self.list(folder) ?? [] where name != "done" { Self.removeAll("\(folder)/\(name)") }
+    }
+
+    // MARK: Names and files
+
+    /// `name` without what recorders, or people's terminals, read as something else; told apart by a number where that
+    /// changes it.
+    static func safe(_ name: String) -> String {
+        let isSafe: (UInt8) -> Bool = { $0 >= 0x20 && $0 != 0x7f && !"%{}$".utf8.contains($0) }
+        guard !name.utf8.allSatisfy(isSafe) else { return name }
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+        for byte in name.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+        let text = String(decoding: name.utf8.map { isSafe($0) ? $0 : UInt8(ascii: "_") }, as: UTF8.self)
+        let stem = withoutEnding(text)
+        return "\(stem)~\(String(hash, radix: 16))\(text.dropFirst(stem.count))"
+    }
+
+    private static func isKey(_ name: String) -> Bool { name.utf8.count == 16 && name.allSatisfy(\.isHexDigit) }
+
+    static func last(_ path: String) -> String { path.split(separator: "/").last.map(String.init) ?? path }
+
+    /// `2024/clip` of `2024/clip.mp4`.
+    static func withoutEnding(_ path: String) -> String {
+        let start = path.lastIndex(of: "/").map { path.index(after: $0) } ?? path.startIndex
+        guard let dot = path[start...].lastIndex(of: "."), dot > start else { return path }
+        return String(path[..<dot])
+    }
+
+    static func fault(_ path: String, _ verb: String, _ code: Int32) -> FrameHostError {
+        FrameHostError(
+            .unavailable, place: path, what: "cannot be \(verb): \(String(cString: strerror(code)))",
+            remedy: code == ENOSPC || code == EDQUOT
+                ? "Make room; the same command goes on." : "Make it possible; the same command goes on.")
+    }
+
+    static func writeAll(_ bytes: [UInt8], to file: Int32) -> Bool {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return false }
+            rest = rest.dropFirst(count)
+        }
+        return true
+    }
+
+    /// Names in a folder without `.` and `..`; nil where it cannot be read.
+    private static func list(_ folder: String) -> [String]? {
+        guard let handle = opendir(folder) else { return nil }
+        defer { closedir(handle) }
+        var names: [String] = []
+        while let entry = readdir(handle) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if name != ".", name != ".." { names.append(name) }
+        }
+        return names
+    }
+
+    /// Makes a folder and those above it.
+    static func makeFolders(_ path: String) throws {
+        if mkdir(path, 0o777) == 0 || errno == EEXIST { return }
+        guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash > path.startIndex else {
+            throw fault(path, "made", errno)
+        }
+        try makeFolders(String(path[..<slash]))
+        guard mkdir(path, 0o777) == 0 || errno == EEXIST else { throw fault(path, "made", errno) }
+    }
+
+    /// Removes a file or folder of attempts with all that is in it. Links are not followed.
+    static func removeAll(_ path: String) {
+        if unlink(path) == 0 || errno == ENOENT { return }
+        for name in list(path) ?? [] { removeAll("\(path)/\(name)") }
+        rmdir(path)
+    }
+
+    private static func syncFolder(_ path: String) {
+        let file = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard file >= 0 else { return }
+        fsync(file)
+        close(file)
+    }
+}

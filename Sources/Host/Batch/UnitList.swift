@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+import Glibc
+
+/// The inputs of a batch, and the name in DIR of what each becomes.
+///
+/// 16 bytes for each unit beside the text of its path, so that a million fit into memory. Immutable once it is made.
+struct UnitList: Sendable {
+    private struct Entry {
+        var start: Int
+        var length: UInt32
+        /// Where the part of the path begins that the output is named after.
+        var relative: UInt32
+    }
+
+    private var text: [UInt8] = []
+    private var entries: [Entry] = []
+    /// `.mp4`, of each output.
+    let ending: String
+    /// Files in folders that are no clips, and links to folders.
+    private(set) var passedOver = 0
+    /// Inputs that were named more than once.
+    private(set) var repeated = 0
+    private var known: [UInt64: UInt32] = [:]
+    private(set) var faults: [FrameHostError] = []
+
+    /// Most bytes of all paths together.
+    private static let mostBytes = 1 << 30
+    private static let mostFaults = 10
+
+    /// The endings of files in folders that are taken for clips. A file that is named is taken whatever its ending.
+    static let clipEndings: Set<String> = [
+        "3g2", "3gp", "asf", "avi", "f4v", "flv", "h264", "264", "m2ts", "m2v", "m4v", "mkv", "mov", "mp4", "mpeg",
+        "mpg", "mts",
+        "mxf", "ogv", "qt", "ts", "vob", "webm", "wmv", "y4m",
+    ]
+
+    init(ending: String) { self.ending = ending }
+
+    var count: Int { entries.count }
+
+    /// The path of an input as it was named; nil where its bytes are no UTF-8, which chain files are.
+    func input(_ index: Int) -> String? {
+        let entry = entries[index]
+        return String(validating: text[entry.start..<entry.start + Int(entry.length)], as: UTF8.self)
+    }
+
+    /// An input for people.
+    func shownInput(_ index: Int) -> String {
+        let entry = entries[index]
+        return String(decoding: text[entry.start..<entry.start + Int(entry.length)], as: UTF8.self)
+    }
+
+    /// The name of an output in DIR: `2024/clip.mp4`.
+    func output(_ index: Int) -> String { String(decoding: stem(entries[index]), as: UTF8.self) + ending }
+
+    /// The part that the output is named after, without its ending.
+    private func stem(_ entry: Entry) -> ArraySlice<UInt8> {
+        let name = text[(entry.start + Int(entry.relative))..<(entry.start + Int(entry.length))]
+        let last = name.lastIndex(of: UInt8(ascii: "/")).map { $0 + 1 } ?? name.startIndex
+        // A name that begins with its only dot has no ending.
+        guard let dot = name[last...].lastIndex(of: UInt8(ascii: ".")), dot > last else { return name }
+        return name[..<dot]
+    }
+
+    // MARK: Making
+
+    /// What a person named on the command line: a file, a folder, a pattern of names.
+    ///
+    /// - Parameters:
+    ///   - base: A folder below which outputs keep their paths; nil for what the kind of argument gives.
+    ///   - skipped: A folder that is not looked into: where outputs go.
+    mutating func add(argument: String, base: String?, skipping skipped: FileIdentity?) {
+        var status = stat()
+        if stat(argument, &status) == 0 {
+            if status.st_mode & S_IFMT == S_IFDIR {
+                return walk(argument, depth: 0, named: argument, base: base, skipped)
+            }
+            return add(Array(argument.utf8), base: base, keepsPath: false)
+        }
+        let missing = errno
+        guard argument.contains(where: { "*?[".contains($0) }) else {
+            return fault(
+                argument, "cannot be opened: \(String(cString: strerror(missing)))",
+                "Name a file, a folder or a pattern such as 'clips/*.mov'.")
+        }
+        var found = glob_t()
+        defer { globfree(&found) }
+        guard glob(argument, 0, nil, &found) == 0, found.gl_pathc > 0 else {
+            return fault(argument, "no file has a name of this pattern", "Name a file, a folder or another pattern.")
+        }
+        for index in 0..<Int(found.gl_pathc) {
+            guard let path = found.gl_pathv[index] else { continue }
+            if stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR {
+                walk(String(cString: path), depth: 0, named: String(cString: path), base: base, skipped)
+            } else {
+                add(
+                    Array(UnsafeBufferPointer(start: path, count: strlen(path)).map { UInt8(bitPattern: $0) }),
+                    base: base, keepsPath: false)
+            }
+        }
+    }
+
+    /// Names of a file, one each line, or with a zero byte after each. Nothing is looked for yet.
+    ///
+    /// - Parameter path: `-` is standard input.
+    mutating func add(list path: String, base: String?) {
+        let file = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else {
+            return fault(
+                "--list \(path)", "cannot be opened: \(String(cString: strerror(errno)))",
+                "Name a file with a name on each line.")
+        }
+        defer { if file != STDIN_FILENO { close(file) } }
+        let first = text.count
+        var buffer = [UInt8](repeating: 0, count: 1 << 20)
+        while true {
+            let count = read(file, &buffer, buffer.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else {
+                return fault(
+                    "--list \(path)", "cannot be read: \(String(cString: strerror(errno)))",
+                    "Name a file with a name on each line.")
+            }
+            guard count > 0 else { break }
+            guard text.count + count <= Self.mostBytes else {
+                return fault(
+                    "--list \(path)", "has more than \(Terminal.bytes(Self.mostBytes)) of names", "Divide the list.")
+            }
+            text += buffer[..<count]
+        }
+        let separator: UInt8 = text[first...].contains(0) ? 0 : UInt8(ascii: "\n")
+        var start = first
+        while start < text.count {
+            let end = text[start...].firstIndex(of: separator) ?? text.count
+            var last = end
+            // Lists of other systems end their lines with CR LF.
+            if separator != 0, last > start, text[last - 1] == UInt8(ascii: "\r") { last -= 1 }
+            if last > start { enter(start, last - start, base: base, keepsPath: true) }
+            start = end + 1
+        }
+    }
+
+    private mutating func walk(_ folder: String, depth: Int, named: String, base: String?, _ skipped: FileIdentity?) {
+        guard depth < 64 else {
+            return fault(folder, "has more than 64 folders within each other", "Name a folder further down.")
+        }
+        if let skipped, FileIdentity(path: folder) == skipped { return }
+        guard let handle = opendir(folder) else {
+            return fault(
+                folder, "cannot be read: \(String(cString: strerror(errno)))", "Make it readable, or name other inputs."
+            )
+        }
+        var names: [(bytes: [UInt8], kind: UInt8)] = []
+        while let entry = readdir(handle) {
+            let bytes = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: UInt8.self, capacity: 256) {
+                    Array(UnsafeBufferPointer(start: $0, count: strlen($0)))
+                }
+            }
+            if bytes.first != UInt8(ascii: ".") { names.append((bytes, entry.pointee.d_type)) }
+        }
+        closedir(handle)
+        names.sort { $0.bytes.lexicographicallyPrecedes($1.bytes) }
+        let prefix = Array((folder.hasSuffix("/") ? folder : folder + "/").utf8)
+        for (name, kind) in names {
+            let path = prefix + name
+            var kind = kind
+            if kind != UInt8(DT_DIR), kind != UInt8(DT_REG) {
+                var status = stat()
+                let isThere = (path + [0]).withUnsafeBytes {
+                    stat($0.bindMemory(to: CChar.self).baseAddress!, &status) == 0
+                }
+                if isThere, status.st_mode & S_IFMT == S_IFREG {
+                    kind = UInt8(DT_REG)
+                } else if isThere, kind == UInt8(DT_UNKNOWN), status.st_mode & S_IFMT == S_IFDIR {
+                    kind = UInt8(DT_DIR)
+                }
+            }
+            if kind == UInt8(DT_DIR) {
+                walk(String(decoding: path, as: UTF8.self), depth: depth + 1, named: named, base: base, skipped)
+            } else if kind == UInt8(DT_REG), Self.isClip(name) {
+                add(path, base: base, below: named)
+            } else {
+                passedOver += 1
+            }
+        }
+    }
+
+    private static func isClip(_ name: [UInt8]) -> Bool {
+        guard let dot = name.lastIndex(of: UInt8(ascii: ".")) else { return false }
+        return clipEndings.contains(String(decoding: name[(dot + 1)...], as: UTF8.self).lowercased())
+    }
+
+    private mutating func add(_ path: [UInt8], base: String?, below folder: String) {
+        text += path
+        let start = text.count - path.count
+        enter(start, path.count, base: base ?? folder, keepsPath: false)
+    }
+
+    private mutating func add(_ path: [UInt8], base: String?, keepsPath: Bool) {
+        text += path
+        enter(text.count - path.count, path.count, base: base, keepsPath: keepsPath)
+    }
+
+    /// - Parameter keepsPath: The output has the folders of a relative path, where no `base` says more.
+    private mutating func enter(_ start: Int, _ length: Int, base: String?, keepsPath: Bool) {
+        let path = text[start..<start + length]
+        let entry = Entry(start: start, length: UInt32(length), relative: UInt32(Self.relative(path, base, keepsPath)))
+        guard entries.count < Int(UInt32.max) else { return }
+        let stem = stem(entry)
+        let isName = !stem.isEmpty && stem.last != UInt8(ascii: "/")
+        guard isName, length <= Int(PATH_MAX) else {
+            return fault(String(decoding: path.prefix(100), as: UTF8.self), "names no file", "Leave it out.")
+        }
+        // FNV-1a, 64 bits; equal numbers are compared.
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+        for byte in stem { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+        while let other = known[hash] {
+            let first = entries[Int(other)]
+            if self.stem(first).elementsEqual(stem) {
+                if text[first.start..<first.start + Int(first.length)].elementsEqual(path) {
+                    repeated += 1
+                } else {
+                    fault(
+                        shownInput(Int(other)),
+                        "would become '\(output(Int(other)))', and so would \(String(decoding: path, as: UTF8.self))",
+                        "Name the folder above both with --base, so that outputs keep their folders, or do them into different folders."
+                    )
+                }
+                return
+            }
+            hash &+= 1
+        }
+        known[hash] = UInt32(entries.count)
+        entries.append(entry)
+    }
+
+    /// Where the part begins that names the output: below `base`, else the path where it is kept, else the last name.
+    private static func relative(_ path: ArraySlice<UInt8>, _ base: String?, _ keepsPath: Bool) -> Int {
+        let slash = UInt8(ascii: "/")
+        if let base {
+            let folder = Array((base.hasSuffix("/") ? base : base + "/").utf8)
+            if path.starts(with: folder) {
+                let rest = path.dropFirst(folder.count).drop { $0 == slash }
+                if !climbs(rest) { return rest.startIndex - path.startIndex }
+            }
+        }
+        if keepsPath, path.first != slash {
+            var rest = path
+            while rest.starts(with: [UInt8(ascii: "."), slash]) { rest = rest.dropFirst(2).drop { $0 == slash } }
+            if !climbs(rest) { return rest.startIndex - path.startIndex }
+        }
+        return (path.lastIndex(of: slash).map { $0 + 1 } ?? path.startIndex) - path.startIndex
+    }
+
+    /// Whether a part of the path is `..` or would be a hidden folder of ours.
+    private static func climbs(_ path: ArraySlice<UInt8>) -> Bool {
+        path.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).contains {
+            $0.isEmpty || $0.elementsEqual([UInt8(ascii: "."), UInt8(ascii: ".")])
+                || $0.elementsEqual([UInt8(ascii: ".")])
+                || $0.elementsEqual(".framehost".utf8)
+        }
+    }
+
+    private mutating func fault(_ place: String, _ what: String, _ remedy: String) {
+        guard faults.count < Self.mostFaults else { return }
+        faults.append(FrameHostError(.invalidConfiguration, place: place, what: what, remedy: remedy))
+    }
+
+    /// Lets go of what only making needs.
+    mutating func finish() {
+        known = [:]
+        text.reserveCapacity(0)
+    }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+import Glibc
+
+/// What tells an input from another content under its name.
+struct InputIdentity: Equatable, Sendable {
+    /// By what inputs are told apart: `--identity`.
+    enum Kind: String, CaseIterable, Sendable {
+        /// Size and time of the last change.
+        case time
+        /// Size and SHA-256 of the content: reads each input once more.
+        case sha256
+    }
+
+    var bytes: Int64
+    /// Nanoseconds since 1970; 0 where the content's digest says more.
+    var modified: Int64
+    var sha256: String?
+
+    /// Looks at the file.
+    ///
+    /// - Throws: ``FrameHostError``.
+    init(_ path: String, _ kind: Kind, _ digest: FetchLibrary) throws {
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
+        func cannot(_ verb: String) -> FrameHostError {
+            FrameHostError(
+                .unavailable, place: path, what: "cannot be \(verb): \(String(cString: strerror(errno)))",
+                remedy: "Leave it out, or make it readable.")
+        }
+        guard file >= 0 else { throw cannot("opened") }
+        defer { close(file) }
+        var status = stat()
+        guard fstat(file, &status) == 0 else { throw cannot("examined") }
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            throw FrameHostError(
+                .unavailable, place: path, what: "is not a regular file",
+                remedy: "Name files; a batch tries some of them twice.")
+        }
+        bytes = Int64(status.st_size)
+        switch kind {
+        case .time:
+            modified = WorkRecord.nanoseconds(status.st_mtim)
+        case .sha256:
+            modified = 0
+            guard let digest = digest.sha256(of: file) else { throw cannot("read") }
+            sha256 = digest
+        }
+    }
+
+    init(json: JSONNode) {
+        bytes = Int64(json["bytes"]?.asInt ?? -1)
+        modified = Int64(json["modified"]?.asInt ?? 0)
+        sha256 = json["sha256"]?.asString
+    }
+
+    func json(path: String) -> JSONNode {
+        .object(
+            [("path", .string(path)), ("bytes", .number(bytes))]
+                + (sha256.map { [("sha256", .string($0))] } ?? [("modified", .number(modified))]))
+    }
+}
+
+/// What the outputs of a batch depend on beside their inputs: the chain and the plugins that it uses.
+struct ChainIdentity: Sendable {
+    /// SHA-256 of the chain's text without comments and spaces, of `--set`, and of the variables it names.
+    let chain: String
+    /// SHA-256 of the image of each plugin, by the ids that the chain uses, sorted.
+    let plugins: [(id: String, sha256: String)]
+
+    /// Variables that differ from unit to unit.
+    static let ownVariables: Set<String> = ["input", "output", "name"]
+
+    /// - Throws: ``FrameHostError`` where a plugin's file cannot be read.
+    init(_ root: JSONNode, settings: [String], registry: PluginRegistry, _ digest: FetchLibrary) throws {
+        var text = root.withoutPlaces.text() + "\n" + settings.joined(separator: "\n") + "\n"
+        for name in Self.variables(in: text).subtracting(Self.ownVariables).sorted() {
+            text += "\(name)=\(getenv(name).map { String(cString: $0) } ?? "")\n"
+        }
+        chain = digest.sha256(of: text)
+        let ids = Set((root["stages"]?.asArray ?? []).compactMap { $0["use"]?.asString })
+        plugins = try ids.sorted().compactMap { id in
+            guard let path = registry.path(of: id) else { return nil }
+            let file = open(path, O_RDONLY | O_CLOEXEC)
+            defer { if file >= 0 { close(file) } }
+            guard file >= 0, let digest = digest.sha256(of: file) else {
+                throw FrameHostError(
+                    .unavailable, place: path, what: "cannot be read: \(String(cString: strerror(errno)))",
+                    remedy: "Make the plugin readable.")
+            }
+            return (id, digest)
+        }
+    }
+
+    /// The names of all `${NAME}` and `${NAME:-default}` in a text.
+    static func variables(in text: String) -> Set<String> {
+        var names = Set<String>()
+        var rest = text[...]
+        while let mark = rest.firstRange(of: "$") {
+            rest = rest[mark.upperBound...]
+            // Two of them are a dollar sign.
+            if rest.hasPrefix("$") {
+                rest = rest.dropFirst()
+            } else if rest.hasPrefix("{"), let end = rest.firstIndex(where: { $0 == "}" || $0 == ":" || $0 == "\"" }) {
+                names.insert(String(rest[rest.index(after: rest.startIndex)..<end]))
+            }
+        }
+        return names
+    }
+
+    /// The key of an input's attempts: 16 hexadecimal digits.
+    func key(_ input: InputIdentity, _ digest: FetchLibrary) -> String {
+        let parts =
+            [chain, "\(input.bytes)", "\(input.modified)", input.sha256 ?? ""] + plugins.map { "\($0.id)=\($0.sha256)" }
+        return String(digest.sha256(of: parts.joined(separator: "\n")).prefix(16))
+    }
+}

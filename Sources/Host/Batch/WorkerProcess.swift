@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+import Glibc
+
+/// One `framehost run` for one attempt, from its start to its end. [slot]
+///
+/// It is in a process group of its own, so that ctrl-C reaches the batch alone; it has one end of a socket
+/// (``Supervision``), and the batch reads its log, which is JSON.
+final class WorkerProcess {
+    /// How an attempt went.
+    struct Outcome {
+        /// Nil where it went well.
+        var fault: String?
+        /// Another attempt would end the same way.
+        var isFinal = false
+        /// The batch ended it.
+        var isStopped = false
+        var frames = 0
+        var mediaSeconds = 0.0
+        /// The first of its warnings.
+        var warnings: [String] = []
+    }
+
+    private let pid: pid_t
+    private let line: Int32
+    private let log: Int32
+    private var lineText: [UInt8] = []
+    private var logText: [UInt8] = []
+    private var outcome = Outcome()
+    private var errors: [String] = []
+    /// What others print, such as libraries.
+    private var other: [String] = []
+    private var planned: Int?
+    private var isGoing = false
+
+    private static let mostWords = 20
+
+    /// - Parameters:
+    ///   - arguments: Without the program's name.
+    ///   - variables: Of the environment, in place of those of the same name.
+    ///   - owner: Inherited, so that its lock lasts; -1 for none.
+    ///   - output: Where its standard output goes; -1 for nowhere.
+    /// - Throws: ``FrameHostError`` where no process can be started.
+    init(arguments: [String], variables: [(String, String)], owner: Int32, output: Int32 = -1) throws {
+        var ends: [Int32] = [-1, -1]
+        guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
+            throw Self.cannot(errno)
+        }
+        // Not a pipe: that cannot be made so that a worker of another slot does not inherit it.
+        var pipes: [Int32] = [-1, -1]
+        guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &pipes) == 0 else {
+            let code = errno
+            for end in ends { close(end) }
+            throw Self.cannot(code)
+        }
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+        // All of them are above 15 then, so that none is in another's place.
+        let (socket, said) = (fcntl(ends[1], F_DUPFD_CLOEXEC, 16), fcntl(pipes[1], F_DUPFD_CLOEXEC, 16))
+        let (lock, written) = (fcntl(owner, F_DUPFD_CLOEXEC, 16), fcntl(output, F_DUPFD_CLOEXEC, 16))
+        if written >= 0 {
+            posix_spawn_file_actions_adddup2(&actions, written, 1)
+        } else {
+            posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
+        }
+        posix_spawn_file_actions_adddup2(&actions, said, 2)
+        posix_spawn_file_actions_adddup2(&actions, socket, Self.lineNumber)
+        if lock >= 0 { posix_spawn_file_actions_adddup2(&actions, lock, Self.lineNumber + 1) }
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        var signals = sigset_t()
+        sigfillset(&signals)
+        posix_spawnattr_setsigdefault(&attributes, &signals)
+        sigemptyset(&signals)
+        posix_spawnattr_setsigmask(&attributes, &signals)
+        posix_spawnattr_setpgroup(&attributes, 0)
+        posix_spawnattr_setflags(
+            &attributes, Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP))
+        let names = Set(variables.map(\.0))
+        var environment: [UnsafeMutablePointer<CChar>?] = []
+        var entry = environ
+        while let text = entry.pointee {
+            let name = String(cString: text).prefix { $0 != "=" }
+            if !names.contains(String(name)) { environment.append(strdup(text)) }
+            entry += 1
+        }
+        environment += variables.map { strdup("\($0.0)=\($0.1)") }
+        environment.append(nil)
+        let words: [UnsafeMutablePointer<CChar>?] = (["framehost"] + arguments).map { strdup($0) } + [nil]
+        defer { for text in environment + words { free(text) } }
+        var pid = pid_t()
+        let result = posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, words, environment)
+        for file in [ends[1], pipes[1], socket, said, lock, written] where file >= 0 { close(file) }
+        guard result == 0 else {
+            close(ends[0])
+            close(pipes[0])
+            throw Self.cannot(result)
+        }
+        self.pid = pid
+        (line, log) = (ends[0], pipes[0])
+        for file in [line, log] { _ = fcntl(file, F_SETFL, O_NONBLOCK) }
+    }
+
+    /// The worker's descriptor of the line.
+    static let lineNumber: Int32 = 3
+
+    private static func cannot(_ code: Int32) -> FrameHostError {
+        FrameHostError(
+            .exhausted, place: "batch", what: "no worker could be started: \(String(cString: strerror(code)))",
+            remedy: "Use fewer --jobs, or raise the limits of processes and open files (ulimit -u, ulimit -n).")
+    }
+
+    /// Hears the worker until it has ended.
+    ///
+    /// - Parameters:
+    ///   - isStopping: Asked a few times a second; true ends the worker at once.
+    ///   - hears: Gets each new number of frames.
+    ///   - waits: Called once where it has to wait for memory.
+    func finish(
+        _ gate: MemoryGate, isStopping: () -> Bool, hears: (Int) -> Void, waits: (Int) -> Void
+    ) -> Outcome {
+        var (isLineOpen, isLogOpen) = (true, true)
+        var hasWaited = false
+        while isLineOpen || isLogOpen {
+            var polls = [
+                pollfd(fd: isLineOpen ? line : -1, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: isLogOpen ? log : -1, events: Int16(POLLIN), revents: 0),
+            ]
+            _ = poll(&polls, 2, 100)
+            if isStopping() {
+                outcome.isStopped = true
+                kill(-pid, SIGKILL)
+                break
+            }
+            if polls[0].revents != 0 { isLineOpen = take(line, &lineText) { hear($0, hears) } }
+            if polls[1].revents != 0 { isLogOpen = take(log, &logText) { read($0) } }
+            // A process that the worker started may keep the log's end.
+            if !isLineOpen, polls[1].revents == 0 { isLogOpen = false }
+            if let planned, !isGoing {
+                switch gate.ask(planned) {
+                case .go:
+                    isGoing = true
+                    var byte = UInt8(ascii: "g")
+                    _ = send(line, &byte, 1, Int32(MSG_NOSIGNAL))
+                case .wait:
+                    if !hasWaited { waits(planned) }
+                    hasWaited = true
+                case .never:
+                    outcome.isFinal = true
+                    errors = [
+                        "the chain needs \(AvailableMemory.text(planned)) of memory, and all workers together may take \(AvailableMemory.text(gate.bytes ?? 0)). Do it where there is more memory."
+                    ]
+                    kill(-pid, SIGKILL)
+                    isLineOpen = false
+                    isLogOpen = false
+                }
+            }
+        }
+        close(line)
+        close(log)
+        if isGoing, let planned { gate.giveBack(planned) }
+        var status: Int32 = 0
+        while waitpid(pid, &status, 0) < 0, errno == EINTR {}
+        judge(status)
+        return outcome
+    }
+
+    private func judge(_ status: Int32) {
+        guard !outcome.isStopped else { return }
+        let signal = status & 0x7f
+        let code = (status >> 8) & 0xff
+        if signal == 0, code == 0 { return }
+        let words = errors.isEmpty ? other.suffix(3) : errors.prefix(3)
+        let said = words.joined(separator: " ")
+        if !outcome.isFinal { outcome.isFinal = signal == 0 && code == 2 }
+        if !errors.isEmpty, outcome.isFinal || signal == 0 {
+            outcome.fault = said
+        } else if signal != 0 {
+            outcome.fault =
+                "the worker was ended by signal \(signal) (\(String(cString: strsignal(signal))))"
+                + (said.isEmpty ? "." : ": \(said)")
+        } else {
+            outcome.fault = "the worker ended with status \(code)" + (said.isEmpty ? " and said nothing." : ": \(said)")
+        }
+    }
+
+    /// Reads what there is, line by line; false at the end.
+    private func take(_ file: Int32, _ text: inout [UInt8], _ each: ([UInt8]) -> Void) -> Bool {
+        var buffer = [UInt8](repeating: 0, count: 1 << 14)
+        let count = Glibc.read(file, &buffer, buffer.count)
+        if count < 0 { return errno == EAGAIN || errno == EINTR }
+        if count == 0 {
+            if !text.isEmpty { each(text) }
+            text = []
+            return false
+        }
+        text += buffer[..<count]
+        while let end = text.firstIndex(of: UInt8(ascii: "\n")) {
+            each(Array(text[..<end]))
+            text.removeSubrange(...end)
+        }
+        // No line of ours is as long.
+        if text.count > 1 << 20 { text = [] }
+        return true
+    }
+
+    private func hear(_ bytes: [UInt8], _ hears: (Int) -> Void) {
+        guard let words = try? JSONReader.read(bytes, file: "worker") else { return }
+        if let bytes = words["bytes"]?.asInt, bytes >= 0 { planned = bytes }
+        if let frames = words["frames"]?.asInt, frames >= outcome.frames {
+            hears(frames - outcome.frames)
+            outcome.frames = frames
+        }
+        if let seconds = words["mediaSeconds"]?.asDouble, seconds >= 0 { outcome.mediaSeconds = seconds }
+    }
+
+    /// A line of the worker's log.
+    private func read(_ bytes: [UInt8]) {
+        guard bytes.first == UInt8(ascii: "{"), let words = try? JSONReader.read(bytes, file: "worker"),
+            let message = words["message"]?.asString
+        else {
+            other.append(String(decoding: bytes.prefix(500), as: UTF8.self))
+            if other.count > Self.mostWords { other.removeFirst() }
+            return
+        }
+        let stage = words["stage"]?.asString.map { "\($0): " } ?? ""
+        let text = message.hasPrefix(stage) ? message : stage + message
+        switch words["level"]?.asString {
+        case "error", "critical": if errors.count < Self.mostWords { errors.append(text) }
+        case "warning": if outcome.warnings.count < Self.mostWords { outcome.warnings.append(text) }
+        default: break
+        }
+    }
+}
