@@ -281,9 +281,14 @@ struct BatchCommand: ParsableCommand {
             ? "there are no more" : jobs == Processors.usable ? "one for each processor" : "as --jobs says"
         let memory = work.gate.bytes.map { "; workers may take \(AvailableMemory.text($0)) of memory together" } ?? ""
         let passed =
-            work.units.passedOver > 0
-            ? " \(BatchDisplay.files(work.units.passedOver)) in folders passed over, which are no clips." : ""
-        let repeated = work.units.repeated > 0 ? " \(work.units.repeated) were named more than once." : ""
+            switch work.units.passedOver {
+            case 0: ""
+            case 1: " 1 other file in the folders is not a clip."
+            default: " \(work.units.passedOver) other files in the folders are not clips."
+            }
+        let repeated =
+            work.units.repeated == 0
+            ? "" : work.units.repeated == 1 ? " 1 name stood twice." : " \(work.units.repeated) names stood twice."
         return
             "\(BatchDisplay.files(work.count)) into '\(work.out)', \(slots) at once: \(why)\(memory).\(passed)\(repeated)"
     }

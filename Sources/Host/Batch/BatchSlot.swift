@@ -25,6 +25,8 @@ final class BatchWork: Sendable {
     private let next = Mutex(0)
     /// Units that somebody else has, or that failed and are tried again once the others are done.
     private let deferred = Mutex<[Int]>([])
+    /// Failed attempts of this batch, by unit: on a full disk they cannot be noted in the folder.
+    private let failures = Mutex<[Int: Int]>([:])
 
     init(
         units: UnitList, out: String, current: String, chainFile: String, chain: ChainIdentity,
@@ -58,6 +60,18 @@ final class BatchWork: Sendable {
             guard unit < units.count else { return nil }
             next += 1
             return unit
+        }
+    }
+
+    /// Counts a failed attempt.
+    ///
+    /// - Parameter noted: How many the folder knows of.
+    /// - Returns: How many there are with this one.
+    func addFailure(of unit: Int, noted: Int) -> Int {
+        failures.withLock { failures in
+            let count = max(failures[unit] ?? 0, noted) + 1
+            failures[unit] = count
+            return count
         }
     }
 
@@ -198,17 +212,23 @@ final class BatchSlot {
                 fault = "\(FrameHostError.wrap(error))"
             }
         }
+        // A batch that was frozen for longer than its lease finds the work of its workers removed.
+        if folder.isLate(attempt) {
+            folder.drop(attempt)
+            work.tally.add(frames: -outcome.frames)
+            return false
+        }
         let text = fault ?? ""
         folder.fail(attempt, text, isFinal: outcome.isFinal, host: WorkRecord.hostName)
-        // The next look sets it aside.
-        if failures + 1 < work.attempts, !outcome.isFinal {
+        let count = work.addFailure(of: result.unit, noted: failures)
+        if count < work.attempts, !outcome.isFinal {
             work.tally.attemptFailed(
-                "\(result.input): attempt \(failures + 1) of \(work.attempts) failed: \(text)", frames: outcome.frames)
+                "\(result.input): attempt \(count) of \(work.attempts) failed: \(text)", frames: outcome.frames)
             return false
         }
         work.tally.add(frames: -outcome.frames)
         result.error = text
-        result.attempts = failures + 1
+        result.attempts = count
         work.tally.add(result)
         return true
     }

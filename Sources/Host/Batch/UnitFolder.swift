@@ -66,7 +66,7 @@ struct UnitFolder {
                 rename("\(folder)/done", "\(folder)/\(Self.formerRecord)")
             }
         }
-        let marks = marks()
+        let marks = Self.marks(in: folder)
         if let last = marks.failures.last, marks.failures.count >= attempts || isFinal(last) {
             return .setAside(failure(last), attempts: marks.failures.count)
         }
@@ -83,6 +83,15 @@ struct UnitFolder {
                     attempts: marks.claims.count)
             }
         }
+        // A batch with another chain, or one that saw the input before it changed: its output comes first.
+        for other in Self.list(unit) ?? [] where other != key && Self.isKey(other) {
+            let claims = Self.marks(in: "\(unit)/\(other)").claims
+            if let newest = claims.last,
+                case .lives(let who) = owner.life(ofClaim: "\(unit)/\(other)/\(newest).claim")
+            {
+                return .busy(who)
+            }
+        }
         let replaced = try changes(to: input, chain)
         guard let replaced else { return .setAside(takenText, attempts: 0) }
         return .free(
@@ -97,9 +106,9 @@ struct UnitFolder {
     }
 
     /// The numbers of claims and failures, rising.
-    private func marks() -> (claims: [Int], failures: [Int]) {
+    private static func marks(in folder: String) -> (claims: [Int], failures: [Int]) {
         var (claims, failures): ([Int], [Int]) = ([], [])
-        for name in Self.list(folder) ?? [] {
+        for name in list(folder) ?? [] {
             guard let dot = name.firstIndex(of: "."), let number = Int(name[..<dot]), number > 0,
                 number < Int(Int32.max)
             else {
@@ -193,6 +202,11 @@ struct UnitFolder {
         unlink("\(folder)/\(attempt.number).claim")
     }
 
+    /// Whether another attempt has made the unit, so that what this one does or fails to do counts no more.
+    func isLate(_ attempt: Attempt) -> Bool {
+        access("\(folder)/done", F_OK) == 0 || access(attempt.folder, F_OK) != 0
+    }
+
     /// Notes why an attempt failed, and removes what it has made.
     ///
     /// - Parameter isFinal: It is not worth another one.
@@ -215,7 +229,7 @@ struct UnitFolder {
 
     /// Forgets failures, so that a unit that was set aside is tried again.
     func forgetFailures() {
-        let marks = marks()
+        let marks = Self.marks(in: folder)
         for number in marks.failures { unlink("\(folder)/\(number).failed") }
         for number in marks.claims.dropLast() { unlink("\(folder)/\(number).claim") }
     }

@@ -270,8 +270,5 @@ struct UnitList: Sendable {
     }
 
     /// Lets go of what only making needs.
-    mutating func finish() {
-        known = [:]
-        text.reserveCapacity(0)
-    }
+    mutating func finish() { known = [:] }
 }
