@@ -18,6 +18,13 @@ public struct AvailableMemory: Sendable, Equatable {
         self.holder = holder
     }
 
+    /// What is left for the next of several chains, when those before it take `bytes`.
+    public func left(besideOtherChains bytes: Int) -> AvailableMemory {
+        guard bytes > 0 else { return self }
+        return AvailableMemory(
+            bytes: max(0, self.bytes - min(bytes, self.bytes)), holder: "\(holder), beside the other chains,")
+    }
+
     /// What there is at this moment.
     ///
     /// The least of `MemAvailable` of /proc/meminfo (proc(5)) and what each control group on the way to the root leaves

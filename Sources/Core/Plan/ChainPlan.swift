@@ -54,8 +54,6 @@ public struct ChainPlan: Sendable {
     public var budget: BudgetPlan
     /// The memory for access units.
     public var slabs: [SlabPlan]
-    /// What pools, slabs and stages take in bytes; of a changed plan, what they take beside those that run already.
-    public var memoryBytes = 0
     /// The latency of a live chain in seconds: how long its stages hold items back while its queues are empty.
     ///
     /// Full queues add up to ``worstLatency``, and the time that stages work comes on top. Nil where a rate on the way
@@ -74,6 +72,10 @@ public struct ChainPlan: Sendable {
     public var poolFormats: [VideoFormat]
     /// The size of one buffer of each pool in bytes, with all padding.
     public var poolBufferBytes: [Int]
+
+    /// The memory of all pools and slabs, and what stages say they use themselves, in bytes; of a change, beside what
+    /// runs.
+    public var memoryBytes = 0
 
     /// Stages, links and budget; the rest is still to be said.
     init(_ stages: [PlannedStage], _ links: [Link], _ joins: [Int: JoinRule], _ budget: BudgetPlan) {

@@ -114,8 +114,8 @@ struct ChainPlanner {
         let memory = MemoryCheck(
             plan, stages, layout, available: request.memory ?? AvailableMemory.now(), running: running)
         memory.check(&faults)
-        plan.memoryBytes = memory.needed
         try faults.throwAll()
+        plan.memoryBytes = memory.needed
 
         if isLive {
             plan.usualLatency = PlanLatency(plan).seconds(withQueues: false)

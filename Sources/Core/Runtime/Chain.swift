@@ -58,6 +58,8 @@ public final class Chain: @unchecked Sendable {
     let liveOptions = Locked<[String: [JSONNode.Member]]>([:])
     /// Figures of the rules, which the host that carries them out sets; nil without rules.
     public let ruleFigures = Locked<JSONNode?>(nil)
+    /// For the handler of crashes; nil where nobody watches. Set before the chain runs.
+    var crashStages: CrashReport.Stages?
     /// Threads on which replaced instances end.
     let endings = Locked<[ThreadState]>([])
 
@@ -276,6 +278,7 @@ public final class Chain: @unchecked Sendable {
         if let tracer { for thread in threads { tracer.follow(thread.state) } }
         running.add(threads.map(\.state))
         for (thread, body) in threads.reversed() {
+            thread.crashStages = crashStages
             do {
                 try StageThread.start(name: thread.name, isBatch: isBatch) {
                     thread.traceRing?.enter()

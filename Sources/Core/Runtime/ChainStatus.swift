@@ -32,6 +32,13 @@ public struct ChainStatus: Sendable, Equatable {
         public var state: State
         /// Why it recovers; empty in other states.
         public var reason: String
+
+        /// Says what a stage is doing.
+        public init(id: String, state: State, reason: String = "") {
+            self.id = id
+            self.state = state
+            self.reason = reason
+        }
     }
 
     /// What the chain is doing.
@@ -43,6 +50,14 @@ public struct ChainStatus: Sendable, Equatable {
     /// The ``problems`` that are about a camera or server that has not been there yet. Starting the chain anew would
     /// not bring it.
     public var missing: [String] = []
+
+    /// Says what a chain is doing, or several chains together.
+    public init(state: State, stages: [Stage], problems: [String], missing: [String] = []) {
+        self.state = state
+        self.stages = stages
+        self.problems = problems
+        self.missing = missing
+    }
 
     /// Whether the chain does its work.
     public var isHealthy: Bool { problems.isEmpty }

@@ -20,11 +20,22 @@ public enum CrashReport {
         /// Threads that have entered, in any order; those that have ended stay.
         let threads: UnsafeMutablePointer<Unmanaged<ThreadState>?>
         let threadCount = Atomic<Int>(0)
-        var stages: UnsafeMutablePointer<StageEntry>?
-        var stageCount = 0
     }
 
-    private struct StageEntry {
+    /// The stages of one chain by their numbers. Never freed: the handler may look at any moment.
+    struct Stages {
+        fileprivate let table: UnsafeMutablePointer<Table>
+    }
+
+    fileprivate struct Table {
+        let entries: UnsafeMutablePointer<StageEntry>
+        var count = 0
+        /// Of several chains, what each title begins with: `cam1: `.
+        let prefix: String
+        let findPlugin: (_ use: String) -> String?
+    }
+
+    fileprivate struct StageEntry {
         var title: UnsafeMutablePointer<CChar>
         var kind: StageKind
         /// Nil once it has gone.
@@ -35,13 +46,12 @@ public enum CrashReport {
     private static let lineBytes = 2048
     /// More than a chain of a thousand stages has.
     private static let mostThreads = 2048
-    /// Stages of a run that can be named, those that have gone among them.
+    /// Stages of a chain that can be named, those that have gone among them.
     private static let mostStages = 8192
     /// Of the stack a handler runs on.
     private static let stackBytes = 64 << 10
     /// Of threads that have ended, below ``mostThreads``.
     private static let freePlaces = Mutex<[Int]>([])
-    nonisolated(unsafe) private static var findPlugin: ((_ use: String) -> String?)?
     /// Written on the control thread, before any thread that the handler could run on needs it.
     nonisolated(unsafe) private static var state: UnsafeMutablePointer<State>?
 
@@ -106,50 +116,69 @@ public enum CrashReport {
         if sigaltstack(&none, nil) == 0 { munmap(stack.ss_sp, stack.ss_size) }
     }
 
-    /// [control thread] From here on crashes on the threads of `chain` name its stages. `plugin` gives the file of a
-    /// kind of stage, where it is known.
-    public static func watch(_ chain: Chain, plugin: @escaping (_ use: String) -> String?) {
-        guard let state else { return }
+    /// [control thread] From here on crashes on the threads of `chain`, which does not run yet, name its stages.
+    ///
+    /// - Parameters:
+    ///   - name: What the chain is called, where several run; nil for a chain alone.
+    ///   - plugin: Gives the file of a kind of stage, where it is known.
+    public static func watch(_ chain: Chain, named name: String? = nil, plugin: @escaping (_ use: String) -> String?) {
+        guard state != nil else { return }
         _ = Unmanaged.passRetained(chain)
-        state.pointee.stages = .allocate(capacity: mostStages)
-        findPlugin = plugin
-        for runner in chain.runners { name(runner) }
+        let table = UnsafeMutablePointer<Table>.allocate(capacity: 1)
+        table.initialize(
+            to: Table(
+                entries: .allocate(capacity: mostStages), prefix: name.map { "\($0): " } ?? "", findPlugin: plugin))
+        chain.crashStages = Stages(table: table)
+        for runner in chain.runners { self.name(runner, in: chain) }
+    }
+
+    /// [control thread] The chain that was watched has ended, and none of its threads runs: it may go.
+    public static func forget(_ chain: Chain) {
+        guard let table = chain.crashStages?.table else { return }
+        for index in 0..<table.pointee.count {
+            table.pointee.entries[index].context?.release()
+            table.pointee.entries[index].context = nil
+        }
+        chain.crashStages = nil
+        Unmanaged.passUnretained(chain).release()
     }
 
     /// [control thread, desk's thread] A crash in the code of `runner` names it, by the number it has.
-    static func name(_ runner: StageRunner) {
-        guard let state, let stages = state.pointee.stages, runner.number == state.pointee.stageCount,
-            runner.number < mostStages
+    static func name(_ runner: StageRunner, in chain: Chain) {
+        guard let stages = chain.crashStages, runner.number == stages.table.pointee.count, runner.number < mostStages
         else { return }
         let shown = runner.shown
-        (stages + runner.number).initialize(
+        runner.crashStages = stages
+        (stages.table.pointee.entries + runner.number).initialize(
             to: StageEntry(
-                title: strdup(title(of: runner.id, shown.info.id)), kind: runner.kind,
+                title: strdup(title(of: runner.id, shown.info.id, in: stages)), kind: runner.kind,
                 context: .passRetained(shown.context)))
-        state.pointee.stageCount += 1
+        stages.table.pointee.count += 1
     }
 
-    /// [control thread, desk's thread] `odd (misbehave, /opt/plugins/libMisbehave.so)`.
-    static func title(of id: String, _ use: String) -> String {
-        "\(id) (\(use)\(findPlugin?(use).map { ", \($0)" } ?? ""))"
+    /// [control thread, desk's thread] `odd (misbehave, /opt/plugins/libMisbehave.so)`, of several chains `cam1: odd (…)`.
+    static func title(of id: String, _ use: String, in stages: Stages?) -> String {
+        let table = stages?.table.pointee
+        return "\(table?.prefix ?? "")\(id) (\(use)\(table?.findPlugin(use).map { ", \($0)" } ?? ""))"
     }
 
     /// [the stage's own thread, between two items] The stage has another instance, perhaps of another kind.
     static func rename(_ runner: StageRunner, _ title: String) {
-        guard let state, let stages = state.pointee.stages, runner.number < state.pointee.stageCount else { return }
-        let earlier = stages[runner.number]
-        stages[runner.number].context = .passRetained(runner.shown.context)
+        guard let table = runner.crashStages?.table, runner.number < table.pointee.count else { return }
+        let entry = table.pointee.entries + runner.number
+        let earlier = entry.pointee
+        entry.pointee.context = .passRetained(runner.shown.context)
         earlier.context?.release()
         guard String(cString: earlier.title) != title else { return }
-        stages[runner.number].title = strdup(title)
+        entry.pointee.title = strdup(title)
         free(earlier.title)
     }
 
     /// [control thread] The stage has ended; its title stays.
     static func forget(_ runner: StageRunner) {
-        guard let state, let stages = state.pointee.stages, runner.number < state.pointee.stageCount else { return }
-        stages[runner.number].context?.release()
-        stages[runner.number].context = nil
+        guard let table = runner.crashStages?.table, runner.number < table.pointee.count else { return }
+        table.pointee.entries[runner.number].context?.release()
+        table.pointee.entries[runner.number].context = nil
     }
 
     // MARK: The handler
@@ -171,9 +200,9 @@ public enum CrashReport {
         state.pointee.length = 0
         if let (stage, call, frame) = stage(state) {
             add(state, "\nerror: ")
-            add(state, state.pointee.stages![stage].title)
+            add(state, stage.pointee.title)
             add(state, " crashed in ")
-            for byte in call.name(of: state.pointee.stages![stage].kind).utf8 { add(state, byte: byte) }
+            for byte in call.name(of: stage.pointee.kind).utf8 { add(state, byte: byte) }
             if let frame {
                 add(state, ", at frame ")
                 add(state, frame)
@@ -202,20 +231,22 @@ public enum CrashReport {
     }
 
     /// The stage whose code this thread is in, and its frame.
-    private static func stage(_ state: UnsafeMutablePointer<State>) -> (index: Int, call: StageCall, frame: UInt64?)? {
-        guard let stages = state.pointee.stages else { return nil }
+    private static func stage(_ state: UnsafeMutablePointer<State>)
+        -> (entry: UnsafeMutablePointer<StageEntry>, call: StageCall, frame: UInt64?)?
+    {
         let own = UInt(pthread_self())
         // The newest first: the system gives a thread that has ended's name to another.
         for index in (0..<min(state.pointee.threadCount.load(ordering: .relaxed), mostThreads)).reversed() {
             guard let thread = state.pointee.threads[index] else { continue }
-            let (inside, call) = thread._withUnsafeGuaranteedRef { thread in
+            let (inside, call, table) = thread._withUnsafeGuaranteedRef { thread in
                 (
                     thread.identity.load(ordering: .relaxed) == own ? Int(thread.inside.load(ordering: .relaxed)) : -1,
-                    thread.currentCall
+                    thread.currentCall, thread.crashStages?.table
                 )
             }
-            guard inside >= 0, inside < state.pointee.stageCount else { continue }
-            return (inside, call, stages[inside].context?._withUnsafeGuaranteedRef { $0.item.frame })
+            guard let table, inside >= 0, inside < table.pointee.count else { continue }
+            let entry = table.pointee.entries + inside
+            return (entry, call, entry.pointee.context?._withUnsafeGuaranteedRef { $0.item.frame })
         }
         return nil
     }

@@ -117,7 +117,8 @@ struct GraphAssembly {
             exchanges.append(
                 Exchange(
                     runner: kept, instance: stage.instance, context: stage.context, type: type,
-                    isOfOtherKind: kept.kind != type.kind, crashTitle: CrashReport.title(of: stage.id, type.info.id)))
+                    isOfOtherKind: kept.kind != type.kind,
+                    crashTitle: CrashReport.title(of: stage.id, type.info.id, in: kept.crashStages)))
             return graph.runners.append(kept)
         }
         let runner = StageRunner(

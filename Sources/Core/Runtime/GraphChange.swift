@@ -175,7 +175,7 @@ struct GraphChange {
         try startStages()
         for runner in assembly.newRunners {
             chain.adopt(runner)
-            CrashReport.name(runner)
+            CrashReport.name(runner, in: chain)
         }
         chain.tracer?.follow(assembly.graph)
         chain.graphBox.withLock { present in

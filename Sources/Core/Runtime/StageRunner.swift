@@ -111,6 +111,8 @@ final class StageRunner: @unchecked Sendable {
     var times = TimeCheck()
     /// Of a source, over all its instances.
     @exclusivity(unchecked) private var sourceTimes = SourceTimes()
+    /// Where the handler of crashes has its title; nil where nobody watches.
+    var crashStages: CrashReport.Stages?
     private var hasReportedHold = false
     private var hasReportedMetadata = false
     private let modeCode = Atomic<UInt8>(Mode.runs.rawValue)

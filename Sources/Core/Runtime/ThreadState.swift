@@ -32,6 +32,8 @@ final class ThreadState: @unchecked Sendable {
     // Under the lock of ``RunningThreads``.
     var isCounted = false
     var isAbandoned = false
+    /// The stages of its chain, for the handler of crashes. Set before it runs.
+    @exclusivity(unchecked) var crashStages: CrashReport.Stages?
     /// Wakes the thread when it waits for input; set before it runs.
     var interrupt: (() -> Void)?
 

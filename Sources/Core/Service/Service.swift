@@ -22,6 +22,10 @@ public protocol Service: AnyObject, Sendable, SendableMetatype {
     /// every service.
     init(options: Options) throws
 
+    /// [control thread] What there is only one of and the service needs, such as an address where it listens: several
+    /// chains of one process are refused where two claim it. None unless the service says so.
+    var claims: [StageDemand.Claim] { get }
+
     /// [control thread] Opens ports and starts threads, before the chain's stages are started.
     ///
     /// - Throws: ``FrameHostError`` to end the run before it begins.
@@ -31,6 +35,11 @@ public protocol Service: AnyObject, Sendable, SendableMetatype {
     ///
     /// The host calls it once, also where `start` threw.
     func stop()
+}
+
+extension Service {
+    /// None.
+    public var claims: [StageDemand.Claim] { [] }
 }
 
 /// What a service is, as data.

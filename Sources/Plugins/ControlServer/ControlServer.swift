@@ -25,6 +25,18 @@ final class ControlServer: Service {
     /// [control thread] Opens nothing: options arrive checked.
     init(options: ControlServerOptions) { self.options = options }
 
+    /// [control thread] Its address, unless any free port will do.
+    var claims: [StageDemand.Claim] {
+        guard let address = ListenAddress(options.listen), address.port != 0 else { return [] }
+        return [
+            StageDemand.Claim(
+                "listen \(address.authority)", option: "listen", what: "listens at \(address.authority), as does",
+                remedy:
+                    "Each chain's control server needs a port of its own: write for example \"control\": { \"listen\": \"127.0.0.1:\(address.port == 65535 ? 8081 : address.port + 1)\" }."
+            )
+        ]
+    }
+
     /// [control thread] Listens from here on.
     func start(_ control: any RunControl) throws {
         guard let address = ListenAddress(options.listen) else {
