@@ -16,23 +16,26 @@ final class ChainDocument: @unchecked Sendable {
     private let ownStreams: [ChainRequest.OwnStream]
     private let root: Mutex<JSONNode>
     /// Stages of the file as the run began.
-    private let firstIDs: Set<String>
+    let firstIDs: Set<String>
 
     /// - Parameters:
     ///   - settings: `--set`, which hold for every file that is read in this run.
+    ///   - common: `--set` that is meant for each of several chains which has the stage.
     ///   - ownStreams: Standard streams that the program uses itself for all of this run.
     /// - Throws: ``FrameHostErrors``.
     init(
-        path: String, registry: PluginRegistry, settings: [String], frameLimit: Int?,
+        path: String, registry: PluginRegistry, settings: [String], common: [String] = [], frameLimit: Int?,
         ownStreams: [ChainRequest.OwnStream] = []
     ) throws {
         self.path = path
         self.registry = registry
-        self.settings = settings
         self.frameLimit = frameLimit
         self.ownStreams = ownStreams
         let first = try ChainFile.read(path)
-        firstIDs = Self.ids(first)
+        let ids = Self.ids(first)
+        firstIDs = ids
+        // The last one of an option holds.
+        self.settings = common.filter { ids.contains(String($0.prefix { $0 != "." })) } + settings
         root = Mutex(first)
     }
 

@@ -18,11 +18,11 @@ struct AnswerOrder {
     }
 
     /// Those whose turn it is.
-    mutating func take(now: Int64) -> [Event] {
+    mutating func take(now: Int64) -> [CommandReplies.Reply] {
         let isOverdue = waiting.contains { now - $0.since >= Self.patience }
-        var taken: [Event] = []
+        var taken: [CommandReplies.Reply] = []
         while let first = waiting.first?.reply, isOverdue || first.number <= next {
-            taken.append(first.event)
+            taken.append(first)
             next = max(next, first.number + 1)
             waiting.removeFirst()
         }
@@ -30,8 +30,8 @@ struct AnswerOrder {
     }
 
     /// All that are left, at the end.
-    mutating func takeAll() -> [Event] {
+    mutating func takeAll() -> [CommandReplies.Reply] {
         defer { waiting = [] }
-        return waiting.map(\.reply.event)
+        return waiting.map(\.reply)
     }
 }

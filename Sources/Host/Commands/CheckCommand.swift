@@ -5,18 +5,24 @@ import FrameCore
 
 struct CheckCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "check", abstract: "Checks a chain file and prints its plan.",
+        commandName: "check", abstract: "Checks a chain file, or several, and prints the plan.",
         discussion: """
             Opens no device and creates no file. Prints all faults at once, each with its place. A missing file, folder or font that the chain \
-            names is a fault. Exit status: 0 the chain can run, 2 there are faults.
+            names is a fault. Several chains are checked as `framehost run` would run them: also for what only one of them can have, and for \
+            the memory of all. Exit status: 0 the chain can run, 2 there are faults.
             """)
 
-    @Argument(help: "The chain file (JSON with comments).", completion: .file(extensions: ["json"]))
-    var chain: String
+    @Argument(
+        help: ArgumentHelp(
+            "The chain file (JSON with comments). Several, or a folder with *.json files, are checked together.",
+            valueName: "chain"), completion: .file(extensions: ["json"]))
+    var chains: [String]
 
     @ArgumentParser.Option(
         name: .customLong("set"),
-        help: ArgumentHelp("Set an option to another value. Repeatable.", valueName: "stage.option=value"))
+        help: ArgumentHelp(
+            "Set an option to another value. Of several chains each that has the stage, or one: chain:stage.option=value. Repeatable.",
+            valueName: "stage.option=value"))
     var settings: [String] = []
 
     @Flag(help: "Print the plan, or the faults, as JSON.")
@@ -26,16 +32,17 @@ struct CheckCommand: ParsableCommand {
 
     func run() throws {
         do {
-            let request = try ChainFile.load(chain, registry: plugins.registry(), settings: settings)
+            let list = try ChainList(chains)
+            if list.isSeveral { return try checkSeveral(list) }
+            let request = try ChainFile.load(chains[0], registry: plugins.registry(), settings: settings)
             let plan = try Chain.plan(request)
-            let text = PlanText(plan)
-            guard json else { return Terminal.say(text.text + RuleText.section(request.rules)) }
-            let rules = request.rules.map { RuleText($0).json }
-            let members = (text.json.asObject ?? []).map { ($0.key, $0.value) }
-            Terminal.say(
-                JSONNode.object(members + (rules.isEmpty ? [] : [("rules", .array(rules))])).text(pretty: true))
+            guard json else { return Terminal.say(text(request, plan)) }
+            Terminal.say(JSONNode.object(members(request, plan)).text(pretty: true))
         } catch {
-            let sorted = (error as? FrameHostErrors).map { FrameHostErrors(ChainFile.sorted($0.errors)) }
+            let sorted = (error as? FrameHostErrors).map { faults in
+                // Those of several chains are in the order of the chains.
+                chains.count == 1 ? FrameHostErrors(ChainFile.sorted(faults.errors)) : faults
+            }
             if json {
                 let errors = sorted?.errors ?? [FrameHostError.wrap(error)]
                 Terminal.say(JSONNode.object([("faults", .array(errors.map(\.json)))]).text(pretty: true))
@@ -44,6 +51,48 @@ struct CheckCommand: ParsableCommand {
             _ = report(sorted ?? error)
             throw ExitCode(2)
         }
+    }
+
+    private func text(_ request: ChainRequest, _ plan: ChainPlan) -> String {
+        PlanText(plan).text + RuleText.section(request.rules)
+    }
+
+    private func members(_ request: ChainRequest, _ plan: ChainPlan) -> [(String, JSONNode)] {
+        let rules = request.rules.map { RuleText($0).json }
+        return (PlanText(plan).json.asObject ?? []).map { ($0.key, $0.value) }
+            + (rules.isEmpty ? [] : [("rules", .array(rules))])
+    }
+
+    /// Plans one after the other, each beside those before it, as a run does.
+    private func checkSeveral(_ list: ChainList) throws {
+        let planning = try ChainsPlanning(list, registry: plugins.registry(), settings: settings)
+        var faults: [FrameHostError] = []
+        var checked: [(chain: ChainList.Chain, request: ChainRequest, plan: ChainPlan)] = []
+        for (index, chain) in list.chains.enumerated() {
+            do {
+                let request = try planning.request(of: planning.document(of: index))
+                let plan = try Chain.plan(request)
+                try planning.add(request, plan, RunServices(request.services))
+                checked.append((chain, request, plan))
+            } catch {
+                faults += planning.faults(error, of: index)
+            }
+        }
+        faults = planning.faultsOfSettings + faults
+        guard faults.isEmpty else { throw FrameHostErrors(faults) }
+        guard json else {
+            let parts = checked.map { "\($0.chain.path):\n\(text($0.request, $0.plan))" }
+            let all = "\(list.chains.count) chains need \(Terminal.bytes(planning.memoryBytes)) of memory together."
+            return Terminal.say((parts + [all]).joined(separator: "\n"))
+        }
+        let chains = checked.map { entry in
+            JSONNode.object(
+                [("chain", .string(entry.chain.name)), ("file", .string(entry.chain.path))]
+                    + members(entry.request, entry.plan))
+        }
+        Terminal.say(
+            JSONNode.object([("chains", .array(chains)), ("memoryBytes", .number(planning.memoryBytes))])
+                .text(pretty: true))
     }
 }
 

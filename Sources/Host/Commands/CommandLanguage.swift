@@ -164,3 +164,12 @@ struct CommandLanguage: Sendable {
         reply(CommandAnswer(stage: nil, error: FrameHostError(.invalidConfiguration, what: what, remedy: remedy)))
     }
 }
+
+/// The commands of a chain that runs alone.
+extension CommandLanguage: CommandReader.Taker {
+    var clock: ChainClock { chain.clock }
+
+    func addressed(_ command: JSONNode) -> (language: CommandLanguage, command: JSONNode, chain: String?) {
+        (self, command, nil)
+    }
+}

@@ -5,36 +5,51 @@ import Glibc
 
 /// Reads `--commands` from standard input on a thread of its own: one JSON object a line, at most 64 KiB.
 ///
-/// What a line may say is ``CommandLanguage``'s. The end of standard input ends the reading, not the chain.
+/// What a line may say is the taker's. The end of standard input ends the reading, not the chain.
 enum CommandReader {
+    /// Whom the lines are for.
+    protocol Taker: Sendable {
+        var clock: ChainClock { get }
+
+        /// What of the command is to be done, and by which of several chains.
+        ///
+        /// - Throws: ``FrameHostError``: the command is not for anybody.
+        func addressed(_ command: JSONNode) throws -> (language: CommandLanguage, command: JSONNode, chain: String?)
+    }
+
     private final class Context: @unchecked Sendable {
-        let language: CommandLanguage
+        let taker: any Taker
         let replies: CommandReplies
 
-        init(_ language: CommandLanguage, _ replies: CommandReplies) {
-            self.language = language
+        init(_ taker: any Taker, _ replies: CommandReplies) {
+            self.taker = taker
             self.replies = replies
         }
 
         /// Answers line `number`.
-        func reply(_ number: Int, _ tag: JSONNode? = nil) -> CommandReply {
-            { [replies, clock = language.chain.clock] in replies.add($0, number: number, tag: tag, time: clock.now()) }
+        func reply(_ number: Int, _ tag: JSONNode? = nil, chain: String? = nil) -> CommandReply {
+            { [replies, clock = taker.clock] in
+                replies.add($0, number: number, tag: tag, time: clock.now(), chain: chain)
+            }
         }
 
         func perform(_ line: [UInt8], _ number: Int) {
+            var tag: JSONNode?
             do {
                 let node = try JSONReader.read(line, file: "command")
-                language.perform(node, reply: reply(number, node["tag"]))
+                tag = node["tag"]
+                let (language, command, chain) = try taker.addressed(node)
+                language.perform(command, reply: reply(number, tag, chain: chain))
             } catch {
-                reply(number)(CommandAnswer(stage: nil, error: error))
+                reply(number, tag)(CommandAnswer(stage: nil, error: error))
             }
         }
     }
 
     /// - Parameter replies: Where the answers go.
-    static func start(_ language: CommandLanguage, _ replies: CommandReplies) {
+    static func start(_ taker: any Taker, _ replies: CommandReplies) {
         var handle = pthread_t()
-        let context = Unmanaged.passRetained(Context(language, replies)).toOpaque()
+        let context = Unmanaged.passRetained(Context(taker, replies)).toOpaque()
         let result = pthread_create(
             &handle, nil,
             { context in

@@ -10,6 +10,8 @@ final class CommandReplies: Sendable {
         var number: Int
         /// The event `command-answered`.
         var event: Event
+        /// Of several chains, the one that answers; nil too where a command names none.
+        var chain: String?
     }
 
     private let waiting = Mutex<[Reply]>([])
@@ -19,13 +21,14 @@ final class CommandReplies: Sendable {
     /// - Parameters:
     ///   - tag: The command's own, given back.
     ///   - time: Chain clock, nanoseconds.
-    func add(_ answer: CommandAnswer, number: Int, tag: JSONNode?, time: Int64) {
+    ///   - chain: Of several chains, the one that answers.
+    func add(_ answer: CommandAnswer, number: Int, tag: JSONNode?, time: Int64, chain: String? = nil) {
         var members = answer.members
         if let tag { members.insert(JSONNode.Member(key: "tag", value: tag), at: 1) }
         let event = Event(
             name: "command-answered", stage: answer.stage, level: answer.isDone ? .info : .warning, text: answer.text,
             details: JSONNode(.object(members)), time: time)
-        waiting.withLock { $0.append(Reply(number: number, event: event)) }
+        waiting.withLock { $0.append(Reply(number: number, event: event, chain: chain)) }
     }
 
     /// [control thread] Those since the last call.

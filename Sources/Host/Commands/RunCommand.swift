@@ -6,20 +6,28 @@ import Glibc
 
 struct RunCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "run", abstract: "Runs a chain until its sources end.",
+        commandName: "run", abstract: "Runs a chain, or several, until their sources end.",
         discussion: """
+            Of several chains each fails alone; the program ends with the last one, with status 1 if any failed. Where one of them is wrong, \
+            none is run; --skip-wrong leaves it out.
+
             SIGINT (ctrl-C) or SIGTERM lets the chain finish what is under way. A second one stops it at once and still closes its files. A \
             third one ends the process. SIGHUP reloads the chain file. SIGUSR1 takes the pictures of --snapshot-on-signal. Exit status: 0 \
             ended normally, 1 failed while running, 2 nothing was run: the command line or the chain file is wrong, or a file, folder or font \
             that it names is missing. A crash ends the process by its signal.
             """)
 
-    @Argument(help: "The chain file (JSON with comments).", completion: .file(extensions: ["json"]))
-    var chain: String
+    @Argument(
+        help: ArgumentHelp(
+            "The chain file (JSON with comments). Several, or a folder with *.json files, run in one process.",
+            valueName: "chain"), completion: .file(extensions: ["json"]))
+    var chains: [String]
 
     @ArgumentParser.Option(
         name: .customLong("set"),
-        help: ArgumentHelp("Set an option to another value. Repeatable.", valueName: "stage.option=value"))
+        help: ArgumentHelp(
+            "Set an option to another value. Of several chains each that has the stage, or one: chain:stage.option=value. Repeatable.",
+            valueName: "stage.option=value"))
     var settings: [String] = []
 
     @ArgumentParser.Option(
@@ -43,6 +51,9 @@ struct RunCommand: ParsableCommand {
 
     @ArgumentParser.Option(help: ArgumentHelp("End the trace at this many megabytes.", valueName: "number"))
     var traceMegabytes = 1024
+
+    @Flag(help: "Leave out those of several chains that are wrong, instead of running none. The exit status is then 1.")
+    var skipWrong = false
 
     @Flag(help: "Print only warnings and errors.")
     var quiet = false
@@ -72,7 +83,7 @@ struct RunCommand: ParsableCommand {
     @ArgumentParser.Option(
         name: .customLong("snapshot-on-signal"),
         help: ArgumentHelp(
-            "On SIGUSR1, write the stage's next picture to this file, then to file-0002 and so on. Repeatable.",
+            "On SIGUSR1, write the stage's next picture to this file, then to file-0002 and so on. Of several chains: chain:stage=file. Repeatable.",
             valueName: "stage=file"))
     var signalSnapshots: [String] = []
 
@@ -106,6 +117,8 @@ struct RunCommand: ParsableCommand {
 
     func run() throws {
         RunLog.format = logFormat
+        let list = try ChainList(chains)
+        if list.isSeveral { runSeveral(list, try list.share(signalSnapshots, of: Self.pictures, ends: ["="])) }
         let replies = CommandReplies()
         let display = RunDisplay(
             quiet: quiet, verbose: verbose, jsonEvents: events || commands, onlyAnswers: commands && !events,
@@ -119,7 +132,7 @@ struct RunCommand: ParsableCommand {
             signalSnapshots: SignalSnapshots(
                 signalSnapshots.compactMap { SignalSnapshots.Wish($0) }, folder: Self.currentFolder),
             supervision: supervision,
-            plan: plan
+            plan: { try plan(chains[0]) }
         ).run()
     }
 
@@ -129,14 +142,15 @@ struct RunCommand: ParsableCommand {
         return String(cString: path)
     }
 
+    private var ownStreams: [ChainRequest.OwnStream] { StandardStreams.ofRun(events: events, commands: commands) }
+
     /// [control thread] Everything is checked, nothing is opened.
-    private func plan() throws -> RunSession.Planned {
+    private func plan(_ chain: String) throws -> RunSession.Planned {
         do {
             let registry = try plugins.registry()
             registry.loadsCopies = watchPlugins
             let document = try ChainDocument(
-                path: chain, registry: registry, settings: settings, frameLimit: frames,
-                ownStreams: StandardStreams.ofRun(events: events, commands: commands))
+                path: chain, registry: registry, settings: settings, frameLimit: frames, ownStreams: ownStreams)
             var request = try document.request()
             // The batch knows what its other workers take.
             if supervised != nil { request.memory = AvailableMemory(bytes: .max) }
@@ -149,5 +163,62 @@ struct RunCommand: ParsableCommand {
         } catch let error as FrameHostErrors {
             throw FrameHostErrors(ChainFile.sorted(error.errors))
         }
+    }
+
+    // MARK: Several chains
+
+    private static let pictures = "--snapshot-on-signal"
+
+    private func runSeveral(_ list: ChainList, _ pictures: ChainList.Share) -> Never {
+        let replies = CommandReplies()
+        let line = ProgressLine()
+        let wishes = ChainsSession.Wishes(
+            skipsWrong: skipWrong, readsCommands: commands, statsPath: stats, watchesPlugins: watchPlugins,
+            takesPictures: !pictures.own.isEmpty)
+        ChainsSession(
+            wishes, display: ChainsDisplay(quiet: quiet, showsAnswers: events || commands, line: line),
+            replies: replies,
+            planning: {
+                if let wish = pictures.common.first {
+                    throw FrameHostError(
+                        .invalidConfiguration, place: FaultPlace(argument: "\(Self.pictures) \(wish)"),
+                        what: "does not say of which chain",
+                        remedy: "Write for example \(Self.pictures) \(list.chains[0].name):\(wish).")
+                }
+                let registry = try plugins.registry()
+                (registry.loadsCopies, registry.sharesCopies) = (watchPlugins, true)
+                return try ChainsPlanning(
+                    list, registry: registry, settings: settings, frameLimit: frames, ownStreams: ownStreams)
+            }, make: { session($0, $1, pictures.own[$1] ?? [], line) }
+        ).run()
+    }
+
+    /// The run of one of several chains.
+    private func session(_ planning: ChainsPlanning, _ index: Int, _ pictures: [String], _ line: ProgressLine)
+        -> RunSession
+    {
+        let name = planning.list.chains[index].name
+        let replies = CommandReplies()
+        let display = RunDisplay(
+            quiet: quiet, verbose: verbose, jsonEvents: events || commands, onlyAnswers: commands && !events,
+            replies: replies, name: name, line: line)
+        return RunSession(
+            display: display, replies: replies, readsCommands: false, seconds: seconds, statsPath: nil,
+            trace: trace.map { (ChainList.path($0, of: name), traceMegabytes * 1_000_000) }, isWatching: watch,
+            isWatchingPlugins: false,
+            signalSnapshots: SignalSnapshots(
+                pictures.compactMap { SignalSnapshots.Wish($0) }, folder: Self.currentFolder),
+            service: nil, plan: { try plan(planning, index) })
+    }
+
+    /// [thread `chains`] The same as for one chain, beside those before it.
+    private func plan(_ planning: ChainsPlanning, _ index: Int) throws -> RunSession.Planned {
+        let document = try planning.document(of: index)
+        let request = try planning.request(of: document)
+        let services = try RunServices(request.services)
+        let chain = try Chain(request, timed: stats != nil || !services.isEmpty, traced: trace != nil)
+        try planning.add(request, chain.plan, services)
+        CrashReport.watch(chain, named: planning.list.chains[index].name, plugin: document.plugin)
+        return RunSession.Planned(chain: chain, document: document, services: services)
     }
 }

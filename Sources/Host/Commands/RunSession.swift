@@ -6,14 +6,36 @@ import Synchronization
 
 /// One run of a chain in this process: signals, time limit, figures, exit status.
 ///
-/// The main thread waits for signals, a control thread plans and runs the chain and ends the process. `@unchecked
-/// Sendable`: all but `chain` is the control thread's alone.
+/// The main thread waits for signals, a control thread plans and runs the chain and ends the process. One of several
+/// chains is prepared and performed by ``ChainsSession``, which has the signals and the exit status. `@unchecked
+/// Sendable`: all but what is behind a lock is the control thread's alone.
 final class RunSession: @unchecked Sendable {
     /// What planning gives.
     struct Planned {
         var chain: Chain
         var document: ChainDocument
         var services: RunServices
+    }
+
+    /// A chain that is ready to run.
+    struct Prepared {
+        var planned: Planned
+        var encoder: EncoderLoader
+        var pluginWatch: PluginWatch?
+    }
+
+    /// How the run went.
+    struct Ending: Sendable {
+        /// The exit status.
+        var status: Int32
+        /// No stage is inside native code, and no thread writes a picture: destructors may run.
+        var mayUnwind = true
+        /// A sentence each.
+        var faults: [String] = []
+        var captured = 0
+        var dropped = 0
+        /// As `--stats` writes them.
+        var figures: JSONNode?
     }
 
     private let plan: () throws -> Planned
@@ -30,12 +52,13 @@ final class RunSession: @unchecked Sendable {
     private let supervision: Supervision?
     /// Standard streams that were a terminal when the run began.
     private let terminals = (0...2 as ClosedRange<Int32>).filter { isatty($0) == 1 }
-    /// Nil where no service manager asks.
-    private let service = ServiceNotify.ofEnvironment()
+    /// Nil where no service manager asks, and for one of several chains.
+    private let service: ServiceNotify?
     private let document = Mutex<ChainDocument?>(nil)
     /// Nil until it is planned.
     private let chain = Mutex<Chain?>(nil)
     private let snapshots = Mutex<Snapshots?>(nil)
+    private let language = Mutex<CommandLanguage?>(nil)
 
     /// - Parameters:
     ///   - plan: Checks and plans; its faults end the process with status 2.
@@ -45,11 +68,13 @@ final class RunSession: @unchecked Sendable {
     ///   - isWatching: The chain file is read again whenever it changes.
     ///   - isWatchingPlugins: Plugins are loaded again whenever their files change.
     ///   - signalSnapshots: What SIGUSR1 asks for.
+    ///   - service: The service manager that is told of this chain alone; nil for none.
     ///   - supervision: The line to the batch whose worker this is.
     init(
         display: RunDisplay, replies: CommandReplies, readsCommands: Bool, seconds: Double?, statsPath: String?,
         trace: (path: String, mostBytes: Int)?, isWatching: Bool, isWatchingPlugins: Bool,
-        signalSnapshots: SignalSnapshots, supervision: Supervision?,
+        signalSnapshots: SignalSnapshots, service: ServiceNotify? = ServiceNotify.ofEnvironment(),
+        supervision: Supervision? = nil,
         plan: @escaping () throws -> Planned
     ) {
         self.plan = plan
@@ -63,6 +88,7 @@ final class RunSession: @unchecked Sendable {
         self.isWatchingPlugins = isWatchingPlugins
         self.signalSnapshots = signalSnapshots
         self.supervision = supervision
+        self.service = service
     }
 
     /// Runs the chain and ends the process with its exit status.
@@ -128,13 +154,17 @@ final class RunSession: @unchecked Sendable {
         }
     }
 
-    /// [main thread] Nothing before there is a chain.
+    /// [main thread]
     private func takeSnapshots() {
         guard !signalSnapshots.isEmpty else {
-            RunLog.logger.warning(
-                "SIGUSR1 takes pictures, but no stage was named for it. Start with --snapshot-on-signal STAGE=FILE.")
+            RunLog.logger.warning("\(SignalSnapshots.nobodyAsked)")
             return
         }
+        takeSignalSnapshots()
+    }
+
+    /// [any thread] Nothing before there is a chain.
+    func takeSignalSnapshots() {
         guard let chain = chain.withLock({ $0 }), let snapshots = snapshots.withLock({ $0 }) else { return }
         signalSnapshots.take(snapshots) { [replies, clock = chain.clock] in
             replies.add($0, number: 0, tag: nil, time: clock.now())
@@ -143,50 +173,103 @@ final class RunSession: @unchecked Sendable {
 
     /// [any thread] Has the chain file read again; false where SIGHUP says that the terminal has gone, or nothing runs.
     private func reload() -> Bool {
-        guard terminals.allSatisfy({ isatty($0) == 1 }), let chain = chain.withLock({ $0 }),
-            let document = document.withLock({ $0 })
-        else { return false }
-        service?.reloadBegins()
-        document.reload(chain) { [replies, service, clock = chain.clock] in
+        guard terminals.allSatisfy({ isatty($0) == 1 }) else { return false }
+        return reload { [service] in
             service?.reloadEnded($0)
+        } begins: {
+            service?.reloadBegins()
+        }
+    }
+
+    /// [any thread] Has the chain file read again; false where nothing runs.
+    ///
+    /// - Parameter ended: Called once, on any thread, unless it is false.
+    func reload(_ ended: @escaping CommandReply, begins: () -> Void = {}) -> Bool {
+        guard let chain = chain.withLock({ $0 }), let document = document.withLock({ $0 }) else { return false }
+        begins()
+        document.reload(chain) { [replies, clock = chain.clock] in
+            ended($0)
             replies.add($0, number: 0, tag: nil, time: clock.now())
         }
         return true
     }
 
-    /// [any thread]
-    private func reload(_ chain: Chain, _ document: ChainDocument) {
-        document.reload(chain) { [replies, clock = chain.clock] in
+    /// [any thread] Has a plugin loaded as its file is now.
+    func reloadPlugin(_ path: String) {
+        guard let chain = chain.withLock({ $0 }), let document = document.withLock({ $0 }) else { return }
+        document.reloadPlugin(path, chain) { [replies, clock = chain.clock] in
             replies.add($0, number: 0, tag: nil, time: clock.now())
         }
     }
+
+    /// [any thread] The chain; nil before it is prepared, and where it has ended and let its memory go.
+    var runningChain: Chain? { chain.withLock { $0 } }
+
+    /// [any thread] What takes its commands; nil as above.
+    var runningLanguage: CommandLanguage? { language.withLock { $0 } }
 
     // MARK: Control thread
 
     private func control() -> Never {
         CrashReport.useOwnStack()
-        let planned: Planned
-        let encoder: EncoderLoader
-        var pluginWatch: PluginWatch?
+        let prepared: Prepared
         do {
-            planned = try plan()
-            let chain = planned.chain
-            encoder = EncoderLoader(try planned.document.pictureEncoder())
-            if isWatchingPlugins { pluginWatch = try PluginWatch() }
-            if let statsPath, let fault = chain.fault(ofWriting: statsPath, as: "--stats") { throw fault }
-            if let fault = signalSnapshots.fault(in: chain.plan) { throw fault }
-            if let trace { try chain.openTrace(trace.path, as: "--trace", mostBytes: trace.mostBytes) }
+            prepared = try prepare()
         } catch {
             exit(reportBeforeRun(error).rawValue)
         }
+        take(prepared)
+        let ending = perform(prepared)
+        // A stage may still be inside native code, and a thread may write a picture: no destructors run.
+        if !ending.mayUnwind { _exit(ending.status) }
+        exit(ending.status)
+    }
+
+    /// [control thread] Checks and plans, and opens nothing but the trace.
+    ///
+    /// - Throws: ``FrameHostErrors``.
+    func prepare() throws -> Prepared {
+        let planned = try plan()
+        let chain = planned.chain
+        let encoder = EncoderLoader(try planned.document.pictureEncoder())
+        let pluginWatch = isWatchingPlugins ? try PluginWatch() : nil
+        if let statsPath, let fault = chain.fault(ofWriting: statsPath, as: "--stats") { throw fault }
+        if let fault = signalSnapshots.fault(in: chain.plan) { throw fault }
+        if let trace { try chain.openTrace(trace.path, as: "--trace", mostBytes: trace.mostBytes) }
+        return Prepared(planned: planned, encoder: encoder, pluginWatch: pluginWatch)
+    }
+
+    /// [any thread] From here on signals and commands reach the chain.
+    func take(_ prepared: Prepared) {
+        document.withLock { $0 = prepared.planned.document }
+        chain.withLock { $0 = prepared.planned.chain }
+    }
+
+    /// [any thread] The chain has ended, and nothing of it is at work: its memory goes with the last who has it.
+    func letGo() {
+        let chain = chain.withLock { chain in
+            defer { chain = nil }
+            return chain
+        }
+        document.withLock { $0 = nil }
+        snapshots.withLock { $0 = nil }
+        language.withLock { $0 = nil }
+        if let chain { CrashReport.forget(chain) }
+    }
+
+    /// [control thread] Runs the chain to its end.
+    ///
+    /// - Parameter keepsFigures: The figures are in the ending.
+    func perform(_ prepared: Prepared, keepsFigures: Bool = false) -> Ending {
+        let (planned, encoder) = (prepared.planned, prepared.encoder)
+        var pluginWatch = prepared.pluginWatch
         let (chain, document) = (planned.chain, planned.document)
         supervision?.planned(chain)
-        self.document.withLock { $0 = document }
-        self.chain.withLock { $0 = chain }
         var watch = FileWatch(document.path)
         let snapshots = Snapshots(chain: chain, encoder: encoder)
         self.snapshots.withLock { $0 = snapshots }
         let language = CommandLanguage(chain: chain, document: document, snapshots: snapshots)
+        self.language.withLock { $0 = language }
         if readsCommands { CommandReader.start(language, replies) }
         if !planned.services.isEmpty {
             // The first who listens gets what happened while planning.
@@ -198,7 +281,7 @@ final class RunSession: @unchecked Sendable {
                 display.update(chain)
                 planned.services.stop()
                 chain.discardTrace()
-                exit(report(error).rawValue)
+                return Ending(status: display.refuse(error).rawValue, faults: Self.sentences(error))
             }
         }
         // The first who listens gets what happened while planning.
@@ -208,12 +291,8 @@ final class RunSession: @unchecked Sendable {
         let limit = seconds.map { start + MediaTime(seconds: $0).nanoseconds }
         var result = chain.run { [self] in
             if let limit, chain.currentState == .streaming, chain.clock.now() >= limit { chain.drain() }
-            if isWatching, watch.hasChanged(now: chain.clock.now()) { reload(chain, document) }
-            for path in pluginWatch?.changed(now: chain.clock.now()) ?? [] {
-                document.reloadPlugin(path, chain) { [replies, clock = chain.clock] in
-                    replies.add($0, number: 0, tag: nil, time: clock.now())
-                }
-            }
+            if isWatching, watch.hasChanged(now: chain.clock.now()) { _ = reload { _ in } }
+            for path in pluginWatch?.changed(now: chain.clock.now()) ?? [] { reloadPlugin(path) }
             rules.tick()
             display.update(chain)
             supervision?.tick(chain)
@@ -235,10 +314,17 @@ final class RunSession: @unchecked Sendable {
             RunLog.logger.critical("--stats: \(refusal.fault(statsPath))")
             failed = true
         }
-        // A stage may still be inside native code, so no destructors run.
-        if !result.abandoned.isEmpty { _exit(1) }
-        // Nor beside a thread that writes a picture.
-        if !isQuiet { _exit(failed ? 1 : 0) }
-        exit(failed ? 1 : 0)
+        var ending = Ending(status: failed ? 1 : 0, mayUnwind: result.abandoned.isEmpty && isQuiet)
+        ending.faults =
+            result.failures.map(\.description)
+            + result.abandoned.map { "\($0) did not return from its own code." } + result.ledgerFaults + result.losses
+        let progress = chain.progress
+        (ending.captured, ending.dropped) = (progress.captured, progress.dropped)
+        if keepsFigures { ending.figures = chain.figuresWithPlugins }
+        return ending
+    }
+
+    private static func sentences(_ error: any Error) -> [String] {
+        ((error as? FrameHostErrors)?.errors ?? [.wrap(error)]).map(\.description)
     }
 }

@@ -5,12 +5,15 @@ import FrameCore
 extension Event {
     /// As `--events` writes it.
     ///
-    /// - Parameter clock: The chain's, for the time of day.
-    func json(by clock: ChainClock) -> JSONNode {
+    /// - Parameters:
+    ///   - clock: The chain's, for the time of day.
+    ///   - chain: Of several chains in this process, whose event it is.
+    func json(by clock: ChainClock, chain: String? = nil) -> JSONNode {
         var members: [(key: String, value: JSONNode)] = [
             ("time", .number(Double(time) / 1e9)), ("wallTime", .string(WallTime.text(clock.unixTime(at: time)))),
             ("event", .string(name)),
         ]
+        if let chain { members.append(("chain", .string(chain))) }
         if let stage { members.append(("stage", .string(stage))) }
         members.append(("level", .string(level.rawValue)))
         members.append(("text", .string(text)))

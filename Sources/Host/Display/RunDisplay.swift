@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ArgumentParser
 import FrameCore
 import Glibc
 import Logging
@@ -13,12 +14,14 @@ final class RunDisplay {
     private let jsonEvents: Bool
     private let onlyAnswers: Bool
     private let replies: CommandReplies
+    /// Of several chains in this process, what this one is called.
+    private let name: String?
+    private let line: ProgressLine
     private var events: EventSubscription?
     private let isInteractive = Terminal.isInteractive && RunLog.format == .text
     private var start: Int64?
     private var lastShown: Int64 = 0
     private var lastCaptured = 0
-    private var isLineOpen = false
     private var answers = AnswerOrder()
     /// Failures that were shown as an event `stage-failed` already.
     private var shownFailures: Set<String> = []
@@ -27,7 +30,15 @@ final class RunDisplay {
     ///   - verbose: Events of the level debug are lines too.
     ///   - onlyAnswers: Of the events only the answers to commands go to standard output.
     ///   - replies: Answers to commands.
-    init(quiet: Bool, verbose: Bool = false, jsonEvents: Bool, onlyAnswers: Bool, replies: CommandReplies) {
+    ///   - name: Of several chains in this process, what this one is called: its lines begin with it. The progress line
+    ///     is then all chains'.
+    ///   - line: Where the progress is shown; shared by several chains.
+    init(
+        quiet: Bool, verbose: Bool = false, jsonEvents: Bool, onlyAnswers: Bool, replies: CommandReplies,
+        name: String? = nil, line: ProgressLine = ProgressLine()
+    ) {
+        self.name = name
+        self.line = line
         self.replies = replies
         self.quiet = quiet
         self.verbose = verbose
@@ -44,8 +55,8 @@ final class RunDisplay {
         for event in events { show(event, chain) }
         // Answers keep the order of the lines they answer.
         for reply in replies.take() { answers.add(reply, now: now) }
-        for event in answers.take(now: now) { show(event, chain) }
-        let unread = Terminal.takeUnread()
+        for reply in answers.take(now: now) { show(reply.event, chain) }
+        let unread = name == nil ? Terminal.takeUnread() : 0
         if unread > 0 {
             complain(.warning, "\(unread) lines were left out: the program that should read them does not.")
         }
@@ -57,16 +68,19 @@ final class RunDisplay {
             start = now
             lastShown = now
         }
-        guard !quiet, now - lastShown >= interval, let start else { return }
+        guard !quiet, showsProgress, now - lastShown >= interval, let start else { return }
         showProgress(chain, now: now, start: start)
     }
 
     /// Nanoseconds from one progress line to the next.
     private var interval: Int64 { isInteractive ? 250_000_000 : 5_000_000_000 }
 
+    /// One of several chains has lines of its own only for who wants all, and not where they would be written over.
+    private var showsProgress: Bool { name == nil || (verbose && !isInteractive) }
+
     /// `finalising out.mp4  42 %  2 more  (ctrl-C leaves it as it is)`
     private func showJob(_ chain: Chain, now: Int64) {
-        guard !quiet, now - lastShown >= interval, let job = chain.currentJob else { return }
+        guard !quiet, showsProgress, now - lastShown >= interval, let job = chain.currentJob else { return }
         lastShown = now
         let following = job.following > 0 ? "  \(job.following) more" : ""
         showLine("\(job.title)  \(Int(job.fraction * 100)) %\(following)  (ctrl-C leaves it as it is)")
@@ -75,14 +89,13 @@ final class RunDisplay {
     private func show(_ event: Event, _ chain: Chain) {
         if event.name == "stage-failed" { shownFailures.insert(event.text) }
         if jsonEvents, !onlyAnswers || event.name == "command-answered" {
-            Terminal.say(event.json(by: chain.clock).text())
+            Terminal.say(event.json(by: chain.clock, chain: name).text())
         }
         let isWorthALine =
             event.level >= .warning || (verbose && event.level == .debug)
             || (!quiet && event.level == .info && event.name != "state" && event.name != "fps")
         if isWorthALine, !(jsonEvents && event.name == "command-answered") {
-            closeLine()
-            RunLog.log(event, text: Self.text(event), chain.clock)
+            line.clear { RunLog.log(event, text: named(Self.text(event)), chain.clock, chain: name) }
         }
     }
 
@@ -93,14 +106,21 @@ final class RunDisplay {
         return isNamed ? event.text : "\(stage): \(event.text)"
     }
 
-    private func complain(_ level: Logger.Level, _ text: String) {
-        closeLine()
-        RunLog.logger.log(level: level, "\(text)")
+    /// What keeps the chain from being started; the exit status that follows.
+    func refuse(_ error: any Error) -> ExitCode {
+        guard name != nil else { return report(error) }
+        for error in (error as? FrameHostErrors)?.errors ?? [.wrap(error)] { complain(.error, "\(error)") }
+        return ExitCode(1)
     }
 
-    private func closeLine() {
-        if isLineOpen { Terminal.write("\r\u{1b}[K", to: STDERR_FILENO) }
-        isLineOpen = false
+    private func complain(_ level: Logger.Level, _ text: String) {
+        line.clear { RunLog.log(level, named(text), chain: name) }
+    }
+
+    /// `cam1: recording …`: of several chains each line says whose it is. A JSON line has a member for it.
+    private func named(_ text: String) -> String {
+        guard let name, RunLog.format == .text else { return text }
+        return "\(name): \(text)"
     }
 
     /// `00:12.4  372 frames  30.0 fps  1.00x  0 dropped  ETA 00:03`
@@ -126,18 +146,17 @@ final class RunDisplay {
 
     private func showLine(_ line: String) {
         if isInteractive {
-            Terminal.write("\r\(line)\u{1b}[K", to: STDERR_FILENO)
-            isLineOpen = true
+            self.line.show(line)
         } else if RunLog.format == .text {
-            Terminal.complain(line)
+            Terminal.complain(named(line))
         }
     }
 
     /// The last events and one line on how it ended.
     func finish(_ chain: Chain, _ result: Chain.Result, elapsed: Double) {
         update(chain)
-        for event in answers.takeAll() { show(event, chain) }
-        closeLine()
+        for reply in answers.takeAll() { show(reply.event, chain) }
+        line.clear()
         for failure in result.failures where !shownFailures.contains(failure.description) {
             complain(.error, "\(failure)")
         }

@@ -30,10 +30,12 @@ enum RunLog {
 
     /// [control thread] An event of a chain.
     ///
-    /// - Parameter text: For people; names the stage.
-    static func log(_ event: Event, text: String, _ clock: ChainClock) {
+    /// - Parameters:
+    ///   - text: For people; names the stage.
+    ///   - chain: Of several chains, whose event it is.
+    static func log(_ event: Event, text: String, _ clock: ChainClock, chain: String? = nil) {
         guard format == .json else { return logger.log(level: event.level.ofLogger, "\(text)") }
-        var line = event.json(by: clock).asObject ?? []
+        var line = event.json(by: clock, chain: chain).asObject ?? []
         // The time of day and the event's text take these names; a plugin may have a member of its own called so.
         line.removeAll { $0.key == "time" || $0.key == "message" }
         for (old, new) in [("wallTime", "time"), ("text", "message")] {
@@ -41,6 +43,14 @@ enum RunLog {
         }
         Terminal.complain(JSONNode(.object(line)).text())
     }
+
+    /// [any thread] A line that belongs to one of several chains, or to the program where `chain` is nil.
+    static func log(_ level: Logger.Level, _ text: String, chain: String?) {
+        guard let chain else { return logger.log(level: level, "\(text)") }
+        logger.log(level: level, "\(text)", metadata: [chainKey: "\(chain)"])
+    }
+
+    fileprivate static let chainKey = "chain"
 }
 
 extension Event.Level {
@@ -66,10 +76,11 @@ struct RunLogHandler: LogHandler {
             var time = timespec()
             clock_gettime(CLOCK_REALTIME, &time)
             let nanoseconds = Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
-            let line: JSONNode = .object([
-                ("time", .string(WallTime.text(nanoseconds))), ("level", .string(event.level.rawValue)),
-                ("message", .string(event.message.description)),
-            ])
+            let chain = event.metadata?[RunLog.chainKey].map { [("chain", JSONNode.string($0.description))] } ?? []
+            let line: JSONNode = .object(
+                [("time", .string(WallTime.text(nanoseconds)))] + chain + [
+                    ("level", .string(event.level.rawValue)), ("message", .string(event.message.description)),
+                ])
             Terminal.complain(line.text())
         }
     }

@@ -25,11 +25,16 @@ enum Terminal {
     /// Where only the beginning of the last line was written.
     private static let tornLines = Atomic<UInt64>(0)
 
+    /// Lines of several threads do not mix.
+    private static let writing = Mutex(())
+
     /// Lines that were left out because nobody read them, since the last call.
     static func takeUnread() -> Int { unread.exchange(0, ordering: .relaxed) }
 
     /// Writes all of `text`; a reader that has gone is no fault, and one that does not read is left out, counted.
-    static func write(_ text: String, to file: Int32) {
+    static func write(_ text: String, to file: Int32) { writing.withLock { _ in writeAlone(text, to: file) } }
+
+    private static func writeAlone(_ text: String, to file: Int32) {
         let bit = UInt64(1) << UInt64(max(file, 0) % 64)
         // What was left of a line before is ended first.
         var bytes = Array(((tornLines.load(ordering: .relaxed) & bit != 0 ? "\n" : "") + text).utf8)[...]

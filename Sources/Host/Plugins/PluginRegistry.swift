@@ -2,12 +2,14 @@
 
 import FrameCore
 import Glibc
+import Synchronization
 
 /// The plugins that are there: known from their manifests, loaded only when a chain names them.
 ///
 /// What is known of the files never changes: a plugin that was built anew is in another registry, ``reloading(_:)``.
-/// Control thread; desk's thread once the chain runs.
-final class PluginRegistry {
+/// Control thread; desk's thread once the chain runs, of several chains in turn: their registries share a lock.
+/// `@unchecked Sendable`: all that changes is reached under that lock, but for what is set before a chain runs.
+final class PluginRegistry: @unchecked Sendable {
     struct Plugin {
         var path: String
         var manifest: PluginManifest
@@ -24,6 +26,18 @@ final class PluginRegistry {
     /// Plugins are loaded from copies that pass the gate once more: the files may be others than when they were looked
     /// at, or be written while they are mapped.
     var loadsCopies = false
+    /// Of several chains: a copy with the bytes of the one that was loaded last is that one.
+    var sharesCopies = false
+    /// A copy that was loaded.
+    private struct Copy {
+        var sum: UInt64
+        var plugin: Plugin
+        var stages: [StageType]
+    }
+
+    /// What ``sharesCopies`` finds loaded, by path.
+    private static let copies = Mutex<[String: Copy]>([:])
+    private static let lock = RecursiveLock()
     /// Files that look like plugins and may not be loaded, each with its sentence.
     private(set) var skipped: [FrameHostError] = []
     /// Of these, by the id of each stage that their manifest names.
@@ -104,6 +118,8 @@ final class PluginRegistry {
     ///
     /// - Throws: ``FrameHostError`` `.unusablePlugin`.
     func stage(_ id: String) throws -> StageType? {
+        Self.lock.lock()
+        defer { Self.lock.unlock() }
         if let known = loaded[id] { return known }
         let claims = plugins.filter { $0.manifest.stages.contains { $0.id == id } }
         guard let plugin = claims.first else {
@@ -123,6 +139,8 @@ final class PluginRegistry {
     ///
     /// - Throws: ``FrameHostError`` `.unusablePlugin`.
     func service(_ id: String) throws -> ServiceType? {
+        Self.lock.lock()
+        defer { Self.lock.unlock() }
         if let known = loadedServices[id] { return known }
         guard let plugin = try only(id, \.services) else { return nil }
         let exports = try CrashNote.during("the plugin \(plugin.path) was being loaded") {
@@ -163,11 +181,20 @@ final class PluginRegistry {
             guard loadsCopies else { return (plugin, try PluginLoader.load(plugin).stages) }
             let copy = try PluginCopy(of: plugin.path)
             defer { copy.remove() }
+            if sharesCopies, let known = Self.copies.withLock({ $0[plugin.path] }), known.sum == copy.sum {
+                try checkClaims(of: known.plugin)
+                return (known.plugin, known.stages)
+            }
             var plugin = plugin
             plugin.manifest = try gate.manifest(of: plugin.path, in: copy.path)
             try checkClaims(of: plugin)
             try copy.linkLibraries()
-            return (plugin, try PluginLoader.load(plugin, from: copy).stages)
+            let stages = try PluginLoader.load(plugin, from: copy).stages
+            if sharesCopies {
+                let loaded = Copy(sum: copy.sum, plugin: plugin, stages: stages)
+                Self.copies.withLock { $0[loaded.plugin.path] = loaded }
+            }
+            return (plugin, stages)
         }
     }
 
@@ -187,6 +214,8 @@ final class PluginRegistry {
     /// - Parameter name: The id of one of its stages, its file's name or its path.
     /// - Throws: ``FrameHostError``; the plugin that is loaded goes on then.
     func reloading(_ name: String) throws -> (registry: PluginRegistry, path: String) {
+        Self.lock.lock()
+        defer { Self.lock.unlock() }
         let next = PluginRegistry(of: self)
         guard let index = next.plugins.firstIndex(where: { $0.isCalled(name) }) else {
             return try (next, next.addingNew(name))
@@ -214,7 +243,7 @@ final class PluginRegistry {
     private init(of other: PluginRegistry) {
         (plugins, skipped, refused) = (other.plugins, other.skipped, other.refused)
         (folders, gate, loaded, loadedServices) = (other.folders, other.gate, other.loaded, other.loadedServices)
-        loadsCopies = true
+        (loadsCopies, sharesCopies) = (true, other.sharesCopies)
     }
 
     /// Looks for a file that came since; its path.
@@ -235,7 +264,11 @@ final class PluginRegistry {
     }
 
     /// The file that has the stage with this id.
-    func path(of id: String) -> String? { plugins.first { $0.manifest.stages.contains { $0.id == id } }?.path }
+    func path(of id: String) -> String? {
+        Self.lock.lock()
+        defer { Self.lock.unlock() }
+        return plugins.first { $0.manifest.stages.contains { $0.id == id } }?.path
+    }
 
     /// A sentence for an id that nobody has: the nearest name, or what there is.
     func remedy(forUnknown id: String, nearest: (String, [String]) -> String?) -> String {

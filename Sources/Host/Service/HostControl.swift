@@ -64,6 +64,11 @@ final class RunServices {
 
     var isEmpty: Bool { services.isEmpty }
 
+    /// What there is only one of, by the services' keys.
+    var claims: [(key: String, claim: StageDemand.Claim)] {
+        services.flatMap { entry in entry.service.claims.map { (key: entry.key, claim: $0) } }
+    }
+
     /// - Throws: ``FrameHostError``; what was started is to be stopped.
     func start(_ control: HostControl) throws {
         for (key, service) in services {

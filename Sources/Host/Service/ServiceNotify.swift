@@ -55,8 +55,12 @@ final class ServiceNotify: Sendable {
 
     /// [control thread] At each look after the chain.
     func look(_ chain: Chain) {
-        let look = ServiceNotifyState.Look(
-            status: chain.status, isFlowing: chain.progress.captured > 0, now: Self.now)
+        look(at: chain.status, isFlowing: chain.progress.captured > 0)
+    }
+
+    /// [control thread] The same of several chains together.
+    func look(at status: ChainStatus, isFlowing: Bool) {
+        let look = ServiceNotifyState.Look(status: status, isFlowing: isFlowing, now: Self.now)
         tell { $0.datagrams(look) }
     }
 

@@ -35,6 +35,9 @@ final class SignalSnapshots: Sendable {
     /// Of files with one name, those with numbers included.
     static let mostFiles = 999_999
 
+    static let nobodyAsked =
+        "SIGUSR1 takes pictures, but no stage was named for it. Start with --snapshot-on-signal STAGE=FILE."
+
     private let wishes: [Wish]
     private let folder: String
     /// Of the picture that was asked for last, by wish.

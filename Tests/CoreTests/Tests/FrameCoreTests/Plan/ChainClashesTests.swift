@@ -26,6 +26,8 @@ import Testing
 
     private func text(_ clashes: ChainClashes) -> [String] { clashes.faults.map(\.error.description) }
 
+    private func text(_ chains: ChainClashes.Member...) -> [String] { text(ChainClashes(chains)) }
+
     private func port(_ terms: String?) -> StageDemand.Claim {
         StageDemand.Claim("port 1", terms: terms, option: "port", what: "serves port 1 as", remedy: "Take another.")
     }
@@ -54,30 +56,34 @@ import Testing
         let file = "\(NSTemporaryDirectory())clash-\(UUID()).json"
         try Data("{}".utf8).write(to: URL(fileURLWithPath: file))
         defer { try? FileManager.default.removeItem(atPath: file) }
+        let first = try member("a", writes: [file])
         var second = try member("b")
         second.request.file = file
         let name = second.request.name
         #expect(
-            text(ChainClashes([try member("a", writes: [file]), second])) == [
+            text(first, second) == [
                 "\(file): is the chain file, which 'sink' of the chain 'a' writes. Name another file."
             ])
         #expect(
-            text(ChainClashes([second, try member("a", writes: [file])])) == [
+            text(second, first) == [
                 "a.json: stages[1].path: 'sink' would write '\(file)', which is the file of the chain '\(name)'. Name another file."
             ])
     }
 
     @Test func whatIsClaimedIsSharedOnEqualTermsOnly() throws {
-        #expect(
-            text(ChainClashes([try member("a", claims: [port("x")]), try member("b", claims: [port("x")])])).isEmpty)
+        let first = try member("a", claims: [port("x")])
+        let same = try member("b", claims: [port("x")])
+        #expect(text(first, same).isEmpty)
         for terms in ["y", nil] {
+            let other = try member("b", claims: [port(terms)])
             #expect(
-                text(ChainClashes([try member("a", claims: [port("x")]), try member("b", claims: [port(terms)])])) == [
+                text(first, other) == [
                     "b.json: stages[1].port: 'sink' serves port 1 as 'sink' of the chain 'a'. Take another."
                 ])
         }
         // Two of one chain are that chain's own fault.
-        #expect(text(ChainClashes([try member("a", claims: [port(nil), port(nil)])])).isEmpty)
+        let alone = try member("a", claims: [port(nil), port(nil)])
+        #expect(text(alone).isEmpty)
     }
 
     @Test func aServiceClaimsTooAndItsFaultHasItsKey() throws {

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+
+/// Commands of several chains in one process: each names its chain, `"chain": "cam1"`. [any thread]
+struct ChainsCommands: CommandReader.Taker {
+    /// Of each chain by its name; nil for one that does not run, or no longer.
+    private let languages: [(name: String, language: @Sendable () -> CommandLanguage?)]
+    let clock = ChainClock()
+
+    init(_ languages: [(name: String, language: @Sendable () -> CommandLanguage?)]) { self.languages = languages }
+
+    func addressed(_ command: JSONNode) throws -> (language: CommandLanguage, command: JSONNode, chain: String?) {
+        guard let members = command.asObject else {
+            throw FrameHostError(
+                .invalidConfiguration, what: "expected an object, found \(command.kindName)",
+                remedy: "Write {\"chain\":\"…\",\"stage\":\"…\",\"command\":\"…\"}.")
+        }
+        let names = languages.map(\.name)
+        guard let name = command["chain"]?.asString else {
+            throw FrameHostError(
+                .invalidConfiguration, what: "'chain' must name one of \(names.count) chains",
+                remedy: "Write \"chain\": \"\(names.first ?? "")\" for one of \(Self.listed(names)).")
+        }
+        guard let entry = languages.first(where: { $0.name == name }) else {
+            throw FrameHostError(
+                .invalidConfiguration, place: "chain", what: "no chain '\(name)'",
+                remedy: Suggestion.nearest(to: name, in: names).map { "Did you mean '\($0)'?" }
+                    ?? "There are \(Self.listed(names)).")
+        }
+        guard let language = entry.language() else {
+            throw FrameHostError(
+                .unavailable, place: FaultPlace(name), what: "the chain does not run", remedy: "Ask while it runs.")
+        }
+        return (language, JSONNode(.object(members.filter { $0.key != "chain" }), place: command.place), name)
+    }
+
+    /// The first ten.
+    static func listed(_ names: [String]) -> String {
+        names.prefix(10).map { "'\($0)'" }.joined(separator: ", ") + (names.count > 10 ? " …" : "")
+    }
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+
+/// What several chains share while they are planned: plugins, the memory that is left, and what only one of them can have.
+///
+/// Control thread. docs/design/031-several-chains.md.
+final class ChainsPlanning {
+    let list: ChainList
+    let registry: PluginRegistry
+    private let settings: ChainList.Share
+    private let frameLimit: Int?
+    private let ownStreams: [ChainRequest.OwnStream]
+    private let memory = AvailableMemory.now()
+    private var takenBytes = 0
+    private var members: [ChainClashes.Member] = []
+    /// Stages of all files that could be read.
+    private var ids = Set<String>()
+    /// Files that could be read.
+    private var readCount = 0
+
+    /// - Parameter settings: `--set`, as it was written.
+    /// - Throws: ``FrameHostErrors``.
+    init(
+        _ list: ChainList, registry: PluginRegistry, settings: [String], frameLimit: Int? = nil,
+        ownStreams: [ChainRequest.OwnStream] = []
+    ) throws {
+        self.list = list
+        self.registry = registry
+        self.frameLimit = frameLimit
+        self.ownStreams = ownStreams
+        self.settings = try list.share(settings, of: "--set", ends: [".", "="])
+        for setting in self.settings.common where ChainFile.parts(of: setting) == nil {
+            throw FrameHostError(
+                .invalidConfiguration, place: FaultPlace(argument: "--set \(setting)"),
+                what: "is not of the form stage.option=value or chain:stage.option=value",
+                remedy: "Write for example --set h264.bitrateKbps=2500.")
+        }
+    }
+
+    /// - Throws: ``FrameHostErrors``: the file cannot be read.
+    func document(of chain: Int) throws -> ChainDocument {
+        let document = try ChainDocument(
+            path: list.chains[chain].path, registry: registry, settings: settings.own[chain] ?? [],
+            common: settings.common, frameLimit: frameLimit, ownStreams: ownStreams)
+        readCount += 1
+        ids.formUnion(document.firstIDs)
+        return document
+    }
+
+    /// What the chain asks for, beside the chains before it.
+    ///
+    /// - Throws: ``FrameHostErrors``.
+    func request(of document: ChainDocument) throws -> ChainRequest {
+        var request = try document.request()
+        request.memory = memory?.left(besideOtherChains: takenBytes)
+        return request
+    }
+
+    /// Takes a planned chain in.
+    ///
+    /// - Throws: ``FrameHostErrors``: it wants what a chain before it has.
+    func add(_ request: ChainRequest, _ plan: ChainPlan, _ services: RunServices) throws {
+        let member = ChainClashes.Member(request, plan, serviceClaims: services.claims)
+        let clashes = ChainClashes(members + [member]).faults
+        guard clashes.isEmpty else { throw FrameHostErrors(ChainFile.sorted(clashes.map(\.error))) }
+        members.append(member)
+        let (sum, overflow) = takenBytes.addingReportingOverflow(plan.memoryBytes)
+        takenBytes = overflow ? .max : sum
+    }
+
+    /// Bytes of all plans.
+    var memoryBytes: Int { takenBytes }
+
+    /// `--set` for stages that no chain has: known once all files have been read.
+    var faultsOfSettings: [FrameHostError] {
+        guard readCount == list.chains.count else { return [] }
+        return settings.common.compactMap { setting in
+            guard let stage = ChainFile.parts(of: setting)?.stage, !ids.contains(stage) else { return nil }
+            return FrameHostError(
+                .invalidConfiguration, place: FaultPlace(argument: "--set \(setting)"),
+                what: "no chain has a stage '\(stage)'",
+                remedy: Suggestion.nearest(to: stage, in: ids.sorted()).map { "Did you mean '\($0)'?" }
+                    ?? "Name the id of a stage of one of the chains.")
+        }
+    }
+
+    /// The faults of one chain, each with its place; one of the command line says whose it is.
+    func faults(_ error: any Error, of chain: Int) -> [FrameHostError] {
+        let found = (error as? FrameHostErrors)?.errors ?? [FrameHostError.wrap(error)]
+        return ChainFile.sorted(found).map { fault in
+            guard fault.place.argument != nil || fault.place.file == nil else { return fault }
+            var fault = fault
+            let place = fault.place.description
+            fault.place = FaultPlace(words: list.chains[chain].name + (place.isEmpty ? "" : ": \(place)"))
+            return fault
+        }
+    }
+}

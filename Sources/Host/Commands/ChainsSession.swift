@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+import Glibc
+import Synchronization
+
+/// A run of several chains in this process: signals, starts, what is shown of all, exit status.
+///
+/// The main thread waits for signals; the thread `chains` plans all chains, starts one after the other and looks after
+/// them; each chain has a control thread of its own. docs/design/031-several-chains.md. `@unchecked Sendable`: all but
+/// what is behind a lock is the thread `chains`' alone.
+final class ChainsSession: @unchecked Sendable {
+    /// What the command line asks of all chains.
+    struct Wishes {
+        var skipsWrong = false
+        var readsCommands = false
+        var statsPath: String?
+        var watchesPlugins = false
+        /// Whether SIGUSR1 takes pictures of any chain.
+        var takesPictures = false
+    }
+
+    /// One of the chains.
+    private final class Entry: @unchecked Sendable {
+        let chain: ChainList.Chain
+        let index: Int
+        let run: RunSession
+        /// Until it is handed to its control thread.
+        var prepared: RunSession.Prepared?
+        /// It was left out.
+        var isWrong = false
+        /// A signal came before its turn.
+        var isUnwanted = false
+        let ending = Mutex<RunSession.Ending?>(nil)
+        /// Its control thread has nothing left to do.
+        let isOver = Mutex(false)
+
+        init(_ chain: ChainList.Chain, _ index: Int, _ run: RunSession) {
+            self.chain = chain
+            self.index = index
+            self.run = run
+        }
+    }
+
+    /// What signals have asked for.
+    private struct Stopping {
+        var signals = 0
+        var isGivingUp = false
+        /// Chains that have been handed to their control threads.
+        var started: [Entry] = []
+    }
+
+    /// How long a chain that is being started may hold up the next one, µs, and how often that is looked at.
+    private static let startPatience: useconds_t = 250_000
+    private static let startLook: useconds_t = 2_000
+    /// From one look after the chains to the next, µs.
+    private static let pause: useconds_t = 50_000
+    /// From one look at the states for the service manager to the next, ns.
+    private static let noticePause: Int64 = 250_000_000
+
+    private let wishes: Wishes
+    private let display: ChainsDisplay
+    private let replies: CommandReplies
+    private let planning: () throws -> ChainsPlanning
+    private let make: (ChainsPlanning, Int) -> RunSession
+    /// Standard streams that were a terminal when the run began.
+    private let terminals = (0...2 as ClosedRange<Int32>).filter { isatty($0) == 1 }
+    private let service = ServiceNotify.ofEnvironment()
+    private let stopping = Mutex(Stopping())
+    private let clock = ChainClock()
+    private var nextNotice = Int64.min
+
+    /// - Parameters:
+    ///   - replies: Answers to commands, for `display` to show.
+    ///   - planning: Looks for plugins.
+    ///   - make: Makes the run of the chain with this index, which plans nothing yet.
+    init(
+        _ wishes: Wishes, display: ChainsDisplay, replies: CommandReplies,
+        planning: @escaping () throws -> ChainsPlanning, make: @escaping (ChainsPlanning, Int) -> RunSession
+    ) {
+        self.wishes = wishes
+        self.display = display
+        self.replies = replies
+        self.planning = planning
+        self.make = make
+    }
+
+    /// Runs the chains and ends the process with its exit status.
+    func run() -> Never {
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        for signal in [SIGINT, SIGTERM, SIGHUP, SIGUSR1] { sigaddset(&signals, signal) }
+        // Blocked here and so in every thread made from now on: signals reach `sigwait` alone.
+        pthread_sigmask(SIG_BLOCK, &signals, nil)
+        do {
+            try HostThread.start(name: "chains") { self.control() }
+        } catch {
+            exit(report(error).rawValue)
+        }
+        waitForSignals(signals)
+    }
+
+    // MARK: Main thread
+
+    /// [main thread] As for one chain, and for all of them: SIGHUP reloads, SIGUSR1 takes pictures, of others the first
+    /// drains, the second stops, the third ends the process.
+    private func waitForSignals(_ signals: sigset_t) -> Never {
+        var signals = signals
+        while true {
+            var signal: Int32 = 0
+            guard sigwait(&signals, &signal) == 0 else { continue }
+            if signal == SIGHUP, reload() { continue }
+            if signal == SIGUSR1 {
+                takeSnapshots()
+                continue
+            }
+            stop()
+        }
+    }
+
+    private func stop() {
+        let (count, started, wasGivingUp) = stopping.withLock { stopping in
+            stopping.signals += 1
+            let live = stopping.started.compactMap(\.run.runningChain)
+            let givesUp = !live.isEmpty && live.allSatisfy { $0.currentState == .finishing }
+            defer { stopping.isGivingUp = stopping.isGivingUp || givesUp }
+            return (stopping.signals, stopping.started, stopping.isGivingUp)
+        }
+        guard !started.isEmpty else {
+            RunLog.logger.notice("Stopped before the chains were ready to run.")
+            _exit(1)
+        }
+        guard count < 3, !wasGivingUp else {
+            RunLog.logger.error("ended by the third signal; what was being written may be incomplete.")
+            _exit(1)
+        }
+        let live = started.compactMap(\.run.runningChain)
+        // Files that are being finished are given up only when nothing else is left to end.
+        let finishing = live.filter { $0.currentState == .finishing }
+        for chain in finishing.count == live.count ? live : live.filter({ $0.currentState != .finishing }) {
+            if count == 1, chain.currentState != .finishing { chain.drain() } else { chain.cancel() }
+        }
+    }
+
+    /// False where SIGHUP says that the terminal has gone, or nothing runs.
+    private func reload() -> Bool {
+        guard terminals.allSatisfy({ isatty($0) == 1 }) else { return false }
+        let runs = stopping.withLock { $0.started.map(\.run) }
+        let open = Locked((count: 1, refused: CommandAnswer?.none))
+        let ended: CommandReply = { [service] answer in
+            let last = open.withLock { open -> CommandAnswer? in
+                open.count -= 1
+                if !answer.isDone { open.refused = answer }
+                return open.count == 0 ? open.refused ?? answer : nil
+            }
+            if let last { service?.reloadEnded(last) }
+        }
+        service?.reloadBegins()
+        var count = 0
+        for run in runs {
+            open.withLock { $0.count += 1 }
+            if run.reload(ended) { count += 1 } else { open.withLock { $0.count -= 1 } }
+        }
+        ended(CommandAnswer(stage: nil, frame: 0))
+        return count > 0
+    }
+
+    private func takeSnapshots() {
+        guard wishes.takesPictures else { return RunLog.logger.warning("\(SignalSnapshots.nobodyAsked)") }
+        for run in stopping.withLock({ $0.started.map(\.run) }) { run.takeSignalSnapshots() }
+    }
+
+    // MARK: The thread `chains`
+
+    private func control() -> Never {
+        CrashReport.useOwnStack()
+        let prepared: (entries: [Entry], plugins: PluginWatch?)
+        do {
+            prepared = try prepare()
+        } catch {
+            exit(reportBeforeRun(error).rawValue)
+        }
+        let entries = prepared.entries
+        var plugins = prepared.plugins
+        let running = entries.filter { !$0.isWrong }
+        if wishes.readsCommands {
+            CommandReader.start(
+                ChainsCommands(running.map { entry in (entry.chain.name, { entry.run.runningLanguage }) }), replies)
+        }
+        let begin = clock.now()
+        for entry in running {
+            start(entry)
+            waitForStart(of: entry, begin, running, &plugins)
+        }
+        while running.contains(where: { !hasEnded($0) }) {
+            usleep(Self.pause)
+            look(running, begin, &plugins)
+        }
+        finish(entries, begin)
+    }
+
+    /// Plans all chains.
+    ///
+    /// - Throws: ``FrameHostErrors`` of all; with ``Wishes/skipsWrong`` only where none can be run.
+    private func prepare() throws -> (entries: [Entry], plugins: PluginWatch?) {
+        let planning = try self.planning()
+        var faults: [FrameHostError] = []
+        var entries: [Entry] = []
+        for (index, chain) in planning.list.chains.enumerated() {
+            let entry = Entry(chain, index, make(planning, index))
+            entries.append(entry)
+            do {
+                let prepared = try entry.run.prepare()
+                if let path = wishes.statsPath, let fault = prepared.planned.chain.fault(ofWriting: path, as: "--stats")
+                {
+                    throw fault
+                }
+                entry.prepared = prepared
+            } catch {
+                faults += planning.faults(error, of: index)
+                entry.isWrong = true
+            }
+        }
+        let ofAll = planning.faultsOfSettings
+        let isHopeless = !wishes.skipsWrong || !entries.contains { !$0.isWrong } || !ofAll.isEmpty
+        if !(faults + ofAll).isEmpty, isHopeless {
+            for entry in entries { entry.prepared?.planned.chain.discardTrace() }
+            throw FrameHostErrors(Self.unique(ofAll + faults))
+        }
+        for fault in Self.unique(faults) { RunLog.logger.error("\(fault)") }
+        for entry in entries where entry.isWrong {
+            RunLog.logger.error("'\(entry.chain.path)' is left out (--skip-wrong).")
+        }
+        // What an attached branch names may have been built anew since the registry looked.
+        planning.registry.loadsCopies = true
+        return (entries, wishes.watchesPlugins ? try PluginWatch() : nil)
+    }
+
+    /// Without what several chains say in the same words.
+    private static func unique(_ faults: [FrameHostError]) -> [FrameHostError] {
+        var seen = Set<String>()
+        return faults.filter { seen.insert($0.description).inserted }
+    }
+
+    /// Unless a signal has come, which is for all chains.
+    private func start(_ entry: Entry) {
+        guard let prepared = entry.prepared else { return }
+        entry.prepared = nil
+        let isWanted = stopping.withLock { stopping in
+            guard stopping.signals == 0 else { return false }
+            entry.run.take(prepared)
+            stopping.started.append(entry)
+            return true
+        }
+        guard isWanted else {
+            prepared.planned.chain.discardTrace()
+            entry.isUnwanted = true
+            entry.ending.withLock { $0 = RunSession.Ending(status: 0) }
+            return entry.isOver.withLock { $0 = true }
+        }
+        let start = Handover(prepared)
+        do {
+            try HostThread.start(name: entry.chain.name) { [keepsFigures = wishes.statsPath != nil] in
+                CrashReport.useOwnStack()
+                let ending = entry.run.perform(start.take(), keepsFigures: keepsFigures)
+                entry.ending.withLock { $0 = ending }
+                if ending.mayUnwind { entry.run.letGo() }
+                entry.isOver.withLock { $0 = true }
+            }
+        } catch {
+            display.say(.error, "\(FrameHostError.wrap(error))", chain: entry.chain.name)
+            entry.ending.withLock { $0 = RunSession.Ending(status: 1, faults: ["\(FrameHostError.wrap(error))"]) }
+            entry.run.letGo()
+            entry.isOver.withLock { $0 = true }
+        }
+    }
+
+    /// What a control thread is handed. `@unchecked Sendable`: it alone uses it from its start on.
+    private final class Handover: @unchecked Sendable {
+        private var prepared: RunSession.Prepared?
+
+        init(_ prepared: RunSession.Prepared) { self.prepared = prepared }
+
+        func take() -> RunSession.Prepared {
+            defer { prepared = nil }
+            return prepared!
+        }
+    }
+
+    private func waitForStart(of entry: Entry, _ begin: Int64, _ running: [Entry], _ plugins: inout PluginWatch?) {
+        for _ in 0..<Self.startPatience / Self.startLook {
+            if let chain = entry.run.runningChain, [.stopped, .starting].contains(chain.currentState), !hasEnded(entry)
+            {
+                usleep(Self.startLook)
+            } else {
+                break
+            }
+        }
+        look(running, begin, &plugins)
+    }
+
+    private func hasEnded(_ entry: Entry) -> Bool { entry.isOver.withLock { $0 } }
+
+    /// Shows and tells what there is to.
+    private func look(_ running: [Entry], _ begin: Int64, _ plugins: inout PluginWatch?) {
+        let now = clock.now()
+        for path in plugins?.changed(now: now) ?? [] {
+            for entry in running { entry.run.reloadPlugin(path) }
+        }
+        display.update(replies.take(), now: now)
+        let isTold = service != nil && now >= nextNotice
+        guard isTold || display.isDue(now: now, begin: begin) else { return }
+        let members = running.map { entry in
+            let ending = entry.ending.withLock { $0 }
+            let chain = ending == nil ? entry.run.runningChain : nil
+            let progress = chain?.progress
+            let failed = ending.map { $0.status != 0 } ?? false
+            let none = ChainStatus(
+                state: ending == nil ? .starting : failed ? .failed : .stopped, stages: [],
+                problems: ending?.faults ?? ["The chain is starting."])
+            return ChainsDisplay.Member(
+                status: ChainsStatus.Member(
+                    name: entry.chain.name, status: chain?.status ?? none, isFlowing: (progress?.captured ?? 0) > 0,
+                    hasEnded: ending != nil),
+                captured: progress?.captured ?? ending?.captured ?? 0,
+                dropped: progress?.dropped ?? ending?.dropped ?? 0)
+        }
+        display.showProgress(members, now: now, begin: begin)
+        guard isTold, let service else { return }
+        nextNotice = now + Self.noticePause
+        let all = ChainsStatus(members.map(\.status), age: now - begin)
+        service.look(at: all.status, isFlowing: all.isFlowing)
+    }
+
+    private func finish(_ entries: [Entry], _ begin: Int64) -> Never {
+        var none: PluginWatch?
+        let endings = entries.map { entry in entry.ending.withLock { $0 } }
+        look([], begin, &none)
+        let failed = zip(entries, endings).filter { entry, ending in entry.isWrong || ending?.status ?? 0 != 0 }
+            .map { $0.0.chain.name }
+        var status: Int32 = failed.isEmpty ? 0 : 1
+        service?.ended(isSuccess: failed.isEmpty)
+        display.finish(count: entries.count, failed: failed)
+        if let path = wishes.statsPath,
+            let refusal = RunFiles().write(
+                path, Self.figures(entries, endings).text(pretty: true) + "\n", as: "--stats")
+        {
+            RunLog.logger.critical("--stats: \(refusal.fault(path))")
+            status = 1
+        }
+        if !endings.allSatisfy({ $0?.mayUnwind ?? true }) { _exit(status) }
+        exit(status)
+    }
+
+    private static func figures(_ entries: [Entry], _ endings: [RunSession.Ending?]) -> JSONNode {
+        .object([
+            (
+                "chains",
+                .array(
+                    zip(entries, endings).map { entry, ending in
+                        let word =
+                            entry.isWrong
+                            ? "left-out" : entry.isUnwanted ? "not-started" : ending?.status == 0 ? "done" : "failed"
+                        return .object([
+                            ("chain", .string(entry.chain.name)), ("file", .string(entry.chain.path)),
+                            ("status", .string(word)),
+                            ("faults", .array((ending?.faults ?? []).map { .string($0) })),
+                            ("figures", ending?.figures ?? .null),
+                        ])
+                    })
+            )
+        ])
+    }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+import Glibc
+import Logging
+
+/// What a run of several chains shows beside what each of them says: the progress of all, answers to commands, how it ended.
+///
+/// The thread `chains` only.
+final class ChainsDisplay {
+    /// One of the chains.
+    struct Member {
+        var status: ChainsStatus.Member
+        /// Frames since its start.
+        var captured: Int
+        var dropped: Int
+    }
+
+    private let quiet: Bool
+    private let showsAnswers: Bool
+    private let clock = ChainClock()
+    private let line: ProgressLine
+    private let isInteractive = Terminal.isInteractive && RunLog.format == .text
+    private var answers = AnswerOrder()
+    private var lastShown: Int64?
+    private var lastCaptured = 0
+
+    /// - Parameters:
+    ///   - showsAnswers: Answers to commands go to standard output.
+    ///   - line: Where the progress is shown; shared with the chains' own displays.
+    init(quiet: Bool, showsAnswers: Bool, line: ProgressLine) {
+        self.quiet = quiet
+        self.showsAnswers = showsAnswers
+        self.line = line
+    }
+
+    /// Shows new answers.
+    func update(_ replies: [CommandReplies.Reply], now: Int64) {
+        for reply in replies { answers.add(reply, now: now) }
+        for reply in answers.take(now: now) { show(reply) }
+        let unread = Terminal.takeUnread()
+        if unread > 0 {
+            say(.warning, "\(unread) lines were left out: the program that should read them does not.", chain: nil)
+        }
+    }
+
+    /// Whether it is time for the progress.
+    func isDue(now: Int64, begin: Int64) -> Bool {
+        !quiet && now - (lastShown ?? begin) >= (isInteractive ? 250_000_000 : 5_000_000_000)
+    }
+
+    private func show(_ reply: CommandReplies.Reply) {
+        guard showsAnswers else { return }
+        Terminal.say(reply.event.json(by: clock, chain: reply.chain).text())
+    }
+
+    /// `00:12.4  20 chains: 19 streaming, 1 failed  7440 frames  600.0 fps  0 dropped`
+    func showProgress(_ members: [Member], now: Int64, begin: Int64) {
+        guard !members.isEmpty, isDue(now: now, begin: begin) else { return }
+        let captured = members.reduce(0) { $0 + $1.captured }
+        let fps = Double(captured - lastCaptured) / (Double(now - (lastShown ?? begin)) / 1e9)
+        (lastShown, lastCaptured) = (now, captured)
+        var counts: [(word: String, count: Int)] = []
+        for member in members {
+            let word = Self.word(member.status)
+            if let index = counts.firstIndex(where: { $0.word == word }) {
+                counts[index].count += 1
+            } else {
+                counts.append((word, 1))
+            }
+        }
+        let states = counts.map { "\($0.count) \($0.word)" }.joined(separator: ", ")
+        let text = [
+            RunDisplay.time(Double(now - begin) / 1e9), "\(Self.chains(members.count)): \(states)",
+            "\(captured) frames",
+            "\(Terminal.decimal(fps)) fps", "\(members.reduce(0) { $0 + $1.dropped }) dropped",
+        ].joined(separator: "  ")
+        if isInteractive {
+            line.show(text)
+        } else if RunLog.format == .text {
+            Terminal.complain(text)
+        }
+    }
+
+    private static func word(_ member: ChainsStatus.Member) -> String {
+        guard member.hasEnded else { return member.status.state.rawValue }
+        return member.status.state == .failed ? "failed" : "done"
+    }
+
+    private static func chains(_ count: Int) -> String { count == 1 ? "1 chain" : "\(count) chains" }
+
+    /// A line of the log, of one chain or of the program.
+    func say(_ level: Logger.Level, _ text: String, chain: String?) {
+        let isNamed = RunLog.format == .text
+        line.clear { RunLog.log(level, isNamed ? chain.map { "\($0): \(text)" } ?? text : text, chain: chain) }
+    }
+
+    /// The last answers, and one line on how it ended.
+    func finish(count: Int, failed: [String]) {
+        for reply in answers.takeAll() { show(reply) }
+        line.clear()
+        guard failed.isEmpty else {
+            let names = ChainsCommands.listed(failed)
+            return say(.error, "\(failed.count) of \(Self.chains(count)) failed: \(names).", chain: nil)
+        }
+        if !quiet { say(.notice, "Done: \(Self.chains(count)).", chain: nil) }
+    }
+}

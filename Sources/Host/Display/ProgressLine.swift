@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+import Glibc
+
+/// The line of a terminal that is written over again and again. Any line of the log clears it first. [any thread]
+final class ProgressLine: Sendable {
+    private let isOpen = Locked(false)
+
+    /// Writes over the line.
+    func show(_ text: String) {
+        isOpen.withLock { isOpen in
+            Terminal.write("\r\(text)\u{1b}[K", to: STDERR_FILENO)
+            isOpen = true
+        }
+    }
+
+    /// Clears the line where there is one, and has `write` write others in its place.
+    func clear(_ write: () -> Void = {}) {
+        isOpen.withLock { isOpen in
+            if isOpen { Terminal.write("\r\u{1b}[K", to: STDERR_FILENO) }
+            isOpen = false
+            write()
+        }
+    }
+}

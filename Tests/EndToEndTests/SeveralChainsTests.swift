@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Testing
+
+/// Several chains in one process: each by itself, with what they share (docs/several-chains.md).
+@Suite struct SeveralChainsTests {
+    let workspace: Workspace
+    let framehost: Program
+
+    init() throws {
+        workspace = try Workspace()
+        framehost = try Program.framehost
+    }
+
+    private func run(_ arguments: String...) throws -> Outcome {
+        try framehost.run(arguments, folder: workspace.folder.path)
+    }
+
+    private func start(_ arguments: [String], onTerminal: Bool = false) throws -> RunningProgram {
+        try framehost.start(arguments, folder: workspace.folder.path, onTerminal: onTerminal)
+    }
+
+    /// A camera's pace, served at a path of a port.
+    private func served(_ port: Int, _ path: String, size: String, source: String = "") -> String {
+        """
+        {
+          "stages": [
+            { "id": "camera", "use": "test-source", "size": "\(size)", "rate": 25, "live": true\(source) },
+            { "id": "h264", "use": "x264-encoder", "preset": "ultrafast", "keyframeSeconds": 0.5 },
+            { "id": "live", "use": "rtsp-sink", "port": \(port), "path": "/\(path)" }
+          ]
+        }
+        """
+    }
+
+    /// A live chain with a faulty stage.
+    private func faulty(_ members: String) -> String {
+        """
+        {
+          "drainSeconds": 0.5,
+          "stages": [
+            { "id": "camera", "use": "test-source", "size": "64x64", "rate": 50, "live": true },
+            { "id": "odd", "use": "misbehave", \(members) }, { "use": "null-sink" }
+          ]
+        }
+        """
+    }
+
+    /// Events of one chain.
+    private func events(_ output: String, of chain: String) throws -> [JSON] {
+        try output.split(separator: "\n").map { try JSON(parsing: String($0)) }.filter { $0["chain"].string == chain }
+    }
+
+    /// Without times and rates.
+    private func plain(_ lines: [String]) -> [String] {
+        lines.map { $0.replacing(/\ in [0-9:.]+ \([0-9.–]+ fps\)/, with: "") }
+    }
+
+    // MARK: What runs
+
+    @Test func runsSeveralFilesAndNamesEachInItsLines() throws {
+        try workspace.write("a.json", Chains.short)
+        try workspace.write("b.json", Chains.short.replacing("30 }", with: "20 }"))
+        let outcome = try run("a.json", "b.json")
+        #expect(outcome.status == 0)
+        #expect(outcome.output == "")
+        let lines = plain(outcome.errorLines)
+        #expect(lines.last == "Done: 2 chains.")
+        #expect(
+            lines.dropLast().sorted() == [
+                "a: Done: 30 frames, 30 delivered, 0 dropped.", "b: Done: 20 frames, 20 delivered, 0 dropped.",
+            ])
+    }
+
+    @Test func runsEachChainOfAFolder() throws {
+        try workspace.write("chains.d/b.json", Chains.short)
+        try workspace.write("chains.d/a.json", Chains.short)
+        try workspace.write("chains.d/.c.json", "no chain")
+        try workspace.write("chains.d/notes.txt", "no chain")
+        let outcome = try run("chains.d/", "--quiet", "--stats", "figures.json")
+        #expect(outcome.status == 0)
+        #expect(outcome.error == "")
+        let chains = try JSON(file: workspace.path("figures.json"))["chains"].list
+        #expect(chains.map { $0["chain"].string } == ["a", "b"])
+        #expect(chains.map { $0["file"].string } == ["chains.d/a.json", "chains.d/b.json"])
+        #expect(chains.map { $0["status"].string } == ["done", "done"])
+        for chain in chains {
+            #expect(chain["figures"]["stages"].first("id", "sink")["delivered"].int == 30)
+        }
+    }
+
+    @Test func namesTheChainOfAFolderThatHasOne() throws {
+        try workspace.write("chains.d/only.json", Chains.short)
+        let outcome = try run("chains.d")
+        #expect(outcome.status == 0)
+        #expect(plain(outcome.errorLines) == ["only: Done: 30 frames, 30 delivered, 0 dropped.", "Done: 1 chain."])
+    }
+
+    @Test func saysInEachEventWhoseItIs() throws {
+        try workspace.write("a.json", Chains.short)
+        try workspace.write("b.json", Chains.short)
+        let outcome = try run("a.json", "b.json", "--events", "--log-format", "json")
+        #expect(outcome.status == 0)
+        for chain in ["a", "b"] {
+            let states = try events(outcome.output, of: chain).filter { $0["event"].string == "state" }
+            #expect(states.map { $0["state"].string } == ["starting", "streaming", "stopped"])
+        }
+        #expect(try outcome.lines.allSatisfy { try JSON(parsing: $0)["chain"].string != nil })
+        let log = try outcome.errorLines.map { try JSON(parsing: $0) }
+        #expect(
+            log.contains { $0["chain"].string == "a" && $0["message"].string?.hasPrefix("Done: 30 frames") == true })
+        #expect(log.last?["message"].string == "Done: 2 chains.")
+        #expect(log.last?["chain"].string == nil)
+    }
+
+    @Test func servesSeveralChainsOnOnePort() throws {
+        let port = try RTSPStream.freePort()
+        try workspace.write("a.json", served(port, "a", size: "320x240"))
+        try workspace.write("b.json", served(port, "b", size: "160x120"))
+        let program = try start(["a.json", "b.json"])
+        program.closeInput()
+        for chain in ["a", "b"] { try program.waitForError("\(chain): live: serving") }
+        for (path, size) in [("a", "320x240"), ("b", "160x120")] {
+            let probe = try ClipProbe.ofStream("rtsp://127.0.0.1:\(port)/\(path)")
+            #expect(probe == size)
+        }
+        program.send(SIGTERM)
+        #expect(try program.finish().status == 0)
+    }
+
+    @Test func endsNoChainButTheOneWhosePathItServes() throws {
+        let port = try RTSPStream.freePort()
+        try workspace.write("a.json", served(port, "a", size: "320x240", source: #", "frames": 25"#))
+        try workspace.write("b.json", served(port, "b", size: "160x120"))
+        let program = try start(["a.json", "b.json"])
+        program.closeInput()
+        try program.waitForError("a: Done: 25 frames")
+        #expect(try ClipProbe.ofStream("rtsp://127.0.0.1:\(port)/b") == "160x120")
+        program.send(SIGTERM)
+        let outcome = try program.finish()
+        #expect(outcome.status == 0)
+        #expect(outcome.errorLines.last == "Done: 2 chains.")
+    }
+
+    // MARK: Each fails alone
+
+    @Test func aChainThatFailsDoesNotEndTheOthers() throws {
+        try workspace.write("bad.json", faulty(#""fault": "throw", "at": 10"#))
+        try workspace.write("good.json", Chains.live)
+        let program = try startMisbehaving(["bad.json", "good.json", "--events"])
+        try program.waitForError("bad: Failed: ")
+        let before = try frames(of: "good", program)
+        try program.waitForFrames(before + 50, of: "good")
+        program.send(SIGTERM)
+        let outcome = try program.finish()
+        #expect(outcome.status == 1)
+        #expect(outcome.error.contains("error: bad: odd (misbehave): frame 10, "), "\(outcome.error)")
+        #expect(outcome.error.contains("good: Done: "))
+        #expect(outcome.errorLines.last == "error: 1 of 2 chains failed: 'bad'.")
+    }
+
+    @Test func aStageThatHangsInStartHoldsUpNoOtherChain() throws {
+        try workspace.write("a.json", Chains.live)
+        try workspace.write("bad.json", faulty(#""inStart": true"#))
+        try workspace.write("c.json", Chains.live)
+        let program = try startMisbehaving(["a.json", "bad.json", "c.json", "--events"])
+        try program.waitForFrames(100, of: "a")
+        try program.waitForFrames(100, of: "c")
+        try program.waitForOutput(#""event":"stage-hangs""#)
+        program.send(SIGTERM)
+        let outcome = try program.finish()
+        #expect(outcome.status == 1)
+        #expect(outcome.error.contains("a: Done: "))
+        #expect(outcome.error.contains("c: Done: "))
+        #expect(outcome.error.contains("error: bad: odd (misbehave) did not return within 800 ms of stop: abandoned"))
+        #expect(outcome.errorLines.last == "error: 1 of 3 chains failed: 'bad'.")
+        // c waited for nobody but for a quarter of a second.
+        let streaming = try ["a", "c"].map { chain in
+            try events(outcome.output, of: chain).first { $0["state"].string == "streaming" }?["time"].double ?? 0
+        }
+        #expect(streaming[1] - streaming[0] < 5)
+    }
+
+    @Test func aChainThatCannotStartDoesNotKeepTheOthersFromStarting() throws {
+        let port = try RTSPStream.freePort()
+        try workspace.write("first.json", served(port, "x", size: "64x64"))
+        let first = try start(["first.json"])
+        first.closeInput()
+        try first.waitForError("live: serving")
+        try workspace.write("a.json", served(port, "a", size: "64x64"))
+        try workspace.write("b.json", Chains.short)
+        let outcome = try run("a.json", "b.json")
+        #expect(outcome.status == 1)
+        #expect(outcome.error.contains("error: a: live (rtsp-sink): "), "\(outcome.error)")
+        #expect(outcome.error.contains("b: Done: 30 frames"))
+        #expect(outcome.errorLines.last == "error: 1 of 2 chains failed: 'a'.")
+        first.send(SIGTERM)
+        _ = try first.finish()
+    }
+
+    @Test func aCrashNamesTheChain() throws {
+        try workspace.write("a.json", Chains.live)
+        try workspace.write(
+            "b.json",
+            """
+            { "stages": [ { "id": "pictures", "use": "test-source", "size": "64x64", "rate": 50, "live": true },
+              { "id": "odd", "use": "fall", "way": "segv", "at": 20 }, { "use": "null-sink" } ] }
+            """)
+        let outcome = try startMisbehaving(
+            ["a.json", "b.json"], environment: ["SWIFT_BACKTRACE": "enable=no"]
+        ).finish()
+        #expect(outcome.status > 128)
+        #expect(outcome.error.contains("error: b: odd (fall, "), "\(outcome.error)")
+        #expect(outcome.error.contains(" crashed in process, at frame 20: "), "\(outcome.error)")
+    }
+
+    // MARK: Commands and signals
+
+    @Test func aCommandIsForTheChainThatItNames() throws {
+        try workspace.write("cam1.json", Chains.live)
+        try workspace.write("cam2.json", Chains.live)
+        let program = try start(["cam1.json", "cam2.json", "--commands"])
+        try program.waitForFrames(10, of: "cam1")
+        try program.waitForFrames(10, of: "cam2")
+        for line in [
+            #"{ "command": "drain", "tag": 1 }"#, #"{ "chain": "cam3", "command": "drain", "tag": 2 }"#,
+            #"{ "chain": "cam1", "command": "drain", "tag": 3 }"#,
+        ] {
+            try program.write(line + "\n")
+        }
+        try program.waitForError("cam1: Done: ")
+        let before = try frames(of: "cam2", program)
+        try program.waitForFrames(before + 20, of: "cam2")
+        try program.write(#"{ "chain": "cam1", "command": "status", "tag": 4 }"# + "\n")
+        try program.waitForOutput(#""tag":4"#)
+        program.send(SIGTERM)
+        let outcome = try program.finish()
+        #expect(outcome.status == 0)
+        let answers = try outcome.lines.map { try JSON(parsing: $0) }
+        func answer(_ tag: Int) -> JSON { answers.first { $0["tag"].int == tag } ?? JSON(nil) }
+        #expect(
+            answer(1)["error"].string
+                == #"'chain' must name one of 2 chains. Write "chain": "cam1" for one of 'cam1', 'cam2'."#)
+        #expect(answer(2)["error"].string == "chain: no chain 'cam3'. Did you mean 'cam1'?")
+        #expect(answer(3)["ok"].bool == true)
+        #expect(answer(3)["chain"].string == "cam1")
+        #expect(answer(4)["error"].string == "cam1: the chain does not run. Ask while it runs.")
+    }
+
+    @Test func oneSignalDrainsAll() throws {
+        for name in ["a", "b", "c"] { try workspace.write("\(name).json", Chains.live) }
+        let program = try start(["a.json", "b.json", "c.json"])
+        program.closeInput()
+        try program.waitUntilItTakesSignals()
+        program.listen(seconds: 1.5)
+        program.send(SIGINT)
+        let outcome = try program.finish()
+        #expect(outcome.status == 0)
+        for name in ["a", "b", "c"] { #expect(outcome.error.contains("\(name): Done: ")) }
+        #expect(outcome.errorLines.last == "Done: 3 chains.")
+    }
+
+    @Test func aHangupReloadsAll() throws {
+        for name in ["a", "b"] { try workspace.write("\(name).json", Chains.live) }
+        let program = try start(["a.json", "b.json", "--events"])
+        program.closeInput()
+        for name in ["a", "b"] {
+            try program.waitForOutput(#""event":"state","chain":"\#(name)","level":"info","text":"chain: streaming."#)
+        }
+        for name in ["a", "b"] {
+            try workspace.write(
+                "\(name).json",
+                Chains.live.replacing(
+                    #"{ "id": "sink""#, with: #"{ "id": "rate", "use": "fps-meter" }, { "id": "sink""#))
+        }
+        program.send(SIGHUP)
+        for name in ["a", "b"] {
+            try program.waitForOutput(#""event":"command-answered","chain":"\#(name)""#)
+        }
+        program.send(SIGTERM)
+        let outcome = try program.finish()
+        #expect(outcome.status == 0)
+        for name in ["a", "b"] {
+            let answer = try events(outcome.output, of: name).first { $0["event"].string == "command-answered" }
+            #expect(answer?["ok"].bool == true, "\(outcome.output)")
+        }
+    }
+
+    @Test func showsOneProgressLineForAll() throws {
+        for name in ["a", "b"] { try workspace.write("\(name).json", Chains.live) }
+        let program = try start(["a.json", "b.json"], onTerminal: true)
+        program.closeInput()
+        try program.waitForError("2 chains: 2 streaming  ")
+        program.send(SIGTERM)
+        #expect(try program.finish().status == 0)
+    }
+
+    // MARK: Options
+
+    @Test func setsAnOptionOfOneChainOrOfEach() throws {
+        try workspace.write("a.json", Chains.short)
+        try workspace.write("b.json", Chains.short)
+        let outcome = try run("a.json", "b.json", "--set", "pictures.frames=7", "--set", "b:pictures.frames=9")
+        #expect(outcome.status == 0)
+        #expect(outcome.error.contains("a: Done: 7 frames"))
+        // What is meant for one chain wins wherever it stands.
+        #expect(outcome.error.contains("b: Done: 9 frames"), "\(outcome.error)")
+        let wrong = try run(
+            "a.json", "b.json", "--set", "picture.frames=1", "--set", "a:pictures.framez=1")
+        #expect(wrong.status == 2)
+        #expect(
+            wrong.errorLines == [
+                "--set picture.frames=1: no chain has a stage 'picture'. Did you mean 'pictures'?",
+                "a: --set pictures.framez=1: no such option. Did you mean 'frames'?",
+            ])
+        let unknown = try run("a.json", "b.json", "--set", "c:pictures.frames=1")
+        #expect(unknown.status == 2)
+        #expect(unknown.errorLines == ["--set c:pictures.frames=1: no chain 'c'. There are 'a', 'b'."])
+    }
+
+    @Test func writesATraceOfEachChain() throws {
+        try workspace.write("a.json", Chains.short)
+        try workspace.write("b.json", Chains.short)
+        #expect(try run("a.json", "b.json", "--quiet", "--trace", "run.trace").status == 0)
+        #expect(workspace.names.filter { $0.hasSuffix(".trace") } == ["run-a.trace", "run-b.trace"])
+    }
+
+    // MARK: Checks
+
+    @Test func runsNothingWhenOneChainIsWrong() throws {
+        try workspace.write("a.json", recording("a.mp4"))
+        try workspace.write("b.json", #"{ "stages": [ { "use": "test-sourc" }, { "use": "null-sink" } ] }"#)
+        let outcome = try run("a.json", "b.json")
+        #expect(outcome.status == 2)
+        #expect(outcome.errorLines.count == 1)
+        #expect(outcome.error.hasPrefix("b.json:1:"))
+        #expect(!workspace.exists("a.mp4"))
+        let skipping = try run("a.json", "b.json", "--skip-wrong")
+        #expect(skipping.status == 1)
+        #expect(skipping.error.contains("a: Done: "))
+        #expect(skipping.error.contains("error: 'b.json' is left out (--skip-wrong)."))
+        #expect(skipping.errorLines.last == "error: 1 of 2 chains failed: 'b'.")
+        #expect(workspace.exists("a.mp4"))
+        let both = try run("b.json", "b.json", "--skip-wrong")
+        #expect(both.status == 2)
+        #expect(both.errorLines.first == "b.json: is named twice. Name it once.")
+    }
+
+    @Test func findsWhatOnlyOneChainCanHave() throws {
+        try workspace.write("a.json", recording("out.mp4"))
+        try workspace.write("b.json", recording("out.mp4"))
+        try workspace.write("c.json", served(8554, "cam", size: "64x64"))
+        try workspace.write("d.json", served(8554, "cam", size: "64x64"))
+        try workspace.write("e.json", controlled())
+        try workspace.write("f.json", controlled())
+        for command in ["check", "run"] {
+            let outcome = try run(command, "a.json", "b.json", "c.json", "d.json", "e.json", "f.json")
+            #expect(outcome.status == 2)
+            #expect(
+                outcome.errorLines == [
+                    "b.json:4:39: stages[2].path: 'file' would write 'out.mp4', which 'file' of the chain 'a' writes. Name another file.",
+                    "d.json:5:60: stages[2].path: 'live' serves port 8554, path '/cam', as does 'live' of the chain 'c'. Give each stage a 'path' or 'port' of its own.",
+                    "f.json: control.listen: 'control' listens at 127.0.0.1:8080, as does 'control' of the chain 'e'. Each chain's control server needs a port of its own: write for example \"control\": { \"listen\": \"127.0.0.1:8081\" }.",
+                ], "\(outcome.error)")
+        }
+    }
+
+    @Test func refusesTwoChainsOfOneNameAndEmptyFolders() throws {
+        try workspace.write("x/cam.json", Chains.short)
+        try workspace.write("y/cam.json", Chains.short)
+        try FileManager.default.createDirectory(
+            at: workspace.folder.appending(path: "none"), withIntermediateDirectories: true)
+        let outcome = try run("check", "x/cam.json", "y", "none")
+        #expect(outcome.status == 2)
+        #expect(
+            outcome.errorLines == [
+                "none: is a folder without chain files (*.json). Name a chain file, or a folder that has some.",
+                "y/cam.json: the chain is called 'cam', as is that of x/cam.json. Give one of the files another name.",
+            ])
+    }
+
+    @Test func checksSeveralAndSumsTheirMemory() throws {
+        try workspace.write("a.json", Chains.short)
+        try workspace.write("b.json", Chains.short)
+        let outcome = try run("check", "a.json", "b.json")
+        #expect(outcome.status == 0)
+        #expect(outcome.output.hasPrefix("a.json:\n"))
+        #expect(outcome.output.contains("\nb.json:\n"))
+        #expect(outcome.lines.last?.hasPrefix("2 chains need ") == true)
+        let json = try JSON(parsing: try run("check", "a.json", "b.json", "--json").output)
+        #expect(json["chains"].list.map { $0["chain"].string } == ["a", "b"])
+        #expect((json["memoryBytes"].int ?? 0) > 2 * 320 * 240)
+        #expect(json["chains"][1]["stages"].list.count == 2)
+    }
+
+    // MARK: Helpers
+
+    private func recording(_ path: String) -> String {
+        """
+        { "stages": [
+          { "id": "pictures", "use": "test-source", "size": "64x64", "rate": 30, "frames": 10 },
+          { "id": "h264", "use": "x264-encoder" },
+          { "id": "file", "use": "recorder", "path": "\(path)" } ] }
+        """
+    }
+
+    private func controlled() -> String {
+        """
+        { "control": {}, "stages": [
+          { "id": "pictures", "use": "test-source", "size": "64x64", "frames": 10 }, { "use": "null-sink" } ] }
+        """
+    }
+
+    private func startMisbehaving(_ arguments: [String], environment: [String: String] = [:]) throws -> RunningProgram {
+        try framehost.start(
+            arguments + ["--plugin-path", try PluginBuild.misbehave().path, "--commands"], environment: environment,
+            folder: workspace.folder.path)
+    }
+
+    private func frames(of chain: String, _ program: RunningProgram) throws -> Int {
+        try program.waitForFrames(0, of: chain)
+    }
+}
+
+extension RunningProgram {
+    /// Asks a chain of several, by `--commands`, until its sources have given so many frames; how many they have.
+    @discardableResult
+    func waitForFrames(_ count: Int, of chain: String, timeout: Double = 60) throws -> Int {
+        let deadline = Date() + timeout
+        while Date() < deadline {
+            let tag = "\(chain) \(UInt32.random(in: 0 ... .max))"
+            try write(#"{ "chain": "\#(chain)", "command": "status", "tag": "\#(tag)" }"# + "\n")
+            try waitForOutput(#""tag":"\#(tag)""#)
+            let line = output.split(separator: "\n").last { $0.contains(#""tag":"\#(tag)""#) }
+            if let line, let frame = try JSON(parsing: String(line))["frame"].int, frame >= count { return frame }
+            listen(seconds: 0.05)
+        }
+        throw TestFault("'\(chain)' did not come to frame \(count) within \(timeout) s")
+    }
+}
+
+extension ClipProbe {
+    /// The size of the pictures that ffprobe finds at an address.
+    static func ofStream(_ url: String) throws -> String {
+        let outcome = try Tool.ffprobe.run(
+            "-v", "error", "-rtsp_transport", "tcp", "-select_streams", "v:0", "-show_entries", "stream=width,height",
+            "-of", "csv=p=0:s=x", url)
+        guard outcome.status == 0 else { throw TestFault("ffprobe: \(outcome.error)") }
+        return outcome.lines.first ?? ""
+    }
+}
