@@ -52,12 +52,15 @@ public enum ChainEvents {
             [.object("options", "The options that were set, unless the list is too long.")]
         ),
         stage(
-            "frames-dropped", "Items were dropped. Posted at once, then at most every 10 s for each reason.",
+            "frames-dropped",
+            "Items were dropped. Posted at once, then at most every 10 s for each reason; a warning where a live chain loses items.",
             [
                 .string("reason", "Why.", words: DropReason.allCases.map(\.name)),
                 .number("count", "Items dropped since the last such event."),
                 .number("total", "Items dropped in total."),
                 .string("place", "Where they were dropped, in words."),
+                .string("tooSlow", "Id of the stage that is too slow, where one was found."),
+                .number("busyPercent", "Part of the last seconds in which that stage was at work."),
             ]),
     ]
 

@@ -95,6 +95,9 @@ public final class Chain: @unchecked Sendable {
         public var ledgerFaults: [String]
         /// Calls of a live chain that took so long that frames were lost, a sentence each.
         public var losses: [String] = []
+        /// Where a live chain lost items for want of a place, and which stage was too slow: a sentence for each place,
+        /// the worst first. No failure: a live chain may lose items.
+        public var drops: [String] = []
 
         /// Whether all went well.
         public var isSuccess: Bool { failures.isEmpty && abandoned.isEmpty && ledgerFaults.isEmpty && losses.isEmpty }
@@ -397,9 +400,10 @@ public final class Chain: @unchecked Sendable {
         for fault in faults {
             hub.post(Event(name: "ledger-fault", level: .error, text: fault, time: clock.now()))
         }
+        dropWatch.look(at: self, now: systemNow(), isLast: true)
         let result = Result(
             failures: found, abandoned: abandoned + abandonedBranches.withLock { $0 }, ledgerFaults: faults,
-            losses: callWatch.losses)
+            losses: callWatch.losses, drops: dropWatch.summary)
         setState(result.isSuccess ? .stopped : .failed, result.isSuccess ? "stopped" : "failed")
         healthWatch.look(at: self, now: systemNow(), isLast: true) { [] }
         endTrace()

@@ -1,9 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Posts the event `frames-dropped` when items are dropped: at once, then at most every ten seconds for each stage or
-/// link and each reason. The control thread calls it once a second.
+/// link and each reason. Where a live chain loses items, it says which stage is too slow: the one behind that place
+/// that was found at work most often.
+///
+/// The control thread calls it at each of its looks, every 50 ms; counters are read once a second.
+/// docs/design/021-live-operation.md.
 struct DropWatch {
     static let repeatNs: Int64 = 10_000_000_000
+    /// Losses of one place that go on are a warning again after this long.
+    static let warnAgainNs: Int64 = 60_000_000_000
+    /// A stage that is at work at fewer of the looks than these is not called too slow.
+    static let leastPercent = 50
+    /// Places that are kept for the end; a chain that is changed for days has had many.
+    static let mostPlaces = 1000
     private static let pauseNs: Int64 = 1_000_000_000
 
     struct Told {
@@ -11,54 +21,176 @@ struct DropWatch {
         var at: Int64
     }
 
+    /// A stage or link, and what its drops are called.
+    private struct Place {
+        /// Of a stage its number, of a link those of its ends.
+        var key: String
+        /// `cam`, `between cam and h264`.
+        var words: String
+        /// Whose event it is.
+        var stage: String
+        /// Of stages that may be to blame: the first behind the place, by its index.
+        var behind: Int
+        /// An access unit is no frame.
+        var isEncoded: Bool
+    }
+
+    /// What was lost at one place, and which stages were too slow then.
+    private struct Loss {
+        var isEncoded: Bool
+        var count = 0
+        /// Items by title of the stage; the rest is nobody's.
+        var blamed: [String: Int] = [:]
+        var warnedAt: Int64?
+    }
+
+    private struct Culprit {
+        var id: String
+        var title: String
+        var percent: Int
+    }
+
     /// By whose drops they are, and by why; of stages and links that are there.
     private(set) var told: [String: [DropReason: Told]] = [:]
+    private var seen: [String: [DropReason: Int]] = [:]
+    private var losses: [String: Loss] = [:]
+    /// At how many looks each stage was at work, by its number: in this second and in the one before.
+    private var busy: [[Int: Int]] = [[:], [:]]
+    private var looks = [0, 0]
     private var nextLook = Int64.min
 
-    mutating func look(at chain: Chain, now: Int64) {
-        guard now >= nextLook else { return }
-        nextLook = now + Self.pauseNs
+    /// - Parameter isLast: The run has ended: what is new is told at once.
+    mutating func look(at chain: Chain, now: Int64, isLast: Bool = false) {
         let graph = chain.graph
+        if !isLast { sample(graph) }
+        guard isLast || now >= nextLook else { return }
+        nextLook = now + Self.pauseNs
+        let isLive = graph.runners.contains { $0.shown.demand.isLive }
         var present: Set<String> = []
-        defer { told = told.filter { present.contains($0.key) } }
-        for runner in graph.runners {
-            present.insert("\(runner.number)")
+        for (index, runner) in graph.runners.enumerated() {
+            let place = Place(
+                key: "\(runner.number)", words: "at \(runner.id)", stage: runner.id, behind: index,
+                isEncoded: graph.plan.stages[index].output?.encoded != nil)
+            present.insert(place.key)
             for reason in DropReason.allCases {
                 let count = runner.dropCount(reason) + (reason == .unconnected ? runner.unconnected.value : 0)
-                tell(chain, "\(runner.number)", runner.id, "at \(runner.id)", reason, count, now: now)
+                tell(chain, graph, place, reason, count, isLoss: isLive && reason == .noBuffer, now: now)
             }
         }
         for entry in graph.queues {
             let counts = entry.queue.snapshot().counts
             let (from, to) = (graph.runners[entry.link.from], graph.runners[entry.link.to])
-            present.insert("\(from.number)-\(to.number)")
+            let place = Place(
+                key: "\(from.number)-\(to.number)", words: "between \(from.id) and \(to.id)", stage: to.id,
+                behind: entry.link.to, isEncoded: entry.link.format.encoded != nil)
+            present.insert(place.key)
             for reason in DropReason.allCases {
                 let count = counts.dropped[reason.rawValue] + counts.evicted[reason.rawValue]
                 tell(
-                    chain, "\(from.number)-\(to.number)", to.id, "between \(from.id) and \(to.id)", reason, count,
+                    chain, graph, place, reason, count, isLoss: isLive && DropReason.lossesOfLinks.contains(reason),
                     now: now)
             }
         }
+        told = told.filter { present.contains($0.key) }
+        seen = seen.filter { present.contains($0.key) }
+        (busy, looks) = ([busy[1], [:]], [looks[1], 0])
     }
 
+    /// `139 frames lost between cam and h264: h264 (x264-encoder) was too slow.`, of each place of a live chain that
+    /// lost something, the worst first.
+    var summary: [String] {
+        losses.sorted { ($1.value.count, $0.key) < ($0.value.count, $1.key) }.map { words, loss in
+            let unit = (loss.isEncoded ? "access unit" : "frame") + (loss.count == 1 ? "" : "s")
+            let blamed = loss.blamed.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map(\.key)
+            let why =
+                switch blamed.count {
+                case 0: "no stage was busy most of the time, so perhaps the machine was."
+                case 1: "\(blamed[0]) was too slow."
+                default: "\(blamed[0]) was too slow most often, then \(blamed[1])."
+                }
+            return "\(loss.count) \(unit) lost \(words): \(why)"
+        }
+    }
+
+    // MARK: Who is at work
+
+    private mutating func sample(_ graph: RunningGraph) {
+        looks[1] += 1
+        for worker in graph.workers {
+            let number = Int(worker.state.inside.load(ordering: .relaxed))
+            if number >= 0 { busy[1][number, default: 0] += 1 }
+        }
+    }
+
+    /// The stage at `first` or behind it that was at work at most looks; nil where none was at half of them. Sources
+    /// wait for their device in their call, so that says nothing of them.
+    private func culprit(behind first: Int, in graph: RunningGraph) -> Culprit? {
+        let all = looks[0] + looks[1]
+        guard all > 0 else { return nil }
+        var reached: Set<Int> = [first]
+        var open = [first]
+        while let stage = open.popLast() {
+            for link in graph.plan.links where link.from == stage && reached.insert(link.to).inserted {
+                open.append(link.to)
+            }
+        }
+        func count(_ index: Int) -> Int {
+            let number = graph.runners[index].number
+            return (busy[0][number] ?? 0) + (busy[1][number] ?? 0)
+        }
+        let worst = reached.sorted().filter { graph.runners[$0].kind != .source }.max { count($0) < count($1) }
+        guard let worst, count(worst) * 100 >= all * Self.leastPercent else { return nil }
+        let runner = graph.runners[worst]
+        return Culprit(id: runner.id, title: runner.title, percent: count(worst) * 100 / all)
+    }
+
+    // MARK: What is told
+
     private mutating func tell(
-        _ chain: Chain, _ whose: String, _ stage: String, _ place: String, _ reason: DropReason, _ count: Int,
+        _ chain: Chain, _ graph: RunningGraph, _ place: Place, _ reason: DropReason, _ count: Int, isLoss: Bool,
         now: Int64
     ) {
         guard count > 0 else { return }
-        var last = told[whose]?[reason]
+        let before = seen[place.key]?[reason] ?? 0
         // Another queue between the same two stages counts anew.
+        let grown = count < before ? count : count - before
+        seen[place.key, default: [:]][reason] = count
+        let culprit = isLoss && grown > 0 ? culprit(behind: place.behind, in: graph) : nil
+        if isLoss, grown > 0 { note(grown, at: place, culprit) }
+
+        var last = told[place.key]?[reason]
         if let before = last, count < before.count { last = nil }
         if let last, count == last.count || now - last.at < Self.repeatNs { return }
-        told[whose, default: [:]][reason] = Told(count: count, at: now)
+        told[place.key, default: [:]][reason] = Told(count: count, at: now)
         let new = count - (last?.count ?? 0)
+        var text = "\(new) dropped \(place.words) (\(reason.name)), \(count) in all."
+        var details: [(String, JSONNode)] = [
+            ("reason", .string(reason.name)), ("count", .number(new)), ("total", .number(count)),
+            ("place", .string(place.words)),
+        ]
+        if let culprit {
+            text +=
+                " \(culprit.title) is too slow: it was at work \(culprit.percent) % of the time. Use a smaller picture, a lower rate or a faster setting."
+            details += [("tooSlow", .string(culprit.id)), ("busyPercent", .number(culprit.percent))]
+        } else if isLoss {
+            text += " No stage was busy most of the time, so perhaps the machine is. Look for other programs that run."
+        }
         chain.hub.post(
             Event(
-                name: "frames-dropped", stage: stage, level: .debug,
-                text: "\(new) dropped \(place) (\(reason.name)), \(count) in all.",
-                details: [
-                    "reason": .string(reason.name), "count": .number(new), "total": .number(count),
-                    "place": .string(place),
-                ], time: chain.clock.now()))
+                name: "frames-dropped", stage: place.stage, level: warns(of: place, isLoss, now: now),
+                text: text, details: .object(details), time: chain.clock.now()))
+    }
+
+    private mutating func note(_ count: Int, at place: Place, _ culprit: Culprit?) {
+        guard losses[place.words] != nil || losses.count < Self.mostPlaces else { return }
+        losses[place.words, default: Loss(isEncoded: place.isEncoded)].count += count
+        if let culprit { losses[place.words]!.blamed[culprit.title, default: 0] += count }
+    }
+
+    private mutating func warns(of place: Place, _ isLoss: Bool, now: Int64) -> Event.Level {
+        guard isLoss, let loss = losses[place.words] else { return .debug }
+        if let last = loss.warnedAt, now - last < Self.warnAgainNs { return .debug }
+        losses[place.words]!.warnedAt = now
+        return .warning
     }
 }

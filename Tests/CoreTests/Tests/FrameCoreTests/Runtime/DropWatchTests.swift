@@ -126,4 +126,76 @@ import Testing
         #expect(total > 0 && event.text.hasPrefix("\(total) dropped between src and slow ("), "\(event.text)")
         #expect(driver.finish().isSuccess)
     }
+
+    // MARK: Who is too slow
+
+    /// A live chain whose sink needs twenty times as long as a frame lasts, behind a filter that needs nothing.
+    private func slowChain(_ log: String) throws -> ChainSketch {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "cam", options: #"{"count": 100000000, "everyMs": 1, "live": true}"#)
+        try sketch.add(ProbeFilter.self, "mid")
+        try sketch.add(RecordingSink.self, "slow", options: #"{"log": "\#(log)", "sleepUs": 20000}"#)
+        return sketch
+    }
+
+    @Test func warnsOfWhatALiveChainLosesAndNamesTheStageThatIsTooSlow() throws {
+        let driver = try RunningChainDriver(slowChain("drops-live"))
+        let event = try #require(driver.waitForEvent { $0.name == "frames-dropped" && $0.details["tooSlow"] != nil })
+        #expect(event.details["tooSlow"]?.asString == "slow")
+        let percent = try #require(event.details["busyPercent"]?.asInt)
+        #expect((50...100).contains(percent))
+        #expect(
+            event.text.hasSuffix(
+                " in all. slow (recording-sink) is too slow: it was at work \(percent) % of the time. Use a smaller picture, a lower rate or a faster setting."
+            ), "\(event.text)")
+        let result = driver.finish()
+        // Lost frames are no failure of a live chain.
+        #expect(result.isSuccess)
+        let place = try #require(event.details["place"]?.asString)
+        let line = try #require(result.drops.first { $0.contains(" lost \(place): ") }, "\(result.drops)")
+        #expect(line.wholeMatch(of: /\d+ frames lost .*: slow \(recording-sink\) was too slow\./) != nil, "\(line)")
+    }
+
+    /// Every ten seconds for programs, but a line for people only once a minute.
+    @Test func warnsOfAPlaceOnceAMinute() throws {
+        let driver = try RunningChainDriver(slowChain("drops-seldom-warned"))
+        // The chain's own watch has spoken of this place, and warns of it no more for a minute.
+        let own = try #require(driver.waitForEvent { $0.name == "frames-dropped" && $0.level == .warning })
+        let events = driver.chain.subscribe()
+        func lost() -> Int { driver.chain.itemsLostLive }
+        var watch = DropWatch()
+        var levels: [Int64: Event.Level] = [:]
+        for seconds in Int64(0)...70 {
+            let before = lost()
+            #expect(eventually { lost() > before })
+            watch.look(at: driver.chain, now: seconds * Self.second)
+            for event in events.take().events where event.details["place"] == own.details["place"] {
+                // The chain's own watch speaks of it too, in time that is not simulated.
+                if event.level == .warning || levels[seconds] == nil { levels[seconds] = event.level }
+            }
+        }
+        #expect(levels.filter { $0.value == .warning }.keys.sorted() == [0, 60], "\(levels)")
+        #expect(driver.finish().isSuccess)
+    }
+
+    /// Frames that a `latest` link leaves out are wanted so, and so is what a chain without a live source drops.
+    @Test func doesNotWarnOfWhatIsDroppedOnPurpose() throws {
+        var newest = ChainSketch()
+        try newest.add(CountingSource.self, "cam", options: #"{"count": 100000000, "everyMs": 1, "live": true}"#)
+        try newest.add(
+            RecordingSink.self, "slow", options: #"{"log": "drops-latest", "sleepUs": 20000}"#,
+            link: LinkRequest(whenFull: .latest))
+        var file = ChainSketch()
+        try file.add(CountingSource.self, "file", options: #"{"count": 100000000, "everyMs": 1}"#)
+        try file.add(
+            RecordingSink.self, "slow", options: #"{"log": "drops-file-newest", "sleepUs": 20000}"#,
+            link: LinkRequest(whenFull: .dropNewest))
+        for sketch in [newest, file] {
+            let driver = try RunningChainDriver(sketch)
+            let event = try #require(driver.waitForEvent { $0.name == "frames-dropped" })
+            #expect(event.level == .debug && event.details["tooSlow"] == nil, "\(event.text)")
+            let result = driver.finish()
+            #expect(result.isSuccess && result.drops.isEmpty, "\(result.drops)")
+        }
+    }
 }
