@@ -27,9 +27,14 @@ struct RequestCheck {
     private mutating func checkMedia() {
         let given = givenMedia()
         let before = faults.found.count
-        for stage in request.stages {
+        // A circle is a fault of its own, which says what to do.
+        let circles = StageOrder(request).circles.map(Set.init)
+        for (index, stage) in request.stages.enumerated() {
             checkInputs(of: stage)
-            for producer in stage.from { checkMedia(of: stage, from: request.stages[producer], gives: given[producer]) }
+            guard stage.type.info.input != .none else { continue }
+            for producer in stage.from where !circles.contains(where: { $0.isSuperset(of: [index, producer]) }) {
+                checkMedia(of: stage, from: producer, gives: given[producer])
+            }
         }
         // A wrong `from` leaves some other stage without a reader: that is said once.
         if faults.found.count == before { checkReaders() }
@@ -63,13 +68,17 @@ struct RequestCheck {
         }
     }
 
-    private mutating func checkMedia(of stage: StageRequest, from producer: StageRequest, gives: StageInfo.Media) {
+    private mutating func checkMedia(of stage: StageRequest, from index: Int, gives: StageInfo.Media) {
         let takes = stage.type.info.input
+        let producer = request.stages[index]
         switch (gives, takes) {
         case (.none, _):
             faults.add(
                 stage, "from", "'\(producer.id)' (\(producer.type.info.id)) has no output",
-                "Name the stage before '\(producer.id)'.")
+                giver(before: index).map {
+                    "Name the stage whose output it takes: \"from\": \"\(request.stages[$0].id)\"."
+                }
+                    ?? "Name a stage that has an output.")
         case (.encoded(let codecs), .video):
             let option = producer.type.info.optionOfOtherOutput(producer.options)
             faults.add(
@@ -84,6 +93,17 @@ struct RequestCheck {
                 "Put an encoder between them.")
         default: break
         }
+    }
+
+    /// The nearest stage against the flow that has an output; nil where there is none.
+    private func giver(before index: Int) -> Int? {
+        var passed: Set<Int> = [index]
+        var stage = request.stages[index].from.first
+        while let next = stage, passed.insert(next).inserted {
+            if request.stages[next].type.info.output != .none { return next }
+            stage = request.stages[next].from.first
+        }
+        return nil
     }
 
     /// What each stage gives as far as its kind says; `.any` when that depends on an input that nothing feeds.
@@ -101,7 +121,9 @@ struct RequestCheck {
                 way.append(next)
                 stage = request.stages[next].from.first
             }
-            let media = stage.flatMap { given[$0] } ?? .any
+            // What passes on nothing has an output all the same: that its input has none is said there.
+            let found = stage.flatMap { given[$0] } ?? .any
+            let media = found == .none ? .any : found
             for passed in way { given[passed] = media }
         }
         return given.map { $0 ?? .any }

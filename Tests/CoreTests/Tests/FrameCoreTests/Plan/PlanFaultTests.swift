@@ -62,6 +62,46 @@ import Testing
             ])
     }
 
+    // MARK: Inputs
+
+    /// Behind a sink, and behind what takes from it: said once, with the stage to name.
+    @Test func saysOnceThatASinkHasNoOutputAndWhichStageToName() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src")
+        try sketch.add(RecordingSink.self, "file")
+        try sketch.add(ProbeFilter.self, "look")
+        try sketch.add(RecordingSink.self, "other")
+        #expect(
+            faults(sketch.request) == [
+                "test.json: stages[2].from: 'file' (recording-sink) has no output. Name the stage whose output it takes: \"from\": \"src\"."
+            ])
+    }
+
+    @Test func saysOfACircleOnlyThatItIsOne() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src")
+        try sketch.add(ProbeFilter.self, "look")
+        try sketch.add(RecordingSink.self, "file")
+        try sketch.add(RecordingSink.self, "other", from: ["src"])
+        sketch.request.stages[1].from = [2]
+        let found = faults(sketch.request)
+        #expect(found.count == 1, "\(found)")
+        #expect(found.first?.contains("'look', 'file' feed each other in a circle.") == true, "\(found)")
+    }
+
+    @Test func saysOfASourceWithAnInputOnlyThatItTakesNone() throws {
+        var sketch = ChainSketch()
+        try sketch.add(CountingSource.self, "src")
+        try sketch.add(RecordingSink.self, "file")
+        try sketch.add(CountingSource.self, "second")
+        try sketch.add(RecordingSink.self, "last")
+        sketch.request.stages[2].from = [1]
+        #expect(
+            faults(sketch.request) == [
+                "test.json: stages[2].from: 'second' (counting-source) is a source and takes no input. Put it first, or leave 'from' out."
+            ])
+    }
+
     // MARK: Memory
 
     @Test func refusesAPlanThatNeedsMoreMemoryThanThereIs() throws {
