@@ -187,13 +187,48 @@ public enum CrashReport {
     private static func handle(_ signal: Int32, _ info: UnsafeMutablePointer<siginfo_t>?) {
         guard let state else { return }
         let code = errno
+        let reason = info?.pointee.si_code ?? 0
+        let isSent = reason <= 0
+        // kill(2), sigqueue(3); what this program sends itself by abort(3) or raise(3) has another code, SI_TKILL.
+        let sender = reason == SI_USER || reason == SI_QUEUE ? info?.pointee._sifields._kill.si_pid ?? 0 : getpid()
+        let isFromOutside = isSent && sender != getpid()
         // Several threads may fall at once: one sentence.
-        if !state.pointee.isWriting.exchange(true, ordering: .acquiring) { write(state, signal) }
-        sigaction(signal, state.pointee.earlier + Int(signal), nil)
+        if !state.pointee.isWriting.exchange(true, ordering: .acquiring) {
+            if isFromOutside { writeSent(state, signal, by: sender) } else { write(state, signal) }
+        }
+        if isSent, isFromOutside || signal != SIGABRT {
+            // Swift's backtrace returns and counts on the fault to come again, which of a signal that was sent it does
+            // not: the program would run on.
+            var standard = sigaction()
+            standard.__sigaction_handler.sa_handler = SIG_DFL
+            sigaction(signal, &standard, nil)
+        } else {
+            sigaction(signal, state.pointee.earlier + Int(signal), nil)
+        }
         errno = code
         // A fault of the processor comes again when the instruction is tried again; what was sent (abort, kill) is sent
-        // again. Either way the earlier handler sees the registers as they were.
-        if (info?.pointee.si_code ?? 0) <= 0 { raise(signal) }
+        // again.
+        if isSent { raise(signal) }
+    }
+
+    /// Of a signal that says nothing of this program's code: a person's `kill`, a service manager's watchdog.
+    private static func writeSent(_ state: UnsafeMutablePointer<State>, _ signal: Int32, by process: pid_t) {
+        state.pointee.length = 0
+        add(state, "\nerror: ended by ")
+        switch signal {
+        case SIGSEGV: add(state, "SIGSEGV")
+        case SIGBUS: add(state, "SIGBUS")
+        case SIGILL: add(state, "SIGILL")
+        case SIGTRAP: add(state, "SIGTRAP")
+        case SIGFPE: add(state, "SIGFPE")
+        default: add(state, "SIGABRT")
+        }
+        add(state, ", which process ")
+        add(state, UInt64(max(process, 0)))
+        add(
+            state,
+            " sent. What was being written may be incomplete. Send SIGTERM instead: the chain then ends in order.\n")
+        _ = Glibc.write(STDERR_FILENO, state.pointee.line, state.pointee.length)
     }
 
     private static func write(_ state: UnsafeMutablePointer<State>, _ signal: Int32) {
