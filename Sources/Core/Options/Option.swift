@@ -35,6 +35,15 @@ public struct OptionFault: Error, Sendable, Equatable {
     }
 }
 
+/// Several faults of options at once, so that one look shows all.
+public struct OptionFaults: Error, Sendable, Equatable {
+    /// In the order in which they are shown; not empty.
+    public var faults: [OptionFault]
+
+    /// Makes faults to throw.
+    public init(_ faults: [OptionFault]) { self.faults = faults }
+}
+
 /// Declares one option of a stage. The property's initial value is the default.
 ///
 /// ```swift

@@ -5,11 +5,12 @@ struct OptionDecoder {
     /// - Parameters:
     ///   - members: The stage's members without the reserved keys.
     ///   - base: The values to start from; the defaults, or the present values for a live change.
+    ///   - isChange: Of options that run: a remedy does not say that a key may be left out.
     ///   - place: Makes the place of a fault from a key and its value's place.
     /// - Throws: ``FrameHostErrors``.
     static func decode<Options: StageOptions>(
         _ type: Options.Type, from members: [JSONNode.Member], base: Options = Options(),
-        place: OptionPlace
+        isChange: Bool = false, place: OptionPlace
     ) throws -> Options {
         let definitions = Dictionary(
             uniqueKeysWithValues: Mirror(reflecting: base).children.compactMap { child -> (String, any AnyOption)? in
@@ -18,6 +19,8 @@ struct OptionDecoder {
             })
         var faults: [FrameHostError] = []
         var values = definitions
+        /// Keys whose value is wrong in itself.
+        var wrong: Set<String> = []
         for member in members {
             guard let definition = definitions[member.key] else {
                 let near = Suggestion.nearest(to: member.key, in: Array(definitions.keys).sorted())
@@ -32,8 +35,9 @@ struct OptionDecoder {
             do {
                 values[member.key] = try definition.setting(member.value)
             } catch {
+                wrong.insert(member.key)
                 let defaultText =
-                    definition.currentJSON.value == .null
+                    definition.currentJSON.value == .null || isChange
                     ? "" : ", or leave the key out for \(definition.currentJSON.text())"
                 let remedy =
                     error.remedy.hasSuffix(".") || error.remedy.hasSuffix("?")
@@ -49,16 +53,22 @@ struct OptionDecoder {
         do {
             try options.validate()
         } catch {
-            let fault = error as? OptionFault ?? OptionFault(String(describing: error), remedy: "")
-            let named = OptionNaming.option(in: fault.what, members).flatMap { name in
-                members.last { $0.key == name }
+            let found =
+                (error as? OptionFaults)?.faults
+                ?? [error as? OptionFault ?? OptionFault(String(describing: error), remedy: "")]
+            for fault in found {
+                let named = OptionNaming.option(in: fault.what, members).flatMap { name in
+                    members.last { $0.key == name }
+                }
+                // A value that is wrong in itself was left out here: that says nothing of what the options want.
+                if let named, wrong.contains(named.key) { continue }
+                faults.append(
+                    FrameHostError(
+                        .invalidConfiguration,
+                        place: place(named?.key ?? "", named?.keyPlace ?? TextPlace(line: 0, column: 0)),
+                        what: fault.what,
+                        remedy: fault.remedy))
             }
-            faults.append(
-                FrameHostError(
-                    .invalidConfiguration,
-                    place: place(named?.key ?? "", named?.keyPlace ?? TextPlace(line: 0, column: 0)),
-                    what: fault.what,
-                    remedy: fault.remedy))
         }
         guard faults.isEmpty else { throw FrameHostErrors(faults) }
         return options

@@ -16,7 +16,7 @@ public protocol StageOptions: Decodable, Sendable {
     ///
     /// The default accepts everything.
     ///
-    /// - Throws: ``OptionFault``; any other error is shown as it describes itself.
+    /// - Throws: ``OptionFault``, or ``OptionFaults`` for several; any other error is shown as it describes itself.
     func validate() throws
 }
 

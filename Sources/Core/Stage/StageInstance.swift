@@ -27,7 +27,8 @@ final class StageInstance {
                     })
             }
             let before = stage.options
-            stage.options = try OptionDecoder.decode(S.Options.self, from: members, base: before, place: place)
+            stage.options = try OptionDecoder.decode(
+                S.Options.self, from: members, base: before, isChange: true, place: place)
             do {
                 try stage.optionsChanged()
             } catch {

@@ -86,35 +86,37 @@ struct RTSPSinkOptions: StageOptions {
     @Option(help: "Largest RTP packet, without UDP and IP headers.", range: 256...1440, unit: "bytes")
     var packetBytes = 1400
 
-    func validate() throws(OptionFault) {
-        guard RTSPURL(path)?.path == path, path != "/" else {
-            throw OptionFault(
+    func validate() throws(OptionFaults) {
+        var faults: [OptionFault] = []
+        func add(_ what: String, _ remedy: String) { faults.append(OptionFault(what, remedy: remedy)) }
+        if RTSPURL(path)?.path != path || path == "/" {
+            add(
                 "'path' \"\(path)\" must be the path of a stream",
-                remedy: "Start it with a slash and end it without one: \"path\": \"/live\".")
+                "Start it with a slash and end it without one: \"path\": \"/live\".")
         }
         if !address.isEmpty, IPAddress(address) == nil {
-            throw OptionFault(
+            add(
                 "'address' \"\(address)\" must be an IP address",
-                remedy: "Use an address of this machine, such as \"127.0.0.1\", or leave it out.")
+                "Use an address of this machine, such as \"127.0.0.1\", or leave it out.")
         }
         for range in allow where AddressRange(range) == nil {
-            throw OptionFault(
+            add(
                 "'allow' has \"\(range)\", which must be an address or a range",
-                remedy: "Write it as \"192.168.1.7\" or \"192.168.1.0/24\".")
+                "Write it as \"192.168.1.7\" or \"192.168.1.0/24\".")
         }
         if users == "" {
-            throw OptionFault(
-                "'users' is empty", remedy: "Name a file, or env:NAME. Leave it out to let every client play.")
+            add(
+                "'users' is empty", "Name a file, or env:NAME. Leave it out to let every client play.")
         }
         if (certificate == nil) != (key == nil) {
-            throw OptionFault("'certificate' and 'key' must be set together", remedy: "Set both for RTSPS, or neither.")
+            add("'certificate' and 'key' must be set together", "Set both for RTSPS, or neither.")
         }
         if certificate != nil, transport == .udp {
-            throw OptionFault(
+            add(
                 "with TLS, packets can only travel on the TCP connection",
-                remedy: "Leave 'transport' out, or set it to \"tcp\"."
-            )
+                "Leave 'transport' out, or set it to \"tcp\".")
         }
+        guard faults.isEmpty else { throw OptionFaults(faults) }
     }
 }
 

@@ -303,4 +303,57 @@ private final class Knobs: Filter {
         ("ports", #"{"type":"array","items":{"type":"integer"},"description":"Ports.","default":[8554,8555]}"#),
     ])
     func giveASchema(name: String, schema: String) throws { #expect(try field(name).schema.text() == schema) }
+
+    // MARK: Rules of several options
+
+    private struct Needed: StageOptions {
+        @Option(help: "The rate.") var rate: FrameRate? = nil
+        @Option(help: "The name.") var name = ""
+        @Option(help: "The place.") var place = ""
+
+        func validate() throws(OptionFaults) {
+            var faults: [OptionFault] = []
+            if rate == nil { faults.append(OptionFault("'rate' is missing", remedy: "Set it.")) }
+            if name.isEmpty { faults.append(OptionFault("'name' is missing", remedy: "Set it.")) }
+            if place.isEmpty { faults.append(OptionFault("'place' is missing", remedy: "Set it.")) }
+            guard faults.isEmpty else { throw OptionFaults(faults) }
+        }
+    }
+
+    private func faultsOfNeeded(_ text: String, isChange: Bool = false) -> String {
+        do {
+            _ = try OptionDecoder.decode(
+                Needed.self, from: JSONReader.read(Array(text.utf8), file: "o").asObject!, isChange: isChange
+            ) { key, _ in key.isEmpty ? "o" : "o: \(key)" }
+            return ""
+        } catch { return "\(error)" }
+    }
+
+    @Test func reportsEveryRuleThatIsBroken() {
+        #expect(
+            faultsOfNeeded(#"{ "rate": 30 }"#) == "o: 'name' is missing. Set it.\no: 'place' is missing. Set it.")
+    }
+
+    /// The value is not known, but the key is there.
+    @Test func doesNotCallAnOptionMissingWhoseValueIsWrong() {
+        #expect(
+            faultsOfNeeded(#"{ "rate": "x", "name": "n", "place": "p" }"#)
+                == #"o: rate: "x" is not a frame rate. Use a number such as 30, or a fraction such as "30000/1001"."#)
+    }
+
+    /// A command cannot leave a key out to get its default.
+    @Test func namesNoDefaultWhereOptionsOfAStageThatRunsAreChanged() throws {
+        func text(isChange: Bool) -> String {
+            do {
+                _ = try OptionDecoder.decode(
+                    AllOptions.self,
+                    from: JSONReader.read(Array(#"{ "bitrateKbps": 20 }"#.utf8), file: "o").asObject!,
+                    isChange: isChange
+                ) { key, _ in FaultPlace(key) }
+                return ""
+            } catch { return "\(error)" }
+        }
+        #expect(text(isChange: false).hasSuffix(", or leave the key out for 4000."))
+        #expect(text(isChange: true) == "bitrateKbps: 20 is below 64. Use 64...100000.")
+    }
 }
