@@ -76,7 +76,7 @@ struct ChainPlanner {
         joins.check(&faults)
         let links = LinkPlanner(stages, isLive: isLive, running: running).links(&faults)
         for clash in FileClashes(demands).clashes { faults.add(clash, stages) }
-        faults.addClaims(stages)
+        faults.addClaims(stages, beside: request.services)
         for stage in stages { faults.addClaims(stage.demand.claims, of: stage.id, on: request.ownStreams) }
         try faults.throwAll()
 

@@ -29,7 +29,7 @@ public struct ChainRequest: Sendable {
     public var memory: AvailableMemory?
     /// The number of processors that the chain's threads have; nil for those that the process may use.
     public var processors: Int?
-    /// Services that run beside the chain. The planner does not look at them.
+    /// Services that run beside the chain. The planner looks only at what they claim.
     public var services: [ServiceRequest] = []
     /// What the chain does when something happens. The planner does not look at it.
     public var rules: [Rule] = []

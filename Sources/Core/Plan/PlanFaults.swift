@@ -80,8 +80,14 @@ struct PlanFaults {
     }
 
     /// A thing that is one stage's, or has other terms.
-    mutating func addClaims(_ stages: [PlannedStage]) {
+    ///
+    /// - Parameter services: Have theirs before any stage.
+    mutating func addClaims(_ stages: [PlannedStage], beside services: [ServiceRequest]) {
         var first: [String: (stage: String, terms: String?)] = [:]
+        for service in services {
+            // What is wrong with its options was said where they were read.
+            for claim in (try? service.make())?.claims ?? [] { first[claim.name] = (service.key, claim.terms) }
+        }
         for stage in stages {
             for claim in stage.demand.claims {
                 guard let other = first[claim.name] else {

@@ -22,9 +22,16 @@ public protocol Service: AnyObject, Sendable, SendableMetatype {
     /// every service.
     init(options: Options) throws
 
-    /// [control thread] What there is only one of and the service needs, such as an address where it listens: several
-    /// chains of one process are refused where two claim it. None unless the service says so.
+    /// [control thread] Things that only one may have, such as a port: a stage that claims the same is refused when the
+    /// chain is planned, and so is a further chain of the process. None unless the service says so.
     var claims: [StageDemand.Claim] { get }
+
+    /// [control thread] Looks whether `start` will find what the options name, such as files. Opens nothing for longer
+    /// than the look. The default looks at nothing.
+    ///
+    /// - Parameter folder: From which names of files are meant.
+    /// - Throws: ``FrameHostError``, whose place is the option: `control.tokenFile`.
+    func check(folder: String) throws
 
     /// [control thread] Opens ports and starts threads, before the chain's stages are started.
     ///
@@ -40,6 +47,8 @@ public protocol Service: AnyObject, Sendable, SendableMetatype {
 extension Service {
     /// None.
     public var claims: [StageDemand.Claim] { [] }
+    /// Looks at nothing.
+    public func check(folder: String) throws {}
 }
 
 /// What a service is, as data.

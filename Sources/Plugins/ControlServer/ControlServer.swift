@@ -25,16 +25,19 @@ final class ControlServer: Service {
     /// [control thread] Opens nothing: options arrive checked.
     init(options: ControlServerOptions) { self.options = options }
 
-    /// [control thread] Its address, unless any free port will do.
+    /// A stage that listens on every address of this machine, or on this one, would find the port taken.
     var claims: [StageDemand.Claim] {
         guard let address = ListenAddress(options.listen), address.port != 0 else { return [] }
-        return [
+        return ["any", address.address].map {
             StageDemand.Claim(
-                "listen \(address.authority)", option: "listen", what: "listens at \(address.authority), as does",
-                remedy:
-                    "Each chain's control server needs a port of its own: write for example \"control\": { \"listen\": \"127.0.0.1:\(address.port == 65535 ? 8081 : address.port + 1)\" }."
-            )
-        ]
+                "tcp-port \(address.port) \($0)", option: "listen", what: "listens on port \(address.port), as does",
+                remedy: "Set another port for one of them.")
+        }
+    }
+
+    /// [control thread] Reads the token's file once, so that what is wrong with it is known before the run.
+    func check(folder: String) throws {
+        if let file = options.tokenFile { _ = try AccessToken.read(file, folder: folder) }
     }
 
     /// [control thread] Listens from here on.

@@ -76,6 +76,11 @@ final class RTSPSink: Sink {
         if keepsGroup { demand.ownBytes = groupLimits.byteCount }
         let endpoint = endpoint
         demand.claims = [
+            // Of the machine: the control server has one too.
+            StageDemand.Claim(
+                "tcp-port \(options.port) \(options.address.isEmpty ? "any" : options.address)", terms: "rtsp-sink",
+                option: "port", what: "listens on port \(options.port), as does",
+                remedy: "Set another 'port' for one of them."),
             StageDemand.Claim(
                 "rtsp-port \(options.port)",
                 terms:
