@@ -106,13 +106,15 @@ public struct ChainClashes {
 
     private mutating func compareClaims() {
         let chains = chains
-        var first: [String: (chain: Int, user: String, terms: String?)] = [:]
-        func clash(_ claim: StageDemand.Claim, of user: String, in chain: Int) -> String? {
+        var first: [String: (chain: Int, user: String, terms: String?, isService: Bool)] = [:]
+        func clash(_ claim: StageDemand.Claim, of user: String, in chain: Int, isService: Bool = false) -> String? {
             guard let other = first[claim.name] else {
-                first[claim.name] = (chain, user, claim.terms)
+                first[claim.name] = (chain, user, claim.terms, isService)
                 return nil
             }
             if other.chain == chain { return nil }
+            // Each claims it against stages that listen on every address.
+            if isService, other.isService, claim.name.hasSuffix(" any") { return nil }
             if let terms = claim.terms, terms == other.terms { return nil }
             return "\(user) \(claim.what) \(other.user) of the chain '\(chains[other.chain].request.name)'"
         }
@@ -126,7 +128,7 @@ public struct ChainClashes {
                 }
             }
             for (key, claim) in chain.serviceClaims {
-                guard let what = clash(claim, of: "'\(key)'", in: index) else { continue }
+                guard let what = clash(claim, of: "'\(key)'", in: index, isService: true) else { continue }
                 add(
                     FaultPlace(file: chain.request.file, path: "\(key).\(claim.option)"), what, claim.remedy, of: index)
             }

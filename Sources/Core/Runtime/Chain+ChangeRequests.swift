@@ -37,7 +37,7 @@ extension Chain {
             }
             guard accepted.load(ordering: .relaxed) else { throw Self.failed(id) }
             let name = mode == .runs ? "stage-resumed" : "stage-paused"
-            post(name, runner.id, "\(runner.id) \(mode == .runs ? "goes on" : "is paused").")
+            post(name, runner.id, "\(runner.title) \(mode == .runs ? "goes on" : "is paused").")
             return (frame.load(ordering: .relaxed), [])
         }
     }

@@ -50,10 +50,10 @@ extension StageType {
         throw FrameHostError(
             .invalidConfiguration, place: info.id,
             what: names.isEmpty
-                ? "the stage has no topics, such as '\(name)'"
-                : "'\(name)' is not among its \(names.count) topics",
+                ? "'\(name)' is not a topic: this stage has none" : "'\(name)' is not among its \(names.count) topics",
             remedy: Suggestion.nearest(to: name, in: names).map { "Did you mean '\($0)'?" }
-                ?? "`framehost describe \(info.id)` lists them.")
+                ?? (names.isEmpty
+                    ? "Write only `framehost describe \(info.id)`." : "`framehost describe \(info.id)` lists them."))
     }
 
     /// [control thread] All topics, without their values.

@@ -13,8 +13,13 @@ public enum CrashNote {
     nonisolated(unsafe) private static var isWanted = false
     /// The newest of ``notes``.
     nonisolated(unsafe) private(set) static var text: UnsafeMutablePointer<CChar>?
-    /// Addresses of their texts, the newest last.
-    private static let notes = Mutex<[UInt]>([])
+    /// Addresses of their texts, and since when they are true; the newest last.
+    private static let notes = Mutex<[(address: UInt, what: String, since: Int64)]>([])
+
+    /// [any thread] What the process is doing and for how long, in nanoseconds; nil for nothing of this kind.
+    public static var current: (what: String, nanoseconds: Int64)? {
+        notes.withLock { $0.last.map { ($0.what, $0.since) } }.map { ($0.0, ChainClock.system.now() - $0.1) }
+    }
 
     /// [main thread] From here on notes are kept.
     static func enable() { isWanted = true }
@@ -23,23 +28,24 @@ public enum CrashNote {
     public static func during<Result>(_ what: @autoclosure () -> String, _ body: () throws -> Result) rethrows -> Result
     {
         guard isWanted else { return try body() }
-        let note = UInt(bitPattern: strdup(what()))
-        begin(note)
+        let note = begin(what())
         defer { end(note) }
         return try body()
     }
 
-    private static func begin(_ note: UInt) {
+    private static func begin(_ what: String) -> UInt {
+        let note = UInt(bitPattern: strdup(what))
         notes.withLock { notes in
-            notes.append(note)
+            notes.append((note, what, ChainClock.system.now()))
             text = UnsafeMutablePointer(bitPattern: note)
         }
+        return note
     }
 
     private static func end(_ note: UInt) {
         notes.withLock { notes in
-            notes.removeAll { $0 == note }
-            text = notes.last.flatMap { UnsafeMutablePointer(bitPattern: $0) }
+            notes.removeAll { $0.address == note }
+            text = notes.last.flatMap { UnsafeMutablePointer(bitPattern: $0.address) }
             free(UnsafeMutablePointer<CChar>(bitPattern: note))
         }
     }

@@ -63,7 +63,7 @@ private final class PlainPainter: Filter {
         let error = #expect(throws: FrameHostError.self) { _ = try StageType(ProbeFilter.self).topic("x") }
         #expect(
             error?.description
-                == "probe: the stage has no topics, such as 'x'. `framehost describe probe` lists them."
+                == "probe: 'x' is not a topic: this stage has none. Write only `framehost describe probe`."
         )
     }
 }
