@@ -82,7 +82,7 @@ import Testing
         for font in ["broken.ttf", "cut.ttf"] {
             let broken = try check(#""font": "\#(font)""#)
             #expect(
-                broken.status == 2 && broken.error.contains("font: \(font) must be a font that FreeType can read"),
+                broken.status == 2 && broken.error.contains("font: '\(font)' must be a font that FreeType can read"),
                 "\(broken.error)")
         }
         let field = try check(#""text": "{chian}""#)

@@ -312,7 +312,7 @@ import Testing
         )
         #expect(
             fault("/etc/hostname")
-                == "font: /etc/hostname must be a font that FreeType can read (error 2). Name a TrueType, OpenType or Type 1 font file."
+                == "font: '/etc/hostname' must be a font that FreeType can read. Name a TrueType, OpenType or Type 1 font file."
         )
         let error = #expect(throws: FrameHostError.self) { _ = try FontFile.path(nil, usual: ["/a/b.ttf", "/c.ttf"]) }
         #expect(

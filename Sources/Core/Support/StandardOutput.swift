@@ -27,9 +27,12 @@ public enum StandardOutput {
 
     /// [main thread, first of all] Opens /dev/null for each of the first three descriptors that is closed. Otherwise
     /// the next file that is opened would become standard output.
+    ///
+    /// Only for reading: what somebody writes to a standard output that is closed fails (`EBADF`), as it would without
+    /// this, and is not thrown away unseen.
     public static func fillGaps() {
         while true {
-            let file = open("/dev/null", O_RDWR)
+            let file = open("/dev/null", O_RDONLY)
             guard (0...STDERR_FILENO).contains(file) else {
                 if file > STDERR_FILENO { close(file) }
                 return

@@ -29,7 +29,7 @@ package final class FontFace {
         guard error == 0, let face else {
             FT_Done_FreeType(library)
             throw FrameHostError(
-                .invalidMedia, place: "font", what: "\(path) must be a font that FreeType can read (error \(error))",
+                .invalidMedia, place: "font", what: "'\(path)' must be a font that FreeType can read",
                 remedy: "Name a TrueType, OpenType or Type 1 font file.")
         }
         guard face.pointee.face_flags & Int(FT_FACE_FLAG_SCALABLE) != 0, face.pointee.charmap != nil else {

@@ -59,8 +59,21 @@ final class NullSink: Sink {
         return demand
     }
 
-    /// [control thread]
-    func negotiate(_ input: MediaFormat) { parameterSets = input.encoded?.parameterSets ?? [] }
+    /// [control thread] Looks whether the dump can be written, and writes nothing.
+    func negotiate(_ input: MediaFormat) throws {
+        parameterSets = input.encoded?.parameterSets ?? []
+        guard let path = options.dump, path != "-" else { return }
+        let file = context.resolve(path)
+        let refusal = context.files.refusalOfWriting(file)
+        switch refusal {
+        case .failed?, .isFolder?:
+            var fault = refusal!.fault(file)
+            fault.place = "dump"
+            throw fault
+        // Who uses the file may have let go of it by then: the one that this stage replaces.
+        default: break
+        }
+    }
 
     /// [control thread] Reserves the samples, opens the file.
     func start() throws {

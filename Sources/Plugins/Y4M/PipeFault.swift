@@ -36,6 +36,14 @@ enum PipeFault {
             remedy: "Pipe it into a program: framehost chain.json | mpv -.")
     }
 
+    static func outputIsClosed() -> FrameHostError {
+        FrameHostError(
+            .unavailable, what: "standard output is closed",
+            remedy:
+                "Start the program without '>&-', with standard output piped into a program: framehost chain.json | mpv -."
+        )
+    }
+
     // MARK: Streams
 
     /// - Parameter name: `standard input`, or the quoted path.

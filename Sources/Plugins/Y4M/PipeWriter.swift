@@ -30,6 +30,9 @@ final class PipeWriter {
     init() throws {
         let kept = StandardOutput.descriptor
         guard isatty(kept) == 0 else { throw PipeFault.outputIsTerminal() }
+        // Closed, or open only for reading: StandardOutput.fillGaps.
+        let flags = fcntl(kept, F_GETFL)
+        guard flags >= 0, flags & O_ACCMODE != O_RDONLY else { throw PipeFault.outputIsClosed() }
         file = nil
         var status = stat()
         fstat(kept, &status)

@@ -39,7 +39,8 @@ enum NetworkFault {
             return FrameHostError(
                 .unavailable, what: "'\(shown)' cannot be opened: \(reason)",
                 remedy: "Check that its server runs. \"ifMissing\": \"wait\" starts without it.",
-                cause: cause == reason ? "" : cause)
+                // `Connection to tcp://… failed: Connection refused` says nothing more.
+                cause: cause.hasSuffix(reason) ? "" : cause)
         }
     }
 

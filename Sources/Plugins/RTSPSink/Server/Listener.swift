@@ -50,11 +50,22 @@ enum Listener {
             return try bootstrap.withBoundSocket(NIOBSDSocket.Handle(socket)).wait()
         } catch {
             let shown = endpoint.address.isEmpty ? "port \(endpoint.port)" : "\(endpoint.address) port \(endpoint.port)"
-            let isTaken = (error as? IOError)?.errnoCode == EADDRINUSE
+            let code = (error as? IOError)?.errnoCode
             throw FrameHostError(
-                .unavailable, what: isTaken ? "\(shown) is in use by another program" : "cannot listen on \(shown)",
-                remedy: isTaken ? "End that program, or set another 'port'." : "Choose another 'port' or 'address'.",
-                cause: isTaken ? "" : String(describing: error))
+                .unavailable,
+                what: code == EADDRINUSE ? "\(shown) is in use by another program" : "cannot listen on \(shown)",
+                remedy: remedy(code),
+                cause: code == EADDRINUSE ? "" : code.map { String(cString: strerror($0)) } ?? String(describing: error)
+            )
+        }
+    }
+
+    private static func remedy(_ code: Int32?) -> String {
+        switch code {
+        case EADDRINUSE: "End that program, or set another 'port'."
+        case EADDRNOTAVAIL: "Set 'address' to an address of this machine, or leave it out to listen on all of them."
+        case EACCES: "Set a 'port' of 1024 or more, which every user may use."
+        default: "Set another 'port' or 'address'."
         }
     }
 

@@ -18,6 +18,15 @@ struct ServerEndpoint: Sendable, Equatable {
     /// - Throws: ``FrameHostError`` for files that cannot be read or do not fit.
     func tlsContext() throws -> NIOSSLContext? {
         guard let certificatePath, let keyPath else { return nil }
+        for (option, path) in [("certificate", certificatePath), ("key", keyPath)] {
+            guard let file = fopen(path, "re") else {
+                throw FrameHostError(
+                    .unavailable, place: FaultPlace(option),
+                    what: "'\(path)' cannot be read: \(String(cString: strerror(errno)))",
+                    remedy: "Correct '\(option)', or make the file readable for this user.")
+            }
+            fclose(file)
+        }
         do {
             let chain = try NIOSSLCertificate.fromPEMFile(certificatePath).map {
                 NIOSSLCertificateSource.certificate($0)
@@ -33,7 +42,16 @@ struct ServerEndpoint: Sendable, Equatable {
             throw FrameHostError(
                 .unavailable, what: "the certificate '\(certificatePath)' with the key '\(keyPath)' cannot be used",
                 remedy: "Name a PEM file with the certificate chain and one with its private key.",
-                cause: String(describing: error))
+                cause: Self.reason(error))
+        }
+    }
+
+    /// What NIO's words mean where they are no sentence: `failedToLoadCertificate`.
+    private static func reason(_ error: any Error) -> String {
+        switch error as? NIOSSLError {
+        case .failedToLoadCertificate: "The first file has no certificate in the form PEM."
+        case .failedToLoadPrivateKey: "The second file has no private key in the form PEM."
+        default: String(describing: error)
         }
     }
 
