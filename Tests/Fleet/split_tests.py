@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A chain on two machines: the two examples, each in a network of its own, and the cable between them is pulled.
+
+Each picture has the moment of its capture painted in, so the recordings themselves say which pictures are missing: no counter of framehost is
+believed before it agrees with them.
+"""
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+import unittest
+
+from place import HOST, ROOT, Case, without_comments
+
+RATE, WIDTH, HEIGHT = 25, 640, 360
+# Cuts of the cable, seconds: TCP carries on after the first, the other side has given the stream up in the second.
+SHORT, LONG = 2, 15
+CAMERA, ARCHIVE = "10.77.0.1", "10.77.0.2"
+
+
+def run(*command):
+    return subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=60, check=True).stdout
+
+
+def crc8(data):
+    crc = 0
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = (crc << 1 ^ 7) & 0xFF if crc & 0x80 else crc << 1 & 0xFF
+    return crc
+
+
+def stamps(file):
+    """Moments of capture of a recording's pictures, seconds; None where the strip cannot be read."""
+    rows = 3
+    raw = subprocess.run(
+        ["ffmpeg", "-nostdin", "-v", "error", "-i", file, "-vf", f"extractplanes=y,crop={WIDTH}:{rows}:0:{HEIGHT // 48 - 1}", "-fps_mode", "passthrough",
+         "-f", "rawvideo", "-"], capture_output=True, timeout=60, check=True).stdout
+    found = []
+    for at in range(0, len(raw), WIDTH * rows):
+        picture, word = raw[at:at + WIDTH * rows], 0
+        for cell in range(64):
+            x = (2 * cell + 1) * WIDTH // 128
+            mean = sum(picture[row * WIDTH + x + side] for row in range(rows) for side in (-1, 0, 1)) / 9
+            word = word << 1 | (mean >= 126)
+        data = word.to_bytes(8, "big")
+        found.append(int.from_bytes(data[1:7], "big") / 1e6 if data[0] == 0xB2 and crc8(data[1:7]) == data[7] else None)
+    return found
+
+
+class SplitTests(Case):
+    def setUp(self):
+        super().setUp()
+        run("ip", "link", "set", "lo", "up")
+        # The other machine: a network namespace that lasts as long as this process.
+        other = self.start("unshare", "-n", "sleep", "600", log="other.log")
+        mine = os.readlink("/proc/self/ns/net")
+        self.soon(lambda: os.readlink(f"/proc/{other.pid}/ns/net") != mine, 10)
+        self.there = ("nsenter", "-t", str(other.pid), "-n")
+        run("ip", "link", "add", "cable", "type", "veth", "peer", "name", "cable", "netns", other.pid)
+        self.addCleanup(lambda: subprocess.run(["ip", "link", "delete", "cable"], check=False, capture_output=True))
+        for inside, address in ((), CAMERA), (self.there, ARCHIVE):
+            run(*inside, "ip", "link", "set", "lo", "up")
+            run(*inside, "ip", "address", "add", f"{address}/24", "dev", "cable")
+            run(*inside, "ip", "link", "set", "cable", "up")
+
+    def figures(self, port, inside=()):
+        return json.loads(run(*inside, HOST, "ctl", f"127.0.0.1:{port}", "figures"))
+
+    def of_stage(self, port, stage, inside=()):
+        return next(each for each in self.figures(port, inside)["stages"] if each["id"] == stage)
+
+    def recorded(self):
+        return self.of_stage(8081, "archive", self.there)["framesIn"]
+
+    def cut(self, seconds):
+        run("ip", "link", "set", "cable", "down")
+        time.sleep(seconds)
+        run("ip", "link", "set", "cable", "up")
+
+    def goes_on(self, seconds):
+        before = self.recorded()
+        self.soon(lambda: self.recorded() > before + RATE, seconds, lambda: self.said("archive.log"))
+
+    def events(self, log, name=None):
+        """What a run has logged, a member of JSON each; what a library prints by itself is left out."""
+        lines = [json.loads(line) for line in self.said(log).splitlines() if line.startswith("{")]
+        return [line for line in lines if name is None or line.get("event") == name]
+
+    def done(self, log):
+        """Frames, delivered and dropped ones, as the run said at its end."""
+        found = [re.match(r"Done: (\d+) frames .* (\d+) delivered, (\d+) dropped", line["message"]) for line in self.events(log)]
+        return next(tuple(map(int, match.groups())) for match in found if match)
+
+    def test_aShortCutLosesNothingAndALongOneWhatItsFiguresSay(self):
+        for name in "camera", "archive":
+            chain = without_comments(ROOT / f"examples/split-{name}.json")
+            (self.folder / f"{name}.json").write_text(json.dumps(chain), encoding="utf-8")
+        (self.folder / "out").mkdir()
+        as_json = ("--log-format", "json")
+        camera = self.start(HOST, "camera.json", *as_json, log="camera.log")
+        self.soon(lambda: self.events("camera.log", "serving"), 20, lambda: self.said("camera.log"))
+        archive = self.start(HOST, "archive.json", *as_json, log="archive.log", inside=self.there, env={**os.environ, "CAMERA": CAMERA})
+        self.soon(lambda: self.events("archive.log", "segment-did-start"), 20, lambda: self.said("archive.log"))
+        self.goes_on(10)
+
+        self.cut(SHORT)
+        self.goes_on(12)
+        self.assertEqual(self.of_stage(8081, "yard", self.there)["figures"]["losses"], 0, self.said("archive.log"))
+        long_cut = time.clock_gettime(time.CLOCK_MONOTONIC)
+
+        self.cut(LONG)
+        self.goes_on(20)
+        yard = self.of_stage(8081, "yard", self.there)["figures"]
+        self.assertEqual((yard["losses"], yard["state"]), (1, "streaming"), self.said("archive.log"))
+        self.goes_on(10)
+
+        # The recording is ended first, so that its last picture is none that was lost on the way.
+        for process, log in (archive, "archive.log"), (camera, "camera.log"):
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.wait(30), 0, self.said(log))
+
+        files = sorted((self.folder / "out").iterdir(), key=lambda file: file.name)
+        captured = [stamp for file in files for stamp in stamps(file)]
+        self.assertNotIn(None, captured)
+        self.assertEqual(captured, sorted(set(captured)), "each picture once, in its order")
+        # Places between the first and the last picture, at the camera's pace; its clock makes up for a late picture.
+        places = [round((stamp - captured[0]) * RATE) for stamp in captured]
+        self.assertEqual(len(set(places)), len(places))
+        wide = [index for index in range(1, len(places)) if captured[index] - captured[index - 1] > 1]
+        self.assertEqual(len(wide), 1, [captured[index] - captured[index - 1] for index in wide])
+        before, after = places[wide[0] - 1], places[wide[0]]
+        lost = after - before - 1
+        # It lasts from the cut, at least as long, and is over soon after: the other side tries each second.
+        gap = captured[wide[0]] - captured[wide[0] - 1]
+        self.assertAlmostEqual(captured[wide[0] - 1], long_cut, delta=1.5)
+        self.assertTrue(LONG - 1 < gap < LONG + 8, gap)
+
+        # Both sides' counts agree with the pictures.
+        frames, delivered, dropped = self.done("archive.log")
+        self.assertEqual((frames, delivered, dropped), (len(captured), len(captured), 0), self.said("archive.log"))
+        given, _, too_late = self.done("camera.log")
+        missed = sum(event["missed"] for event in self.events("camera.log", "late"))
+        self.assertGreaterEqual(given + missed, places[-1] + 1)
+        # Nothing is missing elsewhere, but for what a busy machine's camera side says that it dropped itself.
+        elsewhere = places[-1] + 1 - len(captured) - lost
+        self.assertLessEqual(elsewhere, too_late + missed)
+        # What is lost is said: why, and for how long.
+        self.assertRegex(self.events("archive.log", "stream-lost")[0]["reason"], "no video for|ended|timed out|route")
+        away = self.events("archive.log", "stream-back")[-1]["awayMs"] / 1000
+        self.assertLess(away, gap)
+        self.assertGreater(away, 1)
+        print(
+            f"\nsplit: a cut of {SHORT} s lost nothing; one of {LONG} s lost {lost} pictures, {gap:.1f} s (the stream counted as lost for {away:.1f} s of it); "
+            f"{len(captured)} recorded of {given} captured, {elsewhere} missing elsewhere ({too_late} dropped, {missed} missed by the camera's side)")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
