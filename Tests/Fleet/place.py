@@ -62,10 +62,12 @@ class Case(unittest.TestCase):
 
 def get(address, path, token=None):
     """Status and text; None where nobody answers."""
+    connection = http.client.HTTPConnection(address, timeout=5)
     try:
-        connection = http.client.HTTPConnection(address, timeout=5)
         connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
         answer = connection.getresponse()
         return answer.status, answer.read().decode()
     except OSError:
         return None
+    finally:
+        connection.close()
