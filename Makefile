@@ -151,8 +151,9 @@ test-page: build test-packages ## the page of the control server in Chromium, ag
 	$(call install,$(PAGE_PACKAGES))
 	Tests/Page/run
 
-test-package: deb test-packages ## the package: lintian, installed into a Debian without Swift, the service's notices, `make install`, a plugin against the installed Core
+test-package: deb test-packages ## the package: lintian, installed into a Debian without Swift, the container's recipe, the service's notices, `make install`, a plugin against the installed Core
 	$(call install,$(PACKAGE_TEST_PACKAGES))
+	$(call install_python,$(FLEET_PYTHON))
 	Tests/Package/run
 
 test-fleet: build test-packages ## rules and dashboard of a fleet with a real Prometheus, a chain on two machines

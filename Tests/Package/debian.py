@@ -87,7 +87,11 @@ class BareDebian:
 
     def install(self, package):
         """By apt, with what it depends on and nothing more."""
-        # What was fetched once is fetched no more.
+        shutil.copy(package, self.path("/tmp/framehost.deb"))
+        return self.fetch("apt-get update -q && apt-get install -y -q --no-install-recommends -o Dpkg::Options::=--force-unsafe-io /tmp/framehost.deb")
+
+    def fetch(self, script):
+        """A script that calls apt, with a network. What was fetched once is fetched no more."""
         kept = os.path.join(STORE, "archives")
         os.makedirs(os.path.join(kept, "partial"), exist_ok=True)
         archives = self.path("/var/cache/apt/archives")
@@ -95,10 +99,9 @@ class BareDebian:
             if file.endswith(".deb") and not os.path.exists(os.path.join(archives, file)):
                 os.link(os.path.join(kept, file), os.path.join(archives, file))
         shutil.copy("/etc/resolv.conf", self.path("/etc/resolv.conf"))
-        shutil.copy(package, self.path("/tmp/framehost.deb"))
-        outcome = self.do(
-            "apt-get update -q && apt-get install -y -q --no-install-recommends -o APT::Keep-Downloaded-Packages=true "
-            "-o Dpkg::Options::=--force-unsafe-io /tmp/framehost.deb", network=True)
+        with open(self.path("/etc/apt/apt.conf.d/91keep"), "w", encoding="utf-8") as file:
+            file.write('APT::Keep-Downloaded-Packages "true";\n')
+        outcome = self.do(script, network=True)
         for file in os.listdir(archives):
             if file.endswith(".deb") and not os.path.exists(os.path.join(kept, file)):
                 os.link(os.path.join(archives, file), os.path.join(kept, file))

@@ -12,6 +12,7 @@ import tempfile
 import time
 import unittest
 
+from container_tests import ContainerTests, RecipeTests  # noqa: F401: run with the others
 from debian import ROOT, BareDebian, Booted, Unavailable, run
 from notices_tests import NoticesTests  # noqa: F401: run with the others
 
