@@ -7,8 +7,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
-import time
 import unittest
 
 from debian import ROOT, BareDebian, Unavailable, run
@@ -43,6 +41,10 @@ class RecipeTests(unittest.TestCase):
     """What the recipe says."""
 
     def test_linterFindsNothing(self):
+        if not shutil.which("hadolint"):
+            self.assertNotEqual(os.environ.get("CI"), "true", "hadolint is missing: make test-package installs it")
+            print("\nSKIPPED hadolint: it is not installed", flush=True)
+            self.skipTest("hadolint is not installed")
         outcome = run("hadolint", "--no-color", CONTAINERFILE)
         self.assertEqual((outcome.returncode, outcome.stdout), (0, ""))
 
@@ -163,14 +165,13 @@ class ContainerTests(unittest.TestCase):
         health = json.loads(re.search(r"CMD (\[.*\])$", self.settings["HEALTHCHECK"])[1])
         self.assertEqual(self.settings["STOPSIGNAL"], "SIGTERM")
         script = f"""
-ip link set lo up 2>/dev/null || true
 export FRAMEHOST_TOKEN=a-token-of-the-tests-0123
 ({self.command(*self.entry(), *json.loads(self.settings["CMD"]))}) >/tmp/log 2>&1 & chain=$!
 export FRAMEHOST_HEALTH=127.0.0.1:8080
 health() {{ ({self.command(*health)}) >/tmp/health 2>&1; echo "$1: $? $(head -c 60 /tmp/health)"; }}
 sleep 4
 health running
-kill -STOP $chain; (sleep 1; kill -CONT $chain) & FRAMEHOST_TOKEN=wrong-wrong-wrong-wrong health "wrong token"
+FRAMEHOST_TOKEN=wrong-wrong-wrong-wrong health "wrong token"
 FRAMEHOST_HEALTH=127.0.0.1:8099 health "wrong port"
 FRAMEHOST_HEALTH= health "nobody to ask"
 kill -TERM $chain; wait $chain; echo "status $?"

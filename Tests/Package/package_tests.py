@@ -284,6 +284,16 @@ class BareDebianTests(unittest.TestCase):
         write("cam", cam)
         write("still", still)
         write("wrong", {"stages": [{"use": "test-sauce"}]})
+        # The two machines of docs/fleet.md in one, with the drop-in that the page has.
+        for name, chain in ("yard", "split-camera"), ("archive", "split-archive"):
+            text = read(os.path.join(ROOT, f"examples/{chain}.json")).replace('"out/', f'"/var/lib/framehost/{name}/')
+            with open(f"{chains}/{name}.json", "w", encoding="utf-8") as file:
+                file.write(text)
+        page = read(os.path.join(ROOT, "docs/fleet.md"))
+        drop = self.debian.path("/etc/systemd/system/framehost@archive.service.d")
+        os.makedirs(drop)
+        with open(f"{drop}/stream.conf", "w", encoding="utf-8") as file:
+            file.write(re.search(r"```ini\n(.*?)```", page, re.S)[1])
         drop = self.debian.path("/etc/systemd/system/framehost@still.service.d")
         os.makedirs(drop)
         with open(f"{drop}/short.conf", "w", encoding="utf-8") as file:
@@ -294,8 +304,35 @@ class BareDebianTests(unittest.TestCase):
             skip(self, "systemd", why)
         try:
             self.watch(booted, write, cam, recorded)
+            self.watchTheArchive(booted)
         finally:
             booted.stop()
+
+    def watchTheArchive(self, booted):
+        """A service that reads a stream outlasts a camera's machine that is away, at its start and later."""
+        def show(name, what):
+            return booted.do("systemctl", "show", f"framehost@{name}", "--value", "-p", what).stdout.strip()
+
+        def status():
+            return show("archive", "StatusText")
+
+        def why():
+            return status() + booted.do("journalctl", "-u", "framehost@archive", "--no-pager", "-o", "cat").stdout
+
+        self.assertEqual(booted.do("systemctl", "start", "--no-block", "framehost@archive").returncode, 0)
+        self.soon(lambda: show("archive", "NRestarts") != "0", why)
+        self.assertEqual(booted.do("systemctl", "start", "framehost@yard").returncode, 0)
+        self.soon(lambda: (show("archive", "ActiveState"), status()) == ("active", "streaming"), why)
+        first = show("archive", "MainPID")
+        self.assertEqual(show("yard", "WatchdogUSec"), "30s")
+        self.assertIn(show("archive", "WatchdogUSec"), ("0", "infinity"))
+        self.assertEqual(booted.do("systemctl", "stop", "framehost@yard").returncode, 0)
+        self.soon(lambda: "recovering: yard: " in status() and "not healthy" in status(), why)
+        self.assertEqual(booted.do("systemctl", "start", "framehost@yard").returncode, 0)
+        self.soon(lambda: status() == "streaming", why)
+        self.assertEqual(show("archive", "MainPID"), first)
+        self.assertEqual(booted.do("systemctl", "stop", "framehost@archive", "framehost@yard").returncode, 0)
+        self.assertEqual(show("archive", "Result"), "success", why())
 
     def watch(self, booted, write, cam, recorded):
         def show(name, what):
