@@ -186,6 +186,13 @@ class FilesTests(unittest.TestCase):
         exposure = float(re.search(r"Overall exposure level for framehost@cam.service: ([\d.]+)", score)[1])
         self.assertLessEqual(exposure, 2.0, score)
 
+    def test_filesForAFleetAreThoseOfTheTree(self):
+        ours = os.path.join(ROOT, "packaging/monitoring")
+        names = [os.path.relpath(os.path.join(folder, name), ours) for folder, _, names in os.walk(ours) for name in names]
+        self.assertGreaterEqual(len(names), 4)
+        for name in names:
+            self.assertEqual(read(self.path("/usr/share/framehost/monitoring/" + name)), read(os.path.join(ours, name)))
+
     def test_linksOfTheDocumentationLeadSomewhere(self):
         top = self.path("/usr/share/doc/framehost")
         count = 0
