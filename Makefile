@@ -3,10 +3,11 @@
 # Every package that is used stands in one of these lists.
 PACKAGES := build-essential pkg-config ca-certificates git \
 	libyuv-dev libx264-dev libavformat-dev libavcodec-dev libavutil-dev libavfilter-dev libswscale-dev libv4l-dev libturbojpeg0-dev libsdl2-dev libopencv-dev opencv-data \
-	nettle-dev libcurl4-openssl-dev libpng-dev libfreetype-dev fonts-dejavu-core frei0r-plugins frei0r-plugins-dev ffmpeg graphviz
+	nettle-dev libcurl4-openssl-dev libpng-dev libfreetype-dev libnats-dev libmosquitto-dev fonts-dejavu-core frei0r-plugins frei0r-plugins-dev ffmpeg graphviz
 TEST_PACKAGES := x264 util-linux mount python3 python3-jsonschema binutils gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good \
 	gstreamer1.0-plugins-bad gstreamer1.0-plugins-ugly gstreamer1.0-libav gir1.2-gst-rtsp-server-1.0 python3-gi glib-networking openssl curl mpv python3-opencv \
-	tshark iproute2 python3-websockets python3-pil libimage-exiftool-perl prometheus python3-pip tmux xvfb python3-xlib
+	tshark iproute2 python3-websockets python3-pil libimage-exiftool-perl prometheus python3-pip tmux xvfb python3-xlib \
+	nats-server mosquitto mosquitto-clients
 # From PyPI.
 TEST_PYTHON := schemathesis==4.32.5 perfetto==0.59.1 protobuf==7.36.2
 CAMERA_PACKAGES := qemu-system-x86 busybox-static kmod cpio v4l-utils libelf1 libssl3
@@ -41,8 +42,12 @@ help: ## what there is, and how long each part of `make test` takes on two cores
 
 # --- packages -------------------------------------------------------------------------------------------------------------------------
 
+# Debian starts servers when they are installed, and nats-server listens on all addresses: while these are, no service is started.
+POLICY := /usr/sbin/policy-rc.d
 define install
 	@missing=; for p in $(1); do dpkg -s $$p >/dev/null 2>&1 || missing="$$missing $$p"; done; \
+	case "$$missing" in *nats-server*|*mosquitto*) [ -e $(POLICY) ] || { printf '#!/bin/sh\nexit 101\n' | $(SUDO) tee $(POLICY) >/dev/null; \
+	  $(SUDO) chmod +x $(POLICY); trap '$(SUDO) rm -f $(POLICY)' EXIT; } ;; esac; \
 	if [ -n "$$missing" ]; then echo "Installing$$missing"; \
 	  $(SUDO) apt-get update -q && DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -y -q --no-install-recommends $$missing; fi
 endef

@@ -34,6 +34,8 @@ let plugins = [
     Plugin(name: "V4L2Sink", shims: ["CV4L2"]),
     Plugin(name: "WindowPreview", shims: ["CSDL2"]),
     Plugin(name: "Pictures", shims: ["CTurboJPEG", "CPNG", "CYUV"], usesShared: true, modules: ["Conversion"]),
+    Plugin(name: "NATSEvents", shims: ["CNATS"], modules: ["Publishing"]),
+    Plugin(name: "MQTTEvents", shims: ["CMosquitto"], modules: ["Publishing"]),
 ]
 
 let core = Target.Dependency.product(name: "FrameCore", package: "Core")
@@ -73,6 +75,7 @@ let package = Package(
         .target(
             name: "Stills", dependencies: [core, "CPNG", "CTurboJPEG"], path: "Sources/Plugins/Stills",
             exclude: ["README.md"]),
+        .target(name: "Publishing", dependencies: [core], path: "Sources/Plugins/Publishing", exclude: ["README.md"]),
         // C libraries: a module map and a header each, at most one small .c beside them.
         // Without aligned loops, where the linker happens to put them decides whether scaling takes a fifth longer.
         .target(
@@ -95,6 +98,12 @@ let package = Package(
         .systemLibrary(
             name: "CTurboJPEG", path: "Sources/Plugins/Shims/CTurboJPEG", pkgConfig: "libturbojpeg",
             providers: [.apt(["libturbojpeg0-dev"])]),
+        .systemLibrary(
+            name: "CNATS", path: "Sources/Plugins/Shims/CNATS", pkgConfig: "libnats",
+            providers: [.apt(["libnats-dev"])]),
+        .systemLibrary(
+            name: "CMosquitto", path: "Sources/Plugins/Shims/CMosquitto", pkgConfig: "libmosquitto",
+            providers: [.apt(["libmosquitto-dev"])]),
         // No pkgConfig: opencv4.pc names every module, and a program that links them all loads 375 libraries.
         .target(
             name: "COpenCV", path: "Sources/Plugins/Shims/COpenCV",
@@ -121,7 +130,7 @@ let package = Package(
                 path: "Sources/Plugins/NestedPlugins"),
             .testTarget(
                 name: "PluginTests",
-                dependencies: [core, "Shared", "LiveInput", "Lettering", "Stills", "Conversion"]
+                dependencies: [core, "Shared", "LiveInput", "Lettering", "Stills", "Conversion", "Publishing"]
                     + plugins.map { .target(name: $0.name) },
                 path: "Tests/PluginTests",
                 // Every plugin exports the one entry symbol; a test program that links several takes any of them.

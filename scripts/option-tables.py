@@ -15,7 +15,10 @@ HOST = os.environ.get('FRAMEHOST', str(ROOT / '.build/release/framehost'))
 
 def table(plugin):
     stage = json.loads(subprocess.check_output([HOST, 'describe', plugin, '--json'], text=True))
-    lines = [f'{stage["summary"]} Takes {stage["input"]}; gives {stage["output"]}.', '']
+    if stage['kind'] == 'service':
+        lines = [f'{stage["summary"]} The key `{stage["key"]}` of the chain file.', '']
+    else:
+        lines = [f'{stage["summary"]} Takes {stage["input"]}; gives {stage["output"]}.', '']
     if not stage['options']:
         return lines + ['No options.']
     lines += ['| key | type | default | range | live | what |', '|---|---|---|---|---|---|']
@@ -24,9 +27,9 @@ def table(plugin):
         bounds = '' if option['minimum'] is None else f'{option["minimum"]}...{option["maximum"]}'
         bounds = ' '.join(x for x in (bounds, option['unit']) if x)
         lines.append(f'| `{option["name"]}` | {option["type"]} | {default} | {bounds} | {"yes" if option["live"] else ""} | {option["help"]} |')
-    for command in stage['commands']:
+    for command in stage.get('commands', []):
         lines += ([''] if command is stage['commands'][0] else []) + [f'Command `{command["name"]}`: {command["summary"]}']
-    for event in stage['events']:
+    for event in stage.get('events', []):
         members = [f'`{m["name"]}` ({m["type"]}) {m["summary"].rstrip(".")}' for m in event['members']]
         tail = f' {"; ".join(members)}.' if members else ''
         lines += ([''] if event is stage['events'][0] else []) + [f'- Event `{event["name"]}`: {event["summary"]}{tail}']
@@ -42,7 +45,7 @@ def renewed(text):
 def main():
     wrong = 0
     found = set()
-    for path in [ROOT / 'docs/chain-file.md', *sorted(ROOT.glob('Sources/Plugins/*/README.md'))]:
+    for path in [ROOT / 'docs/chain-file.md', ROOT / 'docs/events.md', *sorted(ROOT.glob('Sources/Plugins/*/README.md'))]:
         old = path.read_text()
         found |= set(re.findall(r'<!-- options ([a-z0-9-]+) -->', old)) if path.name == 'chain-file.md' else set()
         new = renewed(old)

@@ -9,9 +9,10 @@ import Glibc
 struct ChainFile {
     /// More stages than any chain has use for; each costs a context and perhaps a thread.
     static let mostStages = 1000
-    static let topKeys = ["$schema", "note", "stages", "buffers", "spare", "drainSeconds", "on", "control"]
+    static let topKeys =
+        ["$schema", "note", "stages", "buffers", "spare", "drainSeconds", "on"] + services.keys.sorted()
     /// Services by their key of the chain.
-    static let services = ["control": "control-server"]
+    static let services = ["control": "control-server", "mqtt": "mqtt-events", "nats": "nats-events"]
     static let joinKeys = ["match", "lead", "whenEnded", "hold"]
     static let linkKeys = ["queue", "whenFull", "seconds", "megabytes", "copy"]
 

@@ -7,7 +7,7 @@ struct DescribeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "describe",
         abstract:
-            "Describes a kind of stage: what it takes and gives, its options, commands and events; or one of its topics.",
+            "Describes a kind of stage: what it takes and gives, its options, commands and events; or one of its topics; or the options of a service.",
         discussion: "`framehost describe chain` lists the events of the chain itself and of every stage.")
 
     @Argument(help: "The plugin's id, such as test-source.")
@@ -27,6 +27,10 @@ struct DescribeCommand: ParsableCommand {
         }
         let registry = try plugins.registry()
         do {
+            if topic == nil, let service = try registry.service(id) {
+                let text = ServiceText(service)
+                return Terminal.say(json ? text.json.text(pretty: true) : text.text)
+            }
             guard let stage = try registry.stage(id) else {
                 throw FrameHostError(
                     .invalidConfiguration, place: id, what: "no such plugin",

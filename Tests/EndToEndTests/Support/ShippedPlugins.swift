@@ -9,5 +9,5 @@ enum ShippedPlugins {
         "test-source", "text", "v4l2-sink", "v4l2-source", "window-preview", "x264-encoder", "y4m-sink", "y4m-source",
     ]
     /// What is no stage.
-    static let others = ["control-server", "picture-encoder"]
+    static let others = ["control-server", "mqtt-events", "nats-events", "picture-encoder"]
 }

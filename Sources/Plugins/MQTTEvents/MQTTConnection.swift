@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CMosquitto
+import FrameCore
+import Glibc
+import Publishing
+
+/// A connection to an MQTT broker. The only file that calls libmosquitto.
+///
+/// The library has a thread of its own, on which its callbacks run; they note what happened and ring. One other thread
+/// publishes. `@unchecked Sendable`: the handle is made once, and libmosquitto's functions may be called from any thread.
+final class MQTTConnection: @unchecked Sendable {
+    /// Retained topic, payload and QoS of the last will.
+    struct Will {
+        var topic: String
+        var payload: String
+    }
+
+    private struct State {
+        var isConnected = false
+        /// Rises with each connection.
+        var connections = 0
+        var reason = "no answer yet"
+        /// Home Assistant has said that it is there.
+        var births = 0
+        /// Messages on their way, by the library's number; with the spool's number, 0 for those of no spool.
+        var inFlight: [Int32: UInt64] = [:]
+        /// Acknowledged before ``publish(_:to:retained:number:)`` knew their number.
+        var early: Set<Int32> = []
+        /// Numbers of the spool that are acknowledged and not taken yet.
+        var done: [UInt64] = []
+    }
+
+    private let mosquitto: OpaquePointer
+    private let state = Locked(State())
+    private let doorbell: Doorbell
+    private let subscription: String?
+    private let isStarted = Locked(false)
+    /// Once in the process, and never cleaned up: another chain's connection may use the library.
+    private static let isReady: Bool = mosquitto_lib_init() == MOSQ_ERR_SUCCESS.code
+
+    /// [control thread] Connects to nothing yet.
+    ///
+    /// - Parameters:
+    ///   - subscription: A topic whose message `online` is counted in ``births``.
+    ///   - doorbell: Rings when something has happened.
+    /// - Throws: ``FrameHostError`` where something cannot be used.
+    init(
+        _ address: ServerAddress, client: String, keepAlive: Int, login: ServerLogin?, caFile: String?, verify: Bool,
+        will: Will, subscription: String?, doorbell: Doorbell
+    ) throws {
+        guard Self.isReady, let made = mosquitto_new(client, false, nil) else {
+            throw FrameHostError(
+                .callFailed, what: "libmosquitto cannot be used: \(String(cString: strerror(errno)))")
+        }
+        mosquitto = made
+        self.doorbell = doorbell
+        self.subscription = subscription
+        self.address = address
+        self.keepAlive = Int32(keepAlive)
+        mosquitto_user_data_set(made, Unmanaged.passUnretained(self).toOpaque())
+        try check(mosquitto_will_set(made, will.topic, Int32(will.payload.utf8.count), will.payload, 1, true), "topic")
+        if let login { try check(mosquitto_username_pw_set(made, login.name, login.password), "login") }
+        if address.scheme == "mqtts" {
+            if let caFile {
+                try check(mosquitto_tls_set(made, caFile, nil, nil, nil, nil), "caFile")
+            } else {
+                try check(mosquitto_int_option(made, MOSQ_OPT_TLS_USE_OS_CERTS, 1), "verify")
+            }
+            if !verify {
+                try check(mosquitto_tls_opts_set(made, 0, nil, nil), "verify")
+                try check(mosquitto_tls_insecure_set(made, true), "verify")
+            }
+        }
+        mosquitto_reconnect_delay_set(made, 1, 30, true)
+        mosquitto_max_inflight_messages_set(made, 20)
+        mosquitto_connect_callback_set(made) { Self.of($1)?.connected($2) }
+        mosquitto_disconnect_callback_set(made) { Self.of($1)?.disconnected($2) }
+        mosquitto_publish_callback_set(made) { Self.of($1)?.acknowledged($2) }
+        mosquitto_message_callback_set(made) { Self.of($1)?.received($2) }
+    }
+
+    private let address: ServerAddress
+    private let keepAlive: Int32
+
+    deinit {
+        stop()
+        mosquitto_destroy(mosquitto)
+    }
+
+    private static func of(_ pointer: UnsafeMutableRawPointer?) -> MQTTConnection? {
+        pointer.map { Unmanaged<MQTTConnection>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    private func check(_ code: Int32, _ option: String) throws {
+        guard code != MOSQ_ERR_SUCCESS.code else { return }
+        throw FrameHostError(
+            .invalidConfiguration, place: FaultPlace(option),
+            what: "libmosquitto refuses it: \(Self.text(code))", remedy: "Correct '\(option)'.")
+    }
+
+    private static func text(_ code: Int32) -> String {
+        if code == MOSQ_ERR_ERRNO.code { return String(cString: strerror(errno)) }
+        return mosquitto_strerror(code).map { String(cString: $0) } ?? "fault \(code)"
+    }
+
+    /// [control thread] Connects, again and again, on the library's thread.
+    ///
+    /// - Throws: ``FrameHostError`` where the library makes no thread.
+    func start() throws {
+        // Whether it succeeds at once does not matter: the loop tries again.
+        let first = mosquitto_connect_async(mosquitto, address.host, Int32(address.port), keepAlive)
+        if first != MOSQ_ERR_SUCCESS.code {
+            let reason = Self.text(first)
+            state.withLock { if !$0.isConnected { $0.reason = reason } }
+        }
+        let loop = mosquitto_loop_start(mosquitto)
+        guard loop == MOSQ_ERR_SUCCESS.code else {
+            throw FrameHostError(.exhausted, what: "libmosquitto has no thread: \(Self.text(loop))")
+        }
+        isStarted.withLock { $0 = true }
+    }
+
+    /// [control thread] Says goodbye and ends the library's thread.
+    func stop() {
+        let wasStarted = isStarted.withLock { isStarted in
+            defer { isStarted = false }
+            return isStarted
+        }
+        guard wasStarted else { return }
+        let isConnected = isConnected
+        mosquitto_disconnect(mosquitto)
+        // A thread that waits for a server would keep the end waiting.
+        mosquitto_loop_stop(mosquitto, !isConnected)
+    }
+
+    // MARK: What the library says [its thread]
+
+    private func connected(_ code: Int32) {
+        if code == 0, let subscription { mosquitto_subscribe(mosquitto, nil, subscription, 1) }
+        state.withLock { state in
+            state.isConnected = code == 0
+            if code == 0 { state.connections += 1 }
+            if code != 0 {
+                state.reason = mosquitto_connack_string(code).map { String(cString: $0) } ?? "refused with \(code)"
+            }
+        }
+        doorbell.ring()
+    }
+
+    private func disconnected(_ code: Int32) {
+        let reason = Self.text(code)
+        state.withLock { state in
+            if state.isConnected { state.reason = reason }
+            state.isConnected = false
+        }
+        doorbell.ring()
+    }
+
+    private func acknowledged(_ message: Int32) {
+        state.withLock { state in
+            if let number = state.inFlight.removeValue(forKey: message) {
+                if number > 0 { state.done.append(number) }
+            } else {
+                state.early.insert(message)
+            }
+        }
+        doorbell.ring()
+    }
+
+    private func received(_ message: UnsafePointer<mosquitto_message>?) {
+        guard let message, message.pointee.payloadlen == 6, let payload = message.pointee.payload,
+            UnsafeRawBufferPointer(start: payload, count: 6).elementsEqual("online".utf8)
+        else { return }
+        state.withLock { $0.births += 1 }
+        doorbell.ring()
+    }
+
+    // MARK: For the thread that publishes
+
+    var isConnected: Bool { state.withLock { $0.isConnected } }
+    var reason: String { state.withLock { $0.reason } }
+    /// How often it has connected, and how often Home Assistant has come.
+    var occasions: Int { state.withLock { $0.connections + $0.births } }
+    var inFlightCount: Int { state.withLock { $0.inFlight.count } }
+
+    /// Numbers that were acknowledged since the last call, in the order in which that happened.
+    func takeDone() -> [UInt64] {
+        state.withLock { state in
+            defer { state.done = [] }
+            return state.done
+        }
+    }
+
+    /// Hands a message over. The library sends it until it is acknowledged, over new connections too.
+    ///
+    /// - Parameter number: The spool's number, or 0.
+    /// - Returns: False where the library has not taken it, for good.
+    func publish(_ text: String, to topic: String, retained: Bool, number: UInt64 = 0) -> Bool {
+        var (text, message) = (text, Int32(0))
+        let code = text.withUTF8 {
+            mosquitto_publish(mosquitto, &message, topic, Int32(clamping: $0.count), $0.baseAddress, 1, retained)
+        }
+        // Without a connection it says so and has taken it all the same (libmosquitto 2.0): once more would double it.
+        guard code == MOSQ_ERR_SUCCESS.code || code == MOSQ_ERR_NO_CONN.code || code == MOSQ_ERR_CONN_LOST.code else {
+            return false
+        }
+        state.withLock { state in
+            if state.early.remove(message) != nil {
+                if number > 0 { state.done.append(number) }
+            } else {
+                state.inFlight[message] = number
+            }
+        }
+        return true
+    }
+}
+
+extension mosq_err_t {
+    /// As the functions return it.
+    fileprivate var code: Int32 { Int32(rawValue) }
+}

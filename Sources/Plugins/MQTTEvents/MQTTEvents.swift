@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+import Glibc
+import Publishing
+
+/// Sends the events of a chain to an MQTT broker, and keeps its state there, where Home Assistant finds it.
+///
+/// docs/events.md; why it is as it is: docs/design/029-event-publishers.md.
+final class MQTTEvents: Service {
+    static let info = ServiceInfo(
+        id: "mqtt-events",
+        summary:
+            "Sends the chain's events and state to an MQTT broker, where Home Assistant finds them, with a spool on disk."
+    )
+
+    private struct Running {
+        var intake: EventIntake
+        var sender: MQTTSender
+        var connection: MQTTConnection
+        var thread: PublisherThread
+    }
+
+    private let options: MQTTEventsOptions
+    private let running = Locked<Running?>(nil)
+
+    /// [control thread] Opens nothing: options arrive checked.
+    init(options: MQTTEventsOptions) { self.options = options }
+
+    /// [control thread] Opens the spool; the broker need not be there.
+    func start(_ control: any RunControl) throws {
+        let folder = control.folder
+        let login = try options.login.map { try ServerLogin.read($0, folder: folder) }
+        let caFile = try options.caFile.map { try ServerPath.readable($0, option: "caFile", folder: folder) }
+        let spool = try Spool(
+            SpoolFolder(
+                options.spool.map { ServerPath.resolve($0, folder: folder) }
+                    ?? SpoolFolder.usual(chain: control.chainName, key: "mqtt")),
+            mostBytes: options.spoolMegabytes << 20)
+        let (host, chain) = (options.host ?? EventIdentity.hostName(), control.chainName)
+        let identity = EventIdentity(host: host)
+        let topics = MQTTTopics(topic: options.topic, host: host, chain: chain)
+        let home =
+            options.homeAssistant
+            ? HomeAssistant(prefix: options.discoveryTopic, host: host, chain: chain, topics: topics) : nil
+        let address = try options.address
+        let connection = try MQTTConnection(
+            address, client: "framehost-\(identity.host)-\(EventName.word(chain))",
+            keepAlive: options.keepAliveSeconds, login: login, caFile: caFile, verify: options.verify,
+            will: MQTTConnection.Will(topic: topics.status, payload: "offline"), subscription: home?.birthTopic,
+            doorbell: spool.doorbell)
+        let news = Locked(OutwardNews(kind: "MQTT", server: "\(address)"))
+        let intake = EventIntake(
+            control, key: "mqtt", filter: EventFilter(level: options.level, events: options.events),
+            identity: identity, spool: spool, news: news)
+        let sender = MQTTSender(
+            control, server: "\(address)", topics: topics, home: home, spool: spool, connection: connection,
+            news: news)
+        try intake.start()
+        do {
+            try connection.start()
+            let thread = try PublisherThread("mqtt/send") { sender.run() }
+            running.withLock {
+                $0 = Running(intake: intake, sender: sender, connection: connection, thread: thread)
+            }
+        } catch {
+            connection.stop()
+            intake.stop()
+            throw error
+        }
+    }
+
+    /// [control thread] Sends what it can within a second; the rest stays in the spool.
+    func stop() {
+        let running = running.withLock { running in
+            defer { running = nil }
+            return running
+        }
+        guard let running else { return }
+        running.intake.stop()
+        running.sender.stop(milliseconds: 500)
+        running.thread.wait(milliseconds: 600)
+        running.connection.stop()
+        running.intake.flush()
+    }
+}
+
+/// The thread that sends what the spool has, and keeps the chain's state at the broker.
+final class MQTTSender: Sendable {
+    /// Events that are with the library and not acknowledged: so many may come twice after the end of a process.
+    private static let mostInFlight = 16
+    /// From one look at the chain's state to the next, in milliseconds.
+    private static let lookPause: Int64 = 500
+
+    private let control: any RunControl
+    private let server: String
+    private let topics: MQTTTopics
+    private let home: HomeAssistant?
+    private let spool: Spool
+    private let connection: MQTTConnection
+    private let news: Locked<OutwardNews>
+    /// When the thread is to end, milliseconds of the monotonic clock.
+    private let deadline = Locked<Int64?>(nil)
+
+    init(
+        _ control: any RunControl, server: String, topics: MQTTTopics, home: HomeAssistant?, spool: Spool,
+        connection: MQTTConnection, news: Locked<OutwardNews>
+    ) {
+        self.control = control
+        self.server = server
+        self.topics = topics
+        self.home = home
+        self.spool = spool
+        self.connection = connection
+        self.news = news
+    }
+
+    /// [control thread]
+    func stop(milliseconds: Int) {
+        deadline.withLock { $0 = SystemMilliseconds.now() + Int64(milliseconds) }
+        spool.doorbell.ring()
+    }
+
+    /// What the thread knows.
+    private struct Sending {
+        /// Numbers that are with the library, rising, and those of them that are acknowledged.
+        var inFlight: [UInt64] = []
+        var done: Set<UInt64> = []
+        /// What the retained topics hold.
+        var retained: [String: String] = [:]
+        var stages: [String] = []
+        var occasions = 0
+        var nextLook: Int64 = 0
+        /// Since when the broker is away.
+        var awaySince: Int64?
+    }
+
+    /// [sending thread]
+    func run() {
+        var state = Sending()
+        while true {
+            let end = deadline.withLock { $0 }
+            let now = SystemMilliseconds.now()
+            acknowledge(&state)
+            if connection.isConnected {
+                keepState(&state, now: now)
+                sendEvents(&state)
+                say { $0.connected(to: server, waiting: spool.waitingCount) }
+                state.awaySince = nil
+            } else {
+                // The first attempt takes a moment; a broker that starts anew takes a second.
+                if state.awaySince == nil { state.awaySince = now }
+                if now - (state.awaySince ?? now) > 2000 {
+                    say { $0.disconnected(connection.reason, waiting: spool.waitingCount, now: control.clock.now()) }
+                }
+            }
+            if let end, now >= end || !connection.isConnected || (state.inFlight.isEmpty && spool.waitingCount == 0) {
+                break
+            }
+            spool.doorbell.wait(milliseconds: end == nil ? 250 : 10)
+        }
+        sayGoodbye(&state)
+    }
+
+    /// The spool goes on where all before is acknowledged.
+    private func acknowledge(_ state: inout Sending) {
+        state.done.formUnion(connection.takeDone())
+        var last: UInt64?
+        while let first = state.inFlight.first, state.done.remove(first) != nil {
+            last = first
+            state.inFlight.removeFirst()
+        }
+        if let last { spool.acknowledge(through: last) }
+    }
+
+    private func sendEvents(_ state: inout Sending) {
+        let room = Self.mostInFlight - state.inFlight.count
+        guard room > 0 else { return }
+        for record in spool.take(most: room) {
+            state.inFlight.append(record.number)
+            guard
+                !connection.publish(
+                    record.text, to: topics.event(record.event), retained: false, number: record.number)
+            else { continue }
+            spool.count(.refused)
+            state.done.insert(record.number)
+        }
+    }
+
+    /// Publishes what has changed; everything after a connection, and when Home Assistant has come.
+    private func keepState(_ state: inout Sending, now: Int64) {
+        let occasions = connection.occasions
+        if occasions != state.occasions {
+            state.occasions = occasions
+            let forgotten = state.retained
+            state.retained = [:]
+            look(&state)
+            _ = connection.publish("online", to: topics.status, retained: true)
+            for topic in forgotten.keys where state.retained[topic] == nil {
+                _ = connection.publish("", to: topic, retained: true)
+            }
+            state.nextLook = now + Self.lookPause
+        } else if now >= state.nextLook {
+            look(&state)
+            state.nextLook = now + Self.lookPause
+        }
+    }
+
+    private func look(_ state: inout Sending) {
+        let status = control.status
+        let stages = status.stages.map(\.id)
+        if let home, stages != state.stages || state.retained.isEmpty {
+            let removed = state.stages.filter { !stages.contains($0) }
+            _ = connection.publish(
+                home.configuration(stages: stages, removed: removed).text(), to: home.topic, retained: true)
+        }
+        state.stages = stages
+        let wanted = topics.retained(status)
+        for (topic, text) in wanted.sorted(by: { $0.key < $1.key }) where state.retained[topic] != text {
+            _ = connection.publish(text, to: topic, retained: true)
+        }
+        // An empty message deletes what is retained.
+        for topic in state.retained.keys where wanted[topic] == nil {
+            _ = connection.publish("", to: topic, retained: true)
+        }
+        state.retained = wanted
+    }
+
+    /// A clean goodbye suppresses the last will.
+    private func sayGoodbye(_ state: inout Sending) {
+        guard connection.isConnected else { return }
+        look(&state)
+        _ = connection.publish("offline", to: topics.status, retained: true)
+        for _ in 0..<100 where connection.inFlightCount > 0 && connection.isConnected { usleep(1000) }
+        acknowledge(&state)
+    }
+
+    private func say(_ make: (inout OutwardNews) -> OutwardNews.Said?) { news.withLock(make)?.post(control) }
+}

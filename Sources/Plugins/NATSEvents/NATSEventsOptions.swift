@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+import Publishing
+
+/// Options of ``NATSEvents``.
+struct NATSEventsOptions: StageOptions {
+    @Option(
+        help:
+            "Addresses of the servers, those of a cluster or some of them: nats://HOST:PORT, or tls://HOST:PORT, without a login."
+    )
+    var servers = ["nats://127.0.0.1:4222"]
+    @Option(help: "Login: a file with a line name:password, or env:NAME for an environment variable with such a line.")
+    var login: String? = nil
+    @Option(help: "A credentials file (.creds, JWT and seed), in place of login.")
+    var credentials: String? = nil
+    @Option(help: "Verifies the certificates of tls servers. false accepts any certificate.") var verify = true
+    @Option(help: "A PEM file with the trusted certificates, in place of the system's.") var caFile: String? = nil
+    @Option(help: "Name of the JetStream stream that takes the events.") var stream = "FRAMEHOST"
+    @Option(help: "Makes the stream where there is none, for all subjects that begin with subject.")
+    var createStream = true
+    @Option(help: "Servers that each keep the whole stream, when it is made: 3 or 5 in a cluster.", range: 1...5)
+    var replicas = 1
+    @Option(help: "Beginning of the subjects: SUBJECT.HOST.CHAIN.EVENT.") var subject = "framehost"
+    @Option(help: "Name of this machine in subjects and ids. Default: its host name.") var host: String? = nil
+    @Option(help: "The least important events that are sent.") var level = PublishedLevel.info
+    @Option(
+        help: "Names of the events that are sent; \"recording-*\" stands for all that begin so. Default: all of them.")
+    var events: [String] = []
+    @Option(
+        help:
+            "Folder where events wait for the server. Default: events/CHAIN.nats in $STATE_DIRECTORY, $XDG_STATE_HOME/framehost or ~/.local/state/framehost."
+    )
+    var spool: String? = nil
+    @Option(help: "Most bytes on disk; when it is full, the oldest events go.", range: 1...65_536, unit: "MiB")
+    var spoolMegabytes = 64
+
+    var addresses: [ServerAddress] {
+        get throws(OptionFault) {
+            var result: [ServerAddress] = []
+            for server in servers {
+                result.append(
+                    try ServerAddress(server, option: "servers", schemes: [("nats", 4222), ("tls", 4222)]))
+            }
+            return result
+        }
+    }
+
+    func validate() throws {
+        let addresses = try addresses
+        guard !addresses.isEmpty, addresses.count <= 32 else {
+            throw OptionFault("'servers' must name 1 to 32 servers", remedy: "Write [\"nats://127.0.0.1:4222\"].")
+        }
+        let isSecured = addresses.contains { $0.scheme == "tls" }
+        if isSecured, addresses.contains(where: { $0.scheme == "nats" }) {
+            throw OptionFault(
+                "'servers' has both nats:// and tls://, but one connection goes to all of them",
+                remedy: "Use tls:// for all.")
+        }
+        if login != nil, credentials != nil {
+            throw OptionFault("'login' and 'credentials' exclude each other", remedy: "Leave one of them out.")
+        }
+        for (name, value) in [("login", login), ("credentials", credentials), ("caFile", caFile), ("spool", spool)] {
+            if let value, value.isEmpty || value.utf8.contains(0) {
+                throw OptionFault(
+                    "'\(name)' must be the name of a file or folder", remedy: "Correct it, or leave it out.")
+            }
+        }
+        if caFile != nil, !isSecured {
+            throw OptionFault(
+                "'caFile' is set, but nats:// has no certificates", remedy: "Use tls://, or leave it out.")
+        }
+        if caFile != nil, !verify {
+            throw OptionFault(
+                "'caFile' names trusted certificates, but \"verify\": false trusts all",
+                remedy: "Leave one of the two out.")
+        }
+        if stream.isEmpty || stream != EventName.word(stream) {
+            throw OptionFault(
+                "'stream' \(JSONNode(.string(stream)).text()) must be 1 to 64 ASCII letters, digits, - and _",
+                remedy: "Write it like \"FRAMEHOST\".")
+        }
+        let tokens = subject.split(separator: ".", omittingEmptySubsequences: false)
+        if tokens.contains(where: { $0.isEmpty || String($0) != EventName.word(String($0)) }) || tokens.count > 8 {
+            throw OptionFault(
+                "'subject' \(JSONNode(.string(subject)).text()) must be words of letters, digits, - and _ with dots between them",
+                remedy: "Write it like \"framehost\" or \"site.framehost\".")
+        }
+        if host == "" { throw OptionFault("'host' is empty", remedy: "Leave it out for the machine's own name.") }
+        if let fault = EventFilter.fault(of: events) { throw fault }
+    }
+}

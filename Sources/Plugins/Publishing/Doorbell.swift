@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+import Glibc
+
+/// Wakes one thread, which waits for at most some time. [any thread]
+package final class Doorbell: Sendable {
+    /// The two ends of a pipe; -1 where the system gave none, and the thread looks every 20 ms.
+    private let (reader, writer): (Int32, Int32)
+
+    package init() {
+        var ends: [Int32] = [-1, -1]
+        guard pipe(&ends) == 0 else {
+            (reader, writer) = (-1, -1)
+            return
+        }
+        for end in ends {
+            _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+            _ = fcntl(end, F_SETFL, O_NONBLOCK)
+        }
+        (reader, writer) = (ends[0], ends[1])
+    }
+
+    deinit {
+        guard reader >= 0 else { return }
+        close(reader)
+        close(writer)
+    }
+
+    package func ring() {
+        var one: UInt8 = 1
+        if writer >= 0 { _ = write(writer, &one, 1) }
+    }
+
+    package func wait(milliseconds: Int) {
+        let milliseconds = Int32(min(max(milliseconds, 0), 60_000))
+        guard reader >= 0 else {
+            usleep(UInt32(min(milliseconds, 20)) * 1000)
+            return
+        }
+        var wanted = pollfd(fd: reader, events: Int16(POLLIN), revents: 0)
+        guard poll(&wanted, 1, milliseconds) > 0 else { return }
+        var bytes = [UInt8](repeating: 0, count: 4096)
+        _ = read(reader, &bytes, bytes.count)
+    }
+}
+
+/// A thread of a service's own, whose end can be waited for with patience.
+package final class PublisherThread: Sendable {
+    private let hasEnded = Locked(false)
+
+    /// [control thread]
+    ///
+    /// - Throws: ``FrameHostError`` `.exhausted`.
+    package init(_ name: String, _ body: @escaping @Sendable () -> Void) throws {
+        let hasEnded = hasEnded
+        try ServiceThread.start(name: name) {
+            body()
+            hasEnded.withLock { $0 = true }
+        }
+    }
+
+    /// [control thread] False where it has not ended in time.
+    @discardableResult
+    package func wait(milliseconds: Int) -> Bool {
+        for _ in 0..<max(milliseconds, 1) {
+            if hasEnded.withLock({ $0 }) { return true }
+            usleep(1000)
+        }
+        return hasEnded.withLock { $0 }
+    }
+}
+
+/// The monotonic clock for waits, which no chain's clock is needed for.
+package enum SystemMilliseconds {
+    package static func now() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+    }
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+
+/// The least important level that is sent.
+package enum PublishedLevel: String, OptionChoice {
+    case debug, info, warning, error
+
+    var level: Event.Level { Event.Level(rawValue: rawValue) ?? .info }
+}
+
+/// Which events are sent. Pure.
+package struct EventFilter: Sendable {
+    private let level: Event.Level
+    /// Names, and beginnings of names with `*` behind them.
+    private let names: Set<String>
+    private let beginnings: [String]
+
+    /// - Parameters:
+    ///   - level: The least important level.
+    ///   - events: Names; `recording-*` stands for all that begin so. Empty for all.
+    package init(level: PublishedLevel, events: [String]) {
+        self.level = level.level
+        names = Set(events.filter { !$0.hasSuffix("*") })
+        beginnings = events.filter { $0.hasSuffix("*") }.map { String($0.dropLast()) }
+    }
+
+    package func takes(_ event: Event) -> Bool {
+        guard event.level >= level else { return false }
+        return (names.isEmpty && beginnings.isEmpty) || names.contains(event.name)
+            || beginnings.contains { event.name.hasPrefix($0) }
+    }
+
+    /// What is wrong with the option `events`; nil for nothing.
+    package static func fault(of events: [String]) -> OptionFault? {
+        for name in events {
+            let body = name.hasSuffix("*") ? name.dropLast() : Substring(name)
+            guard body.utf8.allSatisfy({ (97...122).contains($0) || (48...57).contains($0) || $0 == 45 }),
+                !name.isEmpty, name.utf8.count <= 64
+            else {
+                return OptionFault(
+                    "'events' has \(JSONNode(.string(name)).text()), which must be the name of an event",
+                    remedy:
+                        "Write \"recording-did-stop\", or \"recording-*\" for all that begin so; `framehost describe` lists them."
+                )
+            }
+        }
+        return nil
+    }
+}
+
+/// An event as the JSON that is sent.
+package enum EventText {
+    /// Bytes; more is not sent. NATS takes 1 MiB by default, MQTT brokers much less often.
+    package static let mostBytes = 262_144
+
+    /// The members of `--events`, after `id`, `number`, `host` and `chain`. Members of the event's own that are called
+    /// like one of these stand in `details`.
+    package static func make(_ event: JSONNode, id: String, number: UInt64, host: String, chain: String) -> String {
+        let own: [JSONNode.Member] = [
+            JSONNode.Member(key: "id", value: .string(id)), JSONNode.Member(key: "number", value: .number(number)),
+            JSONNode.Member(key: "host", value: .string(host)), JSONNode.Member(key: "chain", value: .string(chain)),
+        ]
+        let taken = Set(own.map(\.key))
+        let members = event.asObject ?? []
+        let hidden = members.filter { taken.contains($0.key) }
+        var all = own + members.filter { !taken.contains($0.key) }
+        if !hidden.isEmpty, !all.contains(where: { $0.key == "details" }) {
+            all.append(JSONNode.Member(key: "details", value: JSONNode(.object(hidden))))
+        }
+        return JSONNode(.object(all)).text()
+    }
+}

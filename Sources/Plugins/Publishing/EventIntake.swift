@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+
+/// Writes a run's events into a spool, on a thread of its own.
+package final class EventIntake: Sendable {
+    private let subscription: EventSubscription
+    private let control: any RunControl
+    private let filter: EventFilter
+    private let identity: EventIdentity
+    private let spool: Spool
+    private let key: String
+    private let isStopping = Locked(false)
+    private let thread = Locked<PublisherThread?>(nil)
+    /// Service thread, then control thread.
+    private let news: Locked<OutwardNews>
+
+    /// - Parameters:
+    ///   - key: The service's key in the chain file.
+    ///   - news: What is said of losses and of the disk.
+    package init(
+        _ control: any RunControl, key: String, filter: EventFilter, identity: EventIdentity, spool: Spool,
+        news: Locked<OutwardNews>
+    ) {
+        subscription = control.subscribe(capacity: EventSubscription.capacity)
+        self.control = control
+        self.key = key
+        self.filter = filter
+        self.identity = identity
+        self.spool = spool
+        self.news = news
+    }
+
+    /// [control thread]
+    ///
+    /// - Throws: ``FrameHostError`` `.exhausted`.
+    package func start() throws {
+        let made = try PublisherThread("\(key)/spool") { [self] in
+            while !isStopping.withLock({ $0 }) {
+                if subscription.wait(seconds: 0.2) { takeOnce() }
+                report()
+            }
+        }
+        thread.withLock { $0 = made }
+    }
+
+    /// [control thread] Writes what came last. Ends within 0.4 s.
+    package func stop() {
+        isStopping.withLock { $0 = true }
+        guard let thread = thread.withLock({ $0 }), thread.wait(milliseconds: 400) else { return }
+        takeOnce()
+        spool.flush()
+    }
+
+    /// [control thread, after the sender has ended] Writes down what was acknowledged.
+    package func flush() { spool.flush() }
+
+    private func takeOnce() {
+        let (events, lost) = subscription.take()
+        spool.count(.tooFast, lost)
+        let chosen = events.filter { filter.takes($0) }
+        guard !chosen.isEmpty else { return }
+        let (host, chain) = (identity.host, control.chainName)
+        spool.append(chosen) { event, number in
+            let id = identity.id(number)
+            let text = EventText.make(control.json(of: event), id: id, number: number, host: host, chain: chain)
+            guard text.utf8.count <= EventText.mostBytes else { return nil }
+            return SpoolRecord(number: number, id: id, event: EventName.word(event.name), text: text)
+        }
+    }
+
+    private func report() {
+        if spool.fault != nil { spool.flush() }
+        let (losses, fault, now) = (spool.takeLosses(), spool.fault, control.clock.now())
+        for said in news.withLock({ $0.ofSpool(losses: losses, fault: fault, now: now) }) { said.post(control) }
+    }
+}

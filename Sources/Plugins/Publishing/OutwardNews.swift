@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+
+/// What is said of a server and of the spool before it: away, back, lost events. A value: time goes in, events come out.
+package struct OutwardNews: Sendable {
+    /// An event of the service.
+    package struct Said: Sendable, Equatable {
+        package var event: String
+        package var level: Event.Level
+        package var text: String
+        package var details: JSONNode
+
+        package func post(_ control: any RunControl) {
+            control.post(event, level: level, text: text, details: details)
+        }
+    }
+
+    /// From one sentence about losses to the next, and about a server that stays away, in nanoseconds.
+    static let lossPause: Int64 = 60_000_000_000
+    static let awayPause: Int64 = 600_000_000_000
+
+    /// `NATS` or `MQTT`, and where it is.
+    private let kind: String
+    private let server: String
+    private var isConnected: Bool?
+    private var lastAway: Int64 = 0
+    private var losses: [Spool.Loss: Int] = [:]
+    private var total = 0
+    private var lastLoss: Int64?
+    private var hasFault = false
+
+    package init(kind: String, server: String) {
+        self.kind = kind
+        self.server = server
+    }
+
+    private var members: [JSONNode.Member] {
+        [
+            JSONNode.Member(key: "publisher", value: .string(kind.lowercased())),
+            JSONNode.Member(key: "server", value: .string(server)),
+        ]
+    }
+
+    private func said(_ event: String, _ level: Event.Level, _ text: String, _ more: [JSONNode.Member]) -> Said {
+        Said(event: event, level: level, text: text, details: JSONNode(.object(members + more)))
+    }
+
+    /// The server takes events.
+    package mutating func connected(to server: String, waiting: Int) -> Said? {
+        guard isConnected != true else { return nil }
+        let isBack = isConnected == false
+        isConnected = true
+        let tail = waiting > 0 ? " \(waiting) event\(waiting == 1 ? " waits" : "s wait")." : ""
+        return said(
+            "publisher-connected", .info,
+            "Events go \(isBack ? "again " : "")to the \(kind) server \(server).\(tail)",
+            [JSONNode.Member(key: "waiting", value: .number(waiting))])
+    }
+
+    /// The server takes none.
+    package mutating func disconnected(_ reason: String, waiting: Int, now: Int64) -> Said? {
+        guard isConnected != false || now - lastAway >= Self.awayPause else { return nil }
+        let isFirst = isConnected != false
+        isConnected = false
+        lastAway = now
+        return said(
+            "publisher-disconnected", .warning,
+            "The \(kind) server \(server) \(isFirst ? "takes" : "still takes") no events: \(reason). They wait in the spool (\(waiting) now) and are sent when it is back.",
+            [
+                JSONNode.Member(key: "reason", value: .string(reason)),
+                JSONNode.Member(key: "waiting", value: .number(waiting)),
+            ])
+    }
+
+    package mutating func ofSpool(losses new: [Spool.Loss: Int], fault: String?, now: Int64) -> [Said] {
+        var result: [Said] = []
+        if let fault, !hasFault {
+            hasFault = true
+            result.append(
+                said(
+                    "spool-failed", .warning,
+                    "The \(kind) spool cannot be written: \(fault). Events are only in memory, the last \(Spool.mostUnwritten), until it can.",
+                    [JSONNode.Member(key: "reason", value: .string(fault))]))
+        } else if fault == nil, hasFault {
+            hasFault = false
+            result.append(said("spool-recovered", .info, "The \(kind) spool is written again.", []))
+        }
+        losses.merge(new) { $0 + $1 }
+        let count = losses.values.reduce(0, +)
+        guard count > 0, lastLoss.map({ now - $0 >= Self.lossPause }) ?? true else { return result }
+        lastLoss = now
+        total += count
+        let reasons = Spool.Loss.allCases.compactMap { loss in losses[loss].map { (loss.rawValue, $0) } }
+        losses = [:]
+        result.append(
+            said(
+                "events-lost", .warning,
+                "\(count) event\(count == 1 ? " was" : "s were") lost before the \(kind) server: \(reasons.map { "\($0.1) \($0.0)" }.joined(separator: ", ")); \(total) in all.",
+                [
+                    JSONNode.Member(key: "count", value: .number(count)),
+                    JSONNode.Member(key: "total", value: .number(total)),
+                    JSONNode.Member(key: "reasons", value: .object(reasons.map { ($0.0, .number($0.1)) })),
+                ]))
+        return result
+    }
+}

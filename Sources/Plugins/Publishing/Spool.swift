@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+import Glibc
+
+/// Events that wait for their server: on disk, bounded in bytes, in the order in which they happened.
+///
+/// One thread appends, one takes and acknowledges. Survives the end of the process at any moment, a damaged file, and a
+/// full disk. docs/design/029-event-publishers.md has its form on disk.
+package final class Spool: Sendable {
+    /// Why events were lost.
+    package enum Loss: String, Sendable, CaseIterable {
+        /// The spool has its full size on disk.
+        case spoolFull = "spool-full"
+        /// The disk takes nothing, and memory holds as many as it may.
+        case memoryFull = "memory-full"
+        /// Lines of the spool that cannot be read.
+        case damaged
+        /// An event's text is too large.
+        case tooLarge = "too-large"
+        /// Events came faster than they could be written.
+        case tooFast = "too-fast"
+        /// The server does not take the event.
+        case refused
+    }
+
+    /// Records that are kept in memory while the disk takes nothing.
+    package static let mostUnwritten = 1024
+    /// Bytes that are read at once.
+    private static let chunkBytes = 65_536
+
+    private struct Segment {
+        /// The first number that it may hold; its name on disk.
+        var first: UInt64
+        /// Up to the end of its last whole line.
+        var bytes: Int
+    }
+
+    private struct State {
+        var segments: [Segment] = []
+        /// The last segment, open for appending; -1 where there is none yet.
+        var writer: Int32 = -1
+        /// The file with ``acknowledged``.
+        var sentFile: Int32 = -1
+        var isSentDirty = false
+        var next: UInt64 = 1
+        /// All up to this number is done.
+        var acknowledged: UInt64 = 0
+        /// All up to this number was taken.
+        var taken: UInt64 = 0
+        /// In order; not on disk yet.
+        var unwritten: [SpoolRecord] = []
+        /// Where taking goes on: a segment's first number, and an offset in it.
+        var reading: (segment: UInt64, offset: Int) = (0, 0)
+        /// Why the disk took nothing at the last attempt.
+        var fault: String?
+        var losses: [Loss: Int] = [:]
+    }
+
+    private let folder: SpoolFolder
+    private let mostBytes: Int
+    private let segmentBytes: Int
+    private let state: Locked<State>
+    /// Rings when there is something to take.
+    package let doorbell = Doorbell()
+
+    /// Opens the spool that an earlier run has left, or a new one.
+    ///
+    /// - Parameter mostBytes: At least 65,536; all segments together are never larger.
+    /// - Throws: ``FrameHostError`` where the folder cannot be read.
+    package init(_ folder: SpoolFolder, mostBytes: Int) throws {
+        self.folder = folder
+        self.mostBytes = max(mostBytes, 65_536)
+        segmentBytes = min(max(self.mostBytes / 8, 4096), 4 << 20)
+        state = Locked(State())
+        try state.withLock { try open(&$0) }
+    }
+
+    deinit {
+        state.withLock { state in
+            if state.writer >= 0 { close(state.writer) }
+            if state.sentFile >= 0 { close(state.sentFile) }
+        }
+    }
+
+    // MARK: For whoever asks [any thread]
+
+    /// Events that are not acknowledged.
+    package var waitingCount: Int {
+        state.withLock { Int(clamping: $0.next - 1 - min($0.acknowledged, $0.next - 1)) }
+    }
+
+    /// Why events are only in memory; nil while the disk takes them.
+    package var fault: String? { state.withLock { $0.fault } }
+
+    /// Bytes on disk.
+    package var diskBytes: Int { state.withLock { $0.segments.reduce(0) { $0 + $1.bytes } } }
+
+    /// What was lost since the last call.
+    package func takeLosses() -> [Loss: Int] {
+        state.withLock { state in
+            defer { state.losses = [:] }
+            return state.losses
+        }
+    }
+
+    package func count(_ loss: Loss, _ count: Int = 1) {
+        guard count > 0 else { return }
+        state.withLock { $0.losses[loss, default: 0] += count }
+    }
+
+    // MARK: Appending [spool thread]
+
+    /// Writes and syncs events. What the disk does not take stays in memory.
+    ///
+    /// - Parameter make: Makes each event's record from its number; nil where its text is too large.
+    package func append<Item>(_ items: [Item], _ make: (Item, UInt64) -> SpoolRecord?) {
+        state.withLock { state in
+            for item in items {
+                guard let record = make(item, state.next) else {
+                    state.losses[.tooLarge, default: 0] += 1
+                    continue
+                }
+                state.unwritten.append(record)
+                state.next += 1
+            }
+            write(&state)
+            let surplus = state.unwritten.count - Self.mostUnwritten
+            if surplus > 0 {
+                // Those that were sent from memory are not lost.
+                let lost = state.unwritten.prefix(surplus).count { $0.number > state.acknowledged }
+                state.losses[.memoryFull, default: 0] += lost
+                state.unwritten.removeFirst(surplus)
+            }
+        }
+        doorbell.ring()
+    }
+
+    /// Writes what is only in memory, and the number that is acknowledged.
+    package func flush() { state.withLock { write(&$0) } }
+
+    private func write(_ state: inout State) {
+        // What was sent from memory meanwhile needs no place on disk.
+        state.unwritten.removeAll { $0.number <= state.acknowledged }
+        var fault: String?
+        while let first = state.unwritten.first, fault == nil {
+            fault = prepare(&state, for: first)
+            guard fault == nil else { break }
+            var bytes: [UInt8] = []
+            var count = 0
+            let begin = state.segments[state.segments.count - 1].bytes
+            for record in state.unwritten {
+                let line = record.line
+                if count > 0, begin + bytes.count + line.count > segmentBytes { break }
+                bytes += line
+                count += 1
+            }
+            makeRoom(&state, bytes.count)
+            fault = write(bytes, at: begin, &state)
+            guard fault == nil else { break }
+            state.segments[state.segments.count - 1].bytes = begin + bytes.count
+            state.unwritten.removeFirst(count)
+        }
+        if state.isSentDirty, state.sentFile >= 0 {
+            fdatasync(state.sentFile)
+            state.isSentDirty = false
+        }
+        state.fault = fault
+    }
+
+    /// Opens a segment for a record where there is none, or the last is full.
+    private func prepare(_ state: inout State, for record: SpoolRecord) -> String? {
+        if let last = state.segments.last, state.writer >= 0, last.bytes < segmentBytes { return nil }
+        if state.writer >= 0 { close(state.writer) }
+        state.writer = -1
+        if let last = state.segments.last, last.bytes < segmentBytes {
+            state.writer = Glibc.open(path(last.first), O_WRONLY | O_CLOEXEC | O_NOFOLLOW)
+            if state.writer >= 0 { return nil }
+            guard errno == ENOENT else { return reason() }
+            // Somebody has removed it; what was in it is gone.
+            state.segments.removeLast()
+        }
+        let file = Glibc.open(path(record.number), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard file >= 0 else { return reason() }
+        state.writer = file
+        state.segments.append(Segment(first: record.number, bytes: 0))
+        // The name must survive a loss of power as the records do.
+        let folderFile = Glibc.open(folder.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        if folderFile >= 0 {
+            fsync(folderFile)
+            close(folderFile)
+        }
+        removeSent(&state)
+        return nil
+    }
+
+    private func write(_ bytes: [UInt8], at offset: Int, _ state: inout State) -> String? {
+        var done = 0
+        while done < bytes.count {
+            let count = bytes.withUnsafeBytes {
+                pwrite(state.writer, $0.baseAddress! + done, bytes.count - done, offset + done)
+            }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else {
+                let why = count < 0 ? reason() : "nothing was written"
+                // Half a line would be taken for a damaged one. Where even this fails, it is overwritten next time.
+                ftruncate(state.writer, offset)
+                return why
+            }
+            done += count
+        }
+        guard fdatasync(state.writer) == 0 else {
+            let why = reason()
+            ftruncate(state.writer, offset)
+            return why
+        }
+        return nil
+    }
+
+    /// Removes the oldest segments until so many more bytes fit; never the last.
+    private func makeRoom(_ state: inout State, _ bytes: Int) {
+        while state.segments.count > 1, state.segments.reduce(0, { $0 + $1.bytes }) + bytes > mostBytes {
+            let end = state.segments[1].first - 1
+            let from = max(state.segments[0].first - 1, state.acknowledged, min(state.taken, end))
+            if end > from { state.losses[.spoolFull, default: 0] += Int(clamping: end - from) }
+            remove(first: &state)
+        }
+    }
+
+    // MARK: Taking and acknowledging [sending thread]
+
+    /// The next records, each given out once; an acknowledged one never.
+    package func take(most: Int) -> [SpoolRecord] {
+        state.withLock { state in
+            var records: [SpoolRecord] = []
+            while records.count < most {
+                let before = state.reading
+                readOn(&state, into: &records, most: most)
+                if state.reading == before { break }
+            }
+            if records.count < most, isAtEnd(state) {
+                for record in state.unwritten where record.number > state.taken && records.count < most {
+                    records.append(record)
+                    state.taken = record.number
+                }
+            }
+            return records
+        }
+    }
+
+    /// All up to `number` is with the server.
+    package func acknowledge(through number: UInt64) {
+        state.withLock { state in
+            guard number > state.acknowledged else { return }
+            state.acknowledged = number
+            state.taken = max(state.taken, number)
+            if state.sentFile < 0 {
+                state.sentFile = Glibc.open(
+                    "\(folder.path)/sent", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+            }
+            if state.sentFile >= 0 {
+                let text = SpoolRecord.sent(number)
+                _ = text.withUnsafeBytes { pwrite(state.sentFile, $0.baseAddress!, $0.count, 0) }
+                state.isSentDirty = true
+            }
+            removeSent(&state)
+        }
+    }
+
+    private func isAtEnd(_ state: State) -> Bool {
+        guard let last = state.segments.last else { return true }
+        return state.reading.segment == last.first && state.reading.offset >= last.bytes
+    }
+
+    /// Reads a chunk, or goes on to the next segment.
+    private func readOn(_ state: inout State, into records: inout [SpoolRecord], most: Int) {
+        guard let index = state.segments.firstIndex(where: { $0.first >= state.reading.segment }) else { return }
+        let segment = state.segments[index]
+        if segment.first != state.reading.segment { state.reading = (segment.first, 0) }
+        guard state.reading.offset < segment.bytes else {
+            if index + 1 < state.segments.count { state.reading = (state.segments[index + 1].first, 0) }
+            return
+        }
+        let wanted = min(max(Self.chunkBytes, 2 * EventText.mostBytes), segment.bytes - state.reading.offset)
+        let bytes = read(segment.first, from: state.reading.offset, count: wanted)
+        var rest = bytes[...]
+        while records.count < most, let end = rest.firstIndex(of: 10) {
+            keep(SpoolRecord(line: rest[..<end]), rest[..<end].isEmpty, &state, &records)
+            rest = rest[(end + 1)...]
+        }
+        let used = rest.startIndex
+        if used == 0, records.count < most {
+            // No line in so many bytes, or the file is shorter than it was.
+            state.losses[.damaged, default: 0] += 1
+            state.reading.offset = bytes.count < wanted ? segment.bytes : state.reading.offset + bytes.count
+        } else {
+            state.reading.offset += used
+        }
+    }
+
+    private func keep(_ record: SpoolRecord?, _ isEmpty: Bool, _ state: inout State, _ records: inout [SpoolRecord]) {
+        guard let record else {
+            if !isEmpty { state.losses[.damaged, default: 0] += 1 }
+            return
+        }
+        guard record.number > state.taken else { return }
+        state.taken = record.number
+        records.append(record)
+    }
+
+    /// Removes segments whose records are all acknowledged; the last stays, since its records count on.
+    private func removeSent(_ state: inout State) {
+        while state.segments.count > 1, state.segments[1].first - 1 <= state.acknowledged { remove(first: &state) }
+    }
+
+    private func remove(first state: inout State) { unlink(path(state.segments.removeFirst().first)) }
+
+    // MARK: Opening
+
+    private func open(_ state: inout State) throws {
+        state.segments = try numbers().map { number in
+            var status = stat()
+            let size = stat(path(number), &status) == 0 ? Int(status.st_size) : 0
+            return Segment(first: number, bytes: size)
+        }
+        state.sentFile = Glibc.open("\(folder.path)/sent", O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        if state.sentFile >= 0 { state.acknowledged = sent(state.sentFile) }
+        state.next = state.acknowledged + 1
+        if let last = state.segments.last {
+            let (end, number) = mend(last)
+            state.segments[state.segments.count - 1].bytes = end
+            state.next = max(state.next, last.first, number + 1)
+        }
+        state.taken = state.acknowledged
+        state.reading = (state.segments.first?.first ?? 0, 0)
+        removeSent(&state)
+    }
+
+    /// First numbers of the segments, rising.
+    private func numbers() throws -> [UInt64] {
+        guard let list = opendir(folder.path) else {
+            throw FrameHostError(
+                .unavailable, place: "spool", what: "the folder '\(folder.path)' cannot be read: \(reason())",
+                remedy: "Correct its rights, or name another folder with 'spool'.")
+        }
+        defer { closedir(list) }
+        var numbers: [UInt64] = []
+        while let entry = readdir(list) {
+            let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
+                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            guard name.hasSuffix(".events"), name.utf8.count == 27, let number = UInt64(name.prefix(20)),
+                number > 0, number < .max / 2
+            else { continue }
+            numbers.append(number)
+        }
+        return numbers.sorted()
+    }
+
+    /// Cuts what follows the last whole line of a segment.
+    ///
+    /// - Returns: Its length, and its last number; 0 for none.
+    private func mend(_ segment: Segment) -> (bytes: Int, number: UInt64) {
+        // One that somebody else has made larger than it can be is not read as a whole.
+        let bytes = read(segment.first, from: 0, count: min(segment.bytes, 8 << 20))
+        var (end, number): (Int, UInt64) = (0, 0)
+        var rest = bytes[...]
+        while let line = rest.firstIndex(of: 10) {
+            if let record = SpoolRecord(line: rest[..<line]), record.number < .max / 2 {
+                number = max(number, record.number)
+                end = line + 1
+            }
+            rest = rest[(line + 1)...]
+        }
+        if end < segment.bytes { truncate(path(segment.first), end) }
+        return (end, number)
+    }
+
+    private func sent(_ file: Int32) -> UInt64 {
+        var bytes = [UInt8](repeating: 0, count: SpoolRecord.sent(0).count)
+        guard pread(file, &bytes, bytes.count, 0) == bytes.count,
+            let number = UInt64(String(decoding: bytes.prefix(20), as: UTF8.self)), number < .max / 2,
+            bytes == SpoolRecord.sent(number)
+        else { return 0 }
+        return number
+    }
+
+    /// As many bytes as there are.
+    private func read(_ segment: UInt64, from offset: Int, count: Int) -> [UInt8] {
+        let file = Glibc.open(path(segment), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        guard file >= 0 else { return [] }
+        defer { close(file) }
+        return [UInt8](unsafeUninitializedCapacity: count) { buffer, done in
+            while done < count {
+                let got = pread(file, buffer.baseAddress! + done, count - done, offset + done)
+                if got < 0, errno == EINTR { continue }
+                guard got > 0 else { return }
+                done += got
+            }
+        }
+    }
+
+    private func path(_ first: UInt64) -> String {
+        let digits = String(first)
+        return "\(folder.path)/\(String(repeating: "0", count: 20 - digits.utf8.count))\(digits).events"
+    }
+
+    private func reason() -> String { String(cString: strerror(errno)) }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+import Glibc
+
+/// The folder of a spool, which one run at a time may use.
+package final class SpoolFolder: Sendable {
+    package let path: String
+    private let lock: Int32
+
+    /// Makes the folder where there is none, and takes it.
+    ///
+    /// - Throws: ``FrameHostError`` where it cannot be made, or another run has it.
+    package init(_ path: String) throws {
+        self.path = path
+        try Self.make(path)
+        let file = "\(path)/lock"
+        lock = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
+        guard lock >= 0 else { throw Self.fault(path, "cannot be used", errno) }
+        guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
+            let reason = errno
+            close(lock)
+            guard reason == EWOULDBLOCK else { throw Self.fault(path, "cannot be locked", reason) }
+            throw FrameHostError(
+                .unavailable, place: "spool", what: "the folder '\(path)' is in use by another run",
+                remedy: "End that run, or name another folder with 'spool'.")
+        }
+    }
+
+    deinit { close(lock) }
+
+    /// With the folders above it, for this user alone.
+    private static func make(_ path: String) throws {
+        var done = path.hasPrefix("/") ? "/" : ""
+        for part in path.split(separator: "/") {
+            done += part + "/"
+            guard mkdir(done, 0o700) != 0, errno != EEXIST else { continue }
+            let reason = errno
+            var status = stat()
+            // A folder above that may not be written, and is there all the same.
+            if stat(done, &status) == 0 { continue }
+            throw fault(path, "cannot be made", reason)
+        }
+        var status = stat()
+        guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+            throw fault(path, "cannot be used", ENOTDIR)
+        }
+    }
+
+    private static func fault(_ path: String, _ what: String, _ reason: Int32) -> FrameHostError {
+        FrameHostError(
+            .unavailable, place: "spool", what: "the folder '\(path)' \(what): \(String(cString: strerror(reason)))",
+            remedy: "Name a folder that this user may write with 'spool'.")
+    }
+
+    /// Where events wait when the option `spool` names no folder: `events/CHAIN.KEY` in the folder for a program's state.
+    ///
+    /// - SeeAlso: systemd.exec(5), `StateDirectory=`; XDG Base Directory Specification, `XDG_STATE_HOME`.
+    package static func usual(chain: String, key: String, environment: (String) -> String? = variable) -> String {
+        let name = "events/\(EventName.word(chain)).\(key)"
+        if let state = environment("STATE_DIRECTORY")?.split(separator: ":").first { return "\(state)/\(name)" }
+        if let state = environment("XDG_STATE_HOME") { return "\(state)/framehost/\(name)" }
+        if let home = environment("HOME") { return "\(home)/.local/state/framehost/\(name)" }
+        return "/var/lib/framehost/\(name)"
+    }
+
+    package static func variable(_ name: String) -> String? {
+        getenv(name).map { String(cString: $0) }.flatMap { $0.hasPrefix("/") ? $0 : nil }
+    }
+}
