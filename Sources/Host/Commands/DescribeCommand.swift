@@ -27,11 +27,11 @@ struct DescribeCommand: ParsableCommand {
         }
         let registry = try plugins.registry()
         do {
-            if topic == nil, let service = try registry.service(id) {
-                let text = ServiceText(service)
-                return Terminal.say(json ? text.json.text(pretty: true) : text.text)
-            }
             guard let stage = try registry.stage(id) else {
+                if topic == nil, let service = try registry.service(id) {
+                    let text = ServiceText(service)
+                    return Terminal.say(json ? text.json.text(pretty: true) : text.text)
+                }
                 throw FrameHostError(
                     .invalidConfiguration, place: id, what: "no such plugin",
                     remedy: registry.remedy(forUnknown: id, nearest: Suggestion.nearest))

@@ -74,10 +74,10 @@ final class MQTTConnection: @unchecked Sendable {
         }
         mosquitto_reconnect_delay_set(made, 1, 30, true)
         mosquitto_max_inflight_messages_set(made, 20)
-        mosquitto_connect_callback_set(made) { Self.of($1)?.connected($2) }
-        mosquitto_disconnect_callback_set(made) { Self.of($1)?.disconnected($2) }
-        mosquitto_publish_callback_set(made) { Self.of($1)?.acknowledged($2) }
-        mosquitto_message_callback_set(made) { Self.of($1)?.received($2) }
+        mosquitto_connect_callback_set(made) { MQTTConnection.of($1)?.connected($2) }
+        mosquitto_disconnect_callback_set(made) { MQTTConnection.of($1)?.disconnected($2) }
+        mosquitto_publish_callback_set(made) { MQTTConnection.of($1)?.acknowledged($2) }
+        mosquitto_message_callback_set(made) { MQTTConnection.of($1)?.received($2) }
     }
 
     private let address: ServerAddress

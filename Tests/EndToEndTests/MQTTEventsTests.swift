@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Glibc
+import Testing
+
+/// `mqtt-events` with mosquitto.
+@Suite(.serialized, .needs(MQTTBroker.mosquitto), .needs(MQTTBroker.subscriber)) struct MQTTEventsTests {
+    private let workspace: Workspace
+    private let broker: MQTTBroker
+    private let base = "framehost/porch/door"
+
+    init() throws {
+        workspace = try Workspace()
+        broker = try MQTTBroker(workspace)
+    }
+
+    private func writeChain(_ more: String = "") throws {
+        try workspace.write(
+            "door.json",
+            """
+            {
+              "mqtt": {
+                "broker": "\(broker.address)", "host": "porch", "level": "debug",
+                "events": ["option-changed"], "keepAliveSeconds": 5\(more)
+              },
+              "stages": [
+                { "id": "cam", "use": "test-source", "size": "160x120", "rate": 20, "live": true },
+                { "id": "text", "use": "text", "text": "0" }, { "id": "sink", "use": "null-sink" }
+              ]
+            }
+            """)
+    }
+
+    private func startHost() throws -> RunningProgram {
+        try Program.framehost.start(
+            ["door.json", "--commands"],
+            environment: ["XDG_STATE_HOME": workspace.path("state"), "STATE_DIRECTORY": ""],
+            folder: workspace.folder.path)
+    }
+
+    private func post(_ numbers: ClosedRange<Int>, _ host: RunningProgram) throws {
+        for number in numbers {
+            try host.write(#"{"command":"set","stage":"text","options":{"text":"\#(number)"},"tag":"n\#(number)"}"# + "\n")
+            if number % 20 == 0 { Thread.sleep(forTimeInterval: 0.02) }
+        }
+        try host.waitForOutput(#""tag":"n\#(numbers.upperBound)""#)
+    }
+
+    /// Ids and numbers of the events that a subscriber has seen.
+    private func seen(_ text: String) throws -> [(id: String, number: Int)] {
+        try text.split(separator: "\n").compactMap { line in
+            guard let brace = line.firstIndex(of: "{") else { return nil }
+            let event = try JSON(parsing: String(line[brace...]))
+            guard let id = event["id"].string, let number = event["options"]["text"].string.flatMap({ Int($0) })
+            else { return nil }
+            return (id, number)
+        }
+    }
+
+    @Test(.timeLimit(.minutes(3))) func retainsStateAndMendsItAfterEitherSidesRestart() throws {
+        try broker.start()
+        try writeChain()
+        let host = try startHost()
+        try broker.wait(for: "online", at: "\(base)/status")
+        try broker.wait(for: "streaming", at: "\(base)/state")
+        try broker.wait(for: "streaming", at: "\(base)/stage/cam/state")
+        try broker.wait(for: "OFF", at: "\(base)/problem")
+        let details = try JSON(parsing: try #require(try broker.retained("\(base)/details")["\(base)/details"]))
+        #expect(details["healthy"].bool == true)
+        try host.write(#"{"command":"pause","stage":"cam"}"# + "\n")
+        try broker.wait(for: "paused", at: "\(base)/stage/cam/state")
+
+        // The broker forgets everything.
+        try broker.end()
+        try host.write(#"{"command":"resume","stage":"cam"}"# + "\n")
+        try FileManager.default.removeItem(atPath: workspace.path("mosquitto.db"))
+        try broker.start()
+        try broker.wait(for: "online", at: "\(base)/status", seconds: 40)
+        try broker.wait(for: "streaming", at: "\(base)/stage/cam/state")
+
+        // framehost is killed: the last will; and comes back.
+        kill(host.pid, SIGKILL)
+        _ = try host.finish()
+        try broker.wait(for: "offline", at: "\(base)/status")
+        let second = try startHost()
+        try broker.wait(for: "online", at: "\(base)/status")
+        kill(second.pid, SIGINT)
+        #expect(try second.finish().status == 0)
+        // A clean end suppresses the will, and says the same.
+        try broker.wait(for: "offline", at: "\(base)/status", seconds: 5)
+    }
+
+    @Test(.timeLimit(.minutes(3))) func deliversEachEventAtLeastOnceOverBrokerRestartsAndKnowsRepeatsById() throws {
+        try broker.start()
+        try writeChain()
+        // A reader whose session the broker keeps.
+        let first = try broker.subscribe("\(base)/events/#", client: "reader")
+        Thread.sleep(forTimeInterval: 0.5)
+        let host = try startHost()
+        try broker.wait(for: "online", at: "\(base)/status")
+        try post(1...300, host)
+        try broker.end(SIGTERM)
+        try post(301...600, host)
+        try host.waitForError("takes no events")
+        try broker.start()
+        try post(601...700, host)
+        try first.waitForOutput(#""text":"700""#, timeout: 60)
+        let events = try seen(first.output)
+        #expect(Set(events.map(\.number)) == Set(1...700))
+        // The library repeats what was in flight.
+        #expect(events.count <= 700 + 16)
+        let byID = Dictionary(grouping: events, by: \.id)
+        #expect(byID.count == 700)
+        #expect(byID.values.allSatisfy { Set($0.map(\.number)).count == 1 })
+        kill(host.pid, SIGINT)
+        #expect(try host.finish().status == 0)
+        kill(first.pid, SIGTERM)
+    }
+
+    @Test(.timeLimit(.minutes(3))) func startsWithoutItsBrokerAndSendsLater() throws {
+        try writeChain()
+        let host = try startHost()
+        try host.waitForError(
+            "The MQTT server \(broker.address) takes no events: Connection refused.")
+        try post(1...50, host)
+        // The next run has them too.
+        kill(host.pid, SIGKILL)
+        _ = try host.finish()
+        let next = try startHost()
+        try next.waitForError("takes no events")
+        try broker.start()
+        let reader = try broker.subscribe("\(base)/events/#")
+        try next.waitForError("Events go again to the MQTT server", timeout: 60)
+        try post(51...60, next)
+        try reader.waitForOutput(#""text":"60""#)
+        #expect(Set(try seen(reader.output).map(\.number)).isSuperset(of: 51...60))
+        kill(next.pid, SIGINT)
+        #expect(try next.finish().status == 0)
+    }
+
+    /// The members that Home Assistant's documentation of device discovery asks for.
+    @Test(.timeLimit(.minutes(3))) func publishesWhatHomeAssistantNeedsAndAgainWhenItStarts() throws {
+        try broker.start()
+        try writeChain()
+        let host = try startHost()
+        let topic = "homeassistant/device/framehost_porch_door/config"
+        try broker.wait(for: "online", at: "\(base)/status")
+        let text = try #require(try broker.retained(topic)[topic])
+        let node = try JSON(parsing: text)
+        #expect(node["origin"]["name"].string == "framehost")
+        #expect(node["device"]["identifiers"][0].string == "framehost_porch_door")
+        #expect(node["availability_topic"].string == "\(base)/status")
+        for part in ["state", "problem", "stage_cam", "stage_text", "stage_sink"] {
+            #expect(["sensor", "binary_sensor"].contains(node["components"][part]["platform"].string))
+            #expect(node["components"][part]["unique_id"].string == "framehost_porch_door_\(part)")
+            let state = try #require(node["components"][part]["state_topic"].string)
+            #expect(try broker.retained(state)[state] != nil)
+        }
+        let listener = try broker.subscribe("\(base)/state", topic)
+        try listener.waitForOutput(topic)
+        try listener.waitForOutput("\(base)/state")
+        let before = listener.output.split(separator: "\n").count
+        let birth = try Tool(name: "mosquitto_pub").run(
+            "-p", "\(broker.port)", "-t", "homeassistant/status", "-m", "online")
+        #expect(birth.status == 0)
+        let deadline = Date() + 20
+        while listener.output.split(separator: "\n").count < before + 2, Date() < deadline {
+            _ = try? listener.waitForOutput("\u{0}", timeout: 0.2)
+        }
+        #expect(listener.output.split(separator: "\n").count >= before + 2, "\(listener.output)")
+        // A stage that goes takes its sensor along.
+        try host.write(#"{"command":"attach","from":"cam","stages":[{"id":"more","use":"null-sink"}]}"# + "\n")
+        try listener.waitForOutput("stage_more")
+        try broker.wait(for: "streaming", at: "\(base)/stage/more/state")
+        try host.write(#"{"command":"detach","stage":"more"}"# + "\n")
+        try listener.waitForOutput(#""stage_more":{"platform":"sensor"}"#)
+        let gone = Date() + 20
+        while try broker.retained("\(base)/stage/more/state").isEmpty == false, Date() < gone {}
+        #expect(try broker.retained("\(base)/stage/more/state").isEmpty)
+        kill(host.pid, SIGINT)
+        #expect(try host.finish().status == 0)
+    }
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Glibc
+import Testing
+
+/// `nats-events` with three real servers. Tests/Soak/events.py is the long version.
+@Suite(.serialized, .needs(NATSCluster.server), .needs(.python)) struct NATSEventsTests {
+    private let workspace: Workspace
+    private let cluster: NATSCluster
+
+    init() throws {
+        workspace = try Workspace()
+        cluster = try NATSCluster(workspace)
+    }
+
+    /// A chain that posts an event for each `set` of its text.
+    private func writeChain(_ more: String = "") throws {
+        try workspace.write(
+            "door.json",
+            """
+            {
+              "nats": {
+                "servers": [\(cluster.addresses)], "replicas": 3, "host": "porch", "level": "debug",
+                "events": ["option-changed", "state", "publisher-*", "events-lost", "spool-*"]\(more)
+              },
+              "stages": [
+                { "id": "cam", "use": "test-source", "size": "160x120", "rate": 20, "live": true },
+                { "id": "text", "use": "text", "text": "0" }, { "id": "sink", "use": "null-sink" }
+              ]
+            }
+            """)
+    }
+
+    private func startHost() throws -> RunningProgram {
+        try Program.framehost.start(
+            ["door.json", "--commands"],
+            environment: ["XDG_STATE_HOME": workspace.path("state"), "STATE_DIRECTORY": ""],
+            folder: workspace.folder.path)
+    }
+
+    /// Posts events until each has its answer.
+    private func post(_ numbers: ClosedRange<Int>, _ host: RunningProgram) throws {
+        for number in numbers {
+            try host.write(#"{"command":"set","stage":"text","options":{"text":"\#(number)"},"tag":"n\#(number)"}"# + "\n")
+            if number % 20 == 0 { Thread.sleep(forTimeInterval: 0.02) }
+        }
+        try host.waitForOutput(#""tag":"n\#(numbers.upperBound)""#)
+    }
+
+    private func numbers(_ messages: [(subject: String, id: String, event: JSON)]) -> [Int] {
+        messages.filter { $0.subject == "framehost.porch.door.option-changed" }
+            .compactMap { $0.event["options"]["text"].string.flatMap { Int($0) } }
+    }
+
+    /// Waits until the stream has so many events of `set`.
+    private func wait(for count: Int, seconds: Double = 60) throws -> [(subject: String, id: String, event: JSON)] {
+        let deadline = Date() + seconds
+        var messages: [(subject: String, id: String, event: JSON)] = []
+        while Date() < deadline {
+            messages = try cluster.messages("FRAMEHOST")
+            if numbers(messages).count >= count { return messages }
+            Thread.sleep(forTimeInterval: 0.2)
+        }
+        throw TestFault("\(numbers(messages).count) of \(count) events came within \(seconds) s")
+    }
+
+    @Test(.timeLimit(.minutes(5))) func storesEachEventOnceWhileLeadersAreKilledAndAllServersAreAway() throws {
+        try cluster.start()
+        try writeChain()
+        let host = try startHost()
+        try host.waitForError("Events go to the NATS server")
+        try post(1...500, host)
+        try cluster.killLeader(of: "FRAMEHOST", away: 1)
+        try post(501...1000, host)
+        try cluster.killLeader(of: "FRAMEHOST", away: 1)
+        try post(1001...1500, host)
+        try cluster.end()
+        try post(1501...2000, host)
+        try host.waitForError("takes no events")
+        try cluster.start()
+        let messages = try wait(for: 2000)
+        try host.waitForError("Events go again to the NATS server")
+        #expect(numbers(messages) == Array(1...2000))
+        #expect(Set(messages.map(\.id)).count == messages.count)
+        let event = try #require(messages.first { $0.subject.hasSuffix("option-changed") }?.event)
+        #expect(event["host"].string == "porch")
+        #expect(event["chain"].string == "door")
+        #expect(event["id"].string?.hasPrefix("porch.") == true)
+        kill(host.pid, SIGINT)
+        let outcome = try host.finish()
+        #expect(outcome.status == 0, "\(outcome.error)")
+        // The last word of the run is there too.
+        let states = try cluster.messages("FRAMEHOST").filter { $0.subject == "framehost.porch.door.state" }
+        #expect(states.contains { $0.event["state"].string == "draining" })
+    }
+
+    @Test(.timeLimit(.minutes(5))) func theNextRunSendsWhatAKilledOneHasLeft() throws {
+        try writeChain()
+        // Nobody is there: the chain runs all the same.
+        let first = try startHost()
+        try first.waitForError("takes no events")
+        try post(1...200, first)
+        Thread.sleep(forTimeInterval: 0.6)
+        kill(first.pid, SIGKILL)
+        _ = try first.finish()
+        // As a loss of power may leave it.
+        let segment = try #require(workspace.names(below: "state").first { $0.hasSuffix(".events") })
+        let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: workspace.path("state/" + segment)))
+        try handle.seekToEnd()
+        try handle.write(contentsOf: Data("1b2c3d4e 999 half a li".utf8))
+        try handle.close()
+        try cluster.start()
+        let second = try startHost()
+        try second.waitForError("Events go to the NATS server")
+        try post(201...250, second)
+        var messages = try wait(for: 250)
+        #expect(numbers(messages) == Array(1...250))
+        kill(second.pid, SIGKILL)
+        _ = try second.finish()
+        // What was sent is not sent again, though the stream forgets ids.
+        let third = try startHost()
+        try post(251...251, third)
+        messages = try wait(for: 251)
+        #expect(numbers(messages) == Array(1...251))
+        #expect(Set(messages.map(\.id)).count == messages.count)
+        let order = messages.compactMap { $0.event["number"].int }
+        #expect(order == order.sorted())
+        kill(third.pid, SIGINT)
+        #expect(try third.finish().status == 0)
+    }
+
+    @Test func refusesASecondRunWithTheSameSpool() throws {
+        try writeChain()
+        let first = try startHost()
+        try first.waitForError("takes no events")
+        let second = try startHost()
+        let outcome = try second.finish()
+        #expect(outcome.status == 1)
+        #expect(
+            outcome.error.contains(
+                "nats: spool: the folder '\(workspace.path("state/framehost/events/door.nats"))' is in use by another run. End that run, or name another folder with 'spool'."
+            ), "\(outcome.error)")
+        kill(first.pid, SIGINT)
+        let ended = try first.finish()
+        #expect(ended.status == 0)
+    }
+
+    @Test func endsWithinASecondWhereNobodyAnswers() throws {
+        try writeChain()
+        let host = try startHost()
+        try host.waitForError("takes no events")
+        try post(1...100, host)
+        try host.write(#"{"command":"set","stage":"text","options":{"text":"last"},"tag":"end"}"# + "\n")
+        try host.waitForOutput(#""tag":"end""#)
+        let begin = Date()
+        kill(host.pid, SIGINT)
+        _ = try host.finish()
+        #expect(Date().timeIntervalSince(begin) < 5)
+        let segment = try #require(workspace.names(below: "state").first { $0.hasSuffix(".events") })
+        let lines = String(decoding: try workspace.data("state/" + segment), as: UTF8.self).split(separator: "\n")
+        #expect(lines.filter { $0.contains(" option-changed ") }.count == 101)
+    }
+
+    @Test func readsItsLoginFromTheEnvironmentAndNeverShowsIt() throws {
+        try writeChain(#", "login": "env:TEST_NATS_LOGIN""#)
+        let missing = try Program.framehost.run(
+            ["door.json"], environment: ["XDG_STATE_HOME": workspace.path("state"), "STATE_DIRECTORY": ""],
+            folder: workspace.folder.path)
+        #expect(missing.status == 2 || missing.status == 1)
+        #expect(
+            missing.error.contains(
+                "login: the environment variable 'TEST_NATS_LOGIN' is not set. Set it to name:password, or name a file."
+            ), "\(missing.error)")
+    }
+}

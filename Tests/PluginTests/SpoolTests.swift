@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import FrameCore
+import Publishing
+import Testing
+
+/// A spool in a folder of its own.
+private final class SpoolBox {
+    let path: String
+    private(set) var spool: Spool!
+    private let most: Int
+
+    init(most: Int = 1 << 20) throws {
+        path = FileManager.default.temporaryDirectory.appending(path: "framehost-spool-\(UUID().uuidString)/a/b").path
+        self.most = most
+        try open()
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path + "/../..") }
+
+    /// As after the end of the process: without a word to the spool.
+    func open() throws {
+        spool = nil
+        spool = try Spool(SpoolFolder(path), mostBytes: most)
+    }
+
+    /// Events called `e` whose text is their number in words of this length.
+    func add(_ count: Int, bytes: Int = 20) {
+        spool.append(Array(0..<count)) { _, number in
+            SpoolRecord(
+                number: number, id: "h.b.r.\(number)", event: "e",
+                text: #"{"n":"# + "\(number)" + String(repeating: " ", count: bytes) + "}")
+        }
+    }
+
+    func take(_ most: Int = 100_000) -> [UInt64] { spool.take(most: most).map(\.number) }
+
+    var segments: [String] {
+        ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).filter { $0.hasSuffix(".events") }.sorted()
+    }
+
+    func segment(_ index: Int) -> String { "\(path)/\(segments[index])" }
+
+    func bytes(_ index: Int) throws -> [UInt8] { Array(try Data(contentsOf: URL(fileURLWithPath: segment(index)))) }
+
+    func write(_ bytes: [UInt8], _ index: Int) throws {
+        try Data(bytes).write(to: URL(fileURLWithPath: segment(index)))
+    }
+}
+
+@Suite struct SpoolTests {
+    @Test func givesEachRecordOnceAndInOrder() throws {
+        let box = try SpoolBox()
+        box.add(10)
+        #expect(box.take(3) == [1, 2, 3])
+        #expect(box.take() == Array(4...10))
+        #expect(box.take() == [])
+        box.add(2)
+        #expect(box.take() == [11, 12])
+        #expect(box.spool.waitingCount == 12)
+        #expect(box.spool.takeLosses() == [:])
+    }
+
+    @Test func givesWhatIsNotAcknowledgedAgainAfterARestart() throws {
+        let box = try SpoolBox()
+        box.add(10)
+        _ = box.take(6)
+        box.spool.acknowledge(through: 4)
+        try box.open()
+        #expect(box.spool.waitingCount == 6)
+        #expect(box.spool.take(most: 1).first?.id == "h.b.r.5")
+        #expect(box.take() == Array(6...10))
+        box.add(1)
+        #expect(box.take() == [11])
+    }
+
+    @Test func countsOnWhenAllIsAcknowledged() throws {
+        let box = try SpoolBox()
+        box.add(3)
+        _ = box.take()
+        box.spool.acknowledge(through: 3)
+        try box.open()
+        #expect(box.spool.waitingCount == 0)
+        box.add(1)
+        #expect(box.take() == [4])
+    }
+
+    @Test func cutsATornLineAtEveryPlace() throws {
+        let box = try SpoolBox()
+        box.add(2)
+        let whole = try box.bytes(0)
+        let first = whole.firstIndex(of: 10)! + 1
+        for cut in first..<whole.count {
+            try box.write(Array(whole[..<cut]), 0)
+            try box.open()
+            #expect(box.take() == [1])
+            #expect(try box.bytes(0).count == first)
+            box.add(1)
+            #expect(box.take() == [2])
+            #expect(box.spool.takeLosses() == [:])
+        }
+    }
+
+    @Test func skipsDamagedLinesAndCountsThem() throws {
+        let box = try SpoolBox()
+        box.add(5)
+        var bytes = try box.bytes(0)
+        let begin = bytes.firstIndex(of: 10)! + 15
+        bytes[begin] ^= 1
+        try box.write(bytes, 0)
+        try box.open()
+        #expect(box.take() == [1, 3, 4, 5])
+        #expect(box.spool.takeLosses() == [.damaged: 1])
+        #expect(box.take() == [])
+    }
+
+    @Test func readsOnWhereAFileIsGarbageOrGone() throws {
+        let box = try SpoolBox(most: 64 << 10)
+        box.add(300, bytes: 60)
+        #expect(box.segments.count > 3)
+        try box.write([UInt8](repeating: 65, count: 5000), 0)
+        try FileManager.default.removeItem(atPath: box.segment(1))
+        try box.open()
+        let first = UInt64(box.segments[1].prefix(20))!
+        #expect(box.take() == Array(first...300))
+        #expect(box.spool.takeLosses()[.damaged]! > 0)
+    }
+
+    @Test func staysWithinItsBoundAndCountsWhatWent() throws {
+        let box = try SpoolBox(most: 64 << 10)
+        for _ in 0..<40 { box.add(100, bytes: 100) }
+        #expect(box.spool.diskBytes <= 64 << 10)
+        let there = box.take()
+        #expect(there.last == 4000)
+        #expect(there == Array(there[0]...4000))
+        #expect(box.spool.takeLosses() == [.spoolFull: 4000 - there.count])
+        let disk = try (0..<box.segments.count).reduce(0) { $0 + (try box.bytes($1).count) }
+        #expect(disk <= 64 << 10)
+    }
+
+    @Test func removesSegmentsThatAreAcknowledged() throws {
+        let box = try SpoolBox(most: 64 << 10)
+        box.add(400, bytes: 60)
+        #expect(box.segments.count > 3)
+        _ = box.take()
+        box.spool.acknowledge(through: 400)
+        #expect(box.segments.count == 1)
+        try box.open()
+        box.add(1)
+        #expect(box.take() == [401])
+    }
+
+    @Test func keepsInMemoryWhatTheDiskDoesNotTake() throws {
+        let box = try SpoolBox()
+        box.add(2)
+        // A file size limit stands for the full disk; SIGXFSZ would end the process.
+        signal(SIGXFSZ, SIG_IGN)
+        var usual = rlimit()
+        getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &usual)
+        var small = usual
+        small.rlim_cur = rlim_t(try box.bytes(0).count + 10)
+        setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &small)
+        box.add(3)
+        let fault = box.spool.fault
+        let taken = box.take()
+        box.spool.acknowledge(through: 3)
+        setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &usual)
+        #expect(fault == "File too large")
+        #expect(taken == [1, 2, 3, 4, 5])
+        box.spool.flush()
+        #expect(box.spool.fault == nil)
+        try box.open()
+        #expect(box.take() == [4, 5])
+        #expect(box.spool.takeLosses() == [:])
+    }
+
+    @Test func doesNotTakeADamagedNumberForAcknowledged() throws {
+        let box = try SpoolBox()
+        box.add(3)
+        try Data("00000000000000009999 00000000\n".utf8).write(to: URL(fileURLWithPath: box.path + "/sent"))
+        try box.open()
+        #expect(box.take() == [1, 2, 3])
+    }
+
+    @Test func refusesAFolderThatIsInUse() throws {
+        let box = try SpoolBox()
+        #expect {
+            try SpoolFolder(box.path)
+        } throws: {
+            "\($0)".contains(
+                "spool: the folder '\(box.path)' is in use by another run. End that run, or name another folder with 'spool'."
+            )
+        }
+    }
+
+    @Test func findsTheUsualFolder() {
+        func usual(_ variables: [String: String]) -> String {
+            SpoolFolder.usual(chain: "front door", key: "nats") { variables[$0] }
+        }
+        #expect(
+            usual(["STATE_DIRECTORY": "/var/lib/a:/var/lib/b", "HOME": "/h"]) == "/var/lib/a/events/front_door.nats")
+        #expect(usual(["XDG_STATE_HOME": "/s", "HOME": "/h"]) == "/s/framehost/events/front_door.nats")
+        #expect(usual(["HOME": "/h"]) == "/h/.local/state/framehost/events/front_door.nats")
+    }
+
+    /// What is written is read, whatever stands in it.
+    @Test func writesLinesThatAreReadBack() {
+        for text in ["{}", #"{"a":"b c\n"}"#, #"{"ü":"é ñ"}"#, "{ }"] {
+            let record = SpoolRecord(number: 18, id: "a.b.c.18", event: "x-y", text: text)
+            #expect(SpoolRecord(line: record.line.dropLast()) == record)
+        }
+        #expect(CRC32.of("123456789".utf8) == 0xCBF4_3926)
+        #expect(SpoolRecord(line: []) == nil)
+        #expect(SpoolRecord(line: Array("00000000 ".utf8)[...]) == nil)
+    }
+}
