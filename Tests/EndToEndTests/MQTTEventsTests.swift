@@ -25,7 +25,7 @@ import Testing
                 "events": ["option-changed"], "keepAliveSeconds": 5\(more)
               },
               "stages": [
-                { "id": "cam", "use": "test-source", "size": "160x120", "rate": 20, "live": true },
+                { "id": "cam", "use": "test-source", "size": "160x120", "rate": 50, "live": true },
                 { "id": "text", "use": "text", "text": "0" }, { "id": "sink", "use": "null-sink" }
               ]
             }
@@ -41,7 +41,7 @@ import Testing
 
     private func post(_ numbers: ClosedRange<Int>, _ host: RunningProgram) throws {
         for number in numbers {
-            try host.write(#"{"command":"set","stage":"text","options":{"text":"\#(number)"},"tag":"n\#(number)"}"# + "\n")
+            try host.write(#"{"stage":"text","set":{"text":"\#(number)"},"tag":"n\#(number)"}"# + "\n")
             if number % 20 == 0 { Thread.sleep(forTimeInterval: 0.02) }
         }
         try host.waitForOutput(#""tag":"n\#(numbers.upperBound)""#)
@@ -68,12 +68,12 @@ import Testing
         try broker.wait(for: "OFF", at: "\(base)/problem")
         let details = try JSON(parsing: try #require(try broker.retained("\(base)/details")["\(base)/details"]))
         #expect(details["healthy"].bool == true)
-        try host.write(#"{"command":"pause","stage":"cam"}"# + "\n")
+        try host.write(#"{"stage":"cam","command":"pause"}"# + "\n")
         try broker.wait(for: "paused", at: "\(base)/stage/cam/state")
 
         // The broker forgets everything.
         try broker.end()
-        try host.write(#"{"command":"resume","stage":"cam"}"# + "\n")
+        try host.write(#"{"stage":"cam","command":"resume"}"# + "\n")
         try FileManager.default.removeItem(atPath: workspace.path("mosquitto.db"))
         try broker.start()
         try broker.wait(for: "online", at: "\(base)/status", seconds: 40)
@@ -170,10 +170,11 @@ import Testing
         }
         #expect(listener.output.split(separator: "\n").count >= before + 2, "\(listener.output)")
         // A stage that goes takes its sensor along.
-        try host.write(#"{"command":"attach","from":"cam","stages":[{"id":"more","use":"null-sink"}]}"# + "\n")
+        try host.write(
+            #"{"command":"attach","at":"cam","copy":true,"stages":[{"id":"more","use":"null-sink"}]}"# + "\n")
         try listener.waitForOutput("stage_more")
         try broker.wait(for: "streaming", at: "\(base)/stage/more/state")
-        try host.write(#"{"command":"detach","stage":"more"}"# + "\n")
+        try host.write(#"{"stage":"more","command":"detach"}"# + "\n")
         try listener.waitForOutput(#""stage_more":{"platform":"sensor"}"#)
         let gone = Date() + 20
         while try broker.retained("\(base)/stage/more/state").isEmpty == false, Date() < gone {}

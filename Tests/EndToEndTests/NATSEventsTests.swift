@@ -25,7 +25,7 @@ import Testing
                 "events": ["option-changed", "state", "publisher-*", "events-lost", "spool-*"]\(more)
               },
               "stages": [
-                { "id": "cam", "use": "test-source", "size": "160x120", "rate": 20, "live": true },
+                { "id": "cam", "use": "test-source", "size": "160x120", "rate": 50, "live": true },
                 { "id": "text", "use": "text", "text": "0" }, { "id": "sink", "use": "null-sink" }
               ]
             }
@@ -42,7 +42,7 @@ import Testing
     /// Posts events until each has its answer.
     private func post(_ numbers: ClosedRange<Int>, _ host: RunningProgram) throws {
         for number in numbers {
-            try host.write(#"{"command":"set","stage":"text","options":{"text":"\#(number)"},"tag":"n\#(number)"}"# + "\n")
+            try host.write(#"{"stage":"text","set":{"text":"\#(number)"},"tag":"n\#(number)"}"# + "\n")
             if number % 20 == 0 { Thread.sleep(forTimeInterval: 0.02) }
         }
         try host.waitForOutput(#""tag":"n\#(numbers.upperBound)""#)
@@ -151,7 +151,7 @@ import Testing
         let host = try startHost()
         try host.waitForError("takes no events")
         try post(1...100, host)
-        try host.write(#"{"command":"set","stage":"text","options":{"text":"last"},"tag":"end"}"# + "\n")
+        try host.write(#"{"stage":"text","set":{"text":"last"},"tag":"end"}"# + "\n")
         try host.waitForOutput(#""tag":"end""#)
         let begin = Date()
         kill(host.pid, SIGINT)

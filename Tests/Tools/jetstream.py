@@ -75,9 +75,25 @@ class NATS:
             raise OSError(answer["error"]["description"])
         return answer
 
+    def leader(self, stream):
+        name = self.info(stream)["cluster"].get("leader")
+        if not name:
+            raise OSError("the stream has no leader")
+        return name
+
+    def settled(self, stream):
+        """State of the stream once all its replicas are current: a server that has just been started may answer with what it has of old."""
+        info = self.info(stream)
+        lag = [replica["name"] for replica in info["cluster"].get("replicas", []) if not replica.get("current") or replica.get("offline") or replica.get("lag")]
+        if lag or not info["cluster"].get("leader"):
+            raise OSError(f"not current: {lag}")
+        return info["state"]
+
     def dump(self, stream):
         """Sequence, subject, id and text of each message."""
         state = self.info(stream)["state"]
+        if not state["messages"]:
+            return
         for first in range(state["first_seq"], state["last_seq"] + 1, 200):
             wanted = {}
             for sequence in range(first, min(first + 200, state["last_seq"] + 1)):
@@ -125,7 +141,7 @@ def main():
     ports = [int(port) for port in sys.argv[1].split(",")]
     what, name = sys.argv[2:4]
     if what == "leader":
-        print(patiently(ports, lambda nats: nats.info(name))["cluster"]["leader"])
+        print(patiently(ports, lambda nats: nats.leader(name)))
     elif what == "count":
         print(patiently(ports, lambda nats: nats.info(name))["state"]["messages"])
     elif what == "dump":

@@ -72,7 +72,8 @@ final class MQTTConnection: @unchecked Sendable {
                 try check(mosquitto_tls_insecure_set(made, true), "verify")
             }
         }
-        mosquitto_reconnect_delay_set(made, 1, 30, true)
+        // After 1 s, then 2, … at most 5 s: a broker that was started anew has the chain's state soon.
+        mosquitto_reconnect_delay_set(made, 1, 5, false)
         mosquitto_max_inflight_messages_set(made, 20)
         mosquitto_connect_callback_set(made) { MQTTConnection.of($1)?.connected($2) }
         mosquitto_disconnect_callback_set(made) { MQTTConnection.of($1)?.disconnected($2) }
@@ -101,7 +102,9 @@ final class MQTTConnection: @unchecked Sendable {
 
     private static func text(_ code: Int32) -> String {
         if code == MOSQ_ERR_ERRNO.code { return String(cString: strerror(errno)) }
-        return mosquitto_strerror(code).map { String(cString: $0) } ?? "fault \(code)"
+        let text = mosquitto_strerror(code).map { String(cString: $0) } ?? "fault \(code)"
+        // Its sentences end in full stops, and stand within others.
+        return text.hasSuffix(".") ? String(text.dropLast()) : text
     }
 
     /// [control thread] Connects, again and again, on the library's thread.
@@ -142,7 +145,8 @@ final class MQTTConnection: @unchecked Sendable {
             state.isConnected = code == 0
             if code == 0 { state.connections += 1 }
             if code != 0 {
-                state.reason = mosquitto_connack_string(code).map { String(cString: $0) } ?? "refused with \(code)"
+                let text = mosquitto_connack_string(code).map { String(cString: $0) } ?? "refused with \(code)"
+                state.reason = text.hasSuffix(".") ? String(text.dropLast()) : text
             }
         }
         doorbell.ring()

@@ -37,7 +37,9 @@ final class NATSCluster {
         _ = try look("ready", "3")
     }
 
-    func start(_ index: Int) throws { servers[index] = try Self.server.start(["-c", workspace.path("nats\(index).conf")]) }
+    func start(_ index: Int) throws {
+        servers[index] = try Self.server.start(["-c", workspace.path("nats\(index).conf")])
+    }
 
     /// `kill -9`.
     func end(_ index: Int) throws {
