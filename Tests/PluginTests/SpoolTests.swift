@@ -153,26 +153,32 @@ private final class SpoolBox {
 
     @Test func keepsInMemoryWhatTheDiskDoesNotTake() throws {
         let box = try SpoolBox()
-        box.add(2)
-        // A file size limit stands for the full disk; SIGXFSZ would end the process.
-        signal(SIGXFSZ, SIG_IGN)
-        var usual = rlimit()
-        getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &usual)
-        var small = usual
-        small.rlim_cur = rlim_t(try box.bytes(0).count + 10)
-        setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &small)
-        box.add(3)
-        let fault = box.spool.fault
-        let taken = box.take()
+        // A folder in the segment's place stands for a disk that takes nothing.
+        let place = box.path + "/00000000000000000001.events"
+        try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
+        try box.open()
+        box.add(5)
+        #expect(box.spool.fault == "Is a directory")
+        #expect(box.take() == [1, 2, 3, 4, 5])
         box.spool.acknowledge(through: 3)
-        setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &usual)
-        #expect(fault == "File too large")
-        #expect(taken == [1, 2, 3, 4, 5])
+        try FileManager.default.removeItem(atPath: place)
         box.spool.flush()
         #expect(box.spool.fault == nil)
+        #expect(box.take() == [])
         try box.open()
         #expect(box.take() == [4, 5])
         #expect(box.spool.takeLosses() == [:])
+    }
+
+    @Test func boundsWhatIsInMemoryAndCountsWhatWent() throws {
+        let box = try SpoolBox()
+        let place = box.path + "/00000000000000000001.events"
+        try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
+        try box.open()
+        box.add(Spool.mostUnwritten)
+        box.add(10)
+        #expect(box.spool.takeLosses() == [.memoryFull: 10])
+        #expect(box.take() == Array(11...UInt64(Spool.mostUnwritten) + 10))
     }
 
     @Test func doesNotTakeADamagedNumberForAcknowledged() throws {

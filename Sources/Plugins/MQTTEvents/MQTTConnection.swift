@@ -7,8 +7,9 @@ import Publishing
 
 /// A connection to an MQTT broker. The only file that calls libmosquitto.
 ///
-/// The library has a thread of its own, on which its callbacks run; they note what happened and ring. One other thread
-/// publishes. `@unchecked Sendable`: the handle is made once, and libmosquitto's functions may be called from any thread.
+/// One thread waits for the broker, and the library's callbacks run on it; they note what happened and ring. One other
+/// thread publishes. `@unchecked Sendable`: the handle is made once, libmosquitto's functions may be called from any thread,
+/// and `lastConnections` is the first thread's alone.
 final class MQTTConnection: @unchecked Sendable {
     /// Retained topic, payload and QoS of the last will.
     struct Will {
@@ -21,6 +22,8 @@ final class MQTTConnection: @unchecked Sendable {
         /// Rises with each connection.
         var connections = 0
         var reason = "no answer yet"
+        /// The broker has said why it takes no connection.
+        var isRefused = false
         /// Home Assistant has said that it is there.
         var births = 0
         /// Messages on their way, by the library's number; with the spool's number, 0 for those of no spool.
@@ -35,7 +38,10 @@ final class MQTTConnection: @unchecked Sendable {
     private let state = Locked(State())
     private let doorbell: Doorbell
     private let subscription: String?
-    private let isStarted = Locked(false)
+    private let isStopping = Locked(false)
+    private let thread = Locked<PublisherThread?>(nil)
+    /// Of its thread.
+    private var lastConnections = 0
     /// Once in the process, and never cleaned up: another chain's connection may use the library.
     private static let isReady: Bool = mosquitto_lib_init() == MOSQ_ERR_SUCCESS.code
 
@@ -72,8 +78,8 @@ final class MQTTConnection: @unchecked Sendable {
                 try check(mosquitto_tls_insecure_set(made, true), "verify")
             }
         }
-        // After 1 s, then 2, … at most 5 s: a broker that was started anew has the chain's state soon.
-        mosquitto_reconnect_delay_set(made, 1, 5, false)
+        // Messages are handed over by another thread than that of the loop.
+        mosquitto_threaded_set(made, true)
         mosquitto_max_inflight_messages_set(made, 20)
         mosquitto_connect_callback_set(made) { MQTTConnection.of($1)?.connected($2) }
         mosquitto_disconnect_callback_set(made) { MQTTConnection.of($1)?.disconnected($2) }
@@ -107,34 +113,47 @@ final class MQTTConnection: @unchecked Sendable {
         return text.hasSuffix(".") ? String(text.dropLast()) : text
     }
 
-    /// [control thread] Connects, again and again, on the library's thread.
+    /// [control thread] Connects, again and again, on a thread of its own.
     ///
-    /// - Throws: ``FrameHostError`` where the library makes no thread.
+    /// - Throws: ``FrameHostError`` `.exhausted`.
     func start() throws {
-        // Whether it succeeds at once does not matter: the loop tries again.
-        let first = mosquitto_connect_async(mosquitto, address.host, Int32(address.port), keepAlive)
-        if first != MOSQ_ERR_SUCCESS.code {
-            let reason = Self.text(first)
-            state.withLock { if !$0.isConnected { $0.reason = reason } }
+        let made = try PublisherThread("mqtt/net") { [weak self] in
+            // The pauses of all attempts; a broker that was started anew has the chain's state soon.
+            var pause = 0
+            while let self, !isStopping.withLock({ $0 }) { loop(&pause) }
         }
-        let loop = mosquitto_loop_start(mosquitto)
-        guard loop == MOSQ_ERR_SUCCESS.code else {
-            throw FrameHostError(.exhausted, what: "libmosquitto has no thread: \(Self.text(loop))")
-        }
-        isStarted.withLock { $0 = true }
+        thread.withLock { $0 = made }
     }
 
-    /// [control thread] Says goodbye and ends the library's thread.
-    func stop() {
-        let wasStarted = isStarted.withLock { isStarted in
-            defer { isStarted = false }
-            return isStarted
+    /// [its thread] Waits for the broker, and connects where there is no connection.
+    ///
+    /// The library's own loop never begins where the first attempt fails at once, and ends for good when a certificate
+    /// was wrong once (libmosquitto 2.0).
+    private func loop(_ pause: inout Int) {
+        let code = mosquitto_loop(mosquitto, 500, 1)
+        guard code != MOSQ_ERR_SUCCESS.code else { return }
+        if code != MOSQ_ERR_NO_CONN.code { note(Self.text(code)) }
+        let end = SystemMilliseconds.now() + Int64(pause)
+        while SystemMilliseconds.now() < end, !isStopping.withLock({ $0 }) { usleep(20_000) }
+        guard !isStopping.withLock({ $0 }) else { return }
+        pause = min(pause + 1000, 5000)
+        state.withLock { $0.isRefused = false }
+        let next = mosquitto_connect_async(mosquitto, address.host, Int32(address.port), keepAlive)
+        if next != MOSQ_ERR_SUCCESS.code { note(Self.text(next)) }
+        if state.withLock({ $0.connections }) != lastConnections {
+            // It was there: soon again.
+            (pause, lastConnections) = (1000, state.withLock { $0.connections })
         }
-        guard wasStarted else { return }
-        let isConnected = isConnected
+    }
+
+    /// Why there is no connection; what the broker itself has said stays.
+    private func note(_ reason: String) { state.withLock { if !$0.isRefused { $0.reason = reason } } }
+
+    /// [control thread] Says goodbye and ends the thread.
+    func stop() {
+        isStopping.withLock { $0 = true }
         mosquitto_disconnect(mosquitto)
-        // A thread that waits for a server would keep the end waiting.
-        mosquitto_loop_stop(mosquitto, !isConnected)
+        thread.withLock { $0 }?.wait(milliseconds: 200)
     }
 
     // MARK: What the library says [its thread]
@@ -147,6 +166,7 @@ final class MQTTConnection: @unchecked Sendable {
             if code != 0 {
                 let text = mosquitto_connack_string(code).map { String(cString: $0) } ?? "refused with \(code)"
                 state.reason = text.hasSuffix(".") ? String(text.dropLast()) : text
+                state.isRefused = true
             }
         }
         doorbell.ring()
@@ -155,7 +175,7 @@ final class MQTTConnection: @unchecked Sendable {
     private func disconnected(_ code: Int32) {
         let reason = Self.text(code)
         state.withLock { state in
-            if state.isConnected { state.reason = reason }
+            if state.isConnected { (state.reason, state.isRefused) = (reason, false) }
             state.isConnected = false
         }
         doorbell.ring()
