@@ -141,7 +141,7 @@ import Testing
             ) == true, "\(String(describing: error))")
         try? recorder.stop()
         recorder.finishJobs()
-        #expect(try FragmentedFile.summary(of: path) { _ in }.tracks[0].packets.count == 50)
+        #expect(try RecordingReader.summary(of: path) { _ in }.tracks[0].packets.count == 50)
     }
 
     @Test(arguments: [false, true]) func rateGivesPlacesForAnyTime(isLive: Bool) throws {

@@ -75,7 +75,7 @@ import Testing
         }
         try ClipMaker.record(to: folder.file("a.mp4"), format, pictures, encoder: #"{ "bframes": 3 }"#)
         #expect(try !Self.boxes(folder.file("a.mp4")).contains("moof"))
-        let file = try FragmentedFile(folder.file("a.mp4"))
+        let file = try RecordingReader(folder.file("a.mp4"))
         #expect(file.stream(0).pointee.duration == ticks.last! + 77_777)
         #expect(try ClipMaker.read(folder.file("a.mp4")).pictures.map(\.pts) == pictures.map(\.pts))
     }
@@ -174,15 +174,15 @@ import Testing
         let folder = try ScratchFolder()
         try fragmented(folder.file("a.mp4"))
         try fragmented(folder.file("b.mp4"), frames: 59)
-        let a = try FragmentedFile.summary(of: folder.file("a.mp4")) { _ in }
-        #expect(a == (try FragmentedFile.summary(of: folder.file("a.mp4")) { _ in }))
-        let b = try FragmentedFile.summary(of: folder.file("b.mp4")) { _ in }
+        let a = try RecordingReader.summary(of: folder.file("a.mp4")) { _ in }
+        #expect(a == (try RecordingReader.summary(of: folder.file("a.mp4")) { _ in }))
+        let b = try RecordingReader.summary(of: folder.file("b.mp4")) { _ in }
         #expect(b.difference(from: a) == "track 1: 59 packets instead of 60")
         // One byte of one picture.
         var bytes = try Data(contentsOf: URL(fileURLWithPath: folder.file("a.mp4")))
         bytes[bytes.lastIndex(of: 0xAB)!] = 0xAC
         try bytes.write(to: URL(fileURLWithPath: folder.file("c.mp4")))
-        let c = try FragmentedFile.summary(of: folder.file("c.mp4")) { _ in }
+        let c = try RecordingReader.summary(of: folder.file("c.mp4")) { _ in }
         #expect(c.difference(from: a) == "track 1: other packet times or bytes")
     }
 

@@ -150,7 +150,7 @@ import Testing
         // The driver's clock stands at 1 s and says that is 1970.
         #expect(start.details["startTime"]?.asString == "1970-01-01T00:00:01.000000Z")
         #expect(start.details["startSeconds"]?.asDouble == 90_000)
-        #expect(try FragmentedFile(folder.file("a.mp4")).text("creation_time") == "1970-01-01T00:00:01.000000Z")
+        #expect(try RecordingReader(folder.file("a.mp4")).text("creation_time") == "1970-01-01T00:00:01.000000Z")
     }
 
     @Test func keepsToItsQuota() throws {

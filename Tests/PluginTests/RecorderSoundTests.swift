@@ -88,7 +88,7 @@ final class MadeUpSound: AudioOrigin {
         #expect(zip(got, wanted).allSatisfy { abs($0.seconds - Double($1.pts) / 48_000) < tolerance })
         #expect(
             try RecorderStreams.packets(of: folder.file("a.\(ending)")).packets.filter { $0.track == 0 }.count == 100)
-        let file = try FragmentedFile(folder.file("a.\(ending)"))
+        let file = try RecordingReader(folder.file("a.\(ending)"))
         #expect(file.stream(1).pointee.codecpar.pointee.sample_rate == 48_000)
     }
 

@@ -86,7 +86,7 @@ enum RecorderStreams {
 
     /// All packets of a file in the order of reading, and each track's tick.
     static func packets(of path: String) throws -> (packets: [Packet], ticks: [TimeBase]) {
-        let file = try FragmentedFile(path)
+        let file = try RecordingReader(path)
         var packets: [Packet] = []
         while let packet = try file.next() {
             let about = packet.pointee

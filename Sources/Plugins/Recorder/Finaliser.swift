@@ -143,7 +143,7 @@ struct Finaliser: Sendable {
             summary = try copy(to: file, indexBytes: nil, watch)
         }
         guard let summary else { throw Self.fault("the index could not be written") }
-        let copied = try FragmentedFile.summary(of: file.path) { fraction in
+        let copied = try RecordingReader.summary(of: file.path) { fraction in
             try watch.goOn()
             watch.report(0.6 + 0.4 * fraction)
         }
@@ -183,7 +183,7 @@ struct Finaliser: Sendable {
     /// - Parameter indexBytes: Room to leave in front; nil to write the index behind and move everything back for it.
     /// - Returns: What the original has in it; nil when the room was too small.
     private func copy(to file: OutputFile, indexBytes: Int?, _ watch: Watch) throws -> FileSummary? {
-        let reader = try FragmentedFile(path)
+        let reader = try RecordingReader(path)
         let writer = try IndexedWriter(
             file: file, container: container, like: reader, ends: ends, indexBytes: indexBytes)
         let digests = PacketDigests(of: reader)

@@ -20,7 +20,8 @@ final class IndexedWriter {
     ///   - like: The file whose tracks and metadata it gets.
     ///   - ends: How that file's tracks end.
     ///   - indexBytes: Room for the index; nil to write it behind and move it to the front at the end.
-    init(file: OutputFile, container: Container, like reader: FragmentedFile, ends: [TrackEnd], indexBytes: Int?) throws
+    init(file: OutputFile, container: Container, like reader: RecordingReader, ends: [TrackEnd], indexBytes: Int?)
+        throws
     {
         self.file = file
         isReserved = indexBytes != nil

@@ -48,7 +48,7 @@ final class PacketDigest {
 struct PacketDigests {
     private let digests: [PacketDigest]
 
-    init(of file: FragmentedFile) {
+    init(of file: RecordingReader) {
         digests = (0..<file.streamCount).map { index in
             PacketDigest(isSound: file.stream(index).pointee.codecpar.pointee.codec_type == AVMEDIA_TYPE_AUDIO)
         }
