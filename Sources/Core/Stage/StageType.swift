@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A kind of stage without its Swift type: what it is, its options, how to make one.
+public final class StageType: Sendable {
+    /// What the stage says of itself.
+    public let info: StageInfo
+    /// The protocol that it adopts.
+    public let kind: StageKind
+    /// Its options, in the order of declaration.
+    public let options: [OptionField]
+    let make:
+        @Sendable (_ members: [JSONNode.Member], _ place: OptionPlace, _ context: StageContext) throws -> StageInstance
+    let check: @Sendable (_ members: [JSONNode.Member], _ place: OptionPlace) throws -> Void
+    let findTopics: @Sendable () throws -> [StageTopic]
+    let findTopic: @Sendable (_ name: String) throws -> StageTopic?
+    /// [control thread] Finds the devices that the stage could use; nil for a kind of stage that uses none. Throws what
+    /// the stage throws.
+    public let devices: (@Sendable () throws -> [StageDevice])?
+
+    /// The kind of stage that a Swift type stands for.
+    public init<S: Stage>(_ type: S.Type) {
+        info = S.info
+        options = S.Options.fields
+        kind =
+            if S.self is any Source.Type { .source } else if S.self is any Filter.Type {
+                .filter
+            } else if S.self is any Join.Type { .join } else if S.self is any Transform.Type { .transform } else {
+                .sink
+            }
+        check = { members, place in _ = try OptionDecoder.decode(S.Options.self, from: members, place: place) }
+        make = { members, place, context in
+            let options = try OptionDecoder.decode(S.Options.self, from: members, place: place)
+            return StageInstance(try S(options: options, context: context), context)
+        }
+        findTopics = { try S.topics() }
+        findTopic = { try S.topic($0) }
+        if let type = S.self as? any DeviceStage.Type {
+            devices = { try type.devices() }
+        } else {
+            devices = nil
+        }
+    }
+}
