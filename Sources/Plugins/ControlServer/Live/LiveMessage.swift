@@ -5,7 +5,7 @@ import FrameCore
 /// What a client of the WebSocket says: a text message with one JSON object.
 enum LiveMessage: Equatable {
     /// Opens a preview, or changes one that is open.
-    case open(preview: UInt16, LiveWish)
+    case open(preview: UInt16, PreviewRequest)
     case close(preview: UInt16)
     case pause(preview: UInt16)
     case resume(preview: UInt16)
@@ -56,8 +56,8 @@ enum LiveMessage: Equatable {
         }
         switch verb {
         case "open":
-            try refuseOthers(than: LiveWish.members)
-            self = .open(preview: try Self.preview(value, verb), try LiveWish(node))
+            try refuseOthers(than: PreviewRequest.members)
+            self = .open(preview: try Self.preview(value, verb), try PreviewRequest(node))
         case "shown":
             try refuseOthers(than: ["number"])
             guard let number = node["number"]?.asInt, let number = UInt32(exactly: number) else {
@@ -99,7 +99,7 @@ enum LiveMessage: Equatable {
 }
 
 /// What a preview is to show.
-struct LiveWish: Equatable {
+struct PreviewRequest: Equatable {
     var stage: String
     var kind = LiveHead.Kind.jpeg
     var form = PictureForm(.jpeg)

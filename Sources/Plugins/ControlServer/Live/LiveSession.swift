@@ -27,11 +27,11 @@ struct LiveSession {
 
     private struct Preview {
         var key: Key
-        var wish: LiveWish
+        var request: PreviewRequest
         var isPaused = false
-        /// The studio has a wish of this preview.
+        /// The studio has a request of this preview.
         var isAsked = false
-        /// What the studio will answer is of an earlier wish.
+        /// What the studio will answer is of an earlier request.
         var isStale = false
         /// Drawn when the client says so.
         var inFlight: UInt32?
@@ -68,12 +68,12 @@ struct LiveSession {
                     "Answer each picture once."))
         }
         switch message {
-        case .open(let id, let wish): return open(id, wish, now)
+        case .open(let id, let request): return open(id, request, now)
         case .close(let id): return close(id)
         case .pause(let id): return pause(id)
         case .resume(let id): return resume(id, now)
         case .shown(let id, let number):
-            if previews[id]?.wish.kind == .h264 {
+            if previews[id]?.request.kind == .h264 {
                 previews[id]?.flow.shown(number)
                 return []
             }
@@ -94,11 +94,11 @@ struct LiveSession {
         }
     }
 
-    private mutating func open(_ id: UInt16, _ wish: LiveWish, _ now: Int64) -> [Action] {
-        if var preview = previews[id], preview.wish.stage == wish.stage, preview.wish.kind == wish.kind {
-            preview.isStale = preview.isStale || preview.isAsked && preview.wish.form != wish.form
-            preview.wish = wish
-            preview.due = min(preview.due, now + wish.intervalNs)
+    private mutating func open(_ id: UInt16, _ request: PreviewRequest, _ now: Int64) -> [Action] {
+        if var preview = previews[id], preview.request.stage == request.stage, preview.request.kind == request.kind {
+            preview.isStale = preview.isStale || preview.isAsked && preview.request.form != request.form
+            preview.request = request
+            preview.due = min(preview.due, now + request.intervalNs)
             previews[id] = preview
             return next(id, now)
         }
@@ -115,28 +115,28 @@ struct LiveSession {
                     "open", "previews are opened and closed faster than the stages answer",
                     "Change one instead: open it again with its number."))
         }
-        previews[id] = Preview(key: nextKey, wish: wish, due: now)
+        previews[id] = Preview(key: nextKey, request: request, due: now)
         nextKey += 1
-        if wish.kind == .h264 { return closing + watch(id) }
+        if request.kind == .h264 { return closing + watch(id) }
         return closing + next(id, now)
     }
 
     private mutating func close(_ id: UInt16) -> [Action] {
         guard let preview = previews.removeValue(forKey: id) else { return [] }
         if preview.isAsked { orphans += 1 }
-        return preview.wish.kind == .h264 && !preview.isPaused ? [.unwatch(preview.key)] : []
+        return preview.request.kind == .h264 && !preview.isPaused ? [.unwatch(preview.key)] : []
     }
 
     private mutating func pause(_ id: UInt16) -> [Action] {
         guard let preview = previews[id], !preview.isPaused else { return [] }
         previews[id]?.isPaused = true
-        return preview.wish.kind == .h264 ? [.unwatch(preview.key)] : []
+        return preview.request.kind == .h264 ? [.unwatch(preview.key)] : []
     }
 
     private mutating func resume(_ id: UInt16, _ now: Int64) -> [Action] {
         guard let preview = previews[id], preview.isPaused else { return [] }
         previews[id]?.isPaused = false
-        guard preview.wish.kind == .h264 else { return next(id, now) }
+        guard preview.request.kind == .h264 else { return next(id, now) }
         // What is on its way still is of before.
         previews[id]?.key = nextKey
         nextKey += 1
@@ -145,18 +145,19 @@ struct LiveSession {
     }
 
     private func watch(_ id: UInt16) -> [Action] {
-        previews[id].map { [.watch($0.key, stage: $0.wish.stage)] } ?? []
+        previews[id].map { [.watch($0.key, stage: $0.request.stage)] } ?? []
     }
 
     /// Asks for the next picture where one is owed.
     private mutating func next(_ id: UInt16, _ now: Int64) -> [Action] {
-        guard let preview = previews[id], preview.wish.kind == .jpeg, !preview.isPaused, !preview.isAsked,
+        guard let preview = previews[id], preview.request.kind == .jpeg, !preview.isPaused, !preview.isAsked,
             preview.inFlight == nil
         else { return [] }
         previews[id]?.isAsked = true
         return [
             .ask(
-                preview.key, stage: preview.wish.stage, form: preview.wish.form, delayNs: max(preview.due - now, 0))
+                preview.key, stage: preview.request.stage, form: preview.request.form,
+                delayNs: max(preview.due - now, 0))
         ]
     }
 
@@ -188,7 +189,7 @@ struct LiveSession {
             previews[id]?.inFlight = number
             previews[id]?.hasSaidNone = false
             // Kept to the beat; one that was late is not made up for.
-            previews[id]?.due = max(preview.due + preview.wish.intervalNs, now - preview.wish.intervalNs)
+            previews[id]?.due = max(preview.due + preview.request.intervalNs, now - preview.request.intervalNs)
             let head = LiveHead(
                 kind: .jpeg, preview: id, number: number, sequenceNumber: shot.sequenceNumber,
                 capturedAt: shot.capturedAt)
@@ -215,7 +216,7 @@ struct LiveSession {
                 let number = previews[id]?.flow.number ?? 0
                 return [.binary(LiveHead(unit.header, preview: id, number: number, followsGap: followsGap), unit.bytes)]
             case .leaveOut(let wantsKeyframe)?:
-                return wantsKeyframe ? [.wantKeyframe(stage: preview.wish.stage)] : []
+                return wantsKeyframe ? [.wantKeyframe(stage: preview.request.stage)] : []
             case nil: return []
             }
         }

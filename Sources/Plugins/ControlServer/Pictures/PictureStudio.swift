@@ -20,7 +20,7 @@ final class PictureStudio: Sendable {
         case failed(FrameHostError)
     }
 
-    private struct Wish {
+    private struct Request {
         var stage: String
         var form: PictureForm
         /// Mirrored where the picture says that previews are.
@@ -32,12 +32,12 @@ final class PictureStudio: Sendable {
     }
 
     private struct State {
-        var wishes: [Wish] = []
+        var requests: [Request] = []
         var isClosed = false
     }
 
-    /// Wishes that wait at once.
-    static let mostWishes = LiveProtocol.mostSockets * LiveProtocol.mostPreviews + 1024
+    /// Requests that wait at once.
+    static let mostRequests = LiveProtocol.mostSockets * LiveProtocol.mostPreviews + 1024
     /// A stage that did not answer is asked again after so long: it may have been replaced.
     private static let askAgainNs: Int64 = 250_000_000
     /// A picture that is wanted for later may come this much earlier: it is the one of that beat.
@@ -71,12 +71,12 @@ final class PictureStudio: Sendable {
         give: @escaping @Sendable (Outcome) -> Void
     ) {
         let start = SystemTime.now() + max(delay, 0)
-        let wish = Wish(
+        let request = Request(
             stage: stage, form: form, isPreview: isPreview, notBefore: delay > 0 ? start - Self.slackNs : start,
             deadline: start + patience, give: give)
         let isTaken = state.withLock { state in
-            guard !state.isClosed, state.wishes.count < Self.mostWishes else { return false }
-            state.wishes.append(wish)
+            guard !state.isClosed, state.requests.count < Self.mostRequests else { return false }
+            state.requests.append(request)
             return true
         }
         guard !isTaken else { return inbox.wake() }
@@ -85,21 +85,21 @@ final class PictureStudio: Sendable {
                 ? .none
                 : .failed(
                     FrameHostError(
-                        .exhausted, place: stage, what: "\(Self.mostWishes) requests already wait for pictures",
+                        .exhausted, place: stage, what: "\(Self.mostRequests) requests already wait for pictures",
                         remedy: "Request fewer at once.")))
     }
 
-    /// Wishes that wait at this moment.
-    var waitingCount: Int { state.withLock { $0.wishes.count } }
+    /// Requests that wait at this moment.
+    var waitingCount: Int { state.withLock { $0.requests.count } }
 
     /// [any thread] Whoever waits gets nothing, and ``run()`` ends.
     func close() {
-        let wishes = state.withLock { state in
-            defer { state.wishes.removeAll() }
+        let requests = state.withLock { state in
+            defer { state.requests.removeAll() }
             state.isClosed = true
-            return state.wishes
+            return state.requests
         }
-        for wish in wishes { wish.give(.none) }
+        for request in requests { request.give(.none) }
         inbox.wake()
     }
 
@@ -127,11 +127,11 @@ final class PictureStudio: Sendable {
 
     private func expire(_ now: Int64) {
         let late = state.withLock { state in
-            let late = state.wishes.filter { $0.deadline <= now }
-            if !late.isEmpty { state.wishes.removeAll { $0.deadline <= now } }
+            let late = state.requests.filter { $0.deadline <= now }
+            if !late.isEmpty { state.requests.removeAll { $0.deadline <= now } }
             return late
         }
-        for wish in late { wish.give(.none) }
+        for request in late { request.give(.none) }
     }
 
     /// Asks the stages whose pictures are due.
@@ -141,13 +141,13 @@ final class PictureStudio: Sendable {
         var stages: Set<String> = []
         var next = now + 1_000_000_000
         state.withLock { state in
-            for wish in state.wishes {
-                if wish.notBefore <= now {
-                    stages.insert(wish.stage)
+            for request in state.requests {
+                if request.notBefore <= now {
+                    stages.insert(request.stage)
                 } else {
-                    next = min(next, wish.notBefore)
+                    next = min(next, request.notBefore)
                 }
-                next = min(next, wish.deadline)
+                next = min(next, request.deadline)
             }
         }
         for stage in asked.keys where !stages.contains(stage) { asked[stage] = nil }
@@ -168,13 +168,13 @@ final class PictureStudio: Sendable {
     }
 
     private func fail(_ stage: String, _ error: FrameHostError) {
-        for wish in take({ $0.stage == stage }) { wish.give(.failed(error)) }
+        for request in take({ $0.stage == stage }) { request.give(.failed(error)) }
     }
 
-    private func take(_ isMeant: (Wish) -> Bool) -> [Wish] {
+    private func take(_ isMeant: (Request) -> Bool) -> [Request] {
         state.withLock { state in
-            let taken = state.wishes.filter(isMeant)
-            if !taken.isEmpty { state.wishes.removeAll(where: isMeant) }
+            let taken = state.requests.filter(isMeant)
+            if !taken.isEmpty { state.requests.removeAll(where: isMeant) }
             return taken
         }
     }
@@ -182,11 +182,11 @@ final class PictureStudio: Sendable {
     /// Encodes a picture once for each form that is due. Who asked while it lay here, since another was being encoded,
     /// gets a newer one.
     private func develop(_ stage: String, _ picture: StagePicture) {
-        var wishes = take { $0.stage == stage && $0.notBefore <= picture.copiedAt }
-        for index in wishes.indices where wishes[index].isPreview && picture.isMirroredInPreviews {
-            wishes[index].form.isMirrored.toggle()
+        var requests = take { $0.stage == stage && $0.notBefore <= picture.copiedAt }
+        for index in requests.indices where requests[index].isPreview && picture.isMirroredInPreviews {
+            requests[index].form.isMirrored.toggle()
         }
-        while let form = wishes.first?.form {
+        while let form = requests.first?.form {
             let outcome: Outcome
             do {
                 let bytes = try control.encode(picture, as: form)
@@ -195,8 +195,8 @@ final class PictureStudio: Sendable {
             } catch {
                 outcome = .failed(FrameHostError.wrap(error))
             }
-            for wish in wishes where wish.form == form { wish.give(outcome) }
-            wishes.removeAll { $0.form == form }
+            for request in requests where request.form == form { request.give(outcome) }
+            requests.removeAll { $0.form == form }
         }
     }
 }

@@ -99,20 +99,20 @@ import Testing
     private func read(_ text: String) throws -> LiveMessage { try LiveMessage(Array(text.utf8)) }
 
     @Test func readsWhatAPageSays() throws {
-        var wish = LiveWish(stage: "cam")
-        wish.form.width = 320
-        wish.form.height = 180
-        wish.form.fit = .fill
-        wish.form.quality = 70
-        wish.form.quarterTurns = 1
-        wish.form.isMirrored = true
-        wish.intervalNs = 100_000_000
+        var request = PreviewRequest(stage: "cam")
+        request.form.width = 320
+        request.form.height = 180
+        request.form.fit = .fill
+        request.form.quality = 70
+        request.form.quarterTurns = 1
+        request.form.isMirrored = true
+        request.intervalNs = 100_000_000
         let text =
             #"{"open":1,"stage":"cam","width":320,"height":180,"fit":"fill","quality":70,"turn":1,"mirror":true,"rate":10}"#
-        #expect(try read(text) == .open(preview: 1, wish))
+        #expect(try read(text) == .open(preview: 1, request))
         #expect(
             try read(#"{"open":65535,"stage":"h","kind":"h264"}"#)
-                == .open(preview: 65535, LiveWish(stage: "h", kind: .h264)))
+                == .open(preview: 65535, PreviewRequest(stage: "h", kind: .h264)))
         #expect(try read(#"{"close":1}"#) == .close(preview: 1))
         #expect(try read(#"{"pause":0}"#) == .pause(preview: 0))
         #expect(try read(#"{"resume":2}"#) == .resume(preview: 2))
@@ -163,13 +163,13 @@ import Testing
     private static let ms: Int64 = 1_000_000
     private let shot = PictureStudio.Outcome.shot(.init(bytes: [1, 2, 3], sequenceNumber: 9, capturedAt: 5))
 
-    private func wish(_ change: (inout LiveWish) -> Void = { _ in }) -> LiveWish {
-        var wish = LiveWish(stage: "cam")
-        change(&wish)
-        return wish
+    private func request(_ change: (inout PreviewRequest) -> Void = { _ in }) -> PreviewRequest {
+        var request = PreviewRequest(stage: "cam")
+        change(&request)
+        return request
     }
 
-    private func asked(_ key: Int, _ delay: Int64 = 0, _ form: PictureForm = LiveWish(stage: "").form)
+    private func asked(_ key: Int, _ delay: Int64 = 0, _ form: PictureForm = PreviewRequest(stage: "").form)
         -> LiveSession.Action
     {
         .ask(key, stage: "cam", form: form, delayNs: delay)
@@ -181,7 +181,7 @@ import Testing
 
     @Test func onePictureIsInFlightAndTheNextIsAskedForWhenItWasDrawn() {
         var session = LiveSession()
-        #expect(session.take(.open(preview: 1, wish()), now: 0) == [asked(1)])
+        #expect(session.take(.open(preview: 1, request()), now: 0) == [asked(1)])
         #expect(session.take(shot, for: 1, now: 10) == [sent(1)])
         // Of another number, or another preview: of before.
         #expect(session.take(.shown(preview: 1, number: 7), now: 20) == [])
@@ -193,8 +193,8 @@ import Testing
 
     @Test func keepsToTheRate() {
         var session = LiveSession()
-        let wish = wish { $0.intervalNs = 100 * Self.ms }
-        #expect(session.take(.open(preview: 1, wish), now: 0) == [asked(1)])
+        let request = request { $0.intervalNs = 100 * Self.ms }
+        #expect(session.take(.open(preview: 1, request), now: 0) == [asked(1)])
         #expect(session.take(shot, for: 1, now: 5 * Self.ms) == [sent(1)])
         #expect(session.take(.shown(preview: 1, number: 1), now: 10 * Self.ms) == [asked(1, 90 * Self.ms)])
         #expect(session.take(shot, for: 1, now: 104 * Self.ms) == [sent(2)])
@@ -206,7 +206,7 @@ import Testing
 
     @Test func aPausedPreviewIsAskedForNothing() {
         var session = LiveSession()
-        _ = session.take(.open(preview: 1, wish()), now: 0)
+        _ = session.take(.open(preview: 1, request()), now: 0)
         #expect(session.take(.pause(preview: 1), now: 1) == [])
         #expect(session.take(.resume(preview: 1), now: 2) == [], "a question is under way still")
         #expect(session.take(.pause(preview: 1), now: 3) == [])
@@ -216,10 +216,10 @@ import Testing
         #expect(session.take(.pause(preview: 9), now: 7) == [], "there is none")
     }
 
-    @Test func anotherWishTakesTheOldOnesPlace() {
+    @Test func anotherRequestTakesTheOldOnesPlace() {
         var session = LiveSession()
-        _ = session.take(.open(preview: 1, wish()), now: 0)
-        let small = wish { $0.form.width = 64 }
+        _ = session.take(.open(preview: 1, request()), now: 0)
+        let small = request { $0.form.width = 64 }
         #expect(session.take(.open(preview: 1, small), now: 1) == [])
         #expect(session.take(shot, for: 1, now: 2) == [asked(1, 0, small.form)], "that was of the old size")
         #expect(session.take(shot, for: 1, now: 3) == [sent(1)])
@@ -228,8 +228,8 @@ import Testing
 
     @Test func anotherStageIsAnotherPreview() {
         var session = LiveSession()
-        _ = session.take(.open(preview: 1, wish()), now: 0)
-        var other = LiveWish(stage: "text")
+        _ = session.take(.open(preview: 1, request()), now: 0)
+        var other = PreviewRequest(stage: "text")
         other.form.width = 64
         #expect(
             session.take(.open(preview: 1, other), now: 1) == [.ask(2, stage: "text", form: other.form, delayNs: 0)])
@@ -239,7 +239,7 @@ import Testing
 
     @Test func saysOnceThatThereIsNoneYet() {
         var session = LiveSession()
-        _ = session.take(.open(preview: 1, wish()), now: 0)
+        _ = session.take(.open(preview: 1, request()), now: 0)
         #expect(session.take(.none, for: 1, now: 1) == [.text(#"{"none":1}"#), asked(1)])
         #expect(session.take(.none, for: 1, now: 2) == [asked(1)])
         #expect(session.take(shot, for: 1, now: 3) == [sent(1)])
@@ -249,7 +249,7 @@ import Testing
 
     @Test func aPreviewThatCannotBeEndsWithTheReason() {
         var session = LiveSession()
-        _ = session.take(.open(preview: 3, wish()), now: 0)
+        _ = session.take(.open(preview: 3, request()), now: 0)
         let error = FrameHostError(.invalidConfiguration, place: "cam", what: "no such stage", remedy: "Name another.")
         #expect(
             session.take(PictureStudio.Outcome.failed(error), for: 1, now: 1) == [
@@ -263,18 +263,18 @@ import Testing
     @Test func hasABoundOfPreviewsAndOfQuestions() {
         var session = LiveSession()
         for id in 0..<UInt16(LiveProtocol.mostPreviews) {
-            #expect(session.take(.open(preview: id, wish()), now: 0).count == 1)
+            #expect(session.take(.open(preview: id, request()), now: 0).count == 1)
         }
-        let refused = session.take(.open(preview: 99, wish()), now: 0)
+        let refused = session.take(.open(preview: 99, request()), now: 0)
         #expect(refused.last == .close(1008, "open: 32 previews are already open"))
         #expect(session.isClosed)
         var other = LiveSession()
         for _ in 0..<LiveProtocol.mostPreviews {
-            #expect(other.take(.open(preview: 1, wish()), now: 0).count == 1)
+            #expect(other.take(.open(preview: 1, request()), now: 0).count == 1)
             #expect(other.take(.close(preview: 1), now: 0) == [])
         }
         #expect(
-            other.take(.open(preview: 1, wish()), now: 0).last
+            other.take(.open(preview: 1, request()), now: 0).last
                 == .close(1008, "open: previews are opened and closed faster than the stages answer"))
     }
 

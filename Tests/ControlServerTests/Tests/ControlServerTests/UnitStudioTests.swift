@@ -276,9 +276,9 @@ private final class RunningUnits {
 
     @Test func watchesPausesAndGoesOnWithAKeyframe() {
         var session = LiveSession()
-        let wish = LiveWish(stage: "h264", kind: .h264)
-        #expect(session.take(.open(preview: 4, wish), now: 0) == [.watch(1, stage: "h264")])
-        #expect(session.take(.open(preview: 4, wish), now: 0) == [], "it is open")
+        let request = PreviewRequest(stage: "h264", kind: .h264)
+        #expect(session.take(.open(preview: 4, request), now: 0) == [.watch(1, stage: "h264")])
+        #expect(session.take(.open(preview: 4, request), now: 0) == [], "it is open")
         #expect(session.take(unit(1, isKeyframe: false), for: 1, now: 0) == [.wantKeyframe(stage: "h264")])
         let head = LiveHead(kind: .h264, followsGap: true, preview: 4, number: 1, sequenceNumber: 2, capturedAt: 0)
         #expect(session.take(unit(2, isKeyframe: true), for: 1, now: 0) == [.binary(head, [2])])
@@ -291,13 +291,13 @@ private final class RunningUnits {
         #expect(session.take(unit(4, isKeyframe: true), for: 1, now: 0) == [], "of before the pause")
         #expect(session.take(unit(5, isKeyframe: true), for: 2, now: 0).count == 1)
         // The same number for another kind is another preview.
-        #expect(session.take(.open(preview: 4, LiveWish(stage: "h264")), now: 0).first == .unwatch(2))
+        #expect(session.take(.open(preview: 4, PreviewRequest(stage: "h264")), now: 0).first == .unwatch(2))
         #expect(session.take(.close(preview: 4), now: 0) == [])
     }
 
     @Test func endsWithTheReason() {
         var session = LiveSession()
-        _ = session.take(.open(preview: 4, LiveWish(stage: "cam", kind: .h264)), now: 0)
+        _ = session.take(.open(preview: 4, PreviewRequest(stage: "cam", kind: .h264)), now: 0)
         let error = FrameHostError(.invalidConfiguration, place: "cam", what: "gives no access units")
         let actions = session.take(UnitStudio.News.failed(error), for: 1, now: 0)
         #expect(actions.first == .unwatch(1) && actions.count == 2)
