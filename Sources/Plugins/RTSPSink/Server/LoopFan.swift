@@ -199,9 +199,9 @@ final class LoopFan: @unchecked Sendable {
         if tcpReaders.isEmpty, udpReaders.isEmpty { hub.leave(self) }
     }
 
-    /// [network loop] Says that the stream has ended.
-    func sayFarewell() {
-        let bytes = hub.farewell()
+    /// [network loop] Tells all readers that the stream has ended.
+    func sendBye() {
+        let bytes = hub.bye()
         for reader in tcpReaders { reader.sendControl(bytes) }
         for reader in udpReaders { sender?.sendControl(bytes, to: reader) }
     }

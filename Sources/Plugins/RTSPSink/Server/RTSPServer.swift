@@ -169,7 +169,7 @@ final class RTSPServer: Sendable {
     func sendAway(_ path: String, isHurried: () -> Bool) {
         wait(Grace.packetMilliseconds, isHurried) { hasReaders(path, overUDP: true) }
         let fans = locked { Array(($0.fans[path] ?? [:]).values) }
-        for fan in fans { fan.loop.execute { fan.sayFarewell() } }
+        for fan in fans { fan.loop.execute { fan.sendBye() } }
         wait(Grace.leaveMilliseconds, isHurried) { hasReaders(path) }
         while true {
             let outcome = locked { state in
@@ -252,13 +252,13 @@ final class RTSPServer: Sendable {
         let outcome = locked { state in
             state.readership.change { $0.handle(question, from: id, now: StreamHub.monotonic()) }
         }
-        dismiss(outcome.farewells, from: loop)
+        dismiss(outcome.stoppedReaders, from: loop)
         return outcome.actions
     }
 
     /// Actions that concern nobody's request. [any thread]
     private func perform(_ outcome: Readership<LoopFan>.Outcome) {
-        dismiss(outcome.farewells, from: nil)
+        dismiss(outcome.stoppedReaders, from: nil)
         for case .close(let id, _) in outcome.actions { close(id) }
     }
 
@@ -350,17 +350,17 @@ final class RTSPServer: Sendable {
 
     /// Stops the packets of readers that have lost their sessions: at once of those on `loop`, of others on their own
     /// loops, behind their beginning. [any thread]
-    private func dismiss(_ farewells: [Readership<LoopFan>.Farewell], from loop: (any EventLoop)?) {
-        for farewell in farewells {
-            let fan = farewell.reader.fan
-            let leave: @Sendable () -> Void = { [weak self] in self?.leave(farewell) }
+    private func dismiss(_ stoppedReaders: [Readership<LoopFan>.StoppedReader], from loop: (any EventLoop)?) {
+        for stopped in stoppedReaders {
+            let fan = stopped.reader.fan
+            let leave: @Sendable () -> Void = { [weak self] in self?.leave(stopped) }
             if let loop, loop === fan.loop { leave() } else { fan.loop.execute(leave) }
         }
     }
 
     /// [network loop] On the reader's own.
-    private func leave(_ farewell: Readership<LoopFan>.Farewell) {
-        let (reader, fan) = (farewell.reader, farewell.reader.fan)
+    private func leave(_ stopped: Readership<LoopFan>.StoppedReader) {
+        let (reader, fan) = (stopped.reader, stopped.reader.fan)
         let seen = fan.remove(reader.order.number)
         var figures = seen ?? reader.figures
         figures.packetsLost = max(figures.packetsLost, reader.figures.packetsLost)
@@ -369,7 +369,7 @@ final class RTSPServer: Sendable {
             figures.droppedUnits += reader.figures.droppedUnits
             figures.refusedPackets += reader.figures.refusedPackets
         }
-        guard let departure = farewell.departure else {
+        guard let departure = stopped.departure else {
             return locked { state in
                 state.readership.note(reader.order.sessionID) {
                     $0.droppedUnits = figures.droppedUnits

@@ -215,6 +215,6 @@ final class StreamHub: Sendable {
         return RTCP.bytes([.senderReport(report, []), .canonicalName(ssrc: ssrc, canonicalName)])
     }
 
-    /// The end of the stream for its receivers.
-    func farewell() -> [UInt8] { senderReport() + RTCP.bytes([.bye([ssrc])]) }
+    /// A sender report, and BYE: the stream has ended (RFC 3550, 6.6).
+    func bye() -> [UInt8] { senderReport() + RTCP.bytes([.bye([ssrc])]) }
 }

@@ -36,8 +36,8 @@ struct Readership<Fan: Sendable>: Sendable {
         var isPlaying: Bool
     }
 
-    /// To be done by who has taken the lock, after it: feed this reader no more.
-    struct Farewell: Sendable {
+    /// A reader whose packets must stop. The holder of the lock stops them once the lock is free.
+    struct StoppedReader: Sendable {
         var reader: Reader
         /// Nil for a pause.
         var departure: Departure?
@@ -46,7 +46,7 @@ struct Readership<Fan: Sendable>: Sendable {
     /// What to do outside the lock.
     struct Outcome: Sendable {
         var actions: [SignallingAction]
-        var farewells: [Farewell] = []
+        var stoppedReaders: [StoppedReader] = []
     }
 
     enum Beginning: Sendable, Equatable {
@@ -76,11 +76,11 @@ struct Readership<Fan: Sendable>: Sendable {
                 guard let reader = readers[sessionID], reader.order.number <= number else { continue }
                 readers[sessionID] = nil
                 count(reader.order, by: -1)
-                outcome.farewells.append(Farewell(reader: reader, departure: departure))
+                outcome.stoppedReaders.append(StoppedReader(reader: reader, departure: departure))
             case .pause(let sessionID, _):
                 guard let reader = readers[sessionID], reader.isPlaying else { continue }
                 readers[sessionID]?.isPlaying = false
-                outcome.farewells.append(Farewell(reader: reader))
+                outcome.stoppedReaders.append(StoppedReader(reader: reader))
             default: continue
             }
         }

@@ -410,9 +410,9 @@ import Testing
         try client.play(stage.url)
         _ = try client.units(1)
         try stage.driver.stop()
-        let farewell = RTCP.parse(try client.frame().payload)
-        guard case .bye = farewell?.last else {
-            Issue.record("\(String(describing: farewell))")
+        let bye = RTCP.parse(try client.frame().payload)
+        guard case .bye = bye?.last else {
+            Issue.record("\(String(describing: bye))")
             return
         }
         #expect(client.isClosed())

@@ -107,7 +107,7 @@ private struct TwoConnections {
             var state = self
             state.hasTimedOut = true
             state.trace.append("timeout")
-            state.leave(state.readership.change { $0.expireSessions(now: 1000 * second) }.farewells, from: nil)
+            state.leave(state.readership.change { $0.expireSessions(now: 1000 * second) }.stoppedReaders, from: nil)
             next.append(state)
         }
         return next
@@ -116,11 +116,11 @@ private struct TwoConnections {
     private mutating func run(_ step: Step, on loop: Int) {
         trace.append("\(loop): \(step)")
         switch step {
-        case .say(let id, .hangUp): leave(readership.change { $0.closed(id, now: 0) }.farewells, from: nil)
+        case .say(let id, .hangUp): leave(readership.change { $0.closed(id, now: 0) }.stoppedReaders, from: nil)
         case .say(let id, let say):
             let request = Self.request(say, session: say == .setUpAnew ? nil : session ?? "gone")
             let outcome = readership.change { $0.handle(request, from: id, now: 0) }
-            leave(outcome.farewells, from: loop)
+            leave(outcome.stoppedReaders, from: loop)
             for case .play(let order, _) in outcome.actions { current[loop].append(.begin(order)) }
         case .begin(let order):
             let beginning = readership.begin(order, on: loop, now: 0)
@@ -130,9 +130,9 @@ private struct TwoConnections {
         }
     }
 
-    private mutating func leave(_ farewells: [Readership<Int>.Farewell], from loop: Int?) {
-        for farewell in farewells {
-            let (fan, number) = (farewell.reader.fan, farewell.reader.order.number)
+    private mutating func leave(_ stoppedReaders: [Readership<Int>.StoppedReader], from loop: Int?) {
+        for stopped in stoppedReaders {
+            let (fan, number) = (stopped.reader.fan, stopped.reader.order.number)
             if fan == loop { fed[fan].remove(number) } else { waiting[fan].append(.remove(number)) }
         }
     }
@@ -247,15 +247,15 @@ private struct TwoConnections {
 
 extension TwoConnections {
     mutating func finish(_ id: ConnectionID) -> Bool {
-        let farewells = readership.change { $0.closed(id, now: 0) }.farewells
-        for farewell in farewells { fed[farewell.reader.fan].remove(farewell.reader.order.number) }
-        return farewells.isEmpty
+        let stoppedReaders = readership.change { $0.closed(id, now: 0) }.stoppedReaders
+        for stopped in stoppedReaders { fed[stopped.reader.fan].remove(stopped.reader.order.number) }
+        return stoppedReaders.isEmpty
     }
 
     /// What is left of anybody once all have gone.
     mutating func finishAll() -> String? {
-        for farewell in readership.change({ $0.expire(now: 10_000 * second) }).farewells {
-            fed[farewell.reader.fan].remove(farewell.reader.order.number)
+        for stopped in readership.change({ $0.expire(now: 10_000 * second) }).stoppedReaders {
+            fed[stopped.reader.fan].remove(stopped.reader.order.number)
         }
         if !readership.readers.isEmpty { return "readers are left in the books" }
         if !fed.allSatisfy(\.isEmpty) { return "readers are left on their loops" }
