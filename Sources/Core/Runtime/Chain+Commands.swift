@@ -67,7 +67,7 @@ extension Chain {
         _ runner: StageRunner, _ call: StageCall, _ reply: @escaping CommandReply, _ action: @escaping () throws -> Void
     ) {
         let id = runner.id
-        // Unowned: the stage's thread, which opens the letter, already holds the chain. A letter that held the chain as
+        // Unowned: the stage's thread, which opens the message, already holds the chain. A message that held the chain as
         // well would make a cycle, and neither would ever be freed.
         let open = { [unowned runner] in
             let frame = runner.nextFrame

@@ -28,8 +28,8 @@ final class Errand: @unchecked Sendable {
     ///   - thread: The stage thread.
     ///   - isRequired: Whether a thread with a full mailbox takes it too.
     func post(to thread: ThreadState, isRequired: Bool = false) {
-        let letter = ThreadState.Letter(open: { [self] in perform() }, refuse: { [self] in refuse() })
-        if !thread.post(letter, isRequired: isRequired) { refuse() }
+        let message = ThreadState.Message(open: { [self] in perform() }, refuse: { [self] in refuse() })
+        if !thread.post(message, isRequired: isRequired) { refuse() }
     }
 
     /// [any thread] Whether the work is done, refused or withdrawn, so that nothing more will happen.

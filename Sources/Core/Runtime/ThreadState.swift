@@ -27,7 +27,7 @@ final class ThreadState: @unchecked Sendable {
     let hasLetGo = Atomic<Bool>(false)
     private let mailFlag = Atomic<Bool>(false)
     private let mail = Condition()
-    private var letters: [Letter] = []
+    private var messages: [Message] = []
     private var isMailClosed = false
     // Under the lock of ``RunningThreads``.
     var isCounted = false
@@ -50,10 +50,10 @@ final class ThreadState: @unchecked Sendable {
     /// The queue this thread takes from; nil for a source's or a join's. Set before it runs.
     var input: FrameQueue?
 
-    static let mostLetters = 256
+    static let mostMessages = 256
 
     /// Something to do between two items, or not at all when the thread has ended before.
-    struct Letter {
+    struct Message {
         var open: () -> Void
         var refuse: () -> Void = {}
     }
@@ -100,12 +100,12 @@ final class ThreadState: @unchecked Sendable {
     /// [any thread] The call the stage at `inside` is in.
     var currentCall: StageCall { StageCall(rawValue: callCode.load(ordering: .relaxed)) ?? .item }
 
-    /// [any thread] Lets the thread open `letter` between two items. False when the thread has ended, or when the
-    /// mailbox is full and the letter is not required.
-    func post(_ letter: Letter, isRequired: Bool = false) -> Bool {
+    /// [any thread] Lets the thread open `message` between two items. False when the thread has ended, or when the
+    /// mailbox is full and the message is not required.
+    func post(_ message: Message, isRequired: Bool = false) -> Bool {
         let isPosted = mail.locked {
-            guard !isMailClosed, isRequired || letters.count < Self.mostLetters else { return false }
-            letters.append(letter)
+            guard !isMailClosed, isRequired || messages.count < Self.mostMessages else { return false }
+            messages.append(message)
             mailFlag.store(true, ordering: .releasing)
             return true
         }
@@ -127,21 +127,21 @@ final class ThreadState: @unchecked Sendable {
 
     private func readAll() {
         let waiting = mail.locked {
-            defer { letters.removeAll(keepingCapacity: true) }
+            defer { messages.removeAll(keepingCapacity: true) }
             mailFlag.store(false, ordering: .relaxed)
-            return letters
+            return messages
         }
-        for letter in waiting { letter.open() }
+        for message in waiting { message.open() }
     }
 
     /// [stage thread at its end, control thread at the end of the run] Refuses what has not been read, and all that
     /// follows.
     func closeMail() {
         let unread = mail.locked {
-            defer { letters = [] }
+            defer { messages = [] }
             isMailClosed = true
-            return letters
+            return messages
         }
-        for letter in unread { letter.refuse() }
+        for message in unread { message.refuse() }
     }
 }

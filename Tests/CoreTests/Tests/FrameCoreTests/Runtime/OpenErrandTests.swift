@@ -225,8 +225,8 @@ import Testing
     @Test func doesWhatIsRequiredThoughTheMailboxIsFull() {
         let thread = ThreadState(name: "full")
         var read = 0
-        for _ in 0..<ThreadState.mostLetters { #expect(thread.post(ThreadState.Letter(open: { read += 1 }))) }
-        #expect(!thread.post(ThreadState.Letter(open: {})))
+        for _ in 0..<ThreadState.mostMessages { #expect(thread.post(ThreadState.Message(open: { read += 1 }))) }
+        #expect(!thread.post(ThreadState.Message(open: {})))
         let (done, refused) = (Locked(0), Locked(0))
         Errand {
             done.withLock { $0 += 1 }
@@ -242,7 +242,7 @@ import Testing
         required.post(to: thread, isRequired: true)
         #expect(!required.isSettled)
         thread.readMail()
-        #expect(read == ThreadState.mostLetters && done.withLock { $0 } == 1 && required.isSettled)
+        #expect(read == ThreadState.mostMessages && done.withLock { $0 } == 1 && required.isSettled)
         thread.closeMail()
         Errand {
         } refused: {
