@@ -18,7 +18,7 @@ import Testing
         let camera = ScriptedCamera()
         camera.nodes = []
         camera.clock = clock
-        let driver = try Calls.$current.withValue(camera) {
+        let driver = try DeviceCallsInUse.$current.withValue(camera) {
             try StageDriver(
                 V4L2Source.self, options: #"{ "ifMissing": "wait", "rate": 25, \#(options) }"#, clock: clock)
         }

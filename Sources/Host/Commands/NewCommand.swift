@@ -41,7 +41,7 @@ struct NewCommand: ParsableCommand {
                     throw FrameHostError(.callFailed, place: "\(name)/\(path)", what: "cannot be written: \(why)")
                 }
             }
-            Terminal.say(template.farewell)
+            Terminal.say(template.nextSteps)
         } catch {
             throw report(error)
         }

@@ -39,7 +39,7 @@ struct PluginTemplate {
     /// Module and type names differ, or neither could be named from outside.
     private var module: String { "\(type)Plugin" }
 
-    var farewell: String {
+    var nextSteps: String {
         """
         \(id)/ is ready. In it:
           swift test                                        its own test

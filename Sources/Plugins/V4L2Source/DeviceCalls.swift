@@ -31,6 +31,6 @@ protocol DeviceCalls: Sendable {
 }
 
 /// Which calls the stages of this process use: the kernel's, or those of a test.
-enum Calls {
+enum DeviceCallsInUse {
     @TaskLocal static var current: any DeviceCalls = KernelCalls()
 }

@@ -50,7 +50,7 @@ final class V4L2Source: Source, DeviceStage {
     init(options: V4L2SourceOptions, context: StageContext) {
         self.options = options
         self.context = context
-        calls = Calls.current
+        calls = DeviceCallsInUse.current
         // One processor that also encodes keeps up with a quarter of the samples.
         isSpared = calls.processors == 1
         asked = AskedMode(
@@ -58,7 +58,7 @@ final class V4L2Source: Source, DeviceStage {
             rate: options.rate?.rational ?? Rational(isSpared ? 15 : 30), pixels: options.format)
     }
 
-    static func devices() throws -> [StageDevice] { CameraReport.all(Calls.current) }
+    static func devices() throws -> [StageDevice] { CameraReport.all(DeviceCallsInUse.current) }
 
     // MARK: Setup
 

@@ -140,7 +140,7 @@ private final class KeepingSink: Sink {
         _ sketch: Sketch, log: String, _ isOver: (SharedCamera, [Event]) -> Bool
     ) throws -> (result: Chain.Result, events: [Event]) {
         let camera = SharedCamera(sketch.camera)
-        let chain = try Calls.$current.withValue(camera) { try Chain(request(sketch, log: log)) }
+        let chain = try DeviceCallsInUse.$current.withValue(camera) { try Chain(request(sketch, log: log)) }
         var events: [Event] = []
         let subscription = chain.subscribe()
         let deadline = ChainClock().now() + 60_000_000_000

@@ -14,7 +14,7 @@ import Testing
 
     private func driver(_ options: String = "{}") throws -> StageDriver<V4L2Source> {
         camera.clock = clock
-        return try Calls.$current.withValue(camera) {
+        return try DeviceCallsInUse.$current.withValue(camera) {
             try StageDriver(V4L2Source.self, options: options, clock: clock)
         }
     }
@@ -362,7 +362,7 @@ import Testing
         camera.controls = [.init(id: 10, title: "Brightness")]
         camera.offers.append(.init(code: "GRBG", sizes: [(8, 8)], intervals: []))
         camera.links["/dev/v4l/by-id/usb-A-index0"] = "/dev/video0"
-        let devices = try Calls.$current.withValue(camera) { try V4L2Source.devices() }
+        let devices = try DeviceCallsInUse.$current.withValue(camera) { try V4L2Source.devices() }
         let device = try #require(devices.first)
         #expect(devices.count == 1)
         #expect(device.stableIDs == ["usb-A-index0"])

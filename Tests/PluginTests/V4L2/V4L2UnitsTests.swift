@@ -34,7 +34,7 @@ import Testing
 
     private func driver(_ options: String = "") throws -> StageDriver<V4L2Source> {
         camera.clock = clock
-        return try Calls.$current.withValue(camera) {
+        return try DeviceCallsInUse.$current.withValue(camera) {
             try StageDriver(
                 V4L2Source.self, options: #"{ "format": "h264", "size": "64x32", "rate": 25 \#(options) }"#,
                 clock: clock)
@@ -193,13 +193,13 @@ import Testing
         camera.offers.swapAt(0, 1)
         camera.clock = clock
         camera.compressedAt = nil
-        let plain = try Calls.$current.withValue(camera) {
+        let plain = try DeviceCallsInUse.$current.withValue(camera) {
             try StageDriver(V4L2Source.self, options: #"{ "size": "64x32" }"#, clock: clock)
         }
         #expect(plain.outputFormat?.video?.pixelFormat == .yuyv)
         camera.offers = [.init(code: "H264", sizes: [(64, 32)], intervals: [(1, 25)])]
         let fault = #expect(throws: FrameHostError.self) {
-            try Calls.$current.withValue(camera) { try StageDriver(V4L2Source.self, clock: clock) }
+            try DeviceCallsInUse.$current.withValue(camera) { try StageDriver(V4L2Source.self, clock: clock) }
         }
         #expect(fault?.remedy == "\"format\": \"h264\" passes on what the camera encodes.")
         camera.offers = [.init(code: "YUYV", sizes: [(64, 32)], intervals: [(1, 25)])]

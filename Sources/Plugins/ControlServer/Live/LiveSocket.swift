@@ -16,7 +16,7 @@ final class LiveSocket: ChannelInboundHandler {
         var progress: TimeAmount
         var ping = TimeAmount.seconds(20)
         /// How long a client may take to answer a close.
-        var farewell = TimeAmount.seconds(2)
+        var closing = TimeAmount.seconds(2)
     }
 
     /// The event of the pipeline that ends every socket: the server stops.
@@ -243,7 +243,7 @@ final class LiveSocket: ChannelInboundHandler {
         payload.writeString(reason)
         write(.connectionClose, payload)
         let socket = NIOLoopBound(self, eventLoop: context.eventLoop)
-        context.eventLoop.scheduleTask(in: timing.farewell) { socket.value.close() }
+        context.eventLoop.scheduleTask(in: timing.closing) { socket.value.close() }
     }
 
     private func close() { context?.close(promise: nil) }
