@@ -5,7 +5,7 @@
 /// The control thread looks every 50 ms. A call is the same as at the last look when the thread is in the same stage
 /// and the stage has made no progress since.
 struct CallWatch {
-    /// What was seen of one stage.
+    /// The figures of one stage.
     struct Figures {
         /// Calls that took longer than the stage's ``StageInfo/longestCall``.
         var slowCalls = 0
@@ -22,13 +22,13 @@ struct CallWatch {
         /// At how many looks it was this call. Looks count rather than time, since the whole process may have been
         /// suspended.
         var looks = 0
-        /// Age at which it is spoken of next, nanoseconds.
+        /// The age at which the call is reported next, nanoseconds.
         var speaksAt: Int64
         var hasSpoken = false
         var lostBefore: Int
     }
 
-    /// By number of the stage; any thread may look.
+    /// By number of the stage. Every thread may read it.
     let figures = Locked<[Int: Figures]>([:])
     /// Sentences about frames that were lost.
     private(set) var losses: [String] = []
@@ -73,7 +73,7 @@ struct CallWatch {
         .sorted()
     }
 
-    /// At the stage's own limit, again at 10 s, then at every full minute.
+    /// Reports the call at the stage's own limit, at 10 s, and then at every full minute.
     private mutating func speak(_ call: inout Call, _ runner: StageRunner, _ chain: Chain, _ hub: EventHub, now: Int64)
     {
         let age = now - call.since
@@ -135,7 +135,8 @@ struct CallWatch {
 }
 
 extension Chain {
-    /// Items a live chain had no place for; without those of `latest` links, which want the newest alone. [any thread]
+    /// Items for which a live chain had no place. Those of `latest` links do not count: such a link wants only the
+    /// newest item. [any thread]
     var itemsLostLive: Int {
         let graph = graph
         let (runners, queues) = (graph.runners, graph.queues)
@@ -151,6 +152,6 @@ extension Chain {
 }
 
 extension DropReason {
-    /// Why a link drops for want of a place.
+    /// The reasons for which a link drops an item because it has no place for it.
     static let lossesOfLinks: [DropReason] = [.noBuffer, .queueFull, .evicted, .untilKeyframe]
 }

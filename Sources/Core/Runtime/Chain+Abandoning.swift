@@ -8,7 +8,8 @@
 /// that the thread holds are lost: a change counts without them (``buffersLost(in:)``) until the thread lets go of
 /// them.
 extension Chain {
-    /// How long after `stop` a stage may still be in its own code. Together with one look more it stays below a second.
+    /// How long after `stop` a stage may still be in its own code. With one more look of the watch this stays below a
+    /// second.
     static let stopPatienceNs: Int64 = 800_000_000
 
     /// [control thread] At the end of the run, the titles of the stages that did not return from their own code.
@@ -36,14 +37,15 @@ extension Chain {
                 time: clock.now()))
     }
 
-    /// The stages whose own code the unfinished threads are in; where all of them wait for each other, the threads.
+    /// The stages whose own code the unfinished threads are in. Where the threads only wait for each other, the
+    /// threads.
     func unfinished(_ threads: [ThreadState]) -> [String] {
         let open = threads.filter { !$0.finished.load(ordering: .acquiring) }
         let inside = open.map { Int($0.inside.load(ordering: .relaxed)) }.filter { $0 >= 0 }
         return inside.isEmpty ? open.map(\.name) : inside.compactMap { graph.runner(number: $0)?.title }
     }
 
-    /// [desk's thread] Buffers of `pool` that only abandoned branches hold: they may never be free again.
+    /// [desk's thread] How many buffers of `pool` only abandoned branches hold. These may never be free again.
     func buffersLost(in pool: FramePool) -> Int {
         let lost = Set(graph.leaving.filter(\.isAbandoned).flatMap(\.runners).map(\.number))
         guard !lost.isEmpty else { return 0 }

@@ -5,7 +5,7 @@ import Synchronization
 /// Changes of a chain's structure while it runs. Each request is answered once, from the desk's thread, where a
 /// `GraphChange` carries it out. docs/design/009-running-graph.md.
 extension Chain {
-    /// How long a stage may be in its own code before a change that needs it is given up, nanoseconds.
+    /// How long a change waits for a stage that is in its own code before it gives up, nanoseconds.
     static let changePatienceNs: Int64 = 1_000_000_000
 
     // MARK: Any thread
@@ -75,7 +75,7 @@ extension Chain {
         }
     }
 
-    /// Has `body` done at the desk, and answers with what it gives or throws.
+    /// Lets the desk perform `body`, and answers with what it returns or throws.
     private func change(
         _ id: String?, _ reply: @escaping CommandReply,
         _ body: @escaping () throws -> (frame: UInt64, details: [JSONNode.Member])
@@ -112,16 +112,16 @@ extension Chain {
                 ?? "The chain has \(quotedList(ids)).")
     }
 
-    /// [control thread] Has a stage that failed made and started anew.
+    /// [control thread] Makes and starts a failed stage anew.
     func restart(_ id: String) {
         changes.post { [unowned self] in
             guard !changes.isClosed, let runner = graph.runner(id: id), runner.hasFailed else { return }
-            // Another stage's call is no failure of this one.
+            // A call of another stage that does not return is not a failure of this one.
             guard openErrands.left(among: graph.workers, after: 0, stop: stop).isEmpty else {
                 return restarts.waitForMore(runner, now: ChainClock.system.now())
             }
             do {
-                // What it had open may be what the new one opens.
+                // The old instance stops first, since the new one may open what it still has open.
                 try perform(on: runner.thread, for: runner) { try? runner.instance.stage.stop() }
                 _ = try GraphChange.made(self, to: graph.request, isDraining: false, remaking: [id])
                 post("stage-restarted", id, "\(runner.title) was restarted.")
@@ -140,13 +140,13 @@ extension Chain {
 
     // MARK: The desk's thread
 
-    /// Starts the thread on which changes are made; the run waits for it like for any other.
+    /// Starts the thread that makes changes. The run waits for it as for any other thread.
     func beginChanges(_ thread: ThreadState, _ work: @escaping () -> Void) {
-        // The chain stays for as long as something is done to it.
+        // The closure keeps the chain alive while a change is made.
         begin([(thread, { [self] in withExtendedLifetime(self) { work() } })], isBatch: false)
     }
 
-    /// A thread for something that ends and may take its time.
+    /// Starts a thread on which something ends, which may take long.
     func beginEnding(name: String, _ body: @escaping (ThreadState) -> Void) {
         let thread = ThreadState(name: name)
         endings.withLock { threads in
@@ -166,14 +166,14 @@ extension Chain {
                 time: clock.now()))
     }
 
-    /// Has `thread` do something between two items.
+    /// Lets `thread` do something between two items.
     ///
-    /// - Throws: ``FrameHostError`` when the thread does not come to that within a second, or has ended.
+    /// - Throws: ``FrameHostError`` when the thread does not do it within a second, or has ended.
     func perform(on thread: ThreadState, for runner: StageRunner, _ body: @escaping () -> Void) throws {
         if let fault = ask(thread, for: runner, body).fault { throw fault }
     }
 
-    /// As ``perform(on:for:_:)``; also whether the thread has begun with it, or may have.
+    /// As ``perform(on:for:_:)``. Also returns whether the thread has begun with it, or may have.
     func ask(
         _ thread: ThreadState, for runner: StageRunner, _ body: @escaping () -> Void
     ) -> (hasBegun: Bool, fault: FrameHostError?) {
@@ -192,7 +192,7 @@ extension Chain {
 
     /// `odd (misbehave): process of frame 12 has not returned for 1.0 s`
     ///
-    /// - Parameter isAwaited: Whether it is an earlier change that the thread has not come to.
+    /// - Parameter isAwaited: Whether the thread still has work of an earlier change to do.
     func late(_ thread: ThreadState, _ runner: StageRunner, isAwaited: Bool = false) -> FrameHostError {
         let seconds = Self.changePatienceNs / 1_000_000_000
         let outcome = (isAwaited ? " and an earlier change waits for it" : "") + ", so nothing was changed"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Commands to stages, which any thread may send; each is answered once.
+/// Commands to stages. Any thread may send one, and each is answered once.
 extension Chain {
     /// Sends a command to a stage.
     ///
@@ -43,7 +43,7 @@ extension Chain {
             }
             liveOptions.withLock { $0[id] = ($0[id] ?? []).overlaid(with: options) }
             let keys = options.map(\.key).joined(separator: ", ")
-            // Listeners keep events: long values are asked for where they are wanted.
+            // Listeners keep events, so an event carries no long values. A listener that wants them asks for them.
             let values = JSONNode(.object(options)).withoutPlaces
             let isShort = values.text().utf8.count <= 4096
             post(
@@ -67,11 +67,11 @@ extension Chain {
         _ runner: StageRunner, _ call: StageCall, _ reply: @escaping CommandReply, _ action: @escaping () throws -> Void
     ) {
         let id = runner.id
-        // Unowned: the stage's thread, which opens the message, already holds the chain. A message that held the chain as
-        // well would make a cycle, and neither would ever be freed.
+        // Unowned: the stage's thread, which opens the message, already holds the chain. A message that held the chain
+        // too would make a cycle, and neither would ever be freed.
         let open = { [unowned runner] in
             let frame = runner.nextFrame
-            // A failed stage takes no command; one that is made anew begins with what the chain file says.
+            // A failed stage takes no command. When it is made anew, it begins with the options of the chain file.
             guard !runner.hasFailed else { return reply(CommandAnswer(stage: id, error: Self.failed(id))) }
             do {
                 try runner.thread.call(call, stage: runner.number, action)

@@ -81,7 +81,7 @@ extension Chain {
     }
 }
 
-/// Which buffers of pools each stage has at this moment, by its number.
+/// The buffers of pools that each stage has at this moment, by the stage's number.
 struct Holdings {
     struct Holding {
         /// Pool and buffer.
@@ -103,20 +103,20 @@ struct Holdings {
 }
 
 extension RunningGraph {
-    /// How many buffers of pools the stage at `index` has at once at most, by what it declares: of those that come in,
-    /// and of those that it makes itself.
+    /// The most buffers of pools that the stage at `index` has at once, by its declaration: of its inputs, and of its
+    /// own output.
     func mostHeld(by index: Int) -> (taken: Int, made: Int) {
         let demand = runners[index].shown.demand
         let producers = plan.links.filter { $0.to == index }.map(\.from)
         let inputs = producers.indices.filter { plan.stages[producers[$0]].output?.video != nil }
-        // The last picture of an input that a join may give again is kept beside the stage's own.
+        // A join that may give the last picture of an input again keeps that picture too.
         let kept = inputs.count { plan.joins[index]?.keeps($0) ?? false }
         let taken = inputs.isEmpty ? 0 : inputs.count * (demand.hold + 1) + kept + demand.workers
         let made = plan.budget.pools.filter { $0.allocator == index }.map { $0.isCopyPool ? 1 : demand.floor + 1 }
         return (taken, made.reduce(0, +))
     }
 
-    /// What the plan reckons for a pool; nil where it is not the plan's.
+    /// The plan's budget for a pool; nil for a pool that the plan does not know.
     func budget(of pool: FramePool) -> BudgetPlan.Pool? {
         plan.budget.pools.first {
             let id = runners[$0.allocator].id

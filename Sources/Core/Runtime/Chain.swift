@@ -27,18 +27,18 @@ public final class Chain: @unchecked Sendable {
         let seconds = graphBox.withLock(\.request.drainSeconds)
         return Int64(seconds * 1e9)
     }
-    /// As the request names it.
+    /// The chain file's name, as the request has it.
     private let chainFile: String
     let isTimed: Bool
     /// Nil where no trace is kept.
     let tracer: Tracer?
-    // The control thread's; see ``openTrace(_:as:mostBytes:)``.
+    // For the control thread only; see ``openTrace(_:as:mostBytes:)``.
     var traceFile: TraceFile?
     var tracePath = ""
     let running = RunningThreads()
-    /// What was seen of calls that took too long, by number of the stage.
+    /// Figures of calls that took too long, by the stage's number.
     let callFigures: Locked<[Int: CallWatch.Figures]>
-    /// The last of ``HealthWatch``.
+    /// The last answer of ``HealthWatch``.
     let health: Locked<ChainStatus>
     // The control thread's.
     private var callWatch = CallWatch()
@@ -47,14 +47,14 @@ public final class Chain: @unchecked Sendable {
     let changes = ChangeDesk()
     /// The desk's.
     let openErrands = OpenErrands()
-    /// Sentences about stages and links that have gone.
+    /// Sentences about stages and links that were removed.
     let departedFaults = Locked<[String]>([])
     let abandonedBranches = Locked<[String]>([])
     /// Numbers of joins that have ended before their inputs.
     let endedJoins = Locked<Set<Int>>([])
-    /// Stages that have failed and are to be started anew.
+    /// Failed stages that will be started anew.
     let restarts = Restarts()
-    /// Live options that commands have set since their stage was asked for, by its id.
+    /// Live options that commands have set since the chain file's options were applied, by the stage's id.
     let liveOptions = Locked<[String: [JSONNode.Member]]>([:])
     /// Figures of the rules, which the host that carries them out sets; nil without rules.
     public let ruleFigures = Locked<JSONNode?>(nil)
@@ -129,7 +129,7 @@ public final class Chain: @unchecked Sendable {
         tracer?.follow(assembly.graph)
     }
 
-    /// A stage's failures are this chain's.
+    /// Makes this chain hear of the stage's failures.
     func adopt(_ runner: StageRunner) {
         runner.onFailure = { [unowned self] in self.stageFailed($0, $1) }
         runner.onJoinEnd = { [unowned self] in self.joinEnded($0) }
@@ -222,7 +222,8 @@ public final class Chain: @unchecked Sendable {
         beginTrace()
         setState(.starting, "starting")
         tick()
-        // On a thread of its own, so that a stage which does not come back from its `start` is named and can be left.
+        // Stages start on a thread of its own, so that a stage that does not return from `start` can be named and
+        // abandoned.
         let setup = ThreadState(name: "setup")
         let isStarted = Atomic<Bool>(false)
         begin([(setup, { [self] in isStarted.store(startStages(setup), ordering: .releasing) })], isBatch: false)
@@ -231,8 +232,8 @@ public final class Chain: @unchecked Sendable {
         return stream(tick)
     }
 
-    /// [setup thread] Consumers first; false when a stage failed or the run was ended before, with all that had begun
-    /// stopped.
+    /// [setup thread] Starts consumers first. Returns false when a stage failed, or when the run was ended before; then
+    /// every stage that had begun is stopped.
     private func startStages(_ setup: ThreadState) -> Bool {
         let runners = self.runners
         var begun: [StageRunner] = []
@@ -244,7 +245,7 @@ public final class Chain: @unchecked Sendable {
                 try setup.call(.start, stage: runner.number) { try runner.instance.stage.start() }
             } catch {
                 let fault = FrameHostError.wrap(error, place: FaultPlace(stage: runner.id, title: runner.title))
-                // It waited for something, and the run was ended.
+                // The stage waited for something, and the run was ended.
                 if fault.code == .stopped, stop.isRaised || drainRequested.load(ordering: .acquiring) {
                     isCut = true
                     break
@@ -270,7 +271,8 @@ public final class Chain: @unchecked Sendable {
 
     /// Starts the threads of `workers`, the last one first: consumers before their producers.
     func begin(workers: [Worker]) {
-        // Where an item takes much more than a switch of threads, one that waits for it goes on better at once.
+        // Where the work on an item takes much longer than a switch of threads, it is better to wake the waiting thread
+        // at once.
         let isBatch = !runners.contains {
             $0.shown.demand.isLive || $0.shown.demand.cost >= AutomaticQueues.leastGain
         }
@@ -303,7 +305,7 @@ public final class Chain: @unchecked Sendable {
         }
     }
 
-    /// Waits for all of `threads`, looking after the run; returns the stages that did not come back.
+    /// Waits for all of `threads` and watches the run meanwhile. Returns the stages that did not return.
     private func watch(_ threadsNow: () -> [ThreadState], _ tick: () -> Void) -> [String] {
         var starvation = StarvationWatch()
         var standstill = StandstillWatch()
@@ -353,7 +355,7 @@ public final class Chain: @unchecked Sendable {
         }
     }
 
-    /// The processor's time: deadlines for people hold under a simulated clock as well.
+    /// The system's time: deadlines for people hold under a simulated clock too.
     private func systemNow() -> Int64 { ChainClock.system.now() }
 
     private func isOver(within ns: Int64) -> Bool {
@@ -411,7 +413,7 @@ public final class Chain: @unchecked Sendable {
         return result
     }
 
-    /// Waits for what stages have left to do.
+    /// Waits for the jobs that stages have left.
     private func finishJobs(_ tick: () -> Void) {
         guard let job = jobs.current else { return }
         setState(.finishing, "finishing: \(job.title)")
@@ -442,8 +444,8 @@ public final class Chain: @unchecked Sendable {
                 pts: runner.shown.context.item.pts))
     }
 
-    /// What the failure of `runner` does where the chain file does not say: a full disk is no reason to end the stream
-    /// beside it.
+    /// What the failure of `runner` does to the run where the chain file does not say. A full disk, for example, is no
+    /// reason to end the stream beside it.
     private func endsRun(_ runner: StageRunner) -> Bool {
         if let onError = runner.onError { return onError == .stop }
         return runner.kind != .sink || !runners.contains { $0.kind == .sink && !$0.hasFailed }

@@ -92,7 +92,7 @@ struct HealthWatch {
     let status = Locked(ChainStatus(state: .stopped, stages: [], problems: []))
     /// A call that does not return is a hang for the chain's health only after this long, nanoseconds.
     static let hangNs: Int64 = 10_000_000_000
-    /// A source that gives nothing for this long, and for two frames, does not work.
+    /// A source that gives nothing for this long, and for at least the time of two frames, counts as not working.
     static let silenceNs: Int64 = 5_000_000_000
     /// A reader that was given a picture within this time, in nanoseconds, counts as looking.
     static let lookNs: Int64 = 2_000_000_000
@@ -109,7 +109,7 @@ struct HealthWatch {
     ///   - isLast: The run is over.
     mutating func look(at chain: Chain, now: Int64, isLast: Bool = false, hanging: () -> [String]) {
         let runs = chain.currentState
-        // It looks at once when frames begin to flow, so that no answer is about a health that was not looked at yet.
+        // The watch looks at once when frames begin to flow, so that no answer is given before the first look.
         guard now >= nextLook || isLast || runs != lastRuns else { return }
         (nextLook, lastRuns) = (now + Self.pauseNs, runs)
         let graph = chain.graph
@@ -125,7 +125,7 @@ struct HealthWatch {
         tell(before, next, chain, runs)
     }
 
-    /// [any thread] States, and the problems of a chain that does not work.
+    /// [any thread] The states of the chain and its stages, and the problems of a chain that does not work.
     static func words(of chain: Chain, _ graph: RunningGraph, _ runs: Chain.State, now: Int64) -> ChainStatus {
         let stages = graph.runners.map { state(of: $0, in: chain, runs) }
         let problems: [String] =
@@ -211,7 +211,7 @@ struct HealthWatch {
         return (found + missing, missing)
     }
 
-    /// What ``Chain`` itself does not tell: the words for a chain that streams, and each stage's.
+    /// Posts what ``Chain`` itself does not post: the states of a chain that streams, and those of each stage.
     private func tell(_ before: ChainStatus, _ next: ChainStatus, _ chain: Chain, _ runs: Chain.State) {
         guard runs == .streaming else { return }
         let words: Set<ChainStatus.State> = [.rendering, .paused, .recovering]
@@ -232,7 +232,7 @@ struct HealthWatch {
 }
 
 extension Chain.State {
-    /// Frames flow, or should.
+    /// Whether frames flow, or should flow.
     fileprivate var works: Bool { self == .streaming || self == .draining }
 }
 

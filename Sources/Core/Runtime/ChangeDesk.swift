@@ -6,7 +6,7 @@ final class ChangeDesk: @unchecked Sendable {
     static let mostWaiting = 64
     private struct Waiting {
         var body: () -> Void
-        /// Nothing will come of it.
+        /// Called instead of the change when it will not be made.
         var refuse: () -> Void
     }
 
@@ -18,7 +18,7 @@ final class ChangeDesk: @unchecked Sendable {
     private var state = State.awaitsStart
     private var worker: ThreadState?
 
-    /// [control thread] From here on changes are made.
+    /// [control thread] Allows changes from here on.
     func open(_ start: (ThreadState, @escaping () -> Void) -> Void) {
         let thread = condition.locked { () -> ThreadState? in
             guard state == .awaitsStart else { return nil }
@@ -29,7 +29,7 @@ final class ChangeDesk: @unchecked Sendable {
         if let thread { start(thread, { [self] in work() }) }
     }
 
-    /// [any thread] No change is begun any more; one that is under way sees the run's stop signal.
+    /// [any thread] Begins no further change. A change that is under way sees the run's stop signal.
     func close() {
         let refused = condition.locked { () -> [Waiting] in
             defer { waiting = [] }
@@ -39,7 +39,7 @@ final class ChangeDesk: @unchecked Sendable {
         for one in refused { one.refuse() }
     }
 
-    /// Whether no further change may wait.
+    /// Whether the queue of changes is full.
     var isFull: Bool { condition.locked { state != .closed && waiting.count >= Self.mostWaiting } }
 
     var isClosed: Bool { condition.locked { state == .closed } }
@@ -47,7 +47,8 @@ final class ChangeDesk: @unchecked Sendable {
     /// [any thread] The thread of the change that is under way.
     var threads: [ThreadState] { condition.locked { worker.map { [$0] } ?? [] } }
 
-    /// [any thread] Has `body` done when those before it are, or `refuse` when the chain has ended or too many wait.
+    /// [any thread] Performs `body` once the changes before it are done, or `refuse` when the chain has ended or too
+    /// many changes wait.
     ///
     /// - Parameter start: Starts a thread on which the given function runs to its end.
     func post(

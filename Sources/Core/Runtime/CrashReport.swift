@@ -13,7 +13,7 @@ public enum CrashReport {
     /// What the handler reads. Made once, never freed.
     private struct State: ~Copyable {
         let isWriting = Atomic<Bool>(false)
-        /// What was there before, by signal.
+        /// The earlier handlers, by signal.
         let earlier: UnsafeMutablePointer<sigaction>
         let line: UnsafeMutablePointer<UInt8>
         var length = 0
@@ -38,7 +38,7 @@ public enum CrashReport {
     fileprivate struct StageEntry {
         var title: UnsafeMutablePointer<CChar>
         var kind: StageKind
-        /// Nil once it has gone.
+        /// Nil once the stage has gone.
         var context: Unmanaged<StageContext>?
     }
 
@@ -48,9 +48,9 @@ public enum CrashReport {
     private static let mostThreads = 2048
     /// Stages of a chain that can be named, those that have gone among them.
     private static let mostStages = 8192
-    /// Of the stack a handler runs on.
+    /// The size of the stack that a handler runs on.
     private static let stackBytes = 64 << 10
-    /// Of threads that have ended, below ``mostThreads``.
+    /// The places of threads that have ended.
     private static let freePlaces = Mutex<[Int]>([])
     /// Written on the control thread, before any thread that the handler could run on needs it.
     nonisolated(unsafe) private static var state: UnsafeMutablePointer<State>?
@@ -86,9 +86,9 @@ public enum CrashReport {
         sigaltstack(&stack, nil)
     }
 
-    /// [stage thread, at its start] A crash on this thread names the stage it is in.
+    /// [stage thread, at its start] From here on a crash on this thread names the stage that the thread is in.
     ///
-    /// - Returns: What ``leave(_:_:)`` is to be given.
+    /// - Returns: The place, for ``leave(_:_:)``.
     static func enter(_ thread: ThreadState) -> Int? {
         guard let state else { return nil }
         useOwnStack()
@@ -102,11 +102,11 @@ public enum CrashReport {
         return place
     }
 
-    /// [stage thread, at its end] Another thread may have its place; every change of a chain has threads of its own.
+    /// [stage thread, at its end] Frees the place for another thread: every change of a chain has threads of its own.
     static func leave(_ thread: ThreadState, _ place: Int?) {
         guard state != nil else { return }
         thread.identity.store(0, ordering: .relaxed)
-        // The entry itself stays until the place is taken: a handler of another thread may be looking at it.
+        // The entry itself stays until another thread takes the place: a handler may be reading it.
         if let place { freePlaces.withLock { $0.append(place) } }
         var stack = stack_t()
         guard sigaltstack(nil, &stack) == 0, stack.ss_flags & Int32(SS_DISABLE) == 0, stack.ss_sp != nil,
@@ -270,7 +270,7 @@ public enum CrashReport {
         -> (entry: UnsafeMutablePointer<StageEntry>, call: StageCall, frame: UInt64?)?
     {
         let own = UInt(pthread_self())
-        // The newest first: the system gives a thread that has ended's name to another.
+        // The newest entry first: the system may give the identity of an ended thread to a new one.
         for index in (0..<min(state.pointee.threadCount.load(ordering: .relaxed), mostThreads)).reversed() {
             guard let thread = state.pointee.threads[index] else { continue }
             let (inside, call, table) = thread._withUnsafeGuaranteedRef { thread in
@@ -307,7 +307,7 @@ public enum CrashReport {
         }
     }
 
-    /// Room is left for the end of the sentence.
+    /// Leaves room for the end of the sentence.
     private static func add(_ state: UnsafeMutablePointer<State>, byte: UInt8) {
         guard state.pointee.length < lineBytes else { return }
         state.pointee.line[state.pointee.length] = byte

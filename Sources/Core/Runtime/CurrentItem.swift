@@ -14,11 +14,11 @@ struct CurrentItem: ~Copyable, Sendable {
         time.store(pts?.nanoseconds ?? .min, ordering: .relaxed)
     }
 
-    /// [stage thread] The time stays.
+    /// [stage thread] Sets the frame; the time stays.
     @inline(__always)
     func set(_ number: UInt64) { sequence.store(number, ordering: .relaxed) }
 
-    /// [stage thread] What `other` said last.
+    /// [stage thread] Takes over the last item of `other`.
     func take(over other: borrowing CurrentItem) {
         sequence.store(other.sequence.load(ordering: .relaxed), ordering: .relaxed)
         time.store(other.time.load(ordering: .relaxed), ordering: .relaxed)

@@ -69,8 +69,8 @@ final class Errand: @unchecked Sendable {
         condition.locked { settle(.refused) }
     }
 
-    /// [any thread but the stage's] Waits until it is done; what has not been begun after `patience` nanoseconds is
-    /// withdrawn if so asked. Work that is under way is waited for until `stop`.
+    /// [any thread but the stage's] Waits until the work is done. If `withdrawing`, work that has not begun after
+    /// `patience` nanoseconds is withdrawn. Work that has begun is waited for until `stop`.
     func wait(_ patience: Int64, withdrawing: Bool = true, stop: StopSignal) -> Outcome {
         let deadline = ChainClock.system.now() + patience
         condition.lock()
@@ -89,7 +89,7 @@ final class Errand: @unchecked Sendable {
                 settle(.withdrawn)
                 return .withdrawn
             }
-            // The signal of `stop` is looked at from time to time: it lies under other locks.
+            // `stop` has locks of its own and cannot wake this condition, so it is polled.
             condition.wait(until: now + 50_000_000)
         }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// [control thread] Makes what a plan says: runners, queues, pools, slabs, workers and their links. It uses again what
-/// runs already and what the plan leaves as it is.
+/// [control thread] Makes what a plan says: runners, queues, pools, slabs, workers and their links. What runs already
+/// and stays as it is in the plan is used again.
 ///
 /// It changes nothing that runs: ``rewirings`` say what each thread has to do to itself.
 struct GraphAssembly {
@@ -11,7 +11,7 @@ struct GraphAssembly {
         var run: InlineRun?
         var members: [StageRunner]
         var outputs: [(output: Output, links: [LinkEnd])]
-        /// Copy pools that writers get.
+        /// New copy pools of writers.
         var copyPools: [(runner: StageRunner, pool: FramePool)]
 
         /// [as ``Worker/rewire(run:members:)``]
@@ -30,9 +30,9 @@ struct GraphAssembly {
         var type: StageType
         /// A filter in the place of a transform, or the other way: the run is rewired with it.
         var isOfOtherKind: Bool
-        /// How a crash names the stage from then on.
+        /// The stage's name in a crash report from then on.
         var crashTitle: String
-        /// What the new instance fills, where that is not what the old one did.
+        /// The pool and lender of the new instance, where they differ from the old one's.
         var pool: (pool: FramePool, lender: BufferLender)?
         var slab: Slab?
         var copyPool: FramePool?
@@ -42,7 +42,7 @@ struct GraphAssembly {
             let old = runner.exchange(instance, context, type: type, isDraining: isDraining)
             CrashReport.rename(runner, crashTitle)
             if isOfOtherKind {
-                // What the old one filled goes with the last of its items.
+                // The old instance's pool goes with the last of its items.
                 runner.output?.pool = nil
                 runner.output?.lender = nil
                 runner.output?.slab = nil
@@ -54,7 +54,7 @@ struct GraphAssembly {
             }
             if let slab { runner.output?.slab = slab }
             if let copyPool { runner.copyPool = copyPool }
-            // Behind an encoder it can use nothing before the next keyframe.
+            // Behind an encoder the new instance can use nothing before the next keyframe.
             context.keyframeRequest?.raise()
             return old
         }
@@ -65,9 +65,9 @@ struct GraphAssembly {
     private(set) var newWorkers: [Worker] = []
     private(set) var newQueues: [FrameQueue] = []
     private(set) var exchanges: [Exchange] = []
-    /// Of workers that run and change; new workers are wired already.
+    /// For the workers that run and change. New workers have their links already.
     private(set) var rewirings: [Rewiring] = []
-    /// The way back: what those workers are like now.
+    /// What those workers are like now, to undo the change.
     private(set) var earlier: [Rewiring] = []
 
     private let before: RunningGraph?
@@ -110,7 +110,7 @@ struct GraphAssembly {
             stage.context.heldHeaders = HeldHeaders(
                 type.kind, input: stage.inputs.first, output: stage.output, stage.demand, layout)
         }
-        // A new instance takes the place of the old one where what is around it stays.
+        // A new instance takes the place of the old one where the stages around it stay.
         if let kept = before?.runner(id: stage.id), type.kind.fitsInPlace(of: kept.kind),
             kept.isTap == stage.isTap, isInPlace(stage)
         {
@@ -130,7 +130,7 @@ struct GraphAssembly {
         newRunners.append(runner)
     }
 
-    /// Whether a stage takes its input from where it did.
+    /// Whether a stage takes its input from the same place as before.
     private func isInPlace(_ stage: PlannedStage) -> Bool {
         guard let before, let place = before.planned.stages.firstIndex(where: { $0.id == stage.id }) else {
             return false
@@ -151,8 +151,8 @@ struct GraphAssembly {
         for (index, pool) in plan.budget.pools.enumerated() {
             let runner = runners[pool.allocator]
             if pool.isCopyPool, pool.size == 0 { continue }
-            // One lease per holder of a buffer: each branch, each frame a stage keeps. Repeats of one buffer can fill
-            // the queues besides.
+            // One lease for each holder of a buffer: each branch, and each frame that a stage keeps. Repeats of one
+            // buffer can also fill the queues.
             let kept = plan.budget.graph.edges.reduce(0) { $0 + (pool.members.contains($1.to) ? 2 * $1.keeps : 0) }
             let leases = 1 + pool.members.count + pool.members.reduce(kept) { $0 + plan.stages[$1].demand.hold }
             let queued = plan.links.reduce(0) { $0 + (pool.members.contains($1.to) ? $1.settings.capacity : 0) }
@@ -186,7 +186,7 @@ struct GraphAssembly {
                 runner.output = output
             }
         }
-        // Every pool whose buffers a writer may be handed wakes that writer when a buffer is down to one holder.
+        // Every pool whose buffers can reach a writer wakes that writer when a buffer has only one holder left.
         let copyPools =
             runners.compactMap(\.copyPool) + newCopyPools.map(\.pool) + exchanges.compactMap(\.copyPool)
         for copyPool in copyPools {
@@ -217,7 +217,7 @@ struct GraphAssembly {
         }
     }
 
-    /// Whether an instance that comes can fill the buffers of the one that goes.
+    /// Whether the new instance can fill the buffers of the old one.
     private func fits(
         _ kept: FramePool, _ pool: BudgetPlan.Pool, _ format: VideoFormat, _ demand: StageDemand, _ runner: StageRunner
     ) -> Bool {
@@ -235,7 +235,7 @@ struct GraphAssembly {
         try makeWorkers(queueOf, runOf, linksOf)
     }
 
-    /// By link of the plan. The inputs of a join share one lock.
+    /// The queues by their link in the plan. The inputs of a join share one lock.
     private mutating func makeQueues() -> [Int: FrameQueue] {
         let runners = graph.runners
         var queueOf: [Int: FrameQueue] = [:]
@@ -260,8 +260,8 @@ struct GraphAssembly {
         return queueOf
     }
 
-    /// Backwards, so that a consumer's run exists before its producer's link to it: the run that begins with each
-    /// stage, and the links of each that hands on.
+    /// Makes the run that begins with each stage, and the links of each stage with an output. It goes backwards, so
+    /// that a consumer's run exists before its producer's link to it.
     private func makeRuns(_ queueOf: [Int: FrameQueue]) -> (runs: [Int: InlineRun], links: [Int: [LinkEnd]]) {
         let (plan, runners) = (graph.plan, graph.runners)
         let consumers = Dictionary(grouping: plan.links.indices, by: { plan.links[$0].from })
@@ -362,7 +362,8 @@ struct GraphAssembly {
         }
     }
 
-    /// The fault stands at the stage that is another one, before the one that would have to move.
+    /// The fault of a plan that moves `runner` to another thread. Its place is the stage that was replaced, before the
+    /// one that would have to move.
     private func moved(_ runner: StageRunner) -> FrameHostError {
         let (plan, stages) = (graph.plan, graph.planned.stages)
         var shown = graph.runners.firstIndex { $0 === runner } ?? 0
@@ -386,7 +387,7 @@ struct GraphAssembly {
             remedy: "Restart the chain with the new file.")
     }
 
-    /// Whether a worker that runs has anything to change.
+    /// Whether a running worker has anything to change.
     private static func differs(_ rewiring: Rewiring) -> Bool {
         let worker = rewiring.worker
         /// A queue, or the stages of a run and how many of them are filters.

@@ -2,8 +2,8 @@
 
 /// How the threads of a chain take their parts of a change. [desk's thread]
 extension GraphChange {
-    /// Everything but what feeds branches that go, and the exchanges: may still be taken back. The threads of stages
-    /// that are replaced are asked whether they answer, so that what follows finds them between two items.
+    /// Applies everything that can still be taken back: all but the exchanges and the links to branches that leave. The
+    /// threads of replaced stages are asked whether they answer, so that the exchanges find them between two items.
     mutating func applyBefore(_ leaving: Leaving) throws {
         for rewiring in assembly.rewirings.reversed() where !leaving.producers.contains(rewiring.worker.head.number) {
             try perform(rewiring)
@@ -13,7 +13,7 @@ extension GraphChange {
 
     // MARK: On one thread
 
-    /// The thread that everything concerns, where one alone does and no queue is to be closed first.
+    /// The only thread that the change concerns; nil where it concerns several, or where a queue must be closed first.
     func onlyThread(_ leaving: Leaving) -> ThreadState? {
         guard leaving.entrances.isEmpty, leaving.workers.isEmpty else { return nil }
         let threads =
@@ -22,7 +22,7 @@ extension GraphChange {
         return first
     }
 
-    /// All parts between the same two items: no frame sees one without the others.
+    /// Applies all parts between the same two items, so that no frame meets one part without the others.
     mutating func applyAtOnce(on thread: ThreadState, _ leaving: Leaving) throws {
         let change = self
         let failure = Locked<(any Error)?>(nil)
@@ -30,7 +30,7 @@ extension GraphChange {
         let first = sets.first?.runner ?? exchanges.first?.runner ?? assembly.rewirings[0].worker.head
         let asked = chain.ask(thread, for: first) {
             do {
-                // What may fail comes first.
+                // The parts that may fail come first.
                 for (index, set) in change.sets.enumerated() {
                     do {
                         try set.perform()
@@ -54,7 +54,7 @@ extension GraphChange {
         }
         if let error = failure.withLock({ $0 }) { throw error }
         if let fault = asked.fault {
-            // The run is stopped, and the thread in the middle of it.
+            // The run was stopped while the thread applied the change.
             if asked.hasBegun { (rewired, hasExchanged) = (assembly.rewirings.map(\.worker), true) }
             throw fault
         }
@@ -68,14 +68,14 @@ extension GraphChange {
         chain.post("stage-replaced", runner.id, "\(runner.id) was replaced.")
     }
 
-    /// [the worker's thread, between two items] What is taken from the middle of a run answers what it holds before the
-    /// next item goes by.
+    /// [the worker's thread, between two items] A stage that is removed from the middle of a run answers the items that
+    /// it holds before the next item passes.
     func perform(_ rewiring: GraphAssembly.Rewiring, _ leaving: Leaving) {
         for stage in leaving.middle[rewiring.worker.head.number] ?? [] { stage.letGo(isDraining: isDraining) }
         rewiring.perform()
     }
 
-    /// Whose next frame is the first that goes the new way.
+    /// The stage whose next frame is the first that takes the new way.
     func concerned(_ rewiring: GraphAssembly.Rewiring) -> StageRunner {
         rewiring.members.last { $0.output != nil && !isNew($0) } ?? rewiring.worker.head
     }
@@ -84,8 +84,8 @@ extension GraphChange {
 
     // MARK: On several threads
 
-    /// From the first exchange on there is no way back: an instance that has drained cannot go on. A thread that does not
-    /// come to it in time does so later.
+    /// Exchanges the instances. From the first exchange on the change cannot be undone, since an instance that has
+    /// drained cannot go on. A thread that is late exchanges its instances later.
     mutating func exchangeInstances() {
         for exchange in exchanges {
             let (change, runner) = (self, exchange.runner)
@@ -105,13 +105,13 @@ extension GraphChange {
         }
     }
 
-    /// Has `thread` do what cannot be withdrawn any more, if need be after this change.
+    /// Lets `thread` do what cannot be withdrawn any more. The thread may do it after this change.
     func leave(_ errand: Errand, with thread: ThreadState, for runner: StageRunner) -> Errand.Outcome {
         errand.post(to: thread, isRequired: true)
         return awaitLeft(errand, with: thread, for: runner)
     }
 
-    /// The second half of ``leave(_:with:for:)``, for what was posted by then.
+    /// Waits for what ``leave(_:with:for:)`` has posted.
     func awaitLeft(_ errand: Errand, with thread: ThreadState, for runner: StageRunner) -> Errand.Outcome {
         let outcome = errand.wait(Chain.changePatienceNs, withdrawing: false, stop: chain.stop)
         if outcome == .underWay { chain.openErrands.add(errand, on: thread, for: runner) }
@@ -130,7 +130,7 @@ extension GraphChange {
         holds(from: frame.withLock { $0 })
     }
 
-    /// The instance that was replaced ends on a thread of its own: finishing a file may take its time.
+    /// Ends a replaced instance on a thread of its own: finishing a file may take long.
     private func stop(_ instance: StageInstance, of runner: StageRunner) {
         let title = runner.title
         let chain = chain
@@ -171,9 +171,9 @@ extension GraphChange {
 
     // MARK: Back
 
-    /// The graph as it was; what was begun ends.
+    /// Restores the earlier graph, and ends what was begun.
     func takeBack() {
-        // What is new on threads that stay ends on threads of its own once those have let go of it.
+        // New stages on threads that stay end on threads of their own, once the threads that stay have let go of them.
         let endings = assembly.rewirings.map { rewiring in
             let members = rewiring.members.filter(isNew)
             return members.isEmpty ? nil : Worker(ending: nil, members: members)
@@ -212,7 +212,7 @@ extension GraphChange {
             let errand = Errand {
                 back()
             } refused: {
-                // At the end of a run in which the thread hangs everything stays as it is.
+                // At the end of a run in which the thread hangs, everything stays as it is.
                 if worker.state.hasLetGo.load(ordering: .acquiring) { back() }
             }
             errand.post(to: worker.state, isRequired: true)

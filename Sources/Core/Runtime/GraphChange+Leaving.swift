@@ -2,17 +2,18 @@
 
 import Synchronization
 
-/// Branches that a change takes away. [desk's thread]
+/// How a change removes branches. [desk's thread]
 extension GraphChange {
     struct Leaving {
         /// Queues between what stays and what goes.
         var entrances: [FrameQueue] = []
-        /// Heads of the workers that feed them, or run what goes.
+        /// Heads of the workers that feed these queues, or that run stages that leave.
         var producers: Set<Int> = []
-        /// What goes from a thread that stays: a run with all that lies behind it, or, without a run, stages from the
-        /// middle.
+        /// What leaves a thread that stays: a run with everything behind it, or, without a run, stages from the middle
+        /// of one.
         var inline: [(producer: Worker, run: InlineRun?, members: [StageRunner])] = []
-        /// Stages behind which others stay, by the head of their thread: what they hold goes on to those.
+        /// Stages that leave from the middle, by the head of their thread. What they hold goes on to the stages behind
+        /// them, which stay.
         var middle: [Int: [StageRunner]] = [:]
         /// Queues behind such runs, by the head of the thread that fills them.
         var behindInline: [Int: [FrameQueue]] = [:]
@@ -60,14 +61,14 @@ extension GraphChange {
         return leaving
     }
 
-    /// Those of a run and of all that runs inline behind it.
+    /// The stages of a run, and of all runs inline behind it.
     private static func stages(of run: InlineRun) -> [StageRunner] {
         run.stages + (run.stages.last?.output?.links ?? []).compactMap(\.inline).flatMap(stages)
     }
 
     /// Closes the links of the stages that leave, so that no thread waits there any more. Then the threads that feed
-    /// these links let go of them. A thread that does not come to it in time does so later: it gives nothing to a
-    /// closed link.
+    /// these links let go of them. A thread that is late does so later, and until then gives nothing, since the link is
+    /// closed.
     ///
     /// - Parameter isRewired: Whether those threads have let go of them already.
     mutating func applyLast(_ leaving: Leaving, isRewired: Bool, _ held: HeldQueues) {
@@ -83,12 +84,12 @@ extension GraphChange {
         for runner in removed where runner.kind == .source { runner.shown.context.requestEnd() }
         let allEnds = Array(branch.workers.suffix(leaving.inline.count))
         if isRewired { begin(allEnds) }
-        // Left with every thread before any wait there is ended: a thread does it before its next item, so that at most
-        // what a tap has in hand finds the tap stopped.
+        // Every thread gets the errand before any of its waits is ended. It performs the errand before its next item,
+        // so that at most the item that a tap has in hand finds the tap stopped.
         let left = rewirings.map { rewiring in
             let ends = zip(leaving.inline, allEnds).filter { $0.0.producer === rewiring.worker }.map(\.1)
             let (change, worker, concerned) = (self, rewiring.worker, concerned(rewiring))
-            // A queue that was closed has told its own frame.
+            // A closed queue has reported its own frame already.
             let tells = leaving.inline.contains { $0.producer === worker } || !assembly.newRunners.isEmpty
             let frame = Locked<UInt64?>(nil)
             held.waitForOneMore()
@@ -106,8 +107,8 @@ extension GraphChange {
             errand.post(to: worker.state, isRequired: true)
             return (rewiring: rewiring, errand: errand, frame: frame, hasEnds: !ends.isEmpty)
         }
-        // A tap holds nothing; a thread that stays is not to wait for the branch any more. One that goes with all its
-        // stages hands on what it has.
+        // A tap holds nothing, and a thread that stays must not wait for the branch any more. A thread that leaves with
+        // all its stages hands on what it has.
         for runner in removed where runner.isTap && !leaving.workers.contains(where: { $0.state === runner.thread }) {
             runner.stop.raise()
         }
@@ -117,7 +118,7 @@ extension GraphChange {
             let outcome = awaitLeft(part.errand, with: worker.state, for: worker.head)
             holds(from: part.frame.withLock { $0 })
             guard outcome == .underWay else { continue }
-            // It may wait for the very branch that is to go.
+            // The thread may be waiting for the very branch that leaves.
             if worker.state.inside.load(ordering: .relaxed) == ThreadState.Place.chainWait {
                 for queue in leaving.behindInline[worker.head.number] ?? [] { _ = queue.detach() }
             }
@@ -139,8 +140,8 @@ extension GraphChange {
         }
     }
 
-    /// [the thread itself as its last act, or any thread after that] The thread of `rewiring` has ended on its own
-    /// before it came to it. What was to go from it has ended with it; what is new there ends without an item.
+    /// [the thread itself as its last act, or any thread after that] The thread of `rewiring` ended before it could
+    /// perform it. The stages that were to leave have ended with the thread. The new ones end without an item.
     private func endWithoutItems(_ rewiring: GraphAssembly.Rewiring, _ ends: [Worker]) {
         // At the end of a run in which the thread hangs everything stays as it is.
         guard rewiring.worker.state.hasLetGo.load(ordering: .acquiring) else { return }
@@ -153,7 +154,7 @@ extension GraphChange {
         func endQueues() { for link in links { link.queue?.end() } }
         guard let first = members.first else { return endQueues() }
         let isStopped = chain.stop.isRaised
-        // They stay the ended thread's, as the plan says.
+        // They remain members of the ended thread, as the plan says.
         chain.beginEnding(name: "end:\(first.id)") { thread in
             if !isStopped { for member in members { member.drain() } }
             endQueues()

@@ -13,16 +13,16 @@ struct GraphChange {
     var exchanges: [GraphAssembly.Exchange] { assembly.exchanges }
     let sets: [LiveSet]
     private let resets: ResetScope
-    /// Stages that are no more in the plan.
+    /// Stages that the plan does not have any more.
     let removed: [StageRunner]
-    /// Workers that have taken their new shape, or may have.
+    /// Workers that have been rewired, or may have been.
     var rewired: [Worker] = []
-    /// Instances may have come into their places; they end with their runners.
+    /// Whether instances may have been exchanged. Those end with their runners.
     var hasExchanged = false
-    /// The frame from which on all of the change holds; nil where no frame can tell.
+    /// The first frame for which the whole change holds; nil where no frame number can say it.
     private(set) var frame: UInt64?
 
-    /// Live options that a stage of the new request has otherwise.
+    /// The live options in which a stage of the new request differs.
     struct LiveSet {
         var runner: StageRunner
         var options: [JSONNode.Member]
@@ -41,7 +41,7 @@ struct GraphChange {
         func takeBack() { try? runner.instance.set(earlier) { key, _ in FaultPlace(key) } }
     }
 
-    /// The stage does not take its live options as it runs: a new instance may.
+    /// The running stage refuses its live options. A new instance may take them.
     struct SetRefusal: Error {
         var stage: String
         var reason: any Error
@@ -50,9 +50,9 @@ struct GraphChange {
     /// Makes the chain what `request` says.
     ///
     /// - Parameters:
-    ///   - remade: Stages that are made anew though they are asked for as they run. One that refuses its live options
-    ///     becomes one of them.
-    ///   - resetting: Of which stages what commands have set is to be as `request` says.
+    ///   - remade: Stages that are made anew although their request has not changed. A stage that refuses its live
+    ///     options becomes one of them.
+    ///   - resetting: The stages whose live options become those of `request` again.
     /// - Throws: As `init` and ``make()``; the chain is as it was then.
     static func made(
         _ chain: Chain, to request: ChainRequest, isDraining: Bool, remaking remade: Set<String> = [],
@@ -71,11 +71,11 @@ struct GraphChange {
         }
     }
 
-    /// Plans the change whole and makes its parts; opens nothing.
+    /// Plans the whole change and makes its parts. Opens nothing.
     ///
     /// - Parameters:
-    ///   - remade: Stages that are made anew though they are asked for as they run.
-    ///   - resetting: Of which stages what commands have set is to be as `request` says.
+    ///   - remade: Stages that are made anew although their request has not changed.
+    ///   - resetting: The stages whose live options become those of `request` again.
     /// - Throws: ``FrameHostErrors``; ``FrameHostError`` where the change would move a stage to another thread, or one that
     ///   stays has not done yet what an earlier change left with it.
     private init(
@@ -99,7 +99,7 @@ struct GraphChange {
         }
         let planned = try ChainPlanner(request, clock: chain.clock, running: running).plan()
         self.planned = planned
-        // Where the thread goes with all its stages nobody waits for what was left with it.
+        // Where the thread leaves with all its stages, nothing waits for the errands that it still has.
         let awaited = open.first { [before] entry in
             planned.stages.contains { before.runner(id: $0.id)?.thread === entry.thread }
         }
@@ -123,12 +123,12 @@ struct GraphChange {
         removed = before.runners.filter { !kept.contains($0.number) }
     }
 
-    /// What the answer says beside the frame.
+    /// The members of the answer beside the frame.
     var details: [JSONNode.Member] {
         func list(_ key: String, _ ids: [String]) -> JSONNode.Member? {
             ids.isEmpty ? nil : JSONNode.Member(key: key, value: JSONNode(.array(ids.map { JSONNode(.string($0)) })))
         }
-        // What was put in besides, such as the tap of a copy, comes and goes with those that the file has.
+        // Stages that the planner inserts, such as the tap of a copy, come and go with stages of the file.
         func named(_ runners: [StageRunner], in plan: ChainPlan) -> [String] {
             let inserted = Set(plan.stages.filter(\.isInserted).map(\.id))
             return runners.map(\.id).filter { !inserted.contains($0) }
@@ -142,8 +142,8 @@ struct GraphChange {
 
     // MARK: Making it
 
-    /// Each thread exchanges its stages at a time of its own: what one gives in another format would reach those behind
-    /// it before they know, and what is on its way those who know it no more.
+    /// Refuses a change of formats between stages that are exchanged. Each thread exchanges its stages at its own time,
+    /// so a stage could get items in a format that it does not know yet, or does not know any more.
     private func refuseOtherFormats() throws {
         for exchange in exchanges {
             let id = exchange.runner.id
@@ -158,7 +158,7 @@ struct GraphChange {
         }
     }
 
-    /// Starts what is new, then lets every thread concerned take its part.
+    /// Starts what is new, then lets every thread concerned apply its part.
     ///
     /// - Throws: ``FrameHostErrors``, ``FrameHostError``; then the chain is as it was.
     private mutating func make() throws {
@@ -207,7 +207,7 @@ struct GraphChange {
         for runner in assembly.newRunners { chain.post("stage-attached", runner.id, "\(runner.id) was attached.") }
     }
 
-    /// What commands have set holds until the request says otherwise.
+    /// Options that commands have set hold until the request says otherwise.
     private func forgetOptions() {
         chain.liveOptions.withLock { all in
             for id in all.keys {
@@ -232,13 +232,13 @@ struct GraphChange {
         }
     }
 
-    /// A stage that is new behind an encoder can use nothing before its next keyframe, and asks for it once the links
-    /// are there; one that takes another's place does so in that moment.
+    /// A new stage behind an encoder can use nothing before the next keyframe, and asks for one once its links are
+    /// there. A stage that takes another's place asks at the moment of the exchange.
     private func askForKeyframes() {
         for runner in assembly.newRunners { runner.shown.context.keyframeRequest?.raise() }
     }
 
-    /// Consumers first, on this thread, which is watched like any other.
+    /// Starts consumers first, on this thread, which is watched like every other.
     private func startStages() throws {
         guard let thread = chain.changes.threads.first else { return }
         var begun: [StageInstance] = []
@@ -266,8 +266,8 @@ struct GraphChange {
         return threads.count > 1 ? entries.map(\.queue) : []
     }
 
-    /// A join that matches by time waits for news of what is as near as half a frame: three quarters are said to be empty.
-    /// See ``StageRunner``'s news of what ended at a stage that delays.
+    /// A join that matches by time waits until it knows what lies within half a frame: so three quarters of a frame are
+    /// announced as empty. See ``StageRunner``'s news of what ended at a stage that delays.
     private var stepOfHeldQueues: Int64 {
         let plan = assembly.graph.plan
         let joins = plan.joins.filter { joined in
@@ -277,13 +277,13 @@ struct GraphChange {
         return (joins.values.flatMap(\.frameTimes).filter { $0 > 0 }.min() ?? 0) / 4 * 3
     }
 
-    /// A part of the change holds from there on.
+    /// Notes that a part of the change holds from this frame on.
     mutating func holds(from frame: UInt64?) {
         guard let frame else { return }
         self.frame = max(self.frame ?? frame, frame)
     }
 
-    /// What the chain file says of stages that any thread may look at.
+    /// Sets the parts of the chain file that every thread may read from a stage.
     func setRules(_ request: ChainRequest) {
         for stage in request.stages { chain.graph.runner(id: stage.id)?.onError = stage.onError }
     }

@@ -21,9 +21,9 @@ final class HeldQueues: Sendable {
     /// [desk's thread] One more thread is asked.
     func waitForOneMore() { missing.add(1, ordering: .relaxed) }
 
-    /// [any thread] One has its links, or will not come any more.
+    /// [any thread] A thread has its links, or has ended without them.
     ///
-    /// - Returns: Where that opened the queues: the sequence number of the last item that was turned away.
+    /// - Returns: The sequence number of the last item that was turned away, where this call opened the queues.
     @discardableResult
     func settle() -> UInt64? {
         guard missing.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 else { return nil }

@@ -8,7 +8,7 @@ final class InlineRun {
     let filters: [StageRunner]
     /// The same, without reference counting in the loop; `filters` keeps them alive.
     private let cells: UnsafeMutablePointer<Unmanaged<StageRunner>>
-    /// A transform, join or sink that ends the run; nil when the last filter's output has other links than one inline.
+    /// The transform, join or sink that ends the run; nil when the last filter's output is not one inline link.
     let last: StageRunner?
     private let lastFilter: StageRunner?
     private let clock: ChainClock
@@ -37,7 +37,7 @@ final class InlineRun {
         return take(lease, nil)
     }
 
-    /// Made twice, so that what a trace wants costs nothing without one.
+    /// The compiler makes two copies of this function, so that tracing costs nothing in a run without a trace.
     @inline(__always)
     private func take(_ lease: consuming Lease, _ trace: TracePen?) -> Bool {
         var time = isTimed ? begin() : 0
@@ -63,7 +63,8 @@ final class InlineRun {
         return finish(frame.release(), &time, trace)
     }
 
-    /// [stage thread] When the first stage begins with an item: what was waited for before is none of its time.
+    /// [stage thread] The time at which the first stage begins with an item. Waits before that do not count as its
+    /// time.
     private func begin() -> Int64 {
         (last ?? lastFilter)?.thread.elsewhere = 0
         return clock.now()
@@ -85,18 +86,18 @@ final class InlineRun {
         let goesOn = last.accept(lease, since: time)
         if let trace { trace.end() }
         if isTimed { last.addTime(&time) }
-        // A tap that is taken away is stopped alone: the thread goes on without it.
+        // A tap that is removed is stopped alone. The thread goes on without it.
         return goesOn || (last.isTap && lastFilter.map { !$0.stop.isRaised } ?? false)
     }
 
-    /// A filter at `index` dropped what had time `pts`.
+    /// A filter at `index` dropped the item of time `pts`.
     func announceNothing(upTo pts: Int64, after index: Int) {
         guard let output = (last ?? lastFilter)?.output, output.announcesGaps else { return }
         if let last, last.heldNow > 0 { return }
         output.announceNothing(upTo: pts)
     }
 
-    /// [stage thread] No item follows: drains each stage in order, then what lies behind.
+    /// [stage thread] No item follows: drains each stage in order, then what is behind them.
     func end() {
         last?.drain()
         (last ?? lastFilter)?.output?.end()

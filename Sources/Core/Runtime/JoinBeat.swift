@@ -8,25 +8,25 @@ struct JoinBeat {
     enum Action: Equatable {
         /// Nothing to give before this instant of the chain clock; nil: before an item has come.
         case wait(until: Int64?)
-        /// The picture of this instant is due. So many were left out before it, since the join was kept from giving
-        /// them.
+        /// The picture of this instant is due. `missed` pictures before it were left out, because the join could not
+        /// give them in time.
         case tick(at: Int64, missed: Int)
         /// No item follows.
         case end
     }
 
-    /// From one tick to the next, nanoseconds; above 0. An instance that takes the place of another may have another.
+    /// From one tick to the next, nanoseconds; greater than 0. A new instance may have another period.
     private(set) var period: Int64
     private let whenEnded: JoinEnd
-    /// Of the next tick; nil before the first.
+    /// The time of the next tick; nil before the first.
     private var due: Int64?
-    /// Ticks in a row at which a picture of the active input was there already when it could be given first. One of
-    /// this rate is followed within half a tick, eight steps; what is early for longer has a higher rate, and the clock
-    /// alone counts.
+    /// Ticks in a row at which the picture of the active input was there before the tick was due. The beat follows an
+    /// input of this rate within half a tick, which takes eight steps. An input that is early for longer has a higher
+    /// rate, and then only the clock counts.
     private var earlyTicks = 0
     private static let mostEarlyTicks = 12
 
-    /// - Parameter period: As ``period``; what is no time counts as a nanosecond.
+    /// - Parameter period: As ``period``; 0 and less count as a nanosecond.
     init(period: Int64, whenEnded: JoinEnd) {
         self.period = max(period, 1)
         self.whenEnded = whenEnded
@@ -40,7 +40,7 @@ struct JoinBeat {
     mutating func next(now: Int64, inputs: [QueueHead], active: Int?) -> Action {
         if hasEnded(inputs) { return .end }
         if due != nil, hasClosed(inputs) {
-            // What lies there is all that comes: its tick is given at once.
+            // No further item will come, so the tick of this one is given at once.
             let last = max(now, due!)
             due = last &+ period
             return .tick(at: last, missed: 0)
@@ -62,16 +62,17 @@ struct JoinBeat {
             earlyTicks = 0
         }
         guard now >= opens else { return .wait(until: opens) }
-        // Late, or from another input than before: it is followed again.
+        // The picture was late, or came from another input than before: the beat follows the input again.
         if let active, inputs.indices.contains(active), inputs[active].head == nil { earlyTicks = 0 }
-        // As unsigned numbers any two instants have a distance.
+        // As unsigned numbers any two instants have a distance without overflow.
         let late = now > due ? UInt64(bitPattern: now &- due) / UInt64(period) : 0
         let missed = Int(clamping: late)
         let tick = due &+ Int64(clamping: late) &* period
         var step = period
         if isBeat {
             earlyTicks = now &- opens < period / 8 ? earlyTicks + 1 : 0
-            // Towards the beat of the input, slowly: what is a little late now and then moves little.
+            // Moves slowly towards the beat of the input, so that a picture that is late now and then has little
+            // effect.
             let most = period / 16
             step = period &+ min(max((now &- tick) / 8, -most), most)
         }
@@ -79,7 +80,7 @@ struct JoinBeat {
         return .tick(at: tick, missed: missed)
     }
 
-    /// Every input has ended, and what it gave last lies there still.
+    /// Whether every input has ended. Last items may still lie in the queues.
     private func hasClosed(_ inputs: [QueueHead]) -> Bool {
         for input in inputs where !input.hasEnded { return false }
         return true

@@ -8,9 +8,9 @@ public final class JoinInputs {
     struct Counts: ~Copyable {
         /// Given to the stage.
         let given = Counter()
-        /// Matched no item of the leading input.
+        /// Items that matched no item of the leading input.
         let unmatched = Counter()
-        /// Given without an item of another input that went on.
+        /// Items that were given without an item of another input, though that input went on.
         let incomplete = Counter()
         /// Times the last item was given again.
         let repeated = Counter()
@@ -36,7 +36,7 @@ public final class JoinInputs {
     let names: [String]
     let counts: UnsafeMutablePointer<Counts>
     private let records: UnsafeMutablePointer<UnsafeMutablePointer<LeaseRecord>?>
-    /// Of inputs whose last item may be given again: that item.
+    /// The last item of each input whose last item may be given again.
     private let last: UnsafeMutablePointer<UnsafeMutablePointer<LeaseRecord>?>
     /// Inputs that give their last item again this time.
     private let isRepeated: UnsafeMutablePointer<Bool>
@@ -45,7 +45,7 @@ public final class JoinInputs {
     private(set) var pts = Int64.min
     /// Sequence number of the leading item.
     private(set) var sequenceNumber: UInt64 = 0
-    /// Items that have come; those given again are not among them.
+    /// New items; those that are given again do not count.
     private(set) var present = 0
     private var keeper: UnsafeMutablePointer<KeeperCell>?
     private var holder: Int32 = -1
@@ -159,7 +159,7 @@ public final class JoinInputs {
         last[index] = record
     }
 
-    /// The stage is given the last item of `index` again; false when there is none.
+    /// Gives the stage the last item of `index` again; false when there is none.
     func repeatLast(at index: Int) -> Bool {
         isRepeated[index] = last[index] != nil
         return isRepeated[index]
@@ -173,7 +173,7 @@ public final class JoinInputs {
         }
     }
 
-    /// What the stage is about to be handed.
+    /// Notes in the trace what the stage is about to be handed.
     func note(in trace: TracePen) {
         for index in 0..<count {
             guard let record = records[index] ?? (isRepeated[index] ? last[index] : nil) else { continue }
@@ -188,7 +188,7 @@ public final class JoinInputs {
         record.pointee.since.store(now, ordering: .relaxed)
     }
 
-    /// Lets go what the stage has not taken.
+    /// Releases the items that the stage has not taken.
     func releaseAll() {
         for index in 0..<count {
             if let record = records[index] { _ = Lease(record) }
@@ -198,7 +198,7 @@ public final class JoinInputs {
         present = 0
     }
 
-    /// Lets go the last items: nothing is given any more.
+    /// Releases the last items of the inputs: nothing is given again.
     func releaseKept() {
         for index in 0..<count {
             if let record = last[index] { _ = Lease(record) }

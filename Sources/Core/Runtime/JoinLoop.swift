@@ -37,7 +37,7 @@ extension Worker {
 /// Takes from the queues of a join what ``JoinMatcher`` says. Belongs to the join's thread.
 final class JoinInlet {
     enum Found {
-        /// Lie in `inputs`.
+        /// The items are in `inputs`.
         case items
         /// Nothing that the join gives from now on has a time up to this one.
         case nothing(Int64)
@@ -51,11 +51,11 @@ final class JoinInlet {
     let queues: [FrameQueue]
     private let rule: JoinRule
     private var matcher: JoinMatcher
-    /// Of a join that gives by the clock, which has no matcher's decisions.
+    /// Decides for a join by the clock; nil where ``JoinMatcher`` decides.
     private var beat: JoinBeat?
     /// When ``beat`` wants to be asked again.
     private var asksAgain: Int64?
-    /// What the stage says between two calls; asked for without the lock.
+    /// The stage's active input, asked for between two calls, without the lock.
     private var active: Int?
     private var ticks: UInt64 = 0
     private let stop: StopSignal
@@ -70,7 +70,7 @@ final class JoinInlet {
         beat = rule.period.map { JoinBeat(period: $0, whenEnded: rule.whenEnded) }
     }
 
-    /// Waits until the matcher can say what belongs together; takes nothing before, but what matches nothing.
+    /// Waits until the matcher can say what belongs together. Before that it takes only items that match nothing.
     func take() -> Found {
         let condition = queues[0].consumer
         if beat != nil { active = join.activeInput }
@@ -101,7 +101,8 @@ final class JoinInlet {
         return nil
     }
 
-    /// With the lock held: what there is, unlocking; nil, still locked, when nothing can be decided yet.
+    /// With the lock held: returns what was found and unlocks. Returns nil, still locked, when nothing can be decided
+    /// yet.
     private func takeLocked(_ condition: Condition) -> Found? {
         while true {
             if stop.isRaised {
@@ -132,7 +133,7 @@ final class JoinInlet {
                 condition.unlock()
                 return .ended
             case .wait:
-                // What lies behind may wait for the news of what cannot come any more.
+                // Stages behind may wait to hear what cannot come any more.
                 let upTo = matcher.givesNothingUpTo
                 if join.output?.announcesGaps ?? false, upTo != .max, upTo != .min, queues[0].noteAnnounced(upTo) {
                     condition.unlock()
@@ -181,7 +182,7 @@ final class JoinInlet {
         }
     }
 
-    /// Counts what is there, and gives last items again where there is none.
+    /// Counts the items that are there, and gives the last item of an input again where it has none.
     private func complete() {
         var isIncomplete = false
         for index in queues.indices where !matcher.takes(index) {
@@ -209,12 +210,13 @@ final class JoinInlet {
         join.warnOfUnmatched(input)
     }
 
-    /// Takes nothing more: who waits for a place goes on at once, and all that is offered is dropped.
+    /// Takes nothing more. A producer that waits for a place goes on at once, and everything that is offered is
+    /// dropped.
     func close() { for queue in queues { queue.close(.unmatched) } }
 }
 
 extension Chain {
-    /// [join's thread] A join has ended, its inputs closed: sources that feed nobody else end.
+    /// [join's thread] A join has ended, and its inputs are closed. Sources that feed no other stage end.
     func joinEnded(_ join: StageRunner) {
         let ended = endedJoins.withLock { ended in
             ended.insert(join.number)
@@ -227,11 +229,11 @@ extension Chain {
 }
 
 extension ChainPlan {
-    /// Sources whose every reader has ended.
+    /// Sources all of whose consumers have ended.
     ///
     /// - Parameter ended: By stage.
     func sourcesWithoutReaders(_ ended: [Bool]) -> [Int] {
-        // Stages are in topological order: readers are judged before what they read.
+        // Stages are in topological order, so going backwards visits consumers before their producers.
         var isOver = ended
         for stage in stages.indices.reversed() where !isOver[stage] {
             let readers = links.filter { $0.from == stage }.map(\.to)

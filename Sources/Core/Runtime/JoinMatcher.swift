@@ -18,7 +18,8 @@ struct JoinMatcher {
         case end
     }
 
-    /// Half of this is how far an item may be from one of an input whose rate is unknown and that has given one only.
+    /// The frame time that is assumed for an input of unknown rate that has given only one item. An item may be half of
+    /// it away.
     static let unknownFrameTime: Int64 = 1_000_000_000 / 60
 
     let rule: JoinRule
@@ -27,7 +28,8 @@ struct JoinMatcher {
     /// The input that leads now.
     private(set) var lead: Int
     private var taken: [Bool]
-    /// Time of the leading item given last, and from the one before to it; nil before there was one.
+    /// The time of the last leading item that was given, and the step to it from the one before; nil before there was
+    /// one.
     private var lastTime: Int64?
     private var lastStep: Int64?
 
@@ -41,21 +43,22 @@ struct JoinMatcher {
     /// After ``Action/merge``: whether the oldest item of `input` is among those that are given.
     func takes(_ input: Int) -> Bool { taken[input] }
 
-    /// After ``Action/merge``: the input whose time it is. Of equal times any may be; the leading input may lack it.
+    /// After ``Action/merge``: the input whose time counts. With equal times any input may be that one, and the leading
+    /// input may have no item.
     var leadOfTaken: Int {
         if taken[lead] { return lead }
         for index in taken.indices where taken[index] { return index }
         return lead
     }
 
-    /// Whether `input`, of which ``Action/merge`` takes nothing, gives its last item again.
+    /// Whether `input` gives its last item again where ``Action/merge`` takes nothing from it.
     func repeats(_ input: Int) -> Bool {
         guard !taken[input] else { return false }
         if inputs[input].isExhausted { return rule.hold }
         return rule.match == .newest
     }
 
-    /// Nothing that this join gives from now on has a time up to this one; `.min` when nothing is known.
+    /// The join gives nothing from now on whose time is at most this one; `.min` when nothing is known.
     var givesNothingUpTo: Int64 {
         if rule.match != .exact, !inputs[lead].isExhausted { return known(lead) }
         var upTo = Int64.max
@@ -63,7 +66,7 @@ struct JoinMatcher {
         return upTo
     }
 
-    /// Up to which time an input has nothing.
+    /// The time up to which an input has nothing more.
     private func known(_ input: Int) -> Int64 {
         if let head = inputs[input].head { return head &- 1 }
         return inputs[input].hasEnded ? .max : inputs[input].nothingUpTo
@@ -80,7 +83,7 @@ struct JoinMatcher {
         switch rule.whenEnded {
         case .lead: return isOver(rule.lead)
         case .first:
-            // Led by one input, another one's end is seen where it is needed: see `led()`.
+            // In a join with a leading input, the ends of the others are handled where they matter: see `led()`.
             if rule.match == .nearest { return isOver(rule.lead) }
             for index in inputs.indices where isOver(index) { return true }
             return false
@@ -90,12 +93,12 @@ struct JoinMatcher {
         }
     }
 
-    /// The input has ended, and what was lost of it before that has been waited for.
+    /// Whether the input has ended, and the join has waited for the times of what was lost before the end.
     private func isOver(_ input: Int) -> Bool {
         guard inputs[input].isExhausted else { return false }
         guard rule.match == .exact else { return true }
-        // Items of the others as old as one that was dropped before this end are still given: else it would hang on
-        // chance whether they are.
+        // Items of the other inputs that are as old as an item dropped before this end are still given. Otherwise
+        // chance would decide whether they are.
         let lost = inputs[input].nothingUpTo
         for index in inputs.indices where index != input && known(index) < lost { return false }
         return true
@@ -122,7 +125,7 @@ struct JoinMatcher {
 
     private mutating func led() -> Action {
         if inputs[lead].isExhausted {
-            // Not all are, or the join would have ended.
+            // Not all inputs are over, or the join would have ended.
             while inputs[lead].isExhausted { lead = (lead + 1) % inputs.count }
             lastStep = nil
         }
@@ -149,7 +152,7 @@ struct JoinMatcher {
         return .merge
     }
 
-    /// The next leading item is later than `time`: what is too early for that matches nothing.
+    /// The next leading item is later than `time`. Items that are too early for it match nothing.
     private func dropBefore(_ time: Int64) -> Action {
         guard rule.match == .nearest, time > .min / 2 else { return .wait }
         let half = halfStep(to: nil)
@@ -168,8 +171,8 @@ struct JoinMatcher {
         return Self.unknownFrameTime / 2
     }
 
-    /// How much earlier than the leading item one of `input` may be. Of an input with the faster rate no more than half
-    /// of its own frame: the one after is nearer.
+    /// How much earlier than the leading item an item of `input` may be. For an input with a higher rate that is half
+    /// of its own frame time, since its next item is nearer.
     private func early(_ input: Int, _ half: Int64) -> Int64 {
         let own = rule.frameTimes[input] / 2
         return own > 0 ? min(half, own) : half

@@ -37,13 +37,13 @@ extension Chain {
         var ended: [LeavingBranch] = []
         var late: [Worker] = []
         var cut: [FrameHostError] = []
-        // Before the graph is locked, which it looks at itself.
+        // Before the graph is locked: this call locks it itself.
         let drainNs = drainNs
         graphBox.withLock { present in
             for index in present.leaving.indices {
                 let branch = present.leaving[index]
                 if branch.isAbandoned { continue }
-                // What ends on a thread of its own once another one lets go of it has not begun to be late before.
+                // A stage that ends on its own thread once another thread lets go of it is not late before that.
                 let atWork = branch.workers.filter { running.has($0.state) }
                 if atWork.isEmpty {
                     (present.leaving[index].stopDeadline, present.leaving[index].isStopped) = (0, false)
@@ -54,7 +54,7 @@ extension Chain {
                 } else if now >= branch.stopDeadline {
                     if branch.isStopped {
                         present.leaving[index].isAbandoned = true
-                        // What waits for the thread need not be lost with it.
+                        // Items that wait for the thread need not be lost with it.
                         for queue in branch.queues { queue.discardAll(.detached) }
                     } else {
                         present.leaving[index].isStopped = true
@@ -64,7 +64,7 @@ extension Chain {
                     late += atWork
                 }
             }
-            // Asked once of each: one that ends meanwhile is not to be taken out without being counted.
+            // Each branch is asked once: a branch that ends meanwhile must not be removed without being counted.
             var stays: [LeavingBranch] = []
             for branch in present.leaving { if branch.hasEnded { ended.append(branch) } else { stays.append(branch) } }
             present.leaving = stays

@@ -27,7 +27,7 @@ public struct Ledger: Sendable, Equatable {
 }
 
 extension Ledger {
-    /// Of a stage: what it gave, took and has in hand.
+    /// The account of a stage: what it gave, took and has in hand.
     init(of runner: StageRunner) {
         if runner.kind == .source { captured = runner.made.value } else { made = runner.made.value }
         copies = runner.copies.value
@@ -38,7 +38,7 @@ extension Ledger {
         inFlight = runner.heldNow
     }
 
-    /// Of a link: what it dropped and holds.
+    /// The account of a link: what it dropped and holds.
     init(of queue: FrameQueue) {
         let (counts, depth, _) = queue.snapshot()
         dropped = counts.dropped.reduce(0, +) + counts.evicted.reduce(0, +)
@@ -58,7 +58,8 @@ extension Ledger {
 }
 
 extension RunningGraph {
-    /// [any thread] As of now: exact after a drain, close while running. Stages and links that have gone count too.
+    /// [any thread] The present account: exact after a drain, close while the chain runs. Removed stages and links
+    /// count too.
     var ledger: Ledger {
         var ledger = departed
         for runner in everyRunner { ledger += Ledger(of: runner) }
@@ -66,7 +67,7 @@ extension RunningGraph {
         return ledger
     }
 
-    /// The laws that do not hold, as sentences. Laws 1 to 4 hold exactly after a drain; law 5 always.
+    /// The laws that are broken, as sentences. Laws 1 to 4 hold exactly after a drain; law 5 always.
     func ledgerFaults(afterDrain: Bool) -> [String] {
         var faults = everyQueue.flatMap(\.ledgerFaults) + everyRunner.flatMap(\.ledgerFaults)
         faults += runners.flatMap(\.outputFaults)
@@ -108,7 +109,7 @@ extension FrameQueue {
 }
 
 extension StageRunner {
-    /// Law 3, where it does not hold: every item a stage took or made is emitted, ended, dropped or held.
+    /// Law 3, where it is broken: every item a stage took or made is emitted, ended, dropped or held.
     private var ledgerSentence: String? {
         let come = taken.value + made.value
         let gone = answered + heldNow
@@ -118,10 +119,10 @@ extension StageRunner {
             "taken \(taken.value) + made \(made.value) ≠ emitted, ended, dropped and held \(gone): the stage \(verb)"
     }
 
-    /// Law 3, of a run.
+    /// The broken laws of one stage: law 3.
     var ledgerFaults: [String] { ledgerSentence.map { ["ledger, \(title): \($0)"] } ?? [] }
 
-    /// The same as a fault, for who calls the stage alone.
+    /// The same as a fault, for ``StageDriver``.
     var ledgerFault: FrameHostError? {
         ledgerSentence.map {
             FrameHostError(
@@ -144,7 +145,7 @@ extension Chain {
     /// [any thread] The chain's ledger as of now: exact after a drain, close while running.
     public var ledger: Ledger { graph.ledger }
 
-    /// [control thread] What does not add up, as sentences, of what has gone too.
+    /// [control thread] What does not add up, as sentences. Removed stages and links count too.
     func ledgerFaults(afterDrain: Bool) -> [String] {
         departedFaults.withLock { $0 } + graph.ledgerFaults(afterDrain: afterDrain)
     }

@@ -6,8 +6,8 @@ final class LinkEnd {
     let inline: InlineRun?
     /// Leads to a tap, which is served before the others.
     let isTap: Bool
-    /// What the producer had emitted, and the consumer been offered, when the end became part of its output: it owes
-    /// nothing for the time before.
+    /// What the producer had emitted, and the consumer been offered, when this end was added to the output. The link
+    /// has no duty for the items before.
     private(set) var emittedBefore = 0
     private var offeredBefore = 0
 
@@ -25,7 +25,7 @@ final class LinkEnd {
 
     private var offeredInAll: Int { queue?.snapshot().counts.offered ?? inline!.stages[0].taken.value }
 
-    /// [producer's thread] The end becomes part of an output that has emitted as much.
+    /// [producer's thread] Adds the end to an output that has emitted `emitted` items.
     func begin(emitted: Int) {
         emittedBefore = emitted
         offeredBefore = offeredInAll
@@ -68,7 +68,7 @@ final class LinkEnd {
 
     func offer(_ lease: consuming Lease, mayWait: Bool) -> Lease? { queue!.offer(lease, mayWait: mayWait) }
 
-    /// The run was stopped before the item found its way: it is counted and let go.
+    /// The run was stopped before the item was handed on: counts the item and releases it.
     func refuseStopped(_ lease: consuming Lease) {
         if let queue { return queue.refuseStopped(lease) }
         inline!.stages[0].refuseStopped(lease)

@@ -8,7 +8,7 @@ final class OpenErrands {
     struct Open {
         var errand: Errand
         var thread: ThreadState
-        /// For whose sake the thread was asked for.
+        /// The stage for which the thread was asked.
         var runner: StageRunner
     }
 
@@ -18,8 +18,8 @@ final class OpenErrands {
         all.append(Open(errand: errand, thread: thread, runner: runner))
     }
 
-    /// Those of `workers` that are not settled after `patience` nanoseconds, or once `stop` is raised. Others are of
-    /// threads that have gone.
+    /// The errands of `workers` that are not settled after `patience` nanoseconds, or once `stop` is raised. All others
+    /// belong to threads that have ended.
     func left(among workers: [Worker], after patience: Int64, stop: StopSignal) -> [Open] {
         let deadline = ChainClock.system.now() + patience
         all.removeAll { open in !workers.contains { $0.state === open.thread } }

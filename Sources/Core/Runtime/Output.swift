@@ -17,11 +17,11 @@ public final class Output {
 
     unowned let stage: StageRunner
     let room: RoomGate
-    /// Exchanged by the stage's thread between two items; see ``relink(_:)``.
+    /// Exchanged by the stage's own thread between two items; see ``relink(_:)``.
     @exclusivity(unchecked) private(set) var links: [LinkEnd] = []
     var pool: FramePool?
     var slab: Slab?
-    /// False on the thread of a live source, whichever of its stages hands on: what finds no place is dropped there.
+    /// False for every stage on the thread of a live source: an item that finds no place is dropped there.
     var mayWait = true
     /// True when a join somewhere behind waits for every item, so that drops are announced.
     ///
@@ -34,7 +34,7 @@ public final class Output {
     private let announces = Atomic<Bool>(false)
     /// Time of the last item.
     @exclusivity(unchecked) private var lastSent = Int64.min
-    /// The first of `links` that lead to taps, without the last of all.
+    /// How many links, from the first on, lead to taps. The very last link does not count.
     private var tapCount = 0
     private var pending: UnsafeMutablePointer<UnsafeMutablePointer<LeaseRecord>?>?
 
@@ -93,8 +93,8 @@ public final class Output {
         return frame
     }
 
-    /// [a tap's thread] A copy of `frame` with all it says of itself, in a buffer of this stage's own. Waits for a free
-    /// one; on a live source's thread nil says that none is.
+    /// [a tap's thread] A copy of `frame` with its header, in a buffer of this stage's own pool. Waits for a free
+    /// buffer; on a live source's thread nil means that none is free.
     func makeCopy(of frame: borrowing Frame) throws -> Frame? {
         guard let pool, let copy = mayWait ? try makeFrame() : pool.tryLease() else { return nil }
         copy.record.pointee.holder.store(stage.holderCode, ordering: .relaxed)
@@ -104,7 +104,7 @@ public final class Output {
         return copy
     }
 
-    /// [a tap's thread] The same of an access unit; nil for one that is larger than all that is reserved.
+    /// [a tap's thread] The same for an access unit; nil for a unit that is larger than the whole slab.
     func makeCopy(of unit: borrowing AccessUnit) throws -> AccessUnit? {
         guard let slab, slab.mayHold(byteCount: unit.byteCount) else { return nil }
         var copy = try makeAccessUnit(byteCount: unit.byteCount)
@@ -161,7 +161,7 @@ public final class Output {
             stage.made.add()
         }
         if stage.inputs != nil, stage.demand.outputRate != nil {
-            // Whichever input it shows, the numbers rise by one.
+            // The numbers rise by one, whichever input the join shows.
             record.pointee.header.sequenceNumber = UInt64(stage.emitted.value)
         }
         if origin == .answer, let held = stage.heldHeaders, !held.answer(&record.pointee.header) {
@@ -178,10 +178,11 @@ public final class Output {
         }
         stage.pictures.see(lease)
         stage.units.see(lease)
-        // Stages that run inline behind say where they are; then the thread is back in this one.
+        // Stages that run inline behind set the thread's place to themselves. Afterwards the thread is in this stage
+        // again.
         let inside = thread.inside.load(ordering: .relaxed)
         defer { thread.inside.store(inside, ordering: .relaxed) }
-        // What the stages behind take of this thread is theirs.
+        // The time of the stages behind on this thread is not this stage's.
         let (before, elsewhere) = stage.histogram == nil ? (0, 0) : (stage.clock.now(), thread.elsewhere)
         let isSent = send(lease)
         if stage.histogram != nil { thread.elsewhere = elsewhere &+ stage.clock.now() &- before }
@@ -197,7 +198,7 @@ public final class Output {
         return sendCounted(lease)
     }
 
-    /// As `send`, for a filter's frame, which is counted already.
+    /// As `send`, for the frame of a filter, which is counted already.
     @inline(__always)
     func sendCounted(_ lease: consuming Lease) -> Bool {
         lease.record.pointee.unkeep()
@@ -216,7 +217,7 @@ public final class Output {
         let record = lease.release()
         record.pointee.since.store(stage.clock.now(), ordering: .relaxed)
         stage.copies.add(links.count - 1)
-        // Taps copy it and let go before the others have it.
+        // Taps copy the item and release it before the other links get it.
         for index in 0..<tapCount { sendInline(record.pointee.owner.share(record), index) }
         let first = tapCount
         if first + 1 == links.count { return sendAlone(Lease(record), first) }
@@ -231,7 +232,7 @@ public final class Output {
             }
             return false
         }
-        // Those that run on this thread come last: nobody waits for them.
+        // Consumers on this thread come last, so that no other thread waits for them.
         for index in first..<links.count {
             guard let record = pending[index] else { continue }
             pending[index] = nil
@@ -240,20 +241,20 @@ public final class Output {
         return !stage.stop.isRaised
     }
 
-    /// To a branch that runs on this thread. One that was stopped alone, since it is taken away, does not stop the
-    /// others.
+    /// Hands the item to a branch that runs on this thread. A branch that was stopped alone, because it is being
+    /// removed, does not stop the others.
     private func sendInline(_ record: UnsafeMutablePointer<LeaseRecord>, _ index: Int) {
         _ = links[index].send(Lease(record), from: self)
     }
 
-    /// Where no other link has the item; false when the run was stopped.
+    /// Hands the item on where it has no other link; false when the run was stopped.
     @inline(__always)
     private func sendAlone(_ lease: consuming Lease, _ index: Int) -> Bool {
         if links[index].send(lease, from: self) { return true }
         return links[index].inline != nil && !stage.stop.isRaised
     }
 
-    /// Offers what is pending to each queue until all have taken it; false when the run was stopped.
+    /// Offers the pending items to each queue until all have taken them; false when the run was stopped.
     private func offerToQueues(_ pending: UnsafeMutablePointer<UnsafeMutablePointer<LeaseRecord>?>) -> Bool {
         while true {
             let version = room.version
@@ -283,6 +284,6 @@ public final class Output {
         for link in links { link.announceNothing(upTo: pts) }
     }
 
-    /// No item follows: drains what runs inline behind, ends the queues.
+    /// No item follows: drains what runs inline behind, and ends the queues.
     func end() { for link in links { link.end() } }
 }

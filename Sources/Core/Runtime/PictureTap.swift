@@ -12,12 +12,12 @@ final class PictureTap: @unchecked Sendable {
     private let lock = Condition()
     private(set) var waiting: [PictureInbox.Ask] = []
     private var isClosed = false
-    /// Pictures to copy into. A picture that no reader holds any more is used again.
+    /// Pictures to copy into. A picture that nobody holds any more is used again.
     private var pictures: [StagePicture] = []
     /// System clock of the last picture that was given.
     private let lastGiven = Atomic<Int64>(0)
 
-    /// How many are kept at most: one that is being filled, one for a reader, one for a second reader.
+    /// The most pictures that are kept: one that is being filled, and one for each of two askers.
     private static let mostKept = 3
 
     init() {
@@ -25,8 +25,8 @@ final class PictureTap: @unchecked Sendable {
         pictures.reserveCapacity(Self.mostKept)
     }
 
-    /// [any thread but a stage's] The next picture of `format` comes to the ask's inbox; asking again before it has
-    /// come changes nothing. A tap that is closed answers at once, with nothing.
+    /// [any thread but a stage's] Puts the next picture of `format` into the inbox of `ask`. Asking again before it has
+    /// come changes nothing. A closed tap answers at once, without a picture.
     ///
     /// - Throws: ``FrameHostError`` `.exhausted`.
     func ask(_ ask: PictureInbox.Ask, format: VideoFormat) throws {
@@ -35,7 +35,7 @@ final class PictureTap: @unchecked Sendable {
             pictures.removeAll { $0.format != format }
             return (isClosed || hasFree, former)
         }
-        // Behind the lock: giving much memory back takes its time.
+        // After the lock: freeing much memory takes time.
         _ = consume former
         let fresh = isReady ? nil : try StagePicture(format)
         lock.locked {
@@ -43,7 +43,7 @@ final class PictureTap: @unchecked Sendable {
                 ask.inbox?.put(ask.stage, nil)
                 return
             }
-            // A stage that gives nothing would keep those for ever who asked and have gone.
+            // Otherwise a stage that gives nothing would keep forever the asks of inboxes that have gone.
             waiting.removeAll { $0.inbox == nil }
             if let fresh {
                 if pictures.count >= Self.mostKept { pictures.removeFirst() }
@@ -57,7 +57,7 @@ final class PictureTap: @unchecked Sendable {
     /// With the lock held.
     private var hasFree: Bool { pictures.indices.contains { isKnownUniquelyReferenced(&pictures[$0]) } }
 
-    /// [stage thread] A frame that the stage gives.
+    /// [stage thread] Looks at a frame that the stage gives.
     @inline(__always)
     func see(_ frame: borrowing Frame) {
         guard isWanted.load(ordering: .relaxed) else { return }
@@ -74,15 +74,15 @@ final class PictureTap: @unchecked Sendable {
     private func give(_ record: UnsafeMutablePointer<LeaseRecord>) {
         let frame = Frame(Lease(record))
         give(frame)
-        // The lease stays whose it was.
+        // The lease stays with its owner.
         _ = frame.release().release()
     }
 
     private func give(_ frame: borrowing Frame) {
         lock.locked {
             isWanted.store(false, ordering: .relaxed)
-            // Of a stage that passes frames on, the frame's format is that of the pool they come from, which may have
-            // another rate or aspect than the stage's link says: what has to fit is the memory.
+            // A stage that passes frames on gives them with the format of the pool they come from, whose rate or aspect
+            // may differ from that of the stage's link. Only the layout in memory has to match.
             let index = pictures.indices.first {
                 pictures[$0].format.isLaid(as: frame.format) && isKnownUniquelyReferenced(&pictures[$0])
             }
@@ -94,13 +94,13 @@ final class PictureTap: @unchecked Sendable {
         }
     }
 
-    /// [any thread] Whether it has given a picture within so many nanoseconds before `now` of the system clock.
+    /// [any thread] Whether the tap has given a picture within `nanoseconds` before `now`, by the system clock.
     func hasGiven(within nanoseconds: Int64, now: Int64) -> Bool {
         let last = lastGiven.load(ordering: .relaxed)
         return last != 0 && now - last < nanoseconds
     }
 
-    /// [any thread] Gives nothing any more, and tells all inboxes that wait.
+    /// [any thread] Ends the tap, and tells all inboxes that wait.
     func close() {
         lock.locked {
             isClosed = true
@@ -117,7 +117,7 @@ final class PictureTap: @unchecked Sendable {
 /// It keeps only the newest picture of each stage. Every thread may use it.
 public final class PictureInbox: Sendable {
     struct Ask {
-        /// Nil once the reader has given up.
+        /// Nil once the asker has given up.
         weak var inbox: PictureInbox?
         var stage: String
     }
@@ -142,7 +142,7 @@ public final class PictureInbox: Sendable {
         arrivals.list.reserveCapacity(16)
     }
 
-    /// [stage thread] Puts a picture there, in the place of an older one of that stage.
+    /// [stage thread] Stores a picture in place of an older one of the same stage.
     func put(_ stage: String, _ picture: StagePicture?) {
         condition.locked {
             if let index = arrivals.list.firstIndex(where: { $0.stage == stage }) {
@@ -181,7 +181,7 @@ public final class PictureInbox: Sendable {
 }
 
 extension VideoFormat {
-    /// True where pictures of both lie in memory in the same way.
+    /// Whether pictures of both formats lie in memory in the same way.
     fileprivate func isLaid(as other: VideoFormat) -> Bool {
         pixelFormat == other.pixelFormat && width == other.width && height == other.height
     }

@@ -4,12 +4,12 @@
 final class Restarts: Sendable {
     static let mostInARow = 10
     private static let longestNs: Int64 = 30_000_000_000
-    /// A stage that runs for this long has come back, nanoseconds.
+    /// A stage that has run for this long counts as recovered, nanoseconds.
     private static let recoveredNs: Int64 = 60_000_000_000
 
     private struct Entry {
         var attempts = 0
-        /// System clock; nil while it runs, or is being made.
+        /// When the stage is made anew, by the system clock; nil while it runs or is being made.
         var due: Int64?
         var lastFailure: Int64 = 0
         var fault: FrameHostError?
@@ -17,7 +17,8 @@ final class Restarts: Sendable {
 
     private let entries = Locked<[String: Entry]>([:])
 
-    /// [stage thread, desk's thread] A stage has failed, or could not be started again; false when it stays so.
+    /// [stage thread, desk's thread] Notes that a stage has failed, or could not be started again; false when it will
+    /// not be started anew.
     func isToBeRestarted(_ runner: StageRunner, _ fault: FrameHostError, now: Int64) -> Bool {
         guard runner.onError == .restart else { return false }
         return entries.withLock { entries in
@@ -33,12 +34,12 @@ final class Restarts: Sendable {
         }
     }
 
-    /// [desk's thread] It could not be tried now; a second later it may be.
+    /// [desk's thread] The stage could not be made now: it is tried again a second later.
     func waitForMore(_ runner: StageRunner, now: Int64) {
         entries.withLock { $0[runner.id]?.due = now + 1_000_000_000 }
     }
 
-    /// [any thread] Why a stage that has failed is about to be started anew; nil where it stays as it is.
+    /// [any thread] Why a failed stage is about to be started anew; nil where it will not be.
     func awaited(_ runner: StageRunner) -> String? {
         entries.withLock { entries in
             guard let entry = entries[runner.id], entry.attempts <= Self.mostInARow else { return nil }
@@ -46,7 +47,7 @@ final class Restarts: Sendable {
         }
     }
 
-    /// [control thread, at the end] Why stages that were to be started anew have not come back.
+    /// [control thread, at the end] The faults of the stages that were to be started anew and were not.
     func unfinished(of runners: [StageRunner]) -> [FrameHostError] {
         entries.withLock { entries in
             runners.compactMap { runner in
@@ -58,7 +59,7 @@ final class Restarts: Sendable {
         }
     }
 
-    /// [control thread] Those whose time has come, each once.
+    /// [control thread] The stages that are due, each once.
     func due(now: Int64) -> [String] {
         entries.withLock { entries in
             let due = entries.filter { $0.value.due.map { now >= $0 } ?? false }.map(\.key)

@@ -11,7 +11,7 @@ struct RunningGraph: @unchecked Sendable {
         var queue: FrameQueue
     }
 
-    /// What was asked for.
+    /// The request of the present plan.
     var request: ChainRequest
     var planned: PlannedChain
     /// In the order of `plan.stages`.
@@ -20,23 +20,23 @@ struct RunningGraph: @unchecked Sendable {
     var pools: [FramePool] = []
     var slabs: [Slab] = []
     var workers: [Worker] = []
-    /// Branches that were taken away and have not ended yet.
+    /// Branches that were removed and have not ended yet.
     var leaving: [LeavingBranch] = []
-    /// Items of stages and links that have gone.
+    /// The account of removed stages and links.
     var departed = Ledger()
     /// The number of the next stage that is made.
     var nextNumber = 0
 
     var plan: ChainPlan { planned.plan }
 
-    /// Stages of the plan and those that leave.
+    /// The stages of the plan, and those that leave.
     var everyRunner: [StageRunner] { runners + leaving.flatMap(\.runners) }
     var everyQueue: [FrameQueue] { queues.map(\.queue) + leaving.flatMap(\.queues) }
     var everyWorker: [Worker] { workers + leaving.flatMap(\.workers) }
 
-    /// The stage of a number; nil when it has gone.
+    /// The stage with this number; nil when it has gone.
     func runner(number: Int) -> StageRunner? {
-        // Without a change the number is the place.
+        // Before the first change a stage's number is its index.
         if runners.indices.contains(number), runners[number].number == number { return runners[number] }
         return everyRunner.first { $0.number == number }
     }

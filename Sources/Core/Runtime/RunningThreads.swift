@@ -6,7 +6,7 @@ final class RunningThreads: @unchecked Sendable {
     /// Under the lock of `changed`.
     private(set) var count = 0
 
-    /// [any thread] These are about to be started.
+    /// [any thread] Counts threads that are about to be started.
     func add(_ threads: [ThreadState]) {
         changed.locked {
             for thread in threads { thread.isCounted = true }

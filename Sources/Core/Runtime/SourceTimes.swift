@@ -9,24 +9,24 @@ import Synchronization
 /// live source has the chain clock's times, which stay as they are unless they do not rise. It belongs to the source's
 /// thread.
 struct SourceTimes {
-    /// Times lie within ± this, as those of a file do where they enter: sums of a few are ones of Int64.
+    /// Times lie within ± this, as those of files do, so that sums of a few times fit in Int64.
     private static let most = MediaTime(nanoseconds: 1 << 61)
     /// What is added to each time of the present instance, nanoseconds.
     private(set) var offset: Int64 = 0
-    /// When the item shown last is over; nil before the first item.
+    /// When the item that is shown last ends.
     private var end = MediaTime.min
-    /// By which the items rise, of the last one.
+    /// The time of the last item by which items rise: PTS of frames, decode time of access units.
     private var last: MediaTime?
     private var hasNewInstance = false
 
-    /// The next item is another instance's.
+    /// The next item comes from a new instance.
     mutating func beginAnew() { hasNewInstance = last != nil }
 
-    /// Puts an item where it belongs.
+    /// Moves an item to its place on the source's timeline.
     ///
     /// - Parameters:
     ///   - isLive: Whether its times are meant to be the chain clock's.
-    ///   - rate: Of the pictures, for a first one that does not say how long it lasts.
+    ///   - rate: The rate of the pictures, for a first picture without a duration.
     /// - Returns: True where ``offset`` may have changed.
     @inline(__always)
     mutating func place(_ header: inout ItemHeader, isLive: Bool, rate: @autoclosure () -> Rational?) -> Bool {
@@ -51,12 +51,12 @@ struct SourceTimes {
         header.isDiscontinuity = true
         offset = 0
         guard let last, !isLive || header.orderTime <= last else { return }
-        // Of access units the decode times rise as well.
+        // The decode times of access units must rise too.
         let afterLast = last - header.orderTime + MediaTime(nanoseconds: 1)
         offset = max(end - header.pts, afterLast).nanoseconds
     }
 
-    /// 40 ms where nothing is known.
+    /// The time of one picture; 40 ms where the rate is unknown.
     private static func duration(_ rate: Rational?) -> MediaTime {
         guard let rate, rate.numerator > 0 else { return MediaTime(nanoseconds: 40_000_000) }
         return MediaTime(nanoseconds: Int64(rate.denominator) * 1_000_000_000 / Int64(rate.numerator))
@@ -95,7 +95,7 @@ final class PlacedAudio: AudioOrigin {
             let packet = try reader.next()
             let nanoseconds = offset.value.load(ordering: .acquiring)
             guard let packet, nanoseconds != 0 else { return packet }
-            // Both lie within ±2^61, so that the sum is one of Int64, and so is to be what comes of it.
+            // Both lie within ±2^61, so their sum fits in Int64. The result must lie within ±2^61 again.
             let ticks = timeBase.ticks(of: MediaTime(nanoseconds: nanoseconds))
             let most: Int64 = 1 << 61
             return AudioPacket(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a stage is called for.
+/// The kinds of calls that a stage gets.
 enum StageCall: UInt8 {
     /// Its one main call, by its kind: `produce`, `process`, `merge`, `consume`.
     case item

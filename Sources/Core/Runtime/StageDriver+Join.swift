@@ -47,7 +47,7 @@ extension StageDriver {
         try runJoin()
     }
 
-    /// What the join's thread does, without waiting.
+    /// Does what the join's thread does, without waiting.
     func runJoin() throws {
         guard let inlet else { return }
         while !joinIsOver, let found = inlet.takeReady() {
@@ -74,7 +74,7 @@ extension StageDriver {
 
     /// The queues before a join and its rule, by the same functions as a plan's.
     ///
-    /// - Throws: ``FrameHostErrors`` for a rule that cannot be.
+    /// - Throws: ``FrameHostErrors`` for an impossible rule.
     static func makeInlet(
         _ request: JoinRequest, _ inputs: [MediaFormat], _ joined: JoinInputs, _ runner: StageRunner, isLive: Bool
     ) throws -> JoinInlet {

@@ -35,10 +35,10 @@ public final class StageDriver<S: Stage> {
     private let joined: JoinInputs?
     let inlet: JoinInlet?
     var joinIsOver = false
-    /// At one input of a join.
+    /// The most items that wait at one input of a join.
     static var mostWaitingItems: Int { 16 }
     private let events: EventSubscription
-    /// The same once more, to be compared with what the stage declares.
+    /// The same events once more, to be compared with what the stage declares.
     private let posted: EventSubscription
     private let jobs: JobQueue
     private var failure: FrameHostError?
@@ -93,7 +93,7 @@ public final class StageDriver<S: Stage> {
         let isRaw = input?.video != nil
         let inputs = input.map { [$0] } ?? inputs
         context.inputIDs = inputs.indices.map { "\($0)" }
-        // What the stage refuses takes no memory.
+        // Formats that the stage refuses take no memory.
         outputFormat = try instance.negotiate(inputs)
         inputPools = try inputs.map {
             guard let format = $0.video else { return nil }
@@ -228,7 +228,7 @@ public final class StageDriver<S: Stage> {
         try check()
     }
 
-    /// What the stage threw, or what is wrong with what it did.
+    /// Throws what the stage threw, or what it did wrong.
     func check() throws {
         if let failure {
             self.failure = nil
@@ -237,7 +237,7 @@ public final class StageDriver<S: Stage> {
         if let fault = faults().first { throw fault }
     }
 
-    /// Each is thrown once: a test may go on.
+    /// Faults that were thrown already. Each is thrown once, so that a test may go on.
     private var reported: Set<String> = []
 
     private func faults() -> [FrameHostError] {
@@ -251,7 +251,7 @@ public final class StageDriver<S: Stage> {
         return found.compactMap { $0 }.filter { reported.insert($0.description).inserted }
     }
 
-    /// The first event since the last look that is not as the stage declares it.
+    /// The first event since the last check that differs from its declaration.
     private var eventFault: FrameHostError? {
         let own = posted.take().events.filter { $0.stage == S.info.id }
         return own.compactMap(S.info.fault).first.map {

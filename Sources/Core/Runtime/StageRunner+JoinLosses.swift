@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a join says of items that found no partner.
+/// What a join reports about items that found no partner.
 extension StageRunner {
-    /// [the join's thread] An item of `input` matched nothing: said of the 10th, the 100th, the 1,000th …
+    /// [the join's thread] An item of `input` matched nothing. The 10th, the 100th, the 1,000th … is reported.
     func warnOfUnmatched(_ input: Int) {
         guard let inputs else { return }
         let count = inputs.counts[input].unmatched.value
@@ -16,7 +16,7 @@ extension StageRunner {
             details: details(of: input))
     }
 
-    /// [control thread, after the run] A sentence for each input of which most was lost.
+    /// [control thread, after the run] Reports each input that lost most of its items.
     func reportJoinLosses() {
         guard let inputs else { return }
         for input in 0..<inputs.count {

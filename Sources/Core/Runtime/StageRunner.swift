@@ -9,20 +9,20 @@ import Synchronization
 final class StageRunner: @unchecked Sendable {
     enum FilterOutcome { case forward, dropped, stopped }
 
-    /// What becomes of an item that reaches the stage.
+    /// What happens to an item that reaches the stage.
     enum Mode: UInt8 {
         case runs
         /// It has failed: items end here.
         case failed
-        /// Paused: a filter lets frames by.
+        /// Paused: a filter lets frames pass.
         case passes
-        /// Paused: items end here; a source gives none.
+        /// Paused: items end here, and a source gives none.
         case drops
         /// It runs again, and the next item follows a gap.
         case followsGap
     }
 
-    /// What belongs to the present instance.
+    /// What other threads may know of the present instance.
     struct Shown {
         var info: StageInfo
         var context: StageContext
@@ -33,18 +33,18 @@ final class StageRunner: @unchecked Sendable {
     let number: Int
     let id: String
     @exclusivity(unchecked) private(set) var info: StageInfo
-    /// Whether it gives items of its own alone; such a stage is never replaced by another kind.
+    /// Whether the stage is a source, which is never replaced by another kind of stage.
     let isSource: Bool
     private let kindCode: Atomic<UInt8>
-    /// A ``CopyTap``, which gets each item before other stages behind the same fork.
+    /// Whether it is a ``CopyTap``, which gets each item before the other stages behind the same fork.
     let isTap: Bool
     /// Exchanged by its own thread between two items; see ``exchange(_:type:isDraining:)``.
     @exclusivity(unchecked) private(set) var instance: StageInstance
-    /// Of the present instance; for the stage's own thread, others look at ``shown``.
+    /// The context of the present instance. Only for the stage's own thread: others use ``shown``.
     @exclusivity(unchecked) private(set) var context: StageContext
     /// What any thread may look at.
     private let shownBox: Locked<Shown>
-    /// Ends the waits of this stage, whatever instance it has.
+    /// Ends the waits of this stage, through all its instances.
     let stop: StopSignal
     let clock: ChainClock
     private let onErrorBox: Locked<OnError?>
@@ -58,7 +58,7 @@ final class StageRunner: @unchecked Sendable {
     var onFailure: ((StageRunner, FrameHostError) -> Void)?
     /// Tells the chain that this join has ended before its inputs.
     var onJoinEnd: ((StageRunner) -> Void)?
-    /// The thread it runs on; known to its context too, through which a source sleeps.
+    /// The thread it runs on. Its context knows it too, since a source sleeps through the context.
     @exclusivity(unchecked) var thread: ThreadState! {
         didSet {
             context.thread = thread
@@ -75,7 +75,7 @@ final class StageRunner: @unchecked Sendable {
     @exclusivity(unchecked) private var asSink: (any Sink)?
     @exclusivity(unchecked) private(set) var asSource: (any Source)?
     @exclusivity(unchecked) private var modifies: Bool
-    /// Of the present instance's items, where its answers are of another kind.
+    /// The headers of the items inside the present instance, where it gives another kind of item than it takes.
     @exclusivity(unchecked) private(set) var heldHeaders: HeldHeaders?
 
     // Counters: written by the stage thread.
@@ -86,7 +86,7 @@ final class StageRunner: @unchecked Sendable {
     let merged = Counter()
     let idle = Counter()
     let unconnected = Counter()
-    /// Further leases made at this stage's fork.
+    /// Additional leases that this stage's fork has made.
     let copies = Counter()
     /// Pictures whose pixels were copied so that this stage could write.
     let pixelCopies = Counter()
@@ -94,12 +94,12 @@ final class StageRunner: @unchecked Sendable {
     /// Items accepted and unanswered by the stage's own count, read after each call.
     private let held = Atomic<Int>(0)
     let keeper: UnsafeMutablePointer<KeeperCell>
-    /// Of the time that it works on an item: without waits, and without stages behind on the same thread.
+    /// How long it works on an item, without waits and without the stages behind it on the same thread.
     let histogram: Histogram?
-    /// Of a source, since the last item it gave: it may be called often for one.
+    /// The time that a source has worked since the last item it gave: it may be called often for one item.
     @exclusivity(unchecked) private var timeOfItem: Int64 = 0
     @exclusivity(unchecked) private var timedItems = 0
-    /// Of a sink that is timed: from capture to the end of its call.
+    /// The latency of a timed sink: from capture to the end of its call.
     let latency: Histogram?
     /// Copies pictures that the stage gives, for readers outside the chain.
     let pictures = PictureTap()
@@ -107,24 +107,24 @@ final class StageRunner: @unchecked Sendable {
     let units = UnitTap()
     /// Calls of `produce`: a source may give nothing for long and still not hang.
     let productions = Counter()
-    /// Items of an output of its own whose time did not rise; see ``TimeCheck``.
+    /// Checks the times of the items that the stage makes.
     var times = TimeCheck()
-    /// Of a source, over all its instances.
+    /// Keeps the times of a source rising over all its instances.
     @exclusivity(unchecked) private var sourceTimes = SourceTimes()
     /// Where the handler of crashes has its title; nil where nobody watches.
     var crashStages: CrashReport.Stages?
     private var hasReportedHold = false
     private var hasReportedMetadata = false
     private let modeCode = Atomic<UInt8>(Mode.runs.rawValue)
-    /// Access units are dropped up to a keyframe: without the units that were left out the others cannot be decoded.
+    /// Whether access units are dropped up to a keyframe: they cannot be decoded without the units that were left out.
     private var awaitsKeyframe = false
     private var hasStopped = false
-    /// Joins behind have been told that nothing up to here comes: an answer to an older item, which the stage still
-    /// held, comes too late.
+    /// The time up to which joins behind have been told that nothing comes. An answer to an older item, which the stage
+    /// still held, is too late.
     @exclusivity(unchecked) private(set) var toldUpTo = Int64.min
     /// From one item of its output to the next by the format, nanoseconds; 0 where no rate is known.
     var frameTime: Int64 = 0
-    /// Last of all, so that it goes after the stage, which may still let go of frames then.
+    /// The last property, so that it is freed after the stage, whose `deinit` may still release frames.
     private let keeperOwner = KeeperOwner()
 
     init(
@@ -171,7 +171,7 @@ final class StageRunner: @unchecked Sendable {
     var mode: Mode { Mode(rawValue: modeCode.load(ordering: .acquiring)) ?? .runs }
     var hasFailed: Bool { mode == .failed }
     var isPaused: Bool { mode == .passes || mode == .drops }
-    /// [any thread] Items pass it by since it has failed, not since it was paused.
+    /// [any thread] Whether items pass it because it has failed, not because it was paused.
     let isBypassed = Atomic<Bool>(false)
     var heldNow: Int { held.load(ordering: .acquiring) }
     var keptNow: Int { keeper.pointee.kept.load(ordering: .relaxed) }
@@ -200,7 +200,7 @@ final class StageRunner: @unchecked Sendable {
     /// [any thread] The number of the next item at this place.
     var nextFrame: UInt64 { taken.value + made.value == 0 ? 0 : shownFrame + 1 }
 
-    /// Changes whenever the stage gets on: calls and items.
+    /// Changes with every call and every item of the stage.
     var progress: Int { taken.value &+ made.value &+ emitted.value &+ productions.value }
 
     @inline(__always)
@@ -219,7 +219,7 @@ final class StageRunner: @unchecked Sendable {
         time = now
     }
 
-    /// [stage thread of a source] The same for a call that began at `before`.
+    /// [stage thread of a source] Adds the time of a call that began at `before`.
     private func addTimeOfCall(since before: Int64) {
         timeOfItem &+= clock.now() &- before &- thread.elsewhere
         guard made.value != timedItems else { return }
@@ -261,7 +261,8 @@ final class StageRunner: @unchecked Sendable {
         }
     }
 
-    /// What becomes of a frame at a filter that does not run; nil, with the frame marked, when it runs again.
+    /// What happens to a frame at a filter that does not run. Returns nil when the filter runs again, with the frame
+    /// marked as the first after a gap.
     private func letBy(_ frame: inout Frame) -> FilterOutcome? {
         context.item.set(frame.sequenceNumber, pts: frame.pts)
         switch mode {
@@ -273,7 +274,7 @@ final class StageRunner: @unchecked Sendable {
             return .dropped
         case .passes:
             do {
-                // The plan counts on it: a writer behind this one takes the frame for its own.
+                // The plan relies on this: a writer behind takes the frame for its own.
                 if modifies, !frame.isUnique { try makeWritable(&frame) }
             } catch {
                 countDrop(.stopped)
@@ -289,7 +290,7 @@ final class StageRunner: @unchecked Sendable {
         }
     }
 
-    /// Puts a copy in place of a frame that others hold, unless they let go first.
+    /// Replaces a frame that others hold by a copy, unless they release it first.
     private func makeWritable(_ frame: inout Frame) throws {
         guard let copyPool else {
             throw FrameHostError(
@@ -352,7 +353,7 @@ final class StageRunner: @unchecked Sendable {
             return true
         } catch {
             if isStop(error) {
-                // The item in hand: an emission that was stopped has counted itself at its link.
+                // The item in hand. An item that was stopped on its way out is counted at its link.
                 settleAfterStop()
                 return false
             }
@@ -365,13 +366,13 @@ final class StageRunner: @unchecked Sendable {
         }
     }
 
-    /// Items up to `pts` ended here, those that the stage still holds too: it can answer them later only, when joins
-    /// behind are past them.
+    /// Tells joins behind that items up to `pts` ended here. This includes items that the stage still holds: when it
+    /// answers them, the joins will have passed their times.
     ///
-    /// A join that matches by time has to know that nothing follows within its window either. The item that would say
-    /// so is the next one, which a stage that delays would not answer at once, and which the fork before cannot give
-    /// while it waits for that join: so three quarters of the time to it are said to be empty. What comes in it all the
-    /// same is too late. docs/design/010-joins.md.
+    /// A join that matches by time must also know that nothing follows within its window. The next item would say so,
+    /// but a stage that delays does not answer it at once, and the fork before cannot give it while it waits for that
+    /// join. So three quarters of the time to the next item are announced as empty, and an item within them is too
+    /// late. docs/design/010-joins.md.
     private func tellLoss(upTo pts: MediaTime, after earlier: MediaTime?) {
         guard let output, output.announcesGaps else { return }
         let step = frameTime > 0 ? frameTime : pts.nanoseconds &- (earlier ?? pts).nanoseconds
@@ -379,8 +380,8 @@ final class StageRunner: @unchecked Sendable {
         output.announceNothing(upTo: toldUpTo)
     }
 
-    /// [stage thread] An answer that comes too late for the joins behind is dropped; what is behind an encoder goes on
-    /// with a keyframe.
+    /// [stage thread] Whether an answer comes too late for the joins behind, and is dropped. Access units go on with a
+    /// keyframe.
     func isTooLate(_ header: borrowing ItemHeader) -> Bool {
         guard header.pts.nanoseconds <= toldUpTo else { return false }
         countDrop(.paused)
@@ -388,8 +389,8 @@ final class StageRunner: @unchecked Sendable {
         return true
     }
 
-    /// True, with the item counted, when it ends at a stage that has failed, is paused, or waits for a keyframe after
-    /// that; else it is marked as the first one after the gap.
+    /// Returns true, and counts the item, where it ends here: the stage has failed, is paused, or waits for a keyframe
+    /// afterwards. Otherwise marks the item as the first one after the gap.
     private func endsHere(_ record: UnsafeMutablePointer<LeaseRecord>) -> Bool {
         switch mode {
         case .failed:
@@ -443,7 +444,7 @@ final class StageRunner: @unchecked Sendable {
             merged.add(max(count - 1, 0))
             try asJoin.merge(inputs, output)
             inputs.releaseAll()
-            // A tick of the clock without any new item: the answer is the join's own.
+            // At a tick of the clock without a new item, the join makes the picture itself.
             if count == 0 { made.add(answered - answeredBefore) }
             if emitted.value == emittedBefore { output.announceNothing(upTo: pts) }
             checkHold()
@@ -484,7 +485,7 @@ final class StageRunner: @unchecked Sendable {
         }
     }
 
-    /// [stage thread] Puts an item of a source on the time line of all its instances.
+    /// [stage thread] Puts an item of a source on the timeline that all its instances share.
     @inline(__always)
     func place(_ header: inout ItemHeader, rate: @autoclosure () -> Rational?) {
         if sourceTimes.place(&header, isLive: demand.isLive, rate: rate()) {
@@ -511,9 +512,10 @@ final class StageRunner: @unchecked Sendable {
         }
     }
 
-    /// Ends what `start` began; once.
+    /// Ends what `start` began. Only the first call does something.
     ///
-    /// - Parameter current: The thread this runs on: its own, or the one that started it where its own never ran.
+    /// - Parameter current: The thread that calls: the stage's own, or the one that started the stage where its own
+    ///   thread never ran.
     func stop(on current: ThreadState) {
         guard !hasStopped else { return }
         hasStopped = true
@@ -528,16 +530,17 @@ final class StageRunner: @unchecked Sendable {
         if taken.value + made.value > answered + heldNow { countDrop(.failed) }
     }
 
-    /// Items a stopped or failed stage will never answer are counted as dropped, so that the ledger closes.
+    /// Counts as dropped the items that a stopped or failed stage will never answer, so that the ledger adds up.
     private func settleAfterStop() {
         guard hasFailed || stop.isRaised else { return }
         let unanswered = taken.value + made.value - answered
         for _ in 0..<max(0, unanswered) { countDrop(hasFailed ? .failed : .stopped) }
-        // Also where nothing is unanswered: what the stage held before a drain that was stopped may be on its way.
+        // Even where every item is answered: an item that the stage held before a stopped drain may still be on its
+        // way.
         held.store(0, ordering: .releasing)
     }
 
-    /// Emitted, ended and dropped items: all of ledger law 3 but `held`.
+    /// Emitted, ended and dropped items: law 3 of the ledger without `held`.
     var answered: Int {
         emitted.value + delivered.value + merged.value + idle.value
             + DropReason.allCases.reduce(0) { $0 + dropCount($1) }
@@ -551,7 +554,7 @@ final class StageRunner: @unchecked Sendable {
         modeCode.store(Mode.runs.rawValue, ordering: .releasing)
     }
 
-    /// [stage thread] An item that reached the stage when the run had been stopped.
+    /// [stage thread] Counts an item that reached the stage after the run was stopped.
     func refuseStopped(_ lease: consuming Lease) {
         taken.add()
         countDrop(.stopped)
@@ -571,8 +574,9 @@ final class StageRunner: @unchecked Sendable {
     /// stopped. Counters, output and mailbox stay.
     ///
     /// - Parameters:
-    ///   - other: Made, negotiated for the same formats and started.
-    ///   - isDraining: The present one first answers what it holds; else that is counted as `detached`.
+    ///   - other: The new instance: made, negotiated for the same formats, and started.
+    ///   - isDraining: Whether the present instance first answers the items that it holds. Otherwise they are counted
+    ///     as `detached`.
     func exchange(
         _ other: StageInstance, _ otherContext: StageContext, type: StageType, isDraining: Bool
     ) -> StageInstance {
@@ -598,7 +602,7 @@ final class StageRunner: @unchecked Sendable {
         hasReportedMetadata = false
         times = TimeCheck()
         sourceTimes.beginAnew()
-        // One that failed dropped what came since; what went by a filter that failed has no gap.
+        // A failed stage has dropped the items since. Frames that passed a failed filter leave no gap.
         if hasFailed {
             modeCode.store(Mode.followsGap.rawValue, ordering: .releasing)
         } else if isBypassed.load(ordering: .acquiring) {
@@ -608,14 +612,14 @@ final class StageRunner: @unchecked Sendable {
         return old
     }
 
-    /// [stage thread, between two items] The present instance gets no item any more: it answers what it holds, or that
-    /// is dropped.
+    /// [stage thread, between two items] Gives the present instance no further item. It answers the items that it
+    /// holds, or they are dropped.
     func letGo(isDraining: Bool) {
         if isDraining { drain() }
         let lost = max(0, taken.value + made.value - answered)
         for _ in 0..<lost { countDrop(.detached) }
         held.store(0, ordering: .releasing)
-        // A join behind may wait for them, and the fork before for that join.
+        // A join behind may wait for these items, and the fork before may wait for that join.
         if lost > 0, kind != .source, let pts = context.item.pts { tellLoss(upTo: pts, after: nil) }
     }
 
@@ -634,7 +638,7 @@ final class StageRunner: @unchecked Sendable {
         onFailure?(self, FrameHostError.wrap(error, place: place))
     }
 
-    /// After a call: is more kept than declared?
+    /// Checks after a call whether the stage keeps more than it declares.
     private func checkHold() {
         let kept = keptNow
         if kept > keeper.pointee.most.load(ordering: .relaxed) { keeper.pointee.most.store(kept, ordering: .relaxed) }
@@ -645,7 +649,7 @@ final class StageRunner: @unchecked Sendable {
             details: ["kept": JSONNode(.number(String(kept))), "declared": JSONNode(.number(String(demand.hold)))])
     }
 
-    /// [stage thread] An answer of a PTS that none of the items has which the stage holds.
+    /// [stage thread] Reports an answer whose PTS no item that the stage holds has.
     func reportLostMetadata(_ record: UnsafeMutablePointer<LeaseRecord>) {
         guard !hasReportedMetadata else { return }
         hasReportedMetadata = true
@@ -665,7 +669,7 @@ final class StageRunner: @unchecked Sendable {
         "\(title) keeps \(kept) buffers after its call but declares hold \(demand.hold)"
     }
 
-    /// More is kept than declared, for who calls the stage alone.
+    /// The fault of a stage that keeps more than it declares, for ``StageDriver``.
     var holdFault: FrameHostError? {
         guard keptNow > mostHeld else { return nil }
         return FrameHostError(.broken, what: holdSentence(keptNow), remedy: Self.holdRemedy)

@@ -30,7 +30,7 @@ struct StandstillWatch {
         let pools = chain.pools.filter { $0.starvedSinceTime != nil }.map {
             StarvationWatch.report($0, in: chain.graph, now: now).event.text
         }
-        // A transform that waits with an item in hand has not answered that one.
+        // A transform that waits with an item in hand has not answered this item yet.
         let owing = chain.runners.filter {
             ($0.kind == .transform || $0.kind == .join) && $0.taken.value + $0.made.value > $0.answered + $0.heldNow
         }

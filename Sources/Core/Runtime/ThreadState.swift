@@ -4,26 +4,27 @@ import Synchronization
 
 /// One stage thread as the control thread sees it, and its mailbox of commands.
 final class ThreadState: @unchecked Sendable {
-    /// What ``inside`` says of a thread that is in no stage's code.
+    /// Values of ``inside`` for a thread that is not in a stage's code.
     enum Place {
         /// In a wait that only another stage thread of the chain ends.
         static let chainWait: Int32 = -1
-        /// In a wait that something beside the chain's threads ends: the clock, or a network thread that holds access
-        /// units.
+        /// In a wait that something else than the chain's threads ends: the clock, or a network thread that holds
+        /// access units.
         static let outsideWait: Int32 = -2
         /// Before its first item.
         static let notBegun: Int32 = -3
     }
 
     let name: String
-    /// Index of the stage whose code the thread is in, else a ``Place``. Why it waits is the queue's and pool's to say.
+    /// The number of the stage whose code the thread is in, or a ``Place``. The queue or pool knows why the thread
+    /// waits.
     let inside = Atomic<Int32>(Place.notBegun)
     /// Which of its calls the stage at `inside` is in.
     private let callCode = Atomic<UInt8>(StageCall.item.rawValue)
-    /// `pthread_self()` of the thread once it runs: how a signal handler finds out whose it interrupts.
+    /// `pthread_self()` of the thread once it runs. A signal handler finds the thread that it interrupts by it.
     let identity = Atomic<UInt>(0)
     let finished = Atomic<Bool>(false)
-    /// Its stages have ended, and it runs no more of their code: what is left of it may be done by others.
+    /// Whether its stages have ended, and it runs none of their code any more. Other threads may do what is left.
     let hasLetGo = Atomic<Bool>(false)
     private let mailFlag = Atomic<Bool>(false)
     private let mail = Condition()
@@ -37,22 +38,22 @@ final class ThreadState: @unchecked Sendable {
     /// Wakes the thread when it waits for input; set before it runs.
     var interrupt: (() -> Void)?
 
-    /// By which its stages are timed; nil where they are not. Set before it runs.
+    /// The clock that times its stages; nil where they are not timed. Set before it runs.
     @exclusivity(unchecked) var clock: ChainClock?
-    /// [stage thread] Nanoseconds of waits, and of stages behind on this thread, since the stage that is timed began
-    /// with its item: no time of its own. Kept where stages are timed.
+    /// [stage thread] Nanoseconds that do not count as the timed stage's own time, since it began with its item: waits,
+    /// and stages behind it on this thread. Kept where stages are timed.
     @exclusivity(unchecked) var elsewhere: Int64 = 0
     @exclusivity(unchecked) private var waitsSince: Int64 = 0
-    /// Where the thread notes what it does; nil without a trace. Set before it runs, its ring kept beside it.
+    /// The trace of the thread; nil without a trace. Set before it runs. `traceRing` keeps its memory.
     @exclusivity(unchecked) var trace: TracePen?
     var traceRing: TraceRing?
 
-    /// The queue this thread takes from; nil for a source's or a join's. Set before it runs.
+    /// The queue from which this thread takes; nil for the thread of a source or a join. Set before it runs.
     var input: FrameQueue?
 
     static let mostMessages = 256
 
-    /// Something to do between two items, or not at all when the thread has ended before.
+    /// Something to do between two items. It is refused instead when the thread has ended before.
     struct Message {
         var open: () -> Void
         var refuse: () -> Void = {}
@@ -60,11 +61,11 @@ final class ThreadState: @unchecked Sendable {
 
     init(name: String) { self.name = name }
 
-    /// [stage thread] From here on the thread is in a wait of ours, which `stop` ends; returns where it was.
+    /// [stage thread] Notes that the thread is in a wait of Core, which `stop` ends. Returns where the thread was.
     ///
     /// - Parameters:
-    ///   - place: ``Place/outsideWait`` where something beside the chain's threads may end it.
-    ///   - reason: What for, in a trace.
+    ///   - place: ``Place/outsideWait`` where something else than the chain's threads may end the wait.
+    ///   - reason: The reason for the wait, for a trace.
     @inline(__always)
     func enterWait(_ place: Int32 = Place.chainWait, for reason: TraceRecord.Wait) -> Int32 {
         input?.settleWake()
@@ -75,7 +76,7 @@ final class ThreadState: @unchecked Sendable {
         return before
     }
 
-    /// [stage thread] Back in the stage's own code.
+    /// [stage thread] Notes that the thread is back in the stage's own code.
     @inline(__always)
     func leaveWait(_ before: Int32) {
         inside.store(before, ordering: .relaxed)

@@ -6,26 +6,26 @@
 /// Frames are looked at by PTS, access units by decode time. Belongs to the stage thread; the control thread reads it
 /// after the run.
 struct TimeCheck {
-    /// Of the item given last.
+    /// The time of the last item that was given.
     private var lastGiven: MediaTime?
     private var lastCome: MediaTime?
-    /// The times of the input rise, so that whatever is wrong behind the stage is the stage's own.
+    /// Whether the times of the input rise: then a wrong time behind the stage is the stage's own fault.
     private var inputRises = true
     private(set) var given = 0
-    /// Items whose time is not later than that of the one before, for a fault of this stage.
+    /// Items whose time is not later than that of the one before, by this stage's own fault.
     private(set) var wrong = 0
 
-    /// Most of what the stage gave is of no use.
+    /// Whether most items that the stage gave have a wrong time.
     var isMostlyWrong: Bool { wrong >= 3 && wrong > given / 2 }
 
-    /// An item came in.
+    /// Looks at an item that came in.
     @inline(__always)
     mutating func came(_ time: MediaTime) {
         if let lastCome, time <= lastCome { inputRises = false }
         lastCome = time
     }
 
-    /// An item is given; true for the first that is wrong.
+    /// Looks at an item that is given; true for the first wrong one.
     @inline(__always)
     mutating func gave(_ time: MediaTime) -> Bool {
         given &+= 1
@@ -37,7 +37,7 @@ struct TimeCheck {
 }
 
 extension StageRunner {
-    /// [stage thread] The first item whose time does not rise.
+    /// [stage thread] Reports the first item whose time does not rise.
     func reportTime(_ record: UnsafeMutablePointer<LeaseRecord>) {
         let time = record.pointee.header.orderTime
         context.post(
@@ -60,7 +60,7 @@ extension StageRunner {
             remedy: timeRemedy)
     }
 
-    /// The first item whose time does not rise, for who calls the stage alone.
+    /// The fault of the first item whose time does not rise, for ``StageDriver``.
     var firstTimeFault: FrameHostError? {
         guard times.wrong > 0 else { return nil }
         return FrameHostError(

@@ -16,17 +16,17 @@ final class UnitTap: @unchecked Sendable {
     private let lastGiven = Atomic<Int64>(0)
 
     private struct Watch {
-        /// Nil once the reader has given up.
+        /// Nil once the watcher has given up.
         weak var inbox: UnitInbox?
         var stage: String
-        /// Whether a unit found no room, so that what follows cannot be decoded.
+        /// Whether a unit found no room, so that the following units cannot be decoded.
         var hasLost = false
     }
 
     init() { watches.reserveCapacity(4) }
 
-    /// [any thread but a stage's] Units come to `inbox` from the next on; asking again changes nothing. A tap that is
-    /// closed answers at once that it has ended.
+    /// [any thread but a stage's] Puts the stage's units into `inbox`, from the next one on. Asking again changes
+    /// nothing. A closed tap answers at once that it has ended.
     func watch(_ stage: String, _ inbox: UnitInbox) {
         lock.locked {
             guard !isClosed else { return inbox.end(stage) }
@@ -45,7 +45,7 @@ final class UnitTap: @unchecked Sendable {
         }
     }
 
-    /// [stage thread] An item that the stage gives.
+    /// [stage thread] Looks at an item that the stage gives.
     @inline(__always)
     func see(_ lease: borrowing Lease) {
         guard isWatched.load(ordering: .relaxed), lease.record.pointee.header.kind == .accessUnit else { return }
@@ -80,7 +80,7 @@ final class UnitTap: @unchecked Sendable {
         return last != 0 && now - last < nanoseconds
     }
 
-    /// [any thread] Gives nothing any more, and tells all inboxes that watch.
+    /// [any thread] Ends the tap, and tells all inboxes that watch.
     func close() {
         lock.locked {
             isClosed = true
@@ -153,7 +153,7 @@ public final class UnitInbox: Sendable {
         }
     }
 
-    /// Under the inbox's lock: that is what `@unchecked Sendable` stands on.
+    /// Used only under the inbox's lock, which makes `@unchecked Sendable` safe.
     private final class Ring: @unchecked Sendable {
         private struct Entry {
             var stage = ""
@@ -194,7 +194,8 @@ public final class UnitInbox: Sendable {
             return true
         }
 
-        /// Where so many bytes are free in one piece; never so that a full ring looks like an empty one.
+        /// Where `needed` bytes are free in one piece. Never fills the ring completely, since a full ring would look
+        /// empty.
         private func room(for needed: Int) -> Int? {
             guard count > 0 else { return needed <= byteCount ? 0 : nil }
             let readAt = entries[first].offset

@@ -9,7 +9,7 @@ final class Worker: @unchecked Sendable {
         case source
         case queue(FrameQueue)
         case join(JoinInlet)
-        /// None any more: the run was on a thread that stays, and only ends.
+        /// None: the run was on a thread that stays, and this worker only ends it.
         case none
 
         var queues: [FrameQueue] {
@@ -27,10 +27,10 @@ final class Worker: @unchecked Sendable {
     let input: Input
     /// A source ends after this many items.
     let frameLimit: Int
-    /// The run behind a queue; nil for a source and a join, whose outputs lead on.
+    /// The run that takes the items of a queue; nil for a source and a join, which hand on through their outputs.
     @exclusivity(unchecked) private(set) var run: InlineRun?
-    /// Stages whose code runs on this thread, in the order of the plan; the control thread looks at those of a branch
-    /// that leaves while another thread lets go of it.
+    /// Stages whose code runs on this thread, in the order of the plan. The control thread may read them while another
+    /// thread still lets go of a branch that leaves.
     var members: [StageRunner] { memberBox.withLock { $0 } }
     private let memberBox: Locked<[StageRunner]>
 
@@ -52,9 +52,9 @@ final class Worker: @unchecked Sendable {
         if case .join(let inlet) = input { head.inputs = inlet.inputs }
     }
 
-    /// A worker that ends what goes from another thread.
+    /// A worker that ends stages that leave another thread.
     ///
-    /// - Parameter run: Is ended first; nil where the members hold nothing more.
+    /// - Parameter run: The run that is ended first; nil where the members hold nothing any more.
     init(ending run: InlineRun?, members: [StageRunner]) {
         head = members[0]
         input = .none
@@ -64,7 +64,7 @@ final class Worker: @unchecked Sendable {
         state = ThreadState(name: "end:\(head.id)")
     }
 
-    /// [once the thread that the members leave has let go of them] They belong to this one from here on.
+    /// [once the thread that the members leave has let go of them] Makes them members of this worker.
     func adoptMembers() {
         for member in members { member.thread = state }
     }
@@ -76,7 +76,7 @@ final class Worker: @unchecked Sendable {
         memberBox.withLock { $0 = members }
     }
 
-    /// [any thread] Ends every wait of this thread, whatever stage of it waits.
+    /// [any thread] Ends every wait of this thread, in each of its stages.
     func raiseStop() {
         for member in members {
             member.stop.raise()
@@ -84,7 +84,7 @@ final class Worker: @unchecked Sendable {
         }
     }
 
-    /// [worker thread] From the first item to the end.
+    /// [worker thread] Runs from the first item to the end.
     func work() {
         switch input {
         case .source: runSource()
@@ -97,7 +97,7 @@ final class Worker: @unchecked Sendable {
 
     private func runSource() {
         var priority = ThreadPriority()
-        // What runs inline behind gives its last pictures on this thread, as usual ones.
+        // Stages that run inline behind give their last pictures on this thread, like any other picture.
         defer { priority.restore() }
         while !stop.isRaised, !head.context.isEnded, head.made.value < frameLimit {
             state.readMail()
@@ -107,7 +107,7 @@ final class Worker: @unchecked Sendable {
                 continue
             }
             guard let progress = produce() else { break }
-            // One that is to be started anew waits for that.
+            // A failed source that will be started anew goes on waiting for its mail.
             if head.hasFailed, head.onError == .restart { continue }
             if progress == .ended || head.hasFailed { break }
         }
@@ -122,7 +122,7 @@ final class Worker: @unchecked Sendable {
         return head.produce()
     }
 
-    /// [worker thread] As the source that runs here now asks; what replaces it may ask for another.
+    /// [worker thread] Sets the priority that the present source asks for. Its replacement may ask for another.
     private func setPriority(_ priority: inout ThreadPriority) {
         guard head.demand.isUrgent else { return priority.restore() }
         priority.raise()
@@ -145,8 +145,8 @@ final class Worker: @unchecked Sendable {
         }
     }
 
-    /// Of stages from the middle of a run: what ran behind them on the same thread stays or is among them, and queues
-    /// go with them.
+    /// Ends the queues behind stages from the middle of a run. The stages behind them on the same thread stay, or are
+    /// among them.
     private func endQueues() {
         for member in members { for link in member.output?.links ?? [] { link.queue?.end() } }
     }
