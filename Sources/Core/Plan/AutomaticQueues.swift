@@ -18,13 +18,14 @@ public struct AutomaticQueues {
         public var processors: Int
     }
 
-    /// One in hand of each thread and one between: the producer need not wait for a consumer that is at work.
+    /// One item in hand of each thread and one between them: the producer need not wait for a consumer that is at work.
     static let places = 1
-    /// A hop costs microseconds, and each buffer more memory and cache: what is saved has to be clearly above that.
+    /// A hop to another thread costs microseconds, and each further buffer costs memory and cache. The gain must be
+    /// clearly greater than that.
     static let leastGain = MediaTime(nanoseconds: 200_000)
-    /// The lighter side's least part of what the thread takes now, as one of so many.
+    /// The lighter side must take at least one part in so many of the thread's present time.
     static let leastShare: Int64 = 10
-    /// What a plugin declares beyond that is taken for this.
+    /// A greater cost that a plugin declares counts as this one.
     private static let mostCost = MediaTime(seconds: 60)
 
     private let stages: [PlannedStage]
@@ -32,7 +33,8 @@ public struct AutomaticQueues {
     private let costs: [Int64]
     private let mayAdd: Bool
 
-    /// - Parameter processors: Nil for those the process may use, which are only asked for where it matters.
+    /// - Parameter processors: Nil for the processors that the process may use, which are asked for only where they
+    ///   matter.
     init(_ stages: [PlannedStage], isLive: Bool, processors: Int?, running: RunningChain? = nil) {
         self.stages = stages
         costs = stages.map { min(max($0.demand.cost, .zero), Self.mostCost).nanoseconds }
@@ -42,7 +44,7 @@ public struct AutomaticQueues {
         self.processors = mayAdd ? processors ?? Processors.usable : 0
     }
 
-    /// Makes queues of inline links and says which.
+    /// Turns inline links into queues, and returns which.
     func add(to links: inout [ChainPlan.Link]) -> [Queue] {
         guard mayAdd else { return [] }
         var queues: [Queue] = []
@@ -54,7 +56,7 @@ public struct AutomaticQueues {
         return queues.sorted { $0.link < $1.link }
     }
 
-    /// The queue that relieves the thread with the most to do, which all others wait for; nil where none pays.
+    /// The queue that relieves the busiest thread, for which all others wait; nil where none pays.
     private func next(_ links: [ChainPlan.Link]) -> Queue? {
         let threads = Threads(links, costs)
         guard let slowest = threads.costs.indices.max(by: { threads.costs[$0] < threads.costs[$1] }) else { return nil }
@@ -69,7 +71,7 @@ public struct AutomaticQueues {
             return cut.gain >= max(Self.leastGain.nanoseconds, all / Self.leastShare) ? cut : nil
         }
         guard let most = cuts.map(\.gain).max() else { return nil }
-        // Of places that are about as good the one where an item takes the least memory.
+        // Of places that are about equally good, the one where an item takes the least memory.
         let good = cuts.filter { $0.gain >= most - all / Self.leastShare }
         return good.min { ($0.bytes, $0.link) < ($1.bytes, $1.link) }.map {
             Queue(
@@ -86,7 +88,7 @@ public struct AutomaticQueues {
         var gain: Int64 { min(before, after) }
     }
 
-    /// What runs on each thread, as links have it.
+    /// The cost of each thread, by the links.
     private struct Threads {
         /// By stage.
         var thread: [Int]
@@ -95,7 +97,7 @@ public struct AutomaticQueues {
         /// By thread, named by its first stage; 0 for stages that are not the first.
         var costs: [Int64]
 
-        /// - Parameter links: Each joins a stage to a later one.
+        /// - Parameter links: Each leads from a stage to a later one.
         init(_ links: [ChainPlan.Link], _ stageCosts: [Int64]) {
             thread = Array(stageCosts.indices)
             costBehind = stageCosts

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Which stages can have buffers of each pool, and which can hold the buffer that a writer is handed.
+/// For each pool the stages that can have its buffers, and for each writer the stages that can hold the buffer that it
+/// is handed.
 struct BudgetDomains {
     /// One pool and its domain.
     struct Domain {
@@ -15,10 +16,10 @@ struct BudgetDomains {
         var inputs: [Int: Int]
     }
 
-    /// What can hold the frame that a writer is handed, beside the writer.
+    /// The places, beside the writer itself, where the frame that a writer is handed can be.
     struct Sharers {
-        /// Whether a stage keeps frames after the call, or lends them while it still refers to them: a wait could then
-        /// last for ever.
+        /// Whether a stage keeps frames after its call, or lends them while it still refers to them. A wait for it
+        /// could last forever.
         var canKeep = false
         /// Threads that can have the frame in hand.
         var threads: Set<Int> = []
@@ -30,7 +31,7 @@ struct BudgetDomains {
 
     let topology: BudgetTopology
     private(set) var domains: [Domain] = []
-    /// For each writer with a copy pool: the others.
+    /// For each writer with a copy pool, where else its frame can be.
     private(set) var sharers: [Int: Sharers] = [:]
 
     init(_ topology: BudgetTopology) {
@@ -98,7 +99,7 @@ struct BudgetDomains {
     private func share(_ edge: Int, into found: inout Sharers) {
         let graph = topology.graph
         let node = graph.edges[edge].to
-        // A tap has let go before anybody else has the frame.
+        // A tap has released the frame before any other stage gets it.
         guard !graph.edges[edge].carriesUnits, !graph.nodes[node].isTap, found.edges.insert(edge).inserted else {
             return
         }

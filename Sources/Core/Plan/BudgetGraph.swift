@@ -54,7 +54,7 @@ public struct BudgetGraph: Sendable, Equatable {
             self.kind = kind
         }
 
-        /// A pool of frames feeds its output.
+        /// Whether a pool of frames feeds its output.
         var allocatesFrames: Bool { kind == .source || kind == .allocator }
     }
 

@@ -56,10 +56,10 @@ public struct BudgetPlan: Sendable {
         /// The queue on `edge` has `capacity` places, and `required` are needed: the other way from `fork` to `join`
         /// delays that much.
         case queueTooShort(edge: Int, capacity: Int, required: Int, fork: Int, join: Int)
-        /// `edge` drops before a stage that delays, on a way from `fork` to `join`, and the other way waits: no queue
-        /// is long enough.
+        /// `edge` drops items before a stage that delays, on one way from `fork` to `join`, and the other way waits. No
+        /// queue is long enough.
         case dropsBeforeDelay(edge: Int, fork: Int, join: Int)
-        /// The size written for this pool is below `min`.
+        /// The chain file's size of this pool is less than `min`.
         case poolTooSmall(allocator: Int, isCopyPool: Bool, size: Int, min: Int)
     }
 
@@ -174,7 +174,7 @@ public struct BudgetPlan: Sendable {
         for domain in waits.domains.domains where domain.isCopyPool {
             guard let sharers = waits.domains.sharers[domain.allocator], !sharers.canKeep || waits.rules.sharers < -1
             else { continue }
-            // As if every pool could be empty: whom its allocator waits for then is what counts here.
+            // As if every pool could be empty: what counts here is for which stages its allocator waits then.
             var cautious = waits
             cautious.windows = waits.windows.map { _ in .frames(1) }
             if waits.rules.sharers < 0 || !cautious.sharersWait(for: domain.allocator) {
@@ -187,8 +187,8 @@ public struct BudgetPlan: Sendable {
 
     /// For each pool how many frames lie before joins while a slower way catches up; nil where only `need` is enough.
     ///
-    /// Sources come first, since a driver's pool may not be large: what they leave over later pools take upon
-    /// themselves.
+    /// Sources come first, since a driver's pool must stay small. Later pools then provide the buffers that are still
+    /// missing.
     private static func lags(_ waits: inout BudgetWaits) -> [Int?] {
         var lags = [Int?](repeating: 0, count: waits.windows.count)
         guard waits.topology.hasJoins else { return lags }

@@ -16,11 +16,11 @@ struct BudgetTopology {
     /// For each edge whether its consumer is a join, that is, waits for its other inputs too.
     let entersJoin: [Bool]
     let hasJoins: Bool
-    /// For each edge whether an item that another branch carries can be missing on it, dropped by a link.
+    /// For each edge whether an item that another branch carries can be missing on it because a link dropped it.
     private(set) var mayLack: [Bool] = []
-    /// The same, dropped by a link or by a stage.
+    /// The same, because a link or a stage dropped it.
     private(set) var mayMiss: [Bool] = []
-    /// The most items that all stages together have accepted and not answered.
+    /// The most items that all stages together can have accepted and not yet answered.
     let totalDelay: Int
 
     init(_ graph: BudgetGraph) {
@@ -64,21 +64,22 @@ struct BudgetTopology {
         }
     }
 
-    /// A stage may drop what it is handed, and another branch carries it. Not where the stage or one behind it delays:
-    /// such a stage needs more items before it answers, and no declaration says how many are dropped.
+    /// Whether a stage may drop an item that another branch carries. Not where the stage or one behind it delays: such
+    /// a stage needs more items before it answers, and no declaration says how many are dropped.
     private func canDrop(_ node: Int) -> Bool {
         incoming[node].contains { hasForkBefore[graph.edges[$0].from] } && graph.nodes[node].delay == 0
             && !descendants(of: node).contains { graph.nodes[$0].delay > 0 }
     }
 
-    /// A join gives what its leading input had; one without, what any of its inputs had.
+    /// Whether a node lacks items. A join gives the items of its leading input; a join without one gives those of any
+    /// input.
     private func lacks(_ node: Int, _ mayLack: [Bool]) -> Bool {
         if let lead = leadingInput(of: node) { return mayLack[lead] }
         let lacking = incoming[node].filter { mayLack[$0] }.count
         return lacking > 0 && (lacking == incoming[node].count || !graph.nodes[node].isJoin)
     }
 
-    /// The edge that leads a join; nil for a join that waits for equal times, and for other stages.
+    /// The edge of a join's leading input; nil for a join that waits for equal times, and for other stages.
     func leadingInput(of node: Int) -> Int? {
         guard graph.nodes[node].isJoin, graph.nodes[node].match != .exact, incoming[node].count > 1,
             !graph.nodes[node].isClocked
@@ -86,7 +87,8 @@ struct BudgetTopology {
         return incoming[node][graph.nodes[node].lead]
     }
 
-    /// Inputs of `node` on which it can wait while others have items: of a join all, the leading one alone, or none.
+    /// The inputs of `node` on which it can wait while others have items. A join can wait on all, on the leading one
+    /// only, or on none.
     func awaited(_ node: Int) -> [Int] {
         if graph.nodes[node].isClocked { return [] }
         guard incoming[node].count > 1, graph.nodes[node].isJoin else { return incoming[node] }
@@ -94,20 +96,20 @@ struct BudgetTopology {
         return incoming[node]
     }
 
-    /// Items by which a join that waits on `edge` may wait for a later one than it has: under `nearest` the news that
-    /// an item was dropped is not enough, another one could lie in the window.
+    /// By how many items a join that waits on `edge` may wait for a later item than it has. Under `nearest` it is not
+    /// enough to know that an item was dropped, since another one could lie in the window.
     func window(_ edge: Int) -> Int {
         let node = graph.nodes[graph.edges[edge].to]
         return entersJoin[edge] && node.match == .nearest && mayMiss[edge] ? 1 : 0
     }
 
-    /// True when the producer of `edge` can stand still there.
+    /// Whether the producer of `edge` can stand still there.
     func canBlock(_ edge: Int) -> Bool {
         let link = graph.edges[edge]
         return link.capacity > 0 && link.policy.canBlock && !isLiveThread[thread[link.from]]
     }
 
-    /// True when an item can be lost on `edge` that another branch still carries.
+    /// Whether an item can be lost on `edge` that another branch still carries.
     func canLose(_ edge: Int) -> Bool {
         let link = graph.edges[edge]
         return link.capacity > 0 && !canBlock(edge) && hasForkBefore[link.from]
@@ -120,8 +122,8 @@ struct BudgetTopology {
         nodesOfThread[thread].flatMap { outgoing[$0].filter { graph.edges[$0].capacity > 0 } }
     }
 
-    /// An input of a join that takes the newest of it, led by another one or the clock: what lies there waits for no
-    /// item in particular, and is counted as held.
+    /// Whether `edge` is an input of which a join takes the newest item, led by another input or by the clock. An item
+    /// there waits for no particular item, and counts as held.
     func isNewest(_ edge: Int) -> Bool {
         let node = graph.edges[edge].to
         if graph.nodes[node].isClocked { return true }
@@ -135,8 +137,8 @@ struct BudgetTopology {
         return awaited(graph.edges[edge].to).filter { $0 != edge }
     }
 
-    /// Input buffers a node keeps, at most, for each input. One that hands on the buffers it got has those it delays
-    /// among them.
+    /// The most input buffers that a node keeps, for each input. A node that hands on its input buffers keeps those
+    /// that it delays too.
     func hold(_ node: Int) -> Int {
         let hold = graph.nodes[node].hold
         return graph.nodes[node].kind == .passThrough ? max(hold, graph.nodes[node].delay) : hold

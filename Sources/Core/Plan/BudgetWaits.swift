@@ -26,11 +26,12 @@ struct BudgetWaits {
         var to: Place
         /// By how many frames what is awaited there can be later than what is awaited here.
         var later: Int
-        /// The thread found to be in a call, unless it is the one known already: it cannot lack input as well.
+        /// The thread that is in a call there, unless it is known already. Such a thread cannot lack input too.
         var busy: Int?
     }
 
-    /// Frames that a pool lets lie on their way, beside those that are held: its size − floor − Σ hold. At least 1.
+    /// How many frames of a pool can be on their way, beside those that are held: its size − floor − Σ hold. At least
+    /// 1.
     enum Window: Equatable {
         /// Not yet known: as if the pool were endless.
         case endless
@@ -48,11 +49,11 @@ struct BudgetWaits {
     var waitingWriters: Set<Int> = []
     /// Capacity of each edge; the planner raises them before it writes them down.
     var capacities: [Int]
-    /// Links that drop too much, and have been reported: the rest of the plan is made as if they did not.
+    /// Links that drop too much and have been reported. The rest of the plan is made as if they did not.
     var reported: Set<Int> = []
     let rules: BudgetRules
     private let poolsOfThread: [[Int]]
-    /// Stages that delay frames of one pool alone, and hand them on: by node, that pool.
+    /// By node, for stages that delay frames of a single pool and hand them on: that pool.
     private let poolOfDelayed: [Int: Int]
 
     init(_ topology: BudgetTopology, _ domains: BudgetDomains, _ rules: BudgetRules) {
@@ -81,7 +82,7 @@ struct BudgetWaits {
 
     // MARK: Arrows
 
-    /// Places that a thread which stands still at `place` can wait for, and how much later.
+    /// The places that a thread which stands still at `place` can wait for, and by how much these are later.
     ///
     /// - Parameter pool: The pool whose frames the circle has followed since its last `buffer`: frames that a stage
     ///   holds *because* it delays them are counted in that pool's Σ hold already and need no places of their own.
@@ -116,10 +117,10 @@ struct BudgetWaits {
         var found: [Arrow] = []
         let inputs = topology.inputs(ofThread: thread)
         let lead = topology.leadingInput(of: nodes[0])
-        // What one input of a join lacks another may have, unless one leads.
+        // Another input may have the item that one input of a join lacks, unless an input leads.
         let waitsForMore = (isLate || delays) && (lead.map { [$0] } ?? inputs).allSatisfy { topology.mayLack[$0] }
-        // A join gives no more than its leading input, and goes through all of its others' items to the next of it: how
-        // much later that is, no queue bounds.
+        // A join gives no more items than its leading input, and goes through all items of the others up to the leading
+        // input's next one. No queue limits how much later that is.
         let skips = waitsForMore && (lead.map { loser(before: $0) != nil } ?? false)
         for input in awaited(inputs) where thread != busy {
             let starves = skips || (waitsForMore && losesTooMuch(input, pool))
@@ -136,7 +137,7 @@ struct BudgetWaits {
             let position = nodes.firstIndex(of: domain.allocator)! + (domain.isCopyPool ? 0 : 1)
             let behind = nodes[position...].reduce(0) { $0 + self.delay(of: $1, following: pool) }
             if let writer = waitingWriter(own) {
-                // What it has in hand may be newer than what is awaited, if that was dropped on its way.
+                // The item in hand may be newer than the awaited one, if that was dropped on its way.
                 let loses = topology.inputs(ofThread: thread).contains { topology.mayLack[$0] }
                 found.append(Arrow(to: .alone(writer: writer), later: loses ? Self.unbounded : behind, busy: thread))
             } else {
@@ -146,18 +147,18 @@ struct BudgetWaits {
         return found
     }
 
-    /// A stage that delays needs more items before it answers. A link before it may drop those for as long as it is
-    /// full, but then it has a queue of items to give, which is enough if it is longer than what it and the other ways
-    /// delay. How many are dropped meanwhile has no bound, so a pool cannot count on that; and a queue that a keyframe
-    /// empties has nothing to give.
+    /// Whether a link drops too much before a stage that delays. Such a stage needs more items before it answers. While
+    /// a link before it is full it may drop them, but then its queue has items to give. They are enough if the queue is
+    /// longer than what it and the other ways delay. The number of dropped items has no limit, so a pool cannot rely on
+    /// it. And a queue that a keyframe empties has nothing to give.
     func losesTooMuch(_ edge: Int, _ pool: Int?) -> Bool {
         guard topology.canLose(edge), !reported.contains(edge) else { return false }
         guard pool == nil, topology.graph.edges[edge].policy != .dropToKeyframe else { return rules.gaps == 0 }
         return capacities[edge] - rules.gaps <= topology.totalDelay
     }
 
-    /// The first link, from `edge` upwards, for which an item that another branch carries can be missing on `edge`, and
-    /// that has not been reported.
+    /// The first unreported link, from `edge` upstream, that can cause an item that another branch carries to be
+    /// missing on `edge`.
     func loser(before edge: Int) -> Int? {
         var open = [edge]
         var seen: Set<Int> = []
@@ -170,8 +171,8 @@ struct BudgetWaits {
         return nil
     }
 
-    /// For the circle of a fault: the link that loses what a join with a leading input would need for a stage behind
-    /// it.
+    /// For the circle of a fault, the link that drops items which a join with a leading input would need for a stage
+    /// behind it.
     func loser(on circle: [Place]) -> Int? {
         for case .starved(let edge, true) in circle {
             guard let lead = topology.leadingInput(of: topology.graph.edges[edge].to) else { continue }
@@ -180,8 +181,8 @@ struct BudgetWaits {
         return nil
     }
 
-    /// A join waits for any of its inputs; a stage that takes what comes from several waits for all, so one is enough
-    /// to follow.
+    /// A join waits for any of its inputs. A stage that takes items from several inputs as they come waits for all of
+    /// them, so one is enough to follow.
     private func awaited(_ inputs: [Int]) -> ArraySlice<Int> {
         guard let first = inputs.first else { return [] }
         return topology.entersJoin[first] ? topology.awaited(topology.graph.edges[first].to)[...] : inputs[..<1]
@@ -202,7 +203,7 @@ struct BudgetWaits {
         return found
     }
 
-    /// Frames of a pool that lie in a hand, or in a queue before a join.
+    /// Frames of a pool that a thread has in hand, or that lie in a queue before a join.
     private func lying(ofPool pool: Int, _ later: Int) -> [Arrow] {
         let domain = domains.domains[pool]
         let own = topology.thread[domain.allocator]
@@ -242,19 +243,19 @@ struct BudgetWaits {
 
     // MARK: Circles
 
-    /// How much later than itself a frame of `pool` can be awaited, at most, when its allocator waits; nil when there
-    /// is no such circle.
+    /// By how many frames at most an awaited frame of `pool` can be later than the waiting one when the pool's
+    /// allocator waits; nil when there is no such circle.
     func lag(ofPool pool: Int) -> Int? {
-        /// A place, the pool that is followed there (or any, if it makes no difference), and the thread that was in a
-        /// call last.
+        /// A place, the pool that is followed there (any, if it makes no difference), and the thread that was last in a
+        /// call.
         struct Step: Hashable {
             var place: Place
             var pool: Int
             var busy: Int?
         }
         var best: [Step: Int] = [:]
-        // First in, first out: the other way round the same steps are taken up again and again, with a little more each
-        // time.
+        // First in, first out. With last in, first out the same steps would be taken again and again, each time with a
+        // slightly greater sum.
         var changed: [Step] = []
         var isWaiting: Set<Step> = []
         var next = 0
@@ -279,7 +280,7 @@ struct BudgetWaits {
             isWaiting.remove(step)
             let later = best[step]!
             if later >= Self.unbounded / 2 {
-                // Everything this leads to is as late.
+                // Everything behind this step is late by the same number.
                 if leads(from: [step.place], to: .buffer(pool: pool)) { return Self.unbounded }
                 continue
             }
@@ -291,7 +292,7 @@ struct BudgetWaits {
         return lag
     }
 
-    /// Pools of whose frames no stage delays any are followed alike.
+    /// Pools none of whose frames are delayed are followed in the same way.
     private func followed(_ pool: Int) -> Int { poolOfDelayed.values.contains(pool) ? pool : -1 }
 
     /// Whether threads that wait at `places` can wait, in the end, for `target`.
@@ -306,7 +307,7 @@ struct BudgetWaits {
         return false
     }
 
-    /// Whether those who share a writer's frame can wait for the writer: then it has to copy.
+    /// Whether stages that share a writer's frame can wait for the writer. Then the writer has to copy.
     func sharersWait(for writer: Int) -> Bool {
         guard let pool = domains.domains.firstIndex(where: { $0.isCopyPool && $0.allocator == writer }) else {
             return false
@@ -314,7 +315,7 @@ struct BudgetWaits {
         return leads(from: waits(forSharersOf: writer).map(\.to), to: .buffer(pool: pool))
     }
 
-    /// A circle of starved and pushing threads that is not below zero, with its sum; nil when there is none.
+    /// A circle of starved and pushing threads whose sum is at least 0, with that sum; nil when there is none.
     func badCircle() -> (places: [Place], sum: Int)? {
         guard topology.hasJoins else { return nil }
         var places: [Place] = []
@@ -332,7 +333,7 @@ struct BudgetWaits {
                 index[arrow.to].map { (from, $0, arrow.later) }
             }
         }
-        // A sum of 0 is bad too: one more than the number of places, times each arrow, and one on top of it.
+        // A sum of 0 is bad too. So each arrow is multiplied by one more than the number of places, and 1 is added.
         let scale = places.count + 1
         var best = [Int](repeating: 0, count: places.count)
         var cameFrom = [(place: Int, later: Int)?](repeating: nil, count: places.count)

@@ -95,7 +95,7 @@ public struct ChainPlan: Sendable {
         poolBufferBytes = []
     }
 
-    /// The id of a stage as a person knows it: of a converter that was put in, that of the stage before.
+    /// The id that the user knows: for an inserted converter, the id of the stage before it.
     func nameInFile(_ stage: Int) -> String {
         var stage = stage
         while stages[stage].isInserted, let before = links.first(where: { $0.to == stage })?.from { stage = before }

@@ -10,7 +10,7 @@ struct ChainPlanner {
     private let services: ChainServices
     private let running: RunningChain?
 
-    /// - Parameter running: What runs; nil for a chain that is to be started.
+    /// - Parameter running: The running chain that the plan changes; nil for a chain that is yet to be started.
     init(_ request: ChainRequest, clock: ChainClock, running: RunningChain? = nil) {
         self.request = request
         self.running = running
@@ -36,7 +36,7 @@ struct ChainPlanner {
             isLive: negotiation.isLive, spare: request.spare, changes: changes(stages))
     }
 
-    /// Metadata slots and the sizes of pools are for the whole run.
+    /// Metadata slots and the sizes of pools cannot change during a run.
     private func checkWhatStays(_ stages: [PlannedStage], _ layout: MetadataLayout) throws {
         guard let running else { return }
         var faults = PlanFaults(request)
@@ -84,14 +84,14 @@ struct ChainPlanner {
             stages, isLive: isLive, processors: request.processors, running: running)
         var more = links
         let queues = automatic.add(to: &more)
-        // A queue that nobody asked for is no reason to refuse a chain.
+        // A queue that the chain file does not ask for is no reason to refuse the chain.
         if !queues.isEmpty, let plan = try? plan(stages, layout, more, joins, queues, isLive: isLive) {
             return plan
         }
         return try plan(stages, layout, links, joins, [], isLive: isLive)
     }
 
-    /// With all links known: memory, latency, what is to be said.
+    /// Plans the rest once all links are known: memory, latency and notes.
     private func plan(
         _ stages: [PlannedStage], _ layout: MetadataLayout, _ links: [ChainPlan.Link], _ joins: JoinPlanner,
         _ queues: [AutomaticQueues.Queue], isLive: Bool
@@ -128,7 +128,7 @@ struct ChainPlanner {
         return plan
     }
 
-    /// Pools that run keep their size, which is enough for the new plan or a fault.
+    /// Running pools keep their size. If it is not enough for the new plan, that is a fault.
     private func budget(
         _ stages: [PlannedStage], _ links: [ChainPlan.Link], _ joins: [Int: JoinRule], _ spare: PoolSpare,
         _ faults: inout PlanFaults
@@ -153,13 +153,13 @@ struct ChainPlanner {
         return budget
     }
 
-    /// How many buffers a pool that runs lacks: with fewer than `min` the chain could stop for good, with fewer than
-    /// `need` it waits where it did not, unless a person chose that before.
+    /// How many buffers a running pool lacks. With fewer than `min` the chain could stop for good. With fewer than
+    /// `need` it waits where it did not wait before, unless the chain file chose that size.
     private func missing(_ pool: BudgetPlan.Pool, _ stages: [PlannedStage]) -> Int? {
         let name = RunningChain.PoolName(stage: stages[pool.allocator].id, isCopyPool: pool.isCopyPool)
         guard stages[pool.allocator].isKept, let runs = running?.pools[name] else { return nil }
-        // Stages that this pool feeds no more, since another one comes between, keep what they have until that one
-        // gives them something: which it may be able to do only with buffers that they keep.
+        // A new stage may come between this pool and stages that it feeds now. Those keep their buffers until the new
+        // stage gives them something, which the new stage may be able to do only with the buffers that they keep.
         let members = pool.members.map { stages[$0].id }
         let kept = stages.reduce(0) { sum, stage in
             sum + (stage.isKept && !members.contains(stage.id) ? runs.keepers[stage.id] ?? 0 : 0)

@@ -39,15 +39,15 @@ struct FileClashes {
     /// What two names of one file have in common.
     private enum Key: Hashable {
         case file(FileIdentity)
-        /// Of a file to come.
+        /// The name of a file that does not exist yet, with the identity of its folder.
         case name(FileIdentity, String)
-        /// In a folder that is not there.
+        /// The path of a file whose folder does not exist either.
         case path(String)
         case pipe(FileIdentity)
 
         var isPipe: Bool { if case .pipe = self { true } else { false } }
 
-        /// Nil for devices, which several may use.
+        /// Nil for devices, which several stages may use.
         init?(_ path: String) {
             var status = stat()
             if stat(path, &status) == 0 {

@@ -8,7 +8,7 @@ enum FormatCost {
         }?.element
     }
 
-    /// Chroma lost, depth lost and a matrix passed count before bytes written.
+    /// Lost chroma, lost depth and a conversion by a matrix count more than written bytes.
     static func cost(from: PixelFormat, to: PixelFormat) -> Int {
         if from == to { return 0 }
         func chroma(_ format: PixelFormat) -> Int {
@@ -25,7 +25,7 @@ enum FormatCost {
         if from.isRGB != to.isRGB { cost += 25 }
         if to == .gray8 { cost += 100 }
         if to.isRGB { cost += 3 }
-        // The same layout but for interleaving is the cheapest pass there is.
+        // Formats that differ only in interleaving are the cheapest to convert.
         if (from == .i420 && to == .nv12) || (from == .nv12 && to == .i420) { cost -= 1 }
         return cost
     }

@@ -3,9 +3,9 @@
 /// Makes the stages of an ordered request, lets each say what it gives, and puts converters where two formats do not
 /// fit.
 struct FormatNegotiation {
-    /// In topological order, converters among them; whole after ``negotiate()``.
+    /// In topological order, with inserted converters; complete after ``negotiate()``.
     private(set) var stages: [PlannedStage] = []
-    /// A source captures at a pace of its own.
+    /// Whether a source captures at a pace of its own.
     let isLive: Bool
 
     private let request: ChainRequest
@@ -13,22 +13,22 @@ struct FormatNegotiation {
     private let running: RunningChain?
     private let made: [MadeStage]
     private var faults: PlanFaults
-    /// Where each stage of the request came to stand in `stages`.
+    /// The index in `stages` of each stage of the request.
     private var position: [Int] = []
 
-    /// Made for this plan, or taken over from what runs.
+    /// A stage that was made for this plan, or taken over from the running chain.
     private struct MadeStage {
         var context: StageContext
         var instance: StageInstance
-        /// What runs, and the live options to set in it.
+        /// The running stage, and the live options to set in it.
         var kept: (stage: PlannedStage, options: [JSONNode.Member])?
     }
 
-    /// Makes all stages that do not run as they are asked for; opens nothing.
+    /// Makes all stages except those that run already as requested. Opens nothing.
     ///
     /// - Parameters:
     ///   - request: Stages in topological order.
-    ///   - running: What runs, for a plan that changes it.
+    ///   - running: The running chain, for a plan that changes it.
     /// - Throws: ``FrameHostErrors`` of all that cannot be made.
     init(_ request: ChainRequest, _ services: ChainServices, running: RunningChain?) throws {
         self.request = request
@@ -43,21 +43,21 @@ struct FormatNegotiation {
                 made.append(MadeStage(context: one.context, instance: one.instance))
             }
         }
-        // Before they negotiate: a source that reads standard input would take commands from there.
+        // Before the stages negotiate: otherwise a source that reads standard input would read the run's commands.
         for one in made where one.kept == nil && one.instance.stage is any Source {
             faults.addClaims(one.instance.stage.demand.claims, of: one.context.stageID, on: request.ownStreams)
         }
         try faults.throwAll()
         self.made = made
-        // The demand of one that runs is its thread's to compute.
+        // Only the thread of a running stage may compute its demand.
         isLive = made.contains {
             $0.instance.stage is any Source && ($0.kept?.stage.demand ?? $0.instance.stage.demand).isLive
         }
     }
 
-    /// Nil, with the faults listed, when the stage cannot be made.
+    /// Makes a stage. Returns nil, with the faults listed, when that fails.
     ///
-    /// - Parameter options: In the place of those that are asked for.
+    /// - Parameter options: Used in place of the requested options.
     private static func make(
         _ stage: StageRequest, with options: [JSONNode.Member]? = nil, _ request: ChainRequest,
         _ services: ChainServices, _ faults: inout PlanFaults
@@ -97,9 +97,9 @@ struct FormatNegotiation {
         try faults.throwAll()
     }
 
-    /// Adds `stage`, with what it gives if its inputs are known and it agrees to them.
+    /// Adds `stage`, and its output format if its inputs are known and it agrees to them.
     ///
-    /// - Parameter running: The same stage as it runs.
+    /// - Parameter running: The running stage with the same request.
     private mutating func append(_ stage: PlannedStage, isPossible: Bool = true, runs running: PlannedStage?) {
         var stage = stage
         let producers = stage.request.from.map { stages[$0] }
@@ -107,7 +107,7 @@ struct FormatNegotiation {
         stage.audio = producers.lazy.compactMap { $0.context.offeredAudio ?? $0.audio }.first
         stage.keyframes = producers.first?.keyframesOfOutput
         let inputs = producers.compactMap(\.output)
-        // A stage before it may be one that could not say what it gives; that fault is listed already.
+        // A stage before it may have failed to say what it gives. That fault is listed already.
         let areKnown = isPossible && inputs.count == producers.count
         if let running {
             keep(&stage, running, inputs: areKnown ? inputs : nil)
@@ -119,7 +119,7 @@ struct FormatNegotiation {
         stages.append(stage)
     }
 
-    /// The id of a stage as a person knows it: of a converter that was put in, that of the stage before.
+    /// The id that the user knows: for an inserted converter, the id of the stage before it.
     private func nameInFile(_ stage: Int) -> String {
         var stage = stage
         while stages[stage].isInserted, let before = stages[stage].request.from.first { stage = before }
@@ -142,10 +142,10 @@ struct FormatNegotiation {
                     remedy: "Report this to the plugin's author.")
             }
             stage.demand = instance.stage.demand
-            // Its times are the clock's: the sound of an input has others.
+            // Its times are the clock's, and the sound of an input has other times.
             if stage.demand.outputRate != nil { stage.audio = nil }
             checkDemand(stage)
-            // Its thread drops at a full queue, or waits there, from the first item on.
+            // From the first item on, its thread drops at a full queue or waits there. That cannot change during a run.
             if request.type.kind == .source, let was = running?[stage.id], was.request.type.kind == .source,
                 was.demand.isLive != stage.demand.isLive
             {
@@ -158,7 +158,7 @@ struct FormatNegotiation {
         }
     }
 
-    /// Options may ask for no more than the kind of stage declares.
+    /// Checks that options ask for no more than the kind of stage declares.
     private mutating func checkDemand(_ stage: PlannedStage) {
         let info = stage.request.type.info
         for (name, asked, declared) in [
@@ -174,16 +174,16 @@ struct FormatNegotiation {
 
     // MARK: What runs
 
-    /// Takes over what `stage` was negotiated with and gives, if what comes in now is as good.
+    /// Takes over the formats that `stage` was negotiated with, if the new input formats are as good.
     ///
-    /// - Parameter inputs: nil where they are not known, for a fault that is listed already.
+    /// - Parameter inputs: nil where they are not known because of a fault that is listed already.
     private mutating func keep(_ stage: inout PlannedStage, _ running: PlannedStage, inputs: [MediaFormat]?) {
-        // As it runs also after a fault: what lies behind it has none.
+        // Keeps the running formats after a fault too, so that the stages behind get no fault from it.
         (stage.inputs, stage.output, stage.demand) = (running.inputs, running.output, running.demand)
         guard let inputs else { return }
         let fits =
             inputs.count == running.inputs.count && zip(inputs, running.inputs).allSatisfy { $0.isAsGood(as: $1) }
-        // Only a sink reads the sound, and it has begun to.
+        // Only a sink reads the sound, and it has begun to read already.
         let hasOtherSound = stage.request.type.kind == .sink && stage.audio !== running.audio
         if !fits {
             faults.addRestart(
@@ -196,10 +196,10 @@ struct FormatNegotiation {
         }
     }
 
-    /// The member of the chain file by which the input of `stage` is not what it was: an option, the plugin or the
-    /// input of the nearest stage before it that does not run so.
+    /// The member of the chain file that changed the input of `stage`: an option, the plugin or the input of the
+    /// nearest stage before it that was changed.
     ///
-    /// - Parameter handsOn: Whether what a stage gives differs by what comes to it.
+    /// - Parameter handsOn: Whether a stage's output depends on its input.
     private func changedMember(
         before stage: PlannedStage, through handsOn: (PlannedStage) -> Bool
     ) -> (stage: StageRequest, key: String) {
@@ -218,15 +218,14 @@ struct FormatNegotiation {
 
     // MARK: Taps
 
-    /// Puts a tap on each input of which `stage` is to get copies; false, with the fault listed, where it cannot be
-    /// made.
+    /// Puts a tap on each input of which `stage` gets copies; false, with the fault listed, where a tap cannot be made.
     private mutating func insertTaps(before stage: inout PlannedStage) throws -> Bool {
         for input in stage.request.from.indices where stage.inputLinks[input].copies {
             let producer = stages[stage.request.from[input]]
             let running = running?.tap(from: producer.id, for: stage.id)
             let tap = inserted(
                 StageRequest(id: running?.id ?? uniqueID("\(stage.id)-copy"), type: CopyTap.type), before: stage, input)
-            // What was asked of the stage's link holds behind the tap, which runs on its producer's thread.
+            // The stage's link settings hold behind the tap. The tap itself runs on its producer's thread.
             stage.inputLinks[input].copies = false
             let link = stage.inputLinks[input]
             guard try insert(tap, as: running, before: &stage, input) else { return false }
@@ -240,7 +239,7 @@ struct FormatNegotiation {
     /// Puts a converter on each input of `stage` whose format it does not take; false, with the fault listed, where
     /// there is none.
     ///
-    /// - Parameter running: The formats it runs with: it takes no other then.
+    /// - Parameter running: The formats that the running stage has. It takes no others.
     private mutating func insertConverters(
         before stage: inout PlannedStage, as running: [MediaFormat]? = nil
     ) throws -> Bool {
@@ -253,7 +252,7 @@ struct FormatNegotiation {
             guard !stage.request.type.info.isConverter, let type = try request.converter(),
                 let target = FormatCost.best(from: format.pixelFormat, among: accepted)
             else {
-                // One that runs says itself what is wrong with its input.
+                // The fault of a running stage says what is wrong with its input.
                 if runsWith != nil { return true }
                 faults.addUnconvertible(stage.request, producer.id, gives: format.pixelFormat)
                 return false
@@ -263,7 +262,7 @@ struct FormatNegotiation {
         return true
     }
 
-    /// Puts in the converter that runs there, where it still fits, or a new one.
+    /// Inserts the converter that runs there, where it still fits, or a new one.
     private mutating func insertConverter(
         _ type: StageType, to target: PixelFormat, before stage: inout PlannedStage, _ input: Int
     ) throws -> Bool {
@@ -274,7 +273,8 @@ struct FormatNegotiation {
                 id: running?.id ?? uniqueID("\(stage.id)-convert"), type: type,
                 options: [JSONNode.Member(key: "format", value: JSONNode(.string(target.rawValue)))]),
             before: stage, input)
-        // What was asked of the stage's link holds before the converter, which then runs where the stage would have.
+        // The stage's link settings hold before the converter, which then runs on the thread where the stage would have
+        // run.
         converter.link = stage.inputLinks[input]
         converter.link.seconds = nil
         converter.link.megabytes = nil
@@ -283,7 +283,7 @@ struct FormatNegotiation {
 
     // MARK: Stages that are put in
 
-    /// `request` between `stage` and what comes to its `input`; its faults are shown at `stage`.
+    /// `request` for a stage between `stage` and the producer of its `input`. Its faults are shown at `stage`.
     private func inserted(_ request: StageRequest, before stage: PlannedStage, _ input: Int) -> StageRequest {
         var request = request
         request.from = [stage.request.from[input]]
@@ -292,8 +292,8 @@ struct FormatNegotiation {
         return request
     }
 
-    /// Puts a stage before `stage`: the one that runs there, where it still fits, or a new one. False, with the fault
-    /// listed, where it cannot be made.
+    /// Inserts a stage before `stage`: the one that runs there, where it still fits, or a new one. False, with the
+    /// fault listed, where it cannot be made.
     private mutating func insert(
         _ request: StageRequest, as running: PlannedStage?, before stage: inout PlannedStage, _ input: Int
     ) throws -> Bool {
@@ -309,7 +309,7 @@ struct FormatNegotiation {
         var inserted = PlannedStage(
             request: request, inputIDs: [], inputLinks: [request.link], context: context, instance: instance,
             origin: fitting == nil ? .made : .kept([]), isInserted: true)
-        // Nor need a converter take the format.
+        // A converter need not take the format either.
         let fits = try insertConverters(before: &inserted)
         stage.request.from[input] = stages.count
         stage.inputLinks[input] = LinkRequest()
@@ -320,7 +320,7 @@ struct FormatNegotiation {
     private func uniqueID(_ wanted: String) -> String {
         var id = wanted
         var count = 2
-        // A converter that runs is told from one that takes its place: ids are stable.
+        // A running converter keeps its id, so that a new one can be told from it.
         while request.stages.contains(where: { $0.id == id }) || stages.contains(where: { $0.id == id })
             || running?[id] != nil
         {
@@ -332,8 +332,8 @@ struct FormatNegotiation {
 }
 
 extension PlannedStage {
-    /// The request for a keyframe in this stage's output: its own, or that of the stage whose access units it hands on.
-    /// Nil where a source makes no keyframe when asked.
+    /// The keyframe request for this stage's output: its own, or that of the stage whose access units it hands on. Nil
+    /// where a source makes no keyframes on request.
     fileprivate var keyframesOfOutput: KeyframeRequest? {
         guard output?.encoded != nil else { return nil }
         if demand.outputBuffers == .sameAsInput || isTap { return keyframes }
@@ -346,7 +346,7 @@ extension Array {
 }
 
 extension StageInstance {
-    /// From the formats of the inputs to that of the output; nil for a sink. Also what ``StageDriver`` asks.
+    /// Negotiates the output format for these input formats; nil for a sink. ``StageDriver`` uses it too.
     func negotiate(_ inputs: [MediaFormat]) throws -> MediaFormat? {
         switch stage {
         case let source as any Source: return try source.negotiate()

@@ -3,14 +3,14 @@
 /// Finds what is wrong with a stage's `join`, and what a person should know about it.
 enum JoinCheck {
     struct Fault: Equatable {
-        /// The member at fault, from the stage on: `join.match`.
+        /// The member with the fault, as a path within the stage: `join.match`.
         var key: String
         var what: String
         var remedy: String
     }
 
     /// - Parameters:
-    ///   - request: What the chain file says of it.
+    ///   - request: The chain file's `join`.
     ///   - producers: What feeds the join, input by input.
     static func faults(
         of rule: JoinRule, _ request: JoinRequest?, at id: String, _ producers: [Producer]
@@ -40,7 +40,7 @@ enum JoinCheck {
         return faults
     }
 
-    /// Of a join that gives pictures by the clock.
+    /// The faults of a join that gives pictures by the clock.
     private static func clockedFaults(_ request: JoinRequest?, at id: String, _ producers: [Producer]) -> [Fault] {
         var faults: [Fault] = []
         for (key, isSaid) in [
@@ -63,15 +63,15 @@ enum JoinCheck {
         return faults
     }
 
-    /// What feeds an input, as far as joins ask.
+    /// The properties of an input's producer that matter to joins.
     struct Producer {
         var id: String
         var isEncoded: Bool
-        /// All sources it comes from are live.
+        /// Whether all its sources are live.
         var isLive: Bool
-        /// All of them are, or give their pictures when their time has come.
+        /// Whether all its sources are live, or give each picture when its time has come.
         var keepsRealTime: Bool
-        /// What helps, of each source that does not: `"pace": "realtime" at 'clip'`.
+        /// The remedy for each source that does not: `"pace": "realtime" at 'clip'`.
         var realTime: [String] = []
         /// By index.
         var sources: Set<Int>
@@ -81,7 +81,7 @@ enum JoinCheck {
     static func notes(on rule: JoinRule, at id: String, _ producers: [Producer]) -> [(text: String, isWarning: Bool)] {
         if rule.period != nil { return [] }
         let lead = producers[rule.lead]
-        // Branches of one source have its times.
+        // Branches of one source share its times.
         let others = producers.indices.filter {
             $0 != rule.lead && producers[$0].sources.isDisjoint(with: lead.sources)
         }

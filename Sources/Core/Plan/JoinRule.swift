@@ -70,7 +70,7 @@ public struct JoinRule: Sendable, Equatable {
         self.period = period
     }
 
-    /// - Parameter rate: Of a join that gives pictures by the clock; see ``StageDemand/outputRate``.
+    /// - Parameter rate: The rate of a join that gives pictures by the clock; see ``StageDemand/outputRate``.
     init(_ request: JoinRequest, formats: [MediaFormat], rate: Rational?) {
         if let rate {
             self.init(
@@ -83,8 +83,8 @@ public struct JoinRule: Sendable, Equatable {
             hold: request.hold ?? false, frameTimes: formats.map(\.frameTime))
     }
 
-    /// The link before an input where that is not for the chain file to say: a join that takes the newest waits for its
-    /// leading input alone, and what lies before another is replaced.
+    /// The link before an input where the chain file cannot choose it: a join that takes the newest item waits only for
+    /// its leading input, and a newer item replaces the one that lies before another input.
     func fixedLink(of input: Int) -> LinkSettings? {
         takesNewest(of: input) ? LinkSettings(capacity: 1, policy: .latest) : nil
     }

@@ -3,29 +3,30 @@
 /// Decides for each link whether it is a queue or runs the consumer inline, how long the queue is, and what is dropped
 /// when it is full.
 struct LinkPlanner {
-    /// Access units that wait before a sink whose calls have no bound.
+    /// The most access units that wait before a sink whose calls may last any time.
     static let mostUnits = 512
     static let usualPlaces = 2
     private static let usualMegabytes = 64.0
-    /// Of a queue that is attached while the chain runs: slabs have room for one, see ``SlabSizes``.
+    /// The bytes of a queue that is attached while the chain runs. Slabs have room for one such queue, see
+    /// ``SlabSizes``.
     static let lateMegabytes = 16.0
     private static let usualSeconds = 8.0
 
     private let stages: [PlannedStage]
     private let isLive: Bool
     private let running: RunningChain?
-    /// Links that leave each stage.
+    /// How many links leave each stage.
     private let readers: [Int]
 
     /// - Parameters:
-    ///   - isLive: Some source captures at a pace of its own.
+    ///   - isLive: Whether a source captures at a pace of its own.
     ///   - running: What runs, for a plan that changes it.
     init(_ stages: [PlannedStage], isLive: Bool, running: RunningChain? = nil) {
         self.stages = stages
         self.isLive = isLive
         self.running = running
         var readers = [Int](repeating: 0, count: stages.count)
-        // A tap has copied before the others get the item: for them there is no fork.
+        // A tap copies the item before the other consumers get it, so for them there is no fork.
         for producer in stages.filter({ !$0.isTap }).flatMap(\.request.from) { readers[producer] += 1 }
         self.readers = readers
     }
@@ -74,8 +75,8 @@ struct LinkPlanner {
         return settings
     }
 
-    /// A tap gives to its branch before the other branches are offered the item: a join that waits for one of those
-    /// could wait for ever.
+    /// A tap gives the item to its branch before the other branches are offered it. So a join that waits for one of
+    /// those could wait forever.
     private func checkTap(_ tap: Int, _ producer: Int, _ faults: inout PlanFaults) {
         guard isBeforeJoin(tap) else { return }
         faults.add(
@@ -84,23 +85,23 @@ struct LinkPlanner {
             "Leave 'copy' out.")
     }
 
-    /// A link that runs stays as it is, so that no stage moves to another thread: a queue also where the fork it was
-    /// made for is gone, an inline link also where a branch is attached beside it.
+    /// A running link stays as it is, so that no stage moves to another thread. A queue stays even where its fork is
+    /// gone, and an inline link even where a branch is attached beside it.
     private func linkThatRuns(
         from producer: Int, into stage: PlannedStage, _ asked: LinkRequest, _ format: MediaFormat
     ) -> LinkSettings? {
         guard let runs = running?.link(from: stages[producer].id, to: stage.id), runs.asked == asked,
             (runs.settings.mostBytes == nil) == (format.encoded == nil)
         else { return nil }
-        // No rule would make an automatic queue again for a stage of another kind.
+        // For a stage of another kind no rule would make the automatic queue again.
         let isOfOneKind = running?[stage.id]?.request.type.info.id == stage.request.type.info.id
         let staysAnyhow = runs.settings.isAutomatic && stage.request.type.info.service == .bounded && !isJoin(stage)
         guard isOfOneKind || staysAnyhow else { return nil }
         return runs.settings
     }
 
-    /// A queue is for the whole run, also under a stage that takes another's place. (An inline link is another matter:
-    /// what becomes of it says which thread a stage is on, which the assembly refuses to change.)
+    /// Checks that a running queue keeps its settings, also before a stage that replaces another. (Inline links are not
+    /// checked here. A change to one would move a stage to another thread, which the assembly refuses.)
     private func checkWhatRuns(
         _ settings: LinkSettings, _ producer: Int, _ stage: PlannedStage, _ format: MediaFormat,
         _ faults: inout PlanFaults
@@ -122,10 +123,10 @@ struct LinkPlanner {
             at: (stage.request, "link"))
     }
 
-    /// Places of the queue where nobody wrote a number; 0 for an inline link.
+    /// The places of a queue for which the chain file has no number; 0 for an inline link.
     ///
-    /// A queue stands where the chain file names a policy, after a live source, at each branch of a fork, before a join
-    /// and before a sink whose calls have no bound.
+    /// There is a queue where the chain file names a policy, after a live source, at each branch of a fork, before a
+    /// join, and before a sink whose calls may last any time.
     private func places(
         from producer: Int, into stage: PlannedStage, _ asked: LinkRequest, _ format: MediaFormat
     ) -> Int {
@@ -138,15 +139,16 @@ struct LinkPlanner {
         return isQueued ? Self.usualPlaces : 0
     }
 
-    /// A network or disk that hangs does not stop a live chain: what is decodable without the rest goes on later.
+    /// The policy that the planner chooses. A network or disk that hangs must not stop a live chain: later it goes on
+    /// with units that can be decoded without the lost ones.
     private func policy(into stage: PlannedStage, _ asked: LinkRequest, _ format: MediaFormat) -> DropPolicy {
         if let written = asked.whenFull { return written }
         let mayHang = stage.request.type.info.service == .unbounded
         return format.encoded != nil && mayHang && isLive ? .dropToKeyframe : .wait
     }
 
-    /// A join can be reached from `stage`: then a fork serves whichever branch has room, which an inline one cannot
-    /// wait for.
+    /// Whether a join can be reached from `stage`. Then a fork serves first whichever branch has room, and an inline
+    /// branch cannot wait for its turn.
     private func isBeforeJoin(_ stage: Int) -> Bool {
         var reached = [Bool](repeating: false, count: stages.count)
         reached[stage] = true

@@ -7,13 +7,13 @@ struct MemoryCheck {
     private let available: AvailableMemory?
     private let running: RunningChain?
     private let isKept: [Bool]
-    /// By stage: what is kept of the items inside it.
+    /// By stage, the bytes that are kept of the items inside it.
     private let headerBytes: [Int]
 
     /// - Parameters:
-    ///   - layout: Of the chain's metadata.
+    ///   - layout: The layout of the chain's metadata.
     ///   - available: nil where the system does not say.
-    ///   - running: What runs, for a plan that changes it: it has its memory already.
+    ///   - running: The running chain, for a plan that changes it. It has its memory already.
     init(
         _ plan: ChainPlan, _ stages: [PlannedStage], _ layout: MetadataLayout, available: AvailableMemory?,
         running: RunningChain? = nil

@@ -13,14 +13,14 @@ struct PlanFaults {
 
     func throwAll() throws { if !found.isEmpty { throw FrameHostErrors(found) } }
 
-    /// - Parameter key: The member of the stage that is at fault, as far as it is known: an option, `from`,
-    ///   `link.queue`; empty for the stage.
+    /// - Parameter key: The stage's member with the fault, as far as it is known: an option, `from`, `link.queue`;
+    ///   empty for the stage.
     mutating func add(_ stage: StageRequest, _ key: String, _ what: String, _ remedy: String) {
         found.append(
             FrameHostError(.invalidConfiguration, place: stage.place(file: file, of: key), what: what, remedy: remedy))
     }
 
-    /// Of a member of the chain itself.
+    /// Adds the fault of a member of the chain itself.
     mutating func add(_ key: ChainKey, _ what: String, _ remedy: String) {
         let place = FaultPlace(file: file, position: ownPlaces[key.path], path: key.path)
         found.append(FrameHostError(.invalidConfiguration, place: place, what: what, remedy: remedy))
@@ -41,7 +41,7 @@ struct PlanFaults {
 
     mutating func add(_ error: FrameHostError) { found.append(error) }
 
-    /// What a stage threw while it was made or negotiated.
+    /// Adds an error that a stage threw while it was made or negotiated.
     mutating func add(_ error: any Error, of stage: StageRequest) {
         if let several = error as? FrameHostErrors {
             found += several.errors
@@ -102,10 +102,10 @@ struct PlanFaults {
         }
     }
 
-    /// Of a stage that would use a standard stream which the program uses itself.
+    /// Adds the fault of a stage that claims a standard stream which the program uses itself.
     mutating func addClaims(_ claims: [StageDemand.Claim], of stage: String, on ownStreams: [ChainRequest.OwnStream]) {
         for own in ownStreams {
-            // A stage that says terms writes whole lines of text, as the program does.
+            // A stage that names terms writes whole lines of text, as the program does.
             guard claims.contains(where: { $0.name == own.stream.rawValue && $0.terms == nil }) else { continue }
             found.append(
                 FrameHostError(
@@ -119,7 +119,7 @@ struct PlanFaults {
 
     private static let restart = "Restart the chain with it, or leave this unchanged."
 
-    /// What comes to a stage that runs would not be what it was negotiated with.
+    /// Adds the fault of a running stage whose input would not be what it was negotiated with.
     mutating func addRestart(
         _ id: String, runsWith before: [MediaFormat], gets after: [MediaFormat],
         at member: (stage: StageRequest, key: String)
@@ -151,7 +151,7 @@ struct PlanFaults {
                 : "'\(stage.id)' is a live source and would no longer be live", at: (stage, ""))
     }
 
-    /// - Parameter why: After the stage's name.
+    /// - Parameter why: The text after the stage's name.
     mutating func addRestart(metadata why: String, of stage: StageRequest) {
         addRestart("'\(stage.id)' (\(stage.type.info.id)) \(why)", at: (stage, "use"))
     }
@@ -169,7 +169,7 @@ struct PlanFaults {
 
     /// - Parameters:
     ///   - missing: Buffers.
-    ///   - reader: The first stage that is new among those that would hold them.
+    ///   - reader: The first new stage among those that would hold them.
     mutating func addShortage(_ missing: Int, ofPool pool: String, for reader: StageRequest) {
         add(
             reader, "",
@@ -218,7 +218,7 @@ struct PlanFaults {
 }
 
 extension StageInfo.Media {
-    /// `i420, nv12`, for people.
+    /// The formats as a message shows them: `i420, nv12`.
     var listed: String {
         if case .video(let formats) = self { return formats.map(\.rawValue).joined(separator: ", ") }
         return "\(self)"

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a live chain's queues and delays add to the time a picture takes. Without a live source there is no moment of
-/// capture to be late against.
+/// What the queues and delays of a live chain add to a picture's latency. Without a live source there is no moment of
+/// capture to measure from.
 struct PlanLatency {
     private let plan: ChainPlan
 
     init(_ plan: ChainPlan) { self.plan = plan }
 
-    /// The longest way's delays, and its queues where asked for, in seconds at the frame rates on it; nil where a rate
-    /// on the way is not known.
+    /// The delays of the longest way, and its queues if `withQueues`, in seconds at the frame rates on it; nil where a
+    /// rate on the way is not known.
     func seconds(withQueues: Bool) -> Double? {
         var worst = [Double?](repeating: 0, count: plan.stages.count)
         for link in plan.links {

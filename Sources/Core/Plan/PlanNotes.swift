@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a reader of a plan should know: raised queues, copies, what may wait or be lost, what stages chose.
+/// Notes for the reader of a plan: longer queues, copies, what may wait or be lost, and what stages chose.
 struct PlanNotes {
     private let plan: ChainPlan
 
     init(_ plan: ChainPlan) { self.plan = plan }
 
-    /// What stages noted while they negotiated: `face: searches for faces with …`.
+    /// Notes that stages made while they negotiated: `face: searches for faces with …`.
     func ofStages(_ stages: [PlannedStage], warnings: Bool) -> [String] {
         stages.flatMap { stage in
             stage.context.planNotes.filter { $0.isWarning == warnings }.map { "\(stage.id): \($0.text)" }

@@ -6,20 +6,21 @@ struct PlannedChain {
     /// In the order of `plan.stages`.
     let stages: [PlannedStage]
     let services: ChainServices
-    /// Of every lease of the chain.
+    /// The metadata layout of every lease of the chain.
     let layout: MetadataLayout
     let isLive: Bool
-    /// Buffers for branches to come, as the chain file has it.
+    /// Buffers for branches that are attached later, as the chain file says.
     let spare: Int?
-    /// By the ids of stages, what is different from what runs; of a chain that does not run yet every stage is made.
+    /// The differences from the running chain, by the ids of stages. In a chain that does not run yet, every stage is
+    /// made.
     let changes: Changes
 
     struct Changes: Equatable {
-        /// Go on as they are, if with other live options (``PlannedStage/Origin/kept(_:)``).
+        /// Stages that go on as they are, perhaps with other live options (``PlannedStage/Origin/kept(_:)``).
         var kept: [String] = []
-        /// Are to be started. Those that are in `gone` too take the place of one that runs.
+        /// Stages that will be started. One that is in `gone` too replaces a running stage.
         var made: [String] = []
-        /// Run, and are to be stopped.
+        /// Running stages that will be stopped.
         var gone: [String] = []
     }
 
@@ -38,7 +39,7 @@ struct PlannedStage {
     enum Origin {
         /// Made and negotiated for this plan; to be started.
         case made
-        /// Runs already, neither made nor negotiated again. The live options are to be set when the plan is applied.
+        /// Runs already, and is neither made nor negotiated again. These live options are set when the plan is applied.
         case kept([JSONNode.Member])
     }
 
@@ -46,27 +47,27 @@ struct PlannedStage {
     var request: StageRequest
     /// Ids of `request.from`.
     var inputIDs: [String]
-    /// What is asked of the link to each input, in the order of `from`.
+    /// The requested link to each input, in the order of `from`.
     var inputLinks: [LinkRequest]
-    /// Buffers a person wrote for its output's pool.
+    /// The buffers of its output's pool that the chain file asks for.
     var buffers: Int?
     let context: StageContext
     let instance: StageInstance
     var origin = Origin.made
     /// Inserted by the planner.
     var isInserted = false
-    /// What it was negotiated with. Known once negotiated, like all that follows.
+    /// The formats that it was negotiated with. Known once it is negotiated, like all properties below.
     var inputs: [MediaFormat] = []
-    /// What it gives; nil for a sink.
+    /// The format of its output; nil for a sink.
     var output: MediaFormat?
     var demand = StageDemand()
     /// The sound that comes with its input.
     var audio: (any AudioOrigin)?
-    /// Who is asked for a keyframe of what comes in.
+    /// The request that asks for a keyframe in its input.
     var keyframes: KeyframeRequest?
 
     var id: String { request.id }
-    /// Copies for a branch, before anybody else behind its producer gets the item.
+    /// Whether it copies for a branch, before any other stage behind its producer gets the item.
     var isTap: Bool { request.type === CopyTap.type }
     var isKept: Bool { if case .kept = origin { true } else { false } }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How many buffers each pool of a chain gets: `min`, `need` and what makes it up, and the size itself. The rules and
-/// their proof are in docs/design/001-budgets.md.
+/// How many buffers each pool of a chain gets: `min`, `need` with its parts, and the size itself. The rules and their
+/// proof are in docs/design/001-budgets.md.
 struct PoolSizes {
     private let waits: BudgetWaits
     /// With the queues as raised.
@@ -12,7 +12,7 @@ struct PoolSizes {
 
     /// - Parameters:
     ///   - graph: With the queues as raised.
-    ///   - written: Buffers a person wrote for the output pool of a node.
+    ///   - written: The buffers of a node's output pool that the chain file asks for.
     ///   - writtenForCopies: The same for copy pools.
     init(
         _ waits: BudgetWaits, _ graph: BudgetGraph, written: [Int: Int], writtenForCopies: [Int: Int],
@@ -25,7 +25,7 @@ struct PoolSizes {
         self.spare = spare
     }
 
-    /// - Parameter lag: How many frames of this pool lie before joins while a slower way catches up; nil where only
+    /// - Parameter lag: How many frames of this pool wait before joins while a slower way catches up; nil where only
     ///   `need` is enough.
     func pool(_ index: Int, lag: Int?) -> BudgetPlan.Pool {
         let domain = waits.domains.domains[index]
@@ -52,12 +52,12 @@ struct PoolSizes {
         return own + domain.members.map { ($0, topology.hold($0) * domain.inputs[$0]!) }
     }
 
-    /// Edges whose last frame the runner keeps, to give it again.
+    /// Edges whose last frame the runner keeps in order to give it again.
     private func keeping(_ domain: BudgetDomains.Domain) -> [Int] {
         waits.rules.keeps < 0 ? [] : domain.edges.filter { graph.edges[$0].keeps > 0 }
     }
 
-    /// What makes up `need`: everything that can have a buffer at the same time.
+    /// The parts of `need`: everything that can have a buffer at the same time.
     private func shares(_ domain: BudgetDomains.Domain) -> [BudgetPlan.Share] {
         let node = graph.nodes[domain.allocator]
         let holds = holds(domain)
@@ -79,12 +79,12 @@ struct PoolSizes {
         return shares
     }
 
-    /// With fewer the chain can stop for good; nil where that is not known.
+    /// With fewer buffers than this the chain can stop for good; nil where that is not known.
     private func min(_ domain: BudgetDomains.Domain, lag: Int?) -> Int? {
         guard let lag else { return nil }
         let rules = waits.rules
         let floor = floor(domain)
-        // What lies before a join that takes the newest waits for no item in particular: it may as well be held.
+        // An item before a join that takes the newest one waits for no particular item, so it counts as held.
         let newest = domain.edges.filter(waits.topology.isNewest)
         let held =
             holds(domain).reduce(0) { $0 + $1.count } + keeping(domain).reduce(0) { $0 + graph.edges[$1].keeps }
@@ -105,7 +105,7 @@ public enum PoolSpare: Sendable, Equatable {
     case none
     /// As many as the chain file says.
     case buffers(Int)
-    /// For a live chain, what the simplest branch needs wherever it is attached: a queue of two and a thread.
+    /// For a live chain, what the simplest branch needs anywhere: a queue of two and a thread.
     case computed
 
     /// A queue of ``LinkPlanner/usualPlaces`` and the frame in hand of the thread behind it.

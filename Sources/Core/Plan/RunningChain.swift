@@ -18,7 +18,7 @@ public enum ResetScope: Sendable, Equatable {
     }
 }
 
-/// A running chain as a planner of a change sees it: the stages as they were planned, and the memory that they have.
+/// A running chain as the planner of a change sees it: its stages as planned, and their memory.
 ///
 /// It is a snapshot. The instances and contexts in it are those that run; a planner reads only what never changes in
 /// them. docs/design/009-running-graph.md has the rules.
@@ -30,9 +30,9 @@ struct RunningChain {
     }
 
     struct Pool {
-        /// Buffers that count on being free again; the caller subtracts what a stage that hangs keeps for good.
+        /// The buffers that will be free again. The caller subtracts those that a hanging stage keeps for good.
         var size: Int
-        /// Of the plan it was made for.
+        /// `need` in the plan that the pool was made for.
         var need: Int
         /// Buffers that each stage may keep for as long as nothing newer comes to it, by its id.
         var keepers: [String: Int] = [:]
@@ -56,17 +56,17 @@ struct RunningChain {
     let services: ChainServices
     let layout: MetadataLayout
     let isLive: Bool
-    /// What the chain file says of memory; both hold for as long as the chain runs.
+    /// What the chain file says of memory. Both hold as long as the chain runs.
     let buffers: [String: Int]
     let spare: Int?
     private var links: [LinkName: LinkSettings] = [:]
     private var remade: Set<String> = []
-    /// Live options that commands have set since, by stage.
+    /// Live options that commands have set since the chain file's were applied, by stage.
     var liveOptions: [String: [JSONNode.Member]] = [:]
-    /// Of which stages they are to be as the request says.
+    /// The stages whose live options become those of the request again.
     var resets = ResetScope.none
 
-    /// What runs once `planned` is applied.
+    /// The running chain once `planned` is applied.
     init(_ planned: PlannedChain) {
         services = planned.services
         layout = planned.layout
@@ -92,7 +92,7 @@ struct RunningChain {
         }
     }
 
-    /// What a stage holds, what the runner keeps for it, and what lies before a join.
+    /// By stage, the buffers that it holds, that the runner keeps for it, and that wait before it as a join.
     private static func keepers(of pool: BudgetPlan.Pool, _ graph: BudgetGraph) -> [String: Int] {
         let topology = BudgetTopology(graph)
         let givers = [pool.allocator] + pool.members.filter { graph.nodes[$0].kind == .passThrough }
@@ -109,13 +109,13 @@ struct RunningChain {
         return keepers
     }
 
-    /// The stage is to be made anew, whatever is asked for.
+    /// Lets the stage be made anew, whatever the request says.
     mutating func remake(_ id: String) { remade.insert(id) }
 
     subscript(id: String) -> PlannedStage? { stages[id] }
 
-    /// The options to make a stage with. One that is asked for as it runs, and is made anew all the same (its plugin
-    /// was rebuilt, it has failed), has what commands have set since too.
+    /// The options to make a stage with. A stage whose request has not changed, but which is made anew (its plugin was
+    /// rebuilt, or it has failed), also gets the options that commands have set since.
     func options(of request: StageRequest) -> [JSONNode.Member] {
         guard let stage = stages[request.id], stage.request.type.info.id == request.type.info.id,
             request.changedOptions(from: stage.request).isEmpty, !resets.contains(request.id),
@@ -124,7 +124,7 @@ struct RunningChain {
         return request.options.overlaid(with: set)
     }
 
-    /// The link between two stages that run, and what was asked of it; nil where there is none.
+    /// The link between two running stages, and its request; nil where there is none.
     func link(from producer: String, to consumer: String) -> (settings: LinkSettings, asked: LinkRequest)? {
         guard let settings = links[LinkName(from: producer, to: consumer)], let stage = stages[consumer],
             let input = stage.inputIDs.firstIndex(of: producer)
@@ -147,7 +147,7 @@ struct RunningChain {
         return (before + behindConverters).first { $0.isTap && $0.inputIDs == [producer] }
     }
 
-    /// The stage that runs as `request` asks for it, and the live options to set so that it does; nil where it is to be
+    /// The running stage that matches `request`, and the live options that make it match; nil where the stage must be
     /// made anew.
     func counterpart(of request: StageRequest) -> (stage: PlannedStage, options: [JSONNode.Member])? {
         guard !remade.contains(request.id), let stage = stages[request.id], stage.request.type === request.type,
@@ -168,14 +168,14 @@ struct RunningChain {
 }
 
 extension [JSONNode.Member] {
-    /// With `others` in the place of members of the same key.
+    /// These members, with `others` in place of those with the same key.
     func overlaid(with others: [JSONNode.Member]) -> [JSONNode.Member] {
         filter { member in !others.contains { $0.key == member.key } } + others
     }
 }
 
 extension StageRequest {
-    /// Names of options that are not as in `other`, those written here first.
+    /// Names of options that differ from those of `other`; first those that are written here.
     func changedOptions(from other: StageRequest) -> [String] {
         func value(_ members: [JSONNode.Member], _ key: String) -> JSONNode? {
             members.last { $0.key == key }?.value.withoutPlaces
@@ -189,8 +189,8 @@ extension StageRequest {
 extension MediaFormat {
     /// Whether a stage that was negotiated with `format` can go on with this one.
     ///
-    /// Access units may come with other parameter sets, at another bitrate, and with less reordering: an encoder that
-    /// is replaced begins with a keyframe and new parameter sets in band.
+    /// Access units may have other parameter sets, another bitrate, and less reordering: a new encoder begins with a
+    /// keyframe and sends its parameter sets in the stream.
     func isAsGood(as format: MediaFormat) -> Bool {
         guard case .encoded(let new) = self, case .encoded(let old) = format else { return self == format }
         return new.codec == old.codec && new.framing == old.framing && new.video == old.video

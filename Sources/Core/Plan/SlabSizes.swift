@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Memory of access units: for each stage that makes some, what the links and stages behind it can hold, and where the
-/// chain has buffers to spare, one link more.
+/// The memory of access units. For each stage that makes them it is what the links and stages behind it can hold, and
+/// one link more where the chain has spare buffers.
 struct SlabSizes {
     private let stages: [PlannedStage]
     private let links: [ChainPlan.Link]
@@ -9,8 +9,8 @@ struct SlabSizes {
     private let running: RunningChain?
 
     /// - Parameters:
-    ///   - links: With the queues as raised.
-    ///   - running: What runs, for a plan that changes it: its slabs stay as they are.
+    ///   - links: With their longer queues.
+    ///   - running: The running chain, for a plan that changes it. Its slabs stay as they are.
     init(_ stages: [PlannedStage], _ links: [ChainPlan.Link], spare: PoolSpare = .none, running: RunningChain? = nil) {
         self.stages = stages
         self.links = links
@@ -33,7 +33,7 @@ struct SlabSizes {
         }
     }
 
-    /// What is missing in slabs that run, with the first stage that is new behind each.
+    /// What running slabs lack, with the first new stage behind each.
     func shortages() -> [(slab: ChainPlan.SlabPlan, reader: Int)] {
         stages.indices.compactMap { index in
             guard let size = slabThatRuns(index) else { return nil }
@@ -69,7 +69,7 @@ struct SlabSizes {
         var bytes = demand.slabBytes
         var open = [maker]
         while let next = open.popLast() {
-            // A tap lets go of a unit before the maker has another one.
+            // A tap releases a unit before the maker has another one.
             for link in links where link.from == next && !stages[link.to].isTap {
                 let reader = stages[link.to].demand
                 units += link.settings.capacity + 2 + reader.hold

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The order in which stages are planned: each after its inputs. How many stages lie before one decides, then the order
-/// of the file.
+/// The order in which stages are planned: each after its inputs. A stage with fewer stages before it comes first, then
+/// the order of the file counts.
 struct StageOrder {
     /// Stages of the request by index; without those that wait for themselves.
     let order: [Int]
@@ -30,7 +30,7 @@ struct StageOrder {
         circles = order.count == stages.count ? [] : Self.circles(stages, among: unknown.map { $0 > 0 })
     }
 
-    /// From each stage that waits for itself, against the flow until a stage is met again: one circle each.
+    /// Goes upstream from each stage that waits for itself until a stage is met again. That gives one circle for each.
     private static func circles(_ stages: [StageRequest], among stuck: [Bool]) -> [[Int]] {
         var found: [[Int]] = []
         var walk = [Int](repeating: -1, count: stuck.count)

@@ -8,7 +8,7 @@ extension StageRequest {
         try type.check(options) { place(file: file, of: $0, at: $1) }
     }
 
-    /// The option that names a file; `path` where none of them reads like it.
+    /// The option that has this file's name; `path` where no option has it.
     func key(ofFile path: String) -> String {
         options.first { member in
             guard let name = member.value.asString, !name.isEmpty else { return false }
@@ -18,10 +18,11 @@ extension StageRequest {
 
     // MARK: Places
 
-    /// Of one of its members: an option (`rate`, `parameters.blur`), a key of its own (`link.queue`), or the stage
-    /// itself (empty). `camera.json:7:5: stages[2].rate`; of a value from the command line, that.
+    /// The place of one of its members: an option (`rate`, `parameters.blur`), a key of its own (`link.queue`), or the
+    /// stage itself (empty). For example `camera.json:7:5: stages[2].rate`; for a value from the command line, the
+    /// argument.
     ///
-    /// - Parameter text: Where that stands, where it is known better than by its key.
+    /// - Parameter text: The member's place in the text, where it is known more exactly than by its key.
     func place(file: String, of key: String, at text: TextPlace? = nil) -> FaultPlace {
         FaultPlace(
             file: file, position: key.isEmpty ? place : text ?? textPlace(of: key),
@@ -29,10 +30,10 @@ extension StageRequest {
             argument: settings[Self.option(in: key)], stage: id)
     }
 
-    /// What the stage threw before the run, at its place in the file.
+    /// An error that the stage threw before the run, with its place in the file.
     ///
-    /// An error whose place is an option (`path`, `parameters.blur`) stands there; so does one whose sentence names an
-    /// option that is written in the file, or what is written there; any other at the stage.
+    /// An error whose place is an option (`path`, `parameters.blur`) gets that option's place. So does an error whose
+    /// sentence names an option that is written in the file, or its value. Any other error gets the place of the stage.
     func placed(_ error: any Error, file: String) -> FrameHostError {
         var fault = FrameHostError.wrap(error)
         let words = fault.place.description
@@ -51,7 +52,7 @@ extension StageRequest {
     /// `parameters` of `parameters.blur`, `each` of `each[2].tint`.
     private static func option(in key: String) -> String { String(key.prefix { $0 != "." && $0 != "[" }) }
 
-    /// Where the key stands, as far into it as there is something; the stage for one that is not written.
+    /// The place of the key in the text, as deep as it exists; the stage's for a key that is not written.
     private func textPlace(of key: String) -> TextPlace {
         var found = place
         var members = options

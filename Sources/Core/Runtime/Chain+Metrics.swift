@@ -6,8 +6,8 @@ extension Chain {
         0.000_01, 0.000_03, 0.000_1, 0.000_3, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3,
     ]
 
-    /// [any thread] Figures for programs that draw them: counts since the start, what is so at this moment, and times as
-    /// cumulative histograms where the chain is timed. Does not make the run wait.
+    /// [any thread] Figures for programs that draw them: counts since the start, what is so at this moment, and times
+    /// as cumulative histograms where the chain is timed. Does not make the run wait.
     ///
     /// ```json
     /// { "stages": [{ "id", "use", "framesIn", "framesOut", "delivered", "dropped": { "REASON": n },

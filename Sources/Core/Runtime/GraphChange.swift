@@ -76,8 +76,8 @@ struct GraphChange {
     /// - Parameters:
     ///   - remade: Stages that are made anew although their request has not changed.
     ///   - resetting: The stages whose live options become those of `request` again.
-    /// - Throws: ``FrameHostErrors``; ``FrameHostError`` where the change would move a stage to another thread, or one that
-    ///   stays has not done yet what an earlier change left with it.
+    /// - Throws: ``FrameHostErrors``; ``FrameHostError`` where the change would move a stage to another thread, or
+    ///   where a stage that stays has not yet done what an earlier change left with it.
     private init(
         _ chain: Chain, to request: ChainRequest, isDraining: Bool, remaking remade: Set<String>, resetting: ResetScope
     ) throws {
