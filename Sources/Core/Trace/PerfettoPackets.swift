@@ -6,7 +6,7 @@
 ///
 /// - SeeAlso: Perfetto's trace_packet.proto, track_event.proto, track_descriptor.proto, interned_data.proto.
 struct PerfettoPackets {
-    /// Numbers of Perfetto's messages' fields.
+    /// Field numbers of Perfetto's messages.
     private enum Field {
         static let packet = 1
         enum Packet {
@@ -53,7 +53,7 @@ struct PerfettoPackets {
         case wait, drop, event, trace
     }
 
-    /// What is said beside a name.
+    /// The annotations of slices and marks.
     enum Annotation: UInt64, CaseIterable {
         case frame = 1
         case stage, count, reason, text, level
@@ -89,7 +89,7 @@ struct PerfettoPackets {
 
     // MARK: What comes first
 
-    /// The clocks, the process, and what all packets have in common.
+    /// Writes the clocks, the process, and what all packets have in common.
     ///
     /// - Parameters:
     ///   - boot: The same moment by `CLOCK_BOOTTIME`.
@@ -155,7 +155,7 @@ struct PerfettoPackets {
         return lastTrack
     }
 
-    /// A thread's lane.
+    /// Begins the lane of a thread.
     mutating func thread(_ name: String, number: Int32) -> UInt64 {
         let track = nextTrack()
         let process = process
@@ -175,7 +175,7 @@ struct PerfettoPackets {
         return track
     }
 
-    /// A track for marks.
+    /// Begins a track for marks.
     mutating func marks(_ name: String) -> UInt64 {
         let track = nextTrack()
         describe(track, name) { _ in }
@@ -184,8 +184,8 @@ struct PerfettoPackets {
 
     // MARK: Events
 
-    /// The number of a name, which the trace hears of once. Plugins name events, so names are bounded: later ones are
-    /// `other`.
+    /// The number of a name, which is written to the trace once. Plugins choose the names of events, so their number is
+    /// limited: later names become `other`.
     mutating func number(of name: String) -> UInt64 {
         if let known = names[name] ?? (names.count >= Self.mostNames ? Self.otherName : nil) { return known }
         let number = UInt64(names.count + 1)
@@ -248,7 +248,7 @@ struct PerfettoPackets {
         }
     }
 
-    /// - Parameter flags: 1 where nothing before counts, 2 where names of earlier packets are used.
+    /// - Parameter flags: 1 where no earlier packet counts, 2 where names of earlier packets are used.
     private mutating func packet(flags: UInt64 = 2, _ body: (inout ProtoBytes) -> Void) {
         bytes.message(Field.packet) { packet in
             body(&packet)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Writes messages of Protocol Buffers: numbers, texts, messages in messages.
+/// Writes messages of Protocol Buffers: numbers, texts, and messages within messages.
 ///
 /// - SeeAlso: Protocol Buffers, "Encoding".
 struct ProtoBytes {

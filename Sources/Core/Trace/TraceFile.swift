@@ -6,18 +6,19 @@ import Glibc
 ///
 /// `@unchecked Sendable`: the control thread opens it, the trace thread has it from then on.
 struct TraceFile: @unchecked Sendable {
-    /// Room for what is said at the end.
+    /// Room for the last packets.
     private static let lastBytes = 16 << 10
 
     let file: HeldFile
     let mostBytes: Int
-    /// Bytes that are written.
+    /// How many bytes are written.
     private(set) var byteCount = 0
 
-    /// Whether so many bytes more are all it takes.
+    /// Whether `pending` further bytes would fill the file.
     func isFull(with pending: Int) -> Bool { byteCount + pending > mostBytes - Self.lastBytes }
 
-    /// Writes what is pending; on a fault what came of it is taken back, so that the file ends with a packet.
+    /// Writes the pending bytes. On a fault it removes what was written of them, so that the file ends with a whole
+    /// packet.
     ///
     /// - Returns: errno, 0 when all is well.
     mutating func write(_ pending: [UInt8]) -> Int32 {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One ring as the trace thread reads it: what is open on its track, so that slices nest also where entries were lost.
+/// One ring as the trace thread reads it. It knows which slices are open on the track, so that slices nest even where
+/// entries were lost.
 struct TraceLane {
-    /// How long a source's call waits for the item that it gives before it is written without, nanoseconds.
+    /// How long the entry of a source's call waits for the item that the call gives, before it is written without one,
+    /// nanoseconds.
     static let longestPatience: Int64 = 500_000_000
 
     let ring: TraceRing
@@ -11,12 +13,12 @@ struct TraceLane {
     private var markTrack: UInt64 = 0
     /// Depths of the slices that are open.
     private var open: [UInt16] = []
-    /// The next `emit` stands at its call already.
+    /// Whether the next `emit` is written at its call already.
     private var skipsEmit = false
     private var flows: [UInt64] = []
-    /// Of the newest entry.
+    /// The time of the newest entry.
     private var lastTime = Int64.min
-    /// Entries lost that the trace tells of.
+    /// Lost entries that the trace has reported.
     private(set) var lost = 0
 
     init(_ ring: TraceRing) { self.ring = ring }
@@ -58,7 +60,7 @@ struct TraceLane {
         ring.release(to: index)
     }
 
-    /// A call whose items are not known when it begins; false while they may follow.
+    /// Begins a call whose items are not known when it begins; false while they may still follow.
     private mutating func begin(
         _ record: TraceRecord, _ following: Range<Int>, _ isImpatient: Bool, _ packets: inout PerfettoPackets,
         _ stages: inout TraceStages
@@ -106,7 +108,7 @@ struct TraceLane {
         case .end: close(to: record.depth, at: record.time, &packets)
         case .wait:
             let track = ownTrack(&packets)
-            // What came before it may have been lost, and said to be lost later than it began.
+            // Earlier entries may have been lost, and their loss reported later than this call began.
             let begin = max(record.value, lastTime)
             packets.begin(names.waits[Int(record.detail)], .wait, on: track, at: begin, frame: nil)
             packets.end(on: track, at: record.time)
@@ -147,7 +149,7 @@ struct TraceLane {
         packets.begin(name, .stage, on: track, at: record.time, frame: frame, flows: flows)
     }
 
-    /// Ends what is open at `depth` and within it; nothing where its begin was lost.
+    /// Ends the open slices at `depth` and deeper. Does nothing where their begin was lost.
     private mutating func close(to depth: UInt16, at time: Int64, _ packets: inout PerfettoPackets) {
         while let last = open.last, last >= depth {
             open.removeLast()
@@ -169,7 +171,7 @@ struct TraceLane {
         return track
     }
 
-    /// Where marks are: on a thread's own track, beside a counter's, which has room for numbers alone.
+    /// The track for marks: a thread's own track, or one beside a counter's track, which only has numbers.
     private mutating func marksTrack(_ packets: inout PerfettoPackets) -> UInt64 {
         if markTrack != 0 { return markTrack }
         switch ring.subject {

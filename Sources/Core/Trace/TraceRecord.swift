@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One entry of a trace as it is noted on the frame's way: 24 bytes, no text.
+/// One entry of a trace as the frame path writes it: 24 bytes, no text.
 ///
-/// What stage, link and track it belongs to is found by the trace thread, from the stage's number and the ring.
+/// The trace thread finds its stage, link and track by the stage's number and the ring.
 struct TraceRecord {
     enum Kind: UInt8 {
-        /// A stage begins with an item that came in; `value` is its sequence number.
+        /// A stage begins with an input item; `value` is the item's sequence number.
         case item
         /// A source's call begins; `value` is the number of the item it will make, if it makes one.
         case produce
@@ -57,6 +57,6 @@ struct TraceRecord {
     var stage: Int32
     var kind: Kind
     var detail: UInt8
-    /// Calls around this one on the same thread.
+    /// How many calls enclose this one on the same thread.
     var depth: UInt16
 }

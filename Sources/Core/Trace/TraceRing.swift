@@ -23,7 +23,7 @@ final class TraceRing: @unchecked Sendable {
     let pen: TracePen
     /// The kernel's number of the thread; 0 until it runs.
     let threadNumber = Atomic<Int32>(0)
-    /// Nothing is written any more.
+    /// Whether nothing is written any more.
     let isOver = Atomic<Bool>(false)
     /// Entries that have been read.
     private(set) var head = 0
@@ -54,7 +54,7 @@ final class TraceRing: @unchecked Sendable {
 
     subscript(index: Int) -> TraceRecord { pen.head.pointee.slots[index & (capacity - 1)] }
 
-    /// Lets the writer have the places before `index`.
+    /// Frees the places before `index` for the writer.
     func release(to index: Int) {
         head = index
         pen.head.pointee.read.store(index, ordering: .releasing)
@@ -63,7 +63,7 @@ final class TraceRing: @unchecked Sendable {
     /// All entries that found no room.
     var lost: Int { pen.head.pointee.lost.load(ordering: .relaxed) }
 
-    /// [any thread] From here on entries are kept, or not.
+    /// [any thread] Sets whether entries are kept from here on.
     func setOpen(_ isOpen: Bool) { pen.head.pointee.isOpen.store(isOpen, ordering: .relaxed) }
 }
 
@@ -71,13 +71,13 @@ final class TraceRing: @unchecked Sendable {
 ///
 /// `@unchecked Sendable`: see the ring, which owns the memory and is kept by whatever has the pen.
 struct TracePen: @unchecked Sendable {
-    /// What both ends read. Nothing in it is a variable: a change of one would be an access to all of it.
+    /// What both ends read. It has no variables: a change of one would count as an access to the whole struct.
     fileprivate struct Head: ~Copyable {
-        /// The writer's.
+        /// Written by the writer only.
         let tail = Atomic<Int>(0)
         let isOpen = Atomic<Bool>(false)
         let lost = Atomic<Int>(0)
-        /// The reader's.
+        /// Written by the reader only.
         let read = Atomic<Int>(0)
         let own: UnsafeMutablePointer<Own>
         let slots: UnsafeMutablePointer<TraceRecord>
@@ -94,7 +94,7 @@ struct TracePen: @unchecked Sendable {
         var waitKind = TraceRecord.Wait.time
     }
 
-    /// A wait that is shorter is not worth an entry, nanoseconds.
+    /// A shorter wait gets no entry, nanoseconds.
     static let shortestWait: Int64 = 5_000
 
     fileprivate let head: UnsafeMutablePointer<Head>
@@ -164,7 +164,7 @@ struct TracePen: @unchecked Sendable {
         (own.pointee.waitKind, own.pointee.waitSince) = (kind, now)
     }
 
-    /// It goes on.
+    /// The thread goes on.
     func endWait(stage: Int32) {
         let (since, time) = (own.pointee.waitSince, now)
         guard time &- since >= Self.shortestWait else { return }
@@ -185,7 +185,7 @@ struct TracePen: @unchecked Sendable {
         guard head.pointee.isOpen.load(ordering: .relaxed) else { return }
         let own = own
         let tail = head.pointee.tail.load(ordering: .relaxed)
-        // After a loss room for two: the loss is told first.
+        // After a loss two entries need room: the loss is written first.
         let places = own.pointee.gap == 0 ? 1 : 2
         if tail &- own.pointee.seenRead > head.pointee.capacity - places {
             own.pointee.seenRead = head.pointee.read.load(ordering: .acquiring)

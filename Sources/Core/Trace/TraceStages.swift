@@ -2,13 +2,13 @@
 
 /// What the trace thread knows about a chain's stages and links, by their numbers. Removed ones stay in it.
 struct TraceStages {
-    /// What runs from some moment on.
+    /// The chain that runs from a moment on.
     struct Graph: Sendable {
         struct Stage: Sendable {
             var number: Int
             var id: String
         }
-        /// In the order of the plan: links into the same stage are its inputs in order.
+        /// In the order of the plan. The links into one stage are in the order of its inputs.
         struct Link: Sendable {
             var from: Int
             var to: Int
@@ -26,11 +26,11 @@ struct TraceStages {
         var outputs: [UInt64] = []
     }
 
-    /// By number; nil for one that has not been told of.
+    /// By number; nil for a stage that is not known yet.
     private var stages: [Stage?] = []
-    /// A link is a link as long as both its ends are there, whatever happens around them.
+    /// A link keeps its number as long as both its stages exist.
     private var links: [[Int]: UInt64] = [:]
-    /// Bits of a flow's number that are the item's.
+    /// How many bits of a flow's number are the item's number.
     private static let itemBits: UInt64 = 40
 
     mutating func add(_ graph: Graph) {

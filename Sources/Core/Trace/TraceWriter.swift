@@ -11,7 +11,7 @@ struct TraceWriter {
     private let names: TraceNames
     var stages = TraceStages()
     private var lanes: [TraceLane] = []
-    /// Of rings that have gone.
+    /// Lost entries of removed rings.
     private var lostBefore = 0
 
     init(_ file: TraceFile, title: String, clock: ChainClock, events: EventSubscription) {
@@ -33,7 +33,8 @@ struct TraceWriter {
 
     mutating func add(_ rings: [TraceRing]) { lanes += rings.map { TraceLane($0) } }
 
-    /// Takes what the rings have, and the events; true when one had so much that it should be looked at again at once.
+    /// Writes the entries of all rings, and the events. Returns true when a ring was so full that it should be read
+    /// again at once.
     ///
     /// - Parameter learn: Called at a stage that ``stages`` does not have yet.
     mutating func writeAll(isLast: Bool, learn: (inout TraceStages) -> Void) -> Bool {
@@ -80,7 +81,7 @@ struct TraceWriter {
 
     private var lost: Int { lanes.reduce(lostBefore) { $0 + $1.ring.lost } }
 
-    /// The last words of the trace.
+    /// Writes the last packets of the trace.
     mutating func sayEnd(isFull: Bool) {
         var annotations: [(PerfettoPackets.Annotation, PerfettoPackets.Value)] = []
         if isFull { annotations.append((.reason, .text("the trace has reached its limit"))) }

@@ -13,7 +13,7 @@ final class Tracer: @unchecked Sendable {
         enum End: Sendable {
             /// With the run.
             case finished
-            /// It has all the bytes it may have.
+            /// The file has reached its size limit.
             case full
             /// errno
             case failed(Int32)
@@ -24,7 +24,7 @@ final class Tracer: @unchecked Sendable {
         var lost: Int
     }
 
-    /// Entries of a thread: at a hundred thousand items a second, two entries each, for 80 ms.
+    /// Entries of a thread's ring: enough for 80 ms at a hundred thousand items a second, with two entries each.
     private static let threadEntries = 16384
     private static let levelEntries = 4096
     /// From one look at the rings to the next, nanoseconds.
@@ -76,7 +76,8 @@ final class Tracer: @unchecked Sendable {
     /// [before it is used]
     func follow(_ queue: FrameQueue) { queue.traceRing = ring(.queue(name: queue.name), Self.levelEntries) }
 
-    /// [control thread, desk's thread] What runs from here on; before the threads that run it.
+    /// [control thread, desk's thread] Tells the trace what runs from here on; called before the threads of `graph`
+    /// run.
     func follow(_ graph: RunningGraph) {
         let runners = graph.runners
         let shape = TraceStages.Graph(
@@ -89,7 +90,7 @@ final class Tracer: @unchecked Sendable {
 
     // MARK: The run
 
-    /// [control thread, before the run] From here on entries are kept.
+    /// [control thread, before the run] Keeps entries from here on.
     func open() {
         condition.locked {
             guard state == .idle else { return }
@@ -100,7 +101,7 @@ final class Tracer: @unchecked Sendable {
 
     /// [control thread, before the first thread of the run] Starts the trace thread.
     ///
-    /// - Parameter tell: Told how the trace ended when that is before the run.
+    /// - Parameter tell: Called with the outcome when the trace ends before the run.
     func begin(
         _ file: TraceFile, title: String, events: EventSubscription, tell: @escaping @Sendable (Outcome) -> Void
     ) throws {
@@ -115,7 +116,7 @@ final class Tracer: @unchecked Sendable {
         }
     }
 
-    /// [control thread] Nothing is kept; the run goes on.
+    /// [control thread] Stops the trace. The run goes on.
     func giveUp() {
         condition.locked {
             state = .over
@@ -126,7 +127,7 @@ final class Tracer: @unchecked Sendable {
 
     /// [control thread, when all threads have ended] Waits until the trace is written.
     ///
-    /// - Returns: Nil where the file does not take it in time.
+    /// - Returns: Nil where the file is not written in time.
     func end() -> Outcome? {
         let deadline = ChainClock.system.now() + Self.endPatienceNs
         return condition.locked {
