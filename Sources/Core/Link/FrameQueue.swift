@@ -18,9 +18,9 @@ final class FrameQueue: @unchecked Sendable {
     }
 
     let name: String
-    /// Number of the stage behind.
+    /// The number of the consumer's stage.
     let consumerNumber: Int
-    /// What ``LeaseRecord/holder`` says of an item that waits here.
+    /// The ``LeaseRecord/holder`` of an item that waits here.
     let holderCode: Int32
     /// Where the consumer waits; its lock guards everything below.
     let consumer: Condition
@@ -28,11 +28,11 @@ final class FrameQueue: @unchecked Sendable {
     private let room: RoomGate
     /// Chain-clock time since which the producer waits for a place here; 0 when it does not.
     let stalledSince = Atomic<Int64>(0)
-    /// Where it notes its depth and what it drops, under the lock; nil without a trace. Set before it is used.
+    /// The trace of its depth and its drops, written under the lock; nil without a trace. Set before the queue is used.
     var traceRing: TraceRing? { didSet { trace = traceRing?.pen } }
     @exclusivity(unchecked) private var trace: TracePen?
     private let stop: StopSignal
-    /// What other threads read of it without the lock.
+    /// The counts that other threads read without the lock.
     private let figures = FrameQueueFigures()
     private var state: FrameQueueState
     private let ring: UnsafeMutablePointer<UnsafeMutablePointer<LeaseRecord>>
@@ -41,19 +41,19 @@ final class FrameQueue: @unchecked Sendable {
     private var consumerSleeps = false
     private var isInterrupted = false
     private var nothingUpTo = Int64.min
-    /// An item was turned away: the next one that is taken in follows a gap.
+    /// Whether an item was turned away, so that the next accepted one follows a gap.
     private var hasLost = false
-    /// Of the last item that was taken in.
+    /// The sequence number of the last accepted item.
     private var lastSequence: UInt64 = 0
-    /// Of the last item that was turned away.
+    /// The sequence number of the last item that was turned away.
     private var lastRefused: UInt64?
     private var isHeldBack = false
     private var heldStep: Int64 = 0
     fileprivate var nothingSeen = Int64.min
-    /// Changes with every event the consumer could wait for: what a spinning consumer looks at without the lock.
+    /// Changes with every event that the consumer could wait for. A spinning consumer reads it without the lock.
     private let consumerNews = EventCount()
     private var consumerSpinner = Spinner()
-    /// The consumer's alone: see `settleWake()`.
+    /// Only for the consumer: see `settleWake()`.
     private var owesWake = false
 
     init(
@@ -73,7 +73,7 @@ final class FrameQueue: @unchecked Sendable {
     }
 
     deinit {
-        // By whatever thread lets go of it last: nothing is to be allocated then.
+        // Any thread may release the queue last, and it must not allocate then.
         if state.depth > 0 { discardAll(.stopped) }
         traceRing?.isOver.store(true, ordering: .releasing)
         ring.deallocate()
@@ -88,7 +88,7 @@ final class FrameQueue: @unchecked Sendable {
         return offerLocked(lease, mayWait: mayWait)
     }
 
-    /// [producer's thread] The run was stopped while this item waited for a place: it is counted and let go.
+    /// [producer's thread] The run was stopped while this item waited for a place: counts the item and releases it.
     func refuseStopped(_ lease: consuming Lease) {
         consumer.locked {
             state.refuseStopped()
@@ -98,7 +98,7 @@ final class FrameQueue: @unchecked Sendable {
         _ = consume lease
     }
 
-    /// Performs one offer; unlocks. Dropped leases are let go outside the lock.
+    /// Performs one offer and unlocks. Dropped leases are released outside the lock.
     private func offerLocked(_ lease: consuming Lease, mayWait: Bool) -> Lease? {
         let record = lease.record
         let action = state.offer(
@@ -187,10 +187,11 @@ final class FrameQueue: @unchecked Sendable {
         wakeConsumerAndUnlock()
     }
 
-    /// [any thread] The link is being taken away: what is offered from now on is dropped as ``DropReason/detached``, a
-    /// producer that waits for a place here goes on at once, and the consumer finds the end behind what it has.
+    /// [any thread] The link is being removed. Items that are offered from now on are dropped as
+    /// ``DropReason/detached``. A producer that waits for a place here goes on at once, and the consumer finds the end
+    /// behind the items that are queued.
     ///
-    /// - Returns: Sequence number of the last item that was taken in; nil when there was none.
+    /// - Returns: Sequence number of the last accepted item; nil when there was none.
     func detach() -> UInt64? {
         consumer.lock()
         state.detach()
@@ -200,10 +201,11 @@ final class FrameQueue: @unchecked Sendable {
         return last
     }
 
-    /// [any thread] A branch that several threads feed is being attached: what is offered before all of them do is
-    /// dropped as ``DropReason/unconnected``, so that none waits here for an item of another that waits for it.
+    /// [any thread] A branch that several threads feed is being attached. Items that are offered before all of these
+    /// threads have their links are dropped as ``DropReason/unconnected``. Otherwise one thread could wait here for the
+    /// item of another that waits for it.
     ///
-    /// - Parameter step: How long after an item nothing follows, for a join that matches by time; nanoseconds.
+    /// - Parameter step: The time after an item in which nothing follows, for a join that matches by time; nanoseconds.
     func holdBack(step: Int64) {
         consumer.locked {
             state.close(.unconnected)
@@ -212,15 +214,15 @@ final class FrameQueue: @unchecked Sendable {
         }
     }
 
-    /// [producer's thread] The link begins after an item of this time. Where several threads feed the branch its join
-    /// has to hear of what those before gave each other.
+    /// [producer's thread] The link begins after an item of this time. Where several threads feed the branch, its join
+    /// must know which items were given before.
     func begin(after pts: Int64) {
         consumer.lock()
         if isHeldBack, pts != .min { nothingUpTo = max(nothingUpTo, pts &+ heldStep) }
         wakeConsumerAndUnlock()
     }
 
-    /// [any thread] All of them do. Queues of one join are opened at once.
+    /// [any thread] All threads have their links: opens the queues, those of one join at the same time.
     ///
     /// - Returns: Sequence number of the last item that was turned away; nil when there was none.
     static func open(_ queues: [FrameQueue]) -> UInt64? {
@@ -241,7 +243,7 @@ final class FrameQueue: @unchecked Sendable {
 
     // MARK: Consumer
 
-    /// [consumer's thread] The oldest item; waits for one.
+    /// [consumer's thread] Takes the oldest item, and waits for one.
     func take() -> Taken {
         while true {
             consumer.lock()
@@ -261,7 +263,7 @@ final class FrameQueue: @unchecked Sendable {
         }
     }
 
-    /// With the lock held: what there is, unlocking; nil, still locked, when there is nothing yet.
+    /// With the lock held: returns what is there and unlocks. Returns nil, still locked, when there is nothing yet.
     private func takeLocked() -> Taken? {
         if stop.isRaised {
             consumer.unlock()
@@ -303,9 +305,9 @@ final class FrameQueue: @unchecked Sendable {
         return Lease(record)
     }
 
-    /// [consumer's thread] Before it waits for anything else: wakes a producer that was left asleep while there was
-    /// plenty to take. A producer is thus woken once for several places, and still never sleeps while its consumer
-    /// waits.
+    /// [consumer's thread] Called before the consumer waits for anything else. Wakes a producer that was left asleep
+    /// while the queue still had items. So a producer is woken once for several places, and never sleeps while its
+    /// consumer waits.
     @inline(__always)
     func settleWake() {
         guard owesWake else { return }
@@ -322,13 +324,13 @@ final class FrameQueue: @unchecked Sendable {
 
     // MARK: A join's consumer, which looks at all its inputs under their one lock
 
-    /// With the lock held: what a join decides by.
+    /// With the lock held: the state by which a join decides.
     var shown: QueueHead {
         QueueHead(
             head: state.depth > 0 ? ring[head].pointee.header.pts.nanoseconds : nil, nothingUpTo: nothingUpTo,
             hasEnded: state.hasEnded)
     }
-    /// With the lock held: what `interrupt()` set, cleared.
+    /// With the lock held: reads and clears what `interrupt()` has set.
     func takeInterrupt() -> Bool {
         defer { isInterrupted = false }
         return isInterrupted
@@ -347,8 +349,8 @@ final class FrameQueue: @unchecked Sendable {
         return Lease(record)
     }
 
-    /// [consumer's thread] Nothing is taken any more: what lies here and all that is offered from now on is dropped for
-    /// `reason`, and a producer that waits for a place goes on at once.
+    /// [consumer's thread] The consumer takes nothing any more. The queued items and all that are offered from now on
+    /// are dropped for `reason`, and a producer that waits for a place goes on at once.
     func close(_ reason: DropReason) {
         consumer.locked { state.close(reason) }
         discardAll(reason)
@@ -357,7 +359,7 @@ final class FrameQueue: @unchecked Sendable {
 
     // MARK: Watching
 
-    /// Lets everything queued go, counted as evicted for `reason`.
+    /// Releases all queued items, counted as evicted for `reason`.
     func discardAll(_ reason: DropReason) {
         var records: [UnsafeMutablePointer<LeaseRecord>] = []
         records.reserveCapacity(ringCount)
@@ -376,13 +378,14 @@ final class FrameQueue: @unchecked Sendable {
         for record in records { _ = Lease(record) }
     }
 
-    /// [any thread] Counts and depth, each as it was at some moment of the call. Does not wait, and nobody waits for
-    /// it.
+    /// [any thread] Counts and depth, each as it was at some moment of the call. Does not wait, and makes no thread
+    /// wait.
     func snapshot() -> (counts: FrameQueueState.Counts, depth: Int, bytes: Int) { figures.read() }
 }
 
 extension FrameQueue {
-    /// With the lock held: true the first time a join tells what lies behind it that nothing up to `pts` comes.
+    /// With the lock held: notes that a join told the stages behind it that nothing up to `pts` comes; true the first
+    /// time.
     func noteAnnounced(_ pts: Int64) -> Bool {
         guard pts > nothingSeen else { return false }
         nothingSeen = pts

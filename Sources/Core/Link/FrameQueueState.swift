@@ -11,7 +11,7 @@ struct FrameQueueState: Sendable {
         case evictThenAccept(Int)
         /// The item is dropped.
         case reject(DropReason)
-        /// Nothing changed: ask again when there is room.
+        /// Nothing has changed. Offer again when there is room.
         case wait
     }
 
@@ -33,7 +33,7 @@ struct FrameQueueState: Sendable {
     private var oldestTime: Int64?
     private var isSkipping = false
     private(set) var hasEnded = false
-    /// The consumer takes nothing any more; why.
+    /// Why the consumer takes nothing any more; nil while it takes items.
     private var closed: DropReason?
 
     init(settings: LinkSettings) { self.settings = settings }
@@ -43,7 +43,7 @@ struct FrameQueueState: Sendable {
         guard depth > 0 else { return false }
         if let most = settings.mostBytes, bytes + more > most { return true }
         if let most = settings.mostTime, let oldestTime, time > oldestTime {
-            // As unsigned numbers any two times have a distance.
+            // As unsigned numbers any two times have a distance without overflow.
             return UInt64(bitPattern: time &- oldestTime) > UInt64(max(most.nanoseconds, 0))
         }
         return false
@@ -105,7 +105,7 @@ struct FrameQueueState: Sendable {
         if depth > counts.mostDepth { counts.mostDepth = depth }
     }
 
-    /// The oldest item leaves; its bytes, and the decode time of the one behind it.
+    /// Takes the oldest item: its bytes, and the decode time of the item behind it.
     mutating func take(bytes less: Int = 0, nextTime: Int64? = nil) {
         depth -= 1
         bytes -= less
@@ -113,13 +113,13 @@ struct FrameQueueState: Sendable {
         counts.taken += 1
     }
 
-    /// An item the run was stopped with: it was offered and found no place any more.
+    /// The run was stopped with an item that was offered and found no place.
     mutating func refuseStopped() {
         counts.offered += 1
         counts.dropped[DropReason.stopped.rawValue] += 1
     }
 
-    /// Everything queued leaves unread.
+    /// Evicts all queued items.
     mutating func evictAll(_ reason: DropReason) -> Int {
         let all = depth
         counts.evicted[reason.rawValue] += all
@@ -128,16 +128,16 @@ struct FrameQueueState: Sendable {
         return all
     }
 
-    /// All that is offered from now on is dropped for `reason`.
+    /// Drops everything that is offered from now on for `reason`.
     mutating func close(_ reason: DropReason) { closed = reason }
 
-    /// From now on it is as `settings` say, where it was closed for no other reason than that.
+    /// Reopens a queue that was closed as ``DropReason/unconnected``.
     mutating func open() { if closed == .unconnected { closed = nil } }
 
     /// No item follows. Items already queued are still taken.
     mutating func end() { hasEnded = true }
 
-    /// The link is taken away: as `end()`, and every later offer is rejected.
+    /// The link is removed: as `end()`, and every later offer is rejected.
     mutating func detach() {
         hasEnded = true
         closed = .detached

@@ -11,7 +11,7 @@ final class RoomGate: @unchecked Sendable {
     private let news = EventCount()
     private let sleeps = Atomic<Bool>(false)
     private let stop: StopSignal
-    /// The producer's alone.
+    /// Only for the producer.
     private var spinner = Spinner()
 
     init(stop: StopSignal) {
@@ -26,8 +26,8 @@ final class RoomGate: @unchecked Sendable {
         if sleeps.load(ordering: .sequentiallyConsistent) { condition.locked { condition.signal() } }
     }
 
-    /// [consumer's thread] A place has become free, and the consumer has more to take: a sleeping producer is not woken
-    /// yet. True when it will have to be, with `wake()`, before the consumer waits for anything.
+    /// [consumer's thread] A place has become free, and the consumer has more to take, so a sleeping producer is not
+    /// woken yet. True when the consumer must call `wake()` before it waits for anything.
     @inline(__always)
     func announceLater() -> Bool {
         news.advance()
@@ -39,7 +39,7 @@ final class RoomGate: @unchecked Sendable {
         if sleeps.load(ordering: .sequentiallyConsistent) { condition.locked { condition.signal() } }
     }
 
-    /// [producer's thread] Which news the offers that follow have seen.
+    /// [producer's thread] The version of the news that the following offers have seen.
     @inline(__always)
     var version: UInt32 { news.seen }
 
