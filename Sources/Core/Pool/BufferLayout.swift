@@ -27,7 +27,7 @@ struct BufferLayout: Sendable {
     let strides: [Int]
     /// First byte of each plane.
     let offsets: [Int]
-    /// Of the whole buffer, in whole pages.
+    /// Bytes of the whole buffer, in whole pages.
     let byteCount: Int
 
     init(_ format: VideoFormat, padding: BufferPadding = BufferPadding()) {

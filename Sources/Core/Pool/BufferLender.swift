@@ -20,7 +20,7 @@ public final class BufferLender: @unchecked Sendable {
         free = Array((0..<count).reversed())
     }
 
-    /// Nobody can give a loan back any more: the stage and its library are gone.
+    /// Ends all loans: the stage and its library are gone, so no loan can be returned any more.
     deinit { for record in loans { if let record { pool.giveBack(record) } } }
 
     /// The format of every loan.

@@ -40,10 +40,10 @@ public struct AnonymousMemory: FrameMemory {
     private static let (largePages, populate): (Int32, Int32) = (14, 23)
 
     private func touch(_ base: UnsafeMutableRawPointer, _ count: Int) {
-        // Refused by kernels without large pages; then there are none.
+        // A kernel without large pages refuses this; then normal pages are used.
         _ = madvise(base, count, Self.largePages)
         guard madvise(base, count, Self.populate) != 0, errno == EINVAL else { return }
-        // Linux before 5.14.
+        // Linux before 5.14 does not know it.
         for offset in stride(from: 0, to: count, by: 4096) {
             base.storeBytes(of: 0, toByteOffset: offset, as: UInt8.self)
         }

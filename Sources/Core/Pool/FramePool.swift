@@ -8,7 +8,7 @@ import Synchronization
 /// (a ``BufferLender``), and return one. Several leases may hold a buffer (`share()`); it is free when the last one
 /// ends.
 final class FramePool: LeaseOwner, @unchecked Sendable {
-    /// One buffer's share count. Leases of a buffer may go on different threads.
+    /// One buffer's share count. Leases of a buffer may end on different threads.
     private struct BufferRecord: ~Copyable {
         let leases = Atomic<Int>(0)
     }
@@ -27,7 +27,7 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
     let layout: MetadataLayout
 
     let condition = Condition()
-    /// Where it notes how many buffers are out; nil without a trace. Set before it is used.
+    /// The trace of how many buffers are leased; nil without a trace. Set before the pool is used.
     var traceRing: TraceRing? { didSet { trace = traceRing?.pen } }
     @exclusivity(unchecked) private var trace: TracePen?
     private let stop: StopSignal
@@ -37,8 +37,8 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
     private var leases: LeaseTable
     private var outstanding = 0
     private var waiters = 0
-    /// Conditions of copy pools whose writer may wait until it is a buffer's only holder. Not the pools: two writers'
-    /// would keep each other alive.
+    /// Conditions of copy pools whose writer may wait until it is a buffer's only holder. It does not hold the pools,
+    /// since those of two writers would keep each other alive.
     private var uniquenessListeners: [Condition] = []
     private let uniquenessWaiters = Atomic<Int>(0)
     // Written under `condition`, read without it: a thread of low priority that reads must not hold a lock that frames
@@ -53,7 +53,7 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
     /// - Parameters:
     ///   - padding: Room that a library needs around the pixels.
     ///   - leasesPerBuffer: How many holders one buffer can have at once, from the plan.
-    ///   - furtherLeases: Leases beside those of single buffers: repeats of one that lie in queues.
+    ///   - furtherLeases: Leases for repeats of one buffer that lie in queues, beside those that each buffer has.
     /// - Throws: ``FrameHostError`` `.exhausted`.
     init(
         name: String, format: VideoFormat, padding: BufferPadding = BufferPadding(), bufferCount: Int,
@@ -104,7 +104,8 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
 
     /// [any thread] A free buffer's lease, or nil when none is free.
     ///
-    /// - Parameter isStarving: Whether finding none counts as starvation: not for who can do without.
+    /// - Parameter isStarving: Whether finding none counts as starvation; false for a caller that can do without a
+    ///   buffer.
     func tryLease(isStarving: Bool = true) -> Frame? {
         condition.lock()
         guard let record = takeLocked() else {
@@ -116,7 +117,7 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
         return Frame(Lease(record))
     }
 
-    /// [allocating thread] A free buffer's lease; waits for one until `stop`.
+    /// [allocating thread] Leases a free buffer, and waits for one until `stop`.
     ///
     /// - Throws: ``FrameHostError`` `.stopped`.
     func lease() throws -> Frame {
@@ -134,7 +135,7 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
         }
     }
 
-    /// As `lease()`, but gives up with nil as soon as `original` has no other holder.
+    /// As `lease()`, but returns nil as soon as `original` has no other holder.
     func leaseCopy(unlessUnique original: borrowing Frame) throws -> Frame? {
         let origin = original.pool
         origin.uniquenessWaiters.add(1, ordering: .sequentiallyConsistent)
@@ -179,7 +180,7 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
         record.pointee.buffer = buffer
         record.pointee.base = base + Int(buffer) * memoryLayout.byteCount
         record.pointee.byteCount = memoryLayout.byteCount
-        // Not known without asking the clock; the runner says when it hands the frame on.
+        // Only the clock could tell, and it costs time. The runner sets it when it hands the frame on.
         record.pointee.since.store(0, ordering: .relaxed)
         record.pointee.header.reset(orientation: format.orientation)
         return record
@@ -203,13 +204,13 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
     override func giveBack(_ record: UnsafeMutablePointer<LeaseRecord>) {
         record.pointee.unkeep()
         record.pointee.keeper = nil
-        // Before the lock: ending a value's life may take time.
+        // Before the lock is taken: destroying a value may take time.
         if record.pointee.header.metadataPresent != 0 { layout.clear(&record.pointee.header) }
         let buffer = record.pointee.buffer
         condition.lock()
         let left = buffers[Int(buffer)].leases.subtract(1, ordering: .sequentiallyConsistent).newValue
-        // Read under the lock: once it is open, and this was not the last lease, another thread may return that and end
-        // the pool.
+        // Read under the lock. Once it is released, and this was not the last lease, another thread may return the last
+        // one and so free the pool.
         let listeners =
             left == 1 && uniquenessWaiters.load(ordering: .sequentiallyConsistent) > 0 ? uniquenessListeners : []
         leases.giveBack(record)
@@ -231,7 +232,7 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
         buffers[Int(record.pointee.buffer)].leases.load(ordering: .acquiring) == 1
     }
 
-    /// The chain clock, for a lease that a stage keeps.
+    /// The time of the chain clock, for a lease that a stage keeps.
     var now: Int64 { clock.now() }
 
     /// Plane `index` of the buffer at `base`.
@@ -249,7 +250,7 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
     /// [any thread] Buffers that nobody holds. Does not wait.
     var freeCount: Int { shownFree.load(ordering: .relaxed) }
 
-    /// [any thread] Milliseconds for which an allocation found no buffer, altogether. Does not wait.
+    /// [any thread] Milliseconds for which allocations found no buffer, in total. Does not wait.
     var starvedMs: Int {
         let since = starvedSince.load(ordering: .relaxed)
         let ended = starved.load(ordering: .relaxed)
@@ -271,7 +272,7 @@ final class FramePool: LeaseOwner, @unchecked Sendable {
         var result: [(holder: Int32, buffer: Int32, since: Int64)] = []
         records.forEachOut {
             let (holder, buffer) = ($0.holder.load(ordering: .relaxed), $0.buffer)
-            // It may have come back since it was found.
+            // The lease may have been returned since it was found.
             if buffer >= 0 { result.append((holder, buffer, $0.since.load(ordering: .relaxed))) }
         }
         return result

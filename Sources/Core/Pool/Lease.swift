@@ -9,7 +9,7 @@ import Synchronization
 struct LeaseRecord: ~Copyable {
     var header: ItemHeader
 
-    /// Who takes the lease back.
+    /// The pool or slab that takes the lease back.
     unowned(unsafe) let owner: LeaseOwner
     /// Index in the owner's table of leases.
     let index: Int32
@@ -31,7 +31,7 @@ struct LeaseRecord: ~Copyable {
     let since = Atomic<Int64>(0)
     /// The count of the stage that has this lease in hand; set by the runner at each delivery.
     var keeper: UnsafeMutablePointer<KeeperCell>?
-    /// True when the lease counts in `keeper`: it was handed over for good, or shared by the stage itself.
+    /// Whether the lease counts in `keeper`: the stage was given it for good, or shared it itself.
     var isKept = false
 
     init(owner: LeaseOwner, index: Int32, header: consuming ItemHeader) {
@@ -40,7 +40,7 @@ struct LeaseRecord: ~Copyable {
         self.header = header
     }
 
-    /// Bytes that count at a link's bound: an access unit's; frames are bounded by their pool.
+    /// Bytes that count towards a link's limit: those of access units. Frames are limited by their pool.
     @inline(__always)
     var queuedBytes: Int { header.kind == .accessUnit ? byteCount : 0 }
 
@@ -61,7 +61,7 @@ struct LeaseRecord: ~Copyable {
     }
 }
 
-/// How many leases a stage keeps at this moment, and the most it ever kept after a call.
+/// How many leases a stage keeps now, and the most it ever kept after a call.
 struct KeeperCell: ~Copyable {
     let kept = Atomic<Int>(0)
     let most = Atomic<Int>(0)
@@ -98,7 +98,7 @@ class LeaseOwner: @unchecked Sendable {
 /// The right to hold a payload: one owner at a time, moved and never copied. ``Frame`` and ``AccessUnit`` are its
 /// public faces.
 struct Lease: ~Copyable, @unchecked Sendable {
-    /// Owned by this value alone until it is given back: the invariant behind `@unchecked Sendable`.
+    /// Only this value owns the record until it is given back: the invariant behind `@unchecked Sendable`.
     let record: UnsafeMutablePointer<LeaseRecord>
 
     @inline(__always)

@@ -70,7 +70,7 @@ struct LeaseTable: ~Copyable {
         return free[freeCount]
     }
 
-    /// Takes a record back whose metadata its owner has cleared.
+    /// Takes back a record whose metadata the owner has cleared.
     mutating func giveBack(_ record: UnsafeMutablePointer<LeaseRecord>) {
         record.pointee.buffer = -1
         record.pointee.holder.store(-1, ordering: .relaxed)
@@ -104,7 +104,7 @@ final class LeaseRecords: @unchecked Sendable {
         newest.store(block, ordering: .releasing)
     }
 
-    /// [any thread] Calls `body` for each lease that is out.
+    /// [any thread] Calls `body` for each lease that is held.
     func forEachOut(_ body: (borrowing LeaseRecord) -> Void) {
         var next = newest.load(ordering: .acquiring)
         while let block = next {

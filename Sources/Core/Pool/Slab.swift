@@ -20,7 +20,7 @@ final class Slab: LeaseOwner, @unchecked Sendable {
     private let layout: MetadataLayout
     private let stop: StopSignal
     let condition = Condition()
-    /// Where it notes how many bytes are out; nil without a trace. Set before it is used.
+    /// The trace of how many bytes are leased; nil without a trace. Set before the slab is used.
     var traceRing: TraceRing? { didSet { trace = traceRing?.pen } }
     @exclusivity(unchecked) private var trace: TracePen?
     // Below: under `condition`.
@@ -62,7 +62,7 @@ final class Slab: LeaseOwner, @unchecked Sendable {
         memory.free(base, byteCount: byteCount)
     }
 
-    /// [allocating thread] Room for one access unit of `count` bytes; waits until there is some.
+    /// [allocating thread] Leases room for one access unit of `count` bytes, and waits until there is some.
     ///
     /// - Throws: ``FrameHostError`` `.exhausted` for a unit larger than the slab, `.stopped`.
     func lease(byteCount count: Int) throws -> AccessUnit {
@@ -100,10 +100,10 @@ final class Slab: LeaseOwner, @unchecked Sendable {
         }
     }
 
-    /// Whether there would be room for a unit of `count` bytes if nothing else lay here.
+    /// Whether a unit of `count` bytes would fit in the empty slab.
     func mayHold(byteCount count: Int) -> Bool { SlabState.rounded(count) <= byteCount }
 
-    /// `copy`, which lies here, says of itself what `unit` says.
+    /// Gives `copy`, a unit of this slab, the header of `unit`.
     func copyHeader(of unit: borrowing AccessUnit, to copy: borrowing AccessUnit) {
         copy.record.pointee.header.replace(with: unit.record.pointee.header, layout)
     }
