@@ -31,9 +31,9 @@ struct Main {
         StandardOutput.keepForProgram()
         CrashReport.install()
         signal(SIGPIPE, SIG_IGN)
-        // Of a read lease that somebody breaks in the moment it is asked for (PluginCopy).
+        // Sent when another program breaks a read lease at the moment it is asked for (PluginCopy).
         signal(SIGIO, SIG_IGN)
-        // A limit of file sizes (ulimit -f) is an error of the write then, which recorders know how to end with.
+        // With the signal ignored, a limit of file sizes (ulimit -f) is an error of the write, which recorders handle.
         signal(SIGXFSZ, SIG_IGN)
         let arguments = Array(CommandLine.arguments.dropFirst())
         if arguments == ["-v"] {
@@ -48,7 +48,7 @@ struct Main {
                 exit(report(error).rawValue)
             }
         }
-        // Faults of the command line are in the log too, and they come before it is read.
+        // Faults of the command line go to the log too, and they occur before the command line has been read.
         for (index, argument) in arguments.enumerated() {
             let next = index + 1 < arguments.count ? arguments[index + 1] : ""
             if argument == "--log-format=json" || (argument == "--log-format" && next == "json") {

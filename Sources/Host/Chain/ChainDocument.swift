@@ -3,13 +3,13 @@
 import FrameCore
 import Synchronization
 
-/// The chain that runs as its file would say it: the file as read, and what commands have changed since.
+/// The running chain, written as a chain file: the file as it was read, with what commands have changed since.
 ///
-/// Each change is a whole new document, read and checked like a file; it becomes the present one once the chain runs
-/// so. [desk's thread; made on the control thread]
+/// Each change is a whole new document that is read and checked like a file. It becomes the present one once the chain
+/// runs that way. [desk's thread; made on the control thread]
 final class ChainDocument: @unchecked Sendable {
     let path: String
-    /// Another one whenever a plugin was loaded anew.
+    /// Replaced whenever a plugin was loaded anew.
     private var registry: PluginRegistry
     private let settings: [String]
     private let frameLimit: Int?
@@ -39,7 +39,7 @@ final class ChainDocument: @unchecked Sendable {
         root = Mutex(first)
     }
 
-    /// What the present document asks for.
+    /// The request of the present document.
     ///
     /// - Throws: ``FrameHostErrors``.
     func request() throws -> ChainRequest { try request(present) }
@@ -57,12 +57,12 @@ final class ChainDocument: @unchecked Sendable {
         Set((root["stages"]?.asArray ?? []).enumerated().map { ChainFile.id(of: $1, $0) })
     }
 
-    /// What stands for the file's name in the places of faults of a chain that a command has in it.
+    /// The file's name in the places of faults where a command contains the chain itself.
     static let inlineFile = "chain"
 
     var present: JSONNode { root.withLock { $0 } }
 
-    /// For whoever asks from outside: with what `--set` gives; options of services, which may be secret, are left out.
+    /// The document for clients: with the values of `--set`, and without the options of services, which may be secret.
     ///
     /// - Parameter live: Options that were set while it runs, by the stage's id.
     func shown(with live: [String: [JSONNode.Member]]) -> JSONNode {
@@ -78,8 +78,8 @@ final class ChainDocument: @unchecked Sendable {
         return shown.setting("stages", JSONNode(.array(stages)))
     }
 
-    /// What was read from ``shown(with:)`` and changed: services that it leaves out, or has without options, are
-    /// as they are.
+    /// Restores the services in a document that comes from ``shown(with:)`` and was edited: a service that it leaves
+    /// out, or has without options, stays as it is.
     func withServices(_ root: JSONNode) -> JSONNode {
         guard var members = root.asObject else { return root }
         for service in present.asObject ?? [] where ChainFile.services[service.key] != nil {
@@ -90,16 +90,16 @@ final class ChainDocument: @unchecked Sendable {
         return JSONNode(.object(members), place: root.place)
     }
 
-    /// The chain runs as `next` says.
+    /// Makes `next` the present document: the chain runs that way now.
     func commit(_ next: JSONNode) { root.withLock { $0 = next } }
 
     /// - Parameters:
-    ///   - file: Whose text it is, for the places of faults.
-    ///   - plugins: In the place of those that are in use.
+    ///   - file: The file that the text comes from, for the places of faults.
+    ///   - plugins: Used in place of the present registry.
     func request(_ root: JSONNode, file: String? = nil, plugins: PluginRegistry? = nil) throws -> ChainRequest {
         try checkServices(root, file: file)
         var reader = ChainFile(name: file ?? path, registry: plugins ?? registry)
-        // A stage that was detached needs no setting; one that was never there is a fault.
+        // A setting for a detached stage is ignored. One for a stage that never existed is a fault.
         let ids = Self.ids(root)
         let known = settings.filter { setting in
             let id = String(setting.prefix { $0 != "." })
@@ -116,7 +116,7 @@ final class ChainDocument: @unchecked Sendable {
         }
     }
 
-    /// Services stay as the run began with them: the one who asks for a change may be the client of one.
+    /// Checks that the services stay as they were at the start: whoever asks for a change may be a client of one.
     private func checkServices(_ root: JSONNode, file: String?) throws {
         for key in ChainFile.services.keys.sorted() where root[key]?.withoutPlaces != present[key]?.withoutPlaces {
             throw FrameHostError(
@@ -126,7 +126,7 @@ final class ChainDocument: @unchecked Sendable {
         }
     }
 
-    /// [any thread] Has the chain file read again and the chain changed to it, all or nothing.
+    /// [any thread] Reads the chain file again and changes the chain to it, all or nothing.
     func reload(_ chain: Chain, reply: @escaping CommandReply) {
         var next: JSONNode?
         chain.change(stage: nil, resetting: .all) { [self] _ in
@@ -140,7 +140,7 @@ final class ChainDocument: @unchecked Sendable {
         }
     }
 
-    /// [any thread] Has the plugin `name` loaded as its file is now, and the stages of its that run replaced.
+    /// [any thread] Loads the plugin `name` from its present file, and replaces its running stages.
     /// docs/design/011-hot-swap.md.
     func reloadPlugin(_ name: String, _ chain: Chain, reply: @escaping CommandReply) {
         var next: (registry: PluginRegistry, path: String)?
@@ -165,14 +165,14 @@ final class ChainDocument: @unchecked Sendable {
 
     // MARK: Edits
 
-    /// The present file as it is on disk now, or another one.
+    /// Reads the chain file as it is on disk now, or another file.
     ///
     /// - Throws: ``FrameHostErrors``.
     func read(_ file: String?) throws -> JSONNode { try ChainFile.read(file ?? path, takesPipes: false) }
 
-    /// With further stages, the first of which takes what `producer` gives.
+    /// The document with further stages, the first of which takes the output of `producer`.
     ///
-    /// - Parameter copies: It gets copies in buffers of the branch's own.
+    /// - Parameter copies: Whether the branch gets copies in buffers of its own.
     func attaching(_ stages: [JSONNode], at producer: String, copies: Bool) throws -> JSONNode {
         var list = try explicitStages()
         guard list.contains(where: { $0["id"]?.asString == producer }) else { throw unknown(producer) }
@@ -200,25 +200,25 @@ final class ChainDocument: @unchecked Sendable {
         return try replacingStages(list)
     }
 
-    /// A place in the chain as `attach` would have made it, seen from the command: `stages[0].size`. Stages of the command
-    /// would have come behind all others.
+    /// Translates a place in the changed chain into one in the command `attach`: `stages[0].size`. In that chain the
+    /// command's stages are the last ones.
     func placeInAttach(_ place: FaultPlace) -> FaultPlace {
         guard let (index, rest) = Self.stage(in: place) else { return place }
         let count = present["stages"]?.asArray?.count ?? 0
         return index < count ? place : Self.place(place, in: "stages[\(index - count)]\(rest)")
     }
 
-    /// A place in the chain as `replace` would have made it, seen from the command: `with.size`.
+    /// Translates a place in the changed chain into one in the command `replace`: `with.size`.
     func place(_ place: FaultPlace, inReplacing id: String, with stage: JSONNode) -> FaultPlace {
         let ids = (present["stages"]?.asArray ?? []).enumerated().map { ChainFile.id(of: $1, $0) }
         guard let (index, rest) = Self.stage(in: place), ids.firstIndex(of: id) == index else { return place }
         let key = rest.dropFirst().prefix { $0 != "." && $0 != "[" }
-        // The rest is as the chain has it.
+        // The command does not have the other members: they are the chain's.
         guard key.isEmpty || stage[String(key)] != nil else { return place }
         return Self.place(place, in: "with\(rest)")
     }
 
-    /// The index of the stage that a place is in, and what follows it: 3 and `.size` of `stages[3].size`.
+    /// The index of a place's stage, and the rest of the path: 3 and `.size` of `stages[3].size`.
     private static func stage(in place: FaultPlace) -> (index: Int, rest: String)? {
         guard place.argument == nil, let path = place.path, path.hasPrefix("stages["),
             let end = path.firstIndex(of: "]"), let index = Int(path.dropFirst("stages[".count).prefix { $0 != "]" })
@@ -232,7 +232,7 @@ final class ChainDocument: @unchecked Sendable {
         return place
     }
 
-    /// Without the branch that begins with `id`.
+    /// The document without the branch that begins with `id`.
     func detaching(_ id: String) throws -> JSONNode {
         let list = try explicitStages()
         guard list.contains(where: { $0["id"]?.asString == id }) else { throw unknown(id) }
@@ -266,7 +266,7 @@ final class ChainDocument: @unchecked Sendable {
         return try replacingStages(stays)
     }
 
-    /// With another stage in the place of `id`; input and link stay where `stage` does not say otherwise.
+    /// The document with another stage in place of `id`. Input and link stay where `stage` does not say otherwise.
     func replacing(_ id: String, with stage: JSONNode) throws -> JSONNode {
         var list = try explicitStages()
         guard let index = list.firstIndex(where: { $0["id"]?.asString == id }) else { throw unknown(id) }
@@ -292,7 +292,8 @@ final class ChainDocument: @unchecked Sendable {
         present.setting("stages", JSONNode(.array(stages)))
     }
 
-    /// The present stages, each with its `id` and, unless it is a source, its `from`: what stands before it may go.
+    /// The present stages, each with an explicit `id` and, unless it is a source, `from`: the stage before it in the
+    /// list may be removed.
     private func explicitStages() throws -> [JSONNode] {
         let stages = present["stages"]?.asArray ?? []
         let ids = stages.enumerated().map { ChainFile.id(of: $1, $0) }
@@ -321,7 +322,7 @@ final class ChainDocument: @unchecked Sendable {
 }
 
 extension JSONNode {
-    /// With `value` as the member `key`, in the place of one that is there.
+    /// The object with `value` as the member `key`, which replaces an existing one.
     fileprivate func setting(_ key: String, _ value: JSONNode) -> JSONNode {
         var members = asObject ?? []
         if let index = members.firstIndex(where: { $0.key == key }) {

@@ -3,11 +3,11 @@
 import FrameCore
 import Glibc
 
-/// Reads a chain file into a ``ChainRequest``: keys, ids, links; options are left to the stages.
+/// Reads a chain file into a ``ChainRequest``: keys, ids and links. The stages read their options themselves.
 ///
 /// Collects all faults. Control thread.
 struct ChainFile {
-    /// More stages than any chain has use for; each costs a context and perhaps a thread.
+    /// More stages than any chain needs. Each costs a context and perhaps a thread.
     static let mostStages = 1000
     static let topKeys =
         ["$schema", "note", "stages", "buffers", "spare", "drainSeconds", "on"] + services.keys.sorted()
@@ -19,10 +19,10 @@ struct ChainFile {
     let name: String
     private let registry: PluginRegistry
     private var faults: [FrameHostError] = []
-    /// A stage's input is not known, so that no more can be said of the links.
+    /// Whether a stage's input is unknown, so that the links cannot be checked further.
     private var hasBrokenFrom = false
-    /// Options whose text names a variable that the environment lacks, by index of the stage: they are not judged as
-    /// well.
+    /// Options whose text names a variable that the environment does not have, by index of the stage. Their values are
+    /// not checked any further.
     private var unknownValues: [Int: Set<String>] = [:]
 
     init(name: String, registry: PluginRegistry) {
@@ -42,7 +42,7 @@ struct ChainFile {
 
     /// The text of the file at `path` as a tree.
     ///
-    /// - Parameter takesPipes: False while a chain runs, which would wait for a pipe's writer.
+    /// - Parameter takesPipes: False while a chain runs, since reading would wait for the pipe's writer.
     /// - Throws: ``FrameHostErrors``.
     static func read(_ path: String, takesPipes: Bool = true) throws -> JSONNode {
         if path == "-" || path.firstRange(of: "://") != nil {
@@ -58,7 +58,7 @@ struct ChainFile {
         do {
             return try JSONReader.read(path: path, takesPipes: takesPipes)
         } catch let found as FrameHostErrors {
-            // A chain file that cannot be opened is a wrong command line: exit status 2.
+            // A chain file that cannot be opened counts as a wrong command line: exit status 2.
             throw FrameHostErrors(
                 found.errors.map { fault in
                     var fault = fault
@@ -68,8 +68,8 @@ struct ChainFile {
         }
     }
 
-    /// The folder of the file that `path` leads to; below the current folder as seen from there, since that is how
-    /// people will read it.
+    /// The folder of the file that `path` leads to. A folder below the current one is written relative to it, since
+    /// people read it that way.
     static func folder(of path: String) -> String {
         let parts = PluginRegistry.realPath(path).split(separator: "/", omittingEmptySubsequences: false).dropLast()
         let folder = parts.joined(separator: "/")
@@ -128,10 +128,10 @@ struct ChainFile {
         return request
     }
 
-    /// The registry is used by the control thread alone, inside the planner's call.
+    /// Only the control thread uses the registry, within the planner's call.
     private struct UncheckedRegistry: @unchecked Sendable { let registry: PluginRegistry }
 
-    /// Faults of keys and links stand beside those that the plan finds, so that one look shows all.
+    /// Adds the faults that the plan finds to those of keys and links, so that one `check` shows all.
     private mutating func throwFaults(complete: Bool, _ request: ChainRequest) throws {
         guard !faults.isEmpty else { return }
         var found: [FrameHostError] = []
@@ -146,8 +146,8 @@ struct ChainFile {
         throw FrameHostErrors(Self.sorted(faults + found.filter { !comesFromAnUnknownValue($0) }))
     }
 
-    /// A value that lacks its environment says nothing of the option, nor of what the stage makes of all of them.
-    /// Faults of its other options stay.
+    /// Whether a fault comes from a value whose variable is missing. Such a value says nothing about its option, nor
+    /// about the stage as a whole. Faults of the stage's other options stay.
     private func comesFromAnUnknownValue(_ fault: FrameHostError) -> Bool {
         unknownValues.contains { index, keys in
             let stage = "stages[\(index)]"
@@ -158,7 +158,7 @@ struct ChainFile {
         }
     }
 
-    /// In the order of the file; faults of one place in the order they were found.
+    /// The faults in the order of the file; those of one place in the order in which they were found.
     static func sorted(_ faults: [FrameHostError]) -> [FrameHostError] {
         faults.enumerated().sorted { a, b in
             if a.element.place.precedes(b.element.place) { return true }
@@ -257,7 +257,7 @@ struct ChainFile {
         }
     }
 
-    /// The index of each id. A stage without one is called after what it uses.
+    /// Reads the ids, and notes the index of each. A stage without an id is named after its `use`.
     private mutating func readIDs(_ nodes: [JSONNode]) -> [String: Int] {
         var ids: [String: Int] = [:]
         for (index, node) in nodes.enumerated() {
@@ -309,7 +309,7 @@ struct ChainFile {
             return nil
         }
         let type = readUse(node, members, path)
-        // Faults of the other keys are listed even where the plugin is not known.
+        // Faults of the other keys are listed even where the plugin is unknown.
         let from = readFrom(node["from"], path, index, isSource: type?.info.input == StageInfo.Media.none, ids: ids)
         let link = readLink(node["link"], path)
         let join = readJoin(node["join"], path, from, ids: ids)
@@ -323,7 +323,7 @@ struct ChainFile {
         var options = members.filter { !PluginLoader.reservedKeys.contains($0.key) }
         options = options.map { member in
             var member = member
-            // Nor is a variable missed in what --set replaces.
+            // A missing variable in a value that --set replaces is no fault either.
             guard !changes.contains(where: { $0.member.key == member.key }) else { return member }
             let count = faults.count
             member.value = expanded(member.value, "\(path).\(member.key)")
@@ -339,7 +339,7 @@ struct ChainFile {
         return stage
     }
 
-    /// Where the keys stand that are no options, and the parts of `link`.
+    /// The places of the keys that are not options, and of the members of `link`.
     private func ownPlaces(_ node: JSONNode) -> [String: TextPlace] {
         var places: [String: TextPlace] = [:]
         for member in node.asObject ?? [] where PluginLoader.reservedKeys.contains(member.key) {
@@ -541,14 +541,14 @@ struct ChainFile {
         return nil
     }
 
-    /// The position among `from` of the stage that leads.
+    /// The position in `from` of the stage that leads.
     private mutating func readLead(_ node: JSONNode, _ key: String, _ from: [Int], ids: [String: Int]) -> Int? {
         guard let id = node.asString else {
             fault(node.place, key, "expected a stage's id, found \(node.text())", "Write \"lead\": \"id\".")
             return nil
         }
         if let index = ids[id], let input = from.firstIndex(of: index) { return input }
-        // A fault of `from` says enough.
+        // The fault of `from` says enough.
         guard !from.isEmpty, !hasBrokenFrom else { return nil }
         let inputs = ids.filter { from.contains($0.value) }.sorted { $0.value < $1.value }.map(\.key)
         let near = Suggestion.nearest(to: id, in: inputs).map { "Did you mean '\($0)'?" }
@@ -607,7 +607,7 @@ struct ChainFile {
         return result + rest
     }
 
-    /// An option from the command line, and how it stood there.
+    /// An option from the command line, and the argument that it came from.
     private typealias Setting = (member: JSONNode.Member, text: String)
 
     /// `--set stage.option=value`: a JSON value, or else a string. By index of the stage.
@@ -638,7 +638,7 @@ struct ChainFile {
         return changes
     }
 
-    /// What `stage.option=value` sets; nil where it is not of that form.
+    /// The parts of `stage.option=value`; nil for a text of another form.
     static func parts(of setting: String) -> (stage: String, option: String, value: JSONNode)? {
         guard let equals = setting.firstIndex(of: "="), let dot = setting[..<equals].firstIndex(of: ".") else {
             return nil

@@ -6,7 +6,7 @@ import FrameCore
 /// validation.
 struct ChainSchema {
     private let stages: [StageType]
-    /// By their key of the chain.
+    /// Services by their key of the chain.
     private let services: [(key: String, type: ServiceType)]
 
     init(stages: [StageType], services: [(key: String, type: ServiceType)] = []) {
@@ -140,7 +140,7 @@ struct ChainSchema {
                 ]
             ),
             ("rule", RuleSchema(stages: stages).rule), ("command", RuleSchema.command),
-            // What a text with ${NAME} becomes is known only when the chain is read.
+            // The value of a text with ${NAME} is known only when the chain is read.
             ("environment", ["type": "string", "pattern": "\\$\\{"]),
         ] + stages.map { ($0.info.id, schema(of: $0)) }
     }

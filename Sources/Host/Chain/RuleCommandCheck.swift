@@ -2,17 +2,17 @@
 
 import FrameCore
 
-/// Looks at one command of a rule before anything runs: what ``CommandLanguage`` and the stage would refuse then.
+/// Checks one command of a rule before anything runs, for what ``CommandLanguage`` and the stage would refuse later.
 struct RuleCommandCheck {
     struct Fault {
         var place: TextPlace
-        /// From the command on: `.set.text`.
+        /// The path within the command: `.set.text`.
         var path: String
         var what: String
         var remedy: String
     }
 
-    /// Commands of the program that a rule may send to a stage, beside its own.
+    /// The program's commands that a rule may send to a stage, beside the stage's own.
     static let ofStages = CommandLanguage.ofStages.filter { !["detach", "replace"].contains($0) }
 
     let ids: Set<String>
@@ -56,7 +56,7 @@ struct RuleCommandCheck {
         checkCommand(command?.asString ?? "", node, stage)
     }
 
-    /// What ``CommandForm`` finds names a member by its place or in its sentence.
+    /// A fault of ``CommandForm`` names its member by its place or in its sentence.
     private mutating func add(_ fault: FrameHostError, of members: [JSONNode.Member], _ node: JSONNode) {
         let key = fault.place.words
         if let member = members.first(where: { $0.key == key }) {
@@ -170,7 +170,8 @@ struct RuleCommandCheck {
         if found.isEmpty { checkValues(members, stage) }
     }
 
-    /// With what the file says of the other options. What is wrong with those is said there.
+    /// Checks the values of a `set` together with the file's other options. Faults of those are reported at their own
+    /// place.
     private mutating func checkValues(_ members: [JSONNode.Member], _ stage: StageRequest) {
         var changed = stage
         changed.settings = [:]

@@ -2,21 +2,21 @@
 
 import FrameCore
 
-/// Reads `on` of a chain file: which rules there are, and all that is wrong with them.
+/// Reads `on` of a chain file: its rules, and all their faults.
 ///
 /// Control thread, desk's thread. docs/design/023-rules.md.
 struct RuleReader {
     static let most = 100
     static let ruleKeys = ["event", "stage", "when", "for", "every", "do", "otherwise", "note"]
     static let otherwiseKeys = ["for", "do"]
-    /// Seconds that a state may have to hold.
+    /// The range of `for`, seconds.
     static let holds = 0.0...86_400
-    /// Seconds from one `do` to the next.
+    /// The range of `every`, seconds.
     static let pauses = 0.1...86_400
 
-    /// The chain's file as the user wrote its name.
+    /// The chain file's name as the user wrote it.
     private let file: String
-    /// All ids of the chain, also of stages whose plugin is not known.
+    /// All ids of the chain, also those of stages with an unknown plugin.
     private let ids: Set<String>
     /// Stages whose plugin is known, in the order of the file.
     private let stages: [StageRequest]
@@ -189,7 +189,7 @@ struct RuleReader {
                 "Name one of them in \"stage\".")
             return nil
         }
-        // A stage whose plugin is not known may have it.
+        // A stage with an unknown plugin may post it.
         guard stages.count == ids.count else { return nil }
         let known = stages.flatMap { $0.type.info.events.map(\.name) } + ChainEvents.all.map(\.event.name)
         fault(
@@ -242,7 +242,7 @@ struct RuleReader {
 
     private mutating func readTests(_ node: JSONNode, _ path: String, _ member: MemberDeclaration) -> [RuleCondition] {
         guard let tests = node.asObject else {
-            // A plain value is `equals`.
+            // A plain value means `equals`.
             return readValue(node, path, member).map { [RuleCondition(member.name, member.kind, .equals($0))] } ?? []
         }
         guard !tests.isEmpty else {
@@ -354,7 +354,7 @@ struct RuleReader {
     }
 }
 
-/// Paths of members whose keys may be anything.
+/// Writes paths of members whose keys may be any text.
 enum JSONPathText {
     static func appending(_ key: String, to path: String) -> String {
         path + (JSONPath().appending(key).description.hasPrefix("[") ? "" : ".") + JSONPath().appending(key).description

@@ -4,7 +4,7 @@ import FrameCore
 
 /// The JSON Schema of the rules of a chain file: which events and members there are, and which commands.
 struct RuleSchema {
-    /// Of every kind of stage, and of the chain; several stages may post events of one name.
+    /// The events of all kinds of stage, and of the chain. Several stages may post events of the same name.
     private let events: [EventDeclaration]
 
     init(stages: [StageType]) { events = ChainEvents.all.map(\.event) + stages.flatMap(\.info.events) }
@@ -56,7 +56,7 @@ struct RuleSchema {
         ]
     }
 
-    /// What `when` may have for events of this name.
+    /// The members that `when` may have for events of this name.
     private func members(of name: String) -> JSONNode {
         var kinds: [(name: String, members: [MemberDeclaration])] = []
         for member in events.filter({ $0.name == name }).flatMap(\.members) {
@@ -80,7 +80,7 @@ struct RuleSchema {
         ]
     }
 
-    /// Nil for lists and objects, which no condition is about.
+    /// The conditions on a member; nil for lists and objects, which no condition can test.
     private static func condition(_ member: MemberDeclaration) -> JSONNode? {
         let value: JSONNode
         switch member.kind {

@@ -2,11 +2,12 @@
 
 import FrameCore
 
-/// Answers to commands in the order of their lines, though stages take theirs at different times.
+/// Puts the answers to commands in the order of their lines, though stages answer at different times.
 ///
-/// An answer that does not come within a second (a stage that hangs) holds up the others no longer. Control thread only.
+/// An answer that does not come within a second, because its stage hangs, does not hold up the others any longer. Only
+/// for the control thread.
 struct AnswerOrder {
-    /// Nanoseconds that an answer waits for those before it.
+    /// How long an answer waits for those before it, nanoseconds.
     static let patience: Int64 = 1_000_000_000
     private var next = 1
     private var waiting: [(reply: CommandReplies.Reply, since: Int64)] = []

@@ -97,7 +97,7 @@ struct CheckCommand: ParsableCommand {
 }
 
 extension FrameHostError {
-    /// As `check --json` prints it.
+    /// The plan as `check --json` prints it.
     var json: JSONNode {
         .object([
             ("code", .string(code.rawValue)), ("place", .string(place.description)),

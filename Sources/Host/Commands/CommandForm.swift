@@ -2,8 +2,8 @@
 
 import FrameCore
 
-/// Which keys a command has beside `stage`, `command` and `tag`, and what stands behind each: what a command does not
-/// know is refused, not passed over.
+/// The keys that a command has beside `stage`, `command` and `tag`, and the kinds of their values. An unknown key is
+/// refused, not ignored.
 enum CommandForm {
     private enum Kind: String {
         case string = "a string"
@@ -24,7 +24,7 @@ enum CommandForm {
     }
 
     private static let common: [String: Kind] = ["stage": .string, "command": .string, "set": .object]
-    /// By command; any other is a stage's own.
+    /// The keys by command. Any command that is not here is a stage's own.
     private static let keys: [String: [String: Kind]] = [
         "attach": ["at": .string, "stages": .array, "copy": .bool], "detach": [:], "drain": [:], "figures": [:],
         "pause": ["drop": .bool], "plan": [:], "reload": ["file": .string, "chain": .object],
@@ -37,10 +37,10 @@ enum CommandForm {
     ]
     private static let ofOwnCommand: [String: Kind] = ["arguments": .object]
 
-    /// Of any command. `tag` is the asker's own, and passed over.
+    /// The keys of every command. `tag` is for the sender and is not read.
     private static let all = Set(common.keys).union(ofOwnCommand.keys).union(keys.values.flatMap(\.keys)).union(["tag"])
 
-    /// The first thing that is wrong with the members of a command; nil where each is one that the command has.
+    /// The first fault in the members of a command; nil where each is a valid member of it.
     static func fault(of members: [JSONNode.Member]) -> FrameHostError? {
         if let odd = members.first(where: { !all.contains($0.key) }) {
             return FrameHostError(

@@ -15,7 +15,7 @@ struct CommandLanguage: Sendable {
     let document: ChainDocument
     let snapshots: Snapshots
 
-    /// Has a command done.
+    /// Carries out a command.
     ///
     /// - Parameter reply: Called once, now or later, on any thread.
     func perform(_ node: JSONNode, reply: @escaping CommandReply) {
@@ -113,7 +113,8 @@ struct CommandLanguage: Sendable {
         }
     }
 
-    /// A tap or a converter is in no file: which stage to name instead; nil for another stage.
+    /// The fault of naming a tap or converter, which no file contains: it says which stage to name instead. Nil for
+    /// other stages.
     private func faultOfInserted(_ id: String) -> FrameHostError? {
         let plan = chain.plan
         guard var index = plan.stages.firstIndex(where: { $0.id == id }), plan.stages[index].isInserted else {
@@ -130,7 +131,7 @@ struct CommandLanguage: Sendable {
 
     /// - Parameters:
     ///   - file: The file that `edited` is read from, where it is another than the chain's.
-    ///   - placing: From a fault's place in the chain to the one in the command, for what the command says.
+    ///   - placing: Translates a fault's place in the chain into one in the command, for what the command says.
     private func change(
         _ stage: String?, _ reply: @escaping CommandReply, isDraining: Bool = true, resetting: ResetScope = .none,
         file: String? = nil, placing: @escaping @Sendable (FaultPlace) -> FaultPlace = { $0 },

@@ -3,10 +3,10 @@
 import FrameCore
 import Synchronization
 
-/// Answers to commands, and to what asks for a reload, on their way to the control thread, which writes all lines.
+/// Passes answers to commands and reloads to the control thread, which writes all lines.
 final class CommandReplies: Sendable {
     struct Reply: Sendable {
-        /// The line that it answers, from 1 on; 0 for what no line asked for.
+        /// The number of the line that it answers, from 1 on; 0 for a request that came by another way.
         var number: Int
         /// The event `command-answered`.
         var event: Event
@@ -31,7 +31,7 @@ final class CommandReplies: Sendable {
         waiting.withLock { $0.append(Reply(number: number, event: event, chain: chain)) }
     }
 
-    /// [control thread] Those since the last call.
+    /// [control thread] The answers since the last call.
     func take() -> [Reply] {
         waiting.withLock { waiting in
             defer { waiting.removeAll() }

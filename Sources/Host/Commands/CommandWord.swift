@@ -4,14 +4,14 @@ import ArgumentParser
 import FrameCore
 import Glibc
 
-/// The first word of a command line: `framehost chekc x.json` would else be read as a chain file named `chekc`, with
-/// one argument too many.
+/// The first word of a command line. Without this check `framehost chekc x.json` would be read as a chain file named
+/// `chekc` with one argument too many.
 struct CommandWord {
     private let arguments: [String]
 
     init(_ arguments: [String]) { self.arguments = arguments }
 
-    /// What was probably meant; nil where the word is a command, or may well be a file.
+    /// A fault that suggests the command that was probably meant; nil where the word is a command, or may be a file.
     var fault: FrameHostError? {
         let names = FrameHost.configuration.subcommands.compactMap { $0.configuration.commandName }
         guard let word = arguments.first, !word.isEmpty, !word.hasPrefix("-"), !(names + ["help"]).contains(word) else {

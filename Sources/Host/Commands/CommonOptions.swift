@@ -11,8 +11,8 @@ struct PluginOptions: ParsableArguments {
         help: ArgumentHelp("A folder with plugins, before all others. Repeatable.", valueName: "dir"))
     var pluginPath: [String] = []
 
-    /// - Throws: ``FrameHostErrors`` for folders of `--plugin-path` that cannot be read. One of
-    ///   `$FRAMEHOST_PLUGIN_PATH`, which may be meant for other machines too, is among the skipped instead.
+    /// - Throws: ``FrameHostErrors`` for folders of `--plugin-path` that cannot be read. A folder of
+    ///   `$FRAMEHOST_PLUGIN_PATH`, which may be set for several machines, only counts as skipped.
     func registry() throws -> PluginRegistry {
         let faults = pluginPath.compactMap { folder -> FrameHostError? in
             guard let handle = opendir(folder) else {
@@ -29,7 +29,7 @@ struct PluginOptions: ParsableArguments {
     }
 }
 
-/// Prints every fault a line and ends with the status that follows from them.
+/// Prints each fault on a line, and returns the exit status that follows from them.
 func report(_ error: any Error) -> ExitCode {
     let errors = (error as? FrameHostErrors)?.errors ?? [FrameHostError.wrap(error)]
     for error in errors { RunLog.logger.critical("\(error)") }
@@ -37,7 +37,7 @@ func report(_ error: any Error) -> ExitCode {
     return ExitCode(isConfiguration ? 2 : 1)
 }
 
-/// The same for what was found before a run, whatever it is: nothing was run, and `check` says 2 to it as well.
+/// The same for faults from before a run: nothing has run, and `check` ends with status 2 for them too.
 func reportBeforeRun(_ error: any Error) -> ExitCode {
     _ = report(error)
     return ExitCode(2)

@@ -9,11 +9,11 @@ struct ControlClient {
     private let fields: [String]
     private let library: FetchLibrary
 
-    /// Bytes of an answer that is not a stream.
+    /// The most bytes of an answer that is not a stream.
     private static let mostBytes = 512 << 20
-    /// Seconds. Longer than the server waits for the chain.
+    /// How long an answer may take, seconds: longer than the server waits for the chain.
     private static let patience = 90
-    /// Seconds, for what the server answers without waiting for the chain.
+    /// How long an answer may take for which the server does not wait for the chain, seconds.
     private static let readPatience = 10
 
     /// - Parameters:
@@ -24,7 +24,7 @@ struct ControlClient {
         var url = url
         if url.firstRange(of: "://") == nil { url = "http://\(url)" }
         while url.hasSuffix("/") { url.removeLast() }
-        // A token in the address is not for the log, and no server asks for one there.
+        // A token in the address would appear in the log, and no server asks for one there.
         guard !url.contains(where: { "#?@".contains($0) }) else {
             throw FrameHostError(
                 .invalidConfiguration, place: "url", what: "the address must name only the server",
@@ -44,7 +44,7 @@ struct ControlClient {
         library = try FetchLibrary()
     }
 
-    /// No fault names what is in it.
+    /// Reads the token. No fault shows what is in the file.
     private static func token(_ file: String?) throws -> String? {
         let text: String
         if let file {
@@ -100,7 +100,7 @@ struct ControlClient {
         return try JSONReader.read(bytes(method, path, body: body, seconds: seconds) ?? [], file: base + path)
     }
 
-    /// Gives each line of a stream until that ends, or `line` gives false.
+    /// Calls `line` with each line of a stream until the stream ends or `line` returns false.
     func lines(_ path: String, line: @escaping (String) -> Bool) throws {
         var rest: [UInt8] = []
         var isEnough = false
@@ -118,7 +118,7 @@ struct ControlClient {
             return rest.count <= 16 << 20
         }
         if isEnough { return }
-        // A server that ends while it sends ends the stream: CURLE_PARTIAL_FILE, _RECV_ERROR.
+        // A server that ends while it sends also ends the stream: CURLE_PARTIAL_FILE, _RECV_ERROR.
         if result.status == 200, [0, 18, 56].contains(result.code) { return }
         try check(result, rest)
     }

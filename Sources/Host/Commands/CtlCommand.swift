@@ -132,7 +132,7 @@ struct CtlCommand: ParsableCommand {
 
     private func get(_ client: ControlClient) throws {
         try expect(1)
-        // A name may have dots: the whole word first.
+        // A name may contain dots, so the whole word is tried first.
         let stages = try client.json("GET", "/api/v1/chain")["stages"]?.asArray ?? []
         func stage(_ id: String) -> JSONNode? { stages.first { ($0["id"] ?? $0["use"])?.asString == id } }
         if let found = stage(words[0]) { return Terminal.say(found.text(pretty: true)) }
@@ -199,7 +199,7 @@ struct CtlCommand: ParsableCommand {
             "`framehost ctl --help` shows what it needs.")
     }
 
-    /// JSON itself, or the file of that name.
+    /// The word read as JSON, or the file of that name.
     private func node(_ word: String) throws -> JSONNode {
         let start = word.first { !$0.isWhitespace }
         guard start == "{" || start == "[" else { return try JSONReader.read(path: word) }

@@ -2,7 +2,7 @@
 
 import Glibc
 
-/// Whether a file has changed since the last look, by what the system says of it. [control thread]
+/// Tells whether a file has changed since the last look, by its identity, size and time. [control thread]
 struct FileWatch {
     /// Nanoseconds from one look to the next.
     private static let interval: Int64 = 500_000_000

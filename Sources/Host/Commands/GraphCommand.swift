@@ -75,7 +75,7 @@ struct GraphCommand: ParsableCommand {
         }
     }
 
-    /// By what was asked for, else by the file's ending.
+    /// The format that was asked for, or else that of the file's ending.
     private var wantedFormat: Format {
         get throws {
             if let format { return format }
@@ -145,7 +145,7 @@ struct GraphCommand: ParsableCommand {
         return ChainPicture(plan, name: figures.name.isEmpty ? "chain" : figures.name, figures: figures).dot
     }
 
-    /// Whole or not at all.
+    /// Writes the whole file or nothing.
     private func write(_ bytes: [UInt8]) throws {
         guard let output else { return try print(bytes) }
         if let refusal = RunFiles().write(output, bytes, as: "framehost", isReplacing: overwrite) {
@@ -153,7 +153,7 @@ struct GraphCommand: ParsableCommand {
         }
     }
 
-    /// All of it, however slowly it is read (`… | less`); a reader that has gone is no fault.
+    /// Writes all bytes, however slowly they are read (`… | less`). A reader that has gone is no fault.
     private func print(_ bytes: [UInt8]) throws {
         var rest = bytes[...]
         while !rest.isEmpty {

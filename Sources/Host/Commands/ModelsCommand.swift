@@ -104,7 +104,7 @@ struct ModelsCommand: ParsableCommand {
             return folder
         }
 
-        /// As curl has it.
+        /// The file of certificates, from curl's environment variables.
         private static var authorities: String? {
             for name in ["CURL_CA_BUNDLE", "SSL_CERT_FILE"] {
                 if let value = getenv(name), value.pointee != 0 { return String(cString: value) }

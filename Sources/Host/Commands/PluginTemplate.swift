@@ -36,7 +36,7 @@ struct PluginTemplate {
         ]
     }
 
-    /// Module and type names differ, or neither could be named from outside.
+    /// Module and type must have different names, or neither could be named from outside.
     private var module: String { "\(type)Plugin" }
 
     var nextSteps: String {
@@ -80,7 +80,7 @@ struct PluginTemplate {
         }
     }
 
-    /// With the stage's own names in place.
+    /// The text with the stage's own names filled in.
     private func filled(_ text: String) -> String {
         text.replacing("STAGETYPE", with: type).replacing("STAGEID", with: id)
     }

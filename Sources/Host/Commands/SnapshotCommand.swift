@@ -95,7 +95,7 @@ struct SnapshotCommand: ParsableCommand {
         return bytes
     }
 
-    /// Whole or not at all.
+    /// Writes the whole file or nothing.
     private func write(_ bytes: [UInt8]) throws {
         if let refusal = RunFiles().write(file, bytes, as: "framehost", isReplacing: overwrite) {
             throw refusal.fault(file, overwriting: "add --overwrite")

@@ -2,7 +2,7 @@
 
 /// What a new package has in it for one kind of stage; STAGEID and STAGETYPE stand for its id and type.
 struct StageTemplate {
-    /// One sentence, with a small letter first.
+    /// One sentence that begins with a small letter.
     var summary: String
     /// The stage's type, without imports and entry.
     var source: String

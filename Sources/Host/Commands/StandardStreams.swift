@@ -2,7 +2,7 @@
 
 import FrameCore
 
-/// Which standard streams a run uses itself, so that no stage may: each has one user.
+/// The standard streams that a run uses itself. No stage may use them, since each has one user.
 enum StandardStreams {
     static func ofRun(events: Bool, commands: Bool) -> [ChainRequest.OwnStream] {
         var own: [ChainRequest.OwnStream] = []

@@ -61,7 +61,7 @@ struct TopCommand: ParsableCommand {
             throw ExitCode(1)
         }
         switch end {
-        // Threads that ask the server may still run: no destructors beside them.
+        // Threads that ask the server may still run, so no destructors may run now.
         case nil: _exit(0)
         case .ended:
             Terminal.complain("The chain has ended.")
@@ -72,7 +72,8 @@ struct TopCommand: ParsableCommand {
         }
     }
 
-    /// A table or a line of JSON for each interval, the first after one, since rates need two looks.
+    /// Prints a table or a line of JSON for each interval. The first comes after one interval, since rates need two
+    /// looks.
     private func printTables(_ watch: ChainWatch) throws -> ChainWatch.End? {
         _ = try watch.look()
         var next = ChainWatch.now()
@@ -104,8 +105,8 @@ struct TopCommand: ParsableCommand {
 
 /// `framehost top` on a terminal.
 ///
-/// The main thread draws and reads keys; one thread asks the server, so that a server which does not answer keeps nobody
-/// from leaving; one waits for signals. Both wake the main thread by a byte in a pipe.
+/// The main thread draws and reads keys. One thread asks the server, so that `q` works even when the server does not
+/// answer. Another waits for signals. Both wake the main thread by a byte in a pipe.
 private final class TopScreen {
     private let watch: ChainWatch
     private let interval: Double
@@ -156,9 +157,9 @@ private final class TopScreen {
         var signals = sigset_t()
         sigemptyset(&signals)
         for signal in Background.signals { sigaddset(&signals, signal) }
-        // The first look is before that: until then ctrl-C ends the program as it ends any.
+        // The first look comes before that: until then ctrl-C ends the program as usual.
         figures = try watch.look()
-        // Blocked in every thread of this program now: signals reach `sigwait` alone.
+        // Every thread of this program blocks these signals now, so that only `sigwait` gets them.
         pthread_sigmask(SIG_BLOCK, &signals, nil)
         let shared = shared
         let set = signals
@@ -202,7 +203,7 @@ private final class TopScreen {
         }
     }
 
-    /// Until there is something new, a key, or the time of another look.
+    /// Waits until there is something new, a key, or the time of the next look.
     private func wait() {
         var files = [pollfd(fd: shared.pipe.read, events: Int16(POLLIN), revents: 0)]
         if let keyboard = screen.keyboard { files.append(pollfd(fd: keyboard, events: Int16(POLLIN), revents: 0)) }
@@ -240,7 +241,7 @@ private final class TopScreen {
 
     // MARK: Signals and keys
 
-    /// False where it ends the program.
+    /// Handles a signal; false where it ends the program.
     private func obey(_ signal: Int32) -> Bool {
         switch signal {
         case SIGWINCH: break
@@ -281,7 +282,7 @@ private final class TopScreen {
         }
         let body = table.rows(columns: columns)
         let notes = table.notes(columns: columns)
-        // Of a low terminal the table gets at least half.
+        // In a low terminal the table gets at least half of the lines.
         let free = max(rows - 2, 1)
         head = Array(head.prefix(max(free / 3, 1)))
         let stages = Array(body.dropFirst())

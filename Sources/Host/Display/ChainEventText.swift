@@ -4,7 +4,7 @@ import FrameCore
 
 /// The events of every chain, as people and programs read them.
 enum ChainEventText {
-    /// What `framehost describe` calls them by.
+    /// The name of these events in `framehost describe`.
     static let id = "chain"
 
     static var text: String {

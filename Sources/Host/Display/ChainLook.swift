@@ -2,16 +2,16 @@
 
 import FrameCore
 
-/// One look at a running chain, as its control server tells it: counts since the start, and what is so at this moment.
+/// One look at a running chain through its control server: counts since the start, and the present state.
 ///
-/// Everything in it comes from a server and is bounded here: lists in length, numbers to what is finite and not negative.
+/// Everything in it comes from a server and is bounded here: lists in length, numbers to finite values of 0 or more.
 struct ChainLook {
     struct Stage {
         var id: String
         var use: String
         var kind: String
         var state: String
-        /// Why it recovers.
+        /// Why it is recovering.
         var reason: String
         /// By name: `in`, `out`, `busy` (seconds), `busy.count`, `drop.REASON`, `busy.le.0.003`, …
         var counters: [String: Double]
@@ -19,7 +19,7 @@ struct ChainLook {
         var heldLimit: Int
         var oldestSeconds: Double
         var drops: Int
-        /// 99 of 100 items since the stage began took no longer; nil without an item.
+        /// 99 of 100 items since the stage began took at most this long; nil without an item.
         var p99Seconds: Double?
     }
 
@@ -39,14 +39,14 @@ struct ChainLook {
         var counters: [String: Double]
     }
 
-    /// What the server's process takes of its machine.
+    /// What the server's process uses of its machine.
     struct Process {
         var uptimeSeconds: Double
         var processorSeconds: Double
         var residentBytes: Int
     }
 
-    /// Seconds of a clock that only rises: the server's own, where it tells it.
+    /// Seconds of a monotonic clock: the server's own, where it reports it.
     var time: Double
     var name: String
     var state: String
@@ -55,17 +55,17 @@ struct ChainLook {
     var stages: [Stage]
     var links: [Link]
     var pools: [Pool]
-    /// Nil of a server that does not tell.
+    /// Nil where the server does not report it.
     var process: Process?
 
-    /// No chain has as many stages, links or pools.
+    /// More stages, links or pools than any chain has.
     static let most = 4000
-    /// Reasons of drops, bounds of histograms: no stage has as many.
+    /// More reasons of drops, or bounds of histograms, than any stage has.
     private static let mostParts = 64
 
     /// - Parameters:
-    ///   - status, metrics, figures: What `/api/v1/…` of that name answers.
-    ///   - now: Seconds of the asker's clock, for a server that does not tell its own.
+    ///   - status, metrics, figures: The answers of `/api/v1/…` with these names.
+    ///   - now: Seconds of the client's clock, for a server that does not report its own.
     init(status: JSONNode, metrics: JSONNode, figures: JSONNode, now: Double) {
         let process = metrics["process"].flatMap(Process.init)
         self.process = process

@@ -5,7 +5,7 @@ import FrameCore
 /// A chain as a graph in the DOT language: a box for each stage, a frame around those that share a thread, arrows for
 /// links.
 ///
-/// Pure. Names of its own for all nodes, so that no text from outside is more than a label.
+/// Pure. All nodes have generated names, so that text from outside is only ever a label.
 struct ChainPicture {
     private let name: String
     private let plan: PlanLook
@@ -155,7 +155,7 @@ struct ChainPicture {
         return rows
     }
 
-    /// The word, in the colour of its level: the colour alone says nothing.
+    /// The word in the colour of its level. The word is there for people who do not see the colour.
     private func cell(_ hurt: LiveFigures.Hurt) -> String {
         let (fill, text) =
             switch hurt.level {

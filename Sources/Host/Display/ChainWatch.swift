@@ -4,15 +4,15 @@ import FrameCore
 import Glibc
 import Synchronization
 
-/// Looks at a running chain by its control server, and learns whether it ended as it should.
+/// Looks at a running chain through its control server, and finds out whether it ended as it should.
 ///
-/// `@unchecked Sendable`: all but `lastState` is that thread's alone that calls ``look()``.
+/// `@unchecked Sendable`: only the thread that calls ``look()`` uses everything but `lastState`.
 final class ChainWatch: @unchecked Sendable {
     /// Why there is nothing more to look at.
     enum End: Error {
-        /// The chain has ended as chains do.
+        /// The chain has ended as it should.
         case ended
-        /// It failed, or its server has gone.
+        /// The chain has failed, or its server has gone.
         case fault(any Error)
     }
 
@@ -22,10 +22,10 @@ final class ChainWatch: @unchecked Sendable {
     private var looks = 0
     private var state = ""
     private let listener = Listener()
-    /// The plan is read again after so many looks: a stage may give another format with nothing else changed.
+    /// The plan is read again after so many looks, since a stage may give another format when nothing else has changed.
     private static let looksPerPlan = 10
 
-    /// What the server's events have said; the stream ends with the chain.
+    /// What the server's events have told. The stream ends with the chain.
     private final class Listener: @unchecked Sendable {
         struct Heard {
             var state = ""
@@ -79,19 +79,19 @@ final class ChainWatch: @unchecked Sendable {
         return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
     }
 
-    /// For so many seconds; below 0 not at all.
+    /// Sleeps for `seconds`; not at all if they are less than 0.
     static func sleep(_ seconds: Double) {
         let end = now() + seconds
         while case let left = end - now(), left > 0 {
             var time = timespec(tv_sec: Int(left), tv_nsec: Int((left - left.rounded(.down)) * 1e9))
-            // A signal may wake it before the time.
+            // A signal may wake it early.
             nanosleep(&time, nil)
         }
     }
 
     // MARK: The end
 
-    /// The chain's states come as events too: between two looks a chain can drain and end.
+    /// Listens to the chain's events, which report its states: between two looks a chain can drain and end.
     private func listen() {
         let (client, listener) = (client, listener)
         let isStarted = Background.start {
@@ -110,15 +110,15 @@ final class ChainWatch: @unchecked Sendable {
         if !isStarted { listener.heard.withLock { $0.hasEnded = true } }
     }
 
-    /// Why a look failed after one that did not.
+    /// Why a look failed after one that succeeded.
     private func end(_ error: any Error) -> End {
-        // The last event may be on its way yet.
+        // The last event may still be on its way.
         let deadline = Self.now() + 1
         while !listener.heard.withLock({ $0.hasEnded }), Self.now() < deadline { usleep(10_000) }
         let heard = listener.heard.withLock { $0.state }
         let last = heard.isEmpty ? state : heard
         let errors = (error as? FrameHostErrors)?.errors ?? []
-        // A refusal is told as it is.
+        // A refusal is reported as it is.
         guard errors.isEmpty || errors.contains(where: { $0.place.words == client.base }) else { return .fault(error) }
         switch last {
         case "draining", "finishing", "stopped": return .ended
@@ -136,14 +136,14 @@ final class ChainWatch: @unchecked Sendable {
     }
 }
 
-/// A thread of the program's own that nobody waits for.
+/// Threads of the program that nothing waits for.
 enum Background {
     private final class Body {
         let run: @Sendable () -> Void
         init(_ run: @escaping @Sendable () -> Void) { self.run = run }
     }
 
-    /// Signals that are the main thread's, or that of a thread which waits for them.
+    /// Signals for the main thread, or for a thread that waits for them.
     static let signals = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH]
 
     /// Runs `body` on a new thread, which gets none of ``signals``.

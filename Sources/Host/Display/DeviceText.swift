@@ -37,7 +37,7 @@ struct DeviceText {
         }
     }
 
-    /// To two places: 12.5, 29.97.
+    /// Rounded to two places: 12.5, 29.97.
     private static func short(_ rate: Rational) -> String {
         let hundredths = (rate.value * 100).rounded() / 100
         return hundredths == hundredths.rounded() ? "\(Int(hundredths))" : "\(hundredths)"

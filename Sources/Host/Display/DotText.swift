@@ -2,11 +2,11 @@
 
 /// Text from outside in the DOT language of Graphviz (https://graphviz.org/doc/info/lang.html).
 enum DotText {
-    /// Characters of one text at most: what is longer is cut with `…`.
+    /// The most characters of one text. A longer one is cut with `…`.
     static let most = 120
 
-    /// A quoted string: `"a \"b\" c"`. In attributes Graphviz also knows `\N`, `&amp;` and the like, so that a backslash
-    /// is doubled and an ampersand written as an entity.
+    /// A quoted string: `"a \"b\" c"`. In attributes Graphviz also interprets `\N`, `&amp;` and the like, so a
+    /// backslash is doubled and an ampersand is written as an entity.
     static func quoted(_ text: String) -> String {
         var result = "\""
         for scalar in bounded(text).unicodeScalars {
@@ -20,8 +20,8 @@ enum DotText {
         return result + "\""
     }
 
-    /// Text within a label that is written like HTML: it is read as XML, and then names stand in the place of `\N`, `\G`
-    /// and the like, so that a backslash is doubled here too.
+    /// Text within a label that is written like HTML. Graphviz reads it as XML and then replaces `\N`, `\G` and the
+    /// like by names, so a backslash is doubled here too.
     static func markup(_ text: String) -> String {
         var result = ""
         for scalar in bounded(text).unicodeScalars {
@@ -37,7 +37,7 @@ enum DotText {
         return result
     }
 
-    /// One line without what XML 1.0 (§2.2) does not allow or a viewer would obey, and not too long.
+    /// One line of bounded length, without characters that XML 1.0 (§2.2) does not allow or that a terminal would obey.
     static func bounded(_ text: String) -> String {
         let clean = TerminalText.clean(String(text.prefix(most + 1)))
         var allowed = ""

@@ -3,7 +3,7 @@
 import FrameCore
 
 extension Event {
-    /// As `--events` writes it.
+    /// The event as `--events` writes it.
     ///
     /// - Parameters:
     ///   - clock: The chain's, for the time of day.
@@ -19,7 +19,7 @@ extension Event {
         members.append(("text", .string(text)))
         let taken = Set(members.map(\.key))
         members += (details.asObject ?? []).filter { !taken.contains($0.key) }.map { ($0.key, $0.value) }
-        // Of the item in hand, unless the stage says which frame it means.
+        // The frame of the item in hand, unless the stage says which frame it means.
         if !members.contains(where: { $0.key == "frame" || $0.key == "pts" }) {
             if let frame { members.append(("frame", .number(frame))) }
             if let pts { members.append(("pts", .number(pts.seconds))) }

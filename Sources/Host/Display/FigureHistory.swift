@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Past looks at one thing's counters: rates are differences of them.
+/// Past looks at the counters of one thing. Rates are differences between looks.
 ///
-/// A counter that runs backwards is another stage's of the same name, or another run's: all looks before it are
-/// forgotten, so that no rate is taken across.
+/// A counter that falls belongs to another stage of the same name, or to another run. All earlier looks are then
+/// forgotten, so that no rate mixes the two.
 struct FigureHistory {
     /// For how long looks are kept, seconds.
     static let seconds = 10.0
@@ -11,14 +11,14 @@ struct FigureHistory {
     private struct Look {
         var time: Double
         var counters: [String: Double]
-        /// What is so at the moment, for means over time.
+        /// A present value, for means over time.
         var gauge: Double
     }
     private var looks: [Look] = []
-    /// What it was in the last look: something else of the same name is another thing.
+    /// The kind of the thing in the last look, since another thing may get the same name.
     private var what = ""
 
-    /// - Parameter time: Seconds of a clock that only rises; a look at an earlier or the same time replaces all before.
+    /// - Parameter time: Seconds of a monotonic clock. A look at an earlier or equal time replaces all looks before it.
     mutating func add(_ counters: [String: Double], of what: String, gauge: Double = 0, time: Double) {
         if let last = looks.last,
             self.what != what || time <= last.time
@@ -41,7 +41,7 @@ struct FigureHistory {
         return ((last.counters[key] ?? 0) - (first.counters[key] ?? 0), last.time - first.time)
     }
 
-    /// A second; nil before there are two looks.
+    /// The rise in a second; nil before there are two looks.
     func rate(_ key: String, within seconds: Double) -> Double? {
         rise(key, within: seconds).map { $0.by / $0.in }
     }
@@ -58,7 +58,7 @@ struct FigureHistory {
         looks.isEmpty ? 0 : looks.reduce(0) { $0 + $1.gauge } / Double(looks.count)
     }
 
-    /// Of a histogram: between which two bounds 99 of 100 values of the last `seconds` lie at most.
+    /// For a histogram, the two bounds between which the 99th percentile of the last `seconds` lies.
     ///
     /// - Returns: nil without a value; `most` is infinite beyond the last bound.
     func p99(_ name: String, within seconds: Double) -> (above: Double, most: Double)? {

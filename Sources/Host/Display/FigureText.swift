@@ -2,7 +2,7 @@
 
 import FrameCore
 
-/// Figures as people read them, in three digits or so.
+/// Figures as people read them, with about three digits.
 enum FigureText {
     /// `29.9`, `1234`; `–` when not known.
     static func rate(_ value: Double?) -> String {

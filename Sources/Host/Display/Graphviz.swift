@@ -5,9 +5,9 @@ import Glibc
 
 /// Graphviz's `dot`, run as a program: it lays out a graph and draws it as SVG.
 enum Graphviz {
-    /// Seconds after which it is ended: a chain's graph takes well under one.
+    /// Seconds after which it is ended. A chain's graph takes much less than one.
     static let patience = 60.0
-    /// Bytes of a drawing at most.
+    /// The most bytes of a drawing.
     private static let mostBytes = 256 << 20
 
     /// - Throws: ``FrameHostError``: there is no `dot`, or it does not draw this.
@@ -15,7 +15,7 @@ enum Graphviz {
         let (input, output, errors) = (try Pipe(), try Pipe(), try Pipe())
         let child = try start(input, output, errors)
         for file in [input.read, output.write, errors.write] { Glibc.close(file) }
-        // One that would wait for its reader waits here instead.
+        // A `dot` that waits for its reader waits here.
         for file in [input.write, output.read, errors.read] {
             _ = fcntl(file, F_SETFL, fcntl(file, F_GETFL) | O_NONBLOCK)
         }
@@ -68,7 +68,7 @@ enum Graphviz {
         for (number, file) in [input.read, output.write, errors.write].enumerated() {
             posix_spawn_file_actions_adddup2(&actions, file, Int32(number))
         }
-        // Signals that this program ignores would be ignored there too.
+        // Signals that this program ignores would be ignored in `dot` too.
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
@@ -95,7 +95,7 @@ enum Graphviz {
         return child
     }
 
-    /// Writes what it reads and reads what it writes, both at once, until it closes its ends; closes ours.
+    /// Writes to the program and reads from it at the same time until it closes its ends, then closes ours.
     private static func talk(
         _ text: [UInt8], _ input: Int32, _ output: Int32, _ errors: Int32
     ) -> (drawing: [UInt8], words: [UInt8], isLate: Bool) {
@@ -109,7 +109,7 @@ enum Graphviz {
             files[index] = -1
         }
         while files[1] >= 0 || files[2] >= 0 {
-            // poll(2) passes over descriptors below 0.
+            // poll(2) ignores descriptors less than 0.
             var polls = files.enumerated().map {
                 pollfd(fd: $1, events: Int16($0 == 0 ? POLLOUT : POLLIN), revents: 0)
             }
@@ -119,7 +119,7 @@ enum Graphviz {
             if polls[0].revents != 0 {
                 let count = rest.withUnsafeBytes { Glibc.write(input, $0.baseAddress, $0.count) }
                 if count > 0 { rest = rest.dropFirst(count) }
-                // Whatever keeps it from reading, it says on its other ends.
+                // The program reports on its other outputs why it does not read.
                 if rest.isEmpty || (count < 0 && errno != EAGAIN && errno != EINTR) { close(0) }
             }
             for index in 1...2 where polls[index].revents != 0 {

@@ -2,24 +2,24 @@
 
 import FrameCore
 
-/// What a running chain does, look by look: rates, losses, and words where it hurts.
+/// What a running chain does, look by look: rates, losses, and words for the problems.
 ///
-/// Pure: asks nobody and draws nothing. The page of the control server reckons alike (`Page/model.js`).
+/// Pure: it asks no server and draws nothing. The page of the control server computes the same (`Page/model.js`).
 struct LiveFigures {
-    /// Rates are of so many seconds: of one second alone they would jump by a frame.
+    /// Rates cover so many seconds. Over one second they would jump by a frame.
     static let rateSeconds = 3.0
-    /// What was lost so long ago no longer hurts.
+    /// A loss longer ago than this is not reported any more, seconds.
     static let lossSeconds = 10.0
-    /// A stage that holds all its buffers for so long is where frames wait, seconds.
+    /// When a stage has held all its buffers for this long, frames wait there, seconds.
     static let holdSeconds = 1.0
-    /// In so many looks running a queue must be full.
+    /// In so many successive looks a queue must be full to be reported.
     static let fullLooks = 3
 
     /// 99 of 100 items take no longer.
     enum Percentile: Equatable {
         /// Seconds, within 6 %.
         case exact(Double)
-        /// Seconds: all that the histogram's buckets say of the last seconds.
+        /// An upper bound, seconds: the histogram's buckets say no more of the last seconds.
         case atMost(Double)
         case above(Double)
     }
@@ -37,10 +37,10 @@ struct LiveFigures {
         var use: String
         var kind: String
         var state: String
-        /// Items a second: what a sink takes, what others give.
+        /// Items a second: input of a sink, output of other stages.
         var rate: Double?
-        /// Seconds that an item waits before the stage: in its queue, or a live source for its device or clock; nil where
-        /// it does not wait.
+        /// Seconds that an item waits before the stage in its queue, or that a live source waits for its device or
+        /// clock; nil where nothing waits.
         var wait: Double?
         /// Share of the time that a thread is in the stage's calls, without what runs inline behind it.
         var busy: Double?
@@ -49,10 +49,10 @@ struct LiveFigures {
         var held: Int
         var heldLimit: Int
         var oldestSeconds: Double
-        /// A second, its queues' included.
+        /// Drops a second, including those of its queues.
         var dropRate: Double?
         var drops: Int
-        /// What it gives, or a sink takes; empty when not known.
+        /// The format of its output, or of a sink's input; empty when not known.
         var format: String
         var hurts: [Hurt]
     }
@@ -64,10 +64,10 @@ struct LiveFigures {
         var capacity: Int
         var rate: Double?
         var drops: Int
-        /// Within ``lossSeconds``, without what somebody has asked to drop.
+        /// Items lost within ``lossSeconds``, without drops that somebody asked for.
         var lost: Int
         var isFull: Bool
-        /// Looks running.
+        /// In how many successive looks the queue was full.
         var fullFor: Int
     }
 
@@ -75,7 +75,7 @@ struct LiveFigures {
         var name: String
         var buffers: Int
         var free: Int
-        /// Share of the time that somebody waited for a buffer.
+        /// Share of the time in which a thread waited for a buffer.
         var starved: Double?
     }
 
@@ -94,14 +94,14 @@ struct LiveFigures {
     private(set) var pools: [Pool] = []
     /// Items a second of all sources.
     private(set) var captured: Double?
-    /// From capture to the sink where that takes longest.
+    /// The latency from capture to the slowest sink.
     private(set) var latency: Latency?
-    /// Of one core.
+    /// Share of one processor core.
     private(set) var processor: Double?
     private(set) var residentBytes: Int?
     private(set) var uptimeSeconds: Double?
 
-    /// Rates are of at least as many seconds as lie between two looks.
+    /// Over how many seconds rates are taken: at least those between two looks.
     private let window: Double
     private let lossWindow: Double
     private var histories: [String: FigureHistory] = [:]
@@ -119,7 +119,7 @@ struct LiveFigures {
         return histories[key]!
     }
 
-    /// - Parameter plan: Formats and live sources; of a chain that has changed meanwhile what is missing stays empty.
+    /// - Parameter plan: Formats and live sources. If the chain has changed meanwhile, what is missing stays empty.
     mutating func take(_ look: ChainLook, plan: PlanLook?) {
         name = look.name
         state = look.state
@@ -154,7 +154,7 @@ struct LiveFigures {
         for link in look.links {
             let key = "link \(link.from)>\(link.to)"
             let history = history(key, link.counters, gauge: Double(link.depth), time: look.time)
-            // A link that keeps the newest alone is full by its nature.
+            // A link that keeps only the newest item is nearly always full.
             let isFull = link.capacity > 1 && link.depth >= link.capacity
             let before = links.first { $0.from == link.from && $0.to == link.to }?.fullFor ?? 0
             next.append(
@@ -227,8 +227,8 @@ struct LiveFigures {
         return history.rise(prefix: "drop.", within: window).map { $0.by / $0.in }
     }
 
-    /// By Little's law: what waits in the queue on average, by how much comes a second; nil of an inline link, and where
-    /// nothing comes.
+    /// The wait by Little's law: the mean length of the queue, divided by the items a second; nil for an inline link,
+    /// and where no item comes.
     private func queueWait(_ link: Link) -> Double? {
         guard link.capacity > 0, let rate = link.rate, rate > 0,
             let history = histories["link \(link.from)>\(link.to)"]
@@ -246,14 +246,14 @@ struct LiveFigures {
         if look.kind == "filter" { return min(whole, 1) }
         var inner = 0.0
         for id in inline.within(look.id) {
-            // Nothing can be said while one of them is new.
+            // The share is unknown while one of them is new.
             guard let share = histories["stage \(id)"]?.rate("busy", within: window) else { return nil }
             inner += share
         }
         return min(max(whole - inner, 0), 1)
     }
 
-    /// Which stages run in the call of which.
+    /// The stages that run within the call of another stage.
     private struct InlineStages {
         private var next: [String: [String]] = [:]
         private var filters = Set<String>()
@@ -263,7 +263,8 @@ struct LiveFigures {
             filters = Set(look.stages.filter { $0.kind == "filter" }.map(\.id))
         }
 
-        /// Behind a filter the run goes on; what lies behind others is in their own time.
+        /// The stages within the call of `id`. The run goes on behind a filter. What is behind other stages counts in
+        /// their own time.
         func within(_ id: String) -> Set<String> {
             var (found, open) = (Set<String>(), next[id] ?? [])
             while let each = open.popLast() {
@@ -280,8 +281,8 @@ struct LiveFigures {
         return sum / count
     }
 
-    /// - Parameter since: The same since the stage began, which is exact: it stands where the last seconds do not
-    ///   contradict.
+    /// - Parameter since: The percentile since the stage began, which is exact. It is used where the last seconds do
+    ///   not contradict it.
     static func percentile(_ range: (above: Double, most: Double), since: Double?) -> Percentile {
         if let since, since > range.above, since <= range.most { return .exact(since) }
         return range.most.isFinite ? .atMost(range.most) : .above(range.above)
@@ -289,7 +290,7 @@ struct LiveFigures {
 
     // MARK: Where it hurts
 
-    /// Drops that somebody has asked for: of a link that keeps the newest, of a filter, of a stage that is paused.
+    /// Drops that somebody has asked for: by a link that keeps the newest item, by a filter, by a paused stage.
     private static let wanted: Set<String> = [
         "replaced", "byStage", "paused", "detached", "unconnected", "stopped",
     ]
@@ -360,7 +361,7 @@ struct LiveFigures {
 }
 
 extension FigureHistory {
-    /// The same of all counters whose name begins so.
+    /// The same for all counters whose name begins with `prefix`.
     func rise(prefix: String, within seconds: Double) -> (by: Double, in: Double)? {
         guard let time = rise("", within: seconds)?.in else { return nil }
         return (risen(prefix, within: seconds).reduce(0) { $0 + (rise(prefix + $1, within: seconds)?.by ?? 0) }, time)

@@ -2,8 +2,8 @@
 
 import FrameCore
 
-/// A plan as `check --json` and `/api/v1/plan` tell it: the one thing that a picture of a chain is made from, whoever
-/// made the plan.
+/// A plan as `check --json` and `/api/v1/plan` give it. Every picture of a chain is made from it, whoever made the
+/// plan.
 ///
 /// Everything in it may come from a server and is bounded here.
 struct PlanLook {
@@ -14,9 +14,9 @@ struct PlanLook {
         var thread: Int
         var isInserted: Bool
         var isLive: Bool
-        /// Nil of a sink.
+        /// Nil for a sink.
         var output: String?
-        /// Of access units.
+        /// The memory of its access units.
         var slab: (bytes: Int, units: Int)?
         var pools: [Pool]
     }
@@ -89,10 +89,11 @@ struct PlanLook {
         }
     }
 
-    /// What a stage gives, or a sink takes.
+    /// The format of a stage's output, or of a sink's input.
     func format(of id: String) -> String? { stages[id]?.output ?? links.first { $0.to == id }?.format }
 
-    /// Whether a look is at other stages or links than the plan's: something was attached, detached or replaced.
+    /// Whether a look has the same stages and links as the plan. It has others after something was attached, detached
+    /// or replaced.
     func fits(_ look: ChainLook) -> Bool {
         Set(look.stages.map { "\($0.id) \($0.use)" }) == Set(stages.values.map { "\($0.id) \($0.use)" })
             && Set(look.links.map { "\($0.from) \($0.to)" }) == Set(links.map { "\($0.from) \($0.to)" })

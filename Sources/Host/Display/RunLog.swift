@@ -24,8 +24,7 @@ enum RunLog {
         set { isJSON.store(newValue == .json, ordering: .relaxed) }
     }
 
-    /// [any thread] Level `critical` is for what ends the program or keeps it from running: faults that stand for
-    /// themselves.
+    /// [any thread] The level `critical` is for faults that end the program or keep it from running.
     static let logger = Logger(label: "framehost") { _ in RunLogHandler() }
 
     /// [control thread] An event of a chain.

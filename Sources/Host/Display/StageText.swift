@@ -68,7 +68,7 @@ struct StageText {
         member.words.isEmpty ? member.summary : "\(member.summary) One of \(member.typeName)."
     }
 
-    /// `64...100000 kbit/s`, or what there is of it.
+    /// `64...100000 kbit/s`, or the part of it that the option has.
     static func range(_ option: OptionField) -> String {
         var text = ""
         if let minimum = option.minimum, let maximum = option.maximum { text = "\(minimum.text())...\(maximum.text())" }

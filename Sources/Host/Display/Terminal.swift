@@ -6,23 +6,23 @@ import Synchronization
 
 /// Standard output and standard error, whole lines at a time.
 enum Terminal {
-    /// Writes `text` and a line feed to the program's standard output, which is descriptor 1 no longer: see
+    /// Writes `text` and a line feed to the program's standard output, which is no longer descriptor 1: see
     /// ``StandardOutput``.
     static func say(_ text: String) { write(text + "\n", to: StandardOutput.descriptor) }
 
     /// Writes `text` and a line feed to standard error.
     static func complain(_ text: String) { write(text + "\n", to: STDERR_FILENO) }
 
-    /// True when people look at standard error.
+    /// Whether standard error is a terminal.
     static var isInteractive: Bool { isatty(STDERR_FILENO) == 1 }
 
-    /// Milliseconds that a line waits for a reader who does not read. The run is watched by the thread that writes, so
-    /// this also bounds how long a signal can wait.
+    /// How many milliseconds a line waits for a program that does not read. The thread that writes also watches the
+    /// run, so this also limits how long a signal can wait.
     private static let patience: Int32 = 1000
     private static let unread = Atomic<Int>(0)
-    /// A reader who let one line wait in vain gets no time for the next: by descriptor, a bit each.
+    /// Descriptors, a bit each, on which a line was not read in time. The next line there does not wait.
     private static let slowReaders = Atomic<UInt64>(0)
-    /// Where only the beginning of the last line was written.
+    /// Descriptors, a bit each, on which only the beginning of the last line was written.
     private static let tornLines = Atomic<UInt64>(0)
 
     /// Lines of several threads do not mix.
@@ -36,11 +36,11 @@ enum Terminal {
 
     private static func writeAlone(_ text: String, to file: Int32) {
         let bit = UInt64(1) << UInt64(max(file, 0) % 64)
-        // What was left of a line before is ended first.
+        // A line that was cut before is ended first.
         var bytes = Array(((tornLines.load(ordering: .relaxed) & bit != 0 ? "\n" : "") + text).utf8)[...]
         let whole = bytes.count
         while !bytes.isEmpty {
-            // Of a pipe, poll(2) promises room for PIPE_BUF bytes; more could block.
+            // For a pipe, poll(2) promises room for PIPE_BUF bytes. More could block.
             var waiting = pollfd(fd: file, events: Int16(POLLOUT), revents: 0)
             let isSlow = slowReaders.load(ordering: .relaxed) & bit != 0
             let ready = poll(&waiting, 1, isSlow ? 0 : patience)
@@ -54,7 +54,7 @@ enum Terminal {
             let count = bytes.withUnsafeBytes { Glibc.write(file, $0.baseAddress, min($0.count, 4096)) }
             if count < 0, errno == EINTR { continue }
             guard count > 0 else {
-                // A full disk, perhaps: what comes next begins a line of its own.
+                // The disk may be full, for example. The next text begins on a new line.
                 if bytes.count < whole { tornLines.bitwiseOr(bit, ordering: .relaxed) }
                 return
             }

@@ -3,15 +3,15 @@
 import FrameCore
 import Glibc
 
-/// The whole of a terminal, drawn anew line by line; what was on it comes back at the end.
+/// The whole screen of a terminal, drawn anew line by line. Its earlier contents come back at the end.
 ///
-/// One thread. Whoever enters must leave: ``leave()`` may be called at any time, and more than once.
+/// Used by one thread. Every ``enter()`` needs a ``leave()``, which may be called at any time and more than once.
 final class TerminalScreen {
     /// What a person or the terminal asks for.
     enum Input: Equatable {
         case key(Character)
         case up, down, pageUp, pageDown
-        /// Nobody is there any more.
+        /// The terminal has gone.
         case hangup
     }
 
@@ -20,7 +20,7 @@ final class TerminalScreen {
     private var isEntered = false
     private var hasKeys = false
     private var unread: [UInt8] = []
-    /// Of a person who wants none: https://no-color.org.
+    /// False where the user wants no colours: https://no-color.org.
     private let hasColour = getenv("NO_COLOR").map { $0.pointee == 0 } ?? true
 
     /// Whether standard output is a terminal that can be drawn on.
@@ -29,7 +29,7 @@ final class TerminalScreen {
         return !["", "dumb", "unknown"].contains(String(cString: kind))
     }
 
-    /// Columns and rows; 80 and 24 where the terminal does not tell.
+    /// Columns and rows; 80 and 24 where the terminal does not say.
     var size: (columns: Int, rows: Int) {
         var size = winsize()
         guard ioctl(output, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else { return (80, 24) }
@@ -38,14 +38,14 @@ final class TerminalScreen {
 
     // MARK: Coming and going
 
-    /// The other screen, no cursor, no line breaks of the terminal's own; keys come one by one, without an echo.
+    /// Switches to the other screen, without cursor and automatic line breaks. Keys come one by one, without an echo.
     func enter() {
         if saved == nil, isatty(STDIN_FILENO) == 1 {
             var state = termios()
             if tcgetattr(STDIN_FILENO, &state) == 0 { saved = state }
         }
         if var state = saved {
-            // Signals stay: ctrl-C is one.
+            // Keys still send signals: ctrl-C is one of them.
             state.c_lflag &= ~tcflag_t(ICANON | ECHO)
             withUnsafeMutableBytes(of: &state.c_cc) { keys in
                 keys[Int(VMIN)] = 0
@@ -57,15 +57,15 @@ final class TerminalScreen {
         isEntered = true
     }
 
-    /// As it was before ``enter()``.
+    /// Restores the terminal as it was before ``enter()``.
     func leave() {
         guard isEntered else { return }
         isEntered = false
-        // Somebody may have stopped the output (ctrl-S): it would wait for ever.
+        // The user may have stopped the output (ctrl-S). Writing would then wait forever.
         _ = tcflow(output, TCOON)
         Terminal.write("\u{1b}[0m\u{1b}[?7h\u{1b}[?25h\u{1b}[?1049l", to: output)
         if var state = saved {
-            // Keys that were typed for this program are not the shell's.
+            // Keys that were typed for this program must not reach the shell.
             _ = tcflush(STDIN_FILENO, TCIFLUSH)
             _ = tcsetattr(STDIN_FILENO, TCSANOW, &state)
         }
@@ -103,7 +103,7 @@ final class TerminalScreen {
     /// The descriptor on which keys come; nil without a keyboard.
     var keyboard: Int32? { hasKeys ? STDIN_FILENO : nil }
 
-    /// What was typed, once ``keyboard`` is readable.
+    /// Reads what was typed, once ``keyboard`` is readable.
     func read() -> [Input] {
         var bytes = [UInt8](repeating: 0, count: 256)
         let count = Glibc.read(STDIN_FILENO, &bytes, bytes.count)
@@ -115,7 +115,7 @@ final class TerminalScreen {
         return takeInputs()
     }
 
-    /// Nothing to read may also mean that somebody else has thrown the keys away.
+    /// Whether the terminal has hung up. Nothing to read may also mean that another program has discarded the keys.
     private var hasHungUp: Bool {
         var keyboard = pollfd(fd: STDIN_FILENO, events: 0, revents: 0)
         return poll(&keyboard, 1, 0) > 0 && keyboard.revents & Int16(POLLHUP | POLLERR | POLLNVAL) != 0
@@ -135,7 +135,7 @@ final class TerminalScreen {
             } else if first == 0x1b, unread.count < 4,
                 Self.sequences.contains(where: { $0.bytes.starts(with: unread) })
             {
-                // The rest of it may come yet.
+                // The rest of the sequence may still come.
                 break
             } else {
                 unread.removeFirst()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Text from outside on a terminal: without control characters, and as wide as it is drawn.
+/// Makes text from outside safe for a terminal, and measures how wide it is drawn.
 enum TerminalText {
-    /// The same without what a terminal would obey: control characters, and marks that turn the direction of text
+    /// The text without what a terminal would obey: control characters, and marks that change the direction of text
     /// (Unicode Technical Report 36, §2.10.4). Each becomes `?`.
     static func clean(_ text: String) -> String {
         guard text.unicodeScalars.contains(where: isControl) else { return text }
@@ -35,7 +35,7 @@ enum TerminalText {
         }
     }
 
-    /// The beginning that fits into so many columns, its last one `…` where something was cut.
+    /// The beginning that fits into so many columns; the last column is `…` where something was cut.
     static func cut(_ text: String, to columns: Int) -> String {
         guard width(text) > columns else { return text }
         guard columns > 0 else { return "" }
@@ -49,7 +49,7 @@ enum TerminalText {
         return cut + "…"
     }
 
-    /// Filled with spaces to so many columns.
+    /// The text, filled with spaces to so many columns.
     static func padded(_ text: String, to columns: Int, isRight: Bool) -> String {
         let space = String(repeating: " ", count: max(columns - width(text), 0))
         return isRight ? space + text : text + space

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The table of `framehost top`: which columns there are, how wide, and which go first where the terminal is narrow.
+/// The table of `framehost top`: its columns, their widths, and which are left out first where the terminal is narrow.
 struct TopTable {
     /// The order of its rows.
     enum Order: String, CaseIterable {
@@ -22,10 +22,10 @@ struct TopTable {
 
     private struct Column: Sendable {
         var heading: String
-        /// The column with the highest goes first; 0 stays.
+        /// The column with the highest rank is left out first; 0 always stays.
         var rank: Int
         var isRight = true
-        /// Cut to so many columns where it is longer and there is no room; nil is never cut.
+        /// A longer text is cut to so many columns where there is no room; nil is never cut.
         var least: Int?
         var cell: @Sendable (LiveFigures.Stage) -> String
     }
@@ -64,7 +64,7 @@ struct TopTable {
 
     // MARK: Lines
 
-    /// The chain itself: state, health, latency, what its process takes.
+    /// Lines about the chain itself: state, health, latency, and what its process uses.
     func heading(columns: Int?) -> [Line] {
         let name = figures.name.isEmpty ? "chain" : figures.name
         var parts = ["\(name): \(figures.state), \(figures.isHealthy ? "healthy" : "not healthy")"]
@@ -83,7 +83,7 @@ struct TopTable {
 
     /// The heading of the table and a line for each stage.
     ///
-    /// - Parameter columns: What it may take; nil for all that it needs.
+    /// - Parameter columns: The columns that the table may use; nil for all that it needs.
     func rows(columns width: Int?) -> [Line] {
         let stages = sorted
         let cells = Self.columns.map { column in stages.map { TerminalText.clean(column.cell($0)) } }
@@ -111,7 +111,7 @@ struct TopTable {
             }
     }
 
-    /// Where it hurts, a sentence each, the worst first.
+    /// The problems, a sentence each, the worst first.
     func notes(columns: Int?) -> [Line] {
         let all = sorted.flatMap { stage in stage.hurts.map { (stage.id, $0) } }
         return [LiveFigures.Hurt.Level.bad, .warn, .rest].flatMap { level in
@@ -136,7 +136,7 @@ struct TopTable {
 
     private var sorted: [LiveFigures.Stage] {
         func descending(_ value: (LiveFigures.Stage) -> Double) -> [LiveFigures.Stage] {
-            // What is equal keeps the order of the chain.
+            // Equal rows keep the order of the chain.
             figures.stages.enumerated().sorted {
                 (value($0.element), -$0.offset) > (value($1.element), -$1.offset)
             }.map(\.element)
@@ -157,12 +157,13 @@ struct TopTable {
         }
     }
 
-    /// Columns that may be cut are cut first, the last one before the others; then the one with the highest rank goes.
+    /// Makes the table fit. Columns that may be cut are cut first, beginning with the last one. Then columns are left
+    /// out, beginning with the highest rank.
     private static func fit(_ shown: inout [Int], _ widths: inout [Int], into width: Int) {
         let whole = widths
         while true {
             widths = whole
-            // Two spaces between columns, one behind the mark.
+            // Two spaces between columns, and one behind the mark.
             func excess() -> Int { shown.reduce(0) { $0 + widths[$1] } + max(2 * shown.count - 3, 0) - width }
             for column in shown.reversed() {
                 guard let least = columns[column].least, excess() > 0 else { continue }
@@ -179,7 +180,7 @@ struct TopTable {
         columns.map { TerminalText.cut(text, to: $0) } ?? text
     }
 
-    /// Parts in as many lines as they need.
+    /// Puts the parts on as many lines as they need.
     private static func wrapped(_ parts: [String], _ columns: Int?) -> [String] {
         guard let columns else { return [parts.joined(separator: "  ")] }
         var lines: [String] = []

@@ -8,18 +8,18 @@ struct FetchLibrary {
     struct Result {
         /// CURLcode.
         var code: Int32
-        /// HTTP's, of the last answer.
+        /// The HTTP status of the last answer.
         var status: Int32
         /// errno of a write that failed.
         var writeError: Int32
         var isTooLong: Bool
         var words: String
 
-        /// The server does not go on in mid-file: CURLE_RANGE_ERROR, or Range Not Satisfiable.
+        /// Whether the server refuses to continue within a file: CURLE_RANGE_ERROR, or Range Not Satisfiable.
         var refusesRange: Bool { code == 33 || status == 416 }
     }
 
-    // As in CFetch.h.
+    // The functions of CFetch.h.
     private typealias Progress = @convention(c) (UnsafeMutableRawPointer?, Int64) -> Void
     private typealias Fetch =
         @convention(c) (
@@ -90,7 +90,7 @@ struct FetchLibrary {
     /// - Parameters:
     ///   - fields: Whole header lines.
     ///   - seconds: How long at most; nil for no bound.
-    ///   - take: Gets status and pieces of the answer as they come; ends the transfer by giving false.
+    ///   - take: Gets the status and pieces of the answer as they come. It ends the transfer by returning false.
     func request(
         _ method: String, _ url: String, fields: [String], body: [UInt8]?, seconds: Int?,
         take: @escaping (Int, UnsafeBufferPointer<UInt8>) -> Bool
@@ -122,7 +122,7 @@ struct FetchLibrary {
             words: String(decoding: words.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self))
     }
 
-    /// Renames a file unless `to` is taken; an errno, 0 when it has the name.
+    /// Renames a file unless `to` exists. Returns an errno, 0 when the file has the new name.
     func renameToNew(_ from: String, _ to: String) -> Int32 { rename(from, to) }
 
     /// SHA-256 of an open file in lower-case hexadecimal; nil with `errno` when it cannot be read.
@@ -144,7 +144,7 @@ struct FetchLibrary {
     }
 }
 
-/// How far a transfer is, on a terminal.
+/// Shows on a terminal how far a transfer is.
 final class FetchProgress {
     private let title: String
     private let total: Int

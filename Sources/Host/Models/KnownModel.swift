@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A model that a stage uses and framehost does not carry: what it is for, whose, and by which hash its file is known.
+/// A model that a stage uses and framehost does not ship: its purpose, its publisher, and the hash of its file.
 struct KnownModel {
     var name: String
     var purpose: String
@@ -11,7 +11,7 @@ struct KnownModel {
     var byteCount: Int
     /// Lower-case hexadecimal.
     var sha256: String
-    /// Of the publisher, fixed by a commit: what stands there does not change.
+    /// The publisher's address, pinned to a commit, so that its contents never change.
     var url: String
 
     /// The hashes are those of the publisher's Git LFS objects.

@@ -5,9 +5,9 @@ import Glibc
 
 /// Brings one model into a data folder: from its publisher, another server or a folder.
 ///
-/// The bytes go into a hidden file beside the final name, which is locked while it is written and kept when a transfer
-/// is cut, so that the next one goes on from there. Once its hash is right it gets the final name by link(2): a file of
-/// that name that is there stays as it is.
+/// The bytes go into a hidden file beside the final name. It is locked while it is written, and kept when a transfer
+/// breaks off, so that the next transfer continues it. Once its hash is right, link(2) gives it the final name. A file
+/// that has that name already stays as it is.
 struct ModelFetch {
     enum Origin {
         case url(String)
@@ -18,16 +18,16 @@ struct ModelFetch {
     let origin: Origin
     let folder: String
     let library: FetchLibrary
-    /// Certificates that servers are checked by; nil for the system's.
+    /// The certificates by which servers are checked; nil for the system's.
     let authorities: String?
 
-    /// Transfers that bring something before it is given up; one that brings nothing counts for three.
+    /// The most transfers before the fetch gives up. A transfer that brings nothing counts as three.
     private static let mostAttempts = 12
 
     private var finalPath: String { "\(folder)/\(model.fileName)" }
     private var partPath: String { "\(folder)/.\(model.fileName).part" }
 
-    /// Where `--from` points.
+    /// The address or folder of `--from`.
     ///
     /// - Throws: ``FrameHostError`` `.invalidConfiguration`.
     static func origin(_ from: String?, of model: KnownModel) throws -> Origin {
@@ -52,7 +52,7 @@ struct ModelFetch {
         return .file(status.st_mode & S_IFMT == S_IFDIR ? "\(from)/\(model.fileName)" : from)
     }
 
-    /// The path of the model's file.
+    /// Brings the model's file.
     ///
     /// - Returns: The path, and false when it was there already.
     /// - Throws: ``FrameHostError`` `.unavailable`, `.invalidMedia`.
@@ -65,7 +65,7 @@ struct ModelFetch {
         try makeFolder()
         let part = try openPart()
         defer {
-            // What is empty is of no use to the next try.
+            // An empty file is of no use to the next attempt.
             if size(part) == 0 { removePart(part) }
             close(part)
         }
@@ -92,7 +92,7 @@ struct ModelFetch {
                 : "Name a folder that you may write to with --to.")
     }
 
-    /// Each folder of the way that is missing.
+    /// Makes the missing folders of the path.
     private func makeFolder() throws {
         var path = ""
         for (index, part) in folder.split(separator: "/", omittingEmptySubsequences: false).enumerated() {
@@ -106,7 +106,7 @@ struct ModelFetch {
 
     // MARK: The part that is there
 
-    /// Opened, locked, a regular file that has no other name.
+    /// Opens and locks the part: a regular file that has no other name.
     private func openPart() throws -> Int32 {
         let file = open(partPath, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0o644)
         guard file >= 0 else { throw cannotWrite(partPath, errno) }
@@ -132,7 +132,7 @@ struct ModelFetch {
         return fstat(file, &status) == 0 ? Int(status.st_size) : 0
     }
 
-    /// Takes the part's name away, where it still is the part's.
+    /// Removes the part's name, where it still leads to the part.
     private func removePart(_ file: Int32) {
         var ours = stat()
         var there = stat()
@@ -149,7 +149,7 @@ struct ModelFetch {
     // MARK: From a server
 
     private func download(_ url: String, to part: Int32) throws {
-        // More than the model has, or as much and wrong, is of no use.
+        // A part that is larger than the model, or as large but wrong, is of no use.
         if size(part) > model.byteCount || (size(part) == model.byteCount && library.sha256(of: part) != model.sha256) {
             try empty(part)
         }
@@ -183,7 +183,7 @@ struct ModelFetch {
         }
     }
 
-    /// A transfer that was cut is; one that was refused is not.
+    /// Whether another attempt may help: after a transfer that broke off, but not after one that was refused.
     private func isWorthAnother(_ result: FetchLibrary.Result) -> Bool {
         // CURLE_PARTIAL_FILE, _OPERATION_TIMEDOUT, _GOT_NOTHING, _SEND_ERROR, _RECV_ERROR, _HTTP2_STREAM,
         // _SSL_CONNECT_ERROR in mid-stream: 56.
@@ -254,16 +254,16 @@ struct ModelFetch {
             remedy: "Name the publisher's file, or leave --from out.")
     }
 
-    /// The part gets its name, unless somebody else took it meanwhile.
+    /// Gives the part its final name, unless another file has taken it meanwhile.
     private func publish(_ part: Int32) throws {
         guard fsync(part) == 0 else { throw cannotWrite(partPath, errno) }
-        // By descriptor: what has the part's name by now does not matter.
+        // Links by descriptor, whatever has the part's name by now.
         if linkat(AT_FDCWD, "/proc/self/fd/\(part)", AT_FDCWD, finalPath, AT_SYMLINK_FOLLOW) == 0 {
             removePart(part)
         } else if errno == EEXIST {
             throw isOccupied()
         } else {
-            // A file system without hard links.
+            // The file system has no hard links.
             let error = library.renameToNew(partPath, finalPath)
             if error != 0 { throw error == EEXIST ? isOccupied() : cannotWrite(finalPath, error) }
         }

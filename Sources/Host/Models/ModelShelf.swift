@@ -3,7 +3,7 @@
 import FrameCore
 import Glibc
 
-/// Which known models are in the data folders, and whether their files are what they should be.
+/// Finds which known models are in the data folders, and whether their files are right.
 struct ModelShelf {
     enum State: Equatable {
         case missing
@@ -27,13 +27,13 @@ struct ModelShelf {
     /// The file that a stage would take, and whether it is the model.
     func state(of model: KnownModel) -> State {
         if let path = folders.find([model.fileName]) { return state(of: path, model) }
-        // A name that several models share counts for the one that it is.
+        // A file name that several models share counts for the model whose hash it has.
         if let path = folders.find(model.otherNames), case .right = state(of: path, model) { return .right(path: path) }
         return .missing
     }
 
     func state(of path: String, _ model: KnownModel) -> State {
-        // Not blocking: a FIFO of this name must not hold us up.
+        // Does not block: a FIFO of this name must not stop the program.
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard file >= 0 else { return .unreadable(path: path, why: String(cString: strerror(errno))) }
         defer { close(file) }

@@ -3,7 +3,7 @@
 import FrameCore
 import Glibc
 
-/// Where the sources of this very Core are, against which plugins are built.
+/// Finds the sources of this program's Core, against which plugins are built.
 enum CoreFolder {
     /// Below the folder of an installed program, and below each folder above a program that was built in its tree.
     private static let installed = "../../share/framehost/Core"
@@ -22,12 +22,12 @@ enum CoreFolder {
         return nil
     }
 
-    /// This program lies in an installed tree and not where it was built.
+    /// Whether this program is in an installed tree, not where it was built.
     static var isInstalled: Bool { isCore("\(PluginRegistry.executableFolder)/\(installed)") }
 
     static func isCore(_ folder: String) -> Bool { access("\(folder)/Package.swift", R_OK) == 0 }
 
-    /// For `--core-path`.
+    /// The folder for `--core-path`.
     ///
     /// - Throws: ``FrameHostError``.
     static func path() throws -> String {

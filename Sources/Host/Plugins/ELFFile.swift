@@ -5,7 +5,7 @@ import Glibc
 /// A 64-bit little-endian ELF file, read without mapping or running it. ELF-64 Object File Format, version 1.5.
 final class ELFFile {
     enum Fault: Error, Equatable {
-        /// With its errno.
+        /// The file cannot be read; the errno.
         case unreadable(Int32)
         /// A folder, a device, a pipe.
         case noRegularFile
@@ -28,7 +28,7 @@ final class ELFFile {
         #endif
     }
 
-    /// Longest list of libraries, in entries of a dynamic section.
+    /// The most entries of a dynamic section that are read.
     private static let mostEntries = 4096
 
     private let file: Int32
@@ -115,7 +115,7 @@ final class ELFFile {
         return found
     }
 
-    /// Bytes of address space that its segments take, in whole pages of 4 KiB.
+    /// How many bytes of address space its segments take, in whole pages of 4 KiB.
     func mappedBytes() throws(Fault) -> Int {
         let entrySize = Self.number(header, 54, 2)
         let count = Self.number(header, 56, 2)

@@ -3,15 +3,15 @@
 import FrameCore
 import Glibc
 
-/// A plugin's file as it was at one moment, in a folder of this program's own: what passes the gate is what is loaded,
-/// whatever becomes of the file meanwhile, and the dynamic linker takes it for another image than the one it has.
+/// A copy of a plugin's file as it was at one moment, in a folder of this program's own. What passes the gate is then
+/// what is loaded, even if the file changes meanwhile, and the dynamic linker takes the copy for a new image.
 ///
-/// Keeps the file's name, which is what backtraces show. Control thread or desk's.
+/// Keeps the file's name, which backtraces show. Control thread or desk's.
 struct PluginCopy {
-    /// The file of people.
+    /// The file that was copied.
     let original: String
     let path: String
-    /// Over its bytes; tells a file that was built anew from one that was touched.
+    /// A sum over its bytes, which tells a rebuilt file from one that was only touched.
     let sum: UInt64
     private let folder: String
 
@@ -49,7 +49,7 @@ struct PluginCopy {
         }
     }
 
-    /// The copy's names go; what is mapped stays.
+    /// Removes the copy's files. What is mapped stays.
     func remove() { Self.remove(folder) }
 
     /// A sum over the bytes of the file at `path`; nil where it cannot be read.
@@ -68,12 +68,12 @@ struct PluginCopy {
         return isOpenForWriting(file)
     }
 
-    /// Seconds after which nobody writes a file any more, whatever the system says: NFS and SMB refuse a lease whoever
-    /// has the file open.
+    /// After so many seconds without a change a file counts as written, whatever the system says: NFS and SMB always
+    /// refuse a lease.
     private static let longestWrite = 60
 
-    /// fcntl(2), F_SETLEASE: a read lease is granted only where nobody has the file open for writing. False where the
-    /// file system or another owner does not let us ask.
+    /// fcntl(2), F_SETLEASE: a read lease is granted only where no process has the file open for writing. False where
+    /// the file system, or the file's owner, does not let us ask.
     private static func isOpenForWriting(_ file: Int32) -> Bool {
         let setLease: Int32 = 1024
         guard fcntl(file, setLease, Int32(F_RDLCK)) != 0 else {
@@ -98,7 +98,7 @@ struct PluginCopy {
         var seen = Set(open)
         while let name = open.popLast() {
             let file = "\(home)/\(name)"
-            // Core's fingerprint is the gate's to compare.
+            // The gate compares Core's fingerprint.
             guard !name.contains("/"), name != "libFrameCore.so", access(file, F_OK) == 0 else { continue }
             if let loaded = dlopen(name, RTLD_LAZY | RTLD_NOLOAD) {
                 dlclose(loaded)
@@ -117,7 +117,7 @@ struct PluginCopy {
         }
     }
 
-    /// proc(5), maps: what is mapped from a file that another has taken the name of is marked so.
+    /// proc(5), maps: a mapping of a file whose name now leads to another file is marked as deleted.
     private static func isMappedWithoutName(_ file: String) -> Bool {
         guard let maps = fopen("/proc/self/maps", "re") else { return false }
         defer { fclose(maps) }
@@ -145,7 +145,7 @@ struct PluginCopy {
         return String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    /// - Parameter path: nil for the sum alone.
+    /// - Parameter path: nil to compute only the sum.
     private static func copy(_ source: Int32, to path: String?) throws -> UInt64 {
         let target = path.map { open($0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o500) } ?? -1
         func fault(_ what: String) -> FrameHostError {
@@ -174,7 +174,7 @@ struct PluginCopy {
         }
     }
 
-    /// Only what ``init(of:)`` and ``linkLibraries()`` put there.
+    /// Removes only what ``init(of:)`` and ``linkLibraries()`` put there.
     private static func remove(_ folder: String) {
         guard let handle = opendir(folder) else { return }
         while let entry = readdir(handle) {

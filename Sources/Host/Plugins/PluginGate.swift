@@ -12,13 +12,13 @@ struct PluginGate {
     var compiler = CoreIdentity.compiler
     var configuration = CoreIdentity.configuration
     var core = CoreIdentity.fingerprint
-    /// libFrameCore.so or the executable: its date tells which side is older.
+    /// libFrameCore.so or the executable. Its date tells whether plugin or program is older.
     var corePath = ""
 
     /// The manifest of a plugin that fits.
     ///
-    /// - Parameter copy: What is read in the place of the file.
-    /// - Throws: ``FrameHostError`` `.unusablePlugin`: a sentence with the command that mends it.
+    /// - Parameter copy: The copy that is read in place of the file.
+    /// - Throws: ``FrameHostError`` `.unusablePlugin`: a sentence with the command that repairs it.
     func manifest(of path: String, in copy: String? = nil) throws -> PluginManifest {
         func refuse(_ what: String, _ remedy: String) -> FrameHostError {
             FrameHostError(.unusablePlugin, place: path, what: what, remedy: remedy)

@@ -3,31 +3,31 @@
 import FrameCore
 import Synchronization
 
-/// The images of plugins that are mapped. None is ever unloaded, since Swift's runtime keeps pointers into each it has
-/// seen; so they are counted. [any thread]
+/// The images of plugins that are mapped. None is ever unloaded, since Swift's runtime keeps pointers into each image
+/// that it has seen. So they are counted. [any thread]
 final class PluginImages: Sendable {
-    /// Those of this process.
+    /// The images of this process.
     static let here = PluginImages()
 
     struct Image {
-        /// Bytes of address space.
+        /// Bytes of address space that the image takes.
         var bytes: Int
-        /// Of the file it was loaded from; nil where that was not a copy.
+        /// The sum of the copy that it was loaded from; nil where it was not loaded from a copy.
         var sum: UInt64?
     }
 
     private struct File {
         var images: [Image] = []
-        /// Index of the one that stages are made of.
+        /// Index of the image from which stages are made.
         var present = 0
     }
 
     private let files = Mutex<[String: File]>([:])
 
-    /// An image was mapped; whether the chain takes it is not known yet.
+    /// Adds an image that was mapped. It is not known yet whether the chain will use it.
     func add(_ image: Image, of path: String) { files.withLock { $0[path, default: File()].images.append(image) } }
 
-    /// The newest image of `path` is the one that stages are made of.
+    /// Makes the newest image of `path` the one from which stages are made.
     func commitNewest(of path: String) {
         files.withLock { files in
             guard let count = files[path]?.images.count, count > 0 else { return }
@@ -35,7 +35,7 @@ final class PluginImages: Sendable {
         }
     }
 
-    /// Whether the image that stages of `path` are made of, or the last one that was refused, has these bytes.
+    /// Whether the present image of `path`, or the last one that was refused, has these bytes.
     func knows(_ sum: UInt64, of path: String) -> Bool {
         files.withLock { files in
             guard let file = files[path], let last = file.images.last else { return false }
@@ -47,7 +47,7 @@ final class PluginImages: Sendable {
 
     func count(of path: String) -> Int { files.withLock { $0[path]?.images.count ?? 0 } }
 
-    /// For `figures` and `--stats`: how many images of each plugin are mapped, and what the old ones take.
+    /// For `figures` and `--stats`: how many images of each plugin are mapped, and how much memory the old ones take.
     var json: JSONNode {
         .array(
             files.withLock { $0 }.sorted { $0.key < $1.key }.map { path, file in

@@ -3,14 +3,15 @@
 import FrameCore
 import Glibc
 
-/// Loads a plugin whose manifest has passed the gate, and compares what it exports with what it said.
+/// Loads a plugin whose manifest has passed the gate, and compares its exports with the manifest.
 enum PluginLoader {
     /// Keys of a stage in the chain file that no option may have.
     static let reservedKeys: Set<String> = ["id", "use", "from", "join", "link", "note", "onError", "unread"]
 
-    /// What a plugin has. dlopen(3) with RTLD_NOW, so that a missing symbol speaks now; never unloaded.
+    /// Loads a plugin and returns its exports. Uses dlopen(3) with RTLD_NOW, so that a missing symbol is found now.
+    /// Never unloaded.
     ///
-    /// - Parameter copy: What is loaded in the place of the file; its manifest is the plugin's.
+    /// - Parameter copy: The copy that is loaded in place of the file. Its manifest is the plugin's.
     /// - Throws: ``FrameHostError`` `.unusablePlugin`.
     static func load(_ plugin: PluginRegistry.Plugin, from copy: PluginCopy? = nil) throws -> PluginExports {
         let path = copy?.path ?? plugin.path
@@ -54,7 +55,8 @@ enum PluginLoader {
         return exports
     }
 
-    /// The dynamic linker's words. Of a copy's folder people know nothing but that it may allow no programs.
+    /// The dynamic linker's error, with the original's path in place of the copy's, which people do not know. Where the
+    /// copy's folder allows no programs, it says so.
     private static func reason(of copy: PluginCopy?) -> String {
         let words = String(cString: dlerror())
         guard let copy else { return words }

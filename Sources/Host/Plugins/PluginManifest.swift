@@ -2,7 +2,7 @@
 
 import FrameCore
 
-/// What a plugin's file says of itself in its ELF section `.framehost`, read before anything of it runs.
+/// What a plugin's file says of itself in its ELF section `.framehost`. It is read before any code of the plugin runs.
 struct PluginManifest: Equatable {
     static let magic = "FRAMEHOST-PLUGIN"
 
@@ -55,14 +55,14 @@ struct PluginManifest: Equatable {
         self.encoders = encoders
     }
 
-    /// All that it has, each with its kind: `crop-orient (transform)`.
+    /// Everything that the plugin has, with its kind: `crop-orient (transform)`.
     var exports: [String] {
         stages.map { "\($0.id) (\($0.kind))" } + services.map { "\($0) (service)" }
             + encoders.map { "\($0) (encoder)" }
     }
 }
 
-/// Why a section is no manifest.
+/// Why a section is not a manifest.
 enum ManifestFault: Error, Equatable {
     case wrongMagic
     case damaged(String)

@@ -4,7 +4,7 @@ import FrameCore
 import Glibc
 import Synchronization
 
-/// The plugins that are there: known from their manifests, loaded only when a chain names them.
+/// The plugins that were found: known by their manifests, and loaded only when a chain names them.
 ///
 /// What is known of the files never changes: a plugin that was built anew is in another registry, ``reloading(_:)``.
 /// Control thread; desk's thread once the chain runs, of several chains in turn: their registries share a lock.
@@ -14,7 +14,7 @@ final class PluginRegistry: @unchecked Sendable {
         var path: String
         var manifest: PluginManifest
 
-        /// Whether people may mean it by `name`: the id of a stage, the file's name, the path.
+        /// Whether `name` names this plugin: the id of one of its stages, the file's name, or the path.
         func isCalled(_ name: String) -> Bool {
             path == name || path.split(separator: "/").last.map(String.init) == name
                 || manifest.stages.contains { $0.id == name } || manifest.services.contains(name)
@@ -23,8 +23,8 @@ final class PluginRegistry: @unchecked Sendable {
     }
 
     private(set) var plugins: [Plugin] = []
-    /// Plugins are loaded from copies that pass the gate once more: the files may be others than when they were looked
-    /// at, or be written while they are mapped.
+    /// Whether plugins are loaded from copies, which pass the gate once more. The files may have changed since they
+    /// were read, or be written while they are mapped.
     var loadsCopies = false
     /// Of several chains: a copy with the bytes of the one that was loaded last is that one.
     var sharesCopies = false
@@ -40,9 +40,9 @@ final class PluginRegistry: @unchecked Sendable {
     private static let lock = RecursiveLock()
     /// Files that look like plugins and may not be loaded, each with its sentence.
     private(set) var skipped: [FrameHostError] = []
-    /// Of these, by the id of each stage that their manifest names.
+    /// The reasons, by the id of each stage in the manifests of these files.
     private var refused: [String: FrameHostError] = [:]
-    /// Of ours, beside the plugins: what they share, and what fetches models.
+    /// Our other libraries in the folder of the plugins: those that plugins share, and the one that fetches models.
     private static let sharedLibraries: Set<String> = ["libFrameCore.so", "libFrameNetwork.so", "libCFetch.so"]
     /// Folders that were searched, in order.
     let folders: [String]
@@ -50,8 +50,8 @@ final class PluginRegistry: @unchecked Sendable {
     private var loaded: [String: StageType] = [:]
     private var loadedServices: [String: ServiceType] = [:]
 
-    /// Looks into `--plugin-path`, then `$FRAMEHOST_PLUGIN_PATH` (folders with colons between), then beside the
-    /// executable.
+    /// Searches `--plugin-path`, then `$FRAMEHOST_PLUGIN_PATH` (folders separated by colons), then the executable's
+    /// folder.
     init(pluginPaths: [String], gate: PluginGate = PluginGate()) {
         let environment = getenv("FRAMEHOST_PLUGIN_PATH").map { String(cString: $0) } ?? ""
         let beside = Self.executableFolder
@@ -99,7 +99,7 @@ final class PluginRegistry: @unchecked Sendable {
     /// All ids, sorted.
     var ids: [String] { Set(plugins.flatMap { $0.manifest.stages.map(\.id) }).sorted() }
 
-    /// Ids that two plugins claim, as sentences.
+    /// Faults for ids that two plugins claim.
     var conflicts: [FrameHostError] {
         ids.compactMap { id in
             let claims = plugins.filter { $0.manifest.stages.contains { $0.id == id } }
@@ -175,7 +175,7 @@ final class PluginRegistry: @unchecked Sendable {
         return claims.first
     }
 
-    /// The plugin as its file is now, where copies are loaded, and its stages.
+    /// Loads the plugin, from its present file where copies are loaded, and returns it with its stages.
     private func load(_ plugin: Plugin) throws -> (plugin: Plugin, stages: [StageType]) {
         try CrashNote.during("the plugin \(plugin.path) was being loaded") {
             guard loadsCopies else { return (plugin, try PluginLoader.load(plugin).stages) }
@@ -208,11 +208,11 @@ final class PluginRegistry: @unchecked Sendable {
 
     // MARK: A plugin built anew
 
-    /// The same with the plugin `name` as its file is now, loaded if it is in use. A file that was not there before is
-    /// found as well.
+    /// A registry with the present file of the plugin `name`, which is loaded if the plugin is in use. Also finds a
+    /// file that did not exist before.
     ///
     /// - Parameter name: The id of one of its stages, its file's name or its path.
-    /// - Throws: ``FrameHostError``; the plugin that is loaded goes on then.
+    /// - Throws: ``FrameHostError``; the loaded plugin then stays in use.
     func reloading(_ name: String) throws -> (registry: PluginRegistry, path: String) {
         Self.lock.lock()
         defer { Self.lock.unlock() }
@@ -246,7 +246,7 @@ final class PluginRegistry: @unchecked Sendable {
         (loadsCopies, sharesCopies) = (true, other.sharesCopies)
     }
 
-    /// Looks for a file that came since; its path.
+    /// Looks for a new file; its path.
     private func addingNew(_ name: String) throws -> String {
         let now = PluginRegistry(pluginPaths: folders, gate: gate)
         if let new = now.plugins.first(where: { $0.isCalled(name) }) {
@@ -270,7 +270,7 @@ final class PluginRegistry: @unchecked Sendable {
         return plugins.first { $0.manifest.stages.contains { $0.id == id } }?.path
     }
 
-    /// A sentence for an id that nobody has: the nearest name, or what there is.
+    /// The remedy for an unknown id: the nearest name, or a list of what there is.
     func remedy(forUnknown id: String, nearest: (String, [String]) -> String?) -> String {
         if let near = nearest(id, ids) { return "Did you mean '\(near)'?" }
         if ids.isEmpty {

@@ -3,14 +3,14 @@
 import FrameCore
 import Glibc
 
-/// Says which plugins that are loaded were built anew: inotify(7) on their folders. [control thread]
+/// Finds out which loaded plugins were rebuilt, by inotify(7) on their folders. [control thread]
 ///
-/// A file counts once it is whole: closed after writing or renamed into place, quiet for ``settleNs``, and open for
-/// writing in no process.
+/// A file counts once it is complete: closed after writing or renamed into place, unchanged for ``settleNs``, and not
+/// open for writing in any process.
 struct PluginWatch {
     /// Nanoseconds without another event before a file is looked at.
     private static let settleNs: Int64 = 200_000_000
-    /// Nanoseconds from one try to watch a folder that has gone to the next.
+    /// Nanoseconds between two attempts to watch a folder that has gone.
     private static let retryNs: Int64 = 500_000_000
     private static let mask = UInt32(
         IN_CLOSE_WRITE | IN_MOVED_TO | IN_CREATE | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR)
@@ -18,14 +18,14 @@ struct PluginWatch {
     private let file: Int32
     /// By watch descriptor; several paths may lead to one folder.
     private var folders: [Int32: Set<String>] = [:]
-    /// Of each plugin, the places its file may come to: its path, and what that leads to.
+    /// For each plugin, the paths that its file may have: its own path, and what that leads to.
     private var places: [String: Set<String>] = [:]
-    /// When to look at each plugin of which something was heard.
+    /// When to look at each plugin for which an event came.
     private var due: [String: Int64] = [:]
     private var nextTry: Int64 = 0
     private var buffer = [UInt8](repeating: 0, count: 16384)
 
-    /// - Throws: ``FrameHostError`` where the system has no more of what watches files.
+    /// - Throws: ``FrameHostError`` where the system's limit of inotify instances is reached.
     init() throws {
         file = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
         guard file >= 0 else {
@@ -36,7 +36,7 @@ struct PluginWatch {
         }
     }
 
-    /// Paths of plugins that are other than what is loaded; each once for a change.
+    /// Paths of plugins whose file differs from the loaded one, each once for a change.
     mutating func changed(now: Int64) -> [String] {
         if now >= nextTry {
             nextTry = now + Self.retryNs
@@ -50,13 +50,13 @@ struct PluginWatch {
                 return false
             }
             due[path] = nil
-            // One that is gone has not changed: a build may be about to put a new one there.
+            // A removed file has not changed: a build may be about to write a new one.
             guard let sum = PluginCopy.sum(of: path) else { return false }
             return !PluginImages.here.knows(sum, of: path)
         }
     }
 
-    /// Folders of plugins that are loaded and that are not watched, new ones and those that have come again.
+    /// Watches the folders of loaded plugins that are not watched yet: new ones, and those that have come back.
     private mutating func watchFolders(now: Int64) {
         for path in PluginImages.here.paths {
             let isNew = places[path] == nil
@@ -67,7 +67,7 @@ struct PluginWatch {
                 guard watch >= 0 else { continue }
                 let isOther = folders[watch] != nil
                 folders[watch, default: []].insert(folder)
-                // What was put there before nobody saw.
+                // A file that was written there before went unnoticed.
                 if !isNew, !isOther { due[path] = now + Self.settleNs }
             }
         }

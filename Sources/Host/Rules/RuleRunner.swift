@@ -4,12 +4,12 @@ import FrameCore
 
 /// Carries out the rules of a chain while it runs.
 ///
-/// Control thread, at each tick of the run; answers come from any. docs/design/023-rules.md.
+/// Runs on the control thread at each tick of the run. Answers come from any thread. docs/design/023-rules.md.
 final class RuleRunner {
-    /// More answers than these on their way to the control thread are not kept: a rule has 20 commands in 10 s.
+    /// The most answers that wait for the control thread: a rule sends 20 commands in 10 s.
     private static let mostAnswers = 4096
 
-    /// What became of one command.
+    /// The answer to one command.
     private struct Answer: Sendable {
         var command: RuleCommand
         var rule: String
@@ -21,7 +21,7 @@ final class RuleRunner {
     private struct Tally {
         var sent = 0
         var failed = 0
-        /// What the last fault was.
+        /// The text of the last fault.
         var last = ""
         /// The command in short.
         var words = ""
@@ -31,13 +31,13 @@ final class RuleRunner {
     private let language: CommandLanguage
     private let subscription: EventSubscription
     private var book: RuleBook
-    /// Those that `book` was made of.
+    /// The rules from which `book` was made.
     private var present: [Rule]
     private let answers = Locked<[Answer]>([])
     /// By path of the command.
     private var tallies: [String: Tally] = [:]
 
-    /// Before the chain runs, and after whoever is to get what happened while it was planned.
+    /// To be made before the chain runs, and after every listener that must get the events of planning.
     init(chain: Chain, language: CommandLanguage) {
         self.chain = chain
         self.language = language
@@ -46,7 +46,7 @@ final class RuleRunner {
         subscription = chain.subscribe()
     }
 
-    /// Does what events and time ask for.
+    /// Carries out what the rules ask for by now.
     func tick() {
         defer { chain.ruleFigures.withLock { $0 = book.isEmpty ? nil : book.figures } }
         let (events, lost) = subscription.take()
@@ -61,15 +61,15 @@ final class RuleRunner {
         for answer in takeAnswers() { judge(answer) }
         guard !book.isEmpty else { return }
         let actions = book.take(events, now: now)
-        // What would begin now would not end well.
+        // A command that began now could not end well.
         guard isAtWork else { return }
         for action in actions { carryOut(action, now: now) }
     }
 
-    /// Neither draining nor over.
+    /// Whether the chain is neither draining nor over.
     private var isAtWork: Bool { chain.currentState == .starting || chain.currentState == .streaming }
 
-    /// After a reload.
+    /// Takes over the rules after a reload.
     private func adoptRules() {
         let rules = chain.rules
         guard rules != present else { return }
@@ -120,14 +120,14 @@ final class RuleRunner {
         }
     }
 
-    /// What a command is answered when its stage, or the chain, has ended; anything else went wrong.
+    /// The beginnings of answers to a command whose stage, or chain, has ended. Any other fault is a failure.
     private static let endings = [
         "the stage has ended", "the chain has ended", "the chain does not run", "gave no picture within",
     ]
 
     private func judge(_ answer: Answer) {
         guard let fault = answer.answer.faults.first else { return }
-        // Nothing comes any more that the command could be about.
+        // The stage gives nothing any more to which the command could apply.
         let isOver = !isAtWork || answer.answer.stage.map(chain.hasEnded) == true
         let ends = isOver && fault.code == .unavailable && Self.endings.contains { fault.what.hasPrefix($0) }
         if !ends {
@@ -151,7 +151,7 @@ final class RuleRunner {
 
     // MARK: After the run
 
-    /// What the run failed in: a sentence for each command that could not be carried out.
+    /// The faults of the rules: a sentence for each command that could not be carried out.
     func finish() -> [FrameHostError] {
         for answer in takeAnswers() { judge(answer) }
         return tallies.filter { $0.value.failed > 0 }.sorted { $0.key < $1.key }.map { path, tally in

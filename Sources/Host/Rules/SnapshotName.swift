@@ -3,12 +3,12 @@
 import FrameCore
 import Glibc
 
-/// The names of a rule's snapshots, which have times in them as of strftime(3): each picture has a file of its own.
+/// The names of a rule's snapshots. They contain times as in strftime(3), so that each picture has a file of its own.
 enum SnapshotName {
     /// Conversions that may stand behind a percent sign: year, month, day, hour, minute, second, day of the year.
     static let known: [Character] = ["Y", "m", "d", "H", "M", "S", "j"]
 
-    /// The first conversion that is none of ``known``, with its percent sign.
+    /// The first conversion that is not in ``known``, with its percent sign.
     static func oddConversion(in path: String) -> String? {
         var rest = path[...]
         while let sign = rest.firstIndex(of: "%") {

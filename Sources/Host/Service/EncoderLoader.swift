@@ -2,13 +2,13 @@
 
 import FrameCore
 
-/// The picture encoder, loaded when the first picture is to be encoded: a chain that nobody looks at never pays for it.
-/// [any thread but a stage's]
+/// The picture encoder. It is loaded when the first picture is encoded, so a chain that nobody looks at does not pay
+/// for it. [any thread but a stage's]
 final class EncoderLoader: Sendable {
     private let plugin: PluginRegistry.Plugin?
     private let loaded = Locked<(any PictureEncoder)?>(nil)
 
-    /// - Parameter plugin: The one that has it; nil where there is none.
+    /// - Parameter plugin: The plugin that has the encoder; nil where there is none.
     init(_ plugin: PluginRegistry.Plugin?) { self.plugin = plugin }
 
     /// - Throws: ``FrameHostError`` `.unavailable`, `.unusablePlugin`.

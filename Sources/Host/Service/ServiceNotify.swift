@@ -5,19 +5,19 @@ import Glibc
 
 /// Tells the service manager (systemd) how the run is: ready, reloading, stopping, alive.
 ///
-/// It is asked for by the environment, `NOTIFY_SOCKET` and `WATCHDOG_USEC`. A sign of life is sent only while the chain
-/// is healthy, so that a chain which stands still is started anew.
+/// The environment variables `NOTIFY_SOCKET` and `WATCHDOG_USEC` ask for it. A sign of life is sent only while the
+/// chain is healthy, so that the manager restarts a chain that stands still.
 final class ServiceNotify: Sendable {
-    /// Longest time between two signs of life that is believed, µs: a day.
+    /// The longest accepted time between two signs of life, µs: a day.
     private static let longestWatchdog: Int64 = 86_400_000_000
-    /// Datagrams that wait for room; of more the oldest go.
+    /// The most datagrams that wait for room. The oldest are dropped first.
     private static let mostWaiting = 16
 
     private struct State {
         var notices: ServiceNotifyState
-        /// What there was no room for.
+        /// Datagrams for which there was no room.
         var waiting: [String] = []
-        /// Nobody listens any more.
+        /// Whether the manager does not listen any more.
         var isLost = false
     }
 
@@ -31,8 +31,8 @@ final class ServiceNotify: Sendable {
         state = Locked(State(notices: ServiceNotifyState(watchdog: watchdog)))
     }
 
-    /// [main thread] Before other threads are there, since the variables are taken out of the environment: programs that
-    /// plugins start are no services.
+    /// [main thread] To be called before there are other threads, since it removes the variables from the environment:
+    /// programs that plugins start are not services.
     ///
     /// - Returns: nil where nobody asks.
     static func ofEnvironment() -> ServiceNotify? {
@@ -53,7 +53,7 @@ final class ServiceNotify: Sendable {
         return ServiceNotify(socket, name: name, watchdog: watchdog)
     }
 
-    /// [control thread] At each look after the chain.
+    /// [control thread] Called at each look at the chain.
     func look(_ chain: Chain) {
         look(at: chain.status, isFlowing: chain.progress.captured > 0)
     }

@@ -2,15 +2,15 @@
 
 import Glibc
 
-/// The socket on which the service manager hears of this process: datagrams of lines `NAME=value`.
+/// The socket through which this process reports to the service manager: datagrams with lines `NAME=value`.
 ///
 /// - SeeAlso: sd_notify(3), which states the protocol and that programs may speak it without libsystemd; unix(7).
 final class ServiceNotifySocket: Sendable {
     enum Outcome: Equatable {
         case sent
-        /// Nobody has taken what was sent before; the same may be sent again later.
+        /// Earlier datagrams have not been read yet. The same datagram may be sent again later.
         case full
-        /// An errno: there is nobody.
+        /// The socket cannot be reached; the errno.
         case lost(Int32)
     }
 
@@ -18,8 +18,8 @@ final class ServiceNotifySocket: Sendable {
     private let address: sockaddr_un
     private let length: socklen_t
 
-    /// - Parameter name: An absolute path, or with `@` in the place of the first byte a name that is in no file system.
-    ///   At most 107 bytes; nil for any other text, and where the process has no descriptor left.
+    /// - Parameter name: An absolute path, or an abstract name that begins with `@`. At most 107 bytes. The result is
+    ///   nil for any other text, and where the process has no descriptor left.
     init?(_ name: String) {
         let bytes = Array(name.utf8)
         var address = sockaddr_un()

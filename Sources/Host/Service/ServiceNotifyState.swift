@@ -2,14 +2,14 @@
 
 import FrameCore
 
-/// What the service manager is told of a run, and when. Pure: looks in, datagrams out.
+/// Decides what the service manager is told about a run, and when. Pure: looks in, datagrams out.
 ///
 /// - SeeAlso: sd_notify(3), systemd.service(5), docs/design/024-installing.md.
 struct ServiceNotifyState {
     /// What is known of the chain at one moment.
     struct Look {
         var status: ChainStatus
-        /// A source has given its first frame.
+        /// Whether a source has given its first frame.
         var isFlowing: Bool
         /// Nanoseconds of the monotonic clock.
         var now: Int64
@@ -17,15 +17,15 @@ struct ServiceNotifyState {
 
     /// Longest text of a status, bytes.
     static let longestStatus = 400
-    /// A status is told at most so often, ns.
+    /// The least time between two reports of the status, ns.
     static let statusPause: Int64 = 1_000_000_000
-    /// While the chain stops: how much more time is asked for, and how often, ns.
+    /// How much more time is asked for while the chain stops, and how often, ns.
     static let moreTime: Int64 = 10_000_000_000
     static let extensionPause: Int64 = 2_000_000_000
     /// Files that are being finished get this long at most, ns. A drain has its own bound, `drainSeconds`.
     static let longestFinish: Int64 = 600_000_000_000
 
-    /// Half of what the manager waits for a sign of life, ns; nil where it does not.
+    /// Half of the time for which the manager waits for a sign of life, ns; nil where it does not wait.
     private let watchdogPause: Int64?
     private var isReady = false
     private var isStopping = false
@@ -34,10 +34,10 @@ struct ServiceNotifyState {
     private var nextExtension = Int64.min
     private var finishingSince: Int64?
     private var toldStatus = ""
-    /// Why the last reload changed nothing; empty else.
+    /// Why the last reload changed nothing; otherwise empty.
     private var refusal = ""
 
-    /// - Parameter watchdog: What the manager waits for a sign of life (µs); nil where it does not.
+    /// - Parameter watchdog: How long the manager waits for a sign of life, µs; nil where it does not wait.
     init(watchdog: Int64?) { watchdogPause = watchdog.map { $0 * 500 } }
 
     /// Datagrams that are due.
@@ -95,7 +95,7 @@ struct ServiceNotifyState {
         return ["READY=1"]
     }
 
-    /// The run is over. One that was too short to be looked at was ready nevertheless.
+    /// The run is over. Even a run that was too short to be looked at counts as ready.
     mutating func ended(isSuccess: Bool) -> [String] {
         guard isSuccess || isReady else { return [] }
         var lines = isReady ? [] : ["READY=1"]
@@ -117,7 +117,7 @@ struct ServiceNotifyState {
         return Self.line(text)
     }
 
-    /// Without control characters, which would begin another line of the datagram, and of bounded length.
+    /// The text without control characters, which would begin another line of the datagram, and with bounded length.
     static func line(_ text: String) -> String {
         var line = ""
         for character in text.unicodeScalars {

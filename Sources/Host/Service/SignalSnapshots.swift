@@ -12,7 +12,7 @@ final class SignalSnapshots: Sendable {
     /// A stage, and the file of its first picture.
     struct Wish: Sendable {
         var stage: String
-        /// As it was written.
+        /// The name as it was written.
         var file: String
 
         /// - Parameter text: `STAGE=FILE`; nil for anything else.
@@ -32,7 +32,7 @@ final class SignalSnapshots: Sendable {
         }
     }
 
-    /// Of files with one name, those with numbers included.
+    /// The most files of one name, including those with numbers.
     static let mostFiles = 999_999
 
     static let nobodyAsked =
@@ -40,10 +40,10 @@ final class SignalSnapshots: Sendable {
 
     private let wishes: [Wish]
     private let folder: String
-    /// Of the picture that was asked for last, by wish.
+    /// The number of the last picture that was asked for, by wish.
     private let numbers: Mutex<[Int]>
 
-    /// - Parameter folder: From which the files' names are meant: the program's.
+    /// - Parameter folder: The folder to which the names are relative: the program's current one.
     init(_ wishes: [Wish], folder: String) {
         self.wishes = wishes
         self.folder = folder
@@ -52,7 +52,7 @@ final class SignalSnapshots: Sendable {
 
     var isEmpty: Bool { wishes.isEmpty }
 
-    /// [control thread] A stage that the chain does not have, or that gives no pictures; nil for none.
+    /// [control thread] The fault of a stage that the chain does not have, or that gives no pictures; nil for none.
     func fault(in plan: ChainPlan) -> FrameHostError? {
         for wish in wishes {
             let place = FaultPlace(argument: "--snapshot-on-signal")

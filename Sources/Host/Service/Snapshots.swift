@@ -5,12 +5,12 @@ import Glibc
 
 /// Pictures of stages as files, by the command `snapshot`.
 ///
-/// One thread for all, made when first needed: it waits for the picture, encodes and writes; the chain waits for
-/// nothing. [any thread but a stage's]
+/// One thread serves all requests and is made when first needed. It waits for the picture, encodes it and writes it.
+/// The chain does not wait. [any thread but a stage's]
 final class Snapshots: Sendable {
-    /// More than these are refused.
+    /// The most requests that wait. Further ones are refused.
     static let mostWaiting = 16
-    /// How long a stage may take for its next picture, seconds.
+    /// How long a stage may take until its next picture, seconds.
     static let patience = 1.0
 
     private struct Work {
@@ -84,7 +84,8 @@ final class Snapshots: Sendable {
             ], text: "\(stage): frame \(picture.sequenceNumber) is in '\(path)'.")
     }
 
-    /// [control thread] The chain has ended: what waits is refused, and the one that is made is waited for.
+    /// [control thread] The chain has ended: refuses the waiting requests, and waits for the one that is being carried
+    /// out.
     ///
     /// - Returns: false where it has not come in time: its thread may be at work still.
     func finish() -> Bool {
@@ -134,7 +135,7 @@ final class Snapshots: Sendable {
         }
     }
 
-    /// Nil ends the thread.
+    /// The next request; nil ends the thread.
     private func next() -> Work? {
         queue.withLock { queue in
             guard !queue.work.isEmpty else {
@@ -147,7 +148,7 @@ final class Snapshots: Sendable {
 }
 
 extension PictureForm {
-    /// What a command says of it.
+    /// Reads how the picture is wanted from a command.
     ///
     /// - Parameter path: The file's name, whose ending says the kind.
     /// - Throws: ``FrameHostErrors`` with a fault for each member that is wrong.
