@@ -3,7 +3,7 @@
 import FrameCore
 import Glibc
 
-/// Reads the option `users`. No fault names what is in it.
+/// Reads the option `users`. No fault shows what is in it.
 enum CredentialsFile {
     static let mostBytes = 1 << 20
 

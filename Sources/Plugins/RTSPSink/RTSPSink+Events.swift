@@ -3,7 +3,7 @@
 import FrameCore
 
 extension RTSPSink {
-    /// What it posts.
+    /// The events that it posts.
     static let events = [
         EventDeclaration(
             "serving", "The stream is ready for readers.",

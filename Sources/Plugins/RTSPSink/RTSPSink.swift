@@ -14,7 +14,7 @@ final class RTSPSink: Sink {
             CommandInfo("readers", "Posts the event 'readers': each reader with its transport, delay and losses.")
         ], events: events)
 
-    /// Blocks in use before new ones are made: what is kept for joiners, and some on their way.
+    /// How many blocks the ring has: those that are kept for new readers, and some on their way.
     static let ringBlocks = 96
     /// RFC 3550, 6.2: not more often than every 5 s.
     static let reportInterval: Int64 = 5_000_000_000
@@ -28,7 +28,7 @@ final class RTSPSink: Sink {
     private var packetizer: H264Packetizer?
     private var ring = BlockRing(count: 1)
     private var nextIndex: UInt64 = 0
-    /// Of the largest unit so far, packed.
+    /// The packed size of the largest unit so far.
     private var mostBytes = 0
     /// Chain clock; nil before the first unit.
     private var nextReport: Int64?
@@ -52,12 +52,13 @@ final class RTSPSink: Sink {
         }
         self.format = format
         self.sets = sets
-        // What cannot be read now cannot be read at the start.
+        // Credentials that cannot be read now cannot be read at the start either.
         if let users = options.users { _ = try CredentialsFile.read(users) { context.resolve($0) } }
         _ = try endpoint.tlsContext()
     }
 
-    /// Nobody makes a keyframe for a joiner: it begins with the last one, and all that came since is kept.
+    /// Whether the source makes no keyframes on request. Then a new reader begins with the last keyframe, and
+    /// everything since is kept.
     private var keepsGroup: Bool { context.keyframeRequest == nil && options.joinAt == .lastKeyframe }
 
     private var groupLimits: GroupStore.Limits {
@@ -218,7 +219,7 @@ final class RTSPSink: Sink {
         return .delivered
     }
 
-    /// Once: whether groups are too large does not change from one to the next.
+    /// Reports this once, since the next groups are usually as large.
     private func reportGroup(_ bound: GroupStore.Bound) {
         guard !hasReportedGroup else { return }
         hasReportedGroup = true
@@ -237,7 +238,7 @@ final class RTSPSink: Sink {
             details: ["path": .string(options.path), "bound": .string(bound.rawValue)])
     }
 
-    /// Where the stream's times lie on the chain clock: found from the first unit, and anew after a gap.
+    /// Finds where the stream's times lie on the chain clock, at the first unit and after each gap.
     private func setAnchor(_ unit: borrowing AccessUnit, _ hub: StreamHub) {
         guard !hasAnchor || unit.isDiscontinuity else { return }
         hasAnchor = true

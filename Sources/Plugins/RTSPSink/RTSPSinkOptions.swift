@@ -7,7 +7,7 @@ enum TransportChoice: String, OptionChoice {
     case any, tcp, udp
 }
 
-/// Where readers begin whose pictures nobody makes a keyframe of when asked.
+/// Where readers begin when the source makes no keyframes on request.
 enum JoinChoice: String, OptionChoice {
     case lastKeyframe, nextKeyframe
 }

@@ -2,7 +2,7 @@
 
 import FrameCore
 
-/// Tells of readers that come and go, as events, and counts them. [any thread]
+/// Reports readers that come and go as events, and counts them. [any thread]
 struct ReaderReports: Sendable {
     let context: StageContext
     let path: String
@@ -64,7 +64,7 @@ struct ReaderReports: Sendable {
                     + (news.address.map { [("address", JSONNode.string($0.description))] } ?? [])))
     }
 
-    /// What is known of a reader.
+    /// The details of an event about a reader.
     static func details(_ figures: ReaderFigures) -> JSONNode {
         .object(
             [

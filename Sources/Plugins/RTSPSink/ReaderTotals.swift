@@ -34,9 +34,9 @@ final class ReaderTotals: Sendable {
     /// For `--stats`: the totals, and each reader that plays now.
     ///
     /// - Parameters:
-    ///   - readers: Those that play now.
-    ///   - longestHold: Nanoseconds that the server's lock was held at most.
-    ///   - keptGroup: Of what is kept since the last keyframe, where it is.
+    ///   - readers: The readers that play now.
+    ///   - longestHold: The longest time that the server's lock was held, nanoseconds.
+    ///   - keptGroup: Figures of the kept group, where there is one.
     func details(
         _ readers: [ReaderFigures], refusedConnections: Int, failedLogins: Int, longestHold: Int64,
         keptGroup: JSONNode? = nil

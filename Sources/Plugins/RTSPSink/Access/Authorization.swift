@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How a client is asked who it is.
+/// The scheme by which a client proves who it is.
 enum AuthenticationScheme: String, Sendable, CaseIterable {
     case basic
     /// Digest with MD5 (RFC 2069), which every client has.
     case digest
-    /// Digest with SHA-256 (RFC 7616), which FFmpeg and live555 have not.
+    /// Digest with SHA-256 (RFC 7616), which FFmpeg and live555 do not have.
     case sha256
 }
 
@@ -29,7 +29,7 @@ enum Authorization: Sendable, Equatable {
         if ASCII.equalsIgnoringCase(scheme, "Basic") {
             guard let bytes = Base64.decode(rest) else { return nil }
             let pair = String(decoding: bytes, as: UTF8.self)
-            // Among bytes: an accent joins with the colon before it to another character.
+            // Compared as bytes: an accent would combine with the colon before it into another character.
             guard let colon = pair.utf8.firstIndex(of: 58) else { return nil }
             self = .basic(name: String(pair[..<colon]), password: String(pair[pair.utf8.index(after: colon)...]))
             return

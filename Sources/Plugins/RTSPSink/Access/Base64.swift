@@ -13,8 +13,8 @@ enum Base64 {
         }
     }
 
-    /// Nil for another alphabet, padding that is missing or not at the end, and bits behind the last byte. Blanks and
-    /// line breaks are passed over.
+    /// Nil for another alphabet, for padding that is missing or not at the end, and for bits behind the last byte.
+    /// Blanks and line breaks are ignored.
     static func decode(_ text: String) -> [UInt8]? {
         var context = base64_decode_ctx()
         nettle_base64_decode_init(&context)

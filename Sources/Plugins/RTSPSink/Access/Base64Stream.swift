@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Decodes Base64 that comes in pieces of any size: what a client writes into RTSP's tunnel through HTTP.
+/// Decodes Base64 that comes in pieces of any size, as clients write it into RTSP's tunnel through HTTP.
 ///
-/// Each request is coded for itself, so padding may stand between them; blanks and line breaks are passed over.
+/// Each request is encoded separately, so there may be padding between requests. Blanks and line breaks are ignored.
 struct Base64Stream: Sendable {
-    /// Digits of the group of four that is not whole yet, and how many they are.
+    /// The digits of the incomplete group of four, and their number.
     private var bits: UInt32 = 0
     private var digits = 0
     private var padding = 0
@@ -12,7 +12,7 @@ struct Base64Stream: Sendable {
     /// True between groups of four.
     var isIdle: Bool { digits == 0 && padding == 0 }
 
-    /// Adds what has come to `output`.
+    /// Decodes `input` and appends it to `output`.
     ///
     /// - Returns: false for a byte that does not belong there; nothing can be decoded after it.
     mutating func decode(_ input: UnsafeRawBufferPointer, into output: inout [UInt8]) -> Bool {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Asks who a client is, and judges its answer.
+/// Asks a client who it is, and checks its answer.
 struct Challenge: Sendable {
     static let realm = "framehost"
 
@@ -10,7 +10,7 @@ struct Challenge: Sendable {
     enum Verdict: Sendable, Equatable {
         case granted(user: String)
         case missing
-        /// Right but for a nonce that is not this connection's: the client may ask again without asking its user.
+        /// Right, except that the nonce is not this connection's. The client may try again without asking its user.
         case stale
         case wrong
     }
@@ -23,8 +23,8 @@ struct Challenge: Sendable {
             + (scheme == .sha256 ? ", algorithm=SHA-256" : "")
     }
 
-    /// - Parameter url: Where the request points. Clients sign the URL of the request, that of the stream with or
-    ///   without a slash at its end, or the path alone.
+    /// - Parameter url: Where the request points. Clients sign the URL of the request, the URL of the stream with or
+    ///   without a slash at its end, or only the path.
     func judge(_ header: String?, method: String, url: RTSPURL, nonce: String) -> Verdict {
         guard let header else { return .missing }
         switch Authorization(header) {
@@ -57,7 +57,7 @@ struct Challenge: Sendable {
         return signed.path == url.path
     }
 
-    /// Compares without telling by its time where two texts differ.
+    /// Compares in a time that does not depend on where two texts differ.
     private static func isEqual(_ a: String, _ b: String) -> Bool {
         let (a, b) = (Array(a.utf8), Array(b.utf8))
         var difference = UInt8(a.count == b.count ? 0 : 1)

@@ -98,7 +98,7 @@ struct AddressRange: Sendable, Equatable {
     private let base: IPAddress
     private let prefixBits: Int
 
-    /// Nil for what is no such range.
+    /// Nil for a text that is not such a range.
     init?(_ text: String) {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count == 1 || parts.count == 2, let address = IPAddress(parts[0]) else { return nil }

@@ -4,7 +4,7 @@ import CNettle
 
 /// The hashes of digest authentication, as nettle computes them.
 enum MessageDigest {
-    /// RFC 1321. Broken as a signature; digest authentication asks for it all the same (RFC 2069, RFC 2617).
+    /// RFC 1321. Broken as a signature, but digest authentication requires it (RFC 2069, RFC 2617).
     static func md5(_ message: [UInt8]) -> [UInt8] {
         var context = md5_ctx()
         var digest = [UInt8](repeating: 0, count: Int(MD5_DIGEST_SIZE))

@@ -2,14 +2,14 @@
 
 import FrameCore
 
-/// The packets of everything since the newest keyframe, in one piece of memory of its own: where nobody makes keyframes
-/// when asked, a reader begins there.
+/// The packets of everything since the newest keyframe, in one piece of memory. A reader begins there where the source
+/// makes no keyframes on request.
 ///
-/// The stage thread adds units, readers copy them out one after the other, each from a place of its own; a keyframe
-/// begins anew. A group that is larger than the bounds is of no use to whoever comes later, but who is in the middle of
-/// it may go on to where it ends.
+/// The stage thread adds units, and a keyframe begins a new group. Each reader copies the units out one after the
+/// other, at its own position. A group that is larger than the bounds is of no use to later readers. A reader in the
+/// middle of it may go on to where it ends.
 ///
-/// Not safe by itself: reached under the hub's lock alone, which is the invariant behind `@unchecked Sendable`.
+/// Not safe by itself. It is only used under the hub's lock, which is the invariant behind `@unchecked Sendable`.
 final class GroupStore: @unchecked Sendable {
     struct Limits: Sendable, Equatable {
         var mostBytes: Int
@@ -34,7 +34,7 @@ final class GroupStore: @unchecked Sendable {
         var byteCount: Int { mostBytes + mostUnits * MemoryLayout<Unit>.stride }
     }
 
-    /// Where a unit lies, and what a reader must know of it.
+    /// Where a unit lies, and the properties that a reader needs.
     struct Unit: Equatable {
         var index: UInt64
         var offset: Int
@@ -44,10 +44,10 @@ final class GroupStore: @unchecked Sendable {
         var isKeyframe: Bool
     }
 
-    /// A group as a reader finds it that begins there.
+    /// The group as a new reader finds it.
     struct Backlog {
         var keyframe: Unit
-        /// Of media, in each second of it.
+        /// Mean bytes for each second of media.
         var bytesPerSecond: Int
     }
 
@@ -62,7 +62,7 @@ final class GroupStore: @unchecked Sendable {
     private(set) var ticks: Int64 = 0
     private(set) var bound: Bound?
 
-    /// [control thread] Takes address space; a page has memory once a unit was put there.
+    /// [control thread] Reserves address space. A page takes memory once a unit is written there.
     ///
     /// - Throws: ``FrameHostError`` `.exhausted`.
     init(limits: Limits) throws {
@@ -74,7 +74,7 @@ final class GroupStore: @unchecked Sendable {
 
     deinit { AnonymousMemory().free(memory.baseAddress!, byteCount: memory.count) }
 
-    /// Where a reader begins; nil where not everything since the keyframe is there.
+    /// Where a reader begins; nil where something since the keyframe is missing.
     var backlog: Backlog? {
         guard bound == nil, let keyframe = units.first else { return nil }
         return Backlog(keyframe: keyframe, bytesPerSecond: byteCount / Int(max(1, ticks / RTPClock.ticksPerSecond)))
@@ -82,10 +82,11 @@ final class GroupStore: @unchecked Sendable {
     /// Units of the group so far.
     var count: Int { units.count }
 
-    /// Takes a copy of a unit that has come. Allocates nothing.
+    /// Copies a new unit. Allocates nothing.
     ///
-    /// - Parameter unit: All but `offset` and `byteCount`.
-    /// - Returns: The bound that the group meets with this unit; nil where it is kept, and from then on.
+    /// - Parameter unit: Everything but `offset` and `byteCount`.
+    /// - Returns: The bound that the group meets with this unit; nil where the unit is kept, and for all units after
+    ///   the bound was met.
     func add(_ unit: Unit, _ bytes: UnsafeRawBufferPointer) -> Bound? {
         if unit.isKeyframe {
             units.removeAll(keepingCapacity: true)

@@ -5,8 +5,8 @@ struct KeptUnits<Unit: QueuedUnit> {
     struct Limits: Sendable {
         /// Nanoseconds after the keyframe.
         var window: Int64 = 250_000_000
-        /// As `window`, while joiners come so fast that their keyframes would crowd out the picture: each joiner starts
-        /// a little longer ago instead.
+        /// As `window`, while readers join so fast that keyframes for them would take most of the bitrate. Each reader
+        /// then starts with an older keyframe instead.
         var crowdedWindow: Int64 = 500_000_000
         var mostUnits = 64
         var mostBytes = 16 << 20
@@ -16,7 +16,7 @@ struct KeptUnits<Unit: QueuedUnit> {
     private var units: [Unit] = []
     private var byteCount = 0
     private var keyframeTime: Int64 = 0
-    /// Of the newest keyframe, nanoseconds.
+    /// The window of the newest keyframe, nanoseconds.
     private var window: Int64
 
     init(limits: Limits = Limits()) {
@@ -25,9 +25,9 @@ struct KeptUnits<Unit: QueuedUnit> {
         units.reserveCapacity(limits.mostUnits)
     }
 
-    /// A unit has come.
+    /// Adds a unit.
     ///
-    /// - Parameter isCrowded: For a keyframe, that readers had asked for it soon after they had asked for another
+    /// - Parameter isCrowded: For a keyframe, whether readers asked for it soon after they had asked for another
     ///   (``KeyframeRequests``).
     mutating func add(_ unit: Unit, now: Int64, isCrowded: Bool = false) {
         if unit.isKeyframe {
@@ -39,14 +39,14 @@ struct KeptUnits<Unit: QueuedUnit> {
         }
         units.append(unit)
         byteCount += unit.byteCount
-        // A group that is not whole is of no use.
+        // An incomplete group is of no use.
         if now - keyframeTime > window || units.count > limits.mostUnits || byteCount > limits.mostBytes { clear() }
     }
 
     /// All units from the keyframe on; none when it is too long ago.
     func current(now: Int64) -> [Unit] { now - keyframeTime > window ? [] : units }
 
-    /// Lets go of all.
+    /// Releases all units.
     mutating func clear() {
         units.removeAll(keepingCapacity: true)
         byteCount = 0

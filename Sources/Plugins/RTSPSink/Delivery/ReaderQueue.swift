@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a queue of units must know of one.
+/// What a queue must know about a unit.
 protocol QueuedUnit: Sendable {
     var isKeyframe: Bool { get }
     var byteCount: Int { get }
@@ -9,9 +9,9 @@ protocol QueuedUnit: Sendable {
 /// The units that wait for a slow reader: bounded in time and bytes, and cut only at keyframes.
 ///
 /// A value without threads or clock: the connection asks it what to do. When the oldest unit waits longer than it may,
-/// whole units go: those before the newest keyframe that waits, or all, and then every one that comes until the next
-/// keyframe. What a reader gets is thus always decodable; it sees a gap in time, never a broken picture. One that takes
-/// nothing at all for too long is stuck.
+/// whole units are dropped: those before the newest waiting keyframe, or all, and then every further unit up to the
+/// next keyframe. So a reader can always decode what it gets. It sees a gap in time, never a broken picture. A reader
+/// that takes nothing at all for too long is stuck.
 struct ReaderQueue<Unit: QueuedUnit> {
     struct Limits: Sendable {
         /// Longest wait in the queue, nanoseconds.
@@ -35,13 +35,13 @@ struct ReaderQueue<Unit: QueuedUnit> {
     /// Units left out since the reader's first keyframe.
     private(set) var droppedCount = 0
     private var hasBegun: Bool
-    /// Until the next keyframe nothing is taken in.
+    /// Whether units are dropped up to the next keyframe.
     private(set) var awaitsKeyframe: Bool
-    /// Since when something has waited that the reader did not take, whether or not it was dropped meanwhile; nil when
-    /// it has taken all.
+    /// Since when something has waited for the reader, even if it was dropped meanwhile; nil when the reader has taken
+    /// everything.
     private var waitingSince: Int64?
 
-    /// - Parameter awaitsKeyframe: True unless units of a begun group of pictures are put in first.
+    /// - Parameter awaitsKeyframe: False where units from a keyframe on are added first.
     init(limits: Limits, awaitsKeyframe: Bool = true) {
         self.limits = limits
         self.awaitsKeyframe = awaitsKeyframe
@@ -55,10 +55,10 @@ struct ReaderQueue<Unit: QueuedUnit> {
     /// How long the oldest unit has waited, nanoseconds.
     func age(now: Int64) -> Int64 { isEmpty ? 0 : now - entries[first].since }
 
-    /// True for a reader that is to be disconnected.
+    /// Whether the reader must be disconnected.
     func isStuck(now: Int64) -> Bool { waitingSince.map { now - $0 > limits.mostStillness } ?? false }
 
-    /// Takes in a unit, or not.
+    /// Adds a unit, or drops it.
     mutating func add(_ unit: Unit, now: Int64) -> Admission {
         if awaitsKeyframe {
             guard unit.isKeyframe else {
@@ -75,7 +75,7 @@ struct ReaderQueue<Unit: QueuedUnit> {
         return awaitsKeyframe ? .dropped : .queued
     }
 
-    /// The next unit to send; to be called whenever the reader's socket takes bytes.
+    /// The next unit to send. To be called whenever the reader's socket takes bytes.
     mutating func take(now: Int64) -> Unit? {
         guard !isEmpty else {
             waitingSince = nil
@@ -89,17 +89,17 @@ struct ReaderQueue<Unit: QueuedUnit> {
         return entry.unit
     }
 
-    /// The reader has had units from a keyframe on in another way, and goes on with what comes now.
+    /// The reader has got units from a keyframe on in another way, and goes on with the units that come now.
     mutating func begin() { (awaitsKeyframe, hasBegun) = (false, true) }
 
-    /// So many units were lost before they came here: nothing until the next keyframe.
+    /// `count` units were lost before they came here: drops units up to the next keyframe.
     mutating func missed(_ count: Int = 0) {
         if hasBegun { droppedCount += count }
         drop(before: entries.count)
         awaitsKeyframe = true
     }
 
-    /// Drops all before the newest keyframe; all of it where that is the first, or there is none.
+    /// Drops all units before the newest keyframe; all units where it is the first one, or where there is none.
     private mutating func shorten() {
         let keyframe = entries.indices.last { $0 > first && entries[$0].unit.isKeyframe }
         drop(before: keyframe ?? entries.count)

@@ -51,7 +51,7 @@ enum ASCII {
         return String(decoding: bytes[first...last], as: UTF8.self)
     }
 
-    /// A number of decimal digits alone, at most `limit`; nil for a sign, a blank, nothing, or one that is larger.
+    /// A number of decimal digits only, at most `limit`; nil for a sign, a blank, an empty text, or a larger number.
     static func number(_ text: some StringProtocol, atMost limit: UInt64) -> UInt64? {
         var value: UInt64 = 0
         guard !text.isEmpty else { return nil }

@@ -6,7 +6,7 @@ enum MessageHead {
     case response(bodyBytes: Int)
     case fault(RTSPStatus, String)
 
-    /// - Parameter bytes: Up to and with the empty line.
+    /// - Parameter bytes: The head, including its empty line.
     static func parse(_ bytes: ArraySlice<UInt8>, limits: WireReader.Limits) -> MessageHead {
         guard !bytes.contains(0) else { return .fault(.badRequest, "the header must not contain a zero byte") }
         var lines = bytes.split(separator: 10, omittingEmptySubsequences: false).map {
@@ -25,7 +25,7 @@ enum MessageHead {
             guard add(line, to: &headers) else { return .fault(.badRequest, "a header line has no name") }
         }
         let words = first.split(whereSeparator: { $0 == 32 || $0 == 9 }).map { String(decoding: $0, as: UTF8.self) }
-        // The length of a tunnel's POST is made up, and what follows any HTTP request is not RTSP.
+        // The length of a tunnel's POST is not its real one, and what follows an HTTP request is not RTSP.
         if words.count == 3, words[2].hasPrefix("HTTP/"), words[0].utf8.allSatisfy(isTokenByte) {
             return .request(RTSPRequest(words[0], words[1], version: words[2], headers: headers), bodyBytes: 0)
         }
@@ -44,7 +44,7 @@ enum MessageHead {
         return .request(RTSPRequest(words[0], words[1], version: words[2], headers: headers), bodyBytes: bodyBytes)
     }
 
-    /// Adds one line; false for one that is neither a field nor the continuation of one.
+    /// Adds one line; false for a line that is neither a field nor a continuation.
     private static func add(_ line: ArraySlice<UInt8>, to headers: inout HeaderFields) -> Bool {
         if line.first == 32 || line.first == 9 {
             return headers.extendLast(with: ASCII.trimmed(String(decoding: line, as: UTF8.self)))
@@ -56,7 +56,7 @@ enum MessageHead {
         return true
     }
 
-    /// `Content-Length`, 0 without one; nil for what is no number or differs from a second one.
+    /// `Content-Length`, 0 without one; nil where it is not a number, or where two differ.
     private static func bodyBytes(_ headers: HeaderFields) -> Int? {
         let values = headers.all("Content-Length")
         guard let first = values.first else { return 0 }

@@ -4,14 +4,14 @@
 
 /// From where to play (RFC 2326, 12.29 and 3.5 to 3.7).
 enum PlayRange: Sendable, Equatable {
-    /// `npt=now-`: where a live stream is.
+    /// `npt=now-`: the present moment of a live stream.
     case now
     /// `npt=0.000-` and the like, in seconds; nil for an open end.
     case seconds(from: Double, to: Double?)
     /// `clock=` and `smpte=`: times of a recording.
     case absolute(String)
 
-    /// Nil for what is none of these.
+    /// Nil for any other text.
     init?(_ text: String) {
         let text = ASCII.trimmed(text.split(separator: ";", omittingEmptySubsequences: false).first ?? "")
         guard let equals = text.firstIndex(of: "=") else { return nil }
@@ -74,7 +74,7 @@ struct SessionHeader: Sendable, Equatable {
 /// Where a stream stands when it begins to play (RFC 2326, 12.33).
 struct RTPInfo: Sendable, Equatable {
     var url: String
-    /// Of the first packet; nil where it is not known yet.
+    /// The sequence number of the first packet; nil where it is not known yet.
     var sequenceNumber: UInt16?
     var rtpTime: UInt32?
 

@@ -2,9 +2,9 @@
 
 /// What a client asks: request line, header fields, body (RFC 2326, 6).
 struct RTSPRequest: Sendable, Equatable {
-    /// As it stands in the request line; methods are told apart by case (RFC 2326, 6.1).
+    /// As in the request line; methods are case-sensitive (RFC 2326, 6.1).
     var method: String
-    /// The second word of the request line, not looked into.
+    /// The second word of the request line, not parsed.
     var target: String
     /// `RTSP/1.0`.
     var version: String
@@ -22,7 +22,7 @@ struct RTSPRequest: Sendable, Equatable {
         self.body = body
     }
 
-    /// The bytes on the wire. `Content-Length` is the caller's.
+    /// The bytes on the wire. The caller sets `Content-Length`.
     var bytes: [UInt8] { wire("\(method) \(target) \(version)", headers, body) }
 }
 
@@ -33,7 +33,7 @@ struct RTSPResponse: Sendable, Equatable {
     var body: [UInt8]
     /// Its text is the body.
     var description: SessionDescription?
-    /// `HTTP/1.1` towards somebody who speaks that.
+    /// `HTTP/1.1` for a client that speaks HTTP.
     var version = "RTSP/1.0"
 
     init(_ status: RTSPStatus, headers: HeaderFields = HeaderFields(), body: [UInt8] = []) {

@@ -61,7 +61,7 @@ enum RTSPMethod: String, Sendable, CaseIterable {
     case record = "RECORD"
     case redirect = "REDIRECT"
 
-    /// Known to the standard and to us, but this server only plays.
+    /// Whether this server offers the method. It knows the others, but only plays.
     var isOffered: Bool {
         switch self {
         case .announce, .record, .redirect: false
@@ -69,6 +69,6 @@ enum RTSPMethod: String, Sendable, CaseIterable {
         }
     }
 
-    /// The value of `Public` and `Allow`. FFmpeg keeps a session alive with GET_PARAMETER only where it stands here.
+    /// The value of `Public` and `Allow`. FFmpeg keeps a session alive with GET_PARAMETER only where this list has it.
     static let offered = allCases.filter(\.isOffered).map(\.rawValue).joined(separator: ", ")
 }

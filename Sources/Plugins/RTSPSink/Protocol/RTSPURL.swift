@@ -2,11 +2,11 @@
 
 /// Where a request points (RFC 2326, 3.2).
 ///
-/// `path` is the stream's, without a slash at its end and without the track, which FFmpeg puts after the query
-/// (`/live?a=1/trackID=0`) and GStreamer at the end of the path.
+/// `path` is the stream's path, without a slash at its end and without the track. FFmpeg puts the track after the query
+/// (`/live?a=1/trackID=0`), GStreamer at the end of the path.
 struct RTSPURL: Sendable, Equatable {
     var isSecure = false
-    /// Without brackets; empty where only a path was given.
+    /// Without brackets; empty where the text was only a path.
     var host = ""
     var port: UInt16?
     var path: String
@@ -30,7 +30,8 @@ struct RTSPURL: Sendable, Equatable {
         self.track = track
     }
 
-    /// Nil for what is no RTSP URL: another scheme, no host, a port out of range, a broken percent escape, a zero byte.
+    /// Nil for a text that is not an RTSP URL: another scheme, no host, a port out of range, a broken percent escape, a
+    /// zero byte.
     init?(_ text: String) {
         path = ""
         let text = Self.escapedBeyondASCII(text)
@@ -53,7 +54,7 @@ struct RTSPURL: Sendable, Equatable {
             query = String(rest[rest.index(after: mark)...])
             rest = rest[..<mark]
         }
-        // The last of several counts; none stays behind.
+        // Of several tracks the last one counts, and all are removed.
         while let found = Self.splitTrack(query ?? "") {
             track = track ?? found.track
             query = found.rest.isEmpty ? nil : found.rest
@@ -64,18 +65,18 @@ struct RTSPURL: Sendable, Equatable {
             track = found.track
             decoded = found.rest
         }
-        // Players that join a base and a name write `//live`; no path of ours has an empty part.
+        // Players that join a base and a name write `//live`. No path of a stream has an empty part.
         path = "/" + decoded.split(separator: "/").joined(separator: "/")
     }
 
     private mutating func readAuthority(_ authority: Substring) -> Bool {
-        // Credentials belong in a header; clients that leave them in the URL are let in by the header alone.
+        // Credentials belong in a header. Where clients leave them in the URL, only the header counts.
         let hostAndPort = authority.lastIndex(of: "@").map { authority[authority.index(after: $0)...] } ?? authority
         var portText: Substring?
         if hostAndPort.hasPrefix("[") {
             guard let bracket = hostAndPort.firstIndex(of: "]") else { return false }
             host = String(hostAndPort[hostAndPort.index(after: hostAndPort.startIndex)..<bracket])
-            // Only IPv6 addresses stand in brackets (RFC 2732, 2).
+            // Only IPv6 addresses have brackets (RFC 2732, 2).
             guard host.contains(":"), !host.contains("[") else { return false }
             let after = hostAndPort[hostAndPort.index(after: bracket)...]
             guard after.isEmpty || after.hasPrefix(":") else { return false }
@@ -105,7 +106,8 @@ struct RTSPURL: Sendable, Equatable {
         return (String(text[..<slash]), Int(number))
     }
 
-    /// An accent joins with the slash before it to one character that is no slash; escaped, both are what they are.
+    /// Escapes characters beyond ASCII. An accent would combine with the slash before it into one character that is not
+    /// a slash.
     private static func escapedBeyondASCII(_ text: String) -> String {
         if text.utf8.allSatisfy({ $0 < 128 }) { return text }
         var result = ""
@@ -136,7 +138,7 @@ struct RTSPURL: Sendable, Equatable {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// As text, an IPv6 address in brackets; what is no unreserved character of a path is escaped.
+    /// The URL as text, with brackets around an IPv6 address. All but the unreserved characters of a path are escaped.
     var text: String {
         let shownHost = host.contains(":") ? "[\(host)]" : host
         var text = (isSecure ? "rtsps://" : "rtsp://") + shownHost + (port.map { ":\($0)" } ?? "")

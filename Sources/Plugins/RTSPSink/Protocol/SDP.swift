@@ -2,8 +2,8 @@
 
 /// The session description of one H.264 track (RFC 4566; attributes of RFC 2326, C.1, and RFC 6184, 8.1).
 ///
-/// A fixed template: one pair of parameter sets, `c=` with the unspecified address, no multicast address unless there
-/// is one, since players choose their transport by it.
+/// A fixed template: one pair of parameter sets, and `c=` with the unspecified address. A multicast address would make
+/// players choose multicast.
 struct SessionDescription: Sendable, Equatable {
     /// `o=`: the same as long as the description is the same.
     var sessionID: UInt64

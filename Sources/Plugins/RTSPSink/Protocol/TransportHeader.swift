@@ -23,12 +23,13 @@ struct TransportSpec: Sendable, Equatable {
     var destination: String?
     var source: String?
     var ssrc: UInt32?
-    /// `PLAY` where nothing is said.
+    /// `PLAY` where the header does not say.
     var mode: String?
 
     init(_ lower: Lower) { self.lower = lower }
 
-    /// Nil for a profile that is not RTP/AVP, or a parameter that is known and wrong. Unknown parameters are left out.
+    /// Nil for a profile that is not RTP/AVP, and for a known parameter with a wrong value. Unknown parameters are
+    /// ignored.
     init?(_ text: some StringProtocol) {
         let parts = text.split(separator: ";").map { ASCII.trimmed($0) }
         guard let profile = parts.first, text.utf8.allSatisfy({ $0 < 128 }) else { return nil }
@@ -69,7 +70,7 @@ struct TransportSpec: Sendable, Equatable {
         }
     }
 
-    /// `4588-4589`; with one number alone the second is the next. Nil for 0 as a port, and for what does not fit.
+    /// `4588-4589`. With only one number the second is the next one. Nil for port 0, and for numbers that do not fit.
     private static func pair<Value: FixedWidthInteger & Sendable>(_ text: String) -> Pair<Value>? {
         let numbers = text.split(separator: "-", omittingEmptySubsequences: false).map {
             ASCII.number($0, atMost: UInt64(Value.max))
@@ -94,9 +95,9 @@ struct TransportSpec: Sendable, Equatable {
     }
 }
 
-/// All of a `Transport` header, best first.
+/// All transports of a `Transport` header, best first.
 enum TransportHeader {
-    /// More are not looked at.
+    /// The most transports that are read.
     static let mostSpecs = 16
 
     static func parse(_ text: String) -> [TransportSpec] {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Cuts what comes over an RTSP connection into requests and interleaved frames, a few bytes at a time or many at once.
+/// Cuts the bytes of an RTSP connection into requests and interleaved frames, whether they come few or many at a time.
 ///
-/// Every size is bounded by ``Limits``, and each byte is looked at a fixed number of times, however the input is cut.
-/// After a fault the connection is of no more use: where the next message begins is not known.
+/// ``Limits`` bounds every size, and each byte is looked at a fixed number of times, however the input is cut. After a
+/// fault the connection is of no use any more, since the begin of the next message is unknown.
 struct WireReader: Sendable {
     /// The most a client may send in one piece.
     struct Limits: Sendable {
@@ -14,14 +14,14 @@ struct WireReader: Sendable {
         var bodyBytes = 16 << 10
         /// Bytes of interleaved frames beyond which a frame is skipped: clients send RTCP only.
         var frameBytes = 4 << 10
-        /// Bytes that are neither frame nor message, skipped between two messages: some cameras' and recorders'
-        /// firmware emits them.
+        /// Bytes that are neither frame nor message and are skipped between two messages. The firmware of some cameras
+        /// and recorders emits them.
         var strayBytes = 1 << 10
     }
 
     enum Item: Sendable, Equatable {
         case request(RTSPRequest)
-        /// A response of the client to a request of ours: there are none, so it is left out.
+        /// A response of the client. The server sends no requests, so it is ignored.
         case response
         /// An interleaved frame (RFC 2326, 10.12).
         case frame(channel: UInt8, payload: [UInt8])
@@ -35,7 +35,7 @@ struct WireReader: Sendable {
         case body(RTSPRequest?, byteCount: Int)
         case frame(channel: UInt8, byteCount: Int)
         case skip(byteCount: Int)
-        /// After an HTTP request: what follows is for who knows what that was.
+        /// After an HTTP request: only the reader of that request knows what follows.
         case raw
         case broken
     }
@@ -43,9 +43,9 @@ struct WireReader: Sendable {
     private let limits: Limits
     private var state = State.idle
     private var buffer: [UInt8] = []
-    /// The first byte not used yet.
+    /// The first byte that was not used yet.
     private var start = 0
-    /// Of the head: up to here it holds no empty line.
+    /// Up to here the head has no empty line.
     private var scanned = 0
     private var strayCount = 0
 
@@ -73,7 +73,7 @@ struct WireReader: Sendable {
         return Array(buffer[start...])
     }
 
-    /// Adds what has come.
+    /// Adds bytes that have come.
     mutating func append(_ bytes: UnsafeRawBufferPointer) {
         if case .broken = state { return }
         if start > 0, start == buffer.count || start > 4096 {
@@ -122,12 +122,12 @@ struct WireReader: Sendable {
         }
     }
 
-    /// Finds out what comes next; false when it cannot be told yet.
+    /// Finds out what comes next; false when more bytes are needed.
     private mutating func begin() -> Bool {
         while start < buffer.count {
             switch buffer[start] {
             case 13, 10:
-                // Empty lines before a message are to be tolerated (RFC 2616, 4.1).
+                // Empty lines before a message are tolerated (RFC 2616, 4.1).
                 start += 1
             case 0x24:
                 guard buffer.count - start >= 4 else { return false }
@@ -148,7 +148,7 @@ struct WireReader: Sendable {
                 start += 1
                 strayCount += 1
                 if strayCount > limits.strayBytes {
-                    // Read as a head at once, which refuses it.
+                    // It is read as a head at once, which refuses it.
                     state = .head
                     scanned = start
                     return true

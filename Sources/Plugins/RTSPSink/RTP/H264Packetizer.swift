@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Splits an access unit into RTP packets of at most `mostPacketBytes`, each behind the four bytes that make it an
+/// Splits an access unit into RTP packets of at most `mostPacketBytes`. Before each are the four bytes that make it an
 /// interleaved frame.
 ///
 /// Small NAL units are sent alone, neighbours are joined (STAP-A), large ones are cut (FU-A). A keyframe without
-/// parameter sets gets them in front. The marker bit is set on the last packet. All packets of a unit lie behind each
-/// other: a TCP reader is given all of them as they are, a UDP reader the parts between the interleaving headers. Used
-/// in two steps, so that the caller takes memory of the right size in between: ``plan(_:isKeyframe:)``, then
+/// parameter sets gets them in front. The marker bit is set on the last packet. All packets of a unit lie one after the
+/// other. A TCP reader gets them as they are, a UDP reader the parts between the interleaving headers. There are two
+/// steps, so that the caller can take memory of the right size in between: ``plan(_:isKeyframe:)``, then
 /// ``write(_:timestamp:to:packets:)`` with the same unit.
 ///
 /// - SeeAlso: RFC 6184, 5.6 to 5.8; RFC 2326, 10.12.
@@ -14,7 +14,7 @@ struct H264Packetizer: Sendable {
     /// Dollar sign, channel, 16 bits of size.
     static let interleavingBytes = 4
 
-    /// Where a packet lies in what was written, without its interleaving header.
+    /// Where a packet lies in the written bytes, without its interleaving header.
     struct Extent: Sendable, Equatable {
         var offset: Int
         var byteCount: Int
@@ -35,7 +35,7 @@ struct H264Packetizer: Sendable {
         var shape: Shape
         var firstUnit: Int
         var unitCount: Int
-        /// Bytes of payload, for a cut unit of all its fragments.
+        /// Bytes of payload; for a cut unit those of all its fragments.
         var payloadBytes: Int
         var packetCount: Int
     }
@@ -43,9 +43,9 @@ struct H264Packetizer: Sendable {
     let mostPacketBytes: Int
     let payloadType: UInt8
     let ssrc: UInt32
-    /// Of the next packet.
+    /// The sequence number of the next packet.
     private(set) var sequenceNumber: UInt16
-    /// SPS and PPS behind each other.
+    /// SPS and PPS, one after the other.
     private let parameterSets: [UInt8]
     private let parameterUnits: [Unit]
     // Reused from unit to unit.
@@ -135,7 +135,7 @@ struct H264Packetizer: Sendable {
     ///
     /// - Parameters:
     ///   - unit: The same bytes as in ``plan(_:isKeyframe:)``.
-    ///   - target: As many bytes as that said.
+    ///   - target: As many bytes as that has returned.
     ///   - packets: Emptied, then filled with where each packet lies.
     mutating func write(
         _ unit: UnsafeRawBufferPointer, timestamp: UInt32, to target: UnsafeMutableRawBufferPointer,
@@ -145,7 +145,7 @@ struct H264Packetizer: Sendable {
         guard let base = target.baseAddress else { return }
         var sequenceNumber = sequenceNumber
         var position = 0
-        /// Writes both headers of the next packet; where its payload goes.
+        /// Writes both headers of the next packet, and returns where its payload goes.
         func begin(payloadBytes: Int, isLast: Bool) -> UnsafeMutableRawPointer {
             let packetBytes = RTPHeader.byteCount + payloadBytes
             let head = base + position

@@ -9,7 +9,7 @@ enum NALUnits {
         static let pictureParameterSet: UInt8 = 8
     }
 
-    /// Calls `body` with the range of each NAL unit, without start code and trailing zero bytes; empty ones are left
+    /// Calls `body` with the range of each NAL unit, without start code and trailing zero bytes; empty units are left
     /// out.
     ///
     /// - Complexity: O(bytes), a look at every third byte where there is no zero; no allocation.

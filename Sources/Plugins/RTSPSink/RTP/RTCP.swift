@@ -4,7 +4,7 @@
 struct SenderReport: Sendable, Equatable {
     var ssrc: UInt32
     var ntp: NTPTime
-    /// Of the same moment as `ntp`.
+    /// The RTP time of the same moment as `ntp`.
     var rtpTime: UInt32
     var packetCount: UInt32
     var byteCount: UInt32
@@ -12,11 +12,11 @@ struct SenderReport: Sendable, Equatable {
 
 /// What a receiver says of one stream (RFC 3550, 6.4.2).
 struct ReceptionReport: Sendable, Equatable {
-    /// Whose stream.
+    /// The source of the stream.
     var ssrc: UInt32
-    /// Since the report before, in 1/256.
+    /// The share of packets lost since the last report, in 1/256.
     var fractionLost: UInt8
-    /// Since the beginning; 24 bits with sign.
+    /// Packets lost since the beginning; 24 bits with sign.
     var packetsLost: Int32
     var highestSequenceNumber: UInt32
     /// In ticks of the stream.
@@ -30,7 +30,7 @@ enum RTCPPacket: Sendable, Equatable {
     /// SDES with a CNAME (RFC 3550, 6.5.1).
     case canonicalName(ssrc: UInt32, String)
     case bye([UInt32])
-    /// Application's own, feedback, extended reports: passed over.
+    /// Packets of applications, feedback and extended reports, which are ignored.
     case other(type: UInt8)
 }
 
@@ -81,7 +81,7 @@ enum RTCP {
         (0..<4).reversed().map { UInt8(truncatingIfNeeded: word >> (8 * $0)) }
     }
 
-    /// Behind its header and filled up to words of four bytes.
+    /// The packet with its header, filled up to words of four bytes.
     private static func wrap(_ kind: UInt8, _ count: Int, _ body: [UInt8]) -> [UInt8] {
         var body = body
         while body.count % 4 != 0 { body.append(0) }
@@ -137,7 +137,7 @@ enum RTCP {
             guard count > 0 else { return .other(type: kind) }
             guard body.count >= 4 else { return nil }
             let ssrc = reader.next()
-            // A text that is not UTF-8 (RFC 3550, 6.5) names nobody; repaired, it could grow beyond what can be written.
+            // A text that is not UTF-8 (RFC 3550, 6.5) is left out. A repaired one could become too long to be written.
             guard reader.rest.first == 1, let length = reader.rest.dropFirst().first,
                 reader.rest.count >= 2 + Int(length),
                 let name = String(validating: reader.rest.dropFirst(2).prefix(Int(length)), as: UTF8.self)
@@ -153,7 +153,7 @@ enum RTCP {
         }
     }
 
-    /// Takes words of four bytes; the caller has counted them.
+    /// Reads words of four bytes. The caller has checked how many there are.
     private struct WordReader {
         var rest: ArraySlice<UInt8>
 

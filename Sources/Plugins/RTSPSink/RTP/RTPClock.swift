@@ -2,7 +2,7 @@
 
 /// The one mapping between a stream's times, RTP's 90 kHz ticks and NTP's wall clock (RFC 3550, 5.1 and 6.4.1).
 ///
-/// An RTP time is computed from a PTS alone, never by adding up durations: there is nothing that could drift.
+/// An RTP time is computed only from a PTS, never by adding up durations, so it cannot drift.
 struct RTPClock: Sendable, Equatable {
     static let ticksPerSecond: Int64 = 90_000
 

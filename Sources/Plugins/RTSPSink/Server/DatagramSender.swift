@@ -63,11 +63,11 @@ final class DatagramScratch {
 /// Sends the packets of a block to many readers with few system calls: one message for each reader and run of equal
 /// packets, which the kernel cuts (`UDP_SEGMENT`), 64 messages for each `sendmmsg`.
 ///
-/// A device or a way with a smaller MTU may refuse such a message (EIO, EINVAL, EMSGSIZE): its packets are sent singly
-/// then, to that reader from then on.
+/// A device, or a route with a smaller MTU, may refuse such a message (EIO, EINVAL, EMSGSIZE). That reader's packets
+/// are then sent one by one.
 ///
-/// Its sockets are duplicates of those that receive, open as long as this lives: no loop can send on a number that has
-/// become another file's. Used by all loops: sending is the kernel's own business to order.
+/// Its sockets are duplicates of those that receive, and stay open as long as this object lives. So no loop can send on
+/// a descriptor that has become another file's. All loops use it, since the kernel orders what is sent.
 final class DatagramSender: Sendable {
     /// ``fh_send_datagrams``; replaced in tests.
     typealias Send = @Sendable (Int32, UnsafePointer<fh_datagrams>, UInt32) -> Int32
@@ -78,7 +78,7 @@ final class DatagramSender: Sendable {
     private let canSegment: Bool
     private let send: Send
 
-    /// Takes duplicates of both.
+    /// Duplicates both sockets.
     init(
         mediaSocket: Int32, controlSocket: Int32, isIPv6: Bool, send: @escaping Send = { fh_send_datagrams($0, $1, $2) }
     ) {
@@ -94,8 +94,8 @@ final class DatagramSender: Sendable {
         close(controlSocket)
     }
 
-    /// [network loop] Sends a block to those readers that get it. What the socket has no room for is lost, and counted.
-    /// Never waits.
+    /// [network loop] Sends a block to the readers that get it. Packets for which the socket has no room are lost and
+    /// counted. Never waits.
     ///
     /// - Parameter scratch: The loop's own.
     func send(_ block: MediaBlock, to readers: [UDPReader], _ scratch: DatagramScratch) {
@@ -111,10 +111,11 @@ final class DatagramSender: Sendable {
         }
     }
 
-    /// Sends to those readers that take runs in one message, or to the others. Who has this block already is left out.
+    /// Sends either to the readers that take runs in one message, or to the others. A reader that has this block
+    /// already is left out.
     private func sendRuns(_ block: MediaBlock, _ readers: [UDPReader], _ scratch: DatagramScratch, segmented: Bool) {
         let (sends, group) = (scratch.sends, scratch.group)
-        // Readers in groups, so that a group's packets go out run after run in their order.
+        // Readers are served in groups, so that the packets of a group go out run after run, in order.
         var index = 0
         while index < readers.count {
             var count = 0
@@ -154,7 +155,7 @@ final class DatagramSender: Sendable {
             }
             let reason = errno
             if reason == EINTR { continue }
-            // No room, or no way to this reader: the others get theirs.
+            // There is no room, or no route to this reader. The others still get their packets.
             group[done]._withUnsafeGuaranteedRef { reader in
                 if sends[done].count > 1, reason == EIO || reason == EINVAL || reason == EMSGSIZE {
                     pushSingly(sends[done], to: reader)
@@ -166,13 +167,13 @@ final class DatagramSender: Sendable {
         }
     }
 
-    /// The packets of a message that was refused, each for itself.
+    /// Sends the packets of a refused message one by one.
     private func pushSingly(_ whole: fh_datagrams, to reader: UDPReader) {
         for place in 0..<whole.count {
             var one = whole
             one.parts = whole.parts + place
             one.count = 1
-            // Where single ones are refused too, it was not for being many.
+            // Where single packets are refused too, their number was not the reason.
             if send(mediaSocket, &one, 1) == 1 { reader.takesRuns = false } else { reader.refusedCount += 1 }
         }
     }

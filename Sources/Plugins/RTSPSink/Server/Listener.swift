@@ -10,7 +10,8 @@ enum Listener {
     ///
     /// - Parameters:
     ///   - initialize: Makes a new connection ready. [network loop]
-    ///   - ranShort: Told when a connection cannot be accepted for want of descriptors or memory. [network loop]
+    ///   - ranShort: Called when a connection cannot be accepted because descriptors or memory are lacking. [network
+    ///     loop]
     /// - Throws: ``FrameHostError`` where the port is taken.
     static func open(
         _ endpoint: ServerEndpoint, group: any EventLoopGroup,
@@ -37,7 +38,7 @@ enum Listener {
     }
 
     /// [network loop] NIO accepts without close-on-exec: a program that a plugin starts would keep a client's
-    /// connection open after it was closed here. One that is started before this still does.
+    /// connection open after it was closed here. A program that starts before this call still does.
     private static func closeOnExec(_ channel: any Channel) throws {
         try channel.pipeline.syncOperations.withUnsafeTransportIfAvailable { (socket: NIOBSDSocket.Handle) in
             _ = fcntl(socket, F_SETFD, FD_CLOEXEC)
@@ -69,13 +70,13 @@ enum Listener {
         }
     }
 
-    /// A bound socket that no program which this one starts keeps open (`SOCK_CLOEXEC`, socket(2)): NIO's own would
-    /// hold the port until that program ends.
+    /// A bound socket that is closed in every program that this one starts (`SOCK_CLOEXEC`, socket(2)). NIO's own
+    /// socket would hold the port until such a program ends.
     private static func bound(_ endpoint: ServerEndpoint) throws -> Int32 {
         guard endpoint.address.isEmpty else {
             return try bound(SocketAddress.makeAddressResolvingHost(endpoint.address, port: endpoint.port))
         }
-        // `::` takes IPv4 as well (ipv6(7)); where the kernel has no IPv6, the latter alone.
+        // `::` accepts IPv4 too (ipv6(7)). Where the kernel has no IPv6, only IPv4 is used.
         do {
             return try bound(SocketAddress(ipAddress: "::", port: endpoint.port))
         } catch let error as IOError where error.errnoCode == EAFNOSUPPORT || error.errnoCode == EADDRNOTAVAIL {
@@ -100,8 +101,8 @@ enum Listener {
     }
 }
 
-/// Stops accepting for a while when that fails for want of descriptors or memory: a connection that waits keeps the
-/// socket readable, and the loop would spin. [network loop]
+/// Stops accepting for a while when descriptors or memory are lacking: a connection that waits keeps the socket
+/// readable, and the loop would spin. [network loop]
 ///
 /// NIO's `AcceptBackoffHandler` defers the next `read`, but after a failed one NIO 2.101 takes a read as still pending
 /// and asks for none.
@@ -113,7 +114,7 @@ private final class AcceptPause: ChannelInboundHandler {
     init(ranShort: @escaping @Sendable (IOError) -> Void) { self.ranShort = ranShort }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // A client that has gone before it was accepted (ECONNABORTED) is no reason to wait.
+        // A client that went before it was accepted (ECONNABORTED) is no reason to wait.
         guard let error = error as? IOError, [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(error.errnoCode) else { return }
         ranShort(error)
         let channel = context.channel

@@ -4,11 +4,11 @@ import FrameNetwork
 
 /// The readers of one stream on one event loop, and the mailbox through which blocks come to them.
 ///
-/// `@unchecked Sendable`: the mailbox is reached under its lock, everything else on the loop alone.
+/// `@unchecked Sendable`: the mailbox is used under its lock, everything else only on the loop.
 final class LoopFan: @unchecked Sendable {
     /// A loop this far behind, in blocks, loses them; its readers go on with the next keyframe.
     static let mostPending = 256
-    /// How often readers over UDP that catch up get something, and how much all of them together.
+    /// How often readers over UDP that catch up get units, and how many bytes all of them together.
     static let step = TimeAmount.milliseconds(5)
     static let mostStepBytes = 1 << 20
 
@@ -32,7 +32,7 @@ final class LoopFan: @unchecked Sendable {
     /// Whose turn it is to catch up.
     private var turn = 0
     private let paced = MediaBlock()
-    /// Tells of readers that come and go; never blocks.
+    /// Reports readers that come and go; never blocks.
     let report: @Sendable (ReaderEvent) -> Void
     private let reportStuck: @Sendable (PlayOrder) -> Void
     /// Made once: handing it to the loop allocates nothing.
@@ -91,7 +91,7 @@ final class LoopFan: @unchecked Sendable {
 
     // MARK: Readers
 
-    /// [network loop] Begins to feed a reader: kept blocks at once, then what comes.
+    /// [network loop] Begins to feed a reader: kept blocks at once, then new ones.
     func add(_ reader: TCPReader, _ entry: StreamHub.Entry) {
         tcpReaders.append(reader)
         reader.begin(entry, of: hub, report: hub.senderReport(), now: StreamHub.monotonic())
@@ -112,7 +112,7 @@ final class LoopFan: @unchecked Sendable {
             bytesPerStep: max(
                 UDPReader.Pace.leastBytes, UDPReader.Pace.hurry * backlog.bytesPerSecond / stepsPerSecond),
             allowance: -backlog.keyframe.byteCount)
-        // From blocks that are published it takes none before it has caught up.
+        // Before it has caught up it takes no published blocks.
         reader.nextIndex = .max
         pace()
     }
@@ -126,7 +126,7 @@ final class LoopFan: @unchecked Sendable {
         }
     }
 
-    /// Each in its turn, from where the last step ended.
+    /// Feeds the readers that catch up, each in its turn, from where the last step ended.
     private func feedThoseBehind() {
         var left = Self.mostStepBytes
         let count = udpReaders.count
@@ -141,7 +141,7 @@ final class LoopFan: @unchecked Sendable {
         pacing = nil
     }
 
-    /// What a reader gets in a step, in bytes.
+    /// Feeds a reader in one step; how many bytes it got.
     private func catchUp(_ reader: UDPReader) -> Int {
         guard var pace = reader.pace, let sender else { return 0 }
         pace.allowance = min(pace.allowance + pace.bytesPerStep, pace.bytesPerStep)
@@ -173,9 +173,9 @@ final class LoopFan: @unchecked Sendable {
 
     // MARK: Leaving
 
-    /// [network loop] Feeds it no more.
+    /// [network loop] Stops feeding a reader.
     ///
-    /// - Parameter number: That of its PLAY: a reader that the session has by now stays.
+    /// - Parameter number: The number of its PLAY. A newer reader of the same session stays.
     /// - Returns: What was counted; nil where it was never added.
     @discardableResult
     func remove(_ number: UInt64) -> ReaderFigures? {
@@ -194,7 +194,7 @@ final class LoopFan: @unchecked Sendable {
         return figures
     }
 
-    /// [network loop] Gets no blocks without a reader.
+    /// [network loop] Leaves the hub when it has no reader, so that it gets no blocks.
     func leaveWhereNobodyIs() {
         if tcpReaders.isEmpty, udpReaders.isEmpty { hub.leave(self) }
     }
@@ -206,7 +206,7 @@ final class LoopFan: @unchecked Sendable {
         for reader in udpReaders { sender?.sendControl(bytes, to: reader) }
     }
 
-    /// [network loop] What a figure says of each reader.
+    /// [network loop] The figures of each reader.
     var figures: [ReaderFigures] {
         let now = StreamHub.monotonic()
         return tcpReaders.map { $0.figures(now: now) } + udpReaders.map(\.figures)

@@ -3,12 +3,12 @@
 import FrameCore
 import Glibc
 
-/// What NIO takes for its loops, tried and given back before it is asked: where it cannot have a descriptor or a
-/// thread, it ends the process.
+/// Checks that NIO can have what it needs for its loops, by taking it and giving it back. Where NIO itself cannot get a
+/// descriptor or a thread, it ends the process.
 enum LoopRoom {
     /// epoll, eventfd and timerfd.
     private static let descriptorsPerLoop = 3
-    /// The listeners, and what Dispatch opens when it first runs.
+    /// Descriptors of the listeners, and those that Dispatch opens when it first runs.
     private static let others = 6
 
     /// [control thread]

@@ -7,7 +7,7 @@ import FrameNetwork
 /// Written by one thread while nobody else has it, read by event loops from then on: the invariant behind
 /// `@unchecked Sendable`. That thread is the stage's, or the loop of a reader that catches up.
 final class MediaBlock: QueuedUnit, @unchecked Sendable {
-    /// Packets of equal size, the last perhaps shorter, that the kernel cuts from one send (`UDP_SEGMENT`, udp(7)).
+    /// Packets of equal size that the kernel cuts from one send (`UDP_SEGMENT`, udp(7)). The last may be shorter.
     struct Run {
         var firstPacket: Int
         var packetCount: Int
@@ -23,7 +23,8 @@ final class MediaBlock: QueuedUnit, @unchecked Sendable {
     private(set) var isKeyframe = false
     private(set) var firstSequenceNumber: UInt16 = 0
     private(set) var timestamp: UInt32 = 0
-    /// Interleaved frames behind each other, on channel 0; a sender report, if there is one, last and on channel 1.
+    /// Interleaved frames one after the other, on channel 0. A sender report, if there is one, is the last and on
+    /// channel 1.
     private(set) var buffer = ByteBuffer()
     private(set) var packets: [H264Packetizer.Extent]
     private(set) var runs: [Run]
@@ -32,7 +33,7 @@ final class MediaBlock: QueuedUnit, @unchecked Sendable {
     /// Where the sender report lies.
     private(set) var report: H264Packetizer.Extent?
 
-    /// - Parameter mostPackets: So many it takes without growing.
+    /// - Parameter mostPackets: How many packets fit without growing.
     init(mostPackets: Int = 64) {
         packets = []
         runs = []
@@ -42,12 +43,13 @@ final class MediaBlock: QueuedUnit, @unchecked Sendable {
 
     var byteCount: Int { buffer.readableBytes }
 
-    /// [stage thread] Fills it anew. Allocates only where it has to grow, or a reader still has the old bytes.
+    /// [stage thread] Fills the block anew. Allocates only where it has to grow, or where a reader still has the old
+    /// bytes.
     ///
     /// - Parameters:
-    ///   - reservedBytes: To make room for, where it has to grow: the stream's largest so far, so that each block grows
-    ///     seldom.
-    ///   - report: A compound RTCP packet to send behind.
+    ///   - reservedBytes: How many bytes to make room for where it has to grow: those of the stream's largest unit, so
+    ///     that blocks seldom grow.
+    ///   - report: A compound RTCP packet that is sent behind the unit.
     func fill(
         index: UInt64, isKeyframe: Bool, unit: UnsafeRawBufferPointer, plannedBytes: Int, reservedBytes: Int = 0,
         timestamp: UInt32, report: [UInt8]?,
@@ -73,7 +75,7 @@ final class MediaBlock: QueuedUnit, @unchecked Sendable {
         }
     }
 
-    /// [network loop] Takes a unit of a kept group. ``findPackets()`` is to follow.
+    /// [network loop] Copies a unit of a kept group. ``findPackets()`` must follow.
     func copy(_ unit: GroupStore.Unit, _ bytes: UnsafeRawBufferPointer) {
         (index, isKeyframe) = (unit.index, unit.isKeyframe)
         (timestamp, firstSequenceNumber) = (unit.timestamp, unit.firstSequenceNumber)
@@ -83,7 +85,7 @@ final class MediaBlock: QueuedUnit, @unchecked Sendable {
         report = nil
     }
 
-    /// [network loop] Finds the packets in what was copied: each behind the four bytes of its interleaved frame.
+    /// [network loop] Finds the packets in the copied bytes, each behind the four bytes of its interleaved frame.
     func findPackets() {
         packets.removeAll(keepingCapacity: true)
         buffer.withUnsafeReadableBytes { bytes in
@@ -98,7 +100,7 @@ final class MediaBlock: QueuedUnit, @unchecked Sendable {
         findRuns()
     }
 
-    /// As the group keeps it: what ``copy(_:_:)`` takes.
+    /// The block as a unit of the kept group, for ``copy(_:_:)``.
     var keptUnit: GroupStore.Unit {
         GroupStore.Unit(
             index: index, offset: 0, byteCount: mediaByteCount, timestamp: timestamp,
@@ -119,7 +121,8 @@ final class MediaBlock: QueuedUnit, @unchecked Sendable {
         }
     }
 
-    /// The bytes for a TCP reader with these channels: the shared ones for 0 and 1, which nearly all have, else a copy.
+    /// The bytes for a TCP reader with these channels: the shared bytes for channels 0 and 1, which nearly all readers
+    /// have, or else a copy.
     func interleaved(on channels: TransportSpec.Pair<UInt8>) -> ByteBuffer {
         guard channels.rtp != 0 || channels.rtcp != 1 else { return buffer }
         var copy = ByteBuffer(bytes: buffer.readableBytesView)
@@ -136,7 +139,7 @@ struct BlockRing {
 
     init(count: Int) { blocks = (0..<count).map { _ in MediaBlock() } }
 
-    /// A block nobody else has: one of the ring, or a new one in its place where readers are that slow.
+    /// A block that nothing else uses: one of the ring, or a new one in its place where slow readers still use it.
     mutating func next() -> MediaBlock {
         position = (position + 1) % blocks.count
         if !isKnownUniquelyReferenced(&blocks[position]) { blocks[position] = MediaBlock() }

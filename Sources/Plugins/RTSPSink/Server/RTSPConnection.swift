@@ -7,19 +7,19 @@ import FrameNetwork
 /// Bounded in what it keeps by ``WireReader/Limits``, in time by ``requestSeconds``, and in answers by what the client
 /// takes.
 ///
-/// Of a tunnel through HTTP (``Signalling/Tunnel``) the connection of the GET is the client's, and that of the POST
-/// hands it what it decodes: a piece at a time, reading on once that was taken.
+/// In a tunnel through HTTP (``Signalling/Tunnel``) the connection of the GET stands for the client. The connection of
+/// the POST hands it decoded bytes, a piece at a time, and reads on once a piece was taken.
 final class RTSPConnection: ChannelDuplexHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    /// A request begun must be whole after this.
+    /// A request must be complete within this time after its begin.
     static let requestSeconds: Int64 = 10
-    /// Answers that a client may leave untaken.
+    /// The most answers that a client may leave unread.
     static let mostUntakenAnswers = 64
 
-    /// Bytes without meaning on the connection of a GET until it is closed.
+    /// The most meaningless bytes on the connection of a GET before it is closed.
     static let mostStrayBytes = 1 << 10
 
     private enum Role {
@@ -58,7 +58,7 @@ final class RTSPConnection: ChannelDuplexHandler {
             context.close(promise: nil)
             return
         }
-        // The handshake is part of the first request: who stays in it is cut off as well.
+        // The handshake counts as part of the first request, so a client that stays in it is disconnected too.
         if isSecure { limitRequest(context) }
         context.fireChannelActive()
     }
@@ -84,7 +84,7 @@ final class RTSPConnection: ChannelDuplexHandler {
         }
     }
 
-    /// RTSP, as it comes on the connection or through a tunnel.
+    /// Reads RTSP, from the connection itself or through a tunnel.
     private func read(_ bytes: UnsafeRawBufferPointer, _ context: ChannelHandlerContext) {
         reader.append(bytes)
         var hasRead = false
@@ -92,14 +92,14 @@ final class RTSPConnection: ChannelDuplexHandler {
             hasRead = true
             take(item, context)
         }
-        // A tunnel's connections have the time limits of their own.
+        // The connections of a tunnel have time limits of their own.
         switch role {
         case .plain, .tunnelOutput(.some): watch(hasRead: hasRead, context)
         case .tunnelOutput(nil), .tunnelInput: break
         }
     }
 
-    /// For a tunnel's way in: one piece is taken before the next is read.
+    /// On the POST of a tunnel, one piece must be taken before the next is read.
     func read(context: ChannelHandlerContext) {
         if underway > 0 { wantsRead = true } else { context.read() }
     }
@@ -165,7 +165,7 @@ final class RTSPConnection: ChannelDuplexHandler {
             answer(response, context)
             role = .tunnelOutput(input: nil)
             reader = WireReader()
-            // Without the client's other connection it is of no use.
+            // Without the client's other connection, this one is of no use.
             limitRequest(context)
         case .joinTunnel(let output):
             role = .tunnelInput(of: output)
@@ -179,18 +179,18 @@ final class RTSPConnection: ChannelDuplexHandler {
 
     // MARK: Tunnels
 
-    /// What the connection of a POST tells that of the GET.
+    /// What the connection of a POST sends to that of the GET.
     struct TunnelEvent: Sendable {
         enum News: Sendable {
             case joined
             case bytes([UInt8])
-            /// What came is no Base64.
+            /// The bytes were not Base64.
             case broken
         }
 
         var news: News
         var input: ConnectionID
-        /// To be called once it was dealt with.
+        /// To be called once the event was handled.
         var taken: @Sendable () -> Void
     }
 
@@ -229,7 +229,7 @@ final class RTSPConnection: ChannelDuplexHandler {
             role = .tunnelOutput(input: event.input)
             deadline?.cancel()
             deadline = nil
-            // Half a request that came before is lost with its connection.
+            // An incomplete request from before is lost with its connection.
             reader = WireReader()
         case .bytes(let bytes):
             guard input == event.input else { return }
@@ -242,7 +242,7 @@ final class RTSPConnection: ChannelDuplexHandler {
         }
     }
 
-    /// The answer first, then packets.
+    /// Sends the answer first, then packets.
     private func play(_ order: PlayOrder, _ response: RTSPResponse, _ context: ChannelHandlerContext) {
         var response = response
         let fan: LoopFan
@@ -268,7 +268,7 @@ final class RTSPConnection: ChannelDuplexHandler {
             fan.add(reader, entry)
         case .udp(let address, let ports):
             guard let reader = server.udpReader(order, address, ports) else { return }
-            // The answer is on its way before the first datagram.
+            // The answer is sent before the first datagram.
             context.flush()
             fan.add(reader, entry)
         }
@@ -285,7 +285,7 @@ final class RTSPConnection: ChannelDuplexHandler {
         context.write(wrapOutboundOut(buffer), promise: nil)
     }
 
-    /// Closes after what was said has gone out, and at once where it does not.
+    /// Closes once everything was sent, or at once where it cannot be sent.
     private func finish(_ context: ChannelHandlerContext) {
         isClosing = true
         let channel = context.channel

@@ -7,10 +7,10 @@ import Synchronization
 
 /// All streams of one port: sockets, sessions and readers.
 ///
-/// Sessions and readers are one value (``Readership``) under one lock, which loops need to answer and so media waits
-/// for: nothing of a client's text is parsed or hashed under it, nothing is sent, nobody is waited for, and no request
-/// looks at more than its own connection's. ``longestHold`` is measured. Readers belong to the loop of the connection
-/// that began them.
+/// Sessions and readers are one value (``Readership``) under one lock. Loops need the lock in order to answer, so media
+/// waits for it. Under the lock no client's text is parsed or hashed, nothing is sent and nothing is waited for, and a
+/// request only looks at its own connection's sessions. ``longestHold`` is measured. Readers belong to the loop of the
+/// connection that began them.
 final class RTSPServer: Sendable {
     /// A stream of this server.
     struct Stream: Sendable {
@@ -23,7 +23,7 @@ final class RTSPServer: Sendable {
         var readership: Readership<LoopFan>
         var streams: [String: Stream] = [:]
         var connections: [ConnectionID: any Channel] = [:]
-        /// One for each path and loop.
+        /// One fan for each path and loop.
         var fans: [String: [ObjectIdentifier: LoopFan]] = [:]
         var listeners: [any Channel] = []
         var refusals = Refusals()
@@ -47,7 +47,7 @@ final class RTSPServer: Sendable {
         datagrams = NIOLockedValueBox(nil)
     }
 
-    /// The lock's one way in: short, and timed.
+    /// The only use of the lock: short, and timed.
     private func locked<Value>(_ body: (inout State) throws -> Value) rethrows -> Value {
         try state.withLockedValue { state in
             let begin = StreamHub.monotonic()
@@ -56,8 +56,8 @@ final class RTSPServer: Sendable {
         }
     }
 
-    /// [any thread] The longest that the lock was held so far, nanoseconds; a thread that lost its processor meanwhile
-    /// counts.
+    /// [any thread] The longest time that the lock was held so far, nanoseconds. It includes time in which the thread
+    /// had no processor.
     var longestHold: Int64 { state.withLockedValue { $0.longestHold } }
 
     // MARK: Life
@@ -108,8 +108,8 @@ final class RTSPServer: Sendable {
 
     /// [control thread] Closes everything and ends the loops' threads.
     ///
-    /// In this order, so that nobody hands a loop work that has ended: no connection comes any more, those that are
-    /// there close, what is on its way from loop to loop arrives.
+    /// In this order, so that no work is handed to a loop that has ended: no new connections, then the existing ones
+    /// close, then work on its way between loops arrives.
     func shutDown() {
         let listeners = locked { state in
             state.isClosing = true
@@ -129,7 +129,7 @@ final class RTSPServer: Sendable {
         for channel in channels { try? channel.closeFuture.wait() }
     }
 
-    /// An accepted connection passes from loop to loop three times until it stands or is closed.
+    /// An accepted connection passes from loop to loop three times until it is open or closed.
     private func drainLoops() {
         for _ in 0..<4 {
             for loop in group.makeIterator() { try? loop.submit {}.wait() }
@@ -148,8 +148,8 @@ final class RTSPServer: Sendable {
         }
     }
 
-    /// What readers have at the end of a stream: over UDP time for the last packets, before they are told; and all of
-    /// them time to leave by themselves, before they are sent away.
+    /// The time that readers get at the end of a stream: over UDP for the last packets, before they are told; and for
+    /// all of them to leave on their own, before their connections are closed.
     private enum Grace {
         static let packetMilliseconds = 100
         static let leaveMilliseconds = 800
@@ -158,14 +158,14 @@ final class RTSPServer: Sendable {
         static let sessionsAtOnce = 64
     }
 
-    /// [stage thread] The stream has ended: its readers are told, their sessions end, their connections are closed. No
-    /// lock is held while it waits: streams of one port say goodbye side by side.
+    /// [stage thread] The stream has ended: tells its readers, ends their sessions and closes their connections. It
+    /// holds no lock while it waits, so that streams of one port can end at the same time.
     ///
-    /// They have a little time. FFmpeg reads RTCP before RTP, and gives up at BYE what still waits in its socket;
-    /// GStreamer says PAUSE and TEARDOWN after BYE, and takes a closed connection for a fault. Who is asked to stop at
-    /// once gives none.
+    /// Readers get a little time. FFmpeg reads RTCP before RTP, and at BYE drops what still waits in its socket.
+    /// GStreamer sends PAUSE and TEARDOWN after BYE, and reports a closed connection as an error. A run that must stop
+    /// at once gives no time.
     ///
-    /// - Parameter isHurried: True once the run is asked to stop at once; asked again and again.
+    /// - Parameter isHurried: True once the run must stop at once; called again and again.
     func sendAway(_ path: String, isHurried: () -> Bool) {
         wait(Grace.packetMilliseconds, isHurried) { hasReaders(path, overUDP: true) }
         let fans = locked { Array(($0.fans[path] ?? [:]).values) }
@@ -178,11 +178,11 @@ final class RTSPServer: Sendable {
             if outcome.actions.isEmpty { break }
             perform(outcome)
         }
-        // What was told of readers has been told before the stage's end.
+        // Events about readers are posted before the stage ends.
         for fan in fans { try? fan.loop.submit {}.wait() }
     }
 
-    /// [stage thread] Takes off a stream whose readers were sent away.
+    /// [stage thread] Removes a stream whose readers have gone.
     ///
     /// - Returns: whether no stream is left.
     func remove(_ path: String) -> Bool {
@@ -242,7 +242,7 @@ final class RTSPServer: Sendable {
         return true
     }
 
-    /// [network loop] What to do about a request. Its text is parsed, and its credentials are judged, before the lock
+    /// [network loop] What to do about a request. Its text is parsed, and its credentials are checked, before the lock
     /// is taken.
     func handle(_ request: RTSPRequest, from id: ConnectionID, on loop: any EventLoop) -> [SignallingAction] {
         var question = Question(request)
@@ -256,14 +256,14 @@ final class RTSPServer: Sendable {
         return outcome.actions
     }
 
-    /// Actions that concern nobody's request. [any thread]
+    /// Performs actions that no request has caused. [any thread]
     private func perform(_ outcome: Readership<LoopFan>.Outcome) {
         dismiss(outcome.stoppedReaders, from: nil)
         for case .close(let id, _) in outcome.actions { close(id) }
     }
 
-    /// [any thread] About once a second: what gives no sign of life ends, and refusals and failed logins are told of.
-    /// The lock is free between the parts.
+    /// [any thread] Called about once a second: ends sessions and connections without a sign of life, and reports
+    /// refusals and failed logins. The lock is free between these parts.
     func expire() {
         let now = StreamHub.monotonic()
         perform(locked { state in state.readership.change { $0.expireSessions(now: now) } })
@@ -285,7 +285,7 @@ final class RTSPServer: Sendable {
     /// [any thread] Wrong passwords for a path so far.
     func failedLogins(of path: String) -> Int { locked { $0.readership.signalling.failedLogins.totals[path] ?? 0 } }
 
-    /// A datagram came from a client. [network loop]
+    /// Notes that a datagram came from a client. [network loop]
     private func heard(_ endpoint: Signalling.Endpoint, _ data: ByteBuffer) {
         guard let id = locked({ $0.readership.signalling.heard(from: endpoint, now: StreamHub.monotonic()) }),
             let report = RTCP.receptionReport(Array(data.readableBytesView))
@@ -300,15 +300,15 @@ final class RTSPServer: Sendable {
 
     // MARK: Readers
 
-    /// What came of a session that was told to play.
+    /// The outcome for a session that was told to play.
     enum Start {
         case plays(LoopFan, StreamHub.Entry)
-        /// Another connection was quicker; what to say instead.
+        /// Another connection was quicker; the status to answer instead.
         case refused(RTSPStatus)
     }
 
-    /// [network loop] A session begins to play on this loop. Whatever takes it away from now on does so on this loop,
-    /// after this.
+    /// [network loop] A session begins to play on this loop. From now on it can only be removed on this loop, after
+    /// this call.
     func start(_ order: PlayOrder, on loop: any EventLoop) -> Start {
         guard let fan = fan(of: order.path, on: loop), var entry = fan.hub.join(fan) else { return .refused(.notFound) }
         let beginning = locked { $0.readership.begin(order, on: fan, now: StreamHub.monotonic()) }
@@ -316,7 +316,7 @@ final class RTSPServer: Sendable {
         case .joined:
             fan.hub.countJoin(atOnce: entry.backlog != nil)
             fan.report(.joined(order))
-        // It has had a part of the group that is kept: its times would step back.
+        // It has already had a part of the kept group: its times would step back.
         case .resumed where entry.backlog != nil: (entry.kept, entry.backlog) = ([], nil)
         case .resumed: break
         case .ended, .overtaken:
@@ -348,8 +348,8 @@ final class RTSPServer: Sendable {
             control: SocketAddressStorage(address, port: ports.rtcp, isIPv6: sender.isIPv6))
     }
 
-    /// Stops the packets of readers that have lost their sessions: at once of those on `loop`, of others on their own
-    /// loops, behind their beginning. [any thread]
+    /// Stops the packets of readers that have lost their sessions: at once for those on `loop`, for others on their own
+    /// loops, after they have begun there. [any thread]
     private func dismiss(_ stoppedReaders: [Readership<LoopFan>.StoppedReader], from loop: (any EventLoop)?) {
         for stopped in stoppedReaders {
             let fan = stopped.reader.fan
@@ -358,13 +358,13 @@ final class RTSPServer: Sendable {
         }
     }
 
-    /// [network loop] On the reader's own.
+    /// [network loop] Called on the reader's own loop.
     private func leave(_ stopped: Readership<LoopFan>.StoppedReader) {
         let (reader, fan) = (stopped.reader, stopped.reader.fan)
         let seen = fan.remove(reader.order.number)
         var figures = seen ?? reader.figures
         figures.packetsLost = max(figures.packetsLost, reader.figures.packetsLost)
-        // Before a pause it may have lost some, too.
+        // It may also have lost units before a pause.
         if seen != nil {
             figures.droppedUnits += reader.figures.droppedUnits
             figures.refusedPackets += reader.figures.refusedPackets
@@ -387,7 +387,7 @@ final class RTSPServer: Sendable {
 
     /// [any thread but a loop's] The readers of a stream.
     func readers(of path: String) -> [ReaderFigures] {
-        // A reference to what is there at the moment, no copy of it: a thousand readers take no time under the lock.
+        // A reference to the present readers, not a copy: a thousand readers take no time under the lock.
         let (fans, known) = locked { state in (Array((state.fans[path] ?? [:]).values), state.readership.readers) }
         return fans.flatMap { fan in (try? fan.loop.submit { fan.figures }.wait()) ?? [] }.map { figures in
             var figures = figures

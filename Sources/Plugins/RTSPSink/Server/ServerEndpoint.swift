@@ -4,12 +4,12 @@ import FrameCore
 import FrameNetwork
 import Glibc
 
-/// Where a server listens and how: what all stages of one port must agree on.
+/// Where and how a server listens. All stages of one port must agree on it.
 struct ServerEndpoint: Sendable, Equatable {
     var port: Int
-    /// Empty: all addresses, IPv4 and IPv6.
+    /// Empty for all addresses, IPv4 and IPv6.
     var address = ""
-    /// Files of PEM; nil for RTSP in the clear.
+    /// PEM files; nil for RTSP without TLS.
     var certificatePath: String?
     var keyPath: String?
 
@@ -35,7 +35,7 @@ struct ServerEndpoint: Sendable, Equatable {
             var configuration = TLSConfiguration.makeServerConfiguration(
                 certificateChain: chain, privateKey: .privateKey(key))
             configuration.minimumTLSVersion = .tlsv12
-            // A client that does not answer our goodbye holds nobody up.
+            // A client that does not answer the end of TLS holds up nothing.
             configuration.shutdownTimeout = .milliseconds(250)
             return try NIOSSLContext(configuration: configuration)
         } catch {
@@ -61,7 +61,7 @@ struct ServerEndpoint: Sendable, Equatable {
         let all = ((try? System.enumerateDevices()) ?? []).compactMap { IPAddress($0.address) }
         let isV4Only = address == "0.0.0.0"
         let v4 = all.filter { $0.isIPv4 && !$0.isLoopback }
-        // Link-local ones need an interface's name, which players do not take.
+        // Link-local addresses need the name of an interface, which players do not accept.
         let v6 = isV4Only ? [] : all.filter { !$0.isIPv4 && !$0.isLoopback && $0.high >> 54 != 0x3fa }
         return (["127.0.0.1"] + (v4 + v6).map(\.description)).reduce(into: []) { list, text in
             if !list.contains(text) { list.append(text) }

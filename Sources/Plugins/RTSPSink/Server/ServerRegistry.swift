@@ -16,18 +16,18 @@ final class ServerRegistry: Sendable {
 
     private struct Book {
         var servers: [Int: Entry] = [:]
-        /// Ports whose server closes: they are free in a moment.
+        /// Ports whose server is closing. They will be free in a moment.
         var closing: Set<Int> = []
-        /// Ports that were closed here. Where a program was started in that moment, its copy of the socket keeps the
-        /// port for a little longer.
+        /// Ports that were closed here. A program that was started at that moment keeps the port a little longer by its
+        /// copy of the socket.
         var released: Set<Int> = []
     }
 
     private let book = NIOLockedValueBox(Book())
-    /// Longest wait for a port that this process is just letting go of, in steps of 5 ms.
+    /// The longest wait for a port that this process is just releasing, in steps of 5 ms.
     private static let mostSteps = 400
 
-    /// [control thread] Puts a stream on the server of its port, which is opened for the first one.
+    /// [control thread] Adds a stream to the server of its port, which is opened for the first one.
     ///
     /// - Throws: ``FrameHostError`` where the port cannot be had, serves otherwise, or has the path already.
     func attach(_ stream: RTSPServer.Stream, _ served: ServedPath, _ endpoint: ServerEndpoint, policy: SessionPolicy)
@@ -91,8 +91,8 @@ final class ServerRegistry: Sendable {
     /// The server of a port, for tests.
     func server(port: Int) -> RTSPServer? { book.withLockedValue { $0.servers[port]?.server } }
 
-    /// [stage thread] Sends a stream's readers away and takes it off; the last one closes its server. No lock is held
-    /// while readers have their time, or connections close.
+    /// [stage thread] Ends a stream and removes it. The last stream closes its server. No lock is held while readers
+    /// leave or connections close.
     ///
     /// - Parameter isHurried: True once the run is asked to stop at once.
     func detach(_ path: String, from server: RTSPServer, isHurried: () -> Bool) {

@@ -5,11 +5,11 @@ import FrameNetwork
 
 /// One stream's way from its stage thread to the event loops of its readers.
 ///
-/// The stage thread packs each access unit once and hands the block to every loop that has readers; a loop without is
-/// not woken. Who joins takes the kept blocks and a place in the order of blocks in one step, so that none comes twice
-/// and none is missed.
+/// The stage thread packs each access unit once and hands the block to every loop that has readers. A loop without
+/// readers is not woken. A new reader takes the kept blocks and its place in the order of blocks in one step, so that
+/// no block comes twice and none is missed.
 final class StreamHub: Sendable {
-    /// What loops and the stage thread share; reached under the lock alone.
+    /// What loops and the stage thread share; used only under the lock.
     private struct Shared {
         var kept = KeptUnits<MediaBlock>()
         var joins = JoinCounts()
@@ -31,7 +31,7 @@ final class StreamHub: Sendable {
     let queueLimits: ReaderQueue<MediaBlock>.Limits
     /// Asks the encoder for a keyframe; called by event loops, must not block.
     let requestKeyframe: @Sendable () -> Void
-    /// What is kept in the place of ``KeptUnits`` where nobody can be asked; reached under the lock alone.
+    /// Kept in place of ``KeptUnits`` where no keyframe can be requested; used only under the lock.
     private let group: GroupStore?
     /// Chain clock: nanoseconds now, and the wall clock at a moment.
     let now: @Sendable () -> Int64
@@ -58,13 +58,13 @@ final class StreamHub: Sendable {
     /// Nanoseconds of the monotonic clock, by which readers' queues are timed. Kept units go by the chain clock.
     static func monotonic() -> Int64 { Int64(NIODeadline.now().uptimeNanoseconds) }
 
-    /// Within ±2^61 ns, whatever a clock says: differences do not overflow.
+    /// Within ±2^61 ns, whatever a clock says, so that differences do not overflow.
     private var boundedNow: Int64 { MediaTime(nanoseconds: now()).nanoseconds }
 
     // MARK: Stage thread
 
-    /// [stage thread] Where the times of this stream lie on the chain clock: what was captured at `moment` is shown at
-    /// `pts`.
+    /// [stage thread] Sets where the times of this stream lie on the chain clock: what was captured at `moment` is
+    /// shown at `pts`.
     ///
     /// Both lie within ±2^61 ns (``MediaTime``), and so does the present: their differences do not overflow.
     func setAnchor(captured moment: MediaTime, pts: MediaTime) {
@@ -99,7 +99,8 @@ final class StreamHub: Sendable {
         }
     }
 
-    /// [stage thread] No block follows; kept ones are let go. Who is catching up in the kept group may go on.
+    /// [stage thread] No block follows: releases the kept ones. A reader that is catching up in the kept group may go
+    /// on.
     func close() {
         shared.withLockedValue { shared in
             shared.isClosed = true
@@ -115,15 +116,15 @@ final class StreamHub: Sendable {
         var kept: [MediaBlock]
         /// Blocks before this one have come already.
         var nextIndex: UInt64
-        /// The kept group, which it is to catch up in behind its keyframe: that is among `kept`.
+        /// The kept group, in which the reader catches up after the keyframe. The keyframe is in `kept`.
         var backlog: GroupStore.Backlog?
     }
 
-    /// What became of those that joined a stream with a kept group, and of its groups.
+    /// Counts of readers that joined a stream with a kept group, and of its groups.
     struct JoinCounts: Sendable, Equatable {
-        /// Had a picture at once.
+        /// Readers that had a picture at once.
         var atOnce = 0
-        /// Had to wait for the next keyframe.
+        /// Readers that had to wait for the next keyframe.
         var waiting = 0
         var groupsTooLarge = 0
     }
@@ -143,8 +144,8 @@ final class StreamHub: Sendable {
         return entry
     }
 
-    /// With a copy of the keyframe: what PLAY is answered of the first packet holds, also when another keyframe comes
-    /// before the rest was sent.
+    /// An entry with a copy of the keyframe. What the answer to PLAY says of the first packet then holds, even if
+    /// another keyframe comes before the rest was sent.
     private func entry(_ group: GroupStore, _ nextIndex: UInt64) -> Entry {
         guard let backlog = group.backlog else { return Entry(kept: [], nextIndex: nextIndex) }
         let block = MediaBlock()
@@ -152,7 +153,7 @@ final class StreamHub: Sendable {
         return Entry(kept: [block], nextIndex: nextIndex, backlog: backlog)
     }
 
-    /// [network loop] A reader has begun, at once or not.
+    /// [network loop] Counts a reader that has begun, at once or not.
     func countJoin(atOnce: Bool) {
         guard group != nil else { return }
         shared.withLockedValue { shared in
@@ -164,7 +165,7 @@ final class StreamHub: Sendable {
     enum CatchUp: Equatable {
         /// A unit, which was copied; so many before it were left out.
         case unit(leftOut: Int)
-        /// Everything that has been published: blocks from this one on come by themselves.
+        /// The reader has everything that was published. Blocks from this one on come by themselves.
         case done(nextIndex: UInt64)
         /// The rest of the group is not there. So many units were left out, and blocks from this one on come by
         /// themselves.
@@ -198,7 +199,7 @@ final class StreamHub: Sendable {
         ])
     }
 
-    /// [network loop] `fan` has no reader any more.
+    /// [network loop] `fan` has no reader any more, and gets no blocks.
     func leave(_ fan: LoopFan) { shared.withLockedValue { shared in shared.fans.removeAll { $0 === fan } } }
 
     /// [any thread] A compound packet with a sender report of this moment (RFC 3550, 6.4.1): its two times are the same

@@ -5,7 +5,7 @@ import FrameNetwork
 /// A reader whose packets flow on its RTSP connection. [network loop]
 final class TCPReader {
     let order: PlayOrder
-    /// Where it is in the kept group that it catches up in.
+    /// Its position in the kept group, while it catches up.
     private struct Backlog {
         let hub: StreamHub
         var index: UInt64
@@ -35,38 +35,38 @@ final class TCPReader {
         sendControl(report)
         backlog = entry.backlog.map { Backlog(hub: hub, index: $0.keyframe.index + 1, lastTaken: now) }
         for block in entry.kept { _ = queue.add(block, now: now) }
-        // The keyframe alone is more than the queue holds.
+        // The keyframe is already more than the queue holds.
         if queue.awaitsKeyframe { backlog = nil }
         nextIndex = entry.nextIndex
         pump(now: now)
     }
 
     func offer(_ block: MediaBlock, now: Int64) {
-        // What it has yet to catch up with is in the kept group.
+        // A reader that catches up takes this block from the kept group.
         guard backlog == nil, block.index >= nextIndex else { return }
         nextIndex = block.index + 1
         _ = queue.add(block, now: now)
     }
 
-    /// - Parameter count: Of units that were lost before they came here.
+    /// - Parameter count: How many units were lost before they came here.
     func missed(_ count: Int) {
         // A reader that catches up takes nothing from the mailbox.
         if backlog == nil { queue.missed(count) }
     }
 
-    /// Hands to the socket what it takes; the rest waits in the queue, where it can still be dropped.
+    /// Hands the socket as much as it takes. The rest waits in the queue, where it can still be dropped.
     func pump(now: Int64) {
         var hasWritten = false
         while channel.isWritable, let block = queue.take(now: now) {
             channel.write(block.interleaved(on: channels), promise: nil)
             hasWritten = true
         }
-        // Nothing comes into the queue meanwhile.
+        // While the reader catches up, nothing enters the queue.
         if backlog != nil, catchUp(now: now) { hasWritten = true }
         if hasWritten { channel.flush() }
     }
 
-    /// Unit after unit of the kept group, as long as the socket takes them; true when it took any.
+    /// Sends unit after unit of the kept group, as long as the socket takes them; true when it took any.
     private func catchUp(now: Int64) -> Bool {
         var hasWritten = false
         while channel.isWritable, let place = backlog {
@@ -92,7 +92,7 @@ final class TCPReader {
         return hasWritten
     }
 
-    /// A compound RTCP packet.
+    /// Sends a compound RTCP packet.
     func sendControl(_ bytes: [UInt8]) {
         var buffer = channel.allocator.buffer(capacity: bytes.count + H264Packetizer.interleavingBytes)
         buffer.writeMultipleIntegers(UInt8(0x24), channels.rtcp, UInt16(bytes.count))

@@ -9,7 +9,7 @@ final class UDPReader {
     var nextIndex: UInt64 = 0
     /// False once a message of several packets was refused on the way to it; see ``DatagramSender``.
     var takesRuns = true
-    /// Datagrams the socket had no room for.
+    /// Datagrams for which the socket had no room.
     var refusedCount = 0
     var lastReport: ReceptionReport?
 
@@ -19,14 +19,14 @@ final class UDPReader {
         self.control = control
     }
 
-    /// Units that it did not get though it had begun.
+    /// Units that it did not get after it had begun.
     private var droppedUnits = 0
     private var hasBegun = false
 
-    /// How it catches up in the kept group: datagrams have nobody who holds them back.
+    /// How it catches up in the kept group. Datagrams have no backpressure, so they must be paced.
     struct Pace {
-        /// Of media, in a step of ``LoopFan``; or so many times the stream's own rate where that is more. A client reads
-        /// and decodes on one thread at worst, and the kernel keeps 208 KiB for it.
+        /// Bytes of media in a step of ``LoopFan``, or `hurry` times the stream's own rate where that is more. A client
+        /// may read and decode on one thread, and the kernel keeps 208 KiB for it.
         static let leastBytes = 8 << 10
         static let hurry = 8
         var index: UInt64
@@ -48,14 +48,14 @@ final class UDPReader {
         return !awaitsKeyframe
     }
 
-    /// Units were lost before they came here: nothing until the next keyframe.
+    /// Units were lost before they came here: drops units up to the next keyframe.
     func missed(_ count: Int) {
         // A reader that catches up takes nothing from the mailbox.
         guard pace == nil else { return }
         leftOut(count)
     }
 
-    /// So many units before the next one were left out.
+    /// `count` units before the next one were left out.
     func leftOut(_ count: Int) {
         awaitsKeyframe = true
         if hasBegun { droppedUnits += count }

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Wrong passwords, and addresses that may not ask, counted by address and path, and told of at intervals: a brute
-/// force shows and cannot flood.
+/// Counts wrong passwords, and requests from addresses that may not ask, by address and path. They are reported at
+/// intervals, so that a brute-force attack is visible and cannot flood the log.
 ///
-/// A value without clock; times are nanoseconds. Its size is bounded by ``mostEntries``; what does not fit is counted
-/// in the totals, and told of together.
+/// A value without clock; times are nanoseconds. Its size is bounded by ``mostEntries``. What does not fit is counted
+/// in the totals, and reported together.
 struct FailedLogins: Sendable {
-    /// Between two news of the same address and path.
+    /// The time between two reports of the same address and path.
     static let interval: Int64 = 10_000_000_000
-    /// Told of at once; the others wait for their turn.
+    /// The most reports at once. The others wait for their turn.
     static let mostNews = 4
     static let mostEntries = 1024
 
     enum Kind: Sendable {
         case password
-        /// Not among those that the path allows.
+        /// The address is not among those that the path allows.
         case address
     }
 
-    /// Failures of one address at one path since the last news of it.
+    /// Failures of one address at one path since its last report.
     struct News: Sendable, Equatable {
-        /// Nil for all those that could not be told apart for their number.
+        /// Nil for all addresses that were too many to be kept apart.
         var address: IPAddress?
         var path: String
         var count: Int
@@ -39,12 +39,12 @@ struct FailedLogins: Sendable {
         var count = 0
         var total = 0
         var toldAt: Int64?
-        /// Nil once all of it was told.
+        /// Nil once everything was reported.
         var place: UInt64?
     }
 
     private var entries: [Key: Entry] = [:]
-    /// By the time of the first failure that was not told, oldest first: who waits longest is told of first.
+    /// By the time of the first unreported failure, oldest first: the one that waits longest is reported first.
     private var waiting: [(place: UInt64, key: Key)] = []
     private var nextPlace: UInt64 = 0
     /// Wrong passwords of each path.
@@ -65,9 +65,9 @@ struct FailedLogins: Sendable {
         entries[key] = entry
     }
 
-    /// What is to be told now, at most ``mostNews``; entries of which nothing was heard for an interval are forgotten.
+    /// What to report now, at most ``mostNews``. Entries without a failure for an interval are forgotten.
     ///
-    /// - Parameter path: All news of this path whatever their age: it ends.
+    /// - Parameter path: All failures of this path, whatever their age, since the path ends.
     mutating func takeNews(now: Int64, endOf path: String? = nil) -> [News] {
         var news: [News] = []
         var left: [(place: UInt64, key: Key)] = []
@@ -91,7 +91,7 @@ struct FailedLogins: Sendable {
         return news
     }
 
-    /// What is left of a path that ends, in one piece.
+    /// The unreported failures of a path that ends, as one report.
     private mutating func rest(of path: String) -> [News] {
         let open = waiting.filter { $0.key.path == path }
         waiting.removeAll { $0.key.path == path }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a request asks, read from its text before any lock is taken: nothing of a client's text is parsed while other
+/// What a request asks. It is read from the text before any lock is taken, so that no text is parsed while other
 /// clients wait.
 ///
-/// Every value is bounded: a list in its entries, a text in its bytes. What exceeds a bound is answered with 400.
+/// Every value is bounded: a list in its entries, a text in its bytes. A larger one is answered with 400.
 struct Question: Sendable {
     enum Limit {
         static let transportBytes = 2 << 10
@@ -26,27 +26,27 @@ struct Question: Sendable {
     /// One of the two requests that make a tunnel.
     struct Tunnel: Sendable, Equatable {
         var cookie: String
-        /// A POST.
+        /// True for the POST.
         var isInput: Bool
     }
 
-    /// What the answer to a challenge was worth: judged before the lock, taken only for the very challenge that was
-    /// judged.
+    /// The verdict on the answer to a challenge. It is found before the lock is taken, and holds only for the very
+    /// challenge that was checked.
     struct Proof: Sendable {
         var edition: UInt64
         var verdict: Challenge.Verdict
     }
 
     var version: Version
-    /// `CSeq`; nil where it is missing, there twice, or no number.
+    /// `CSeq`; nil where it is missing, appears twice, or is not a number.
     var sequence: String?
     var method: RTSPMethod?
-    /// Nil for what is no RTSP URL.
+    /// Nil where the target is not an RTSP URL.
     var url: RTSPURL?
     var sessionID: String?
     var transports: [TransportSpec] = []
     var range = Range.absent
-    /// Whether another pace is asked for: then the answer names the one there is (RFC 2326, 12.34 and 12.35).
+    /// Whether another speed is asked for. Then the answer names the real one (RFC 2326, 12.34 and 12.35).
     var hasScale = false
     var hasSpeed = false
     /// `Require` and `Proxy-Require`, nothing of which is supported.
@@ -55,14 +55,14 @@ struct Question: Sendable {
     var authorization: String?
     var hasBody = false
     var tunnel: Tunnel?
-    /// A value is larger than it may be.
+    /// Whether a value is larger than it may be.
     var isExcessive = false
-    /// Present once a challenge was judged.
+    /// Present once an answer to a challenge was checked.
     var proof: Proof?
 
     init(_ request: RTSPRequest) {
         version = request.version == "RTSP/1.0" ? .rtsp1 : request.version.hasPrefix("HTTP/") ? .http : .other
-        // CSeq is at most a number of 10 digits; without a usable one the answer has none.
+        // CSeq is a number of at most 10 digits. Without a usable one the answer has none.
         if request.headers.all("CSeq").count == 1 {
             sequence = request.headers["CSeq"].flatMap { ASCII.number($0, atMost: 9_999_999_999) }.map(String.init)
         }
@@ -106,7 +106,7 @@ struct Question: Sendable {
         return text
     }
 
-    /// Whether it is asked of a path, which may demand credentials.
+    /// The path that the request is about, which may demand credentials.
     var path: String? {
         guard version == .rtsp1, sequence != nil, !isExcessive, let method, method.isOffered, method != .options,
             required == nil
@@ -116,7 +116,7 @@ struct Question: Sendable {
         return url?.path
     }
 
-    /// Judges the answer to a path's challenge. [without a lock: it hashes what a client has written]
+    /// Checks the answer to a path's challenge. [without a lock: it hashes what a client has written]
     mutating func prove(_ demanded: Signalling.Demand) {
         guard let method, let url else { return }
         proof = Proof(

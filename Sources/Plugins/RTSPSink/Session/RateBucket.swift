@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Lets through so many events a second, and as many at once after a rest.
+/// Lets so many events through a second, and as many at once after a pause.
 struct RateBucket: Sendable {
     private let perSecond: Int
     private var tokens: Double
@@ -12,7 +12,7 @@ struct RateBucket: Sendable {
         filledAt = now
     }
 
-    /// False for an event too many. `now` in nanoseconds.
+    /// False when there were too many events. `now` in nanoseconds.
     mutating func take(now: Int64) -> Bool {
         tokens = min(tokens + Double(now - filledAt) / 1e9 * Double(perSecond), Double(perSecond))
         filledAt = now
@@ -21,6 +21,6 @@ struct RateBucket: Sendable {
         return true
     }
 
-    /// True when it is as full as it can be: it remembers nothing.
+    /// Whether it is full, so that it need not be kept.
     func isRested(now: Int64) -> Bool { tokens + Double(now - filledAt) / 1e9 * Double(perSecond) >= Double(perSecond) }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What is known of a reader: for the event `readers` and for `client-left`.
+/// The figures of a reader, for the event `readers` and for `client-left`.
 struct ReaderFigures: Sendable {
     var sessionID: String
     var peer: IPAddress
@@ -10,7 +10,7 @@ struct ReaderFigures: Sendable {
     var queueMs = 0
     /// Units that were dropped because it, or its loop, was too slow.
     var droppedUnits = 0
-    /// Packets that the socket had no room for, or no way.
+    /// Packets for which the socket had no room or no route.
     var refusedPackets = 0
     /// From its last receiver report.
     var packetsLost: Int32 = 0
@@ -21,9 +21,9 @@ struct ReaderFigures: Sendable {
 /// server's lock.
 ///
 /// The rule: **no reader without a session.** A reader is added only where its session still plays by the very PLAY
-/// that asks for it, and goes in the step in which its session ends or pauses. Two connections of one client may ask
-/// for opposite things at once, and what one was told is done when the lock is free again; so whoever acts on what was
-/// decided before comes back here, and is refused where it no longer holds.
+/// that asks for it, and is removed in the step in which its session ends or pauses. Two connections of one client may
+/// ask for opposite things at once, and decisions are carried out after the lock is free again. So a connection that
+/// acts on an earlier decision comes back here, and is refused where the decision no longer holds.
 ///
 /// - Parameter Fan: Where readers are fed: one for each stream and event loop.
 struct Readership<Fan: Sendable>: Sendable {
@@ -54,7 +54,7 @@ struct Readership<Fan: Sendable>: Sendable {
         case joined
         /// After a pause.
         case resumed
-        /// Not any more: another connection has paused the session, or set it up anew, meanwhile.
+        /// Too late: another connection has paused the session, or set it up anew, meanwhile.
         case overtaken
         /// Its session has ended meanwhile.
         case ended
@@ -62,12 +62,12 @@ struct Readership<Fan: Sendable>: Sendable {
 
     var signalling: Signalling
     private(set) var readers: [String: Reader] = [:]
-    /// How many each path has, and how many of them over UDP.
+    /// How many readers each path has, and how many of them over UDP.
     private(set) var counts: [String: (all: Int, udp: Int)] = [:]
 
     init(_ signalling: Signalling) { self.signalling = signalling }
 
-    /// Changes the sessions, and takes out the readers that have lost theirs.
+    /// Changes the sessions, and removes the readers that have lost theirs.
     mutating func change(_ body: (inout Signalling) -> [SignallingAction]) -> Outcome {
         var outcome = Outcome(actions: body(&signalling))
         for action in outcome.actions {
@@ -108,7 +108,7 @@ struct Readership<Fan: Sendable>: Sendable {
         counts[order.path] = count.all == 0 ? nil : count
     }
 
-    /// What was counted for a reader, by its last report or before its pause.
+    /// Changes a reader's figures: by its last report, or by what was counted before its pause.
     mutating func note(_ sessionID: String, _ body: (inout ReaderFigures) -> Void) {
         guard var figures = readers[sessionID]?.figures else { return }
         body(&figures)

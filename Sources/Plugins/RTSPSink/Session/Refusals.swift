@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Connections that were refused: counted, and told of at intervals, so that a flood of them is no flood of events.
+/// Counts refused connections and reports them at intervals, so that a flood of connections is not a flood of events.
 ///
 /// A value without clock; times are nanoseconds.
 struct Refusals: Sendable {
     static let interval: Int64 = 10_000_000_000
 
-    /// Connections since the last news, and why the newest of them was refused.
+    /// Refused connections since the last report, and why the newest of them was refused.
     struct News: Sendable, Equatable {
         var count: Int
         var reason: String
@@ -21,7 +21,7 @@ struct Refusals: Sendable {
         news = News(count: news.count + 1, reason: reason)
     }
 
-    /// What is to be told now: nil where nothing is new, or the last news is not ``interval`` old.
+    /// What to report now; nil where there is nothing new, or where the last report is less than ``interval`` old.
     mutating func takeNews(now: Int64) -> News? {
         guard news.count > 0, toldAt.map({ now - $0 >= Self.interval }) ?? true else { return nil }
         toldAt = now

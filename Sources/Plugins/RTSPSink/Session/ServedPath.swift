@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What signalling must know of a path: its stream, who may play it and how.
+/// What signalling must know about a path: its stream, and who may play it and how.
 struct ServedPath: Sendable {
-    /// Its address is filled in for each client.
+    /// The stream's description. Its address is filled in for each client.
     var description: SessionDescription
     var ssrc: UInt32
     /// Nil where everybody may play.
@@ -19,22 +19,23 @@ struct ServedPath: Sendable {
 /// A path of ``Signalling`` with what belongs to it.
 struct PathEntry: Sendable {
     var served: ServedPath
-    /// Rises whenever a path is set: what was proved for one edition does not hold for the next.
+    /// Rises whenever the path is set. Proofs of one edition do not hold for the next.
     var edition: UInt64
 }
 
 /// What holds for all paths of a port. Times are nanoseconds.
 struct SessionPolicy: Sendable {
-    /// Said in `Session`. Shorter than what is enforced: Media Foundation pings exactly at the timeout.
+    /// The timeout in `Session`. It is shorter than the one that is enforced, since Media Foundation pings exactly at
+    /// the timeout.
     var timeoutSeconds = 60
     /// How long a session lives without a sign of life, and a connection without a request or session.
     var patience: Int64 { Int64(timeoutSeconds) * 1_250_000_000 }
     var mostConnections = 12_000
-    /// Of one address; the machine's own is exempt, behind which a proxy may stand.
+    /// The most connections of one address. The machine's own is exempt, since a proxy may use it.
     var mostConnectionsPerAddress = 256
-    /// Of one address, and as many at once; the machine's own is exempt.
+    /// The most requests a second of one address, and as many at once. The machine's own is exempt.
     var requestsPerSecond = 100
-    /// Wrong answers to a challenge until a connection is closed.
+    /// After so many wrong answers to a challenge a connection is closed.
     var mostFailures = 6
     /// UDP ports of the server; nil where there are none.
     var serverPorts: TransportSpec.Pair<UInt16>?
@@ -51,16 +52,16 @@ enum SessionTransport: Sendable, Equatable {
     var name: String { if case .tcp = self { "tcp" } else { "udp" } }
 }
 
-/// A session that plays, as the fan-out must know it.
+/// A session that plays, with what the fan-out must know about it.
 struct PlayOrder: Sendable, Equatable {
     var sessionID: String
-    /// Of this PLAY, never used twice: a session that pauses and plays again has another reader.
+    /// The number of this PLAY, never used twice: a session that pauses and plays again has another reader.
     var number: UInt64
     var path: String
     var transport: SessionTransport
     var peer: IPAddress
     var user: String?
-    /// For `RTP-Info`.
+    /// The track's URL for `RTP-Info`.
     var controlURL: String
 }
 
@@ -76,19 +77,20 @@ enum Departure: String, Sendable {
 
 /// What the server is to do.
 enum SignallingAction: Sendable, Equatable {
-    /// Say this to the client whose request it was.
+    /// Send this to the client whose request it was.
     case respond(RTSPResponse)
-    /// Complete `RTP-Info`, say this, then let packets flow: none may come before the response.
+    /// Complete `RTP-Info`, send this, then let packets flow. None may come before the response.
     case play(PlayOrder, RTSPResponse)
-    /// Say this; the packets have stopped.
+    /// Send this. The packets have stopped.
     case pause(sessionID: String, RTSPResponse)
     /// - Parameter reader: The number of its last PLAY; 0 where there was none. A session that is set up anew under the
     ///   same id has readers of higher numbers.
     case end(sessionID: String, Departure, reader: UInt64 = 0)
-    /// Say this; what comes on this connection from now on means nothing.
+    /// Send this. Further bytes on this connection mean nothing.
     case openTunnel(RTSPResponse)
-    /// What comes on this connection from now on is Base64 of what the client of that one says. No answer.
+    /// Further bytes on this connection are the Base64 of what the client of the other connection sends. There is no
+    /// answer.
     case joinTunnel(ConnectionID)
-    /// Close this connection after what was said.
+    /// Close this connection after everything was sent.
     case close(ConnectionID, String)
 }

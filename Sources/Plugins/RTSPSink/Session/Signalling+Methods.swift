@@ -19,7 +19,7 @@ extension Signalling {
             ("Content-Base", base.text + (base.text.hasSuffix("/") ? "" : "/")), ("Content-Type", "application/sdp"),
         ]
         var response = inquiry.response(.ok, headers)
-        // Its text is made where it is sent, without the lock.
+        // The text is made where it is sent, without the lock.
         response.description = description
         return [.respond(response)]
     }
@@ -36,7 +36,7 @@ extension Signalling {
 
     // MARK: SETUP
 
-    /// VLC and others set up the stream's own URL after a failure; with one track there is no doubt what is meant.
+    /// VLC and others set up the stream's own URL after a failure. With one track it is clear what they mean.
     mutating func setUp(_ path: ServedPath, _ inquiry: Inquiry) -> [SignallingAction] {
         guard inquiry.url.track ?? 0 == 0 else { return inquiry.refuse(.notFound) }
         var actions: [SignallingAction] = []
@@ -77,7 +77,7 @@ extension Signalling {
         guard !spec.isMulticast, spec.mode == nil || spec.mode == "PLAY" else { return false }
         switch spec.lower {
         case .tcp: return path.carriesTCP
-        // Over TLS nothing leaves in the clear.
+        // With TLS nothing may be sent unencrypted.
         case .udp:
             return path.carriesUDP && spec.clientPort != nil && policy.serverPorts != nil
                 && !inquiry.connection.isSecure
@@ -91,7 +91,7 @@ extension Signalling {
             guard owners.allSatisfy({ $0 == inquiry.connectionID }) else { return nil }
             return .udp(inquiry.connection.peer, ports: ports)
         }
-        // QuickTime names no channels; some ask for those of another track.
+        // QuickTime names no channels, and some clients ask for those of another track.
         visits += inquiry.connection.sessions.count
         let taken = inquiry.connection.sessions.filter { $0 != inquiry.sessionID }.flatMap { id -> [UInt8] in
             guard case .tcp(inquiry.connectionID, let channels) = sessions[id]?.transport else { return [] }
@@ -108,9 +108,9 @@ extension Signalling {
         return .tcp(inquiry.connectionID, channels: TransportSpec.Pair(free, free + 1))
     }
 
-    /// Sessions that end with this SETUP, all of the same client: the session's old transport, or FFmpeg's after it
-    /// found UDP silent (it pauses, forgets the session and sets up anew), or one whose port has a new user, so that
-    /// its own is gone; see `transport(_:_:)`.
+    /// Sessions of the same client that end with this SETUP: the session's old transport; or FFmpeg's old session after
+    /// it found UDP silent (it pauses, forgets the session and sets up anew); or one whose port has a new user, so its
+    /// own client is gone; see `transport(_:_:)`.
     private mutating func superseded(by transport: SessionTransport, _ inquiry: Inquiry) -> Set<String> {
         visits += inquiry.connection.sessions.count + 2
         var old = inquiry.connection.sessions.filter {
@@ -133,7 +133,7 @@ extension Signalling {
         return spec
     }
 
-    /// 24 letters and digits: some clients trip over `$` or dashes.
+    /// 24 letters and digits: some clients fail at `$` or dashes.
     private func newSessionID() -> String {
         let alphabet = Array("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ".utf8)
         while true {
@@ -154,8 +154,8 @@ extension Signalling {
 
     mutating func play(_ id: String, _ inquiry: Inquiry) -> [SignallingAction] {
         guard let session = sessions[id] else { return inquiry.refuse(.sessionNotFound) }
-        // A live stream plays from now on, at its own pace, whatever range and scale a client wishes: the answer says
-        // so. So do gst-rtsp-server and VLC's server.
+        // A live stream plays from now on at its own speed, whatever range and scale a client asks for, and the answer
+        // says so. gst-rtsp-server and VLC's server do the same.
         guard inquiry.question.range != .unreadable else { return inquiry.refuse(.invalidRange, [("Session", id)]) }
         var control = inquiry.url
         control.track = 0

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What is asked before the method is looked at, in this order: who may ask at all, syntax, version, method, required
+/// The checks before a method is carried out, in this order: who may ask at all, syntax, version, method, required
 /// options, path, access.
 extension Signalling {
-    /// A request and what was found out about it on the way.
+    /// A request, and what the checks have found out about it.
     struct Inquiry {
         var question: Question
         var connectionID: ConnectionID
@@ -25,8 +25,8 @@ extension Signalling {
         }
     }
 
-    /// Answers one request: what ``Question/prove(_:)`` does between is done here at once. For tests; the server parses
-    /// and proves without its lock.
+    /// Answers one request, with ``Question/prove(_:)`` in between. For tests; the server parses and proves without its
+    /// lock.
     mutating func handle(_ request: RTSPRequest, from id: ConnectionID, now: Int64) -> [SignallingAction] {
         var question = Question(request)
         if let path = question.path, let demand = demand(of: path, on: id) { question.prove(demand) }
@@ -57,7 +57,7 @@ extension Signalling {
         }
         guard method.isOffered else { return inquiry.refuse(.methodNotAllowed, [("Allow", RTSPMethod.offered)]) }
         if let required = question.required { return inquiry.refuse(.optionNotSupported, [("Unsupported", required)]) }
-        // Everybody asks OPTIONS before it has credentials, some with `*` or without a URL of use.
+        // Clients send OPTIONS before they have credentials, some with `*` or without a usable URL.
         if method == .options { return options(inquiry) }
         guard let url = question.url else { return inquiry.refuse(.badRequest) }
         inquiry.url = url
@@ -73,7 +73,7 @@ extension Signalling {
             return inquiry.refuse(.forbidden)
         }
         if let challenge = path.challenge {
-            // A proof of another edition of the path proves nothing: the client is asked again.
+            // A proof for another edition of the path does not count: the client is asked again.
             let proof = inquiry.question.proof.flatMap { $0.edition == entry.edition ? $0 : nil }
             guard case .granted(let user) = proof?.verdict else {
                 return demandCredentials(challenge, proof?.verdict ?? .missing, inquiry)
@@ -106,8 +106,8 @@ extension Signalling {
         ]
     }
 
-    /// Runs a method that needs a session: one of this client's address, and for packets on a connection of that
-    /// connection.
+    /// Runs a method that needs a session. The session must belong to this client's address, and one whose packets flow
+    /// on a connection to that connection.
     private mutating func inSession(
         _ inquiry: Inquiry, _ body: (inout Signalling, String) -> [SignallingAction]
     ) -> [SignallingAction] {

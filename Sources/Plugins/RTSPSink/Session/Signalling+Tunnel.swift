@@ -2,11 +2,11 @@
 
 /// RTSP through HTTP, for networks that let nothing else out (Apple, "Tunnelling RTSP and RTP over HTTP").
 ///
-/// A client has two connections with the same `x-sessioncookie`: what the server says, packets included, goes out on
-/// that of its GET; what the client says comes in on that of its POST, in Base64. To all else here the GET's connection
-/// is the client's: its requests, sessions, limits and timeouts.
+/// A client has two connections with the same `x-sessioncookie`. What the server sends, packets included, goes out on
+/// the connection of the GET. What the client sends comes in on that of the POST, in Base64. For everything else the
+/// GET's connection stands for the client: its requests, sessions, limits and timeouts.
 extension Signalling {
-    /// What a connection is to a tunnel.
+    /// The role of a connection in a tunnel.
     enum Tunnel: Sendable, Equatable {
         case output(cookie: String, input: ConnectionID?)
         case input(of: ConnectionID)
@@ -17,7 +17,7 @@ extension Signalling {
     mutating func tunnel(_ inquiry: Inquiry) -> [SignallingAction] {
         let id = inquiry.connectionID
         guard let asked = inquiry.question.tunnel, inquiry.connection.tunnel == nil else {
-            // Somebody with a browser, or a tunnel in a tunnel.
+            // A browser, or a tunnel within a tunnel.
             return refuseHTTP(.methodNotAllowed, id, "it sent HTTP")
         }
         guard asked.isInput else {
@@ -36,7 +36,7 @@ extension Signalling {
             response.version = "HTTP/1.0"
             return [.openTunnel(response)]
         }
-        // The cookie alone is no proof: whoever has read it along the way sits elsewhere.
+        // The cookie alone is no proof: someone who has read it on the way has another address.
         guard let output = tunnels[asked.cookie], let other = connections[output],
             other.peer == inquiry.connection.peer,
             case .output(let cookie, let old) = other.tunnel
@@ -46,7 +46,7 @@ extension Signalling {
             $0.lastRequest = inquiry.now
         }
         update(id) { $0.tunnel = .input(of: output) }
-        // QuickTime ends its POST and begins another whenever it likes.
+        // QuickTime may end its POST and begin another at any time.
         return [.joinTunnel(output)] + (old.map { [.close($0, "its tunnel has a new input connection")] } ?? [])
     }
 
@@ -56,8 +56,8 @@ extension Signalling {
         return [.respond(response), .close(id, reason)]
     }
 
-    /// A connection is closed: the other end of its tunnel with it. Where the way in is closed, the client may come
-    /// with another; its session lives as any.
+    /// A connection was closed: closes the other connection of its tunnel too. Where the POST was closed, the client
+    /// may begin another, and its session goes on.
     mutating func closeTunnel(_ tunnel: Tunnel?, of id: ConnectionID) -> [SignallingAction] {
         switch tunnel {
         case .output(let cookie, let input):

@@ -6,19 +6,19 @@
 /// where it is made. Its size is bounded by the number of connections and of sessions of each
 /// (``mostSessionsPerConnection``) and each address.
 ///
-/// Answering costs the same however many clients there are: a request is parsed before (``Question``), and what it
-/// looks at is its own connection's, found by key (``visits`` counts it).
+/// An answer costs the same however many clients there are: a request is parsed before (``Question``), and it only
+/// looks at its own connection's sessions, which are found by key (``visits`` counts them).
 struct Signalling: Sendable {
     struct Connection: Sendable {
         var peer: IPAddress
         /// The server's address as this client reached it.
         var local: IPAddress
         var isSecure: Bool
-        /// Of this connection's challenge.
+        /// The nonce of this connection's challenge.
         var nonce: String
         var failures = 0
         var lastRequest: Int64
-        /// Those it has set up and that have not ended.
+        /// The sessions that it has set up and that have not ended.
         var sessions: Set<String> = []
         var tunnel: Tunnel?
     }
@@ -30,7 +30,7 @@ struct Signalling: Sendable {
         var user: String?
         /// The number of the PLAY by which it plays; nil while it does not.
         var reader: UInt64?
-        /// Of its last PLAY.
+        /// The number of its last PLAY.
         var lastReader: UInt64 = 0
         /// The connection that set it up, while that is open.
         var owner: ConnectionID?
@@ -57,8 +57,8 @@ struct Signalling: Sendable {
     /// Tunnels by their cookies: the connections of their GETs.
     var tunnels: [String: ConnectionID] = [:]
     var failedLogins = FailedLogins()
-    /// Sessions, transports and ports that were looked at to answer requests: a measure of how long the lock is held
-    /// that no machine's speed changes.
+    /// Sessions, transports and ports that were looked at to answer requests. This measures how long the lock is held,
+    /// independent of the machine's speed.
     var visits = 0
     private var lastReader: UInt64 = 0
     private var lastEdition: UInt64 = 0
@@ -85,14 +85,14 @@ struct Signalling: Sendable {
         paths[path] = PathEntry(served: served, edition: lastEdition)
     }
 
-    /// What a path demands of who asks on a connection.
+    /// What a path demands of a client on a connection.
     struct Demand: Sendable {
         var challenge: Challenge
         var edition: UInt64
         var nonce: String
     }
 
-    /// Nil where everybody may ask, or there is no such path.
+    /// Nil where everybody may ask, or where there is no such path.
     func demand(of path: String, on id: ConnectionID) -> Demand? {
         guard let entry = paths[path], let challenge = entry.served.challenge, let connection = connections[id] else {
             return nil
@@ -100,9 +100,9 @@ struct Signalling: Sendable {
         return Demand(challenge: challenge, edition: entry.edition, nonce: connection.nonce)
     }
 
-    /// The path is no more; its sessions end, and connections whose packets flow on them are closed.
+    /// Removes a path. Its sessions end, and the connections on which their packets flow are closed.
     ///
-    /// - Parameter most: So many sessions at once; to be called again until nothing is to be done.
+    /// - Parameter most: The most sessions in one call; to be called again until there is nothing left to do.
     mutating func removePath(_ path: String, atMost most: Int = .max) -> [SignallingAction] {
         paths[path] = nil
         return (sessionsOfPath[path] ?? []).prefix(most).flatMap { id -> [SignallingAction] in
@@ -140,8 +140,8 @@ struct Signalling: Sendable {
         return nil
     }
 
-    /// A client's connection is closed: sessions whose packets flowed on it end at once, those over UDP live on by
-    /// their own signs of life.
+    /// A client's connection was closed: sessions whose packets flowed on it end at once. Those over UDP go on as long
+    /// as they give signs of life.
     mutating func closed(_ id: ConnectionID, now: Int64) -> [SignallingAction] {
         guard let connection = connections.removeValue(forKey: id) else { return [] }
         addresses[connection.peer]?.connections -= 1
@@ -158,7 +158,7 @@ struct Signalling: Sendable {
         return actions
     }
 
-    /// Of an address that has nothing here, only a flood is remembered.
+    /// Forgets an address that has no connection and no session, unless it has sent too many requests.
     private mutating func forgetAddress(_ address: IPAddress, now: Int64) {
         guard let use = addresses[address], use.connections == 0, use.sessions == 0, use.bucket.isRested(now: now)
         else { return }
@@ -176,7 +176,7 @@ struct Signalling: Sendable {
         return id
     }
 
-    /// To be called about once a second: what has given no sign of life ends.
+    /// To be called about once a second: ends what has given no sign of life.
     mutating func expire(now: Int64) -> [SignallingAction] {
         let actions = expireSessions(now: now) + expireConnections(now: now)
         expireAddresses(now: now)
@@ -197,7 +197,7 @@ struct Signalling: Sendable {
         var actions: [SignallingAction] = []
         for (id, connection) in connections
         where now - connection.lastRequest > policy.patience && connection.sessions.isEmpty {
-            // A tunnel's way in lives with its way out.
+            // The POST of a tunnel lives as long as its GET.
             if case .input = connection.tunnel { continue }
             actions.append(.close(id, "it sent no request for \(policy.patience / 1_000_000_000) s"))
         }
@@ -211,7 +211,7 @@ struct Signalling: Sendable {
         }
     }
 
-    /// The fan-out has given a reader up. Nothing happens where its session has another reader by now.
+    /// The fan-out has given up a reader. Nothing happens where the session has another reader by now.
     mutating func readerFailed(_ sessionID: String, _ number: UInt64, _ departure: Departure) -> [SignallingAction] {
         guard let session = sessions[sessionID], session.reader == number else { return [] }
         var actions = end(sessionID, departure)
@@ -261,12 +261,12 @@ struct Signalling: Sendable {
         }
     }
 
-    /// The sessions that have one of these ports of a client: two where they overlap with both.
+    /// The sessions that have one of these ports of a client. There are two where the ports overlap with both.
     func holders(of address: IPAddress, _ ports: TransportSpec.Pair<UInt16>) -> [String] {
         [ports.rtp, ports.rtcp].compactMap { endpoints[Endpoint(address: address, port: $0)] }
     }
 
-    /// Whether this address may ask once more now.
+    /// Whether this address may send one more request now.
     mutating func admitsRequest(from address: IPAddress, now: Int64) -> Bool {
         guard !address.isLoopback, addresses[address] != nil else { return true }
         return addresses[address]!.bucket.take(now: now)
@@ -274,7 +274,7 @@ struct Signalling: Sendable {
 }
 
 extension Signalling {
-    /// True when nothing is left of any client.
+    /// Whether nothing is left of any client.
     var isEmpty: Bool {
         connections.isEmpty && sessions.isEmpty && addresses.isEmpty && endpoints.isEmpty && tunnels.isEmpty
             && sessionsOfPath.isEmpty
