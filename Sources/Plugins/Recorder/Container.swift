@@ -2,12 +2,12 @@
 
 import FrameCore
 
-/// What a recording is wrapped in, named as libavformat names its writers.
+/// The container of a recording, named as libavformat names its writers.
 enum Container: String, CaseIterable {
     case mp4, mov
     case mkv = "matroska"
 
-    /// By the ending of a file's name, whatever its case.
+    /// The container by the ending of a file's name, in any case.
     init?(path: String) {
         let endings: [(String, Container)] = [(".mp4", .mp4), (".m4v", .mp4), (".mov", .mov), (".mkv", .mkv)]
         let name = path.lowercased()
@@ -15,7 +15,7 @@ enum Container: String, CaseIterable {
         self = found.1
     }
 
-    /// For people.
+    /// The name that people know.
     var name: String {
         switch self {
         case .mp4: "an MP4 file"
@@ -28,11 +28,11 @@ enum Container: String, CaseIterable {
     var carriesOrientation: Bool { self != .mkv }
 
     /// Most ticks from one packet of a track to the next: MP4 counts them in 31 bits (ISO/IEC 14496-12, 8.8.8, and
-    /// libavformat's movenc.c). Matroska begins a new cluster, with a time of its own; that of its segment has room for
-    /// a year of milliseconds many times over.
+    /// libavformat's movenc.c). Matroska begins a new cluster with a time of its own, which has room for many years of
+    /// milliseconds.
     var mostGap: Int64 { self == .mkv ? 1 << 50 : Int64(Int32.max) - 1 }
 
-    /// Ticks per second of the track for time stamps in `timeBase`: the same, so that they come back exactly, but no
-    /// finer than a microsecond, in which MP4 counts a gap of up to 71 minutes. Matroska has milliseconds.
+    /// Ticks per second of the track for time stamps in `timeBase`: the same ticks, so that they come back exactly, but
+    /// no finer than a microsecond, with which MP4 can count a gap of up to 71 minutes. Matroska has milliseconds.
     func ticksPerSecond(for timeBase: TimeBase) -> Int32 { self == .mkv ? 1000 : min(timeBase.denominator, 1_000_000) }
 }

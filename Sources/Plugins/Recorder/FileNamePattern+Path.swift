@@ -8,7 +8,7 @@ extension FileNamePattern {
     /// - Parameters:
     ///   - unixTime: Nanoseconds since 1970; written in local time.
     ///   - number: For `{n}`.
-    ///   - again: 1, or 2, 3 … where the name is taken.
+    ///   - again: 1 first, then 2, 3 … while the name is taken.
     func path(at unixTime: Int64, number: Int, again: Int = 1) -> String {
         let parts = components.map { part in part.map { Self.text(of: $0, unixTime, number) }.joined() }
         let name = parts.joined(separator: "/") + (again > 1 ? "~\(again)" : "") + ending
@@ -41,7 +41,7 @@ extension FileNamePattern {
 
     // MARK: Recognising
 
-    /// The number of a file's name that this pattern can have made (0 when it has none), nil for any other name.
+    /// The number in a file name that this pattern can have made (0 without a number); nil for any other name.
     func number(ofName name: String) -> Int? {
         guard name.hasSuffix(ending) else { return nil }
         let stem = Array(name.utf8.dropLast(ending.utf8.count))
@@ -75,7 +75,8 @@ extension FileNamePattern {
         return nil
     }
 
-    /// The number that `text` says where `piece` is one, 0 for a time, nil when `piece` never reads so.
+    /// The number in `text` where `piece` is a number, 0 where it is a time, nil when `piece` cannot have written
+    /// `text`.
     private static func value(of text: ArraySlice<UInt8>, _ piece: Piece) -> Int? {
         switch piece {
         case .text: return nil
@@ -102,12 +103,12 @@ extension FileNamePattern {
         text.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
     }
 
-    /// The value of at least `least` digits, without leading zeros where there are more.
+    /// The value of at least `least` digits. More digits have no leading zeros.
     private static func digits(_ text: ArraySlice<UInt8>, least: Int) -> Int? {
         guard text.count >= least, areDigits(text), text.count == least || text.first != UInt8(ascii: "0") else {
             return nil
         }
-        // A number of more than 18 digits is nobody's, whatever type holds it.
+        // No recorder has written a number of more than 18 digits.
         return text.count <= 18 ? Int(String(decoding: text, as: UTF8.self)) : nil
     }
 }

@@ -6,10 +6,9 @@ import Glibc
 /// The option `path` of a recorder that makes more than one file: fixed text, times as strftime(3) writes them, a
 /// number.
 ///
-/// `%Y-%m-%d/cam_%H-%M-%S.mp4`, `clip-{nnnn}.mp4`: `{n}` is a number of the file, with as many digits as there are n,
-/// or more. Braces are no
-/// part of strftime, and `{n}` no part of the chain file's `${NAME}`. A further number `~2`, `~3` … goes before the
-/// ending where a name is taken.
+/// `%Y-%m-%d/cam_%H-%M-%S.mp4`, `clip-{nnnn}.mp4`: `{n}` is the file's number, with at least as many digits as there
+/// are n. Neither strftime nor the chain file's `${NAME}` uses `{n}`. Where a name is taken, `~2`, `~3` … goes before
+/// the ending.
 struct FileNamePattern: Equatable {
     enum Piece: Equatable {
         case text([UInt8])
@@ -27,7 +26,7 @@ struct FileNamePattern: Equatable {
     let ending: String
 
     var hasNumber: Bool { components.last!.contains { if case .number = $0 { true } else { false } } }
-    /// One path whatever the time and number.
+    /// Whether the path is the same at any time and number.
     var isFixed: Bool { !components.contains { $0.contains { if case .text = $0 { false } else { true } } } }
 
     private init(folder: String, components: [[Piece]], ending: String) {
@@ -45,7 +44,7 @@ struct FileNamePattern: Equatable {
         }
         let dot = bytes.lastIndex(of: UInt8(ascii: ".")) ?? bytes.endIndex
         ending = String(decoding: bytes[dot...], as: UTF8.self)
-        // The ending is plain text, so it is the end of the last piece.
+        // The ending is plain text, so it is at the end of the last piece.
         if case .text(let text)? = parts.last?.last, text.count >= ending.utf8.count {
             let rest = Array(text.dropLast(ending.utf8.count))
             parts[parts.count - 1].removeLast()
@@ -69,14 +68,14 @@ struct FileNamePattern: Equatable {
         components = Array(parts[first...])
     }
 
-    /// The same meant from `base`, where it is relative; nothing in `base` is a pattern.
+    /// The pattern within `base`, where it is relative. `base` itself is plain text.
     func placed(in base: String) -> FileNamePattern {
         guard !folder.hasPrefix("/"), !base.isEmpty, base != "." else { return self }
         return FileNamePattern(
             folder: folder == "." ? base : "\(base)/\(folder)", components: components, ending: ending)
     }
 
-    /// The same with `-{nnnn}` before the ending.
+    /// The pattern with `-{nnnn}` before the ending.
     func numbered() -> FileNamePattern {
         var more = components
         more[more.count - 1] += [.text(Array("-".utf8)), .number(digits: 4)]

@@ -2,11 +2,11 @@
 
 import CAVFormat
 
-/// What a file has in it, for comparison: equal summaries, equal pictures at equal times.
+/// The contents of a file, for comparison: equal summaries mean equal pictures at equal times.
 struct FileSummary: Equatable {
     var tracks: [TrackSummary]
 
-    /// For people.
+    /// The first difference, in words.
     func difference(from other: FileSummary) -> String {
         guard tracks.count == other.tracks.count else {
             return "\(tracks.count) tracks instead of \(other.tracks.count)"

@@ -6,13 +6,13 @@ import Glibc
 
 /// Rewrites a complete fragmented file with its index in front, as a job in the background.
 ///
-/// The copy is made beside the original, compared with it packet by packet, brought to the disk and renamed over it: at
-/// every moment there is a whole file under the name, and a copy that was left unfinished is removed by the next
-/// recorder of the pattern.
+/// The copy is made beside the original, compared with it packet by packet, synced to the disk and renamed over it. So
+/// there is a complete file under the name at every moment. The next recorder of the pattern removes a copy that was
+/// left unfinished.
 struct Finaliser: Sendable {
     /// Under `auto` a file from this size on stays as it is.
     static let autoLimit: Int64 = 2_000_000_000
-    /// Room on the disk that the copy leaves, for the recording that goes on.
+    /// Room that the copy leaves on the disk for the recording that goes on.
     static let reserve: Int64 = 256_000_000
 
     let path: String
@@ -21,9 +21,9 @@ struct Finaliser: Sendable {
     /// Bytes that the index will need.
     let indexBytes: Int
     let ends: [TrackEnd]
-    /// The file that was recorded; nil for whatever has the name.
+    /// The identity of the recorded file; nil for any file that has the name.
     let identity: FileIdentity?
-    /// Where it is known whether a lack of room was told already.
+    /// Knows whether a lack of room was reported already.
     let room: RoomReport
 
     init(
@@ -54,7 +54,7 @@ struct Finaliser: Sendable {
         return "\(path[...slash]).\(path[path.index(after: slash)...])\(suffix)"
     }
 
-    /// The name of the file that a temporary one was to replace; nil when `name` is none of ours.
+    /// The name of the file that a temporary one was to replace; nil when `name` is not such a temporary name.
     static func original(ofTemporary name: String) -> String? {
         guard name.hasPrefix("."), name.hasSuffix(suffix), name.count > suffix.count + 1 else { return nil }
         return String(name.dropFirst().dropLast(suffix.count))
@@ -72,7 +72,7 @@ struct Finaliser: Sendable {
         }
     }
 
-    /// Who watches the work: asks it to give up, hears how far it is.
+    /// Watches the work: may ask it to give up, and is told how far it is.
     struct Watch {
         var isCancelled: () -> Bool
         var report: (Double) -> Void
@@ -88,7 +88,7 @@ struct Finaliser: Sendable {
 
     /// [job thread]
     func run(_ context: StageContext, _ watch: Watch) throws {
-        // Retention may have removed it meanwhile, or somebody has put another file there.
+        // Retention may have removed the file meanwhile, or another file may have its name.
         guard let original = try hold(context.files, watch) else { return }
         if when == .auto, original.size >= Self.autoLimit {
             return context.post(
@@ -162,7 +162,7 @@ struct Finaliser: Sendable {
         return file.size
     }
 
-    /// The empty copy beside the original; one that a killed run left goes.
+    /// Makes the empty copy beside the original, and removes one that a killed run left.
     private func makeCopy(_ files: RunFiles) throws -> OutputFile {
         let temporary = Self.temporary(for: path)
         do throws(FileRefusal) {
@@ -181,7 +181,7 @@ struct Finaliser: Sendable {
     /// Writes the copy.
     ///
     /// - Parameter indexBytes: Room to leave in front; nil to write the index behind and move everything back for it.
-    /// - Returns: What the original has in it; nil when the room was too small.
+    /// - Returns: The original's contents; nil when the room was too small.
     private func copy(to file: OutputFile, indexBytes: Int?, _ watch: Watch) throws -> FileSummary? {
         let reader = try RecordingReader(path)
         let writer = try IndexedWriter(
@@ -198,7 +198,8 @@ struct Finaliser: Sendable {
     }
 }
 
-/// Whether a lack of room was told already: one warning, not one for each segment, until there was room again.
+/// Whether a lack of room was reported already, so that there is one warning, not one for each segment, until there is
+/// room again.
 final class RoomReport: Sendable {
     private let isLacking = Locked(false)
 

@@ -41,7 +41,7 @@ struct IndexSize {
         bytes += count
     }
 
-    /// Bytes to reserve: what the tables need, and some room for all else.
+    /// Bytes to reserve: those of the tables, and some room for everything else.
     var reserved: Int {
         // libavformat begins a new chunk (offset 8 bytes, `stsc` 12) at a change of track and after a megabyte at most.
         let offsets = 20 * (chunks + bytes >> 20 + 2 + tracks.count)
@@ -54,7 +54,8 @@ struct IndexSize {
 
 /// The tick of a movie, in which edit lists count.
 enum MovieTicks {
-    /// A multiple of all tracks' ticks per second where one fits, else of as many as fit; the pictures' first.
+    /// A multiple of all tracks' ticks per second where one fits, or else of as many as fit, beginning with the
+    /// pictures'.
     static func common(_ ticks: [Int64]) -> Int64 {
         var common = ticks.first ?? 1000
         for rate in ticks.dropFirst() where rate > 0 {

@@ -11,7 +11,7 @@ final class IndexedWriter {
     private var io: UnsafeMutablePointer<AVIOContext>?
     private let sourceBases: [AVRational]
     private let ends: [TrackEnd]
-    /// The latest packet of each track, written when it is known whether it is the last.
+    /// The latest packet of each track. It is written once it is known whether it is the last.
     private var waiting: [UnsafeMutablePointer<AVPacket>?]
     private let isReserved: Bool
 
@@ -59,7 +59,7 @@ final class IndexedWriter {
             avcodec_parameters_copy(stream.pointee.codecpar, source.pointee.codecpar) >= 0
         else { throw Finaliser.fault("there is not enough memory for a copy") }
         stream.pointee.time_base = source.pointee.time_base
-        // A reader that does not decode has it for the stream alone; the writer wants it in both places.
+        // A reader that does not decode sets it only for the stream. The writer needs it in both places.
         stream.pointee.sample_aspect_ratio = source.pointee.sample_aspect_ratio
         stream.pointee.codecpar.pointee.sample_aspect_ratio = source.pointee.sample_aspect_ratio
         stream.pointee.disposition = source.pointee.disposition
@@ -86,7 +86,7 @@ final class IndexedWriter {
         try check(avformat_write_header(context, &settings))
     }
 
-    /// Takes a packet over; it is empty afterwards.
+    /// Takes over a packet, which is empty afterwards.
     func write(_ packet: UnsafeMutablePointer<AVPacket>) throws {
         let index = Int(packet.pointee.stream_index)
         if waiting[index] == nil { waiting[index] = av_packet_alloc() } else { try writeWaiting(index, isLast: false) }

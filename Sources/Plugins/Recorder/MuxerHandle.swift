@@ -6,10 +6,10 @@ import Glibc
 
 /// One file being written by libavformat.
 ///
-/// MP4 and MOV are written in fragments of at most a second, each complete by itself: whatever ends the program, what
-/// was written up to the last fragment plays. The first fragment is awaited before the header is written
-/// (`delay_moov`), so that the header's edit lists can say how far B-frames and a first PTS other than 0 shift a track:
-/// time stamps come back as they were given.
+/// MP4 and MOV are written in fragments of at most a second, each complete by itself. Whatever ends the program,
+/// everything up to the last fragment plays. The header is written after the first fragment (`delay_moov`), so that its
+/// edit lists can say how far B-frames and a first PTS other than 0 shift a track. Time stamps then come back as they
+/// were given.
 ///
 /// Used by one thread at a time. Payloads are handed over without a copy; libavformat has used them when `write`
 /// returns.
@@ -17,14 +17,15 @@ final class MuxerHandle {
     let file: OutputFile
     /// Access units handed over.
     private(set) var frames = 0
-    /// Of these, those in the file for good.
+    /// Access units that are in the file for good.
     private(set) var savedFrames = 0
     private(set) var savedBytes: Int64 = 0
-    /// Time from the first frame's PTS to the end of the last one handed over, and of the last one saved.
+    /// The time from the first frame's PTS to the end of the last one that was handed over, and to the end of the last
+    /// one that was saved.
     private(set) var span = MediaTime.zero
     private(set) var savedSpan = MediaTime.zero
 
-    /// Of the file once it is not in fragments any more.
+    /// The size of the index once the file is not in fragments any more.
     private(set) var index: IndexSize
 
     private let container: Container
@@ -36,12 +37,12 @@ final class MuxerHandle {
     private var first: MediaTime?
     private var firstDTS = MediaTime.zero
 
-    /// [stage thread] Begins the file: nothing is in it yet when this returns.
+    /// [stage thread] Begins the file, which is still empty when this returns.
     ///
     /// - Parameters:
-    ///   - file: Just made. It is removed when this throws.
-    ///   - origin: The time on the chain's line that is 0 in the file.
-    ///   - creationTime: Nanoseconds since 1970, for the container's metadata; nil where the time means nothing.
+    ///   - file: A new file. It is removed when this throws.
+    ///   - origin: The time on the chain's timeline that is 0 in the file.
+    ///   - creationTime: Nanoseconds since 1970, for the container's metadata; nil where the time has no meaning.
     /// - Throws: ``FrameHostError`` naming the path.
     init(
         file: OutputFile, container: Container, tracks descriptions: TrackDescriptions, origin: MediaTime,
@@ -59,9 +60,9 @@ final class MuxerHandle {
         }
         self.packet = packet
         tracks = []
-        // Time stamps stay as they are; the muxer would move them so that none is negative.
+        // Time stamps stay as they are. Otherwise the muxer would move them so that none is negative.
         context.pointee.avoid_negative_ts = AVFMT_AVOID_NEG_TS_DISABLED
-        // What a fragment has is with the kernel as soon as it is complete.
+        // A fragment is handed to the kernel as soon as it is complete.
         context.pointee.flags |= AVFMT_FLAG_FLUSH_PACKETS | AVFMT_FLAG_CUSTOM_IO
         context.pointee.strict_std_compliance = TrackDescriptions.compliance
         if let creationTime {
@@ -72,7 +73,7 @@ final class MuxerHandle {
         let streams = try descriptions.addStreams(to: context, container)
         try begin(context, descriptions)
         let video = TimeBase(streams[0].pointee.time_base)
-        // Moved by a whole number of the pictures' ticks, so that they stay exact.
+        // The origin is a whole number of the pictures' ticks, so that times stay exact.
         let moved = video.time(ofTicks: video.ticks(of: origin))
         tracks = streams.enumerated().map { index, stream in
             MuxerTrack(
@@ -86,15 +87,15 @@ final class MuxerHandle {
     /// How each track ends, the pictures' first.
     var ends: [TrackEnd] { tracks.map(\.end) }
 
-    /// True until `finish` or an error.
+    /// Whether the file is open: until `finish` or an error.
     var isOpen: Bool { context != nil }
 
     private func begin(_ context: UnsafeMutablePointer<AVFormatContext>, _ descriptions: TrackDescriptions) throws {
         var settings: OpaquePointer?
         defer { av_dict_free(&settings) }
         if container == .mkv {
-            // A cluster ends with the first picture after this, in the order of showing: within a second in the order
-            // of decoding.
+            // A cluster ends with the first picture whose PTS is after this time. In the order of decoding that is
+            // within a second.
             av_dict_set(&settings, "cluster_time_limit", "800", 0)
         } else {
             let ticks = Int64(container.ticksPerSecond(for: descriptions.video.video.timeBase))
@@ -111,7 +112,7 @@ final class MuxerHandle {
 
     // MARK: Writing
 
-    /// Whether the container can say when this comes after what was written before.
+    /// Whether the container can express the unit's time after the last one that was written.
     func reaches(_ unit: RecordedUnit) -> Bool { tracks[0].reaches(pts: unit.pts, dts: unit.dts) }
     func reaches(_ sound: AudioPacket, track index: Int) -> Bool { tracks[index + 1].reaches(sound) }
 
@@ -121,14 +122,15 @@ final class MuxerHandle {
     /// Writes one access unit with start codes.
     ///
     /// - Precondition: `reaches(unit)`.
-    /// - Throws: ``FrameHostError`` naming the path; the file is closed then, cut to what plays.
+    /// - Throws: ``FrameHostError`` naming the path; the file is then closed, and cut to the part that plays.
     func write(_ unit: RecordedUnit, _ bytes: UnsafeRawBufferPointer) throws {
         guard let context, let packet else { return }
         if first == nil { firstDTS = unit.dts }
         tracks[0].setTimes(packet, pts: unit.pts, dts: unit.dts, duration: unit.duration)
         packet.pointee.flags = unit.isKeyframe ? AV_PKT_FLAG_KEY : 0
         try hand(packet, bytes, to: context)
-        // A sound that has given nothing yet holds the header back; after a second it has to come without.
+        // A sound that has not given anything yet holds the header back. After a second the header is written without
+        // it.
         if container != .mkv, tracks.count > 1, file.size == 0,
             unit.dts - firstDTS >= MediaTime(nanoseconds: 1_000_000_000)
         {
@@ -144,7 +146,7 @@ final class MuxerHandle {
     func write(_ sound: AudioPacket, track index: Int) throws {
         guard let context, let packet else { return }
         if container != .mkv, file.size > 0, !tracks[index + 1].hasBegun {
-            // The header is written and says nothing of this track's begin: its first fragment says where it belongs.
+            // The header was written without this track's begin. The track's first fragment says where it belongs.
             av_opt_set(context.pointee.priv_data, "movflags", "+frag_discont", 0)
         }
         tracks[index + 1].setTimes(packet, sound)
@@ -161,7 +163,7 @@ final class MuxerHandle {
             track: Int(packet.pointee.stream_index), pts: packet.pointee.pts, dts: packet.pointee.dts,
             bytes: bytes.count,
             isKey: packet.pointee.flags & AV_PKT_FLAG_KEY != 0)
-        // Without a buffer to count references of, libavformat copies what it wants to keep.
+        // The packet has no reference-counted buffer, so libavformat copies what it keeps.
         packet.pointee.data = UnsafeMutablePointer(mutating: bytes.baseAddress?.assumingMemoryBound(to: UInt8.self))
         packet.pointee.size = Int32(clamping: bytes.count)
         let result = av_write_frame(context, packet)
@@ -171,14 +173,14 @@ final class MuxerHandle {
     }
 
     private func flushFragment(_ context: UnsafeMutablePointer<AVFormatContext>) throws {
-        // The first time writes the header alone.
+        // The first call only writes the header.
         for _ in 0..<2 {
             let result = av_write_frame(context, nil)
             guard result >= 0 else { throw abandon(because: result) }
         }
     }
 
-    /// The file grows when a fragment is complete; what was handed over before this frame is in it then.
+    /// The file grows when a fragment is complete. It then has everything that was handed over before this frame.
     private func noteSaved() throws {
         guard file.size > savedBytes else { return }
         savedBytes = file.size
@@ -194,9 +196,9 @@ final class MuxerHandle {
 
     // MARK: End
 
-    /// Writes what is still to be written and closes the file.
+    /// Writes the rest and closes the file.
     ///
-    /// - Parameter syncs: Waits until it is on the disk.
+    /// - Parameter syncs: Whether to wait until the file is on the disk.
     func finish(syncs: Bool) throws {
         guard let context else { return }
         let result = av_write_trailer(context)
@@ -212,7 +214,7 @@ final class MuxerHandle {
         close()
     }
 
-    /// Closes the file without finishing it: cut to the last fragment, or removed when there is none.
+    /// Closes the file without finishing it: cuts it to the last fragment, or removes it when there is none.
     private func abandon(because code: Int32) -> FrameHostError {
         close()
         let isGone = !file.isStillThere

@@ -5,9 +5,9 @@ import FrameCore
 
 /// How a track ends, in its ticks, which lie within ±``TimeBase/mostTicks`` and rise in the order of decoding.
 ///
-/// A container says how long a track is by the durations of its packets in the order of decoding, and its writer looks
-/// at the one shown last too. With B-frames these are two packets: both together make the track as long as its pictures
-/// are shown.
+/// A container gives the length of a track by the durations of its packets in the order of decoding, and its writer
+/// also looks at the packet that is shown last. With B-frames these are two packets. Both together make the track as
+/// long as its pictures are shown.
 struct TrackEnd: Sendable, Equatable {
     private var firstPTS = Int64.max
     private var firstDTS: Int64?
@@ -22,9 +22,8 @@ struct TrackEnd: Sendable, Equatable {
         if pts >= latestPTS { (latestPTS, latestDuration) = (pts, duration) }
     }
 
-    /// The duration to write a packet with that was read back: a reader of fragments guesses durations, and all but
-    /// these two follow from the
-    /// times.
+    /// The duration with which a packet is written that was read back. A reader of fragments guesses durations. All but
+    /// these two follow from the times.
     func duration(pts: Int64, isLast: Bool) -> Int64 {
         if isLast, let firstDTS { return max(latestPTS + latestDuration - firstPTS - (lastDTS - firstDTS), 1) }
         return pts == latestPTS ? latestDuration : 1
@@ -33,23 +32,24 @@ struct TrackEnd: Sendable, Equatable {
 
 /// The time stamps of one track of a file.
 ///
-/// Times come in as ``MediaTime`` or as an ``AudioPacket``'s ticks, and so lie within ±``TimeBase/mostTicks``; the one
-/// tick by which a decode time is put behind the one before does not lead out of Int64.
+/// Times come in as ``MediaTime`` or as an ``AudioPacket``'s ticks, and so lie within ±``TimeBase/mostTicks``. Adding
+/// one tick to a decode time, so that it follows the one before, cannot overflow.
 struct MuxerTrack {
     let stream: Int32
     private let timeBase: TimeBase
-    /// The time on the chain's line that is 0 in the file.
+    /// The time on the chain's timeline that is 0 in the file.
     private let origin: MediaTime
     /// The same in the pictures' ticks.
     private let originTicks: Int64
-    /// Of a sound: the tick its packets come in.
+    /// For a sound, the time base of its packets.
     private let sourceBase: TimeBase
     private(set) var hasBegun = false
     private(set) var end = TrackEnd()
     private var lastDTS = Int64.min
-    /// Duration for a picture that has none: that of the one before.
+    /// The duration for a picture without one: that of the picture before.
     private var lastDuration: Int64 = 0
-    /// Most ticks from one packet to the next, from decoding to showing, and of a packet: what the container can write.
+    /// The most ticks that the container can write: from one packet to the next, from decoding to showing, and for the
+    /// duration of a packet.
     private let mostGap: Int64
 
     init(stream: Int32, timeBase: TimeBase, origin: MediaTime, source: AudioTrackFormat?, mostGap: Int64) {
@@ -64,13 +64,13 @@ struct MuxerTrack {
     /// The longest time from one packet to the next.
     var longestGap: MediaTime { timeBase.time(ofTicks: mostGap) }
 
-    /// A picture's time in the file. Rounded as the origin was: the first picture is at 0, though its time lie in the
-    /// middle between two ticks.
+    /// A picture's time in the file. Rounded like the origin, so that the first picture is at 0 even if its time is
+    /// halfway between two ticks.
     private func ticks(_ time: MediaTime) -> Int64 {
         min(max(timeBase.ticks(of: time) - originTicks, -TimeBase.mostTicks), TimeBase.mostTicks)
     }
 
-    /// Whether the container can say when a picture of these times comes after the one before it.
+    /// Whether the container can express these times after those of the picture before.
     func reaches(pts: MediaTime, dts: MediaTime) -> Bool { reaches(ticks(pts), ticks(dts)) }
 
     private func reaches(_ pts: Int64, _ dts: Int64) -> Bool {
@@ -99,7 +99,7 @@ struct MuxerTrack {
     private mutating func set(
         _ packet: UnsafeMutablePointer<AVPacket>, _ pts: Int64, _ wishedDTS: Int64, _ duration: Int64?
     ) {
-        // Two decode times can fall on one of a coarser container's ticks; there they follow each other by one.
+        // Two decode times can fall on the same tick of a coarser container. The second one is then one tick later.
         let dts = hasBegun ? max(wishedDTS, lastDTS + 1) : wishedDTS
         if hasBegun { lastDuration = dts - lastDTS }
         hasBegun = true

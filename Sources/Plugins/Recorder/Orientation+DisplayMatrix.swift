@@ -3,15 +3,15 @@
 import FrameCore
 
 extension Orientation {
-    /// The display matrix of a track (ISO/IEC 14496-12, 8.3.2): nine numbers, row by row, that take a stored point to a
-    /// shown one, y pointing down. Mirrors first, then turns, then moves the picture back to where x and y are not
+    /// The display matrix of a track (ISO/IEC 14496-12, 8.3.2): nine numbers, row by row, that map a stored point to a
+    /// shown one, with y pointing down. It mirrors first, then turns, then moves the picture so that x and y are not
     /// negative, which some players need.
     ///
     /// - Parameters:
-    ///   - width: Of the stored picture as shown, that is after its sample aspect ratio, at most 32767.
+    ///   - width: The stored picture's width after its sample aspect ratio was applied, at most 32767.
     ///   - height: Of the stored picture.
     func displayMatrix(width: Int, height: Int) -> [Int32] {
-        // Where the unit vectors along x and y go, by quarter turns clockwise.
+        // Where the unit vectors along x and y are mapped, by quarter turns clockwise.
         let alongX: [(Int32, Int32)] = [(1, 0), (0, 1), (-1, 0), (0, -1)]
         let alongY: [(Int32, Int32)] = [(0, 1), (-1, 0), (0, -1), (1, 0)]
         let sign: Int32 = isMirrored ? -1 : 1

@@ -4,14 +4,14 @@ import CAVFormat
 import FrameCore
 import Glibc
 
-/// A file being written, over a descriptor of our own: exact reasons when a write fails, and a say in when it reaches
-/// the disk.
+/// A file being written, through a descriptor of our own. So the exact reason of a failed write is known, and the
+/// recorder decides when data reaches the disk.
 ///
-/// ``RunFiles`` makes and holds it: another recorder, of this process or any other, neither replaces nor removes it
-/// meanwhile. Used by one thread at a time.
+/// ``RunFiles`` makes and holds it: no other recorder, in this process or another, replaces or removes it meanwhile.
+/// Used by one thread at a time.
 final class OutputFile {
     let held: HeldFile
-    /// errno of the first call that failed; 0 while none has.
+    /// The errno of the first call that failed; 0 before that.
     private(set) var failure: Int32 = 0
     /// Bytes from the file's begin to the furthest one written.
     private(set) var size: Int64 = 0
@@ -31,12 +31,13 @@ final class OutputFile {
     /// The files of recorders are held under this name.
     static let holder = "recorder"
 
-    /// Makes the empty file. A file that is replaced loses its name and is not emptied: what reads it keeps it.
+    /// Makes the empty file. A file that it replaces loses its name but not its contents, so programs that read it can
+    /// go on.
     ///
     /// - Parameters:
-    ///   - overwrite: Replaces a regular file that has the name.
-    ///   - isNamed: The user wrote this very name, and no pattern made it: links are followed then, and a device is
-    ///     written into.
+    ///   - overwrite: Whether to replace a regular file that has the name.
+    ///   - isNamed: Whether the user wrote this very name, and no pattern made it. Then links are followed, and a
+    ///     device is written to.
     /// - Throws: ``FileRefusal``.
     static func create(_ path: String, overwrite: Bool, isNamed: Bool, _ files: RunFiles) throws(FileRefusal)
         -> OutputFile
@@ -50,11 +51,11 @@ final class OutputFile {
         return OutputFile(try files.replace(FileNames.followed(path), as: holder), files)
     }
 
-    /// [job thread, may wait for two seconds] A finished file, held: to be exchanged; nil when it is not there any
-    /// more, or is another one by now.
+    /// [job thread, may wait for two seconds] Holds a finished file, in order to replace it; nil when it has gone, or
+    /// when the name now belongs to another file.
     ///
-    /// - Parameter goOn: Throws to give up waiting.
-    /// - Throws: ``FileRefusal`` when somebody else uses it.
+    /// - Parameter goOn: Throws in order to end the wait.
+    /// - Throws: ``FileRefusal`` when another program uses it.
     static func hold(_ path: String, meant: FileIdentity?, _ files: RunFiles, _ goOn: () throws -> Void = {}) throws
         -> OutputFile?
     {
@@ -103,13 +104,13 @@ final class OutputFile {
 
     /// Waits until what was written is on the disk (fdatasync(2)).
     ///
-    /// - Throws: ``RecordingErrno``; the file is as good as lost from then on.
+    /// - Throws: ``RecordingErrno``; the file must then be taken as lost.
     func sync() throws(RecordingErrno) {
         guard isRegular else { return }
         guard SystemCall.retrying({ fdatasync(file) }) == 0 else { throw RecordingErrno(code: -fail(errno)) }
     }
 
-    /// Gives it the rights of another file, and its time, by which old files are told.
+    /// Gives the file the permissions of another one, and its time, by which retention judges its age.
     func takeOver(from original: OutputFile) throws(RecordingErrno) {
         var status = stat()
         guard fstat(original.file, &status) == 0,
@@ -121,7 +122,7 @@ final class OutputFile {
         guard futimens(file, times) == 0 else { throw RecordingErrno(code: errno) }
     }
 
-    /// Brings the names in a file's folder to the disk (fsync(2)); without it a power cut can undo a creation or
+    /// Syncs the names in a file's folder to the disk (fsync(2)). Without it a power cut can undo a creation or
     /// renaming.
     static func syncFolder(of path: String) {
         let folder = open(FileNames.folder(of: path), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -130,19 +131,20 @@ final class OutputFile {
         Glibc.close(folder)
     }
 
-    /// False when somebody has removed the file, so that nobody will ever see what is written to it.
+    /// Whether the file still has a name. Once it is removed, nobody can see what is written to it.
     var isStillThere: Bool {
         var status = stat()
         return !isRegular || fstat(file, &status) != 0 || status.st_nlink > 0
     }
 
-    /// Shortens the file to what plays, or removes it when that is nothing: only under a name that still leads to it.
+    /// Shortens the file to the part that plays, or removes it when nothing plays, but only where the name still leads
+    /// to it.
     func cut(to length: Int64) {
         guard isRegular, file >= 0 else { return }
         if length == 0 { files.discard(held) } else { _ = SystemCall.retrying { ftruncate(file, Int(length)) } }
     }
 
-    /// - Throws: ``RecordingErrno``: some network file systems say only here that they had no room.
+    /// - Throws: ``RecordingErrno``: some network file systems only report here that they had no room.
     func finish() throws(RecordingErrno) {
         let code = held.close()
         guard code == 0 else { throw RecordingErrno(code: -fail(code)) }

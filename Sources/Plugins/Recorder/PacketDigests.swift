@@ -2,9 +2,8 @@
 
 import CAVFormat
 
-/// A running sum over the packets of one track: times, sizes, key flags, bytes, in their order. Durations follow from
-/// the times, and are guessed
-/// by the reader where a file has fragments.
+/// A running sum over the packets of one track: times, sizes, key flags, bytes, in their order. Durations are left out:
+/// they follow from the times, and the reader guesses them where a file has fragments.
 final class PacketDigest {
     struct Value: Equatable {
         var count: Int
@@ -13,8 +12,9 @@ final class PacketDigest {
 
     private var hash = av_murmur3_alloc()
     private var count = 0
-    /// Key flags; of pictures also whether they are shown: an edit list could leave one out. Of sound, what a decoder
-    /// needs before the first sample that is heard is marked so in a whole file and not in one of fragments.
+    /// The flags that count: key flags, and for pictures whether they are shown, since an edit list could leave one
+    /// out. For sound the latter does not count: packets before the first audible sample are marked in a whole file,
+    /// but not in a fragmented one.
     private let keptFlags: Int32
 
     init(isSound: Bool) {
@@ -36,7 +36,7 @@ final class PacketDigest {
         count += 1
     }
 
-    /// To be asked once.
+    /// The result; to be called once.
     func finish() -> Value {
         var sum = [UInt8](repeating: 0, count: 16)
         av_murmur3_final(hash, &sum)
@@ -56,6 +56,6 @@ struct PacketDigests {
 
     func add(_ packet: UnsafeMutablePointer<AVPacket>) { digests[Int(packet.pointee.stream_index)].add(packet) }
 
-    /// To be asked once for each track.
+    /// The result of a track; to be asked once for each.
     subscript(index: Int) -> PacketDigest.Value { digests[index].finish() }
 }

@@ -5,10 +5,10 @@ import Glibc
 
 /// The files a pattern has made, on the disk.
 enum PatternFolder {
-    /// All regular files whose folders and names the pattern can have made, each once, also where it has further names.
-    /// Never goes through a link below the pattern's fixed folder.
+    /// All regular files whose folders and names the pattern can have made, each once even if it has several names.
+    /// Never follows a link below the pattern's fixed folder.
     ///
-    /// - Parameter current: The file being written, which is left out under whatever name.
+    /// - Parameter current: The file being written, which is left out under any name.
     static func files(of pattern: FileNamePattern, except current: FileIdentity? = nil) -> [RetentionPolicy.File] {
         var found: [RetentionPolicy.File] = []
         var seen = Set<FileIdentity>()
@@ -57,7 +57,7 @@ enum PatternFolder {
         go(pattern.folder, 0)
     }
 
-    /// Removes a file that nobody uses, and the folders above it that are empty then.
+    /// Removes a file that nothing uses, and the folders above it that are then empty.
     ///
     /// - Returns: Why it is still there; nil when it has gone.
     static func removeFile(_ file: RetentionPolicy.File, of pattern: FileNamePattern, _ files: RunFiles) -> FileRefusal?

@@ -4,9 +4,9 @@ import FrameCore
 
 /// The last seconds of a stream, in whole groups of pictures, so that a recording can begin before it is asked for.
 ///
-/// One piece of memory, made and touched in `init`; adding copies the bytes and allocates nothing. Units lie one behind
-/// the other; one that does not fit before the end of the memory goes to its begin. When there is no room, the oldest
-/// group goes.
+/// It is one piece of memory, allocated and touched in `init`. Adding copies the bytes and allocates nothing. Units lie
+/// one behind the other. A unit that does not fit before the end of the memory goes to its begin. When there is no
+/// room, the oldest group is removed.
 ///
 /// Used by one thread.
 final class PreEventRing {
@@ -24,24 +24,24 @@ final class PreEventRing {
     /// Index of the oldest entry; entries follow it, around the end.
     private var first = 0
     private(set) var count = 0
-    /// How many units lie before the second keyframe; nil when there is none.
+    /// How many units are before the second keyframe; nil when there is none.
     private var firstGroup: Int?
     private var latest = MediaTime.zero
     /// Where the next unit's bytes go.
     private var writeOffset = 0
-    /// A group went before it was `seconds` old.
+    /// Whether a group was removed before it was `seconds` old.
     private(set) var hasBeenTooSmall = false
 
     /// - Parameters:
     ///   - seconds: How far back the ring should reach.
     ///   - byteCapacity: Bytes of access units it can hold.
-    ///   - unitCapacity: How many.
+    ///   - unitCapacity: How many access units it can hold.
     init(seconds: Double, byteCapacity: Int, unitCapacity: Int) {
         self.seconds = MediaTime(seconds: seconds)
         self.byteCapacity = byteCapacity
         entryCapacity = unitCapacity
         bytes = .allocate(byteCount: byteCapacity, alignment: 64)
-        // Touched, so that no frame pays for a page.
+        // Touches all pages now, so that no frame has to wait for one.
         bytes.initializeMemory(as: UInt8.self, repeating: 0, count: byteCapacity)
         entries = .allocate(capacity: unitCapacity)
         entries.initialize(repeating: nil, count: unitCapacity)
@@ -52,14 +52,14 @@ final class PreEventRing {
         bytes.deallocate()
     }
 
-    /// Always begins with a keyframe where it is not empty.
+    /// Whether it is empty. Otherwise it begins with a keyframe.
     var isEmpty: Bool { count == 0 }
     /// The first unit's PTS; nil when empty.
     var begin: MediaTime? { isEmpty ? nil : entries[first]!.unit.pts }
     /// The latest PTS of all units; nil when empty.
     var end: MediaTime? { isEmpty ? nil : latest }
 
-    /// Takes a copy of a unit, and lets go of groups that are not needed any more.
+    /// Copies a unit, and removes groups that are not needed any more.
     func add(_ unit: RecordedUnit, _ payload: UnsafeRawBufferPointer) {
         if isEmpty, !unit.isKeyframe { return }
         guard let offset = makeRoom(payload.count), !(isEmpty && !unit.isKeyframe) else { return }
@@ -74,7 +74,7 @@ final class PreEventRing {
         }
     }
 
-    /// Each unit, oldest first.
+    /// Calls `body` with each unit, oldest first.
     func forEach(_ body: (RecordedUnit, UnsafeRawBufferPointer) throws -> Void) rethrows {
         for index in 0..<count {
             let entry = entries[(first + index) % entryCapacity]!
@@ -84,7 +84,7 @@ final class PreEventRing {
 
     // MARK: Room
 
-    /// Where `size` bytes can lie, after as many of the oldest groups went as it takes; nil when they never fit.
+    /// Removes as many of the oldest groups as necessary, and returns where `size` bytes fit; nil when they never fit.
     private func makeRoom(_ size: Int) -> Int? {
         guard size <= byteCapacity else {
             hasBeenTooSmall = true
@@ -108,7 +108,7 @@ final class PreEventRing {
         return writeOffset + size <= oldest ? writeOffset : nil
     }
 
-    /// Lets go of the oldest units: a whole group, or all.
+    /// Removes the oldest units: a whole group, or all.
     private func remove(_ oldest: Int) {
         first = (first + oldest) % entryCapacity
         count -= oldest

@@ -3,7 +3,7 @@
 import FrameCore
 
 extension Recorder {
-    /// What it posts.
+    /// The events that it posts.
     static let events = [
         EventDeclaration(
             "recording-did-start", "A recording has started; its first file exists.",

@@ -4,8 +4,8 @@ import FrameCore
 
 /// Writes access units to MP4, MOV or MKV files.
 ///
-/// A file is made when its first keyframe arrives, and plays whatever ends the run. Time stamps come back from it as
-/// they were given, to the container's tick.
+/// A file is made when its first keyframe arrives, and it plays whatever ends the run. Its time stamps are those that
+/// were given, rounded to the container's tick.
 final class Recorder: Sink {
     static let info = StageInfo(
         id: "recorder", summary: "Writes encoded video to MP4, MOV or MKV files.", input: .encoded(.h264),
@@ -32,12 +32,12 @@ final class Recorder: Sink {
     private var current: OutputFile?
     private let room = RoomReport()
     private var hasReportedLocks = false
-    /// The recording was asked for by a command; else it is the run's own from its begin.
+    /// Whether a command started the recording. Otherwise it began with the run.
     private var isCommanded: Bool
     private var hasBegun = false
     private var hasReportedRing = false
     private var lastRetention: Int64
-    /// What went wrong in a command; thrown at the next item, since it is this stage's fault and not the sender's.
+    /// An error in a command. It is thrown at the next item, since it is this stage's fault and not the sender's.
     private var deferred: (any Error)?
 
     /// [control thread] Opens nothing.
@@ -62,7 +62,7 @@ final class Recorder: Sink {
         return demand
     }
 
-    /// [control thread] Looks at the place of the files and creates nothing.
+    /// [control thread] Checks the place of the files and creates nothing.
     func negotiate(_ input: MediaFormat) throws {
         guard let format = input.encoded, format.framing == .annexB, !format.parameterSets.isEmpty else {
             throw FrameHostError(
@@ -90,7 +90,7 @@ final class Recorder: Sink {
         }
     }
 
-    /// [control thread] Takes the ring's memory, opens the sound, clears what a killed run left.
+    /// [control thread] Takes the ring's memory, opens the sound, and removes what a killed run left.
     func start() throws {
         PatternFolder.removeLeftOvers(of: files.pattern, single: files.single, context.files)
         if options.preEventSeconds > 0, let format { ring = makeRing(format) }
@@ -102,17 +102,17 @@ final class Recorder: Sink {
         sound = try SoundFeed(origin) { [context] in context.post("sound-ended", level: .warning, text: $0) }
     }
 
-    /// Seconds the ring has room for. A group of pictures more than asked for is kept at times.
+    /// How many seconds the ring has room for. At times it keeps one group of pictures more than was asked for.
     private var ringSeconds: Double { options.preEventSeconds + 4 }
 
-    /// Bytes of the ring's payloads; encoders overshoot.
+    /// Bytes for the ring's payloads, with room for bitrates above the encoder's target.
     private func ringBytes(_ format: EncodedFormat) -> Int {
         let fromRate = format.bitrateKbps.map { Double($0) * 1000 / 8 * ringSeconds * 1.5 }
         return max(10_000, Int(options.preEventMegabytes.map { $0 * 1_000_000 } ?? fromRate ?? 64_000_000))
     }
 
     private func makeRing(_ format: EncodedFormat) -> PreEventRing {
-        // Of more than a thousand pictures a second the ring holds fewer seconds, and says so.
+        // With more than a thousand pictures a second the ring holds fewer seconds, and the recorder reports that.
         let rate = format.video.frameRate.isZero ? 120 : min(max(30, format.video.frameRate.value), 1000)
         return PreEventRing(
             seconds: options.preEventSeconds, byteCapacity: ringBytes(format),
@@ -140,12 +140,12 @@ final class Recorder: Sink {
         do {
             if step == .finish {
                 try finishRecording()
-                // A start may have come meanwhile.
+                // A `start` may have come meanwhile.
                 step = state.take(pts: about.pts, isKeyframe: about.isKeyframe, past: ring?.end)
             }
             switch step {
             case .idle, .finish: verdict = .idle
-            // What comes before the first keyframe cannot be decoded.
+            // Units before the first keyframe cannot be decoded.
             case .awaitKeyframe: verdict = isCommanded ? .idle : .dropped(.untilKeyframe)
             case .begin:
                 try begin()
@@ -171,7 +171,7 @@ final class Recorder: Sink {
 
     // MARK: Begin and end
 
-    /// Begins a recording with what the ring has.
+    /// Begins a recording with the units in the ring.
     private func begin() throws {
         guard let format else {
             throw FrameHostError(.broken, what: "the recorder was handed an access unit before its format")
@@ -197,7 +197,7 @@ final class Recorder: Sink {
     /// [stage thread] Finishes the file.
     func drain() throws { try end() }
 
-    /// [stage thread] Finishes the file with what it has, also when the run was stopped or has failed elsewhere.
+    /// [stage thread] Finishes the file with what it has, even when the run was stopped or has failed elsewhere.
     func stop() throws {
         try end()
         ring = nil
@@ -211,7 +211,7 @@ final class Recorder: Sink {
         if let deferred { throw deferred }
         let phase = state.end()
         do {
-            // Asked for, and nothing came after: the past is all there is.
+            // A recording was asked for and no unit came after that: only the units in the ring are recorded.
             if phase == .starting, ring?.isEmpty == false { try begin() }
             guard recording != nil else { return }
             if phase != .stopping { postWillStop() }
@@ -225,7 +225,7 @@ final class Recorder: Sink {
         recording = nil
         current = nil
         state.end()
-        // For programs; people read the fault of the stage, which says the same.
+        // This event is for programs. People read the fault of the stage, which says the same.
         context.post(
             "recording-did-fail", level: .debug, text: "\(FrameHostError.wrap(error))",
             details: [
@@ -248,7 +248,7 @@ final class Recorder: Sink {
         if state.phase == .idle, let fault = files.fault { throw fault }
         try state.start()
         isCommanded = true
-        // Without a past the next picture is as early as it gets, if it is a keyframe.
+        // Without a ring the next picture is the earliest possible begin, if it is a keyframe.
         if ring?.isEmpty != false { context.keyframeRequest?.raise() }
     }
 
@@ -286,7 +286,8 @@ final class Recorder: Sink {
         lastRetention = context.clock.now()
         let all = PatternFolder.files(of: files.pattern, except: current?.held.identity)
         for file in retention.excess(all, writing: current?.size ?? 0, now: context.clock.unixTime(at: lastRetention)) {
-            // What is in use, or protected, stays and counts as gone: nothing newer goes in its place.
+            // A file that is in use or protected stays, and counts as removed, so that no newer file is removed in its
+            // place.
             if let refusal = PatternFolder.removeFile(file, of: files.pattern, context.files) {
                 reportLocks(refusal, file.path)
                 continue

@@ -90,14 +90,14 @@ struct RecorderOptions: StageOptions {
         }
     }
 
-    /// Whether more than one file is to be expected, so that a path without time and number gets a number.
+    /// Whether there may be more than one file, so that a path without time and number gets a number.
     var makesMoreFiles: Bool { record == .onCommand || segmentSeconds != nil || segmentMegabytes != nil }
 }
 
 /// When a recorder begins by itself.
 enum RecordWhen: String, OptionChoice { case atStart, onCommand }
 
-/// What becomes of sound.
+/// What happens to sound.
 enum SoundHandling: String, OptionChoice { case none, copy }
 
 /// Which files are rewritten with the index in front.

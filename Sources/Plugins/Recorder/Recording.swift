@@ -8,18 +8,19 @@ struct RecordingSetup {
     var container: Container
     var policy: SegmentPolicy
     var finalize: FinalizeWhen
-    /// Live: times are the clock's, so that files begin at 0 and say when they were taken; and what is written is
-    /// brought to the disk every second.
+    /// Whether the input is live. Times are then the clock's, so files begin at 0 and say when they were recorded, and
+    /// data is synced to the disk every second.
     var isLive: Bool
-    /// One for all files of a recorder.
+    /// Shared by all files of a recorder.
     var room = RoomReport()
 }
 
 /// One recording, from its first picture to its last, in one file or several.
 ///
-/// Used on the stage thread. An error leaves the files before as they are, and the current one cut to what plays.
+/// Used on the stage thread. An error leaves the earlier files as they are, and cuts the current one to the part that
+/// plays.
 final class Recording {
-    /// What was written so far.
+    /// The totals so far.
     struct Total {
         var frames = 0
         var bytes: Int64 = 0
@@ -30,14 +31,14 @@ final class Recording {
     private let files: RecordingFiles
     private let sound: SoundFeed?
     private let context: StageContext
-    /// The first file has the chain's time, not 0, at its begin.
+    /// Whether the first file begins at the chain's time, not at 0.
     private let keepsTimes: Bool
-    /// A file of the recording has begun or ended; the argument is the one being written.
+    /// Called when a file of the recording has begun or ended, with the file being written.
     private let filesChanged: (OutputFile?) -> Void
 
     private var policy: SegmentPolicy
     private var muxer: MuxerHandle?
-    /// The sound tracks of the current file, as the feed counts them.
+    /// The sound tracks of the current file, by the feed's indices.
     private var soundTracks: [Int] = []
     private var orientation = Orientation.up
     private var hasReportedOrientation = false
@@ -62,7 +63,7 @@ final class Recording {
         policy = setup.policy
     }
 
-    /// Files, frames and bytes that play, whatever happens from here on.
+    /// Files, frames and bytes that will play, whatever happens from here on.
     var saved: Total {
         Total(
             frames: finished.frames + (muxer?.savedFrames ?? 0), bytes: finished.bytes + (muxer?.savedBytes ?? 0),
@@ -91,8 +92,8 @@ final class Recording {
         if setup.isLive, muxer!.savedBytes > before { try syncNowAndThen() }
     }
 
-    /// What no file of this kind can say ends the recording, whose file is complete; where there may be more files, the
-    /// next begins here.
+    /// Checks the gap before a unit. A gap that a file of this kind cannot express ends the recording, whose file is
+    /// complete. Where there may be more files, the next one begins here.
     private func checkGap(before unit: RecordedUnit) throws {
         guard let muxer, !muxer.reaches(unit) else { return }
         let gap = unit.pts - end
@@ -110,7 +111,7 @@ final class Recording {
         guard let index = soundTracks.firstIndex(of: track), let muxer else { return }
         guard muxer.reaches(packet, track: index) else { return endSound(at: index) }
         let format = sound!.format(of: track)
-        // Matroska has no times below 0, but for what its decoder's delay makes up for.
+        // Matroska has no times less than 0, except those within the decoder's delay.
         let padding = MediaTime(seconds: Double(format.initialPadding) / Double(max(format.sampleRate, 1)))
         if setup.container == .mkv, format.timeBase.time(ofTicks: packet.pts) - origin + padding < .zero { return }
         try muxer.write(packet, track: index)
@@ -126,7 +127,8 @@ final class Recording {
         soundTracks[index] = -1
     }
 
-    /// A power cut costs two seconds at most: the last fragment, and the time between two such calls.
+    /// Syncs the file once a second. A power cut then costs at most two seconds: the last fragment, and the time
+    /// between two calls.
     private func syncNowAndThen() throws {
         let now = context.clock.now()
         guard now - lastSync >= 900_000_000 else { return }
@@ -134,7 +136,7 @@ final class Recording {
         try muxer!.sync()
     }
 
-    /// Ends the recording; all that was appended is in its files.
+    /// Ends the recording. Everything that was appended is in its files.
     func finish() throws {
         guard muxer != nil else { return }
         try sound?.take(shownBefore: end, write)

@@ -5,7 +5,7 @@ import Glibc
 
 /// Why a recording cannot be written, as sentences.
 enum RecordingFault {
-    /// What is wrong with the place of one file to come; nil when it can be written. Creates nothing.
+    /// What is wrong with the place of a new file; nil when it can be written. Creates nothing.
     static func ofPath(_ path: String, overwrite: Bool) -> FrameHostError? {
         if let fault = ofLength(path) { return fault }
         var status = stat()
@@ -14,7 +14,7 @@ enum RecordingFault {
                 return FrameHostError(
                     .invalidConfiguration, what: "'\(path)' is a folder", remedy: "Name a file in it.")
             }
-            // Its writer would wait for a reader, and cannot go back in it.
+            // The writer of a pipe would wait for a reader, and cannot seek in it.
             if status.st_mode & S_IFMT == S_IFIFO || status.st_mode & S_IFMT == S_IFSOCK {
                 return FrameHostError(
                     .invalidConfiguration,
@@ -26,11 +26,11 @@ enum RecordingFault {
             guard status.st_mode & S_IFMT == S_IFREG else { return nil }
             if status.st_mode & 0o222 == 0 { return FileRefusal.isProtected.fault(path) }
         }
-        // A file is replaced by a new one, so its folder is written too.
+        // The file is replaced by a new one, so its folder must be writable too.
         return ofFolder(FileNames.folder(of: overwrite ? FileNames.followed(path) : path))
     }
 
-    /// A name, or path, that is longer than its file system takes; nil for any other.
+    /// The fault of a name or path that is too long for its file system; nil for any other.
     static func ofLength(_ path: String) -> FrameHostError? {
         var status = stat()
         guard stat(path, &status) != 0, errno == ENAMETOOLONG else { return nil }
@@ -38,7 +38,7 @@ enum RecordingFault {
             .invalidConfiguration, what: "'\(path)' is too long for a file name", remedy: "Shorten 'path'.")
     }
 
-    /// What is wrong with a folder in which files are to be made; nil when they can.
+    /// What is wrong with a folder for new files; nil when they can be made there.
     static func ofFolder(_ folder: String) -> FrameHostError? {
         var status = stat()
         guard stat(folder, &status) == 0 else { return missing(folder) }
@@ -88,7 +88,7 @@ enum RecordingFault {
             .unavailable, what: "'\(path)' cannot be written: \(String(cString: strerror(code)))", remedy: remedy)
     }
 
-    /// - Parameter longest: What a file of this kind can say.
+    /// - Parameter longest: The longest gap that a file of this kind can express.
     static func gap(_ path: String, _ container: Container, gap: MediaTime, longest: MediaTime) -> FrameHostError {
         FrameHostError(
             .invalidMedia,
@@ -110,7 +110,7 @@ enum RecordingFault {
             remedy: (isFull ? "Free some space, or record to another disk. " : "") + rest)
     }
 
-    /// Somebody has deleted the file.
+    /// The fault of a file that was deleted while it was written.
     static func removed(_ path: String) -> FrameHostError {
         FrameHostError(
             .unavailable, what: "'\(path)' was removed while it was being written; nothing of it was saved",

@@ -7,22 +7,22 @@ import Glibc
 ///
 /// Used on the stage thread.
 final class RecordingFiles {
-    /// What names look like from the second file on, and what retention goes by.
+    /// The pattern of names from the second file on, which retention uses too.
     let pattern: FileNamePattern
-    /// The one name of the first file, where `path` is one and a single file is expected.
+    /// The fixed name of the first file, where `path` is one and a single file is expected.
     let single: String?
     private let overwrite: Bool
     private let files: RunFiles
-    /// The file of the single name is made, by this recorder or by one whose place it took.
+    /// Whether the file of the single name was made, by this recorder or by one that it replaced.
     private var hasSingle = false
-    /// The last number given; nil before the first.
+    /// The last number that was used; nil before the first.
     private var number: Int?
-    /// The last name of a pattern without number, and how often it was given.
+    /// The last name of a pattern without number, and how often it was used.
     private var repeated = (name: "", count: 0)
 
     /// - Parameters:
-    ///   - path: With its patterns, as in the options, which have checked it.
-    ///   - folder: From which a relative path is meant.
+    ///   - path: The option `path` with its patterns, already checked.
+    ///   - folder: The folder to which a relative path is relative.
     init(path: String, folder: String, overwrite: Bool, makesMoreFiles: Bool, files: RunFiles) throws(OptionFault) {
         self.files = files
         let given = try FileNamePattern(path).placed(in: folder)
@@ -31,19 +31,19 @@ final class RecordingFiles {
         self.overwrite = overwrite
     }
 
-    /// [control thread] What is wrong with the place; nil when files can be made there. Creates nothing.
+    /// [control thread] What is wrong with the place of the files; nil when they can be made there. Creates nothing.
     var fault: FrameHostError? {
         if let name = freeSingle { return RecordingFault.ofPath(name, overwrite: overwrite) }
         return RecordingFault.ofFolder(pattern.folder) ?? RecordingFault.ofLength(pattern.path(at: 0, number: 1))
     }
 
-    /// For events and messages before a file has its name.
+    /// The probable next name, for events and messages before a file has its name.
     func nextName(at unixTime: Int64) -> String {
         freeSingle ?? pattern.path(at: unixTime, number: (number ?? 0) + 1)
     }
 
-    /// The name of the first file where none of this run has it: a recorder that takes the place of another one goes on
-    /// as after a stop and a start, since nothing that a run has written gives way to its next file.
+    /// The single name, where no file of this run has it yet. A recorder that replaces another goes on as after a stop
+    /// and a start, since a run never overwrites its own files.
     private var freeSingle: String? {
         guard let single, !hasSingle else { return nil }
         hasSingle = files.hasMade(single)
@@ -52,9 +52,9 @@ final class RecordingFiles {
 
     /// Makes the next file, and the folders its pattern asks for.
     ///
-    /// With `overwrite` a name of the pattern is passed over where something lies there that is no finished recording
-    /// of an earlier run: what this run has made, what somebody reads or writes, links, devices, write-protected files,
-    /// and whatever cannot be looked at.
+    /// With `overwrite` only a finished recording of an earlier run is replaced. A name of the pattern is skipped where
+    /// it belongs to a file of this run, to a file that a program reads or writes, to a link, a device or a
+    /// write-protected file, or to something that cannot be examined.
     ///
     /// - Parameter unixTime: When its first picture was taken, nanoseconds since 1970.
     /// - Throws: ``FrameHostError`` naming the path.
@@ -68,10 +68,10 @@ final class RecordingFiles {
         }
         var next = (number ?? highestNumber(at: unixTime)) + 1
         let plain = pattern.path(at: unixTime, number: next)
-        // The names before this one are this recorder's.
+        // The earlier names are this recorder's own.
         var again = !pattern.hasNumber && plain == repeated.name ? repeated.count + 1 : 1
         var missing = 0
-        // Names that are taken are passed over; somebody may be making files of the same names at the same time.
+        // Taken names are skipped. Another recorder may be making files of the same names at the same time.
         for _ in 0..<10_000 {
             let path = pattern.path(at: unixTime, number: next, again: again)
             try makeFolders(of: path)
@@ -82,7 +82,7 @@ final class RecordingFiles {
                 return file
             } catch {
                 switch error {
-                // Another recorder's retention has removed the folder, since it was empty.
+                // The retention of another recorder has removed the folder, because it was empty.
                 case .failed(ENOENT) where missing < 3 && pattern.components.count > 1:
                     missing += 1
                     continue
@@ -95,7 +95,7 @@ final class RecordingFiles {
         throw RecordingFault.exists(pattern.path(at: unixTime, number: next))
     }
 
-    /// The highest number in the folder of the next file; numbers go on from there, unless files are to be replaced.
+    /// The highest number in the folder of the next file. Numbers go on from there, unless files are overwritten.
     private func highestNumber(at unixTime: Int64) -> Int {
         guard pattern.hasNumber else { return 0 }
         // The single file counts as the first.
@@ -106,12 +106,12 @@ final class RecordingFiles {
         return numbers.filter { $0 <= Self.highestCount }.max().map { max($0, least) } ?? least
     }
 
-    /// Numbers above it are nobody's count: a recorder that makes a file every 10 ms comes there after 317 years. They
-    /// are not counted on from.
+    /// Greater numbers are ignored, since no recorder has reached them: with a file every 10 ms it would take 317
+    /// years.
     static let highestCount = 1_000_000_000_000
 
-    /// Folders from the pattern's first one on are made; those before must be there, lest a slip of the pen makes a
-    /// tree.
+    /// Makes the folders that contain a pattern. Those before them must exist, so that a typing error does not make a
+    /// tree of folders.
     private func makeFolders(of path: String) throws {
         guard pattern.components.count > 1 else { return }
         guard RecordingFault.ofFolder(pattern.folder) == nil else { throw RecordingFault.ofFolder(pattern.folder)! }
@@ -126,7 +126,7 @@ final class RecordingFiles {
 
 /// What lies in a folder.
 enum FolderListing {
-    /// Names but `.` and `..`, in no order; none when the folder cannot be read.
+    /// The names except `.` and `..`, in no particular order; none when the folder cannot be read.
     static func names(in folder: String) -> [String] {
         guard let stream = opendir(folder) else { return [] }
         defer { closedir(stream) }

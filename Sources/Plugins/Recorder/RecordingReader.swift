@@ -25,7 +25,7 @@ final class RecordingReader {
     func stream(_ index: Int) -> UnsafeMutablePointer<AVStream> { context!.pointee.streams[index]! }
     var metadata: OpaquePointer? { context!.pointee.metadata }
 
-    /// A line of the container's metadata.
+    /// A value of the container's metadata.
     func text(_ key: String) -> String? { av_dict_get(metadata, key, nil, 0).map { String(cString: $0.pointee.value) } }
 
     /// How much of the file has been read, 0...1.
@@ -49,7 +49,7 @@ final class RecordingReader {
         FileSummary(tracks: (0..<streamCount).map { TrackSummary(stream($0), digests[$0]) })
     }
 
-    /// Reads a whole file; `step` is told how far it is, and may throw to give up.
+    /// Reads a whole file. `step` is told how far it is, and may throw to stop.
     static func summary(of path: String, _ step: (Double) throws -> Void) throws -> FileSummary {
         let file = try RecordingReader(path)
         let digests = PacketDigests(of: file)

@@ -2,7 +2,7 @@
 
 import FrameCore
 
-/// What a recorder is doing, and what each thing that happens means to it. Pure: no files, no threads, no clock.
+/// What a recorder is doing, and what it does at each event. Pure: no files, no threads, no clock.
 ///
 /// ```
 /// idle ──start──► starting ──keyframe──► recording ──stop──► stopping ──last picture in the order of showing──► idle
@@ -11,13 +11,13 @@ import FrameCore
 /// ```
 struct RecordingState: Equatable {
     enum Phase: String {
-        /// Not recording; what comes is not used.
+        /// Not recording. Units are not used.
         case idle
         /// Asked to record; waits for an access unit that can be decoded alone.
         case starting
         case recording
-        /// Asked to end; the pictures shown before the latest one recorded are still awaited (B-frames come after the
-        /// one they precede).
+        /// Asked to end. It still waits for pictures that are shown before the latest recorded one (B-frames come after
+        /// the picture that they are shown before).
         case stopping
     }
 
@@ -25,19 +25,19 @@ struct RecordingState: Equatable {
     enum Step: Equatable {
         /// Not recording.
         case idle
-        /// Cannot be decoded without what came before.
+        /// The unit cannot be decoded without those before it.
         case awaitKeyframe
         /// A recording begins: with what the ring holds, or with this unit where there is no ring.
         case begin
         case record
-        /// The recording was complete before this unit, which is not part of it. `take` is then to be asked again,
-        /// since a start may have come.
+        /// The recording was complete before this unit, which is not part of it. `take` must then be called again,
+        /// since a `start` may have come.
         case finish
     }
 
     /// What to do at once when a recording is asked to end.
     enum StopStep: Equatable {
-        /// It had not begun: there is no file.
+        /// The recording had not begun: there is no file.
         case nothing
         /// All pictures up to the latest are there.
         case finish
@@ -46,7 +46,7 @@ struct RecordingState: Equatable {
     }
 
     private(set) var phase: Phase
-    /// A start has come while the last recording awaits its end.
+    /// Whether a `start` has come while the last recording waits for its end.
     private var startsAgain = false
     /// The latest PTS of the recording so far.
     private var latest = MediaTime(nanoseconds: .min)
@@ -67,7 +67,7 @@ struct RecordingState: Equatable {
 
     /// The command `stop`.
     ///
-    /// - Parameter reorders: Whether pictures can come after one they are shown before.
+    /// - Parameter reorders: Whether a picture can come after one that is shown later.
     mutating func stop(reorders: Bool) throws(RecordingRefusal) -> StopStep {
         switch phase {
         case .idle: throw .notRecording
@@ -84,10 +84,10 @@ struct RecordingState: Equatable {
         }
     }
 
-    /// One access unit has come.
+    /// Decides about one access unit.
     ///
-    /// - Parameter past: The latest PTS in the ring, nil where it is empty. With a past this unit can be decoded
-    ///   whatever it is.
+    /// - Parameter past: The latest PTS in the ring, nil where it is empty. With units in the ring this one can always
+    ///   be decoded.
     mutating func take(pts: MediaTime, isKeyframe: Bool, past: MediaTime?) -> Step {
         switch phase {
         case .idle: return .idle
@@ -107,9 +107,9 @@ struct RecordingState: Equatable {
         }
     }
 
-    /// The input has ended, the run was stopped, or writing has failed: nothing is recorded from here on.
+    /// The input has ended, the run was stopped, or writing has failed. Nothing is recorded from here on.
     ///
-    /// - Returns: The phase that has ended so.
+    /// - Returns: The phase that has ended.
     @discardableResult
     mutating func end() -> Phase {
         defer {
@@ -124,7 +124,7 @@ struct RecordingState: Equatable {
 enum RecordingRefusal: Error {
     case alreadyStarting, alreadyRecording, stillStopping, notRecording
 
-    /// For the person who sent it.
+    /// The fault for the sender of the command.
     var fault: FrameHostError {
         switch self {
         case .alreadyStarting:

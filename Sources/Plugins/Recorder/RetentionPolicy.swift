@@ -3,14 +3,14 @@
 import FrameCore
 import Glibc
 
-/// Which finished files of a recorder go, by age and by their size together. Pure.
+/// Decides which finished files of a recorder are removed, by their age and their total size. Pure.
 struct RetentionPolicy {
     struct File: Equatable {
         var path: String
         var bytes: Int64
         /// When it was last written, nanoseconds since 1970.
         var time: Int64
-        /// Nil in tests of the policy alone.
+        /// Nil only in tests of the policy.
         var identity: FileIdentity? = nil
     }
 
@@ -28,8 +28,8 @@ struct RetentionPolicy {
     /// The files to remove, oldest first.
     ///
     /// - Parameters:
-    ///   - files: Without the one being written.
-    ///   - writing: Bytes of the one being written, which count.
+    ///   - files: All but the one being written.
+    ///   - writing: Bytes of the one being written, which count too.
     func excess(_ files: [File], writing: Int64, now: Int64) -> [File] {
         let oldestFirst = files.sorted { ($0.time, $0.path) < ($1.time, $1.path) }
         var total = oldestFirst.reduce(writing) { Self.sum($0, $1.bytes) }
@@ -42,7 +42,7 @@ struct RetentionPolicy {
         }
     }
 
-    /// Sizes are what files say: sparse ones, a few exabytes each.
+    /// Adds sizes without overflow: a sparse file may claim exabytes.
     private static func sum(_ a: Int64, _ b: Int64) -> Int64 {
         let (sum, isTooMuch) = a.addingReportingOverflow(b)
         return isTooMuch ? .max : sum
@@ -50,8 +50,8 @@ struct RetentionPolicy {
 }
 
 extension RetentionPolicy.File {
-    /// A file on the disk. Time and size are bounded here, so that no arithmetic behind them overflows: to the years
-    /// 1970 to 2223, and to a petabyte times eight.
+    /// A file on the disk. Time and size are bounded here, to the years 1970 to 2223 and to 8 petabytes, so that no
+    /// later arithmetic overflows.
     init(path: String, _ status: stat) {
         let seconds = min(max(Int64(status.st_mtim.tv_sec), 0), 8_000_000_000)
         let nanoseconds = min(max(Int64(status.st_mtim.tv_nsec), 0), 999_999_999)

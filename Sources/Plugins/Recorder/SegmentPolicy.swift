@@ -2,13 +2,13 @@
 
 import FrameCore
 
-/// When a recording goes on in a new file. Pure.
+/// Decides when a recording goes on in a new file. Pure.
 ///
-/// A cut is possible before a keyframe only: what follows is then decodable without what came before.
+/// A cut is only possible before a keyframe, so that the new file can be decoded without the one before.
 struct SegmentPolicy {
-    /// Length from which on a file is full; nil for no bound.
+    /// The length at which a file is full; nil for no limit.
     private let length: MediaTime?
-    /// Bytes of access units a file should not exceed; nil for no bound.
+    /// The most bytes of access units in a file; nil for no limit.
     private let byteLimit: Int64?
     private var begin = MediaTime.zero
     private var bytes: Int64 = 0
@@ -20,7 +20,7 @@ struct SegmentPolicy {
         byteLimit = megabytes.map { Int64($0 * 1_000_000) }
     }
 
-    /// False when a recording is one file.
+    /// Whether a recording has several files.
     var isOn: Bool { length != nil || byteLimit != nil }
 
     /// A file begins with the keyframe at `pts`; `add` follows for its bytes.
@@ -31,18 +31,17 @@ struct SegmentPolicy {
         largestGroup = 0
     }
 
-    /// Bytes that went into the file.
+    /// Notes that bytes went into the file.
     mutating func add(bytes count: Int) {
         bytes += Int64(count)
         groupBytes += Int64(count)
     }
 
-    /// Whether the file ends before the keyframe at `pts`; to be asked at every keyframe but the file's first.
+    /// Whether the file ends before the keyframe at `pts`; to be asked at every keyframe except the file's first.
     ///
-    /// By time: the file is `length` long, or short of it by no more than a camera's jitter (a twentieth, at most 50
-    /// ms), so that a minute with a
-    /// keyframe every two seconds is a minute. By size: a further group of pictures as large as the largest of this
-    /// file would exceed the limit.
+    /// By time: the file is `length` long, or shorter by no more than a camera's jitter (a twentieth, at most 50 ms),
+    /// so that a minute with a keyframe every two seconds is a minute. By size: another group of pictures, as large as
+    /// the file's largest, would exceed the limit.
     mutating func cuts(beforeKeyframeAt pts: MediaTime) -> Bool {
         largestGroup = max(largestGroup, groupBytes)
         groupBytes = 0

@@ -2,7 +2,7 @@
 
 import FrameCore
 
-/// The sound tracks that go along with a recording, read as far as the pictures are written.
+/// The sound tracks of a recording, read as far as the pictures are written.
 ///
 /// Used on the stage thread. Each packet is given once.
 final class SoundFeed {
@@ -14,7 +14,7 @@ final class SoundFeed {
     }
 
     private var tracks: [Track]
-    /// Tells of a track that cannot be read any further.
+    /// Reports a track that cannot be read any further.
     private let report: (String) -> Void
 
     /// [control thread] Opens all tracks.
@@ -33,7 +33,7 @@ final class SoundFeed {
 
     func format(of track: Int) -> AudioTrackFormat { tracks[track].format }
 
-    /// Lets go of what is over before `time`.
+    /// Skips packets that end before `time`.
     func skip(before time: MediaTime) {
         for index in tracks.indices {
             while let packet = peek(index), self.time(packet.pts + packet.duration, index) <= time {

@@ -3,14 +3,14 @@
 import CAVFormat
 import FrameCore
 
-/// What a container says of its tracks: one of pictures, any number of sounds.
+/// The tracks of a container: one of pictures, and any number of sounds.
 struct TrackDescriptions {
     var video: EncodedFormat
     /// Written as the track's matrix where the container has one.
     var orientation: Orientation
     var audio: [AudioTrackFormat]
 
-    /// Bytes of what decoders must have first, of all tracks.
+    /// Bytes of the data that decoders need first, for all tracks.
     var extradataBytes: Int { audio.reduce(video.parameterSets.count) { $0 + $1.extradata.count } }
 
     /// Adds a stream for each track, in order.
@@ -72,12 +72,12 @@ struct TrackDescriptions {
             stream.pointee.avg_frame_rate = AVRational(
                 num: picture.frameRate.numerator, den: picture.frameRate.denominator)
         }
-        // Given with start codes; the muxer makes the container's own form of it, and of each access unit (ISO/IEC
+        // Given with start codes. The muxer converts it, and each access unit, into the container's own form (ISO/IEC
         // 14496-15).
         try Self.setExtradata(parameters, video.parameterSets)
         guard orientation != .up, carriesOrientation else { return }
         let aspect = picture.sampleAspectRatio.isZero ? 1 : picture.sampleAspectRatio.value
-        // What the picture is moved by is 16.16; a longer side is none that a player shows.
+        // The offsets are 16.16 fixed point, which excludes longer sides. No player shows those.
         let width = min((Double(picture.width) * aspect).rounded(), 32767)
         let matrix = orientation.displayMatrix(width: Int(width), height: min(picture.height, 32767))
         guard let data = av_stream_new_side_data(stream, AV_PKT_DATA_DISPLAYMATRIX, 4 * matrix.count) else {
@@ -88,7 +88,7 @@ struct TrackDescriptions {
 
     // MARK: Sound
 
-    /// libavcodec's number of a codec it knows by name; nil when it does not.
+    /// libavcodec's id of a codec, by its name; nil for an unknown name.
     static func codecID(_ codec: Codec) -> AVCodecID? { avcodec_descriptor_get_by_name(codec.rawValue)?.pointee.id }
 
     /// Why files of this kind cannot hold the packets of a track as they are; nil when they can.
@@ -103,10 +103,10 @@ struct TrackDescriptions {
         }
         guard avformat_query_codec(kind, id, compliance) == 1 else { return unfit }
         guard container != .mkv else { return nil }
-        // libavformat's movenc.c, mov_init: these are for MP4 alone.
+        // libavformat's movenc.c, mov_init: these are only for MP4.
         if container == .mov, [AV_CODEC_ID_OPUS, AV_CODEC_ID_FLAC, AV_CODEC_ID_TRUEHD].contains(id) { return unfit }
-        // Each packet of a transport stream begins with its own header (ADTS, ISO/IEC 13818-7 6.2), which MP4 has in
-        // one place instead.
+        // Each packet of a transport stream begins with its own header (ADTS, ISO/IEC 13818-7 6.2). MP4 has it in one
+        // place instead.
         if id == AV_CODEC_ID_AAC, format.extradata.isEmpty {
             return
                 "\(container.name) cannot store AAC with ADTS headers, which transport streams have, without a change"
@@ -114,7 +114,7 @@ struct TrackDescriptions {
         return nil
     }
 
-    /// What libavformat calls experimental, FLAC in MP4, is read by every reader of today.
+    /// libavformat calls FLAC in MP4 experimental, but all present readers can read it.
     static let compliance = FF_COMPLIANCE_EXPERIMENTAL
 
     private static func describe(_ stream: UnsafeMutablePointer<AVStream>, _ format: AudioTrackFormat) throws {
