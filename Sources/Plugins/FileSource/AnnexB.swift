@@ -26,8 +26,8 @@ enum AnnexB {
         return nil
     }
 
-    /// Whether there is a NAL unit at all, and whether its picture is an IDR picture: decodable alone, and none that
-    /// follows refers to one before it. Looks no further than the first slice's begin.
+    /// Whether there is a NAL unit at all, and whether its picture is an IDR picture: it can be decoded alone, and no
+    /// later picture refers to an earlier one. Reads only up to the begin of the first slice.
     static func look(at bytes: UnsafeRawBufferPointer) -> (hasUnits: Bool, isKeyframe: Bool) {
         var begin = behindStartCode(in: bytes, from: 0)
         var hasUnits = false
@@ -40,7 +40,7 @@ enum AnnexB {
         return (hasUnits, false)
     }
 
-    /// SPS and PPS in front of the first slice, each with a start code of four bytes; empty without one of each.
+    /// The SPS and PPS before the first slice, each with a start code of four bytes; empty unless there are both.
     static func parameterSets(in bytes: UnsafeRawBufferPointer) -> [UInt8] {
         var sets: [UInt8] = []
         var kinds: Set<UInt8> = []
@@ -53,7 +53,7 @@ enum AnnexB {
         return kinds.count == 2 ? sets : []
     }
 
-    /// Whether each SPS and PPS in front of the first slice is among `known`, as ``parameterSets(in:)`` gave them.
+    /// Whether `known`, as ``parameterSets(in:)`` gave it, has each SPS and PPS before the first slice.
     static func hasOnly(_ known: [UInt8], in bytes: UnsafeRawBufferPointer) -> Bool {
         known.withUnsafeBytes { known in
             var hasOther = false
@@ -70,8 +70,8 @@ enum AnnexB {
         }
     }
 
-    /// Calls `body` with each SPS and PPS in front of the first slice, without start code and trailing zeros, until it
-    /// says false. Allocates nothing.
+    /// Calls `body` with each SPS and PPS before the first slice, without start code and trailing zeros, until it
+    /// returns false. Allocates nothing.
     private static func forEachParameterSet(
         in bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Bool
     ) {

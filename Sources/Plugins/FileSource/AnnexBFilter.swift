@@ -6,12 +6,12 @@ import FrameCore
 /// libavcodec's bitstream filter `h264_mp4toannexb`: length-prefixed H.264 in, start codes out, with the parameter sets
 /// in front of each IDR picture that has none. The only place that calls bitstream filters.
 ///
-/// What has start codes already passes unchanged. Used by one thread at a time.
+/// Units that have start codes already pass unchanged. Used by one thread at a time.
 final class AnnexBFilter {
     enum Step {
         /// An access unit is in the packet that was handed over.
         case unit
-        /// It wants a packet first.
+        /// The filter needs a packet first.
         case hungry
         /// A packet was damaged and is left out.
         case damaged
@@ -28,7 +28,7 @@ final class AnnexBFilter {
 
     /// [any thread]
     ///
-    /// - Parameter name: What sentences call the input.
+    /// - Parameter name: The input's name in messages.
     init(_ parameters: UnsafePointer<AVCodecParameters>, timeBase: AVRational, of name: String) throws {
         guard let filter = av_bsf_get_by_name("h264_mp4toannexb") else {
             throw FrameHostError(
@@ -49,7 +49,7 @@ final class AnnexBFilter {
 
     deinit { av_bsf_free(&context) }
 
-    /// The parameter sets that the container has, with start codes, and what else it keeps with them.
+    /// The container's parameter sets with start codes, and what else it keeps with them.
     var extradata: UnsafeRawBufferPointer {
         guard let parameters = context?.pointee.par_out, parameters.pointee.extradata_size > 0 else {
             return UnsafeRawBufferPointer(start: nil, count: 0)
@@ -71,6 +71,6 @@ final class AnnexBFilter {
     /// [stage thread] Hands over a packet, which is empty afterwards; nil: none follows.
     func send(_ packet: UnsafeMutablePointer<AVPacket>?) { _ = av_bsf_send_packet(context, packet) }
 
-    /// [stage thread] Forgets what it holds, to begin anew elsewhere.
+    /// [stage thread] Drops what it holds, to begin anew at another place.
     func flush() { av_bsf_flush(context) }
 }

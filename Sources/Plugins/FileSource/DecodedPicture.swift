@@ -7,7 +7,7 @@ import FrameCore
 struct DecodedPicture {
     let frame: UnsafeMutablePointer<AVFrame>
 
-    /// What the file says of when and how long it is to be shown, in any number: for ``TrackTimes``.
+    /// When and how long the file says that it is shown. Any number is possible: for ``TrackTimes``.
     var givenTick: Int64 { frame.pointee.best_effort_timestamp }
     var givenDuration: Int64 { fh_av_picture_duration(frame) }
 
@@ -15,9 +15,9 @@ struct DecodedPicture {
     var height: Int { Int(frame.pointee.height) }
     var pixelFormat: AVPixelFormat { AVPixelFormat(rawValue: frame.pointee.format) }
     var isInterlaced: Bool { fh_av_picture_is_interlaced(frame) != 0 }
-    /// Decodable alone.
+    /// Whether it can be decoded alone.
     var isKey: Bool { fh_av_picture_is_key(frame) != 0 }
-    /// Parts of it are guessed or missing.
+    /// Whether parts of it are guessed or missing.
     var isDamaged: Bool { frame.pointee.flags & AV_FRAME_FLAG_CORRUPT != 0 || frame.pointee.decode_error_flags != 0 }
 
     var color: ColorDescription {
@@ -36,7 +36,7 @@ struct DecodedPicture {
         }
     }
 
-    /// By the bitstream itself; nil where only the container can say it.
+    /// The orientation in the bitstream itself; nil where only the container can have one.
     var orientation: (value: Orientation, isExact: Bool)? {
         fh_av_picture_matrix(frame).flatMap {
             Orientation.fromDisplayMatrix(Array(UnsafeBufferPointer(start: $0, count: 9)))
@@ -46,7 +46,8 @@ struct DecodedPicture {
 }
 
 extension ColorDescription {
-    /// libav's numbers are those of ISO/IEC 23091-2, as ours; 0 and what is beyond a byte are not assigned there.
+    /// libav's numbers are those of ISO/IEC 23091-2, like ours. 0 and numbers larger than a byte are not assigned
+    /// there.
     init(
         libav range: AVColorRange, _ matrix: AVColorSpace, _ primaries: AVColorPrimaries,
         _ transfer: AVColorTransferCharacteristic,

@@ -2,7 +2,7 @@
 
 import CAVFormat
 
-/// What decoding takes, for the plan: measured with 720p clips of some 5 Mbit/s, one thread.
+/// What decoding costs, for the plan. Measured with 720p clips of about 5 Mbit/s, on one thread.
 enum DecoderCost {
     static func nanosecondsPerPixel(_ parameters: AVCodecParameters) -> Double {
         switch parameters.codec_id {

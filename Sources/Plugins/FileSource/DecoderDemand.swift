@@ -3,20 +3,20 @@
 import CAVFormat
 import FrameCore
 
-/// What a decoder needs of buffers it decodes into: how many at once, and how much room around the picture.
+/// What a decoder needs of the buffers that it decodes into: how many at once, and how much room around the picture.
 struct DecoderDemand {
-    /// Buffers it has in hand at once.
+    /// How many buffers it uses at once.
     let floor: Int
     let padding: BufferPadding
     /// Room in pixels, the padding included.
     let width: Int
     let height: Int
 
-    /// Rows that may be touched below the rounded height: "some of the optimized chroma MC reads one line too much".
+    /// Rows below the rounded height that may be read: "some of the optimized chroma MC reads one line too much".
     private static let rowsBelow = 2
 
-    /// [control thread] nil for decoders that cannot decode into foreign memory, or that go on writing into pictures
-    /// they have given.
+    /// [control thread] nil for decoders that cannot decode into memory of others, or that still write into pictures
+    /// that they have given.
     ///
     /// - Parameter threads: Pictures decoded at once.
     init?(_ parameters: AVCodecParameters, format: VideoFormat, threads: Int) {
@@ -35,17 +35,17 @@ struct DecoderDemand {
         padding = BufferPadding(
             widthAlignment: across, heightAlignment: down,
             extraBytes: Self.rowsBelow * widest.strideBytes(plane: 0) + VideoFormat.strideAlignment)
-        // What it keeps, what its threads work on, and the picture that is just being handed on.
+        // The pictures that it keeps, those that its threads work on, and the one that is just being handed on.
         floor = kept + threads + 1
     }
 
-    /// True when a picture that is to be decoded has all the room it needs. [libavcodec's threads]
+    /// Whether the buffers have all the room that a picture needs to be decoded. [libavcodec's threads]
     func hasRoom(for picture: UnsafeMutablePointer<AVFrame>, _ context: UnsafeMutablePointer<AVCodecContext>) -> Bool {
         var (width, height) = (picture.pointee.width, picture.pointee.height)
         return Self.align(context, &width, &height) && width <= self.width && height <= self.height + Self.rowsBelow
     }
 
-    /// False where rows have to be further aligned than ours are.
+    /// False where rows need a larger alignment than ours have.
     private static func align(
         _ context: UnsafeMutablePointer<AVCodecContext>, _ width: inout Int32, _ height: inout Int32
     ) -> Bool {
@@ -68,7 +68,7 @@ struct DecoderDemand {
         return align(context, &width, &height) ? (Int(width), Int(height)) : nil
     }
 
-    /// The smallest power of two to whose multiple `side` is to be rounded up to reach `length`.
+    /// The smallest power of two with which rounding up `side` reaches `length`.
     private static func alignment(of side: Int, toReach length: Int) -> Int? {
         [1, 2, 4, 8, 16, 32, 64, 128].first { rounded(side, to: $0) >= length }
     }
@@ -77,8 +77,8 @@ struct DecoderDemand {
 
     // MARK: References
 
-    /// Pictures a decoder keeps beside those in work, to refer to or to put into order; nil for codecs that are not
-    /// known to leave a picture alone once they have given it.
+    /// Pictures that a decoder keeps beside those in work, as references or for reordering; nil for codecs of which it
+    /// is not known that they leave a picture alone once they have given it.
     static func picturesKept(_ parameters: AVCodecParameters) -> Int? {
         switch parameters.codec_id {
         case AV_CODEC_ID_H264: min(h264Pictures(parameters), h264PicturesOfStream(parameters) ?? 6, 6)

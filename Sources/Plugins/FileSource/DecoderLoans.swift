@@ -6,26 +6,26 @@ import FrameCore
 /// Lets libavcodec decode into the chain's pool: the buffers it asks for are loans, and a finished picture goes on as a
 /// share of its loan.
 ///
-/// Where no buffer can be lent it decodes into one of the same layout that is not the chain's, and that picture is
-/// copied. libavcodec asks and gives back from its own threads.
+/// Where no buffer can be lent, libavcodec decodes into memory of the same layout outside the pool, and that picture is
+/// copied. libavcodec asks for buffers and returns them on its own threads.
 final class DecoderLoans {
-    /// What the plan is to set aside.
+    /// What the plan must reserve.
     let demand: DecoderDemand
-    /// Pictures that could not be shared, though those around them were. [stage thread]
+    /// Pictures that had to be copied, though those around them were shared. [stage thread]
     private(set) var copied = 0
     private(set) var shared = 0
 
     private let format: VideoFormat
     private let pixels: AVPixelFormat
     private let slots: UnsafeMutablePointer<Slot>
-    /// Buffers that are not the chain's.
+    /// Buffers outside the chain's pool.
     private var spares: OpaquePointer?
     // Set before the first packet, read by libavcodec's threads from then on.
     private var lender: BufferLender?
     private var layout = Layout()
     private var isSettled = false
 
-    /// What libavcodec hands back with a buffer that was lent.
+    /// What libavcodec returns with a lent buffer.
     private struct Slot {
         let owner: Unmanaged<DecoderLoans>
         let loan: Int
@@ -47,13 +47,13 @@ final class DecoderLoans {
         for loan in 0..<demand.floor { (slots + loan).initialize(to: Slot(owner: .passUnretained(self), loan: loan)) }
     }
 
-    /// The decoder and every picture of its are gone by then.
+    /// The decoder and all its pictures are gone by then.
     deinit {
         av_buffer_pool_uninit(&spares)
         slots.deallocate()
     }
 
-    /// [control thread] The decoder, which lives no longer than this, asks here for its buffers.
+    /// [control thread] Makes the decoder ask here for its buffers. It must not outlive this object.
     func attach(to context: UnsafeMutablePointer<AVCodecContext>) {
         context.pointee.opaque = Unmanaged.passUnretained(self).toOpaque()
         context.pointee.get_buffer2 = { context, picture, flags in
@@ -64,9 +64,9 @@ final class DecoderLoans {
         fh_av_allow_callbacks_from_threads(context)
     }
 
-    /// [stage thread] From where to lend; before the first packet, later calls change nothing.
+    /// [stage thread] Sets the lender of buffers, before the first packet. Later calls change nothing.
     func use(_ lender: BufferLender?) {
-        // Once and for all: a decoder's pictures have their rows as far apart from the first to the last.
+        // The stride is fixed here, since all pictures of a decoder have the same one.
         guard !isSettled else { return }
         isSettled = true
         guard let lender, let loan = lender.lend() else { return }
@@ -100,7 +100,7 @@ final class DecoderLoans {
             }
             lender.takeBack(loan)
         }
-        // Of the same layout: decoders take for granted that the pictures they refer to have their rows as far apart.
+        // It has the same layout, since decoders assume that reference pictures have the same stride.
         guard let buffer = av_buffer_pool_get(spares) else { return false }
         fh_av_use_buffer(picture, buffer, planes(at: buffer.pointee.data))
         return true
@@ -122,8 +122,8 @@ final class DecoderLoans {
 
     // MARK: The chain's side
 
-    /// [stage thread] The picture as a frame of the pool, where it lies in a loan from its first pixel on; nil: it must
-    /// be copied.
+    /// [stage thread] The picture as a frame of the pool, where it lies in a loan from the first pixel on; nil where it
+    /// must be copied.
     func frame(of picture: DecodedPicture) -> Frame? {
         guard let lender, let buffer = picture.frame.pointee.buf.0, let opaque = av_buffer_get_opaque(buffer) else {
             return declined()

@@ -12,7 +12,7 @@ final class Deinterlacer {
     private var filter: OpaquePointer?
     private var size: (width: Int32, height: Int32, format: Int32) = (0, 0, 0)
     private let timeBase: TimeBase
-    /// The first picture of another size, while those before it are taken out.
+    /// The first picture of another size, kept while those before it are taken out.
     private var next: UnsafeMutablePointer<AVFrame>?
     private var hasNext = false
 
@@ -36,7 +36,7 @@ final class Deinterlacer {
         fh_av_filter_close(&filter)
     }
 
-    /// [stage thread] Takes a picture, whose frame is empty then. Only after `receive` has found nothing more.
+    /// [stage thread] Takes over a picture, whose frame is then empty. Only after `receive` has found nothing more.
     func send(_ picture: DecodedPicture) throws {
         if filter != nil, isNew(picture) {
             av_frame_move_ref(next, picture.frame)
@@ -60,7 +60,7 @@ final class Deinterlacer {
     /// [stage thread] No picture follows: the last one can be taken out.
     func end() { if filter != nil { _ = fh_av_filter_send(filter, nil) } }
 
-    /// [stage thread] Forgets what it holds.
+    /// [stage thread] Drops what it holds.
     func reset() { fh_av_filter_close(&filter) }
 
     private func isNew(_ picture: DecodedPicture) -> Bool {
@@ -78,7 +78,7 @@ final class Deinterlacer {
     private func open(_ picture: DecodedPicture) throws {
         let frame = picture.frame.pointee
         size = (frame.width, frame.height, frame.format)
-        // What the filter cannot handle is converted before it, and back behind it.
+        // Formats that the filter cannot handle are converted before it, and back after it.
         let name = PixelConversion(picture.pixelFormat).name
         let result = fh_av_filter_open(
             &filter, "bwdif=mode=send_frame:parity=auto:deint=interlaced,format=\(name)", frame.width, frame.height,

@@ -4,15 +4,15 @@ import CAVFormat
 import FrameCore
 import Synchronization
 
-/// The sound tracks of a file, for a recorder that carries one along untouched. Each reader opens the file for itself.
+/// The sound tracks of a file, for a recorder that carries them along unchanged. Each reader opens the file itself.
 final class FileAudio: AudioOrigin {
     let tracks: [AudioTrackFormat]
-    /// Numbers of these tracks from 0 among all of the file.
+    /// The indices of these tracks among all tracks of the file.
     private let indices: [Int]
     private let path: String
     private let range: FileTimeRange
     private let context: StageContext
-    /// Bit per track that somebody reads.
+    /// A bit for each track that has a reader.
     private let carried = Atomic<UInt64>(0)
 
     /// [control thread]
@@ -35,14 +35,14 @@ final class FileAudio: AudioOrigin {
         return reader
     }
 
-    /// Whether somebody reads this track of the file.
+    /// Whether this track of the file has a reader.
     func isCarried(_ track: OtherTrack) -> Bool {
         indices.firstIndex(of: track.index).map { carried.load(ordering: .relaxed) & (1 << UInt64($0)) != 0 } ?? false
     }
 }
 
 extension AudioTrackFormat {
-    /// - Parameter track: From 0 among all tracks.
+    /// - Parameter track: The index among all tracks.
     fileprivate init(_ file: MediaFile, track: Int) {
         let parameters = file.parameters(track)
         let language = av_dict_get(file.stream(track).pointee.metadata, "language", nil, 0).flatMap { $0.pointee.value }

@@ -3,21 +3,21 @@
 import CAVFormat
 import FrameCore
 
-/// Reads the packets of one sound track as they are, cut to the part of the file whose pictures are shown, on the
-/// chain's time line.
+/// Reads the packets of one sound track as they are, cut to the part of the file whose pictures are shown, with times
+/// on the chain's timeline.
 ///
-/// Has the file open for itself. A packet across the begin of the part is given whole, and before it as many as a
+/// It opens the file itself. A packet across the begin of the part is given whole, and before it as many packets as a
 /// decoder needs.
 final class FileAudioReader: AudioReader {
     private let file: MediaFile
     private let track: Int
     private let context: StageContext
     private var packet: UnsafeMutablePointer<AVPacket>?
-    /// In ticks of the track, by the file: what ends at `lower` or before is left out, as is what begins at `upper` or
-    /// later.
+    /// In ticks of the track, in the file's own time. Packets that end at `lower` or before are left out, and so are
+    /// those that begin at `upper` or later.
     private let lower: Int64?
     private let upper: Int64?
-    /// Taken off each tick to give the chain's.
+    /// Subtracted from each tick to get the chain's time.
     private let shift: Int64
     private var entry: FileEntry?
     private var following: Int64 = 0
@@ -26,7 +26,7 @@ final class FileAudioReader: AudioReader {
 
     /// [control thread]
     ///
-    /// - Parameter track: From 0 among all tracks.
+    /// - Parameter track: The index among all tracks.
     init(path: String, track: Int, format: AudioTrackFormat, range: FileTimeRange, context: StageContext) throws {
         self.track = track
         times = TrackTimes(timeBase: format.timeBase)
@@ -36,8 +36,8 @@ final class FileAudioReader: AudioReader {
         self.packet = packet
         file.giveOnly(track: track)
         let base = format.timeBase
-        // Sound before the begin is decoded and not heard: what the codec asks for, and a packet that the first one
-        // overlaps.
+        // Packets before the begin are decoded but not heard: those that the codec needs, and one that overlaps the
+        // first.
         let early = MediaTime(
             seconds: Double(max(format.seekPreroll, format.samplesPerPacket)) / Double(max(format.sampleRate, 1)))
         lower = range.begin.map { base.ticks(of: $0 - early) }

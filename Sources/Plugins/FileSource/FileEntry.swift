@@ -4,23 +4,23 @@ import FrameCore
 
 /// An attempt to begin reading in the middle of a file so that no picture from there on is missed.
 ///
-/// Formats go to a keyframe by the time of decoding, by guess, or not at all; and after a keyframe that is no IDR, a
-/// decoder may leave out pictures it had to put into order with older ones. So what comes first is looked at, and when
-/// it is not well before what is wanted the next attempt goes further back, at last to the begin. In ticks of the
-/// track.
+/// Formats seek to a keyframe by decode time, by guessing, or not at all. And after a keyframe that is not an IDR
+/// picture, a decoder may leave out pictures that it would have to reorder with older ones. So the reader checks the
+/// first picture that comes. If it is not early enough, the next attempt goes further back, and the last one to the
+/// begin. In ticks of the track.
 struct FileEntry: Equatable {
-    /// Where to go to; nil: to the begin of the file.
+    /// Where to seek to; nil for the begin of the file.
     private(set) var place: Int64?
 
-    /// The first picture that comes is to have this tick or an earlier one; nil: it must be the file's first.
+    /// The first picture that comes must have this tick or an earlier one; nil where it must be the file's first.
     private let latest: Int64?
     private let origin: Int64
-    /// Ticks further back, the next time.
+    /// How many ticks further back the next attempt goes.
     private var step: Int64
 
     /// - Parameters:
-    ///   - tick: The first picture that is wanted has this one or a later one; nil when ticks are unknown.
-    ///   - isFirst: It is the first picture of all: a decoder that begins there has no older ones.
+    ///   - tick: The first wanted picture has this tick or a later one; nil when ticks are unknown.
+    ///   - isFirst: Whether it is the file's first picture: a decoder that begins there has no older ones.
     ///   - origin: Where the track begins.
     init(_ tick: Int64?, isFirst: Bool, origin: Int64, timeBase: TimeBase) {
         let second = max(timeBase.ticks(of: MediaTime(seconds: 1)), 1)
@@ -30,9 +30,9 @@ struct FileEntry: Equatable {
         place = latest.map { max($0, min(origin, tick ?? origin)) }
     }
 
-    /// Whether pictures that are wanted may have been missed when this one comes first.
+    /// Whether wanted pictures may have been missed when this one comes first.
     ///
-    /// - Parameter first: Its tick; nil when there is none, or no picture.
+    /// - Parameter first: The picture's tick; nil when it has none, or when there is no picture.
     func isTooLate(_ first: Int64?) -> Bool {
         guard place != nil, let latest else { return false }
         return first.map { $0 > latest } ?? true
@@ -50,9 +50,9 @@ struct FileEntry: Equatable {
 
 /// The attempts of one reader, each further back than the one before.
 struct FileWay {
-    /// The one under way; nil once it has led to what was wanted.
+    /// The present attempt; nil once one has succeeded.
     var entry: FileEntry?
-    /// The file was entered in the middle in vain: it is read from its begin at once the next time.
+    /// Whether seeking into the file has failed: the next time it is read from its begin at once.
     private var isOnlyEnteredAtBegin = false
 
     init(_ entry: FileEntry? = nil) { self.entry = entry }
@@ -62,7 +62,7 @@ struct FileWay {
         if entry?.place == nil { isOnlyEnteredAtBegin = true }
     }
 
-    /// Brings the file to where the attempt begins; false where it was opened anew for that, and is at its begin.
+    /// Moves the file to where the attempt begins; false where it was opened anew for that, and is at its begin.
     mutating func follow(in file: MediaFile, track: Int) throws -> Bool {
         if isOnlyEnteredAtBegin { entry?.goToBegin() }
         if let place = entry?.place, file.seek(to: place, track: track) { return true }

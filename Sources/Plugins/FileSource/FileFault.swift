@@ -7,7 +7,7 @@ import FrameCore
 enum FileFault {
     /// What is wrong with a path before any library looks at it; nil when it is a file that may be read.
     ///
-    /// - Parameter isRelative: It was written relative to the chain file's folder.
+    /// - Parameter isRelative: Whether it was written relative to the chain file's folder.
     static func ofPath(_ path: String, isRelative: Bool) -> FrameHostError? {
         var status = stat()
         guard stat(path, &status) == 0 else {
@@ -54,7 +54,7 @@ enum FileFault {
             remedy: "Scale them down first, for example with ffmpeg.")
     }
 
-    /// - Parameter tracks: What there is instead: `audio aac`.
+    /// - Parameter tracks: The tracks that there are instead: `audio aac`.
     static func noVideo(_ path: String, tracks: [String]) -> FrameHostError {
         FrameHostError(
             .invalidMedia,
@@ -107,7 +107,7 @@ enum FileFault {
     /// Debian names a library's package after its file: `libavfilter.so.8` is in `libavfilter8`.
     private static func package(of library: String) -> String { library.split(separator: ".so.").joined() }
 
-    /// - Parameter length: Of the file, where it is known.
+    /// - Parameter length: The file's length, where it is known.
     static func startsBehindEnd(_ path: String, start: Double, length: MediaTime) -> FrameHostError {
         FrameHostError(
             .invalidConfiguration, what: "'start' is \(start) s, but '\(path)' is only \(length.seconds) s long",
@@ -125,7 +125,7 @@ enum FileFault {
             remedy: "\(decodeInstead).")
     }
 
-    /// - Parameter format: libavformat's name of it.
+    /// - Parameter format: libavformat's name of the format.
     static func hasNoTimes(_ path: String, format: String) -> FrameHostError {
         FrameHostError(
             .invalidMedia,

@@ -2,7 +2,7 @@
 
 import FrameCore
 
-/// What a source says of its file, each thing once, or once more when it changes.
+/// The reports of a source about its file, each once, or once more when it changes.
 ///
 /// One thread at a time, the control thread first.
 final class FileReports {
@@ -35,7 +35,7 @@ final class FileReports {
         }
     }
 
-    /// - Parameter isDecoded: Pictures are given, not access units.
+    /// - Parameter isDecoded: Whether pictures are given, not access units.
     func conversion(isDecoded: Bool) {
         let conversion = track.conversion
         if conversion.isConverted, isDecoded {
@@ -55,7 +55,7 @@ final class FileReports {
 
     // MARK: While it plays
 
-    /// Says where the pictures change in mid-file.
+    /// Reports where the pictures change within the file.
     func look(at found: PictureShape) {
         guard found != shape else { return }
         defer { shape = found }
@@ -132,7 +132,7 @@ final class FileReports {
             details: ["ticks": .number(first)])
     }
 
-    /// Of access units that are passed on.
+    /// Reports new parameter sets of access units that are passed on.
     func parameterSetsChange() {
         guard !hasReportedSets else { return }
         hasReportedSets = true
@@ -143,7 +143,7 @@ final class FileReports {
         )
     }
 
-    /// In real time, that nothing comes for long.
+    /// Reports, in real time, that nothing comes for a long time.
     func waiting(_ time: MediaTime, at end: MediaTime) {
         context.post(
             "gap", level: .warning,
@@ -186,7 +186,7 @@ final class FileReports {
     }
 
     /// - Parameters:
-    ///   - missing: Pictures that the file's index has besides.
+    ///   - missing: How many more pictures the file's index has.
     ///   - cause: Why reading ended, in libavformat's words; may be empty.
     func endsEarly(missing: Int, of indexed: Int, cause: String) {
         let cause = cause.isEmpty ? "" : ": \(cause)"
@@ -207,7 +207,7 @@ final class FileReports {
             details: ["endSeconds": .number(end.seconds), "lengthSeconds": .number(length.seconds)])
     }
 
-    /// How many pictures had to be copied, where the decoder writes into the chain's pool.
+    /// Reports how many pictures had to be copied, where the decoder writes into the chain's pool.
     func copies(_ copied: Int, shared: Int) {
         guard copied + shared > 0 else { return }
         context.post(

@@ -3,7 +3,7 @@
 import FrameCore
 
 extension FileSource {
-    /// What it posts.
+    /// The events that it posts.
     static let events = [
         EventDeclaration(
             "track-not-carried", "A track of the file is dropped.",

@@ -3,7 +3,8 @@
 import CAVFormat
 import FrameCore
 
-/// Plays the first good video track of a file, or the one that is named: anything libavformat and libavcodec read.
+/// Plays the first usable video track of a file, or the one that is named. It plays everything that libavformat and
+/// libavcodec can read.
 ///
 /// Time stamps, frame durations, orientation, colour and sample aspect ratio are the file's own. Pictures are decoded
 /// into the chain's pool where the codec allows it (``DecoderLoans``), else copied there once. With `"decode": false`
@@ -23,7 +24,7 @@ final class FileSource: Source {
     private var track: VideoTrack?
     private var decoderDemand: DecoderDemand?
     private var ownBytes = 0
-    /// What a recorder may carry along; nil with `loop`.
+    /// The sound that a recorder may carry along; nil with `loop`.
     private(set) var audio: FileAudio?
     private var reader: VideoReader?
     private var converter: PictureConverter?
@@ -32,13 +33,13 @@ final class FileSource: Source {
     private(set) var orientation = Orientation.up
     var shown = 0
     var shownInPass = 0
-    // In the place of reader, converter and timeline where access units are passed on.
+    // Used in place of reader, converter and timeline where access units are passed on.
     var unitReader: UnitReader?
     var unitTrack: UnitTrack?
     var unitTimeline = UnitTimeline(timeBase: .nanoseconds, origin: 0)
-    /// Tick of the first picture that was shown, by the file; nil where it does not say.
+    /// The file's tick of the first picture that was shown; nil where the file does not say.
     private var firstTick: Int64?
-    /// Of what was given.
+    /// The end of the items that were given.
     var end = MediaTime.zero
     /// Chain-clock time at which PTS 0 is due, once the first picture is there.
     private var zeroTime: Int64?
@@ -92,8 +93,8 @@ final class FileSource: Source {
             file.parameters(track.index), hasLoans: decoderDemand != nil, threads: Self.threads)
     }
 
-    /// Pictures decoded at once: as many as there are processors, up to 16; a thread more gains nothing and has a
-    /// picture more in hand.
+    /// How many pictures are decoded at once: as many as there are processors, up to 16. A further thread would gain
+    /// nothing, and use one more picture.
     private static let threads = min(max(Int(av_cpu_count()), 1), 16)
 
     var demand: StageDemand {
@@ -112,7 +113,7 @@ final class FileSource: Source {
         }
         guard let file, let track, !options.loop else { return demand }
         let asked = MediaTime(seconds: options.start)
-        // Access units begin at a keyframe before, and end where they were asked to.
+        // Access units begin at the keyframe before `start`, and end at `end`.
         let begin = options.decode ? asked : unitTimeline.timeRange.shift
         let rest = file.duration(track.index).map { max($0 - begin, .zero) }
         let limit = options.duration.map { max(MediaTime(seconds: $0) + (asked - begin), .zero) }
@@ -127,7 +128,7 @@ final class FileSource: Source {
 
     private var isWhole: Bool { options.start == 0 && options.duration == nil && !options.loop }
 
-    /// [control thread] Opens the decoder and says what of the file is not played.
+    /// [control thread] Opens the decoder, and reports which parts of the file are not played.
     func start() throws {
         guard let file, let track else {
             throw FrameHostError(.broken, what: "file-source was started before its file was opened")
@@ -147,7 +148,7 @@ final class FileSource: Source {
         if let lower = timeline.lower { try reader.enter(at: lower, isFirst: false) }
     }
 
-    /// [stage thread] Closes the file; the decoder's loans come back.
+    /// [stage thread] Closes the file. The decoder returns its loans.
     func stop() {
         if let loans = reader?.loans { reports?.copies(loans.copied, shared: loans.shared) }
         reader = nil
@@ -196,7 +197,7 @@ final class FileSource: Source {
         }
     }
 
-    /// The picture as a frame of the chain: where it was decoded to, else copied or converted.
+    /// The picture as a frame of the chain: the one it was decoded into, or else a copied or converted one.
     private func makeFrame(_ reader: VideoReader, _ output: Output) throws -> Frame? {
         guard let track else { return nil }
         let picture = reader.picture
@@ -213,10 +214,10 @@ final class FileSource: Source {
         return frame
     }
 
-    /// Nanoseconds without a picture that are worth a word.
+    /// After so many nanoseconds without a picture a report is due.
     private static let longWait: Int64 = 10_000_000_000
 
-    /// In real time, waits until a time of the chain's line is due; false when the source is to end.
+    /// In real time, waits until a time of the chain's timeline is due; false when the source must end.
     func waits(for pts: MediaTime) -> Bool {
         guard options.pace == .realtime else { return true }
         // Chain clock and timeline lie within MediaTime.range, so neither overflows.
@@ -229,9 +230,9 @@ final class FileSource: Source {
         return context.sleep(until: due)
     }
 
-    /// The file, or the part of it that is asked for, is through: the end, or the next pass.
+    /// The file, or the requested part of it, was played: ends, or begins the next pass.
     private func endPass(_ reader: VideoReader) throws -> SourceProgress {
-        // A pass without a picture would be followed by another one, without end.
+        // After a pass without a picture, further passes would go on forever.
         guard options.loop, shownInPass > 0 else {
             reportEnd(reader)
             if shown == 0 { throw FileFault.nothingPlayed(path, packets: reader.packetsRead) }
@@ -268,7 +269,7 @@ final class FileSource: Source {
         if missing > 0 || !reader.readFault.isEmpty {
             reports.endsEarly(missing: missing, of: indexed, cause: reader.readFault)
         } else if isWhole, indexed == 0, shown > 0, let length = file.declaredLength(track.index) {
-            // Lengths are rounded, and a last picture's duration may not count.
+            // Lengths are rounded, and may not include the last picture's duration.
             let tolerance = max(MediaTime(seconds: 0.25), MediaTime(seconds: 3 * end.seconds / Double(shown)))
             if end + tolerance < length { reports.endsEarly(at: end, of: length) }
         }

@@ -4,9 +4,9 @@ import FrameCore
 
 /// How fast a file is played.
 enum FilePace: String, OptionChoice {
-    /// As fast as the chain takes it.
+    /// As fast as the chain takes pictures.
     case fast
-    /// Each picture when its time has come.
+    /// Each picture at its time.
     case realtime
 }
 
@@ -48,7 +48,7 @@ struct FileSourceOptions: StageOptions {
         if let mark = path.firstRange(of: "://"), mark.lowerBound != path.startIndex,
             path[..<mark.lowerBound].allSatisfy(\.isLetter)
         {
-            // What may be a login is not quoted, nor is what stands behind a question mark.
+            // A possible login is not quoted, nor anything after a question mark.
             let rest = path[mark.upperBound...].prefix { $0 != "?" }
             throw OptionFault(
                 "'path' must be a file, but is the address \(path[..<mark.upperBound])\(rest.contains("@") ? "…" : rest)",

@@ -2,39 +2,39 @@
 
 import FrameCore
 
-/// Puts a file's time stamps on the chain's time line: cut to a range, joined from pass to pass, always rising.
+/// Puts a file's time stamps on the chain's timeline: cut to a range, joined from pass to pass, always rising.
 ///
-/// All in ticks of the video track, which come in by ``TrackTimes`` and go out within ±``TimeBase/mostTicks``; sums in
-/// between end at the ends of Int64. Gaps forward are the file's own and stay.
+/// All in ticks of the video track. They come in through ``TrackTimes`` and go out within ±``TimeBase/mostTicks``; sums
+/// in between are clamped to Int64. Gaps forward belong to the file and stay.
 struct FileTimeline {
     enum Placement: Equatable {
-        /// To be shown at this tick.
+        /// The picture is shown at this tick.
         case show(Int64, isDiscontinuity: Bool)
         /// Before the range.
         case skip
-        /// Behind the range: nothing further is of interest.
+        /// After the range: nothing further is needed.
         case end
-        /// Beyond the chain's timeline (``MediaTime/range``), and so is all that follows.
+        /// Beyond the chain's timeline (``MediaTime/range``), like everything that follows.
         case beyond
     }
 
     let timeBase: TimeBase
-    /// First tick of the range and first tick behind it, in the file's own time.
+    /// The first tick of the range and the first one after it, in the file's own time.
     let lower: Int64?
     let upper: Int64?
-    /// Time stamps that stood still or went back and were put right.
+    /// Time stamps that did not rise and were corrected.
     private(set) var repairs = 0
 
     /// Where the track begins in the file.
     private let origin: Int64
-    /// Taken off each tick, so that the range begins where the file began.
+    /// Subtracted from each tick, so that the range begins where the file began.
     private let cut: Int64
     /// Added to each tick: earlier passes, jumps back.
     private var offset: Int64 = 0
     private var lastShown: Int64?
     private var lastRaw: Int64?
     private var lastDuration: Int64 = 0
-    /// Where the next picture goes, at the begin of a further pass.
+    /// The place of the next picture, at the begin of a further pass.
     private var joint: Int64?
 
     /// - Parameter start: Seconds from the begin of the track.
@@ -42,7 +42,7 @@ struct FileTimeline {
         self.timeBase = timeBase
         self.origin = origin
         cut = timeBase.ticks(of: MediaTime(seconds: start))
-        // The first tick at or after a time: what is shown a moment before it is not in the range.
+        // The first tick at or after a time: a picture that is shown a moment earlier is not in the range.
         func first(at seconds: Double) -> Int64 {
             let time = MediaTime(seconds: seconds)
             let nearest = timeBase.ticks(of: time)
@@ -65,11 +65,11 @@ struct FileTimeline {
         lastRaw = nil
     }
 
-    /// Where a picture goes.
+    /// Finds the place of a picture.
     ///
     /// - Parameters:
-    ///   - tick: The file's time stamp; nil where it has none, then the picture follows the one before.
-    ///   - duration: Ticks until the next picture, as far as known, else 0.
+    ///   - tick: The file's time stamp; nil where it has none. The picture then follows the one before.
+    ///   - duration: Ticks until the next picture; 0 where they are not known.
     mutating func place(_ tick: Int64?, duration: Int64) -> Placement {
         let raw = tick ?? lastRaw.map { $0.plus(max(lastDuration, 1)) } ?? origin
         let previousDuration = lastDuration
@@ -85,8 +85,8 @@ struct FileTimeline {
         var isDiscontinuity = false
         if let lastShown, shown <= lastShown {
             repairs += 1
-            // A small step back is one wrong time stamp; a large one is a new time line (joined recordings), which all
-            // that follow share.
+            // A small step back is a single wrong time stamp. A large one begins a new timeline (joined recordings),
+            // which all later pictures share.
             if timeBase.time(ofTicks: lastShown.minus(shown)) > MediaTime(seconds: 1) {
                 let next = lastShown.plus(max(previousDuration, 1))
                 offset = offset.plus(next.minus(shown))
@@ -104,10 +104,10 @@ struct FileTimeline {
 
 /// The part of a file that is played, in the file's own time.
 struct FileTimeRange: Equatable, Sendable {
-    /// nil: from the begin of the file.
+    /// nil for the begin of the file.
     var begin: MediaTime?
-    /// nil: to the end.
+    /// nil for the end of the file.
     var end: MediaTime?
-    /// What is taken off the file's time to give the chain's.
+    /// What is subtracted from the file's time to get the chain's.
     var shift: MediaTime
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How many decoded pictures an H.264 stream makes its decoder keep, by what its sequence parameter set says.
+/// How many decoded pictures a decoder must keep for an H.264 stream, by its sequence parameter set.
 ///
-/// A level allows for many more than most encoders use, and each is a picture of memory. Reads no further than it must,
-/// and believes nothing: whatever is not as the standard has it is nil.
+/// A level allows many more than most encoders use, and each takes the memory of a picture. Reads no further than
+/// necessary, and trusts nothing: anything that does not follow the standard gives nil.
 ///
 /// - SeeAlso: ITU-T H.264, 7.3.2.1.1 (sequence parameter set), E.1.1 (VUI), `max_dec_frame_buffering`.
 struct H264PictureCount {
     private var bits: BitReader
 
-    /// - Parameter extradata: As containers have it: `avcC` (ISO/IEC 14496-15, 5.3.3.1) or start codes.
+    /// - Parameter extradata: As in containers: `avcC` (ISO/IEC 14496-15, 5.3.3.1) or start codes.
     /// - Returns: nil where the stream does not say.
     static func ofStream(_ extradata: UnsafeRawBufferPointer) -> Int? {
         guard let set = parameterSet(in: extradata) else { return nil }
@@ -121,8 +121,8 @@ struct H264PictureCount {
     }
 }
 
-/// Bits of a NAL unit, most significant first, without its emulation prevention bytes (7.4.1). Behind the end it reads
-/// zeros and says so.
+/// Bits of a NAL unit, most significant first, without its emulation prevention bytes (7.4.1). After the end it reads
+/// zeros, and reports that.
 private struct BitReader {
     private let bytes: [UInt8]
     private var position = 0
@@ -156,7 +156,7 @@ private struct BitReader {
     mutating func readFlag() -> Bool { read(1) == 1 }
     mutating func skip(_ count: Int) { position += count }
 
-    /// Exp-Golomb (9.1), at most 32 bits; behind the end 0.
+    /// Exp-Golomb (9.1), at most 32 bits; 0 after the end.
     mutating func readCount() -> Int {
         var zeros = 0
         while zeros < 32, position < bytes.count * 8, read(1) == 0 { zeros += 1 }

@@ -2,9 +2,9 @@
 
 import CAVFormat
 
-/// libav's own words, for the cause of a fault.
+/// libav's own texts, for the cause of a fault.
 enum LibavText {
-    /// For one of its error codes.
+    /// The text of an error code.
     static func of(_ code: Int32) -> String {
         withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
             av_strerror(code, buffer.baseAddress!, buffer.count)
@@ -12,7 +12,7 @@ enum LibavText {
         }
     }
 
-    /// The last line that libav had to say during `body`, on this thread. [any thread]
+    /// The last line that libav printed on this thread during `body`. [any thread]
     static func during<Result>(_ body: () throws -> Result) rethrows -> (Result, said: String) {
         fh_av_log_begin()
         let result: Result

@@ -15,7 +15,7 @@ struct OtherTrack: Equatable {
 }
 
 extension MediaFile {
-    /// Video tracks that are no cover pictures.
+    /// Video tracks that are not cover pictures.
     private var videoTracks: [Int] { (0..<trackCount).filter { isVideo($0) } }
 
     private func isVideo(_ index: Int) -> Bool {
@@ -25,7 +25,8 @@ extension MediaFile {
 
     func codecName(_ index: Int) -> String { String(cString: avcodec_get_name(parameters(index).codec_id)) }
 
-    /// The video track that is named, else the first good one: it can be decoded and has pictures of a known size.
+    /// The video track that is named, or else the first usable one: it can be decoded, and its pictures have a known
+    /// size.
     ///
     /// - Parameter number: From 1 among the video tracks.
     func chooseVideoTrack(number: Int?) throws -> Int {
@@ -83,28 +84,29 @@ extension MediaFile {
         return start != fh_av_no_pts && TrackTimes.isPossible(start, timeBase(index)) ? start : 0
     }
 
-    /// Of the track, or else of the file; nil when unknown.
+    /// The duration of the track, or else of the file; nil when unknown.
     func duration(_ index: Int) -> MediaTime? {
         let ticks = stream(index).pointee.duration
         return ticks != fh_av_no_pts && ticks > 0 ? timeBase(index).time(ofTicks: ticks) : duration
     }
 
-    /// How long the track is by the file's own header; nil where the header does not say it, or says it of several
-    /// tracks together.
+    /// The length of the track in the file's own header; nil where the header does not have it, or only has it for
+    /// several tracks together.
     func declaredLength(_ index: Int) -> MediaTime? {
         let isAlone = !otherTracks(than: index).contains { $0.kind == "audio" || $0.kind == "video" }
         return isDurationDeclared && isAlone ? duration(index) : nil
     }
 
-    /// Pictures by the file's index; nil where it has none. Other formats count what is no picture as well.
+    /// How many pictures the file's index has; nil where it has none. The indexes of other formats also count what is
+    /// not a picture.
     func indexedPictures(_ index: Int) -> Int? {
         let count = stream(index).pointee.nb_frames
-        // More than a trillion is no count of pictures.
+        // More than a trillion cannot be a number of pictures.
         return isIndexExact && count > 0 && count < 1 << 40 ? Int(count) : nil
     }
 
-    /// Bytes of the largest packet by the file's index; nil where the index does not have every packet, as that of a
-    /// file in fragments.
+    /// Bytes of the largest packet in the file's index; nil where the index does not have every packet, as in a
+    /// fragmented file.
     func largestPacket(_ index: Int) -> Int? {
         guard let pictures = indexedPictures(index) else { return nil }
         var count: Int32 = 0

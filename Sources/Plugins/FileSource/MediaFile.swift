@@ -6,23 +6,23 @@ import FrameCore
 /// One local file opened with libavformat: its tracks, and its packets in the order of decoding. The only place that
 /// calls libavformat.
 ///
-/// Used by one thread at a time. Which file is read is settled when it is opened: neither a name with colons or a
-/// pattern in it nor what the file says leads to another file or to the network.
+/// Used by one thread at a time. Opening decides which file is read: neither colons or a pattern in its name, nor its
+/// contents, lead to another file or to the network.
 final class MediaFile {
     let path: String
     private var container: UnsafeMutablePointer<AVFormatContext>?
     private var io: UnsafeMutablePointer<AVIOContext>?
     /// Keeps recorders from removing or replacing the file while it is played.
     private var held: HeldFile?
-    /// The only track whose packets are given; nil: all.
+    /// The only track whose packets are given; nil for all tracks.
     private var onlyTrack: Int?
-    /// False: what is in it is found out by whoever decodes it.
+    /// Whether libavformat examines the contents. Otherwise the decoder finds out.
     private let looksInside: Bool
 
-    /// Formats that only name other files; some of them are read for ever.
+    /// Formats that only name other files. Some of them are read forever.
     private static let playlists: Set = ["hls", "dash", "concat", "imf", "sdp", "webm_dash_manifest"]
 
-    /// [control thread] Opens the file and finds out what is in it; decodes nothing beyond what that takes.
+    /// [control thread] Opens the file and finds out what is in it. Decodes only as much as that needs.
     ///
     /// - Throws: ``FrameHostError`` `.invalidMedia`, `.unavailable`.
     init(path: String) throws {
@@ -32,7 +32,7 @@ final class MediaFile {
         if let fault = fault(opened, said) { throw fault }
     }
 
-    /// [any thread] Opens a file of which the first picture alone is wanted; nothing in it is decoded.
+    /// [any thread] Opens a file of which only the first picture is wanted. Decodes nothing.
     ///
     /// - Throws: ``FrameHostError`` `.invalidMedia`, `.unavailable`.
     init(still path: String) throws {
@@ -43,7 +43,7 @@ final class MediaFile {
 
     deinit { close() }
 
-    /// [any thread] Opens it again, to read it from its begin: for files that cannot be entered in the middle.
+    /// [any thread] Opens the file again, to read it from its begin: for files in which seeking is impossible.
     func reopen() throws {
         let wanted = onlyTrack.map { parameters($0).codec_id }
         close()
@@ -65,7 +65,7 @@ final class MediaFile {
         held = RunFiles.read(path, as: reader)
         let connected = avio_open2(&io, url, AVIO_FLAG_READ, nil, nil)
         guard connected >= 0, let io else { return .failed(connected) }
-        // Exchanged between the two calls; the file that is read is the one to hold.
+        // The file was replaced between the two calls. The file that is read must be the one that is held.
         if let held, !held.hasItsFile { self.held = RunFiles.read(path, as: reader) }
         var format: UnsafePointer<AVInputFormat>?
         let found = av_probe_input_buffer2(io, &format, url, nil, 0, 0)
@@ -114,7 +114,7 @@ final class MediaFile {
 
     func parameters(_ index: Int) -> AVCodecParameters { stream(index).pointee.codecpar.pointee }
 
-    /// 0 when unknown, or one that no picture has.
+    /// 0 when unknown or impossible.
     func sampleAspectRatio(_ index: Int, of picture: UnsafeMutablePointer<AVFrame>? = nil) -> Rational {
         let aspect = av_guess_sample_aspect_ratio(container, stream(index), picture)
         guard aspect.num > 0, aspect.den > 0 else { return Rational(0) }
@@ -122,7 +122,7 @@ final class MediaFile {
         return VideoFormat.aspectRatios.contains(ratio.value) ? ratio : Rational(0)
     }
 
-    /// Of the file as its header says it; nil when it does not.
+    /// The file's duration by its header; nil where the header has none.
     var duration: MediaTime? {
         guard let container, container.pointee.duration != fh_av_no_pts, container.pointee.duration > 0 else {
             return nil
@@ -130,14 +130,14 @@ final class MediaFile {
         return TimeBase(1, AV_TIME_BASE).time(ofTicks: container.pointee.duration)
     }
 
-    /// True where the file's duration was written by whoever made it, not estimated from what is there.
+    /// Whether the duration is written in the file, not estimated.
     var isDurationDeclared: Bool { container?.pointee.duration_estimation_method == AVFMT_DURATION_FROM_STREAM }
 
     /// libavformat's name of the format: `mov,mp4,m4a,3gp,3g2,mj2`.
     var formatName: String { container.map { String(cString: $0.pointee.iformat.pointee.name) } ?? "" }
 
-    /// True for streams without a header of their own: what is said of a track is what was last found in its first
-    /// seconds, not at its begin.
+    /// Whether the format is a stream without a header. What is known of a track is then what was found last in its
+    /// first seconds, not at its begin.
     var isHeaderless: Bool {
         guard let format = container?.pointee.iformat else { return false }
         return format.pointee.flags & AVFMT_NOTIMESTAMPS != 0 || ["mpegts", "mpeg"].contains(formatName)
@@ -145,7 +145,7 @@ final class MediaFile {
 
     // MARK: Reading
 
-    /// From here on the packets of one track alone are given.
+    /// From here on only the packets of one track are given.
     func giveOnly(track: Int) {
         onlyTrack = track
         for index in 0..<trackCount {
@@ -156,7 +156,7 @@ final class MediaFile {
     /// The next packet; an AVERROR at the end and when reading fails.
     func read(into packet: UnsafeMutablePointer<AVPacket>?) -> Int32 { av_read_frame(container, packet) }
 
-    /// Goes to a keyframe at or before `tick`, as well as the format can; false when it cannot.
+    /// Seeks to a keyframe at or before `tick`, as well as the format can; false when it cannot.
     func seek(to tick: Int64, track: Int) -> Bool {
         avformat_seek_file(container, Int32(track), .min, tick, tick, 0) >= 0
     }

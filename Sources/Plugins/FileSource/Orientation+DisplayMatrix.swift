@@ -4,7 +4,7 @@ import FrameCore
 
 extension Orientation {
     /// From a display matrix as containers carry it (ISO/IEC 14496-12, 8.3.2; libavutil/display.h): nine numbers, row
-    /// by row, that take a stored point to a shown one, y pointing down.
+    /// by row, that map a stored point to a shown one, with y pointing down.
     ///
     /// - Returns: nil for a matrix that is none. `isExact` is false where it turns by something else than quarters or
     ///   slants; the nearest is given then.
@@ -13,7 +13,7 @@ extension Orientation {
         let (a, b, c, d) = (Int64(matrix[0]), Int64(matrix[1]), Int64(matrix[3]), Int64(matrix[4]))
         let determinant = a * d - b * c
         guard determinant != 0 else { return nil }
-        // Mirroring comes first, so undoing it changes the sign of what x contributes; what is left is a turn.
+        // Mirroring comes first, so undoing it changes the sign of x's part. What is left is a turn.
         let isMirrored = determinant < 0
         let (cosine, sine) = isMirrored ? (-a, -b) : (a, b)
         let turns = cosine.magnitude >= sine.magnitude ? (cosine > 0 ? 0 : 2) : (sine > 0 ? 1 : 3)

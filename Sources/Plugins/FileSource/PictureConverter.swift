@@ -4,12 +4,11 @@ import CAVFormat
 import CSWScale
 import FrameCore
 
-/// Brings pictures that are not as the chain has them into its size and format, with libswscale; the only place that
-/// calls it.
+/// Converts pictures of another size or format into the chain's, with libswscale. The only place that calls it.
 ///
 /// Range and matrix of the samples are respected on both sides. One thread at a time.
 final class PictureConverter {
-    /// What libswscale was set up for.
+    /// The setup of libswscale.
     private struct Setup: Equatable {
         var width: Int
         var height: Int
@@ -32,7 +31,7 @@ final class PictureConverter {
 
     deinit { sws_freeContext(scaler) }
 
-    /// [any thread] Whether there is a way from this format.
+    /// [any thread] Whether this format can be converted.
     static func canConvert(_ format: AVPixelFormat) -> Bool { sws_isSupportedInput(format) > 0 }
 
     /// [stage thread] Fills `frame`, with black bars where the picture has another shape.
@@ -40,7 +39,7 @@ final class PictureConverter {
     /// - Parameter aspect: The picture's sample aspect ratio; 0 when unknown.
     func convert(_ picture: DecodedPicture, aspect: Rational, into frame: inout Frame) throws {
         try prepare(picture, aspect)
-        // Planes of a frame are lent one at a time; they stay where they are as long as this function has the frame.
+        // Planes of a frame are lent one at a time. They stay at their place as long as this function has the frame.
         var planes = fh_av_no_planes()
         for index in 0..<frame.planeCount {
             frame.withMutablePlane(index) { fh_av_add_plane(&planes, Int32(index), $0.baseAddress, $0.strideBytes) }
@@ -62,9 +61,9 @@ final class PictureConverter {
         }
     }
 
-    /// From a plane's first byte to where the picture begins in it.
+    /// The offset from a plane's first byte to the picture's begin in it.
     private func offset(_ plane: MutablePlane, _ index: Int) -> Int {
-        // The corner is even, so both divide: a plane's row has `rowBytes` for `width` pixels, rounded up.
+        // The corner is even, so both divide exactly: a plane's row has `rowBytes` for `width` pixels, rounded up.
         let perTwoPixels = target.pixelFormat.rowBytes(plane: index, width: 2)
         let rows = target.pixelFormat.rows(plane: index, height: fit.y)
         return rows * plane.strideBytes + fit.x / 2 * perTwoPixels
@@ -82,7 +81,7 @@ final class PictureConverter {
         let flags = SWS_BILINEAR | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INP
         let isFull = conversion.isRGB || conversion.isFullRangeByName || picture.color.range == .full
         let isFullTarget = target.pixelFormat.isRGB || target.color.range == .full
-        // The ranges are said before it is set up: it would choose to copy planes of one format and size.
+        // The ranges are set first. Otherwise libswscale would choose to copy planes of equal format and size.
         scaler = sws_alloc_context()
         let settings: [(String, Int)] = [
             ("srcw", picture.width), ("srch", picture.height), ("src_format", Int(conversion.plainSource.rawValue)),
@@ -98,7 +97,7 @@ final class PictureConverter {
             scaler = nil
             throw FileFault.unconvertible(conversion.name, width: picture.width, height: picture.height)
         }
-        // RGB has no matrix, and some pictures do not say theirs: it is the one they are turned into.
+        // RGB has no matrix, and some pictures do not state theirs. Then the target's matrix is used.
         let isSilent = conversion.isRGB || picture.color.matrix == 2
         let matrix = sws_getCoefficients(Int32(isSilent ? target.color.matrix : picture.color.matrix))
         let targetMatrix = target.pixelFormat.isRGB ? matrix : sws_getCoefficients(Int32(target.color.matrix))

@@ -10,7 +10,7 @@ final class PictureDecoder {
     enum Step {
         /// A picture is in the frame that was handed over.
         case picture
-        /// It wants a packet first.
+        /// The decoder needs a packet first.
         case hungry
         /// A packet could not be decoded.
         case damaged
@@ -21,14 +21,14 @@ final class PictureDecoder {
     private let loans: DecoderLoans?
     private var failuresInARow = 0
     private var isFlushing = false
-    /// A decoder that fails this often in a row while it is flushed will not end by itself.
+    /// A decoder that fails this many times in a row while it is drained will not end by itself.
     private static let mostFailuresInARow = 1000
 
     /// [control thread] Opens the decoder of a file's track.
     ///
     /// - Parameters:
     ///   - threads: How many pictures are decoded at once, where the codec can.
-    ///   - loans: Where it decodes to; nil: memory of its own.
+    ///   - loans: The loans that it decodes into; nil for memory of its own.
     convenience init(_ file: MediaFile, track: Int, threads: Int, loans: DecoderLoans?) throws {
         let stream = file.stream(track)
         try self.init(
@@ -38,9 +38,9 @@ final class PictureDecoder {
     /// [any thread]
     ///
     /// - Parameters:
-    ///   - name: What sentences call the input.
-    ///   - isLive: Threads share a picture instead of having one each, so that none waits for the next one; and
-    ///     pictures larger than 8192x8192 in area are refused.
+    ///   - name: The input's name in messages.
+    ///   - isLive: Whether threads share a picture instead of having one each, so that no picture waits for the next
+    ///     one. Pictures with more than 8192x8192 pixels are then refused.
     init(
         _ parameters: UnsafePointer<AVCodecParameters>, timeBase: AVRational, of name: String, threads: Int,
         isLive: Bool = false, loans: DecoderLoans? = nil
@@ -54,7 +54,7 @@ final class PictureDecoder {
         avcodec_parameters_to_context(context, parameters)
         context.pointee.pkt_timebase = timeBase
         context.pointee.thread_count = Int32(threads)
-        // Cut off exactly what is to be cut off at the left and at the top; who copies needs no alignment.
+        // Crop exactly at the left and at the top: copying needs no alignment.
         context.pointee.flags |= AV_CODEC_FLAG_UNALIGNED
         if isLive {
             context.pointee.thread_type = FF_THREAD_SLICE
@@ -69,7 +69,7 @@ final class PictureDecoder {
         }
     }
 
-    /// Its threads have ended then, and all its loans are back except those of pictures that others hold.
+    /// Its threads have ended afterwards, and all its loans are returned except those of pictures that others hold.
     deinit { avcodec_free_context(&context) }
 
     /// [stage thread] Takes the next picture that is ready.
@@ -87,13 +87,13 @@ final class PictureDecoder {
         }
     }
 
-    /// [stage thread] Hands over a packet; nil: none follows. False when it could not be taken for damage.
+    /// [stage thread] Hands over a packet; nil when none follows. False when it was damaged and could not be taken.
     func send(_ packet: UnsafeMutablePointer<AVPacket>?) -> Bool {
         if packet == nil { isFlushing = true }
         return avcodec_send_packet(context, packet) >= 0
     }
 
-    /// [stage thread] Forgets what it holds, to begin anew elsewhere.
+    /// [stage thread] Drops what it holds, to begin anew at another place.
     func flush() {
         avcodec_flush_buffers(context)
         isFlushing = false

@@ -2,25 +2,25 @@
 
 import FrameCore
 
-/// Where a picture of another size goes in the pictures of the chain: in the middle, undistorted, as large as there is
-/// room.
+/// The place of a picture of another size within the pictures of the chain: in the middle, undistorted, as large as
+/// possible.
 struct PictureFit: Equatable {
     var x: Int
     var y: Int
     var width: Int
     var height: Int
 
-    /// Sides and corner fall on whole chroma samples of 4:2:0.
+    /// Sides and corner lie on whole chroma samples of 4:2:0.
     ///
     /// - Parameters:
-    ///   - aspect: Width of one of its samples over its height; 0 when unknown, then they are square.
+    ///   - aspect: The width of a sample divided by its height; 0 when unknown, which counts as square.
     ///   - format: The chain's.
     init(width: Int, height: Int, aspect: Rational, in format: VideoFormat) {
         self.init(x: 0, y: 0, width: format.width, height: format.height)
-        // Shown width over shown height, of the picture and of what it goes into.
+        // The shown width divided by the shown height, for the picture and for the target.
         let shown = Double(width) * Self.ratio(aspect) / Double(max(height, 1))
         let room = Double(format.width) * Self.ratio(format.sampleAspectRatio) / Double(format.height)
-        // Coded sizes are whole blocks, so the same shape can differ by a little.
+        // Coded sizes are whole blocks, so equal shapes can differ slightly.
         guard (shown / room - 1).magnitude > 0.02 else { return }
         if shown > room {
             self.height = Self.even(Double(format.height) * room / shown, atMost: format.height)

@@ -8,11 +8,11 @@ struct PictureShape: Equatable {
     var pixels: AVPixelFormat
     var width: Int
     var height: Int
-    /// Of the samples; 0 when unknown.
+    /// The aspect ratio of the samples; 0 when unknown.
     var aspect: Rational
     var color: ColorDescription
 
-    /// By the file's header, or what libavformat has found out instead.
+    /// The shape by the file's header, or by what libavformat has found out instead.
     init(_ file: MediaFile, track: Int) {
         self.init(file.parameters(track), aspect: file.sampleAspectRatio(track))
     }
@@ -35,8 +35,8 @@ struct PictureShape: Equatable {
         color = picture.color
     }
 
-    /// [control thread] Of the first picture that can be decoded, nil when there is none. The file is at its begin
-    /// then.
+    /// [control thread] The shape of the first picture that can be decoded; nil when there is none. Afterwards the file
+    /// is at its begin.
     static func ofFirstPicture(in file: MediaFile, track: Int) throws -> PictureShape? {
         var packet = av_packet_alloc()
         var frame = av_frame_alloc()

@@ -3,11 +3,11 @@
 import CAVFormat
 import FrameCore
 
-/// What a decoder's pixels become in the chain: themselves where they are one of our formats, else I420.
+/// The chain's format for a decoder's pixels: the same where it is one of ours, otherwise I420.
 struct PixelConversion {
     let source: AVPixelFormat
     let target: PixelFormat
-    /// False: the planes go over as they are.
+    /// Whether pixels are converted; otherwise the planes are copied as they are.
     let isConverted: Bool
 
     private static let same: [(AVPixelFormat, PixelFormat)] = [
@@ -18,7 +18,7 @@ struct PixelConversion {
         (AV_PIX_FMT_RGB24, .rgb24),
     ]
 
-    /// Formats whose name says full range; libswscale wants it said otherwise.
+    /// Formats whose name says full range, which libswscale expects in another way.
     private static let full: [(AVPixelFormat, AVPixelFormat)] = [
         (AV_PIX_FMT_YUVJ411P, AV_PIX_FMT_YUV411P), (AV_PIX_FMT_YUVJ420P, AV_PIX_FMT_YUV420P),
         (AV_PIX_FMT_YUVJ422P, AV_PIX_FMT_YUV422P),
@@ -39,10 +39,10 @@ struct PixelConversion {
         same.first { $0.1 == format }?.0 ?? AV_PIX_FMT_YUV420P
     }
 
-    /// True when the name of the format alone says that samples use the full range.
+    /// Whether the format's name already says that samples use the full range.
     var isFullRangeByName: Bool { Self.full.contains { $0.0 == source } }
 
-    /// The same format under the name that says nothing of the range.
+    /// The same format under the name without the range.
     var plainSource: AVPixelFormat { Self.full.first { $0.0 == source }?.1 ?? source }
 
     var isRGB: Bool { av_pix_fmt_desc_get(source).map { $0.pointee.flags & UInt64(AV_PIX_FMT_FLAG_RGB) != 0 } ?? false }
@@ -53,7 +53,7 @@ struct PixelConversion {
         if isFullRangeByName { color.range = .full }
         guard isRGB else { return color }
         if isConverted {
-            // BT.601, video range: what ``PictureConverter`` makes of RGB.
+            // BT.601, video range: the result of ``PictureConverter`` for RGB.
             color.matrix = 6
             color.range = .video
         } else {

@@ -3,19 +3,19 @@
 import CAVFormat
 import FrameCore
 
-/// The one place where time stamps of a track come in: those that lie on the chain's timeline (``MediaTime``), in
-/// ticks; any other counts as none.
+/// The one place where time stamps of a track come in. Those that lie on the chain's timeline (``MediaTime``) pass, in
+/// ticks. Any other counts as none.
 ///
 /// What passes lies within ±``TimeBase/mostTicks``, so that sums and differences of three such ticks do not overflow.
 struct TrackTimes {
     let timeBase: TimeBase
-    /// Time stamps that no file can mean, and the first of them.
+    /// The number of impossible time stamps, and the first of them.
     private(set) var impossible = 0
     private(set) var firstImpossible: Int64?
 
     init(timeBase: TimeBase) { self.timeBase = timeBase }
 
-    /// A time stamp of libav's; nil where the file has none, or an impossible one, which is counted.
+    /// The tick of a time stamp from libav; nil where the file has none, or an impossible one, which is counted.
     mutating func tick(_ given: Int64) -> Int64? {
         guard given != fh_av_no_pts else { return nil }
         if Self.isPossible(given, timeBase) { return given }

@@ -3,7 +3,7 @@
 import CAVFormat
 import FrameCore
 
-/// What the reports at the end of a file ask of whoever read it.
+/// What the reports at the end of a file need to know from the reader.
 protocol TrackReader {
     /// Packets and pictures that were damaged.
     var damaged: Int { get }
@@ -20,10 +20,10 @@ protocol TrackReader {
 final class UnitReader: TrackReader {
     enum Step { case unit, again, ended }
 
-    /// A place where reading may begin. Its tick is nil where the file does not say it.
+    /// A place where reading may begin. Its tick is nil where the file does not have it.
     struct Keyframe: Equatable { var tick: Int64? }
 
-    /// Packets that are read in search of the first keyframe of a file.
+    /// How many packets are searched for the first keyframe of a file.
     static let mostPacketsBeforeKeyframe = 10_000
 
     let track: Int
@@ -34,23 +34,23 @@ final class UnitReader: TrackReader {
     private(set) var readFault = ""
     private(set) var times: TrackTimes
 
-    /// Of the newest unit; nil where the file does not say.
+    /// The PTS of the newest unit; nil where the file has none.
     private(set) var pts: Int64?
     private(set) var dts: Int64?
     private(set) var isKeyframe = false
-    /// One before it was damaged and left out.
+    /// Whether a unit before it was damaged and left out.
     private(set) var followsLoss = false
 
     private let file: MediaFile
     private var filter: AnnexBFilter
     private var packet: UnsafeMutablePointer<AVPacket>?
-    /// To the keyframe to begin at.
+    /// The attempts to reach the keyframe at which to begin.
     private var way: FileWay
     private var entry: FileEntry? { way.entry }
-    /// Its tick; nil: the first that comes.
+    /// The tick of that keyframe; nil for the first that comes.
     private var wanted: Int64?
     private var hasGiven = false
-    /// The newest unit was read ahead and not given yet.
+    /// Whether the newest unit was read ahead and not given yet.
     private var isInHand = false
     private var hasLost = false
 
@@ -86,7 +86,7 @@ final class UnitReader: TrackReader {
 
     // MARK: Access units
 
-    /// [stage thread] Takes the next access unit, from the keyframe that was entered at, or brings it one step nearer.
+    /// [stage thread] Takes the next access unit, beginning with the chosen keyframe, or gets one step nearer to it.
     func step() throws -> Step {
         if isInHand {
             isInHand = false
@@ -105,8 +105,7 @@ final class UnitReader: TrackReader {
         }
     }
 
-    /// [control thread] Reads up to the keyframe that was entered at, which the next `step()` gives; false when there is
-    /// none.
+    /// [control thread] Reads up to the chosen keyframe, which the next `step()` gives; false when there is none.
     func readAhead() throws -> Bool {
         while packetsBeforeKeyframe < Self.mostPacketsBeforeKeyframe {
             switch try step() {
@@ -120,7 +119,7 @@ final class UnitReader: TrackReader {
         return false
     }
 
-    /// Whether the newest unit is the keyframe to begin at.
+    /// Whether the newest unit is the keyframe at which to begin.
     private func hasArrived() throws -> Bool {
         guard isKeyframe else {
             if wanted == nil, !hasGiven { packetsBeforeKeyframe += 1 }
@@ -132,7 +131,7 @@ final class UnitReader: TrackReader {
                 try goBack()
                 return false
             }
-            // The whole file was read up to here, and what was there before is there no more.
+            // The whole file was read, and the keyframe that was there before has gone.
         }
         way.entry = nil
         return true
@@ -183,13 +182,13 @@ final class UnitReader: TrackReader {
         filter.send(packet)
     }
 
-    /// What a search comes across is counted when it is played.
+    /// Damage that a search finds is only counted when it is played.
     private func countDamage() { if entry == nil || entry?.place == nil { damaged += 1 } }
 
     // MARK: Moving
 
-    /// [control thread] The last keyframe up to `limit`, or where there is none the first one behind it; nil when no
-    /// keyframe is found. What was counted on the way is forgotten; `enter(at:)` goes there.
+    /// [control thread] The last keyframe up to `limit`, or the first one after it where there is none; nil when no
+    /// keyframe is found. What was counted on the way is reset. `enter(at:)` goes there.
     func keyframe(upTo limit: Int64) throws -> Keyframe? {
         var search = FileWay(
             FileEntry(limit, isFirst: true, origin: file.origin(track), timeBase: times.timeBase))
@@ -206,7 +205,7 @@ final class UnitReader: TrackReader {
         }
     }
 
-    /// Reads on from where the file is.
+    /// Reads on from the file's present position.
     private func readKeyframe(upTo limit: Int64, isFromBegin: Bool) -> (Keyframe?, isBehind: Bool) {
         var found: Keyframe?
         var count = 0
@@ -224,15 +223,15 @@ final class UnitReader: TrackReader {
                     return (Keyframe(tick: pts), true)
                 }
             }
-            // Whatever follows is shown later still.
+            // All following pictures are shown even later.
             if let dts, dts > limit, found != nil || !isFromBegin { return (found, false) }
             if found == nil, isFromBegin, count >= Self.mostPacketsBeforeKeyframe { return (nil, false) }
         }
     }
 
-    /// [stage thread, or before it runs the control thread] The access units from a keyframe on are given next.
+    /// [stage thread, or before it runs the control thread] Makes the access units from a keyframe on the next ones.
     ///
-    /// - Parameter tick: PTS of the keyframe; nil: the first of the file.
+    /// - Parameter tick: PTS of the keyframe; nil for the first of the file.
     func enter(at tick: Int64?) throws {
         wanted = tick
         isInHand = false
@@ -247,7 +246,8 @@ final class UnitReader: TrackReader {
 
     private func go(_ way: inout FileWay) throws {
         if try !way.follow(in: file, track: track) {
-            // It has the parameter sets of where it was, and the file is at its first ones without saying so.
+            // The filter has the parameter sets of its last place, and does not notice that the file is back at its
+            // first ones.
             filter = try AnnexBFilter(file, track: track)
         }
         filter.flush()

@@ -2,47 +2,47 @@
 
 import FrameCore
 
-/// Puts the time stamps of a file's access units on the chain's time line: cut at the keyframe where it begins, joined
+/// Puts the time stamps of a file's access units on the chain's timeline: cut at the keyframe where it begins, joined
 /// from pass to pass, decode times always rising, no picture shown before it is decoded.
 ///
-/// As ``FileTimeline`` in ticks of the track, which come in by ``TrackTimes`` and go out within
-/// ±``TimeBase/mostTicks``. PTS and DTS are moved by the same: their distance is the file's own.
+/// Like ``FileTimeline`` in ticks of the track, which come in through ``TrackTimes`` and go out within
+/// ±``TimeBase/mostTicks``. PTS and DTS are shifted equally, so their distance is the file's own.
 struct UnitTimeline {
     enum Placement: Equatable {
         case give(pts: Int64, dts: Int64, isDiscontinuity: Bool)
-        /// Behind the range: nothing further is of interest.
+        /// After the range: nothing further is needed.
         case end
-        /// Beyond the chain's timeline (``MediaTime/range``), and so is all that follows.
+        /// Beyond the chain's timeline (``MediaTime/range``), like everything that follows.
         case beyond
     }
 
     let timeBase: TimeBase
-    /// Time stamps that stood still or went back and were put right.
+    /// Time stamps that did not rise and were corrected.
     private(set) var repairs = 0
 
     /// PTS of the keyframe where it begins, in the file's own time; nil: from the begin of the file.
     private let entry: Int64?
-    /// Nothing that is decoded here or later is given.
+    /// Units that are decoded at this tick or later are not given.
     private let upper: Int64?
     private let origin: Int64
-    /// Taken off each tick, so that the range begins where the file began.
+    /// Subtracted from each tick, so that the range begins where the file began.
     private let cut: Int64
     private let reorderDepth: Int
     /// Added to each tick: earlier passes, jumps back.
     private var offset: Int64 = 0
     private var lastGivenDTS: Int64?
-    /// Where the picture ends that is shown last of those that were given.
+    /// When the last shown picture of those that were given ends.
     private var end: Int64?
     private var lastPTS: Int64?
     private var lastDTS: Int64?
-    /// Ticks from unit to unit, for what does not say how long it lasts.
+    /// Ticks from unit to unit, for units without a duration.
     private var step: Int64 = 1
     private var isJoining = false
 
     /// - Parameters:
-    ///   - entry: Of the keyframe where it begins; nil: at the begin of the file.
+    ///   - entry: PTS of the keyframe where it begins; nil for the begin of the file.
     ///   - end: Seconds from the begin of the track.
-    ///   - reorderDepth: Most pictures a decoder must reorder.
+    ///   - reorderDepth: The most pictures that a decoder must reorder.
     init(timeBase: TimeBase, origin: Int64, entry: Int64? = nil, end: Double? = nil, reorderDepth: Int = 0) {
         self.timeBase = timeBase
         self.origin = origin
@@ -65,15 +65,15 @@ struct UnitTimeline {
         (lastPTS, lastDTS) = (nil, nil)
     }
 
-    /// When a pass's first picture is decoded where the file does not say it, as Matroska: early enough for those that
-    /// are shown before pictures they refer to.
+    /// The decode time of a pass's first picture where the file has none, as in Matroska: early enough for pictures
+    /// that are shown before those they refer to.
     private func firstDTS(of pts: Int64) -> Int64 { (0..<reorderDepth).reduce(pts) { tick, _ in tick.minus(step) } }
 
-    /// Where an access unit goes, in the order of decoding.
+    /// Finds the place of an access unit, in the order of decoding.
     ///
     /// - Parameters:
     ///   - pts: The file's time stamp; nil where it has none.
-    ///   - duration: Ticks, as far as known, else 0.
+    ///   - duration: Ticks; 0 where they are not known.
     mutating func place(pts: Int64?, dts: Int64?, duration: Int64) -> Placement {
         if duration > 0 { step = duration }
         let rawDTS = dts ?? lastDTS.map { $0.plus(step) } ?? firstDTS(of: pts ?? origin)
@@ -89,7 +89,7 @@ struct UnitTimeline {
         var given = (pts: rawPTS.minus(cut).plus(offset), dts: rawDTS.minus(cut).plus(offset))
         if let lastGivenDTS, let end, given.dts <= lastGivenDTS {
             repairs += 1
-            // As in FileTimeline: a small step back is one wrong time stamp, a large one a new time line.
+            // As in FileTimeline: a small step back is a single wrong time stamp, a large one a new timeline.
             if timeBase.time(ofTicks: lastGivenDTS.minus(given.dts)) > MediaTime(seconds: 1) {
                 let shift = max(end.minus(given.pts), lastGivenDTS.plus(1).minus(given.dts))
                 offset = offset.plus(shift)

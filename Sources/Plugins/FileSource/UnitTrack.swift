@@ -3,7 +3,7 @@
 import CAVFormat
 import FrameCore
 
-/// What is known of a track whose access units are passed on as they are, before the first one is.
+/// What is known of a track whose access units are passed on as they are, before the first one is given.
 struct UnitTrack {
     let format: EncodedFormat
     /// Bytes of access units to reserve.
@@ -11,9 +11,9 @@ struct UnitTrack {
     /// PTS of the keyframe where it begins, in the file's ticks; nil where the file does not say it.
     let firstTick: Int64?
 
-    /// As libavformat names them: each says when a picture is decoded and when it is shown.
+    /// Containers, by libavformat's names, that say when a picture is decoded and when it is shown.
     private static let containers: Set = ["mov", "matroska", "mpegts", "flv"]
-    /// An access unit of more is none of a camera or an encoder.
+    /// No access unit of a camera or an encoder is larger.
     private static let mostUnitBytes = 256 << 20
 
     /// [control thread] Why the track cannot be passed on as it is, by what the file says of itself.
@@ -31,7 +31,7 @@ struct UnitTrack {
 
     /// [control thread]
     ///
-    /// - Parameter reader: Has read ahead to the keyframe to begin at.
+    /// - Parameter reader: A reader that has read ahead to the keyframe at which to begin.
     init(_ file: MediaFile, _ track: VideoTrack, _ reader: UnitReader) throws {
         let parameters = file.parameters(track.index)
         let sets = reader.parameterSets
@@ -41,8 +41,8 @@ struct UnitTrack {
             codec: .h264, framing: .annexB, parameterSets: sets, video: track.format,
             reorderDepth: min(max(Int(parameters.video_delay), 0), 16),
             bitrateKbps: (1...100_000_000).contains(kbps) ? Int(kbps) : nil)
-        // Start codes and parameter sets come on top of what the file's index counts. Where the index has not every packet,
-        // as much as an encoder would reserve.
+        // Start codes and parameter sets are added to what the file's index counts. Where the index does not have every
+        // packet, as much as an encoder would reserve.
         slabBytes =
             file.largestPacket(track.index).map { max(2 * $0 + 1 << 20, 4 << 20) }
             ?? max(16 << 20, 2 * track.format.bufferBytes)

@@ -62,12 +62,12 @@ final class VideoReader: TrackReader {
         av_packet_free(&packet)
     }
 
-    /// The picture's sample aspect ratio, where need be by the container; 0 when unknown.
+    /// The picture's sample aspect ratio, if necessary the container's; 0 when unknown.
     var sampleAspectRatio: Rational { file.sampleAspectRatio(track, of: picture.frame) }
 
     // MARK: Pictures
 
-    /// [stage thread] Takes the next picture, or brings it one step nearer. Damage is counted and passed over.
+    /// [stage thread] Takes the next picture, or gets one step nearer to it. Damage is counted and skipped.
     func step() throws -> Step {
         if let deinterlacer, try deinterlacer.receive(into: picture.frame) {
             tick = times.tick(picture.givenTick)
@@ -98,7 +98,7 @@ final class VideoReader: TrackReader {
             return .again
         }
         way.entry = nil
-        // Some formats can begin to show at a picture that is no keyframe.
+        // In some formats showing can begin at a picture that is not a keyframe.
         if !hasDecoded, !picture.isKey { packetsBeforeKeyframe = 0 }
         hasDecoded = true
         if picture.isInterlaced { hasSeenInterlacing = true }
@@ -126,15 +126,15 @@ final class VideoReader: TrackReader {
         if !decoder.send(packet) { countDamage() }
     }
 
-    /// What cannot be decoded because the file was entered in the middle is not damaged.
+    /// Packets that cannot be decoded because reading began in the middle are not damaged.
     private func countDamage() { if entry == nil { damaged += 1 } }
 
     // MARK: Moving
 
-    /// [stage thread, or before it runs the control thread] The pictures from `tick` on are given next, perhaps with
-    /// some before them; nil: from the begin.
+    /// [stage thread, or before it runs the control thread] Makes the pictures from `tick` on the next ones, perhaps
+    /// with some before them; nil for the begin.
     ///
-    /// - Parameter isFirst: `tick` is that of the first picture of all.
+    /// - Parameter isFirst: Whether `tick` is that of the file's first picture.
     func enter(at tick: Int64?, isFirst: Bool) throws {
         way.entry = FileEntry(tick, isFirst: isFirst, origin: file.origin(track), timeBase: file.timeBase(track))
         try go()

@@ -7,12 +7,12 @@ import FrameCore
 struct VideoTrack {
     /// Its number from 0 among all tracks.
     let index: Int
-    /// Of the frames to come.
+    /// The format of the frames.
     let format: VideoFormat
-    /// Of the file's pictures.
+    /// The shape of the file's pictures.
     let shape: PictureShape
     let conversion: PixelConversion
-    /// True where the file's matrix turns by something else than quarters.
+    /// Whether the file's matrix turns by something else than quarter turns.
     let hasOddRotation: Bool
     /// Where it begins, in ticks.
     let origin: Int64
@@ -47,14 +47,14 @@ struct VideoTrack {
         origin = file.origin(index)
     }
 
-    /// Whether libavformat may not have decoded what the pictures themselves say of their colour: it does to learn the
-    /// pixel format, which for these codecs it always has to.
+    /// Whether libavformat may not have decoded the colour description of the pictures themselves. It decodes it in
+    /// order to find the pixel format, which it must always do for these codecs.
     private static func isColorLeftOut(_ codec: AVCodecID) -> Bool {
         ![AV_CODEC_ID_H264, AV_CODEC_ID_HEVC, AV_CODEC_ID_VP9, AV_CODEC_ID_AV1, AV_CODEC_ID_PRORES].contains(codec)
     }
 
-    /// The frame rate where it is constant: then libavformat's lowest rate in which all time stamps fit agrees with the
-    /// average, apart from the rounding of time stamps and of the file's length.
+    /// The frame rate where it is constant: then libavformat's lowest rate that fits all time stamps agrees with the
+    /// average, except for the rounding of time stamps and of the file's length.
     private static func constantRate(_ stream: UnsafeMutablePointer<AVStream>) -> Rational {
         let (average, base) = (stream.pointee.avg_frame_rate, stream.pointee.r_frame_rate)
         guard average.num > 0, average.den > 0, base.num > 0, base.den > 0 else { return Rational(0) }

@@ -4,12 +4,12 @@ import CAVFormat
 import CSWScale
 import FrameCore
 
-/// Puts a picture with transparent parts onto one colour. One thread at a time.
+/// Draws a picture with transparent parts onto one colour. One thread at a time.
 final class AlphaComposer {
     private var frame = av_frame_alloc()
     private let color: RGBColor
 
-    /// Bytes it takes for a picture.
+    /// How many bytes it takes for a picture.
     static func bytes(pixels: Int) -> Int { pixels * 4 }
 
     init(onto color: RGBColor) throws {

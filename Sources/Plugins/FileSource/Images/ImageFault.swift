@@ -18,7 +18,7 @@ enum ImageFault {
                 ? "Correct 'path'. A relative path starts at the chain file's folder." : "Correct 'path'.")
     }
 
-    /// `img*.png` for `img%03d.png`, as ffmpeg and GStreamer write numbers; nil for a path without such a one.
+    /// `img*.png` for `img%03d.png`, where a path has a number as ffmpeg and GStreamer write it; nil for other paths.
     private static func patternOfFormat(_ path: String) -> String? {
         guard let percent = path.firstIndex(of: "%") else { return nil }
         let rest = path[path.index(after: percent)...]
@@ -43,7 +43,7 @@ enum ImageFault {
             remedy: "Rename \(names.count == 1 ? "it" : "them"): `convmv -f latin1 -t utf8 --notest FILE…`.")
     }
 
-    /// Of one among others, whose name stands before it.
+    /// For one picture among others. Its name is written before this text.
     static func nameIsNotUTF8() -> FrameHostError {
         FrameHostError(
             .unavailable, what: "its name is not valid UTF-8",
@@ -73,7 +73,7 @@ enum ImageFault {
             remedy: "It may be damaged: check it with 'ffprobe'.", cause: cause)
     }
 
-    /// - Parameter count: Pictures of the list.
+    /// - Parameter count: How many pictures the list has.
     static func noneReadable(_ path: String, count: Int, first: String) -> FrameHostError {
         FrameHostError(
             .invalidMedia, place: "path", what: "none of the \(count) pictures of '\(path)' can be read",
@@ -87,7 +87,7 @@ enum ImageFault {
             remedy: "Restart the chain with this picture in place: the largest picture sets the limit.")
     }
 
-    /// At the end of a run.
+    /// The fault at the end of a run.
     static func leftOut(_ names: [String], count: Int) -> FrameHostError {
         let listed = names.map { "'\($0)'" }.joined(separator: ", ")
         let further = count > names.count ? " and \(count - names.count) more" : ""

@@ -3,20 +3,21 @@
 import FrameCore
 import Glibc
 
-/// The pictures that a path means, in their order.
+/// The pictures that a path names, in order.
 struct ImageList: Equatable {
     enum Kind: Equatable { case picture, folder, pattern }
 
     let kind: Kind
-    /// Absolute, or from the process's folder.
+    /// Absolute, or relative to the process's folder.
     private(set) var paths: [String]
-    /// Names of pictures that are not UTF-8, which no path of a chain can be: as people read them, `caf\\xE9.png`.
+    /// Names of pictures that are not UTF-8, so that no path in a chain file can name them. Written readably:
+    /// `caf\\xE9.png`.
     private(set) var unreadableNames: [String] = []
 
-    /// More files than this are not listed.
+    /// The most files that are listed.
     private static let most = 1_000_000
 
-    /// How names of pictures end, in small letters; what else lies in a folder is passed over.
+    /// The endings of pictures' names, in small letters. Other files in a folder are ignored.
     static let endings: Set = [
         "png", "apng", "jpg", "jpeg", "jpe", "jfif", "webp", "avif", "bmp", "gif", "tif", "tiff", "jp2", "j2k", "jls",
         "pbm", "pgm", "ppm", "pnm", "pam", "pfm", "tga", "exr", "hdr", "qoi", "dpx", "pcx", "sgi", "xbm", "xpm", "ico",
@@ -24,7 +25,7 @@ struct ImageList: Equatable {
 
     /// [control thread, stage thread] Looks at the names; opens no picture.
     ///
-    /// - Parameter isRelative: `path` was written relative to the chain file's folder.
+    /// - Parameter isRelative: Whether `path` was written relative to the chain file's folder.
     /// - Throws: ``FrameHostError`` where there is nothing.
     init(_ path: String, order: ImageOrder, isRelative: Bool) throws {
         var status = stat()
@@ -85,7 +86,7 @@ struct ImageList: Equatable {
         return found
     }
 
-    /// Folders, devices and pipes are no pictures.
+    /// Adds a file. Folders, devices and pipes are not pictures.
     private static func add(_ path: [UInt8], to found: inout Found, of list: String) throws {
         var status = stat()
         let isThere = (path + [0]).withUnsafeBufferPointer { bytes in
@@ -100,7 +101,7 @@ struct ImageList: Equatable {
         }
     }
 
-    /// With each byte that is no part of UTF-8 as shells write it: `caf\\xE9.png`.
+    /// The name, with each byte that is not UTF-8 written as in shells: `caf\\xE9.png`.
     private static func shown(_ path: [UInt8]) -> String {
         var text = ""
         var rest = path[...]

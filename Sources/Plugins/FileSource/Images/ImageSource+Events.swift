@@ -3,7 +3,7 @@
 import FrameCore
 
 extension ImageSource {
-    /// What it posts.
+    /// The events that it posts.
     static let events = [
         EventDeclaration(
             "picture-damaged", "A picture is left out.",

@@ -5,8 +5,8 @@ import FrameCore
 
 /// Shows pictures: one, those of a folder, or those whose names match a pattern, each for a while.
 ///
-/// Every picture is converted once, to the format and size of the chain. One that stands for several frames lies in one
-/// buffer of the pool, which each of its frames shares. docs/design/020-pictures-and-pipes.md.
+/// Every picture is converted once, to the format and size of the chain. A picture that is shown for several frames
+/// lies in one buffer of the pool, which its frames share. docs/design/020-pictures-and-pipes.md.
 final class ImageSource: Source {
     static let info = StageInfo(
         id: "image-source", summary: "Shows still pictures: one, a folder, or those that match a pattern.",
@@ -24,15 +24,16 @@ final class ImageSource: Source {
     private var composer: AlphaComposer?
     private var converter: PictureConverter?
 
-    /// Of `list`, the picture that comes next.
+    /// The index in `list` of the next picture.
     private var next = 0
-    /// The picture that is shown; nil where the next one is to be read first.
+    /// The picture that is shown; nil where the next one must be read first.
     private var shown: Frame?
-    /// Frames for which it stays; nil: for ever.
+    /// For how many frames it stays; nil for ever.
     private var framesLeft: Int?
     /// Pictures of this pass that were shown.
     private var shownInPass = 0
-    /// Pictures that were begun, of all passes: the end of each is a multiple of `seconds`, so that no rounding adds up.
+    /// How many pictures were begun, in all passes. The end of each is a multiple of `seconds`, so that rounding does
+    /// not add up.
     private var begun = 0
     private var count: Int64 = 0
     private var orientation: Orientation?
@@ -54,7 +55,7 @@ final class ImageSource: Source {
 
     /// [control thread] Lists the pictures, measures them without decoding, and looks at the first.
     func negotiate() throws -> MediaFormat {
-        // From here on libav says nothing of its own accord.
+        // From here on libav prints nothing by itself.
         _ = LibavText.during {}
         let list = try ImageList(path, order: options.order, isRelative: !options.path.hasPrefix("/"))
         let reader = try StillReader()
@@ -77,10 +78,11 @@ final class ImageSource: Source {
         return .video(format)
     }
 
-    /// Pixels of a picture that is decoded before the plan has counted its memory, to learn how it is to be turned.
+    /// The most pixels of a picture that is decoded before the plan has counted its memory, in order to find its
+    /// orientation.
     private static let mostPixelsAtCheck = 1 << 26
 
-    /// BT.709 from 720 rows on, BT.601 below, both in video range; RGB in full range; as test-source.
+    /// BT.709 from 720 rows on, BT.601 for fewer, both in video range; RGB in full range. test-source does the same.
     private static func format(_ pixels: PixelFormat, _ size: PictureSize, rate: FrameRate) -> VideoFormat {
         let code: UInt8 = size.height >= 720 ? 1 : 6
         let color = ColorDescription(
@@ -122,7 +124,7 @@ final class ImageSource: Source {
 
     private var isForEver: Bool { options.loop || (list?.kind == .picture && options.seconds == nil) }
 
-    /// A picture may stand for more than one frame.
+    /// Whether a picture may be shown for more than one frame.
     private var holds: Bool {
         list?.kind == .picture && (options.seconds == nil || options.loop)
             || options.seconds.map { $0 * rate.rational.value > 1 } ?? false
@@ -132,7 +134,7 @@ final class ImageSource: Source {
         var demand = Self.declaredDemand
         demand.isLive = options.live
         demand.readsFiles = list.map { $0.paths.count <= Self.mostNamed ? $0.paths : [] } ?? []
-        // The one that is shown, and the one that is being made.
+        // The picture that is shown, and the one that is being made.
         demand.floor = holds ? 2 : 0
         demand.ownBytes = measures.ownBytes
         guard let list, !isForEver else { return demand }
@@ -142,10 +144,10 @@ final class ImageSource: Source {
         return demand
     }
 
-    /// Files that the plan compares with what others write.
+    /// How many files the plan compares with those that other stages write.
     private static let mostNamed = 1000
 
-    /// Frames up to a time; seconds and rate are bounded by their options, files by the list.
+    /// How many frames there are up to a time. Options bound seconds and rate, and the list bounds the files.
     private static func frames(_ seconds: Double, _ rate: FrameRate) -> Int64 {
         Int64(min(max((seconds * rate.rational.value).rounded(), 1), 0x1p53))
     }
@@ -162,7 +164,7 @@ final class ImageSource: Source {
         orientation = format.orientation
     }
 
-    /// [stage thread] What was left out is a fault of the run, said once.
+    /// [stage thread] Pictures that were left out are a fault of the run, reported once.
     func stop() throws {
         shown = nil
         reader = nil
@@ -200,7 +202,7 @@ final class ImageSource: Source {
         return .more
     }
 
-    /// The last frame of a picture is the buffer itself, so that whoever writes need not copy it.
+    /// The last frame of a picture is the buffer itself, so that a stage that writes need not copy it.
     private func takeShown() -> Frame? {
         guard let picture = shown.take() else { return nil }
         if let left = framesLeft {
@@ -212,7 +214,7 @@ final class ImageSource: Source {
         return frame
     }
 
-    /// Reads the next picture into `shown`, which stays empty where that one cannot be read; false at the end.
+    /// Reads the next picture into `shown`, which stays empty where the picture cannot be read; false at the end.
     private func beginPicture(_ output: Output) throws -> Bool {
         guard let list else { return false }
         guard next < list.paths.count else { return try beginPass() }
@@ -240,7 +242,7 @@ final class ImageSource: Source {
         }
         next = 0
         shownInPass = 0
-        // A folder that has become empty is shown as it was.
+        // A folder that has become empty is shown as it was before.
         if let again = try? ImageList(path, order: options.order, isRelative: false) {
             list = again
             leaveOutUnreadable(again)
@@ -260,7 +262,7 @@ final class ImageSource: Source {
             let found = picture.statedOrientation ?? .up
             if let composer, picture.hasAlpha { picture = try composer.compose(picture) }
             guard var frame = try output.makeFrame() else {
-                // Live: tried again when the next frame is due.
+                // A live source tries again when the next frame is due.
                 next -= 1
                 _ = pace.wait(tick, context)
                 return nil
@@ -288,7 +290,7 @@ final class ImageSource: Source {
     }
 }
 
-/// What the pictures of a list take, the first ones alone of a very long list.
+/// The sizes of a list's pictures; of a very long list only those of the first ones.
 struct ImageMeasures {
     private(set) var first: (path: String, measure: StillReader.Measure)?
     private(set) var faults: [FrameHostError] = []
@@ -296,7 +298,7 @@ struct ImageMeasures {
     private(set) var mostPixels = 0
     private var mostBytes = 0
 
-    /// Pictures that are looked at before a run: some tenths of a millisecond each.
+    /// How many pictures are measured before a run. Each takes some tenths of a millisecond.
     static let most = 2000
 
     init() {}
@@ -316,19 +318,19 @@ struct ImageMeasures {
         }
     }
 
-    /// How many have another size.
+    /// How many pictures have another size.
     func differing(from size: PictureSize) -> Int { sizes.reduce(0) { $0 + ($1.key == size ? 0 : $1.value) } }
 
-    /// A decoded picture, its file, and what is made of it where it has alpha.
+    /// Bytes of a decoded picture, its file, and what is composed from it where it has alpha.
     var ownBytes: Int { mostBytes + AlphaComposer.bytes(pixels: mostPixels) }
 }
 
-/// Pictures that could not be shown: each is said once.
+/// Pictures that could not be shown. Each is reported once.
 struct LeftOutPictures {
     private var names: [String] = []
     private var known: Set<String> = []
     private var count = 0
-    /// Names that the last sentence lists, and that are remembered.
+    /// How many names are kept, and listed in the last sentence.
     private static let mostListed = 5
     private static let mostKnown = 10_000
 
@@ -341,7 +343,7 @@ struct LeftOutPictures {
             details: ["path": .string(path)])
     }
 
-    /// Of all of them; once.
+    /// The fault for all of them, once.
     mutating func takeFault() -> FrameHostError? {
         defer { count = 0 }
         return count > 0 ? ImageFault.leftOut(names, count: count) : nil
@@ -353,7 +355,7 @@ struct LivePace {
     private var origin: Int64?
     private var slot: Int64 = 0
 
-    /// Sleeps until the next frame is due. What a wake-up is a whole period or more too late for is skipped.
+    /// Sleeps until the next frame is due. Frames for which it wakes a whole period or more too late are skipped.
     ///
     /// - Returns: How many were skipped; nil when the run ends.
     mutating func wait(_ tick: TimeBase, _ context: StageContext) -> Int64? {

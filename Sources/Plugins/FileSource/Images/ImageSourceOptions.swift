@@ -4,7 +4,7 @@ import FrameCore
 
 /// Which picture comes after which.
 enum ImageOrder: String, OptionChoice {
-    /// By name with numbers by their value: `img2` before `img10`.
+    /// By name, with numbers compared by value: `img2` before `img10`.
     case natural
     /// By name, byte by byte.
     case name

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Names in the order in which people count: digits that stand together are a number.
+/// Orders names as people count: successive digits are a number.
 enum NaturalOrder {
-    /// Whether `a` comes before `b`. Names that differ in leading zeros alone come byte by byte, so that the order is
-    /// one.
+    /// Whether `a` comes before `b`. Names that differ only in leading zeros are compared byte by byte, so that the
+    /// order is total.
     static func precedes(_ a: String, _ b: String) -> Bool {
         let (left, right) = (Array(a.utf8), Array(b.utf8))
         var (i, j) = (0, 0)

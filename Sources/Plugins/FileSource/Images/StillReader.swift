@@ -7,19 +7,19 @@ import FrameCore
 ///
 /// One thread at a time.
 final class StillReader {
-    /// What a picture takes.
+    /// What a picture needs.
     struct Measure: Equatable {
         var width: Int
         var height: Int
-        /// Of the decoded samples.
+        /// Bytes of the decoded samples.
         var byteCount: Int
-        /// Of the file.
+        /// Bytes of the file.
         var fileBytes: Int
-        /// Of the decoded samples, which may be more than those that are shown.
+        /// Decoded pixels, which may be more than those that are shown.
         var pixels: Int
     }
 
-    /// What a decoder may take memory for, and what it asked for.
+    /// For which size a decoder may take memory, and which size it has asked for.
     private final class Allowance {
         var mostPixels = 0
         var asked: Asked?
@@ -27,7 +27,7 @@ final class StillReader {
         struct Asked {
             var width: Int
             var height: Int
-            /// With the room around it that the decoder wants.
+            /// The width with the room around the picture that the decoder needs.
             var codedWidth: Int
             var codedHeight: Int
             var format: Int32
@@ -52,7 +52,7 @@ final class StillReader {
         av_packet_free(&packet)
     }
 
-    /// What the picture of a file takes. The decoder reads its header and is refused the memory for the rest.
+    /// Measures the picture of a file. The decoder reads its header, and is refused the memory for the rest.
     ///
     /// - Throws: ``FrameHostError`` where no decoder finds a picture.
     func measure(_ path: String) throws -> Measure {
@@ -66,7 +66,7 @@ final class StillReader {
                 width: asked.width, height: asked.height, byteCount: bytes > 0 ? Int(bytes) : asked.pixels * 8,
                 fileBytes: fileBytes, pixels: asked.pixels)
         }
-        // A decoder that takes its memory itself.
+        // The decoder takes its memory itself.
         guard let picture else { throw ImageFault.noPicture(path, cause: cause) }
         defer { av_frame_unref(frame) }
         return Measure(
@@ -120,8 +120,8 @@ final class StillReader {
         }
         avcodec_parameters_to_context(context, file.stream(track).pointee.codecpar)
         context.pointee.thread_count = 1
-        // Half a picture is none: damage is an error, check sums are checked. Not for all: TIFF's decoder takes tags that
-        // it does not know for damage.
+        // Damage is an error, and check sums are checked, since half a picture is of no use. But not for TIFF, whose
+        // decoder reports unknown tags as damage.
         let isStrict = [AV_CODEC_ID_MJPEG, AV_CODEC_ID_PNG, AV_CODEC_ID_APNG].contains(file.parameters(track).codec_id)
         context.pointee.err_recognition = AV_EF_CRCCHECK | (isStrict ? AV_EF_EXPLODE : 0)
         context.pointee.opaque = Unmanaged.passUnretained(allowance).toOpaque()
@@ -178,10 +178,10 @@ final class StillReader {
 extension DecodedPicture {
     private var about: AVPixFmtDescriptor? { av_pix_fmt_desc_get(pixelFormat)?.pointee }
 
-    /// Parts of it may be transparent.
+    /// Whether parts of it may be transparent.
     var hasAlpha: Bool { about.map { $0.flags & UInt64(AV_PIX_FMT_FLAG_ALPHA) != 0 } ?? false }
 
-    /// Decoders of grey pictures do not say it; those of video do.
+    /// Decoders of grey pictures do not set the range; those of video do.
     func sayThatGrayIsFullRange() {
         guard let about, about.nb_components <= 2, about.flags & UInt64(AV_PIX_FMT_FLAG_RGB | AV_PIX_FMT_FLAG_PAL) == 0,
             frame.pointee.color_range == AVCOL_RANGE_UNSPECIFIED
@@ -189,8 +189,8 @@ extension DecodedPicture {
         frame.pointee.color_range = AVCOL_RANGE_JPEG
     }
 
-    /// By the picture itself: a display matrix that its decoder made of Exif, or the Exif number where it did not
-    /// (WebP).
+    /// The orientation in the picture itself: a display matrix that its decoder made from Exif, or the Exif number
+    /// where it made none (WebP).
     var statedOrientation: Orientation? {
         if let orientation { return orientation.value }
         guard let entry = av_dict_get(frame.pointee.metadata, "Orientation", nil, 0) else { return nil }

@@ -4,14 +4,15 @@ import CAVFormat
 import FrameCore
 import Glibc
 
-/// Which certificates of servers are accepted. Read by libavformat's threads; immutable, hence `@unchecked Sendable`.
+/// Decides which certificates of servers are accepted. Read by libavformat's threads; immutable, hence `@unchecked
+/// Sendable`.
 final class CertificateTrust: @unchecked Sendable {
     private let trust: UnsafeMutablePointer<fh_av_trust>
 
     /// [control thread]
     ///
-    /// - Parameter caFile: Instead of the system's authorities.
-    /// - Throws: ``FrameHostError`` where it cannot be read, which libavformat would pass over.
+    /// - Parameter caFile: A file of authorities that replaces the system's.
+    /// - Throws: ``FrameHostError`` where the file cannot be read, which libavformat would ignore.
     init(verify: Bool, caFile: String?) throws {
         if let caFile, access(caFile, R_OK) != 0 {
             throw FrameHostError(
@@ -27,6 +28,6 @@ final class CertificateTrust: @unchecked Sendable {
         trust.deallocate()
     }
 
-    /// Holds for whatever `context` opens, segments of a playlist too. This object must outlive it.
+    /// Applies to everything that `context` opens, including segments of a playlist. This object must outlive it.
     func apply(to context: UnsafeMutablePointer<AVFormatContext>) { fh_av_apply(trust, context) }
 }

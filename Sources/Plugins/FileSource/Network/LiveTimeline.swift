@@ -2,60 +2,60 @@
 
 import FrameCore
 
-/// Puts the times of a stream on the chain's clock: when an item came, smoothed by what the stream says. Pure.
+/// Puts the times of a stream on the chain's clock: the times at which items came, smoothed by the stream's own times.
+/// Pure.
 ///
-/// All times in nanoseconds. What comes in lies within ``MediaTime/range``, as does the offset, so that nothing
-/// overflows.
+/// All times in nanoseconds. Inputs and the offset lie within ``MediaTime/range``, so that nothing overflows.
 struct LiveTimeline {
     enum Pace {
         /// Items are given when they come.
         case arrival
-        /// Items come in bursts and are given when their time has come.
+        /// Items come in bursts and are given at their times.
         case stream
     }
 
     struct Placement: Equatable {
         var time: Int64
-        /// Another time line begins here.
+        /// Whether another timeline begins here.
         var isJump = false
     }
 
     private static let mostLate: Int64 = 1_000_000_000
     private static let mostEarly: Int64 = 10_000_000_000
-    /// Between two items at least.
+    /// The least time between two items.
     private static let step: Int64 = 1_000_000
-    /// Items by which a clock that goes slower is followed.
+    /// Over how many items a slower clock is followed.
     private static let window = 100
 
     let pace: Pace
-    /// Of the newest item.
+    /// The time of the newest item.
     private(set) var last: Int64?
-    /// Time lines that began within a connection.
+    /// How many timelines began within a connection.
     private(set) var jumps = 0
     /// Added to the stream's times; nil before a connection's first item.
     private var offset: Int64?
-    /// How long before it came the first item was taken.
+    /// How long before its arrival the first item was captured.
     private var age: Int64 = 0
     private var leastLate = Int64.max
     private var count = 0
 
     init(_ pace: Pace) { self.pace = pace }
 
-    /// Another connection, whose times have nothing to do with those before.
+    /// Begins another connection, whose times are unrelated to the earlier ones.
     ///
-    /// - Parameter age: How long before it came its first item was taken, by what has come behind it; counts up to
-    ///   10 s, and only where items are given when they come.
+    /// - Parameter age: How long before its arrival the first item was captured, by the items that came with it. Counts
+    ///   up to 10 s, and only where items are given when they come.
     mutating func begin(age: MediaTime = .zero) {
         offset = nil
         self.age = pace == .arrival ? min(max(age.nanoseconds, 0), Self.mostEarly) : 0
         (leastLate, count) = (.max, 0)
     }
 
-    /// Where an item goes.
+    /// Finds the place of an item.
     ///
     /// - Parameters:
-    ///   - given: The stream's own time; nil where it has none that can be meant.
-    ///   - now: Of the chain clock.
+    ///   - given: The stream's own time; nil where it has no possible one.
+    ///   - now: The time of the chain clock.
     mutating func place(_ given: MediaTime?, now: Int64) -> Placement {
         var placement = Placement(time: now)
         if let given {

@@ -2,28 +2,28 @@
 
 import FrameCore
 
-/// Where a stream is, and how it may be shown: scheme, host and path, never a login nor what stands behind a question
-/// mark. Pure.
+/// The address of a stream, and the part of it that may be shown: scheme, host and path, never a login or anything
+/// after a question mark. Pure.
 struct NetworkAddress: Sendable {
     enum Scheme: String, CaseIterable, Sendable {
         case rtsp, rtsps, rtmp, rtmps, srt, http, https, udp, tcp
 
-        /// Comes in bursts and says itself how fast it is to be shown.
+        /// Whether the stream comes in bursts, and says itself how fast it is shown.
         var isPacedByStream: Bool { self == .http || self == .https }
-        /// Its end may be the end of all there is, not a loss.
+        /// Whether its end may be a real end, not a loss.
         var mayEnd: Bool { isPacedByStream }
-        /// Its server shows a certificate.
+        /// Whether its server shows a certificate.
         var isSecured: Bool { self == .https || self == .rtmps || self == .rtsps }
-        /// Takes a login inside the address.
+        /// Whether the address may contain a login.
         var takesLogin: Bool { self != .srt && self != .udp && self != .tcp }
     }
 
     let scheme: Scheme
-    /// For sentences.
+    /// The address in messages.
     let shown: String
-    /// As it was written, from behind `://` on.
+    /// The text after `://`, as it was written.
     private let rest: String
-    /// Behind the first question mark; empty without one.
+    /// The text after the first question mark; empty without one.
     private let query: String
 
     /// - Throws: ``OptionFault``, which quotes neither a login nor a query.
@@ -57,7 +57,7 @@ struct NetworkAddress: Sendable {
                 remedy: "Write it like \"rtsp://192.168.1.7:554/stream\".")
         }
         guard Self.hasPossiblePort(host) else {
-            // Not quoted: it may be a part of a login.
+            // Not quoted, since it may be a part of a login.
             throw OptionFault(
                 "'url' must have a port from 1 to 65535", remedy: "Correct it, or leave it out for the usual port.")
         }
@@ -68,7 +68,7 @@ struct NetworkAddress: Sendable {
         query = rest.firstIndex(of: "?").map { String(rest[rest.index(after: $0)...]) } ?? ""
     }
 
-    /// Whether it is `host`, `host:port` or `:port`: what is neither may be a part of a login.
+    /// Whether it is `host`, `host:port` or `:port`: anything else may be a part of a login.
     private static func isHost(_ text: Substring) -> Bool {
         guard let port = port(of: text) else { return text.first != "[" && !text.isEmpty }
         return port.isEmpty || (port.first == ":" && port.count > 1 && port.dropFirst().utf8.allSatisfy(isDigit))
@@ -76,29 +76,29 @@ struct NetworkAddress: Sendable {
 
     private static func isDigit(_ byte: UInt8) -> Bool { (48...57).contains(byte) }
 
-    /// Of a host: one without a port, or with one that there may be.
+    /// Whether a host has no port, or a possible one.
     private static func hasPossiblePort(_ text: Substring) -> Bool {
         guard let port = port(of: text), !port.isEmpty else { return true }
         return UInt16(port.dropFirst()).map { $0 > 0 } ?? false
     }
 
-    /// What stands behind the host: `:554`, or nothing behind one in brackets. Nil without either.
+    /// The text after the host: `:554`, or empty after a host in brackets. Nil otherwise.
     private static func port(of text: Substring) -> Substring? {
         let isBracketed = text.first == "["
         let end = isBracketed ? text.firstIndex(of: "]").map { text.index(after: $0) } : text.firstIndex(of: ":")
         return end.map { text[$0...] }
     }
 
-    /// For libavformat.
+    /// The whole address for libavformat.
     func full(_ login: NetworkLogin?) -> String {
         guard let login, scheme.takesLogin else { return "\(scheme.rawValue)://\(rest)" }
         return "\(scheme.rawValue)://\(login.encoded)@\(rest)"
     }
 
-    /// Takes out of somebody else's words whatever is not to be shown.
+    /// Removes from another program's text everything that must not be shown.
     func hide(_ login: NetworkLogin?, in text: String) -> String {
         var text = text
-        // The longest first: a part of one may be another one.
+        // The longest first, since one secret may be part of another.
         for word in ((login?.secrets ?? []) + [query]).filter({ !$0.isEmpty }).sorted(by: { $0.count > $1.count }) {
             text = text.split(separator: word, omittingEmptySubsequences: false).joined(separator: "***")
         }

@@ -3,13 +3,13 @@
 import CAVFormat
 import FrameCore
 
-/// Why a stream cannot be had, as sentences. `shown` is an address without login and query.
+/// Why a stream cannot be played, as sentences. `shown` is an address without login and query.
 enum NetworkFault {
-    /// What libavformat answered.
+    /// The fault for libavformat's answer.
     ///
     /// - Parameters:
-    ///   - cause: Its own words, with nothing in them that is to be hidden.
-    ///   - seconds: How long it was waited for.
+    ///   - cause: Its own text, without anything secret.
+    ///   - seconds: How long the source waited.
     static func opening(_ shown: String, _ code: Int32, cause: String, seconds: Double, hasLogin: Bool)
         -> FrameHostError
     {
@@ -44,9 +44,9 @@ enum NetworkFault {
         }
     }
 
-    /// Nil where the cause is another.
+    /// The fault of a certificate; nil where the cause is another.
     ///
-    /// - Parameter cause: libavformat's own words: the libraries for TLS that it is built with all say "certificate".
+    /// - Parameter cause: libavformat's own text. All its TLS libraries say "certificate".
     static func untrusted(_ shown: String, cause: String) -> FrameHostError? {
         guard cause.contains("ertificate") else { return nil }
         return FrameHostError(

@@ -3,7 +3,7 @@
 import FrameCore
 import Synchronization
 
-/// What a stream came to. Written by the stage thread, read by any.
+/// Figures of a stream. Written by the stage thread, read by any.
 final class NetworkFigures: Sendable {
     let given = Atomic<Int>(0)
     let damaged = Atomic<Int>(0)

@@ -10,7 +10,7 @@ final class Interrupt: Sendable {
     /// `CLOCK_MONOTONIC`, nanoseconds.
     private let deadline = Atomic<Int64>(.max)
 
-    /// What is under way ends, and so does everything later but closing.
+    /// Ends what is under way, and everything later except closing.
     func end() { isEnded.store(true, ordering: .releasing) }
     var hasEnded: Bool { isEnded.load(ordering: .acquiring) }
     func allow(seconds: Double) {
@@ -47,19 +47,19 @@ final class NetworkInput {
     }
 
     let terms: StreamTerms
-    /// It says how long it plays: its end is the end of all there is.
+    /// Whether the stream says how long it plays, so that its end is a real end.
     private let isFinite: Bool
-    /// What is read is the file itself, not a list of others.
+    /// Whether the address is a media file itself, not a playlist.
     private let isOneFile: Bool
     private var container: UnsafeMutablePointer<AVFormatContext>?
     private let track: Int
     private let settings: Settings
     private let interrupt: Interrupt
 
-    /// What a playlist or a description may lead to: never to files of this machine.
+    /// The protocols to which a playlist or a description may lead: never to files of this machine.
     private static let protocols =
         "rtsp,rtsps,rtp,srtp,udp,tcp,tls,http,https,httpproxy,crypto,rtmp,rtmps,rtmpt,rtmpe,rtmpte,rtmpts,ffrtmphttp,srt,hls,data"
-    /// Formats that are streams.
+    /// The formats of streams.
     private static let formats =
         "rtsp,rtp,sdp,hls,flv,live_flv,mpegts,mov,matroska,webm,ogg,mpjpeg,mjpeg,h264,hevc,mpeg,mpegvideo,aac,mp3,webvtt"
 
@@ -81,12 +81,12 @@ final class NetworkInput {
         let (opened, said) = LibavText.during { Self.open(&container, settings) }
         do {
             guard opened >= 0, let container else {
-                // What was interrupted may call it anything.
+                // An interrupted call may report any error.
                 throw Self.fault(interrupt.mustStop ? fh_averror_exit : opened, said, settings)
             }
             let found = av_find_best_stream(container, AVMEDIA_TYPE_VIDEO, -1, -1, nil, 0)
             guard found >= 0, avcodec_find_decoder(Self.codec(container, found)) != nil else {
-                // A playlist whose parts are another server's.
+                // The parts of a playlist may be on another server.
                 if let fault = NetworkFault.untrusted(settings.address.shown, cause: said) { throw fault }
                 throw NetworkFault.noVideo(settings.address.shown)
             }
@@ -158,7 +158,7 @@ final class NetworkInput {
     }
 
     private static func close(_ container: inout UnsafeMutablePointer<AVFormatContext>?, _ interrupt: Interrupt) {
-        // A last word to the server, which may not take long.
+        // Time for a last message to the server, which must be short.
         interrupt.isClosing.store(true, ordering: .releasing)
         interrupt.allow(seconds: 0.3)
         avformat_close_input(&container)
@@ -169,13 +169,13 @@ final class NetworkInput {
     enum Step {
         /// A packet of the video is there.
         case packet
-        /// One of something else.
+        /// A packet of another track.
         case other
         case ended
         case lost(String)
     }
 
-    /// From here on `stallSeconds` may pass without a packet of the video.
+    /// From here on at most `stallSeconds` may pass without a packet of the video.
     func beginWait() { interrupt.allow(seconds: settings.stallSeconds) }
 
     /// Waits for the next packet.
@@ -203,8 +203,8 @@ final class NetworkInput {
         return String(cString: name).split(separator: ",").contains("hls")
     }
 
-    /// The server has said how many bytes there are (`Content-Length`), and all of them have come. What breaks off
-    /// before, and a live stream, which says nothing of the kind, is not at its end.
+    /// Whether the server said how many bytes there are (`Content-Length`), and all of them have come. A transfer that
+    /// breaks off before, and a live stream, which has no length, are not complete.
     private var isComplete: Bool {
         guard isOneFile, let bytes = container?.pointee.pb else { return false }
         let size = avio_size(bytes)

@@ -3,21 +3,21 @@
 import FrameCore
 import Glibc
 
-/// Who to log in as. Its description, and all that is made of it for people, says nothing of it.
+/// Name and password for a server. Neither its description nor any message shows them.
 struct NetworkLogin: Sendable, CustomStringConvertible, CustomReflectable {
     let name: String
     let password: String
 
     /// `name:password` as a URL has it.
     var encoded: String { "\(Self.encode(name)):\(Self.encode(password))" }
-    /// What is to be hidden.
+    /// The texts that must be hidden.
     var secrets: [String] { [encoded, "\(name):\(password)", Self.encode(password), password].filter { $0 != ":" } }
     var description: String { "a login" }
     var customMirror: Mirror { Mirror(self, children: []) }
 
     static let mostBytes = 4096
 
-    /// Reads the option `login`, in the words of `users` of `rtsp-sink`. No fault names what is in it.
+    /// Reads the option `login`, with messages like those of `users` of `rtsp-sink`. No fault shows what is in it.
     ///
     /// - Parameter place: A path, or `env:NAME`.
     /// - Throws: ``FrameHostError``.

@@ -7,20 +7,20 @@ import LiveInput
 
 /// Reads a stream on a thread of its own, and connects again for as long as it is not ended.
 ///
-/// libavformat's calls block; a look-up of a name cannot even be interrupted. So nobody waits for this thread for
-/// long: it holds itself until it ends. `@unchecked Sendable`: what is not the thread's own is under the lock of the
-/// queue, or atomic.
+/// libavformat's calls block, and the lookup of a name cannot even be interrupted. So no other thread waits for this
+/// one for long: it keeps itself alive until it ends. `@unchecked Sendable`: everything that other threads use is under
+/// the queue's lock, or atomic.
 final class NetworkReader: @unchecked Sendable {
     let queue = PacketQueue()
     private let settings: NetworkInput.Settings
     private let interrupt = Interrupt()
     private let stageID: String
-    /// Ends after a first attempt in vain.
+    /// Whether it ends when the first attempt fails.
     private let failsAtOnce: Bool
     private let state = Locked(State())
 
     private struct State {
-        /// Access units of another size are not taken.
+        /// The planned size. Access units of another size are refused.
         var planned: PictureSize?
         var isRunning = false
         var attempts = 0
@@ -54,7 +54,7 @@ final class NetworkReader: @unchecked Sendable {
         pthread_detach(handle)
     }
 
-    /// [control thread] What the chain is planned for, where nothing else can be taken.
+    /// [control thread] Sets the size that the chain is planned for, where no other can be used.
     func plan(_ size: PictureSize) { state.withLock { $0.planned = size } }
 
     /// [any thread] Ends what it waits for.
@@ -63,7 +63,7 @@ final class NetworkReader: @unchecked Sendable {
         queue.end()
     }
 
-    /// [stage thread] Ends it, and waits for that 500 ms at most.
+    /// [stage thread] Ends the reader, and waits for that at most 500 ms.
     func stop() {
         end()
         let limit = PacketQueue.now() + 500_000_000
@@ -72,7 +72,7 @@ final class NetworkReader: @unchecked Sendable {
 
     /// [any thread]
     var isRunning: Bool { state.withLock { $0.isRunning } }
-    /// [any thread] How often it was tried to connect.
+    /// [any thread] How many attempts to connect there were.
     var attempts: Int { state.withLock { $0.attempts } }
     /// [any thread] Packets of the video that were received.
     var packets: Int { state.withLock { $0.packets } }
@@ -112,7 +112,7 @@ final class NetworkReader: @unchecked Sendable {
         }
     }
 
-    /// Reads until the stream is lost; false when nothing more is to come.
+    /// Reads until the stream is lost; false when nothing more will come.
     private func read(
         _ input: NetworkInput, _ packet: UnsafeMutablePointer<AVPacket>, _ backoff: inout Backoff
     ) -> Bool {

@@ -4,7 +4,7 @@ import FrameCore
 import LiveInput
 
 extension NetworkSource {
-    /// What it posts.
+    /// The events that it posts.
     static let events = [
         EventDeclaration(
             "stream-lost", "The stream is lost. It is opened again when it is back.",

@@ -7,8 +7,8 @@ import LiveInput
 
 /// Gives the pictures of a stream from the network, or its access units as they are.
 ///
-/// ``NetworkReader`` connects and reads on a thread of its own, and connects again when the stream is lost; meanwhile
-/// ``StandIn`` pictures keep what is behind going.
+/// ``NetworkReader`` connects and reads on a thread of its own, and connects again when the stream is lost. Meanwhile
+/// ``StandIn`` pictures keep the stages behind going.
 final class NetworkSource: Source {
     static let info = StageInfo(
         id: "network-source",
@@ -23,14 +23,14 @@ final class NetworkSource: Source {
     private let address: NetworkAddress
     private let figures = NetworkFigures()
 
-    // From `negotiate` on.
+    // Set from `negotiate` on.
     private var reader: NetworkReader?
     private var format: VideoFormat?
     private var planned: StreamTerms?
     private var encoded: EncodedFormat?
     private var slate: Slate?
 
-    // The stage thread's.
+    // For the stage thread only.
     private var standIn: StandIn?
     private var converter: PictureConverter?
     private var decoder: PictureDecoder?
@@ -40,13 +40,13 @@ final class NetworkSource: Source {
     private var packet: UnsafeMutablePointer<AVPacket>?
     private var picture: DecodedPicture?
     private var away = Away()
-    /// It is lost, or has never been there: stand-ins are shown.
+    /// Whether the stream is lost, or was never there, so that stand-ins are shown.
     private var isAway = false
     private var wasLost = false
-    /// Nothing of this connection was given yet.
+    /// Whether nothing of this connection was given yet.
     private var isFresh = true
     private var followsGap = false
-    /// Of units: nothing is given before a keyframe.
+    /// Whether no access unit is given before a keyframe.
     private var waitsForKeyframe = true
     private var refusals: Set<String> = []
     private var shape: PictureShape?
@@ -63,7 +63,8 @@ final class NetworkSource: Source {
     }
 
     deinit {
-        // Where only a plan was made: the program may end at once, and libavformat is to be left before that.
+        // Where only a plan was made, the program may end at once, and the thread must have left libavformat before
+        // that.
         reader?.stop()
         var frame = picture?.frame
         av_frame_free(&frame)
@@ -76,7 +77,7 @@ final class NetworkSource: Source {
 
     // MARK: Setup
 
-    /// [control thread] Opens the stream within `connectSeconds`, unless it may be missing: then nothing is opened.
+    /// [control thread] Opens the stream within `connectSeconds`. Where the stream may be missing, opens nothing.
     func negotiate() throws -> MediaFormat {
         slate = try Slate(
             color: options.slateColor, picturePath: options.slatePicture.map(context.resolve), text: options.slateText)
@@ -147,7 +148,7 @@ final class NetworkSource: Source {
         return .encoded(encoded)
     }
 
-    /// What every stream's pictures can be made into.
+    /// The format for a stream that is not there yet: the pictures of every stream can be converted to it.
     private func plannedWithout() -> VideoFormat {
         let size = options.size ?? PictureSize(1280, 720)
         return VideoFormat(
@@ -210,7 +211,7 @@ final class NetworkSource: Source {
 
     // MARK: One item
 
-    /// How long the reader is waited for at once, so that a stop is seen: nanoseconds.
+    /// How long one wait for the reader lasts, so that a stop is noticed: nanoseconds.
     private static let wait: Int64 = 50_000_000
 
     /// [stage thread] One picture or access unit, or none yet.
@@ -249,7 +250,7 @@ final class NetworkSource: Source {
         return .more
     }
 
-    /// Whether stand-ins are shown while it is away.
+    /// Whether stand-ins are shown while the stream is away.
     private var wasShowing: Bool { options.decode && options.whileLost != .stop }
 
     private var patience: Int64 {
@@ -267,10 +268,10 @@ final class NetworkSource: Source {
         }
     }
 
-    /// Another connection.
+    /// Begins another connection.
     private func begin(_ terms: StreamTerms) throws {
         self.terms = terms
-        // What was read to find out what is in it is here in a moment.
+        // Packets that were read to examine the stream come within a moment.
         _ = context.sleep(until: context.clock.now() + 20_000_000)
         times.begin(age: terms.timeBase.time(ofTicks: reader?.queue.ticksWaiting ?? 0))
         waitsForKeyframe = true
@@ -325,7 +326,7 @@ final class NetworkSource: Source {
         return .more
     }
 
-    /// Says where the pictures change.
+    /// Reports where the pictures change.
     private func look(at found: PictureShape, _ format: VideoFormat) {
         defer { shape = found }
         let isScaled = found.width != format.width || found.height != format.height
@@ -384,7 +385,7 @@ final class NetworkSource: Source {
         if isKeyframe, let known = encoded?.parameterSets, !AnnexB.hasOnly(known, in: bytes) { reportSets() }
         var unit = try output.makeAccessUnit(byteCount: bytes.count)
         unit.withMutableBytes { $0.copyMemory(from: bytes) }
-        // Both lie within ±2^61: their difference is one of Int64.
+        // Both lie within ±2^61, so their difference fits in Int64.
         let ahead = shown.flatMap { shown in decoded.map { (shown - $0).nanoseconds } } ?? 0
         unit.dts = MediaTime(nanoseconds: placement.time)
         unit.pts = MediaTime(nanoseconds: placement.time + ((0...10_000_000_000).contains(ahead) ? ahead : 0))
@@ -399,7 +400,7 @@ final class NetworkSource: Source {
         return .more
     }
 
-    /// Nil where there is none, or one that cannot be meant.
+    /// The time of ticks; nil where there is none, or an impossible one.
     private func time(_ ticks: Int64, _ terms: StreamTerms) -> MediaTime? {
         ticks == fh_av_no_pts ? nil : terms.timeBase.possibleTime(ofTicks: ticks)
     }
@@ -422,7 +423,7 @@ final class NetworkSource: Source {
                 remedy: "With \"whileLost\": \"hold\" the chain keeps running until it is back.")
         }
         away.begin(now: context.clock.now(), reason: reason)
-        // The pace goes on from the last picture.
+        // The timeline goes on from the last picture.
         if let last = times.last, let format {
             away.nextPicture = max(away.nextPicture, last + format.frameRate.period.nanoseconds)
         }
@@ -435,12 +436,12 @@ final class NetworkSource: Source {
 
     private func refuse(_ fault: FrameHostError) {
         let text = fault.description
-        // Each reason once for each loss.
+        // Each reason is reported once for each loss.
         guard refusals.count < 16, refusals.insert(text).inserted else { return }
         context.post("stream-refused", level: .warning, text: text)
     }
 
-    /// An item of the stream is about to be given.
+    /// The stream is back: an item of it is about to be given.
     private func comeBack() {
         guard isFresh else { return }
         isFresh = false
@@ -460,7 +461,8 @@ final class NetworkSource: Source {
 
     private func noteDamage() {
         figures.add(figures.damaged)
-        // What a decoder cannot use before a connection's first picture is not damaged: it came in the middle.
+        // What a decoder cannot use before a connection's first picture is not damaged: the connection began in the
+        // middle.
         guard !isFresh, !hasReportedDamage else { return }
         hasReportedDamage = true
         context.post(

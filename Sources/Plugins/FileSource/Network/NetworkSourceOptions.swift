@@ -5,9 +5,9 @@ import LiveInput
 
 /// How RTSP packets travel.
 enum NetworkTransport: String, OptionChoice {
-    /// On the connection itself: nothing is lost.
+    /// On the connection itself, without loss.
     case tcp
-    /// As datagrams: no wait for what is lost.
+    /// As datagrams, without waiting for lost ones.
     case udp
 }
 

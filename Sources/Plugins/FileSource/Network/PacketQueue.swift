@@ -4,15 +4,15 @@ import CAVFormat
 import FrameCore
 import Glibc
 
-/// What the reader's thread hands to the stage thread, in order: bounded in packets and bytes.
+/// Passes items from the reader's thread to the stage thread, in order. Bounded in packets and bytes.
 ///
-/// `@unchecked Sendable`: everything is reached under the lock alone; a packet belongs to whoever has taken it out.
+/// `@unchecked Sendable`: everything is used under the lock. A packet belongs to the thread that has taken it out.
 final class PacketQueue: @unchecked Sendable {
     enum Item {
         case packet
         case opened(StreamTerms)
         case lost(String)
-        /// It could not be opened.
+        /// The stream could not be opened.
         case refused(FrameHostError)
         case ended
     }
@@ -31,7 +31,7 @@ final class PacketQueue: @unchecked Sendable {
     private let changed = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
     // Below: under the lock.
     private var entries: [Entry] = []
-    /// Packets that are in nobody's hands.
+    /// Packets that are not in use.
     private var free: [UnsafeMutablePointer<AVPacket>] = []
     private var packetCount = 0
     private var byteCount = 0
@@ -63,15 +63,15 @@ final class PacketQueue: @unchecked Sendable {
 
     // MARK: The reader's side
 
-    /// [reader's thread] Takes over what is in `packet`, which is empty afterwards; what finds no room is dropped and
-    /// counted.
+    /// [reader's thread] Takes over the contents of `packet`, which is empty afterwards. What finds no room is dropped
+    /// and counted.
     ///
-    /// - Parameter waits: For room, until the queue ends.
+    /// - Parameter waits: Whether to wait for room until the queue ends.
     func put(_ packet: UnsafeMutablePointer<AVPacket>, waits: Bool) {
         locked {
             let size = Int(max(packet.pointee.size, 0))
             let isKey = packet.pointee.flags & AV_PKT_FLAG_KEY != 0
-            // One that fills the queue alone is no picture.
+            // A packet that would fill the whole queue cannot be a picture.
             if size > Self.mostBytes / 2 { return drop(packet) }
             while waits, isFull(size), !isEnding { pthread_cond_wait(changed, mutex) }
             if isFull(size) { makeRoom() }
@@ -88,11 +88,11 @@ final class PacketQueue: @unchecked Sendable {
         }
     }
 
-    /// [reader's thread] Something beside packets; always finds room.
+    /// [reader's thread] Adds an item that is not a packet. It always finds room.
     func put(_ item: Item) {
         locked {
             if case .opened = item { waitsForKey = false }
-            // Whoever does not take them for long needs the newest alone.
+            // If the items are not taken for a long time, only the newest is needed.
             if entries.count > Self.mostPackets + 8, let index = entries.firstIndex(where: { $0.packet == nil }) {
                 entries.remove(at: index)
             }
@@ -110,7 +110,7 @@ final class PacketQueue: @unchecked Sendable {
         av_packet_unref(packet)
     }
 
-    /// Everything before the newest keyframe goes, of packets.
+    /// Removes all packets before the newest keyframe.
     private func makeRoom() {
         guard let newest = entries.lastIndex(where: { $0.isKey }), newest > 0 else { return }
         var kept: [Entry] = []
@@ -133,7 +133,7 @@ final class PacketQueue: @unchecked Sendable {
         free.append(packet)
     }
 
-    /// [reader's thread] Until `instant` of `CLOCK_MONOTONIC`, or the end.
+    /// [reader's thread] Sleeps until `instant` of `CLOCK_MONOTONIC`, or until the end.
     func sleep(until instant: Int64) {
         locked { while !isEnding, Self.now() < instant { wait(until: instant) } }
     }
@@ -166,8 +166,8 @@ final class PacketQueue: @unchecked Sendable {
         }
     }
 
-    /// [stage thread] Ticks from the first packet that waits here to the last one: how long ago the first was taken,
-    /// where they came at once. 0 where they do not say.
+    /// [stage thread] Ticks from the first waiting packet to the last one. Where they came at once, this tells how long
+    /// ago the first was captured. 0 where they have no times.
     var ticksWaiting: Int64 {
         locked {
             var (first, last) = (Int64.max, Int64.min)

@@ -11,9 +11,9 @@ final class StreamTerms: @unchecked Sendable {
     let shape: PictureShape
     let conversion: PixelConversion
     let orientation: Orientation
-    /// Nominal; zero when it does not say one.
+    /// The nominal frame rate; zero where the stream has none.
     let rate: Rational
-    /// SPS and PPS with start codes; empty where there are none, or nobody asked.
+    /// SPS and PPS with start codes; empty where there are none, or where they were not asked for.
     let parameterSets: [UInt8]
     let reorderDepth: Int
     /// `h264 1280x720 at 25`.
@@ -72,7 +72,7 @@ final class StreamTerms: @unchecked Sendable {
         return sets
     }
 
-    /// A rate that a camera may have; others are guesses of a clock's.
+    /// A rate that a camera may have. Other rates are guesses from a clock.
     private static func rate(_ rate: AVRational) -> Rational {
         guard rate.num > 0, rate.den > 0, av_q2d(rate) >= 0.001, av_q2d(rate) <= 1000 else { return Rational(0) }
         return Rational(rate.num, rate.den)
