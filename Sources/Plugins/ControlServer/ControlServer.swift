@@ -6,7 +6,7 @@ import Glibc
 /// Shows a running chain to people and programs, and lets them change it: an HTTP API with metrics, events and
 /// pictures.
 ///
-/// docs/control.md; why it is as it is: docs/design/021-live-operation.md.
+/// Described in docs/control.md, and its design in docs/design/021-live-operation.md.
 final class ControlServer: Service {
     static let info = ServiceInfo(
         id: "control-server", summary: "Serves the chain's state, metrics, events, pictures and controls over HTTP.")
@@ -14,7 +14,7 @@ final class ControlServer: Service {
     private struct Running {
         var server: HTTPServer
         var api: ControlAPI
-        /// Gives the events that have come to whoever reads them.
+        /// Passes new events on to the clients that read them.
         var relay: @Sendable () -> Void
         var threads: [OwnThread]
     }
@@ -50,7 +50,7 @@ final class ControlServer: Service {
             ?? options.token.flatMap { AccessToken($0) }
         let studio = PictureStudio(control)
         let units = try UnitStudio(control)
-        // Two runs never have the same: the wall clock in base 36.
+        // Each run has another one: the wall clock in base 36.
         let ring = EventRing(
             run: String(UInt64(bitPattern: control.clock.unixTime(at: control.clock.now())), radix: 36))
         let subscription = control.subscribe(capacity: EventSubscription.capacity)
@@ -94,7 +94,7 @@ final class ControlServer: Service {
     /// WebSockets that are open at this moment.
     var socketCount: Int { running.withLock { $0?.api.viewers.withLock { $0.sockets } ?? 0 } }
 
-    /// [service thread] Gives the run's events to the ring until that is closed.
+    /// [service thread] Puts the run's events into the ring until it is closed.
     private static func relay(_ subscription: EventSubscription, _ control: any RunControl, to ring: EventRing) {
         while !ring.isClosed {
             if subscription.wait(seconds: 0.2) { relayOnce(subscription, control, to: ring) }
@@ -111,7 +111,7 @@ final class ControlServer: Service {
         for event in events { ring.append(control.json(of: event).text()) }
     }
 
-    /// [control thread] Ends within a second, whoever is connected.
+    /// [control thread] Ends within a second, even with connected clients.
     func stop() {
         let running = running.withLock { running in
             defer { running = nil }
@@ -122,7 +122,7 @@ final class ControlServer: Service {
         running.api.events.close()
         running.api.studio.close()
         running.api.units.close()
-        // Streams end by themselves, the last events included, where their clients read.
+        // Streams whose clients read end by themselves, with the last events.
         for _ in 0..<150 where running.api.viewers.withLock({ $0.events + $0.pictures }) > 0 { usleep(1000) }
         running.server.stop()
         for thread in running.threads { thread.wait(milliseconds: 300) }

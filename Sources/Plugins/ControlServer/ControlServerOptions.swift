@@ -29,7 +29,7 @@ struct ControlServerOptions: StageOptions {
         if token != nil, tokenFile != nil {
             throw OptionFault("'token' and 'tokenFile' exclude each other", remedy: "Leave one of them out.")
         }
-        // The token's text stands in no message.
+        // No message shows the token's text.
         if let token, AccessToken(token) == nil {
             throw OptionFault("'token' must be \(AccessToken.rule)", remedy: AccessToken.remedy)
         }

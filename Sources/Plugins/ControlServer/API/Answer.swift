@@ -2,7 +2,7 @@
 
 import FrameCore
 
-/// What a request is answered with.
+/// The answer to a request.
 struct Answer: Sendable {
     enum Body: Sendable {
         case none
@@ -37,7 +37,8 @@ struct Answer: Sendable {
         return answer
     }
 
-    /// - Parameter subject: The stage that the path names: that there is none is no fault of the request's body.
+    /// - Parameter subject: The stage that the path names. Where it does not exist, that is not a fault of the
+    ///   request's body.
     static func faults(_ faults: [FrameHostError], subject: String? = nil) -> Answer {
         guard let first = faults.first else {
             return refused(
@@ -60,10 +61,10 @@ struct Answer: Sendable {
     private static func status(of fault: FrameHostError, subject: String?) -> Int {
         switch fault.code {
         case .invalidConfiguration:
-            // What the path names is not there: a stage, or a command of it.
+            // The stage in the path, or its command, does not exist.
             subject != nil && fault.place.words == subject
                 && (fault.what == "no such stage" || fault.what.contains(" has no command ")) ? 404 : 400
-        // The request is well formed, and does not fit what is there.
+        // The request is well formed, but does not fit the present state.
         case .unavailable: 409
         case .unusablePlugin, .invalidMedia: 422
         case .exhausted, .stopped: 503
@@ -74,13 +75,14 @@ struct Answer: Sendable {
 
 /// Where a long answer is written to.
 protocol StreamWriter: Sendable {
-    /// Returns when all of it has left this program.
+    /// Returns when all bytes have left this program.
     ///
     /// - Throws: Where the client has gone, or has taken less than 64 kB of it in ten seconds.
     func write(_ bytes: [UInt8]) async throws
     /// Calls `action` once, when the connection has ended.
     func whenClosed(_ action: @escaping @Sendable () -> Void)
-    /// Calls `action` once, when the client has closed its side. It may read on, or have gone: writing shows which.
+    /// Calls `action` once, when the client has closed its side. It may still read, or have gone: only writing shows
+    /// which.
     func whenHalfClosed(_ action: @escaping @Sendable () -> Void)
 }
 

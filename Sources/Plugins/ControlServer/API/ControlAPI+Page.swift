@@ -5,12 +5,12 @@ import FrameCore
 
 /// The page at `/`.
 extension ControlAPI {
-    /// Of the page and its files: nothing from elsewhere, nothing inline.
+    /// The content security policy of the page and its files: nothing from elsewhere, nothing inline.
     private static let policy =
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; media-src 'self' blob:; "
         + "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-    /// A file of the page; nil for every other address.
+    /// A file of the page; nil for any other address.
     ///
     /// - Throws: ``Refusal`` by the gate, or of another method.
     func page(_ head: RequestHead) throws -> Answer? {

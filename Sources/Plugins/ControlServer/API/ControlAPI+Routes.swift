@@ -3,7 +3,7 @@
 import FrameCore
 
 extension ControlAPI {
-    /// All that there is, in the order of the OpenAPI document.
+    /// All routes, in the order of the OpenAPI document.
     var routes: [Route] { ofServer + ofChain + ofStages + ofPictures }
 
     // MARK: The server
@@ -168,7 +168,7 @@ extension ControlAPI {
                 body: .optional(["type": "object", "description": "The command's arguments."]), answers: OpenAPI.done
             ) { call in
                 let (id, name) = (call.path["id"] ?? "", call.path["name"] ?? "")
-                // Those have addresses of their own; as a stage's own command they would be something else.
+                // These commands have addresses of their own. As a stage's own command they would mean something else.
                 guard !["pause", "resume", "detach", "replace", "snapshot"].contains(name) else {
                     throw Refusal(
                         404, "not-found", place: "path", "'\(name)' is not a stage's own command",
@@ -280,7 +280,7 @@ struct StageList {
 
     var inShort: [JSONNode] { figures.map { .object(short($0)) } }
 
-    /// Nil where there is none of that id.
+    /// Everything about a stage; nil where none has this id.
     func whole(_ id: String) -> JSONNode? {
         guard let found = figures.first(where: { $0["id"]?.asString == id }) else { return nil }
         let inFile = (control.chain["stages"]?.asArray ?? []).first {

@@ -4,7 +4,7 @@ import FrameCore
 
 /// Everything that the server answers, without a socket: from a request's head and body to an answer.
 struct ControlAPI: Sendable {
-    /// Bytes of a body.
+    /// The most bytes of a body.
     static let mostBodyBytes = 1 << 20
 
     let control: any RunControl
@@ -14,7 +14,7 @@ struct ControlAPI: Sendable {
     let events: EventRing
     let viewers = Locked(ViewerCount())
 
-    /// A viewer's place, free again when it is left or let go.
+    /// A viewer's place. It is free again when the viewer leaves it, or when this object is freed.
     final class Place: Sendable {
         private let onLeave: Locked<(@Sendable () -> Void)?>
 
@@ -30,7 +30,7 @@ struct ControlAPI: Sendable {
         }
     }
 
-    /// Nil where `most` watch already.
+    /// A place; nil where `most` viewers watch already.
     func place(_ kind: WritableKeyPath<ViewerCount, Int> & Sendable, most: Int) -> Place? {
         let isFree = viewers.withLock { viewers in
             guard viewers[keyPath: kind] < most else { return false }
@@ -40,17 +40,17 @@ struct ControlAPI: Sendable {
         return isFree ? Place { [viewers] in viewers.withLock { $0[keyPath: kind] -= 1 } } : nil
     }
 
-    /// How many watch for long; more are refused.
+    /// How many clients watch at the moment. More than the limits are refused.
     struct ViewerCount: Sendable {
         var events = 0
-        /// Readers of MJPEG.
+        /// Viewers of MJPEG.
         var pictures = 0
         /// WebSockets, and the previews that they have open.
         var sockets = 0
         var previews = 0
     }
 
-    /// - Parameter readBody: All of the body; called at most once, and only for routes that take one.
+    /// - Parameter readBody: Reads the whole body. Called at most once, and only for routes with a body.
     func answer(
         _ head: RequestHead, readBody: (_ most: Int) async throws -> [UInt8] = { _ in [] }
     ) async -> Answer {
@@ -147,10 +147,10 @@ struct ControlAPI: Sendable {
 
     // MARK: Commands
 
-    /// Seconds that an answer of a stage, and of a change of the chain, is waited for.
+    /// How long to wait for the answer of a stage, and of a change of the chain, seconds.
     static let (stagePatience, changePatience) = (10.0, 60.0)
 
-    /// Has a command done and waits for its answer.
+    /// Carries out a command and waits for its answer.
     ///
     /// - Parameter subject: The stage that the path names.
     func perform(_ command: JSONNode, subject: String? = nil, within seconds: Double) async throws -> Answer {
@@ -180,7 +180,7 @@ struct ControlAPI: Sendable {
     }
 }
 
-/// A value that comes once, from whichever thread is first.
+/// A value that is given once, by the first of several threads.
 final class Once<Value: Sendable>: Sendable {
     private struct State {
         var continuation: CheckedContinuation<Value, Never>?
@@ -188,7 +188,7 @@ final class Once<Value: Sendable>: Sendable {
     }
     private let state = Locked(State())
 
-    /// Before anything can be given.
+    /// To be called before a value can be given.
     func wait(_ continuation: CheckedContinuation<Value, Never>) {
         state.withLock { $0.continuation = continuation }
     }

@@ -2,10 +2,10 @@
 
 import FrameCore
 
-/// Figures in Prometheus' text format, version 0.0.4: one family after the other, no sample twice.
+/// Figures in Prometheus' text format, version 0.0.4: one family after the other, each sample once.
 struct MetricsText {
     static let type = "text/plain; version=0.0.4; charset=utf-8"
-    /// Figures of a stage's own that are taken over: a stage that lists thousands would make every scrape dear.
+    /// The most figures of a stage's own. A stage with thousands would make every scrape expensive.
     static let mostFigures = 200
 
     private struct Sample {
@@ -96,7 +96,7 @@ struct MetricsText {
         add(figures: stage["figures"], "", labels, depth: 0, &left)
     }
 
-    /// Numbers and truth values of what a stage tells of itself, by their way in it; lists are left out.
+    /// Adds the numbers and booleans among a stage's own figures, named by their path. Lists are left out.
     private mutating func add(
         figures: JSONNode?, _ way: String, _ labels: [(String, String)], depth: Int, _ left: inout Int
     ) {
@@ -188,7 +188,7 @@ struct MetricsText {
         families[name]!.samples += samples
     }
 
-    /// A number as Prometheus reads it; nil for what is none.
+    /// A number as Prometheus reads it; nil for anything else.
     private static func text(_ node: JSONNode?) -> String? {
         switch node?.value {
         case .number(let text): node?.asDouble == nil ? nil : text
@@ -207,7 +207,7 @@ struct MetricsText {
             var seen: [String: Int] = [:]
             for sample in family.samples {
                 var labels = Self.labels(sample.labels)
-                // Two links from one stage to another, say: a number tells them apart.
+                // For example two links from one stage to another: a number tells them apart.
                 let times = (seen[sample.suffix + labels] ?? 0) + 1
                 seen[sample.suffix + labels] = times
                 if times > 1 { labels = Self.labels(sample.labels + [("number", "\(times)")]) }

@@ -82,7 +82,7 @@ enum OpenAPI {
         ["required": .bool(isRequired), "content": ["application/json": ["schema": schema]]]
     }
 
-    /// What is said of each, and what any of them may be refused with.
+    /// The answers of a route, and the refusals that every route may give.
     private static func responses(_ answers: JSONNode) -> JSONNode {
         let own = (answers.asObject ?? []).map { ($0.key, $0.value) }
         return .object(

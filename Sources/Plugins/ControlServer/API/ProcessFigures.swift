@@ -3,15 +3,15 @@
 import FrameCore
 import Glibc
 
-/// What the process takes of the machine (proc(5), getrusage(2)).
+/// What the process uses of the machine (proc(5), getrusage(2)).
 struct ProcessFigures: Sendable {
     var residentBytes = 0
     var processorSeconds = 0.0
     var openFiles = 0
-    /// Since the process began; 0 where /proc does not tell.
+    /// Since the process began; 0 where /proc does not say.
     var uptimeSeconds = 0.0
 
-    /// [any thread] As it is now; what cannot be read stays 0.
+    /// [any thread] The present figures. What cannot be read stays 0.
     static func now() -> ProcessFigures {
         var figures = ProcessFigures()
         figures.residentBytes = residentPages * sysconf(Int32(_SC_PAGESIZE))
@@ -44,7 +44,7 @@ struct ProcessFigures: Sendable {
 
     /// When the process began, on the clock that counts from the machine's start.
     private static let startSeconds: Double? = {
-        // The second member is the program's name in parentheses, which may have some itself; the 22nd is meant.
+        // The 22nd member. The second one is the program's name in parentheses, which may contain parentheses itself.
         guard let text = text(of: "/proc/self/stat"), let end = text.lastIndex(of: ")") else { return nil }
         let members = text[end...].split(separator: " ")
         let ticks = sysconf(Int32(_SC_CLK_TCK))

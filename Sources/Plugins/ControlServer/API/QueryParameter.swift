@@ -2,7 +2,7 @@
 
 import FrameCore
 
-/// A parameter after the question mark: what it may be.
+/// A parameter after the question mark, and its allowed values.
 struct QueryParameter: Sendable {
     enum Kind: Sendable {
         case words([String])

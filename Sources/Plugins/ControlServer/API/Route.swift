@@ -2,13 +2,13 @@
 
 import FrameCore
 
-/// One operation of the API: from it come routing, the checks of what is asked, and the OpenAPI document.
+/// One operation of the API. Routing, the checks of requests and the OpenAPI document are made from it.
 struct Route: Sendable {
     enum Method: String, Sendable, CaseIterable { case get, put, post, patch, delete }
 
     enum BodyRule: Sendable {
         case none
-        /// With the JSON Schema of what it may hold.
+        /// A body is allowed; its JSON Schema.
         case optional(JSONNode)
         case required(JSONNode)
     }
@@ -32,7 +32,7 @@ struct Route: Sendable {
     }
 }
 
-/// A request that the gate has let through, its parts checked.
+/// A request that has passed the gate, with its parts checked.
 struct Call: Sendable {
     var path: [String: String] = [:]
     var query = QueryValues()
@@ -51,7 +51,7 @@ struct Router: Sendable {
     let routes: [Route]
 
     /// - Parameters:
-    ///   - method: HEAD is GET here.
+    ///   - method: HEAD counts as GET.
     ///   - path: Segments, percent-decoded.
     func match(_ method: String, _ path: [String]) -> Match {
         var allowed: [String] = []
@@ -89,7 +89,7 @@ struct Target: Sendable, Equatable {
         var value: String
     }
 
-    /// Nil for what is no path that begins with a slash, or is not UTF-8 once it is decoded.
+    /// Nil for a path that does not begin with a slash, or that is not UTF-8 once it is decoded.
     init?(_ text: String) {
         guard text.hasPrefix("/"), text.utf8.count <= 8192 else { return nil }
         let parts = text.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)

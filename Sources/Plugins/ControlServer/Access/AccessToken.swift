@@ -3,20 +3,20 @@
 import FrameCore
 import Glibc
 
-/// What clients must show. Never printed: its description says that there is one.
+/// The token that clients must show. Never printed: its description only says that there is one.
 struct AccessToken: Sendable, CustomStringConvertible, CustomDebugStringConvertible {
     static let rule = "16 to 256 ASCII letters, digits and punctuation marks, without spaces"
     static let remedy = "Make one with `openssl rand -hex 16`."
     private let bytes: [UInt8]
 
-    /// Nil for what breaks ``rule``.
+    /// Nil for a text that breaks ``rule``.
     init?(_ text: String) {
         let bytes = Array(text.utf8)
         guard (16...256).contains(bytes.count), bytes.allSatisfy({ (33...126).contains($0) }) else { return nil }
         self.bytes = bytes
     }
 
-    /// Compares in the same time whatever is given: how many of its characters are right shows nowhere.
+    /// Compares in a time that does not depend on how many characters are right.
     func matches(_ given: String) -> Bool {
         let given = Array(given.utf8)
         var difference: UInt8 = given.count == bytes.count ? 0 : 1
@@ -29,10 +29,10 @@ struct AccessToken: Sendable, CustomStringConvertible, CustomDebugStringConverti
 
     /// The first line of a file.
     ///
-    /// - Throws: ``FrameHostError``; none names what is in the file.
+    /// - Throws: ``FrameHostError``; none shows what is in the file.
     static func read(_ path: String, folder: String) throws -> AccessToken {
         let path = path.hasPrefix("/") || folder.isEmpty ? path : "\(folder)/\(path)"
-        // Not blocking: a FIFO of this name must not hold us up.
+        // Does not block: a FIFO of this name must not stop the program.
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
         guard file >= 0 else {
             throw FrameHostError(

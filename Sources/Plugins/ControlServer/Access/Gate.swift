@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Who may ask. Looks at each request before anything else does: no page of another origin, no name that was made to
-/// point here, nobody without the token.
+/// Decides who may ask. It checks each request first: no page of another origin, no DNS name that was made to point
+/// here, no client without the token.
 ///
-/// Why each rule stands is in docs/design/021-live-operation.md.
+/// docs/design/021-live-operation.md gives the reason of each rule.
 struct Gate: Sendable {
     private let names: Set<HostName>
-    /// Names that were configured without a port: that of this server, or none or any that a proxy shows.
+    /// Names that were configured without a port: they count with this server's port, and with any port that a proxy
+    /// shows.
     private let configured: Set<String>
-    /// Where the server listens on all addresses, each of them is its name. An address cannot be rebound.
+    /// Whether IP addresses count as names of the server: where it listens on all of them. DNS rebinding does not work
+    /// with an address.
     private let takesLiterals: Bool
     private let port: Int
     let token: AccessToken?
 
-    /// - Parameter port: The port in use, which `address` may have left open.
+    /// - Parameter port: The port in use, where `address` may have port 0.
     init(address: ListenAddress, port: Int, hosts: [String], token: AccessToken?) {
         self.port = port
         self.token = token
@@ -33,16 +35,16 @@ struct Gate: Sendable {
         self.configured = configured
     }
 
-    /// What is asked for.
+    /// The kinds of requests.
     enum Room {
-        /// All that says or changes something of the run.
+        /// Everything that shows or changes the run.
         case api
-        /// What has no secret in it: the login stands there.
+        /// A file without secrets. The login form is one of them.
         case pageFile
-        /// The same, to which links of other sites may lead. It is in no frame (its content security policy).
+        /// The same, but links of other sites may lead to it. Its content security policy allows no frame.
         case page
-        /// The WebSocket. Browsers send `Origin` with it and nothing else that tells where it comes from, and let no page
-        /// set fields: the token comes as a subprotocol (``LiveProtocol``).
+        /// The WebSocket. Browsers send only `Origin` to tell where it comes from, and let no page set header fields,
+        /// so the token comes as a subprotocol (``LiveProtocol``).
         case socket
     }
 
@@ -121,7 +123,7 @@ struct Gate: Sendable {
     }
 }
 
-/// What a request says before its body, field names in lower case.
+/// A request without its body, with field names in lower case.
 struct RequestHead: Sendable {
     var method: String
     /// Path and query as they were sent.
@@ -129,7 +131,7 @@ struct RequestHead: Sendable {
     var host: String?
     var fields: [(name: String, value: String)] = []
 
-    /// The first field of that name, which is in lower case.
+    /// The value of the first field with this name in lower case.
     subscript(name: String) -> String? { fields.first { $0.name == name }?.value }
 
     /// RFC 9112 §6.
@@ -145,7 +147,7 @@ struct RequestHead: Sendable {
     }
 }
 
-/// A request that is answered by an error.
+/// The error with which a request is answered.
 struct Refusal: Error, Sendable, Equatable {
     var status: Int
     /// Kebab-case, for programs.

@@ -8,9 +8,9 @@ struct ListenAddress: Sendable, Equatable {
     var address: String
     var port: Int
     var isIPv6: Bool
-    /// Only programs of this machine reach it.
+    /// Whether only programs of this machine reach it.
     var isLoopback: Bool
-    /// All addresses of this machine.
+    /// Whether it stands for all addresses of this machine.
     var isWildcard: Bool
 
     /// `127.0.0.1:8080`, `[::1]:8080` or `localhost:8080`; nil for anything else.
@@ -29,7 +29,7 @@ struct ListenAddress: Sendable, Equatable {
         }
     }
 
-    /// As it stands in a URL.
+    /// The address as in a URL.
     var authority: String { isIPv6 ? "[\(address)]:\(port)" : "\(address):\(port)" }
 
     private static func split(_ text: String) -> (host: String, port: Int)? {
@@ -75,7 +75,7 @@ struct IPLiteral: Equatable {
     }
 }
 
-/// The name in a request's Host field: lower case, the port apart.
+/// The name in a request's Host field, in lower case, and its port.
 struct HostName: Sendable, Hashable {
     /// Without brackets; an IP address as inet_ntop(3) writes it.
     var name: String
@@ -121,7 +121,7 @@ struct HostName: Sendable, Hashable {
             (97...122).contains(byte) || (48...57).contains(byte) || byte == 45 || byte == 46 || byte == 95
         }
         guard isName, !host.isEmpty, host.utf8.count <= 253 else { return nil }
-        // A name may end with the root's dot.
+        // A name may end with the dot of the DNS root.
         if host.hasSuffix("."), host.utf8.count > 1 { host = host.dropLast() }
         (name, isLiteral) = (String(host), false)
     }

@@ -2,11 +2,11 @@
 
 import FrameCore
 
-/// The last events of a run, for any number of listeners, each of which reads on from where it is. One that is slower
-/// than events come loses the oldest, and is told how many.
+/// The last events of a run, for any number of listeners, each with its own position. A listener that is slower than
+/// the events loses the oldest, and is told how many.
 final class EventRing: Sendable {
     struct Batch: Sendable {
-        /// Number and JSON of each.
+        /// The number and JSON of each event.
         var events: [(number: Int, text: String)] = []
         var lost = 0
         /// Where to read on.
@@ -44,7 +44,7 @@ final class EventRing: Sendable {
     /// Bytes of all texts that are kept.
     private static let mostBytes = 4 << 20
 
-    /// Tells the ids of one run from those of another.
+    /// Distinguishes the ids of one run from those of another.
     let run: String
     private let capacity: Int
     private let state = Locked(State())
@@ -58,7 +58,7 @@ final class EventRing: Sendable {
     func append(_ text: String) {
         let ready = state.withLock { state -> [Waiter] in
             if state.texts.count >= capacity {
-                // Some at once, so that a full ring does not move all its texts for each that comes.
+                // Removes some at once, so that a full ring does not move all its texts for each new event.
                 state.removeFirst(capacity / 4)
             }
             state.texts.append(text)
@@ -75,7 +75,7 @@ final class EventRing: Sendable {
     var next: Int { state.withLock { $0.next } }
     var isClosed: Bool { state.withLock { $0.isClosed } }
 
-    /// What came from `number` on.
+    /// The events from `number` on.
     func read(from number: Int, most: Int = 256) -> Batch {
         state.withLock { state in
             let start = max(number, state.first)
@@ -95,7 +95,7 @@ final class EventRing: Sendable {
         }
     }
 
-    /// The listener waits no more, now and later: its client has gone.
+    /// Ends all waits of the listener, now and later: its client has gone.
     func end(_ listener: Int) {
         let waiter = state.withLock { state in
             state.gone.insert(listener)
@@ -104,18 +104,18 @@ final class EventRing: Sendable {
         waiter?.continuation.resume()
     }
 
-    /// The listener's present wait ends.
+    /// Ends the listener's present wait.
     func wake(_ listener: Int) {
         state.withLock { $0.waiters.removeValue(forKey: listener) }?.continuation.resume()
     }
 
-    /// The listener's place is free again, after its last wait.
+    /// Frees the listener's place, after its last wait.
     func remove(_ listener: Int) { state.withLock { _ = $0.gone.remove(listener) } }
 
     func hasGone(_ listener: Int) -> Bool { state.withLock { $0.gone.contains(listener) } }
 
-    /// Until there is an event of that number, the deadline has passed by the time of ``tick(_:)``, or nobody waits any
-    /// more.
+    /// Waits until there is an event with this number, until ``tick(_:)`` finds the deadline passed, or until the
+    /// listener ends.
     func wait(_ listener: Int, for number: Int, until deadline: Int64) async {
         await withCheckedContinuation { continuation in
             let isReady = state.withLock { state in

@@ -2,12 +2,13 @@
 
 import FrameCore
 
-/// Server-sent events (WHATWG HTML, 9.2): `id`, one line of `data` each, a comment where nothing happens.
+/// Server-sent events (WHATWG HTML, 9.2): `id` and one line of `data` for each event, and a comment where nothing
+/// happens.
 enum EventStream {
     static let type = "text/event-stream; charset=utf-8"
-    /// Clients at once.
+    /// The most clients at once.
     static let mostClients = 2000
-    /// A proxy that sees nothing for longer might close the connection.
+    /// A comment is sent after this time without events, since a proxy might close an idle connection.
     static let commentNs: Int64 = 15_000_000_000
     /// Milliseconds after which a client asks again.
     static let retryMs = 2000
@@ -28,7 +29,7 @@ enum EventStream {
         return lost + batch.events.map { "{\"id\":\"\(run)-\($0.number)\",\"event\":\($0.text)}" }
     }
 
-    /// Writes what comes as messages until the listener has gone or the run has ended.
+    /// Writes new events as messages until the listener has gone or the run has ended.
     static func messages(
         _ ring: EventRing, _ listener: Int, after last: Int?, write: (String) async throws -> Void
     ) async {
@@ -47,7 +48,8 @@ enum EventStream {
         }
     }
 
-    /// The number that a client has seen last; nil for another run's, or what is no id.
+    /// The number of the last event that a client has seen; nil for an id of another run, or for a text that is not an
+    /// id.
     static func number(lastSeen id: String?, run: String) -> Int? {
         guard let id, let dash = id.lastIndex(of: "-"), id[..<dash] == run else { return nil }
         let digits = id[id.index(after: dash)...]
@@ -81,9 +83,9 @@ extension ControlAPI {
         let listener = ring.addListener()
         defer { ring.remove(listener) }
         writer.whenClosed { ring.end(listener) }
-        // The comment that it then writes shows whether somebody reads.
+        // The comment that is then written shows whether the client still reads.
         writer.whenHalfClosed { ring.wake(listener) }
-        // A number that has not been given yet is none of this run.
+        // A number that was not used yet cannot be from this run.
         var next = last.map { min($0 + 1, ring.next) } ?? ring.next
         try await writer.write(Array("retry: \(EventStream.retryMs)\n\n".utf8))
         while !ring.hasGone(listener) {

@@ -3,8 +3,8 @@
 import FrameCore
 import FrameHTTP
 
-/// Looks at a connection's first bytes: a WebSocket that the gate lets through begins here, everything else is HTTP, as it
-/// came. [network loop]
+/// Looks at a connection's first bytes. A WebSocket that passes the gate begins here. Everything else goes on to HTTP,
+/// unchanged. [network loop]
 final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
@@ -14,7 +14,7 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
     private let timing: LiveSocket.Timing
     private let tasks: TaskCount
     private let idle: TimeAmount
-    /// Sets HTTP's handlers up behind this one, at once.
+    /// Adds HTTP's handlers behind this one, at once.
     private let goOn: @Sendable (any Channel) -> EventLoopFuture<Void>
     private var received = ByteBuffer()
     private var isDecided = false
@@ -40,7 +40,7 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        // What it has sent is no whole request, and never will be.
+        // The client has closed before its request was complete.
         if case ChannelEvent.inputClosed = event, !isDecided { return context.close(promise: nil) }
         context.fireUserInboundEventTriggered(event)
     }
@@ -53,7 +53,7 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
         case .more: break
         case .http: become(context) { [goOn] in goOn(context.channel) }
         case .live(let request):
-            // The refusals are HTTP's to tell.
+            // HTTP answers the refusals.
             guard api.gate.refusal(of: request.head, room: .socket) == nil,
                 let place = api.place(\.sockets, most: LiveProtocol.mostSockets)
             else { return become(context) { [goOn] in goOn(context.channel) } }
@@ -62,7 +62,7 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
         }
     }
 
-    /// Once `setUp` is done, what was received goes on to the handlers that are there then.
+    /// After `setUp`, passes the received bytes on to the new handlers.
     private func become(_ context: ChannelHandlerContext, _ setUp: () -> EventLoopFuture<Void>) {
         isDecided = true
         timer?.cancel()
@@ -87,7 +87,7 @@ final class FirstRequest: ChannelInboundHandler, RemovableChannelHandler {
         head.headers.add(name: "Sec-WebSocket-Key", value: request.key)
         head.headers.add(name: "Sec-WebSocket-Version", value: "13")
         let isNamed = LiveProtocol.offered(in: request.head).contains { $0 == LiveProtocol.name }
-        // Of NIO's upgrader only the arithmetic: `Sec-WebSocket-Accept`.
+        // NIO's upgrader is only used to compute `Sec-WebSocket-Accept`.
         let upgrader = NIOWebSocketServerUpgrader(
             shouldUpgrade: { channel, _ in channel.eventLoop.makeSucceededFuture(HTTPHeaders()) },
             upgradePipelineHandler: { channel, _ in channel.eventLoop.makeSucceededVoidFuture() })

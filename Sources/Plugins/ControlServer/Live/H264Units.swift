@@ -53,20 +53,20 @@ enum H264Units {
     }
 }
 
-/// What of a stream goes to one viewer, who answers each unit when it has shown it. A viewer that is late is owed nothing
-/// but a keyframe: units cannot be left out one by one.
+/// Decides which units of a stream go to one viewer, which answers each unit when it has shown it. A late viewer only
+/// gets units again from a keyframe on, since single units cannot be left out.
 struct UnitFlow: Equatable {
     enum Verdict: Equatable {
         case send(followsGap: Bool)
         case leaveOut(wantsKeyframe: Bool)
     }
 
-    /// Units without an answer: a second of a fast stream, and a group that a viewer joins in.
+    /// The most units without an answer: a second of a fast stream, or a group that a viewer gets at its begin.
     static let mostInFlight = 60
     static let mostBytes = 2 << 20
-    /// Nanoseconds that an answer may take.
+    /// How long an answer may take, nanoseconds.
     static let patience: Int64 = 500_000_000
-    /// A late one has caught up when so few are left.
+    /// A late viewer has caught up when this many units are left.
     static let few = 2
 
     private struct Flying: Equatable {
@@ -80,9 +80,9 @@ struct UnitFlow: Equatable {
     private var waits = true
     private(set) var number: UInt32 = 0
 
-    /// A unit of the stream; where it is sent its number is ``number``.
+    /// Decides about a unit of the stream. Where it is sent, its number is ``number``.
     ///
-    /// - Parameter isCongested: What was sent over the client's socket before does not leave.
+    /// - Parameter isCongested: Whether earlier bytes still wait for the client's socket.
     mutating func offer(
         isKeyframe: Bool, followsGap: Bool, bytes: Int, isCongested: Bool = false, now: Int64
     ) -> Verdict {
@@ -105,14 +105,14 @@ struct UnitFlow: Equatable {
             || flying.count > Self.few && now - oldest.at > Self.patience
     }
 
-    /// The viewer has shown that one, and all before it.
+    /// The viewer has shown this unit, and all before it.
     mutating func shown(_ number: UInt32) {
         guard let index = flying.lastIndex(where: { $0.number == number }) else { return }
         bytesInFlight -= flying[...index].reduce(0) { $0 + $1.bytes }
         flying.removeFirst(index + 1)
     }
 
-    /// It begins anew: what is under way is not waited for.
+    /// Begins anew, without waiting for units under way.
     mutating func restart() {
         flying = []
         bytesInFlight = 0

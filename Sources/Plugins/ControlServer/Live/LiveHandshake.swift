@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The first bytes of a connection: whether they are a request for the WebSocket, without an HTTP pipeline.
+/// Tells whether the first bytes of a connection are a request for the WebSocket, without an HTTP pipeline.
 ///
-/// NIO's upgrade handler closes the connection without an answer where an upgrade is refused (swift-nio issue 2632), and
-/// only looks at the first request too. Here whatever is not exactly a good handshake goes on to HTTP as it came, and is
-/// answered there with its status. RFC 6455 §4.2.1.
+/// NIO's upgrade handler closes the connection without an answer where an upgrade is refused (swift-nio issue 2632),
+/// and only looks at the first request too. Here everything but a correct handshake goes on to HTTP unchanged, which
+/// answers it with a status. RFC 6455 §4.2.1.
 enum LiveHandshake {
     enum Look: Equatable {
-        /// It may become one.
+        /// The bytes may become one.
         case more
         case http
-        /// A handshake, its head so many bytes long; the gate has not seen it.
+        /// A handshake with the length of its head. The gate has not checked it yet.
         case live(Request)
     }
 
@@ -35,7 +35,7 @@ enum LiveHandshake {
     private static let mostFields = 100
     private static let line = Array("GET \(LiveProtocol.path) HTTP/1.1\r\n".utf8)
     private static let end: [UInt8] = [13, 10, 13, 10]
-    /// Given twice, another reader might take the other one.
+    /// Fields that may appear only once: another parser might take the other one.
     private static let single = [
         "host", "origin", "upgrade", "connection", "authorization", "sec-websocket-key", "sec-websocket-version",
     ]
@@ -60,7 +60,7 @@ enum LiveHandshake {
         return .live(Request(fields: fields, key: key, byteCount: end + Self.end.count))
     }
 
-    /// RFC 9112 §5 at its strictest; nil for anything else, which HTTP's own parser may judge.
+    /// The fields, by the strictest reading of RFC 9112 §5; nil for anything else, which is left to HTTP's own parser.
     private static func fields(_ bytes: ArraySlice<UInt8>) -> [Request.Field]? {
         var fields: [Request.Field] = []
         var rest = bytes
@@ -71,7 +71,7 @@ enum LiveHandshake {
             if end < rest.endIndex {
                 guard rest.index(after: end) < rest.endIndex, rest[end + 1] == 10 else { return nil }
                 rest = rest[(end + 2)...]
-                // A line's end with nothing behind it would be the head's.
+                // An end of line with nothing behind it would be the end of the head.
                 guard !rest.isEmpty else { return nil }
             } else {
                 rest = []

@@ -9,11 +9,11 @@ enum LiveMessage: Equatable {
     case close(preview: UInt16)
     case pause(preview: UInt16)
     case resume(preview: UInt16)
-    /// The message of that number has been drawn, and all before it.
+    /// The message with this number was drawn, and all before it.
     case shown(preview: UInt16, number: UInt32)
-    /// Answered with the same number and the time.
+    /// Answered by a `pong` with the same number and the time.
     case ping(Int)
-    /// Events from now on, or behind that id.
+    /// Asks for events from now on, or after this id.
     case events(after: String?)
 
     private static let limits: JSONReader.Limits = {

@@ -2,13 +2,14 @@
 
 import FrameCore
 
-/// The WebSocket at `/api/v1/live`: names, bounds and the head of binary messages. docs/control.md has it for programs.
+/// The WebSocket at `/api/v1/live`: names, limits and the head of binary messages. docs/control.md describes it for
+/// programs.
 enum LiveProtocol {
     static let path = "/api/v1/live"
     /// The subprotocol that the server chooses where it is offered.
     static let name = "framehost.v1"
     /// Offered beside ``name``, with the token's UTF-8 in hexadecimal: pages cannot set `Authorization`, and an address
-    /// would stand in logs.
+    /// would appear in logs.
     static let tokenPrefix = "framehost.token."
 
     /// Sockets at once.
@@ -22,7 +23,7 @@ enum LiveProtocol {
     static let mostMessagesPerSecond = 10_000
     /// Bytes that wait for a client's socket before units are left out.
     static let mostPendingBytes = 4 << 20
-    /// With this much waiting for it a client is disconnected, however slowly it takes it.
+    /// With this many waiting bytes a client is disconnected, even if it still takes some.
     static let longestPending = 32 << 20
     static let mostPendingMessages = 4096
     /// Pixels of either side of a preview.
@@ -39,7 +40,7 @@ enum LiveProtocol {
         }
     }
 
-    /// What a client shows as token; the inner nil for what is no text in hexadecimal.
+    /// The token that a client offers; the inner nil for a token that is not valid hexadecimal.
     static func token(offeredIn head: RequestHead) -> String?? {
         guard let field = offered(in: head).first(where: { $0.hasPrefix(tokenPrefix) }) else { return nil }
         let digits = Array(field.utf8.dropFirst(tokenPrefix.utf8.count))
@@ -64,7 +65,7 @@ enum LiveProtocol {
     }
 }
 
-/// What stands before a picture or an access unit in a binary message: 40 bytes, all numbers big-endian.
+/// The head of a binary message, before a picture or an access unit: 40 bytes, all numbers big-endian.
 struct LiveHead: Sendable, Equatable {
     enum Kind: UInt8, Sendable {
         case jpeg = 1
@@ -73,16 +74,16 @@ struct LiveHead: Sendable, Equatable {
     }
 
     var kind: Kind
-    /// Decodable alone.
+    /// Whether it can be decoded alone.
     var isKeyframe = true
-    /// Others before it were left out, or there was a gap in the stream.
+    /// Whether messages before it were left out, or the stream had a gap.
     var followsGap = false
-    /// How whoever shows it mirrors it first and then turns it clockwise by quarters. A JPEG is upright already.
+    /// How the viewer must show it: mirrored first, then turned clockwise by quarters. A JPEG is upright already.
     var orientation = Orientation.up
-    /// Mirrored after that: the camera faces who looks at it.
+    /// Whether it is mirrored after that, because the camera faces the person who looks at it.
     var isMirroredInPreviews = false
     var preview: UInt16
-    /// Rises by one with each message of a preview; what the client answers with.
+    /// Rises by one with each message of a preview. The client answers with it.
     var number: UInt32
     var sequenceNumber: UInt64
     /// Nanoseconds of the clock that a `pong` tells.

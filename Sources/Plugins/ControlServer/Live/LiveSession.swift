@@ -2,12 +2,12 @@
 
 import FrameCore
 
-/// One client of the WebSocket: what it watches and what it is owed. A value without socket or clock, whose methods say
-/// what is to be done. [network loop]
+/// One client of the WebSocket: what it watches, and what must be sent to it. A value without socket or clock, whose
+/// methods return what to do. [network loop]
 ///
-/// Of a JPEG preview one picture is in flight: the next is asked for when the client has answered that it has drawn the
-/// last, so that a slow one gets the newest and fewer. Whether the channel takes more says nothing of that: a browser
-/// takes everything in. Of an H.264 preview several units are in flight (``UnitFlow``).
+/// A JPEG preview has one picture in flight. The next one is asked for when the client has answered that it has drawn
+/// the last, so that a slow client gets fewer pictures, each the newest. The channel alone cannot tell this, since a
+/// browser accepts everything. An H.264 preview has several units in flight (``UnitFlow``).
 struct LiveSession {
     /// Names a preview for as long as it is open: a client may use its own number again.
     typealias Key = Int
@@ -29,14 +29,14 @@ struct LiveSession {
         var key: Key
         var request: PreviewRequest
         var isPaused = false
-        /// The studio has a request of this preview.
+        /// Whether the studio has a request of this preview.
         var isAsked = false
-        /// What the studio will answer is of an earlier request.
+        /// Whether the studio's answer will be for an earlier request.
         var isStale = false
-        /// Drawn when the client says so.
+        /// The picture that the client has not yet reported as drawn.
         var inFlight: UInt32?
         var number: UInt32 = 0
-        /// System clock: no picture before that.
+        /// No picture is due before this time of the system clock.
         var due: Int64 = 0
         var hasSaidNone = false
         /// H.264 only.
@@ -45,7 +45,7 @@ struct LiveSession {
 
     private var previews: [UInt16: Preview] = [:]
     private var nextKey = 1
-    /// Questions at the studio whose preview has been closed.
+    /// Requests at the studio whose preview was closed.
     private var orphans = 0
     private var readsEvents = false
     private var messages = 0
@@ -137,7 +137,7 @@ struct LiveSession {
         guard let preview = previews[id], preview.isPaused else { return [] }
         previews[id]?.isPaused = false
         guard preview.request.kind == .h264 else { return next(id, now) }
-        // What is on its way still is of before.
+        // Messages still on their way are from before.
         previews[id]?.key = nextKey
         nextKey += 1
         previews[id]?.flow.restart()
@@ -148,7 +148,7 @@ struct LiveSession {
         previews[id].map { [.watch($0.key, stage: $0.request.stage)] } ?? []
     }
 
-    /// Asks for the next picture where one is owed.
+    /// Asks for the next picture where one is due.
     private mutating func next(_ id: UInt16, _ now: Int64) -> [Action] {
         guard let preview = previews[id], preview.request.kind == .jpeg, !preview.isPaused, !preview.isAsked,
             preview.inFlight == nil
@@ -188,7 +188,7 @@ struct LiveSession {
             previews[id]?.number = number
             previews[id]?.inFlight = number
             previews[id]?.hasSaidNone = false
-            // Kept to the beat; one that was late is not made up for.
+            // Keeps the interval. A late picture is not made up for.
             previews[id]?.due = max(preview.due + preview.request.intervalNs, now - preview.request.intervalNs)
             let head = LiveHead(
                 kind: .jpeg, preview: id, number: number, sequenceNumber: shot.sequenceNumber,
@@ -229,14 +229,15 @@ struct LiveSession {
 
     // MARK: Faults
 
-    /// The client is told what was wrong, and the socket closes: 1007 for what is no message, 1008 for one that is refused.
+    /// Tells the client what was wrong, and closes the socket: 1007 for an invalid message, 1008 for one that is
+    /// refused.
     mutating func fail(_ fault: LiveFault) -> [Action] {
         let error: JSONNode = ["error": fault.json]
         let code: UInt16 = fault.place == "message" ? 1007 : 1008
         return [.text(error.text())] + end(code, "\(fault.place): \(fault.what)")
     }
 
-    /// - Parameter reason: Cut to what a close frame has room for.
+    /// - Parameter reason: Cut to the room in a close frame.
     mutating func end(_ code: UInt16, _ reason: String) -> [Action] {
         guard !isClosed else { return [] }
         isClosed = true

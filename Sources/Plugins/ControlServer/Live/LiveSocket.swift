@@ -5,14 +5,14 @@ import FrameHTTP
 
 /// The WebSocket of one client: frames in and out, time, and what ``LiveSession`` wants done. [network loop]
 ///
-/// Pings every 20 s and closes where two had no answer; closes where the client has taken nothing for as long as of any
-/// stream.
+/// Pings every 20 s and closes after two pings without an answer. Also closes where the client has read nothing for the
+/// time limit of all streams.
 final class LiveSocket: ChannelInboundHandler {
     typealias InboundIn = WebSocketFrame
     typealias OutboundOut = WebSocketFrame
 
     struct Timing: Sendable {
-        /// Without progress of what was written, the client has stopped reading.
+        /// Without progress for this time, the client has stopped reading.
         var progress: TimeAmount
         var ping = TimeAmount.seconds(20)
         /// How long a client may take to answer a close.
@@ -32,7 +32,7 @@ final class LiveSocket: ChannelInboundHandler {
     private var parts: [UInt8]?
     private var partCount = 0
     private var ticker: RepeatedTask?
-    /// Written and not yet taken by the kernel.
+    /// Bytes that were written and not yet taken by the kernel.
     private var pending = 0
     private var pendingBytes = 0
     private var lastProgress = NIODeadline.now()
@@ -103,7 +103,7 @@ final class LiveSocket: ChannelInboundHandler {
         case .connectionClose:
             if !hasSentClose {
                 hasSentClose = true
-                // What the client gives as its reason goes back to it.
+                // The client's reason is sent back to it.
                 write(
                     .connectionClose,
                     payload.getSlice(at: payload.readerIndex, length: min(payload.readableBytes, 2)) ?? ByteBuffer())
@@ -158,7 +158,7 @@ final class LiveSocket: ChannelInboundHandler {
             act(session.end(1001, "the run has ended"))
             close()
         } else if case ChannelEvent.inputClosed = event {
-            // Without a closing frame: nothing will acknowledge what is sent.
+            // The client closed without a close frame, so it will acknowledge nothing.
             close()
         } else {
             context.fireUserInboundEventTriggered(event)
@@ -199,7 +199,7 @@ final class LiveSocket: ChannelInboundHandler {
         }
     }
 
-    /// With room before it for the frame's own head, so that both are one write.
+    /// A message with room before it for the frame's head, so that both are one write.
     private static func message(_ head: LiveHead, _ payload: [UInt8]) -> ByteBuffer {
         let room = 16
         var buffer = ByteBufferAllocator().buffer(capacity: room + LiveProtocol.headBytes + payload.count)
@@ -215,7 +215,7 @@ final class LiveSocket: ChannelInboundHandler {
             promise?.fail(ChannelError.ioOnClosedChannel)
             return
         }
-        // A client that takes a little now and then makes progress, and must not have everything wait for it.
+        // A client that takes a little now and then makes progress, but the queue for it must still be limited.
         guard pending < LiveProtocol.mostPendingMessages, pendingBytes < LiveProtocol.longestPending else {
             promise?.fail(ChannelError.ioOnClosedChannel)
             return close()
@@ -261,7 +261,7 @@ final class LiveSocket: ChannelInboundHandler {
     }
 
     private func take(_ outcome: PictureStudio.Outcome, for key: LiveSession.Key) {
-        // Nothing is answered any more once the run has ended.
+        // Once the run has ended, nothing is answered any more.
         guard !api.events.isClosed else { return act(session.end(1001, "the run has ended")) }
         act(session.take(outcome, for: key, now: SystemTime.now()))
         countPreviews()
@@ -290,7 +290,7 @@ final class LiveSocket: ChannelInboundHandler {
     private func readEvents(after id: String?) {
         guard let context else { return }
         let ring = api.events
-        // From this moment on, not from when the task that writes them begins.
+        // Events count from this moment on, not from the begin of the task that writes them.
         let last = EventStream.number(lastSeen: id, run: ring.run) ?? ring.next - 1
         guard let place = api.place(\.events, most: EventStream.mostClients) else {
             return act(session.end(1013, "\(EventStream.mostClients) clients already read events"))

@@ -2,8 +2,8 @@
 
 import FrameCore
 
-/// Gives the access units of stages to whoever watches, on one thread of its own. Each stage is watched once, and each
-/// unit made ready once, however many look; a stage that nobody looks at is not watched.
+/// Gives the access units of stages to viewers, on one thread of its own. Each stage is watched once, and each unit
+/// prepared once, for any number of viewers. A stage without a viewer is not watched.
 final class UnitStudio: Sendable {
     struct Unit: Sendable {
         var header: StageUnit.Header
@@ -14,7 +14,7 @@ final class UnitStudio: Sendable {
 
     enum News: Sendable {
         case unit(Unit)
-        /// The last word.
+        /// The last delivery.
         case failed(FrameHostError)
     }
 
@@ -22,7 +22,7 @@ final class UnitStudio: Sendable {
 
     private struct Viewer {
         var give: Give
-        /// It has got nothing yet: the group that is kept may be its beginning.
+        /// Whether it has got nothing yet: it may begin with the kept group.
         var isNew = true
     }
 
@@ -45,13 +45,14 @@ final class UnitStudio: Sendable {
         var isClosed = false
     }
 
-    /// A group of more is no beginning for anybody.
+    /// A larger group is not used as a beginning.
     private static let (mostUnits, mostBytes) = (300, 16 << 20)
-    /// Who joins within so many units of a keyframe begins there: decoding them takes less than a new one would.
+    /// A viewer that joins within so many units after a keyframe begins there: decoding them takes less time than
+    /// waiting for a new keyframe.
     private static let soon = 30
     /// Between two requests for a keyframe, for all viewers of a stage together.
     private static let requestNs: Int64 = 1_000_000_000
-    /// A stage that gave nothing for so long may have been replaced: it is watched anew.
+    /// A stage that gave nothing for this long may have been replaced, and is watched anew.
     private static let silenceNs: Int64 = 1_000_000_000
 
     private let control: any RunControl
@@ -64,7 +65,7 @@ final class UnitStudio: Sendable {
         inbox = try UnitInbox()
     }
 
-    /// [any thread] What the stage gives from its next keyframe on, or from one shortly before.
+    /// [any thread] Gives the stage's units from its next keyframe on, or from one shortly before.
     ///
     /// - Parameter give: Called on the studio's thread; must not wait.
     /// - Returns: Names the viewer in ``unwatch(_:viewer:)``.
@@ -86,11 +87,11 @@ final class UnitStudio: Sendable {
             state.stages[stage] = nil
             return true
         }
-        // Whoever watches in this very moment hears nothing for a second, and is then watched for anew.
+        // A viewer that begins at this very moment gets nothing for a second. Then the stage is watched anew.
         if isLast { control.unwatchUnits(of: stage, for: inbox) }
     }
 
-    /// [any thread] A viewer can go on only with a keyframe.
+    /// [any thread] Notes that a viewer can only go on with a keyframe.
     func wantKeyframe(_ stage: String) { state.withLock { $0.stages[stage]?.wantsKeyframe = true } }
 
     /// [any thread] ``run()`` ends.
@@ -116,7 +117,7 @@ final class UnitStudio: Sendable {
             let isIdle = state.withLock { $0.stages.isEmpty }
             switch inbox.take(within: isIdle ? 1 : 0.1) {
             case .unit(let stage, let unit): take(unit, stage)
-            // Not at once: the one in its place may not be there yet.
+            // Not at once: the replacement may not be there yet.
             case .ended(let stage):
                 state.withLock { state in
                     state.stages[stage]?.heardAt = SystemTime.now() - Self.silenceNs + 250_000_000
@@ -156,7 +157,7 @@ final class UnitStudio: Sendable {
         }
     }
 
-    /// Gives new viewers their beginning where there is one, else asks for it.
+    /// Gives new viewers the kept group as their beginning, or else asks for a keyframe.
     private func welcome(_ now: Int64) {
         let beginnings = state.withLock { state in
             var beginnings: [([Give], [Unit])] = []
@@ -197,7 +198,7 @@ final class UnitStudio: Sendable {
             state.withLock { state in
                 state.stages[stage]?.requestedAt = now
                 state.stages[stage]?.makesKeyframes = makesKeyframes
-                // The next one comes when it comes.
+                // The stage makes no keyframes on request, so the viewers wait for the next one.
                 if !makesKeyframes { state.stages[stage]?.wantsKeyframe = false }
             }
         }
@@ -211,7 +212,7 @@ final class UnitStudio: Sendable {
                 header: unit.header, bytes: try H264Units.annexB(unit, format),
                 followsGap: unit.followsGap || unit.header.isDiscontinuity && unit.header.isKeyframe)
         } catch {
-            // What comes behind it has a gap before it.
+            // The next unit follows a gap.
             return state.withLock { $0.stages[name]?.group = [] }
         }
         let viewers = state.withLock { state -> [Give] in

@@ -59,7 +59,7 @@ enum PictureStream {
     static let type = "multipart/x-mixed-replace; boundary=framehost"
     static let mostViewers = 64
     static let usualRate = 10.0
-    /// Nanoseconds after which a stream whose stage gives nothing is looked after.
+    /// After so many nanoseconds without a picture a stream checks its stage and client.
     static let patienceNs: Int64 = 1_000_000_000
 }
 
@@ -78,7 +78,8 @@ extension ControlAPI {
         }
     }
 
-    /// MJPEG: a picture is asked for when the last one has left, so that a slow viewer gets the newest and fewer.
+    /// MJPEG. The next picture is asked for when the last one has left, so that a slow viewer gets fewer pictures, each
+    /// the newest.
     func pictureStream(_ call: Call) async throws -> Answer {
         let id = call.path["id"] ?? ""
         guard control.status.stages.contains(where: { $0.id == id }) else {
@@ -90,7 +91,7 @@ extension ControlAPI {
         let form = PictureQuery.form(call.query, quality: 80)
         let interval = Int64(1e9 / (call.query.double("rate") ?? PictureStream.usualRate))
         let left = call.query.int("count") ?? Int.max
-        // What cannot be is said before the stream begins; it begins without a picture where none came.
+        // Errors are answered before the stream begins. Where no picture came in time, the stream begins without one.
         let first =
             call.head.method == "HEAD"
             ? .none : await studio.next(of: id, as: form, isPreview: true, patience: PictureStream.patienceNs)
@@ -119,15 +120,15 @@ extension ControlAPI {
         while left > 0, !isOver(false) {
             switch next {
             case .none:
-                // Nothing is written, and so nothing shows whether a client that has closed its side is there.
+                // Nothing is being written, so nothing shows whether a client that has closed its side is still there.
                 if isOver(true) { return }
                 due = SystemTime.now()
-            // The stage has gone, or its pictures cannot be encoded: the stream's end says so.
+            // The stage has gone, or its pictures cannot be encoded: the stream ends.
             case .failed: return
             case .shot(let shot):
                 try await writer.write(Self.part(shot, fields(of: shot)))
                 left -= 1
-                // Kept to the beat; one that was late is not made up for.
+                // Keeps the interval. A late picture is not made up for.
                 due = max(due + interval, SystemTime.now() - interval)
             }
             guard left > 0 else { break }
@@ -150,7 +151,7 @@ extension ControlAPI {
         ]
     }
 
-    /// What a stage or the encoder cannot do.
+    /// The refusal for an error of a stage or of the encoder.
     private func refusal(of error: FrameHostError, _ id: String) -> any Error {
         if error.what == "no such stage" { return noStage(id) }
         return error

@@ -2,8 +2,8 @@
 
 import FrameCore
 
-/// Asks stages for pictures and has them encoded, on one thread of its own: neither an event loop nor the chain waits
-/// for an encoder. Each distinct form of a frame is encoded once, whoever looks.
+/// Asks stages for pictures and encodes them, on one thread of its own, so that neither an event loop nor the chain
+/// waits for an encoder. Each distinct form of a frame is encoded once for all viewers.
 final class PictureStudio: Sendable {
     /// A file's bytes, and which picture they show.
     struct Shot: Sendable {
@@ -15,7 +15,7 @@ final class PictureStudio: Sendable {
 
     enum Outcome: Sendable {
         case shot(Shot)
-        /// There was none in time.
+        /// There was no picture in time.
         case none
         case failed(FrameHostError)
     }
@@ -23,9 +23,9 @@ final class PictureStudio: Sendable {
     private struct Request {
         var stage: String
         var form: PictureForm
-        /// Mirrored where the picture says that previews are.
+        /// Whether the picture is mirrored where it says that previews are.
         var isPreview: Bool
-        /// System clock: no picture that was copied before.
+        /// Only pictures that were copied at this time of the system clock or later.
         var notBefore: Int64
         var deadline: Int64
         var give: @Sendable (Outcome) -> Void
@@ -38,9 +38,9 @@ final class PictureStudio: Sendable {
 
     /// Requests that wait at once.
     static let mostRequests = LiveProtocol.mostSockets * LiveProtocol.mostPreviews + 1024
-    /// A stage that did not answer is asked again after so long: it may have been replaced.
+    /// A stage that did not answer is asked again after this time, since it may have been replaced.
     private static let askAgainNs: Int64 = 250_000_000
-    /// A picture that is wanted for later may come this much earlier: it is the one of that beat.
+    /// A picture that is wanted for a later time may come this much earlier.
     private static let slackNs: Int64 = 4_000_000
 
     private let control: any RunControl
@@ -49,12 +49,12 @@ final class PictureStudio: Sendable {
 
     init(_ control: any RunControl) { self.control = control }
 
-    /// [any thread] The next picture of a stage: one that the stage gave after this was asked.
+    /// [any thread] The next picture of a stage, given after this call.
     ///
     /// - Parameters:
     ///   - isPreview: Mirrored where the camera says that previews are, once more than `form` says.
-    ///   - delay: Nanoseconds from now before which no picture is wanted.
-    ///   - patience: Nanoseconds after that.
+    ///   - delay: No picture is wanted before this time from now, nanoseconds.
+    ///   - patience: How long to wait after that, nanoseconds.
     func next(
         of stage: String, as form: PictureForm, isPreview: Bool = false, after delay: Int64 = 0, patience: Int64
     ) async -> Outcome {
@@ -92,7 +92,7 @@ final class PictureStudio: Sendable {
     /// Requests that wait at this moment.
     var waitingCount: Int { state.withLock { $0.requests.count } }
 
-    /// [any thread] Whoever waits gets nothing, and ``run()`` ends.
+    /// [any thread] Ends ``run()``. Waiting requests get nothing.
     func close() {
         let requests = state.withLock { state in
             defer { state.requests.removeAll() }
@@ -116,7 +116,7 @@ final class PictureStudio: Sendable {
             pause = min(max(pause, 0), 1_000_000_000)
             guard let (stage, picture) = inbox.take(within: Double(pause) / 1e9) else { continue }
             asked[stage] = nil
-            // The stage's format has just changed, or it has gone: asked again, at some distance.
+            // The stage's format has just changed, or the stage has gone: it is asked again a little later.
             guard let picture else {
                 asked[stage] = SystemTime.now() - Self.askAgainNs + 10_000_000
                 continue
@@ -179,8 +179,8 @@ final class PictureStudio: Sendable {
         }
     }
 
-    /// Encodes a picture once for each form that is due. Who asked while it lay here, since another was being encoded,
-    /// gets a newer one.
+    /// Encodes a picture once for each form that is due. A request that came while the picture waited here for another
+    /// encoding gets a newer picture.
     private func develop(_ stage: String, _ picture: StagePicture) {
         var requests = take { $0.stage == stage && $0.notBefore <= picture.copiedAt }
         for index in requests.indices where requests[index].isPreview && picture.isMirroredInPreviews {

@@ -3,8 +3,8 @@
 import FrameHTTP
 import Glibc
 
-/// Stops accepting for a while when that fails for want of descriptors or memory: a connection that waits keeps the
-/// socket readable, and the loop would spin. [network loop]
+/// Stops accepting for a while when descriptors or memory are lacking: a connection that waits keeps the socket
+/// readable, and the loop would spin. [network loop]
 ///
 /// NIO's `AcceptBackoffHandler` defers the next `read`, but after a failed one NIO 2.101 takes a read as still pending
 /// and asks for none.
@@ -12,7 +12,7 @@ final class AcceptPause: ChannelInboundHandler {
     typealias InboundIn = any Channel
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // A client that has gone before it was accepted (ECONNABORTED) is no reason to wait.
+        // A client that went before it was accepted (ECONNABORTED) is no reason to wait.
         guard let error = error as? IOError, [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(error.errnoCode) else { return }
         let channel = context.channel
         channel.setOption(.autoRead, value: false).whenSuccess {

@@ -18,6 +18,6 @@ enum DescriptorLimit {
         return Int(min(limit.rlim_cur, rlim_t(Int32.max)))
     }
 
-    /// How many of them connections may take, so that files and devices of the stages find some left.
+    /// How many of them connections may use, so that some are left for files and devices of the stages.
     static func connections(of limit: Int) -> Int { max(limit - min(256, limit / 2), 1) }
 }

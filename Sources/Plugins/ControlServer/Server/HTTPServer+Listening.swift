@@ -5,7 +5,7 @@ import FrameHTTP
 import Glibc
 
 extension HTTPServer {
-    /// A bound socket that no program which this one starts keeps open (`SOCK_CLOEXEC`, socket(2)).
+    /// A bound socket that is closed in every program that this one starts (`SOCK_CLOEXEC`, socket(2)).
     ///
     /// - Throws: ``FrameHostError`` where the port is taken.
     static func bound(_ address: ListenAddress) throws -> Int32 {

@@ -9,16 +9,16 @@ import Glibc
 /// One event loop; each connection's requests are answered by a task. The listener is ours because hummingbird's opens
 /// sockets that programs which plugins start would inherit, and spins where descriptors run out.
 final class HTTPServer: Sendable {
-    /// What a client may cost.
+    /// The limits for a client.
     private enum Limits {
-        /// An answer that is not a stream, until the client has taken all of it.
+        /// For an answer that is not a stream, until the client has read all of it.
         static let answer = TimeAmount.seconds(60)
         static let headerField = 16 << 10
         static let headers = 32 << 10
         static let headerCount = 100
-        /// A connection without a request, or whose request does not go on.
+        /// For a connection without a request, or whose request makes no progress.
         static let idle = TimeAmount.seconds(60)
-        /// A body.
+        /// For a body.
         static let body = TimeAmount.seconds(30)
     }
 
@@ -38,8 +38,8 @@ final class HTTPServer: Sendable {
     /// [control thread] Accepts connections from here on.
     ///
     /// - Parameters:
-    ///   - progress: Milliseconds after which a client that takes nothing of a stream is disconnected.
-    ///   - connections: Most at once, where descriptors allow as many.
+    ///   - progress: Milliseconds after which a client that reads nothing of a stream is disconnected.
+    ///   - connections: The most connections at once, where descriptors allow as many.
     ///   - ping: Milliseconds between two pings of a WebSocket.
     ///   - makeAPI: Given the port, which the kernel may have chosen.
     /// - Throws: ``FrameHostError`` where the port is taken.
@@ -76,8 +76,8 @@ final class HTTPServer: Sendable {
             }
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
             .childChannelOption(.allowRemoteHalfClosure, value: true)
-            // By itself it grows to megabytes: a slow viewer's pictures would wait there and be old, and what it takes
-            // could not be seen.
+            // By itself the kernel's buffer grows to megabytes. A slow viewer's pictures would wait there and become
+            // old, and the server could not see what the viewer reads.
             .childChannelOption(.socketOption(.so_sndbuf), value: 256 << 10)
             .childChannelOption(.writeBufferWaterMark, value: .init(low: 32 << 10, high: 64 << 10))
             .childChannelInitializer { channel in
@@ -146,7 +146,7 @@ final class HTTPServer: Sendable {
                 return try await body.all(most)
             }
         }
-        // What was not read of a body would be taken for the next request's, or read for nothing.
+        // Unread bytes of a body would be taken for the next request.
         let isWhole = !head.hasBody || body.isAtEnd
         var response = HTTPResponse(status: HTTPResponse.Status(code: answer.status))
         let usual = Self.fields.filter { field in !answer.fields.contains { $0.name == field.name } }
@@ -173,7 +173,7 @@ final class HTTPServer: Sendable {
             try await writer.writeResponse(response)
         case .stream(let run):
             if isHead {
-                // Nothing of a stream's length can be said.
+                // The length of a stream is unknown.
                 response.headerFields[.contentLength] = "0"
                 try await writer.writeResponse(response)
             } else {
@@ -189,14 +189,15 @@ final class HTTPServer: Sendable {
         }
     }
 
-    /// Of every answer that does not say otherwise: nothing of a running chain is kept, embedded or taken for another type.
+    /// Fields of every answer that does not set others: answers are not stored, not embedded, and not taken for another
+    /// type.
     private static let fields: [(name: String, value: String)] = [
         ("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"),
         ("Cross-Origin-Resource-Policy", "same-origin"),
         ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"), ("Server", "framehost"),
     ]
 
-    /// The body of one request, read by its task alone.
+    /// The body of one request. Only the request's task reads it.
     private final class BodyReader {
         private static let mostDrained = 4 << 20
         private var iterator: RequestBody.AsyncIterator?
@@ -229,7 +230,7 @@ final class HTTPServer: Sendable {
             return bytes
         }
 
-        /// Takes what is still on its way, within bounds: a client that is closed upon while it writes may lose the
+        /// Reads the rest of the body, within limits: a client whose connection is closed while it writes may lose the
         /// answer.
         func drain() async {
             let timer = channel.closing(in: .seconds(2))
@@ -243,7 +244,7 @@ final class HTTPServer: Sendable {
         let channel: any Channel
         let progress: TimeAmount
 
-        /// What has to be taken within ``progress``: of a large picture a slow client takes one after the other.
+        /// How much must be read within ``progress``. A large picture is sent in such slices.
         static let slice = 64 << 10
 
         func write(_ bytes: [UInt8]) async throws {
@@ -266,7 +267,7 @@ final class HTTPServer: Sendable {
 
     // MARK: Connections
 
-    /// [network loop] False where there are too many, or the server stops.
+    /// [network loop] Registers a connection; false where there are too many, or where the server is stopping.
     private static func take(_ channel: any Channel, _ connections: Locked<Connections>, most: Int) -> Bool {
         let key = ObjectIdentifier(channel)
         let isTaken = connections.withLock { connections in
@@ -280,7 +281,7 @@ final class HTTPServer: Sendable {
         return isTaken
     }
 
-    /// [network loop] Answers whatever comes that there is no room.
+    /// [network loop] Answers every request that there is no room.
     private static func turnAway(_ channel: any Channel) -> EventLoopFuture<Void> {
         let text = """
             {"error":{"what":"the server has no free connection","place":"connections","remedy":"Close \
@@ -290,7 +291,7 @@ final class HTTPServer: Sendable {
         let answer =
             "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: \(text.utf8.count)\r\n"
             + "Connection: close\r\n\r\n\(text)"
-        // It is registered only after this.
+        // The channel is registered only after this.
         channel.eventLoop.scheduleTask(in: .milliseconds(20)) {
             channel.writeAndFlush(ByteBuffer(string: answer)).whenComplete { _ in channel.close(promise: nil) }
         }
@@ -305,7 +306,7 @@ final class HTTPServer: Sendable {
         }
     }
 
-    /// [control thread] Answers that are under way get a moment; everything else is closed, streams too.
+    /// [control thread] Gives answers under way a moment, and closes everything else, streams too.
     func stop() {
         connections.withLock { $0.isStopping = true }
         listener.close(promise: nil)
@@ -315,8 +316,8 @@ final class HTTPServer: Sendable {
             channel.close(promise: nil)
         }
         for _ in 0..<400 where tasks.now > 0 { usleep(1000) }
-        // A task that waits for a stage which does not answer would come to a loop that is no more. The loop stays, with
-        // nothing to do, until the process ends.
+        // A task may still wait for a stage that does not answer, and then use the loop. So the loop stays, idle, until
+        // the process ends.
         guard tasks.now == 0 else { return }
         let hasEnded = Locked(false)
         group.shutdownGracefully { _ in hasEnded.withLock { $0 = true } }

@@ -2,22 +2,22 @@
 
 import FrameHTTP
 
-/// What HTTP demands of a server, and neither NIO's decoder nor hummingbird looks after. Between NIO's decoder and the
-/// codec. [network loop]
+/// What HTTP demands of a server and neither NIO's decoder nor hummingbird does. The handler is between NIO's decoder
+/// and the codec. [network loop]
 ///
-/// - *One `Host`* (RFC 9112 §3.2), *and a target of no other authority* (§3.2.2): what is wrong goes on with
-///   ``malformed``, and is answered by 400. A target in absolute form with the same authority becomes a path.
-/// - *The end of a connection* (§9.3): a request that wishes for it is marked in the one way that hummingbird knows; one
-///   of HTTP/1.0 always is, and its answer is not sent in chunks (§7.1).
-/// - *A client that has closed its side* is answered before the connection ends: whoever has to know, since such a
-///   client may have gone, is told.
+/// - *One `Host`* (RFC 9112 §3.2), *and a target of no other authority* (§3.2.2): a wrong request goes on with
+///   ``malformed``, and is answered with 400. A target in absolute form with the same authority becomes a path.
+/// - *The end of a connection* (§9.3): a request that asks for it is marked in the one way that hummingbird knows. A
+///   request of HTTP/1.0 is always marked, and its answer is not sent in chunks (§7.1).
+/// - *A client that has closed its side* is answered before the connection ends. Since it may have gone, the code that
+///   answers can ask to be told.
 final class MessageRules: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
     typealias OutboundIn = HTTPServerResponsePart
     typealias OutboundOut = HTTPServerResponsePart
 
-    /// The field that says what is wrong with a request; no client's.
+    /// The field that says what is wrong with a request. Clients cannot set it.
     static let malformed = "framehost-malformed"
 
     private struct Asked {
@@ -25,7 +25,7 @@ final class MessageRules: ChannelDuplexHandler, RemovableChannelHandler {
         var isLast: Bool
     }
 
-    /// Requests without their whole answer, in order.
+    /// Requests that are not completely answered yet, in order.
     private var asked: [Asked] = []
     private var isHalfClosed = false
     private var watchers: [@Sendable () -> Void] = []

@@ -3,7 +3,7 @@
 import FrameCore
 import Glibc
 
-/// A thread of the server's own, whose end can be waited for with patience.
+/// A thread of the server. Others can wait for its end for a limited time.
 final class OwnThread: Sendable {
     private let hasEnded = Locked(false)
 
@@ -18,7 +18,7 @@ final class OwnThread: Sendable {
         }
     }
 
-    /// [control thread] False where it has not ended in time.
+    /// [control thread] Waits for the thread's end; false where it has not ended in time.
     @discardableResult
     func wait(milliseconds: Int) -> Bool {
         for _ in 0..<max(milliseconds, 1) {
