@@ -113,7 +113,7 @@ final class FileSource: Source {
         }
         guard let file, let track, !options.loop else { return demand }
         let asked = MediaTime(seconds: options.start)
-        // Access units begin at the keyframe before `start`, and end at `end`.
+        // Access units begin at the keyframe before the requested begin, and end exactly at the requested end.
         let begin = options.decode ? asked : unitTimeline.timeRange.shift
         let rest = file.duration(track.index).map { max($0 - begin, .zero) }
         let limit = options.duration.map { max(MediaTime(seconds: $0) + (asked - begin), .zero) }

@@ -13,7 +13,7 @@ struct CameraControl: Equatable {
     }
 
     var id: UInt32
-    /// As the driver has it: `Exposure Time, Absolute`.
+    /// The driver's name: `Exposure Time, Absolute`.
     var title: String
     var kind: Kind
     var least: Int
@@ -22,11 +22,11 @@ struct CameraControl: Equatable {
     /// The driver's default.
     var usual: Int
     var isReadOnly: Bool
-    /// Without effect now: exposure while it is automatic.
+    /// Whether it has no effect now, such as exposure while it is automatic.
     var isInactive: Bool
     var words: [Word]
 
-    /// As `v4l2-ctl` has it: `exposure_time_absolute`.
+    /// The name in `v4l2-ctl`: `exposure_time_absolute`.
     var name: String {
         var name = ""
         for character in title.lowercased() {
@@ -39,7 +39,7 @@ struct CameraControl: Equatable {
         return name.hasSuffix("_") ? String(name.dropLast()) : name
     }
 
-    /// The number that a value of the chain file means here.
+    /// The number for a value of the chain file.
     ///
     /// - Throws: ``FrameHostError``, which says what is possible.
     func number(_ value: JSONNode) throws -> Int {
@@ -100,7 +100,7 @@ struct CameraControl: Equatable {
     }
 }
 
-/// The option `controls`: names and values as they stand in the chain file; the camera says later what they mean.
+/// The option `controls`: names and values as in the chain file. Only the camera tells what they mean.
 struct ControlValues: OptionValue {
     var members: [JSONNode.Member] = []
 
@@ -119,8 +119,8 @@ struct ControlValues: OptionValue {
         a.optionJSON.withoutPlaces == b.optionJSON.withoutPlaces
     }
 
-    /// What is to be set on a camera with these controls, in the order of the chain file: automatic exposure is switched
-    /// off before the exposure is set.
+    /// The settings for a camera with these controls, in the order of the chain file, so that automatic exposure can be
+    /// switched off before the exposure is set.
     ///
     /// - Throws: ``FrameHostErrors``: all that does not fit.
     func settings(_ controls: [CameraControl]) throws -> [(control: CameraControl, number: Int)] {

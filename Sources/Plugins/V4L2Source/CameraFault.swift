@@ -64,9 +64,9 @@ enum CameraFault {
             remedy: "Use another 'format' with an encoder behind this stage.")
     }
 
-    /// What the kernel said, with what helps: the group to join, who holds the device.
+    /// The fault for an error of the kernel, with a remedy: the group to join, or the program that has the device open.
     ///
-    /// - Parameter calls: To look both up.
+    /// - Parameter calls: Used to look up both.
     static func of(_ fault: CallFault, _ path: String, _ calls: any DeviceCalls) -> FrameHostError {
         switch fault.errno {
         case EACCES, EPERM:
@@ -96,7 +96,7 @@ enum CameraFault {
     }
 }
 
-/// Who has a device open, as far as /proc lets this user see (proc(5), `fd`).
+/// The programs that have a device open, as far as /proc lets this user see (proc(5), `fd`).
 enum DeviceHolders {
     /// `obs (pid 4711)`, without this process.
     static func of(_ path: String, _ calls: any DeviceCalls) -> [String] {

@@ -3,7 +3,7 @@
 import FrameCore
 import Synchronization
 
-/// What a camera's pictures came to. Written by the stage thread, read by any.
+/// Figures of a camera's pictures. Written by the stage thread, read by any.
 final class CameraFigures: Sendable {
     let lent = Atomic<Int>(0)
     let copied = Atomic<Int>(0)

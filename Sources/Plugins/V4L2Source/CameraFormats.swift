@@ -3,7 +3,7 @@
 import CV4L2
 import FrameCore
 
-/// A pixel format by the four letters that V4L2 has for it.
+/// A pixel format by its four letters in V4L2.
 struct FourCC: Hashable, CustomStringConvertible {
     let code: UInt32
 
@@ -23,16 +23,16 @@ struct FourCC: Hashable, CustomStringConvertible {
     }
 }
 
-/// What of a camera's formats this plugin takes.
+/// The camera formats that this plugin takes.
 enum CameraPixels: String, OptionChoice {
     case nv12, i420, yuyv, mjpeg
-    /// Passed on as access units, and only where it is asked for.
+    /// Passed on as access units, and only used where the chain file asks for it.
     case h264
 
-    /// By what they cost the chain: encoders take the first two as they are.
+    /// By their cost for the chain: encoders take the first two as they are.
     static let byCost: [CameraPixels] = [.nv12, .i420, .yuyv, .mjpeg]
 
-    /// Names that drivers have for it, the usual one first.
+    /// The names that drivers use for it, the usual one first.
     var codes: [FourCC] {
         switch self {
         case .nv12: [FourCC("NV12")]
@@ -48,7 +48,7 @@ enum CameraPixels: String, OptionChoice {
         self = known
     }
 
-    /// What its pictures are in the chain; of H.264, what they were before they were encoded, as far as anybody knows.
+    /// The format of its pictures in the chain; for H.264 the presumed format before encoding.
     var pixelFormat: PixelFormat {
         switch self {
         case .nv12: .nv12
@@ -64,7 +64,7 @@ struct Steps: Equatable {
     let most: Int
     let step: Int
 
-    /// Numbers of a driver, in any combination.
+    /// A driver's numbers, in any combination.
     init(_ least: UInt32, _ most: UInt32, _ step: UInt32) {
         let range = PictureSize.range
         self.least = min(max(Int(least), range.lowerBound), range.upperBound)
@@ -84,7 +84,7 @@ enum SizeOffer: Equatable {
     case list([PictureSize])
     case steps(width: Steps, height: Steps)
 
-    /// Those worth comparing with what is asked.
+    /// The sizes that are worth comparing with the requested one.
     func candidates(near asked: PictureSize) -> [PictureSize] {
         switch self {
         case .list(let sizes): sizes
@@ -100,7 +100,7 @@ enum RateOffer: Equatable {
     case list([Rational])
     case range(slowest: Rational, fastest: Rational)
 
-    /// Those worth comparing with what is asked; zero for a camera that does not say.
+    /// The rates that are worth comparing with the requested one; zero for a camera that does not say.
     func candidates(near asked: Rational) -> [Rational] {
         switch self {
         case .list(let rates): rates.isEmpty ? [Rational(0)] : rates
@@ -111,7 +111,7 @@ enum RateOffer: Equatable {
 }
 
 extension PictureSize {
-    /// Of a driver's numbers; nil for a size that no picture of ours can have.
+    /// The size for a driver's numbers; nil for one that no frame can have.
     init?(driver width: UInt32, _ height: UInt32) {
         guard let width = Int(exactly: width), let height = Int(exactly: height), Self.range.contains(width),
             Self.range.contains(height)
@@ -121,7 +121,7 @@ extension PictureSize {
 }
 
 extension Rational {
-    /// The rate of a driver's frame interval, shortened; nil for one that cannot be meant.
+    /// The rate for a driver's frame interval, reduced; nil for an impossible one.
     init?(interval: v4l2_fract) {
         guard interval.numerator > 0, interval.denominator > 0 else { return nil }
         var (a, b) = (interval.numerator, interval.denominator)
@@ -132,7 +132,7 @@ extension Rational {
         self.init(top, bottom)
     }
 
-    /// `12.5`, `29.97`: for sentences.
+    /// The rate in messages: `12.5`, `29.97`.
     var short: String {
         let hundredths = (value * 100).rounded() / 100
         return hundredths == hundredths.rounded() ? "\(Int(hundredths))" : "\(hundredths)"

@@ -3,7 +3,7 @@
 import FrameCore
 import Glibc
 
-/// A camera that is there: where it is, and what names it again.
+/// A camera that was found: its path, and names by which it can be found again.
 struct FoundCamera: Equatable {
     /// The node itself: `/dev/video0`.
     var path: String
@@ -11,17 +11,17 @@ struct FoundCamera: Equatable {
     var name: String
     var driver: String
     var bus: String
-    /// Of the USB device; nil for others.
+    /// The serial number of a USB device; nil for others.
     var serial: String?
     /// Links in /dev/v4l/by-id and by-path, without folder.
     var ids: [String]
     /// Why it could not be opened.
     var fault: CallFault?
 
-    /// What to write as `device` so that it is found again, best first.
+    /// Values of `device` by which it is found again, best first.
     var stableIDs: [String] { ids + (serial.map { ids.isEmpty ? [$0] : [] } ?? []) }
 
-    /// Whether it is what a person means, and how sure that is: 0 for the surest.
+    /// How well the camera matches the request: 0 for the surest match, nil for none.
     func rank(of asked: String) -> Int? {
         if ids.contains(asked) { return 0 }
         if let serial, serial == asked { return 1 }
@@ -36,7 +36,7 @@ struct FoundCamera: Equatable {
 enum CameraList {
     private static let folders = ["/dev/v4l/by-id", "/dev/v4l/by-path"]
 
-    /// Every node that gives pictures, in the order of their numbers; those that cannot be asked are among them.
+    /// Every node that gives pictures, in the order of their numbers, including those that cannot be opened.
     static func all(_ calls: any DeviceCalls) -> [FoundCamera] {
         let numbers = calls.names(in: "/dev").compactMap { name in
             name.hasPrefix("video") ? Int(name.dropFirst("video".count)) : nil
@@ -65,9 +65,9 @@ enum CameraList {
         }
     }
 
-    /// The path of the camera that is meant.
+    /// The path of the requested camera.
     ///
-    /// - Parameter asked: A path, a stable id, a serial number, a name or a part of it; nil: the first.
+    /// - Parameter asked: A path, a stable id, a serial number, a name or a part of it; nil for the first camera.
     /// - Throws: ``FrameHostError`` where there is none, or more than one.
     static func path(of asked: String?, _ calls: any DeviceCalls) throws -> String {
         if let asked, asked.hasPrefix("/") {
@@ -88,7 +88,7 @@ enum CameraList {
         return meant[0].path
     }
 
-    /// What names the camera at `path` again when it comes back under another number.
+    /// A name for the camera at `path` that still holds when it comes back under another number.
     static func stableID(of path: String, _ calls: any DeviceCalls) -> String? {
         let node = calls.realPath(path) ?? path
         return all(calls).first { $0.path == node }?.stableIDs.first

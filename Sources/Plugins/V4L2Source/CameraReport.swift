@@ -2,7 +2,7 @@
 
 import FrameCore
 
-/// What `framehost devices` says of the cameras that are there. [control thread]
+/// What `framehost devices` says about the cameras. [control thread]
 enum CameraReport {
     static func all(_ calls: any DeviceCalls) -> [StageDevice] {
         CameraList.all(calls).map { camera in
@@ -31,7 +31,7 @@ enum CameraReport {
                 CameraPixels(format.code)?.rawValue ?? "", title: "\(format.code), \(format.title)",
                 sizes: CameraPixels(format.code) == nil ? [] : sizes(device, format.code))
         }
-        // Those that the chain takes, first; a driver may list eighty others.
+        // First the modes that the chain can use. A driver may list eighty others.
         return formats.filter { !$0.name.isEmpty } + formats.filter { $0.name.isEmpty }
     }
 

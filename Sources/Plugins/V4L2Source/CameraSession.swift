@@ -3,12 +3,12 @@
 import CV4L2
 import FrameCore
 
-/// An open camera that is set as agreed. Belongs to the setup thread, then to the stage thread.
+/// An open camera with the agreed settings. Belongs to the setup thread, then to the stage thread.
 final class CameraSession {
     let device: V4L2Device
     let mode: CameraMode
     let layout: DriverLayout
-    /// What the driver makes of the rate; zero where it does not say.
+    /// The rate that the driver has set; zero where it does not say.
     let rate: Rational
     let copy: PictureCopy
     let decoder: JPEGDecoder?
@@ -18,8 +18,8 @@ final class CameraSession {
     /// Opens and sets the camera.
     ///
     /// - Parameters:
-    ///   - mode: Nil: whatever comes nearest to `asked` and can be made into `format`.
-    ///   - format: What the chain was planned for.
+    ///   - mode: Nil for the mode that comes nearest to `asked` and can be converted to `format`.
+    ///   - format: The format that the chain was planned for.
     /// - Throws: ``FrameHostError``, or ``CallFault`` for a device that has gone meanwhile.
     init(
         path: String, mode: CameraMode?, asked: AskedMode, format: VideoFormat, calls: any DeviceCalls
@@ -62,7 +62,7 @@ final class CameraSession {
         return device
     }
 
-    /// Sets controls, in order; what the driver made of one that it changed goes to `report`.
+    /// Sets controls, in order; where the driver has changed a value, `report` gets the result.
     ///
     /// - Throws: ``FrameHostErrors`` for values that do not fit, ``FrameHostError`` for what the driver refuses.
     func set(_ values: ControlValues, report: (_ control: CameraControl, _ asked: Int, _ got: Int) -> Void) throws {

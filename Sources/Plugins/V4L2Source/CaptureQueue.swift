@@ -3,28 +3,28 @@
 import FrameCore
 import Glibc
 
-/// The buffers that a driver fills: loans of the chain's pool where it writes there, else its own, mapped.
+/// The buffers that a driver fills: loans of the chain's pool where it can write there, or else its own, mapped.
 ///
-/// Belongs to the stage thread. Ends with ``stop()``, after which the driver writes nowhere.
+/// Belongs to the stage thread. After ``stop()`` the driver writes nowhere.
 final class CaptureQueue {
     /// A picture that the driver has finished; valid until it is given back.
     struct Picture {
         let filled: V4L2Device.Filled
-        /// The driver's own memory, as much of it as the picture has; nil for a loan.
+        /// The picture's bytes in the driver's own memory; nil for a loan.
         let bytes: UnsafeRawBufferPointer?
     }
 
     private let device: V4L2Device
     private let layout: DriverLayout
-    /// Buffers the driver has in hand, at most.
+    /// The most buffers that the driver has at once.
     private let depth: Int
     private(set) var isLent = false
     private var lender: BufferLender?
     private var mappings: [UnsafeMutableRawBufferPointer] = []
-    /// Of each of the driver's numbers: whether it has that buffer in hand.
+    /// For each of the driver's numbers, whether the driver has that buffer.
     private var isQueued: [Bool] = []
-    /// The loan under each number, and where it was the last time: the kernel keeps the pages of a number that comes
-    /// with the same memory again.
+    /// The loan under each number, and its last address: the kernel keeps the pages of a number that comes with the
+    /// same memory again.
     private var loans: [Int?] = []
     private var places: [UnsafeMutableRawPointer?] = []
     private(set) var queuedCount = 0
@@ -32,14 +32,15 @@ final class CaptureQueue {
     private var refusals = 0
     private var hasStopped = false
 
-    /// Numbers to ask for where memory is ours: more than a pool usually has buffers, so that each keeps its own.
+    /// How many numbers are requested for loans: more than a pool usually has buffers, so that each buffer keeps its
+    /// number.
     private static let lentNumbers = 32
     private static let mostRefusals = 64
 
-    /// [stage thread] Asks for buffers, hands them over and begins.
+    /// [stage thread] Requests buffers, hands them over and starts the stream.
     ///
     /// - Parameters:
-    ///   - lender: Nil where the driver is not to write into the chain's buffers.
+    ///   - lender: Nil where the driver must not write into the chain's buffers.
     /// - Throws: ``CallFault``.
     init(_ device: V4L2Device, _ layout: DriverLayout, depth: Int, lender: BufferLender?) throws(CallFault) {
         self.device = device
@@ -70,8 +71,8 @@ final class CaptureQueue {
         }
     }
 
-    /// Drivers that cannot write into memory of a program say so here or at the first buffer (V4L2, "Streaming I/O (User
-    /// Pointers)"): nothing is lost then.
+    /// Begins with loans. Drivers that cannot write into a program's memory report it here or at the first buffer
+    /// (V4L2, "Streaming I/O (User Pointers)"), before anything is lost.
     private func beginLent(_ lender: BufferLender) {
         guard let count = try? device.requestBuffers(Self.lentNumbers, .lent).count, count >= 2 else { return }
         self.lender = lender
@@ -109,8 +110,8 @@ final class CaptureQueue {
 
     // MARK: One picture
 
-    /// [stage thread] Lends the driver what it lacks, less where no buffer is free; of its own buffers it gets back what it
-    /// refused before.
+    /// [stage thread] Lends the driver the buffers that it lacks, fewer where none are free. Of its own buffers it gets
+    /// those that it refused before.
     ///
     /// - Throws: ``CallFault`` when the driver has refused too often.
     func refill() throws(CallFault) {
@@ -133,7 +134,7 @@ final class CaptureQueue {
         }
     }
 
-    /// The number under which the driver knows this memory already, else one that is new to it, else any.
+    /// The number under which the driver knows this memory already, or else an unused one, or else any.
     private func number(for base: UnsafeMutableRawPointer) -> Int? {
         var free: Int?
         var unused: Int?
@@ -152,7 +153,7 @@ final class CaptureQueue {
         if events == 0 || events == -EINTR { return nil }
         if events < 0 { throw CallFault(call: "poll", errno: -events) }
         var fault: Int32 = 0
-        // Also after POLLERR: the dequeue says what it is.
+        // Also after POLLERR: VIDIOC_DQBUF tells the reason.
         guard let filled = device.dequeue(isLent ? .lent : .mapped, &fault) else {
             // videobuf2 reports POLLERR, and EINVAL, while it has no buffer.
             if fault == EAGAIN || (fault == EINVAL && queuedCount == 0) { return nil }
@@ -170,7 +171,7 @@ final class CaptureQueue {
             bytes: UnsafeRawBufferPointer(start: mapping.baseAddress, count: min(filled.byteCount, mapping.count)))
     }
 
-    /// [stage thread] The picture as a frame of the chain that nobody else holds; of a loan only, and once.
+    /// [stage thread] The picture as a frame of the chain that no other stage holds. Only for a loan, and once.
     func frame(of picture: Picture) -> Frame? {
         guard let lender, let loan = loans[picture.filled.index] else { return nil }
         loans[picture.filled.index] = nil
@@ -179,7 +180,7 @@ final class CaptureQueue {
         return frame
     }
 
-    /// [stage thread] The picture is not needed any more: the driver may write there again.
+    /// [stage thread] Gives the buffer of a picture back to the driver.
     func giveBack(_ picture: Picture) {
         let index = picture.filled.index
         guard !isLent else {
@@ -192,8 +193,9 @@ final class CaptureQueue {
         enqueueMapped()
     }
 
-    /// All that the driver has not in hand. Injected faults and some drivers refuse once: the others go on, and this one
-    /// is tried again with the next picture, or before it where the driver has none.
+    /// Queues all buffers that the driver does not have. Some drivers refuse a buffer once, and so do injected faults.
+    /// The others go on, and the refused one is tried again with the next picture, or before it where the driver has
+    /// none.
     private func enqueueMapped() {
         for index in isQueued.indices where !isQueued[index] {
             guard device.enqueue(index) == 0 else {
@@ -206,8 +208,8 @@ final class CaptureQueue {
         }
     }
 
-    /// [stage thread] Ends the stream. A device that has gone refuses these calls; its last user is gone with the
-    /// descriptor then, and the driver writes nowhere from there on.
+    /// [stage thread] Ends the stream. A device that has gone refuses these calls; its last use ends with the
+    /// descriptor, and the driver writes nowhere afterwards.
     func stop() {
         guard !hasStopped else { return }
         hasStopped = true

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The kernel's side of a camera: the calls by which this plugin reaches devices, and nothing else does.
+/// The kernel's side of a camera: all calls by which this plugin reaches devices.
 ///
 /// Errors come back as numbers (errno), so that a test answers with any of them. [any thread]
 protocol DeviceCalls: Sendable {
@@ -20,9 +20,9 @@ protocol DeviceCalls: Sendable {
 
     /// Names in a folder, sorted; none where it cannot be read.
     func names(in folder: String) -> [String]
-    /// Where a path leads in the end; nil where there is nothing.
+    /// The file that a path finally leads to; nil where there is none.
     func realPath(_ path: String) -> String?
-    /// What a symbolic link holds; nil for anything else.
+    /// The text of a symbolic link; nil for anything else.
     func link(_ path: String) -> String?
     /// The first bytes of a small file, without white space at the ends.
     func text(of file: String) -> String?

@@ -3,10 +3,10 @@
 import CV4L2
 import FrameCore
 
-/// What a driver says of its pictures once a format is agreed, checked: no other part of this plugin reads
+/// A driver's description of its pictures, checked, once a format is agreed. No other part of this plugin reads
 /// `v4l2_pix_format`.
 struct DriverLayout: Equatable {
-    /// Of one plane, from the first byte of a picture.
+    /// The layout of a plane, from the first byte of the picture.
     struct Plane: Equatable {
         let offset: Int
         let strideBytes: Int
@@ -21,15 +21,15 @@ struct DriverLayout: Equatable {
     let planes: [Plane]
     /// Bytes that a buffer must have room for.
     let imageBytes: Int
-    /// Bytes that a raw picture has at least.
+    /// The least bytes of a raw picture.
     var leastBytes: Int { planes.map { $0.offset + $0.strideBytes * ($0.rows - 1) + $0.rowBytes }.max() ?? 1 }
 
-    /// Bytes that rows may be apart, and that a picture may have: no camera comes near.
+    /// The largest stride, and the largest picture, in bytes: no camera comes near.
     private static let longestRow = 1 << 20
     private static let largestImage = 1 << 30
 
     /// - Parameter mode: What was asked for.
-    /// - Throws: ``FrameHostError`` where the answer is not what was asked, or makes no sense.
+    /// - Throws: ``FrameHostError`` where the answer is not what was asked for, or is inconsistent.
     init(_ answer: v4l2_pix_format, of mode: CameraMode) throws {
         guard answer.pixelformat == mode.code.code else {
             throw CameraFault.answered(
@@ -72,7 +72,8 @@ struct DriverLayout: Equatable {
         var planes: [Plane] = []
         var offset = 0
         for plane in 0..<format.planeCount {
-            // V4L2, "YU12" and "NV12": chroma rows of planar pictures have half the padding, of interleaved ones all.
+            // V4L2, "YU12" and "NV12": chroma rows of planar pictures have half of the padding, those of interleaved
+            // ones all of it.
             let own = plane > 0 && format == .i420 ? stride / 2 : stride
             let bytes = format.rowBytes(plane: plane, width: size.width)
             let height = format.rows(plane: plane, height: size.height)
@@ -87,14 +88,14 @@ struct DriverLayout: Equatable {
         imageBytes = Int(answer.sizeimage)
     }
 
-    /// The frame format that it is in the chain.
+    /// The frame format in the chain.
     func videoFormat(rate: Rational) -> VideoFormat {
         VideoFormat(
             pixels.pixelFormat, width: size.width, height: size.height, frameRate: rate, color: color,
             sampleAspectRatio: Rational(1))
     }
 
-    /// Whether a driver that writes into buffers of ours writes just what lies there by our layout.
+    /// Whether the driver's layout is that of the chain's buffers.
     func fits(_ format: VideoFormat) -> Bool {
         guard !planes.isEmpty, format.pixelFormat == pixels.pixelFormat else { return false }
         var offset = 0

@@ -20,7 +20,7 @@ struct CameraMode: Equatable {
 struct AskedMode: Equatable {
     var size: PictureSize
     var rate: Rational
-    /// Nil: any.
+    /// Nil for any.
     var pixels: CameraPixels?
 
     var text: String { "\(size) at \(rate.short)" + (pixels.map { " (\($0.rawValue))" } ?? "") }
@@ -38,7 +38,7 @@ enum FormatChoice {
         let size =
             far(Double(mode.size.width), Double(asked.size.width))
             + far(Double(mode.size.height), Double(asked.size.height))
-        // A camera that does not say may well have the rate, but one that says so has it.
+        // A camera that does not say may have the rate, but one that says so comes first.
         let rate = mode.rate.isZero ? 0.01 : far(mode.rate.value, asked.rate.value)
         // 29.97 is as good as 30.
         return (size, rate < 0.005 ? 0 : rate, CameraPixels.byCost.firstIndex(of: mode.pixels) ?? 0)
@@ -46,7 +46,7 @@ enum FormatChoice {
 
     private static func far(_ a: Double, _ b: Double) -> Double { abs(log(a / b)) }
 
-    /// What of the asked is not given, as a note; nil when all is.
+    /// A note on the differences from the request; nil when there are none.
     static func difference(_ mode: CameraMode, _ asked: AskedMode) -> String? {
         let isRate = mode.rate.isZero || far(mode.rate.value, asked.rate.value) < 0.005
         return mode.size == asked.size && isRate ? nil : "requested \(asked.text), but the camera gives \(mode.text)"
@@ -54,12 +54,12 @@ enum FormatChoice {
 }
 
 extension V4L2Device {
-    /// Every way it can work that this plugin takes; of sizes and rates without steps those near `asked`.
+    /// Every mode that this plugin can use; from continuous sizes and rates those near `asked`.
     func modes(near asked: AskedMode) -> [CameraMode] {
         formats().flatMap { format -> [CameraMode] in
             guard let pixels = CameraPixels(format.code) else { return [] }
             var sizes = self.sizes(format.code).candidates(near: asked.size)
-            // Some drivers list no sizes: what they make of the asked one is theirs.
+            // Some drivers list no sizes. They choose one near the requested size.
             if sizes.isEmpty, let answer = try? self.format(format.code, asked.size, isSet: false),
                 answer.pixelformat == format.code.code, let size = PictureSize(driver: answer.width, answer.height)
             {

@@ -5,13 +5,13 @@ import FrameCore
 
 /// Decodes a camera's JPEG pictures into I420 frames; the only file that imports libjpeg-turbo.
 ///
-/// 4:2:0 goes straight into the frame's planes. 4:2:2, which most webcams give, has twice the rows of chroma: they go
-/// into scratch rows and are halved into the frame. Cameras leave out the Huffman tables that the standard proposes
+/// 4:2:0 goes straight into the frame's planes. 4:2:2, which most webcams give, has twice the rows of chroma: they are
+/// decoded into scratch rows and halved into the frame. Cameras leave out the Huffman tables that the standard proposes
 /// (ITU-T T.81, K.3); libjpeg-turbo puts them in.
 final class JPEGDecoder {
     enum Outcome: Equatable {
         case decoded
-        /// No JPEG, cut short, or of another size: libjpeg-turbo's own words.
+        /// Not a JPEG, cut short, or of another size, in libjpeg-turbo's own words.
         case damaged(String)
         /// A kind of JPEG that cameras do not give.
         case unknown(String)
@@ -89,15 +89,15 @@ final class JPEGDecoder {
         }
     }
 
-    /// Whether the last call warned of nothing but bytes too many, which many cameras put before a marker: the picture
-    /// is whole. The library returns -1 for any warning; that of a picture that is cut short is another one.
+    /// Whether the last call only warned of extra bytes, which many cameras put before a marker: the picture is
+    /// complete. The library returns -1 for any warning; a picture that is cut short has another one.
     private var isHarmless: Bool {
         tjGetErrorCode(handle) == Int32(TJERR_WARNING.rawValue) && words.contains("extraneous bytes before marker")
     }
 
     private var words: String { tjGetErrorStr2(handle).map { String(cString: $0) } ?? "" }
 
-    /// Two rows of chroma become one, rounded to nearest.
+    /// Makes one row of chroma from two, rounded to nearest.
     private static func halve(_ rows: UnsafePointer<UInt8>, _ stride: Int, into plane: MutablePlane) {
         for y in 0..<plane.height {
             let upper = rows + 2 * y * stride

@@ -7,7 +7,7 @@ import Glibc
 /// The real calls. Devices go through libv4l2 without its conversions: pictures stay as the driver makes them, and
 /// cameras that only have the multi-planar interface look like others (libv4l's mplane plugin).
 struct KernelCalls: DeviceCalls {
-    /// libv4l2 writes to standard error otherwise; what fails comes back as an errno, and is said there.
+    /// Keeps libv4l2 from writing to standard error. Failures come back as an errno and are reported by the caller.
     private static let isQuiet: Bool = {
         if let nowhere = fopen("/dev/null", "we") { fh_v4l2_log_to(nowhere) }
         return true
@@ -17,7 +17,7 @@ struct KernelCalls: DeviceCalls {
         _ = Self.isQuiet
         let device = SystemCall.retrying { fh_open_device(path) }
         guard device >= 0 else { return -errno }
-        // A device that the library does not take is used without it: its calls fall through then.
+        // A device that the library does not support is used directly: the library passes its calls through.
         _ = v4l2_fd_open(device, V4L2_DISABLE_CONVERSION)
         return device
     }

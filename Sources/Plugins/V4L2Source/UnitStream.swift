@@ -1,34 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What becomes of the H.264 that a camera gives, buffer by buffer: which goes on, and with what in front of it. Pure.
+/// Decides about the H.264 that a camera gives, buffer by buffer: which buffers are passed on, and with which parameter
+/// sets before them. Pure.
 ///
 /// A buffer is an access unit with start codes (V4L2, `V4L2_PIX_FMT_H264`). Some drivers give the parameter sets in a
-/// buffer of their own (`V4L2_CID_MPEG_VIDEO_HEADER_MODE`); they go in front of the next keyframe then. After a loss
-/// nothing goes on until a keyframe comes: pictures that refer to a lost one are broken.
+/// buffer of their own (`V4L2_CID_MPEG_VIDEO_HEADER_MODE`); they are then put before the next keyframe. After a loss
+/// nothing is passed on until a keyframe comes, since pictures that refer to a lost one are broken.
 struct UnitStream {
     enum Verdict: Equatable {
-        /// It goes on; with the sets of the stream in front of it where it is a keyframe without any.
+        /// Pass it on, with the stream's parameter sets before it where it is a keyframe without any.
         case give(isKeyframe: Bool, needsSets: Bool)
-        /// Parameter sets alone.
+        /// The buffer only has parameter sets.
         case setsAlone
-        /// Until a keyframe comes.
+        /// Left out, until a keyframe comes.
         case awaitsKeyframe
         case damaged(String)
     }
 
     /// SPS and PPS with start codes, the newest; empty before any came.
     private(set) var sets: [UInt8] = []
-    /// Others came after the first.
+    /// Whether other sets came after the first.
     private(set) var setsHaveChanged = false
     private(set) var awaitsKeyframe = true
 
-    /// No camera's come near.
+    /// The most bytes of parameter sets. No camera comes near.
     static let mostSetBytes = 4096
 
     /// Pictures are missing from here on.
     mutating func lose() { awaitsKeyframe = true }
 
-    /// Allocates only when the parameter sets are others.
+    /// Allocates only when the parameter sets have changed.
     mutating func look(at bytes: UnsafeRawBufferPointer) -> Verdict {
         let unit = AnnexB.look(at: bytes)
         guard unit.hasUnits else {
@@ -66,13 +67,13 @@ enum AnnexB {
     struct Unit: Equatable {
         var hasUnits = false
         var hasSlice = false
-        /// An IDR picture: decodable alone, and none that follows refers to one before it.
+        /// An IDR picture: it can be decoded alone, and no later picture refers to an earlier one.
         var isKeyframe = false
-        /// An SPS and a PPS in front of the first slice.
+        /// Whether there are an SPS and a PPS before the first slice.
         var hasSets = false
     }
 
-    /// Looks no further than the first slice's begin. Allocates nothing.
+    /// Reads only up to the begin of the first slice. Allocates nothing.
     static func look(at bytes: UnsafeRawBufferPointer) -> Unit {
         var unit = Unit()
         var (hasSequence, hasPicture) = (false, false)
@@ -90,7 +91,7 @@ enum AnnexB {
         return unit
     }
 
-    /// SPS and PPS in front of the first slice, each with a start code of four bytes.
+    /// The SPS and PPS before the first slice, each with a start code of four bytes.
     static func parameterSets(in bytes: UnsafeRawBufferPointer) -> [UInt8] {
         var sets: [UInt8] = []
         forEachSet(in: bytes) { set in
@@ -101,7 +102,7 @@ enum AnnexB {
         return sets
     }
 
-    /// Whether each SPS and PPS in front of the first slice is among `known`. Allocates nothing.
+    /// Whether `known` has each SPS and PPS before the first slice. Allocates nothing.
     static func hasOnly(_ known: [UInt8], in bytes: UnsafeRawBufferPointer) -> Bool {
         known.withUnsafeBytes { known in
             var hasOther = false
@@ -127,8 +128,8 @@ enum AnnexB {
         }
     }
 
-    /// Each NAL unit without start code and trailing zeros, until `body` says false; a slice is handed over with its
-    /// first byte alone, since its end is far and nobody asks for it.
+    /// Calls `body` with each NAL unit, without start code and trailing zeros, until it returns false. Of a slice only
+    /// the first byte is handed over, since finding its end would take long and is not needed.
     private static func forEach(in bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Bool) {
         var begin = behindStartCode(in: bytes, from: 0)
         while let first = begin, first < bytes.count {

@@ -5,12 +5,12 @@ import FrameCore
 
 /// A call of the kernel that failed.
 struct CallFault: Error, Equatable {
-    /// As its manual page has it: `VIDIOC_S_FMT`.
+    /// The call's name in its manual page: `VIDIOC_S_FMT`.
     var call: String
     var errno: Int32
 
-    /// The device is not there any more, or has stopped for good until it is opened again: videobuf2 says EIO for ever
-    /// after a driver's fatal error.
+    /// Whether the device has gone, or does not work until it is opened again: after a driver's fatal error videobuf2
+    /// returns EIO forever.
     var isLoss: Bool { [ENODEV, ENXIO, EIO, EPIPE, EPROTO, ESHUTDOWN, ETIMEDOUT].contains(errno) }
     /// `VIDIOC_S_FMT: Device or resource busy (EBUSY)`.
     var text: String { "\(call): \(ErrnoText.of(errno))" }
@@ -18,7 +18,8 @@ struct CallFault: Error, Equatable {
 
 /// An open V4L2 device and its ioctls. The only file beside ``CaptureQueue`` that knows the kernel's structs.
 ///
-/// Used by one thread at a time. Numbers it returns are the driver's and unchecked unless it says otherwise.
+/// Used by one thread at a time. The numbers that it returns are the driver's, and unchecked unless a method says
+/// otherwise.
 final class V4L2Device {
     let path: String
     let calls: any DeviceCalls
@@ -30,7 +31,7 @@ final class V4L2Device {
         var name = ""
         var driver = ""
         var bus = ""
-        /// It gives pictures, by the streaming interface.
+        /// Whether it gives pictures, by the streaming interface.
         var isCamera = false
     }
 
@@ -80,7 +81,7 @@ final class V4L2Device {
         if fault != 0 { throw CallFault(call: name, errno: fault) }
     }
 
-    /// The errno; 0 when it went well. Without a throw, for the frame path.
+    /// Returns the errno, 0 on success. Does not throw, for the frame path.
     private func quiet<Value>(_ request: UInt, _ value: inout Value) -> Int32 {
         Self.control(calls, descriptor, request, &value)
     }
@@ -92,7 +93,7 @@ final class V4L2Device {
 
     // MARK: What it offers
 
-    /// Lists longer than this are a driver's fault: the rest is not asked for.
+    /// A longer list is a driver's fault: the rest is not read.
     private static let longestList: UInt32 = 512
 
     /// VIDIOC_ENUM_FMT.
@@ -152,7 +153,7 @@ final class V4L2Device {
 
     // MARK: What is agreed
 
-    /// VIDIOC_TRY_FMT or VIDIOC_S_FMT: what the driver makes of it, which may be another size and another format.
+    /// VIDIOC_TRY_FMT or VIDIOC_S_FMT: the driver's answer, which may have another size and another format.
     ///
     /// - Throws: ``CallFault``.
     func format(_ code: FourCC, _ size: PictureSize, isSet: Bool) throws(CallFault) -> v4l2_pix_format {
@@ -167,7 +168,7 @@ final class V4L2Device {
         return value.fmt.pix
     }
 
-    /// VIDIOC_S_PARM: sets the frame interval; what the driver makes of it, zero where it does not say.
+    /// VIDIOC_S_PARM: sets the frame interval. Returns the rate that the driver has set, zero where it does not say.
     ///
     /// - Throws: ``CallFault``.
     func setRate(_ rate: Rational) throws(CallFault) -> Rational {
@@ -183,7 +184,7 @@ final class V4L2Device {
 
     enum Memory { case mapped, lent }
 
-    /// VIDIOC_REQBUFS: how many buffers the driver grants, and whether it would take memory of ours.
+    /// VIDIOC_REQBUFS: how many buffers the driver grants, and whether it can use a program's memory.
     ///
     /// - Throws: ``CallFault``.
     func requestBuffers(_ count: Int, _ memory: Memory) throws(CallFault) -> (count: Int, takesOurs: Bool?) {
@@ -235,9 +236,9 @@ final class V4L2Device {
     struct Filled {
         var index: Int
         var byteCount: Int
-        /// Counts pictures, those that were lost included; wraps.
+        /// Counts pictures, including lost ones; wraps around.
         var sequence: UInt32
-        /// Of CLOCK_MONOTONIC, nanoseconds; nil where the driver's clock is another or its time none.
+        /// The time of CLOCK_MONOTONIC, nanoseconds; nil where the driver uses another clock or gives no time.
         var time: Int64?
         /// V4L2_BUF_FLAG_ERROR: "data might have been corrupted".
         var isDamaged: Bool
@@ -253,7 +254,7 @@ final class V4L2Device {
             flags & UInt32(V4L2_BUF_FLAG_TIMESTAMP_MASK) == UInt32(V4L2_BUF_FLAG_TIMESTAMP_MONOTONIC)
         let seconds = Int64(value.timestamp.tv_sec)
         let microseconds = Int64(value.timestamp.tv_usec)
-        // Below 73 years, so that nothing made of it overflows (MediaTime).
+        // Less than 73 years, so that no arithmetic with it overflows (MediaTime).
         let isTime = (0...2_300_000_000).contains(seconds) && (0..<1_000_000).contains(microseconds)
         return Filled(
             index: Int(value.index), byteCount: Int(value.bytesused), sequence: value.sequence,
@@ -272,7 +273,8 @@ final class V4L2Device {
 
     // MARK: Controls
 
-    /// VIDIOC_QUERYCTRL, all of them; those that are disabled or of a kind without one number are left out.
+    /// VIDIOC_QUERYCTRL for all controls. Controls that are disabled, or whose value is not a single number, are left
+    /// out.
     func controls() -> [CameraControl] {
         var found: [CameraControl] = []
         var id = UInt32(V4L2_CTRL_FLAG_NEXT_CTRL)
@@ -280,7 +282,7 @@ final class V4L2Device {
             var value = v4l2_queryctrl()
             value.id = id
             guard quiet(fh_vidioc_queryctrl, &value) == 0 else { break }
-            // A driver that gives the same one again would be asked for ever.
+            // A driver that returns the same control again would be asked forever.
             guard value.id & ~UInt32(V4L2_CTRL_FLAG_NEXT_CTRL) > id & ~UInt32(V4L2_CTRL_FLAG_NEXT_CTRL) || found.isEmpty
             else { break }
             id = value.id | UInt32(V4L2_CTRL_FLAG_NEXT_CTRL)
@@ -316,7 +318,7 @@ final class V4L2Device {
             value.index = UInt32(index)
             guard quiet(fh_vidioc_querymenu, &value) == 0 else { return nil }
             guard !isOfNumbers else { return CameraControl.Word(value: index, name: "\(fh_menu_value(&value))") }
-            // 32 bytes, of which the last is 0 unless the driver is wrong.
+            // 32 bytes. The last is 0 unless the driver has a fault.
             let name = withUnsafePointer(to: &value) { pointer in
                 UnsafeBufferPointer(start: fh_menu_name(pointer)!, count: 32).prefix { $0 != 0 }
                     .map { UInt8(bitPattern: $0) }
@@ -325,14 +327,14 @@ final class V4L2Device {
         }
     }
 
-    /// Whether it makes a keyframe when asked: VIDIOC_QUERYCTRL of V4L2_CID_MPEG_VIDEO_FORCE_KEY_FRAME.
+    /// Whether it makes keyframes on request: VIDIOC_QUERYCTRL of V4L2_CID_MPEG_VIDEO_FORCE_KEY_FRAME.
     var makesKeyframes: Bool {
         var value = v4l2_queryctrl()
         value.id = fh_force_keyframe
         return quiet(fh_vidioc_queryctrl, &value) == 0 && value.flags & UInt32(V4L2_CTRL_FLAG_DISABLED) == 0
     }
 
-    /// VIDIOC_S_CTRL. What a device that has gone says to it, its next picture says too.
+    /// VIDIOC_S_CTRL. An error is ignored: a device that has gone also reports it at the next picture.
     func forceKeyframe() {
         var value = v4l2_control()
         value.id = fh_force_keyframe
@@ -349,7 +351,7 @@ final class V4L2Device {
         return Int(value.value)
     }
 
-    /// VIDIOC_S_CTRL: what the driver made of it, which it does not say by itself.
+    /// VIDIOC_S_CTRL: reads back the value that the driver has set.
     ///
     /// - Throws: ``CallFault``.
     func set(_ control: CameraControl, to number: Int) throws(CallFault) -> Int {

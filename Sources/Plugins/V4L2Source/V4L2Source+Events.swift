@@ -4,7 +4,7 @@ import FrameCore
 import LiveInput
 
 extension V4L2Source {
-    /// What it posts.
+    /// The events that it posts.
     static let events = [
         EventDeclaration(
             "camera-lost", "The camera is lost. It is opened again when it is back.",

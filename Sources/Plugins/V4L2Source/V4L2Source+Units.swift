@@ -6,19 +6,19 @@ import FrameCore
 struct CameraUnits {
     var format: EncodedFormat
     var makesKeyframes: Bool
-    /// Largest access unit that is passed on; a larger one is damaged.
+    /// The largest access unit that is passed on. A larger one counts as damaged.
     let mostBytes: Int
     var stream = UnitStream()
-    /// When a keyframe was last asked for, chain clock; nil when none is waited for.
+    /// When a keyframe was last requested, by the chain clock; nil when none is awaited.
     var askedAt: Int64?
     var hasReportedSets = false
 
-    /// - Parameter imageBytes: What the driver says a picture has at most.
+    /// - Parameter imageBytes: The most bytes of a picture, by the driver.
     init(_ format: EncodedFormat, imageBytes: Int, makesKeyframes: Bool) {
         self.format = format
         self.makesKeyframes = makesKeyframes
         let raw = format.video.width * format.video.height * 3 / 2
-        // An encoded picture larger than a raw one is none; small ones may be all headers.
+        // An encoded picture is not larger than a raw one. But small pictures may be mostly headers.
         mostBytes = min(imageBytes, max(raw, 1 << 20)) + UnitStream.mostSetBytes
     }
 
@@ -27,12 +27,12 @@ struct CameraUnits {
 
 /// Passing on what the camera encodes: `"format": "h264"`.
 extension V4L2Source {
-    /// Buffers that are looked at in search of parameter sets, and waits of 50 ms without one.
+    /// How many buffers are searched for parameter sets. A wait of 50 ms without a buffer counts too.
     private static let mostBuffers = 600
     private static let mostWaits = 100
 
-    /// [control thread] Lets the camera run until its parameter sets have come: a header or description behind needs
-    /// them before the first access unit.
+    /// [control thread] Lets the camera run until its parameter sets have come: stages behind need them for a header or
+    /// description before the first access unit.
     func negotiateUnits(_ device: V4L2Device, _ mode: CameraMode, _ layout: DriverLayout, _ video: VideoFormat) throws {
         let makesKeyframes = device.makesKeyframes
         let sets: [UInt8]
@@ -79,7 +79,7 @@ extension V4L2Source {
 
     // MARK: One access unit
 
-    /// [stage thread] Passes on what the driver has finished, or leaves it out.
+    /// [stage thread] Passes on a buffer that the driver has finished, or leaves it out.
     func give(
         _ picture: CaptureQueue.Picture, _ queue: CaptureQueue, at time: Int64, now: Int64, _ output: Output
     ) throws {
@@ -116,7 +116,7 @@ extension V4L2Source {
             UnsafeMutableRawBufferPointer(rebasing: target[setBytes...]).copyMemory(from: bytes)
         }
         unit.pts = MediaTime(nanoseconds: time)
-        // Cameras encode no picture before one that is shown earlier.
+        // Cameras do not reorder pictures.
         unit.dts = unit.pts
         unit.capturedAt = time
         unit.duration = units!.format.video.frameRate.period
@@ -128,7 +128,8 @@ extension V4L2Source {
         try output.emit(unit)
     }
 
-    /// Once: whoever has written a header or a description has the first ones. Decoders find them in the stream.
+    /// Reports changed parameter sets, once: headers and descriptions that were written have the first ones. Decoders
+    /// find the new ones in the stream.
     private func reportSets() {
         guard units!.stream.setsHaveChanged, !units!.hasReportedSets else { return }
         units!.hasReportedSets = true
@@ -139,7 +140,7 @@ extension V4L2Source {
         )
     }
 
-    /// After a loss, each second until it comes.
+    /// Requests a keyframe after a loss, each second until one comes.
     private func askForKeyframe(_ now: Int64) {
         guard units!.stream.awaitsKeyframe else {
             units!.askedAt = nil
@@ -150,6 +151,6 @@ extension V4L2Source {
         keyframeRequested()
     }
 
-    /// [stage thread] Somebody behind begins, or has lost something.
+    /// [stage thread] A stage behind needs a keyframe: a reader has joined, or something was lost.
     func keyframeRequested() { if units?.makesKeyframes == true { session?.device.forceKeyframe() } }
 }

@@ -6,9 +6,9 @@ import LiveInput
 
 /// Gives the pictures of a camera (Video4Linux).
 ///
-/// The driver writes straight into the chain's buffers where its layout is theirs (``CaptureQueue``); else each picture
-/// is copied once. A camera that goes away is opened again by its stable id when it is back, and meanwhile
-/// ``StandIn`` pictures keep what is behind going.
+/// The driver writes straight into the chain's buffers where its layout matches (``CaptureQueue``). Otherwise each
+/// picture is copied once. A camera that goes away is opened again by its stable id when it is back. Meanwhile
+/// ``StandIn`` pictures keep the stages behind going.
 final class V4L2Source: Source, DeviceStage {
     static let info = StageInfo(
         id: "v4l2-source", summary: "Gives the pictures of a camera (V4L2). Opens it again after it was unplugged.",
@@ -20,30 +20,30 @@ final class V4L2Source: Source, DeviceStage {
     let context: StageContext
     let calls: any DeviceCalls
     let asked: AskedMode
-    /// There is one processor alone: less is asked for than usual.
+    /// Whether less than usual is requested, because there is only one processor.
     private let isSpared: Bool
     let figures = CameraFigures()
 
-    // From `negotiate` on.
+    // Set from `negotiate` on.
     private var format: VideoFormat?
     private var mode: CameraMode?
-    /// Of a camera's own H.264.
+    /// For a camera's own H.264.
     var units: CameraUnits?
     private var lends = false
     private var path: String?
     private var slate: Slate?
 
-    // From `start` on; the stage thread's.
+    // Set from `start` on; for the stage thread only.
     private(set) var session: CameraSession?
     private var standIn: StandIn?
     private var times = CameraTimes()
-    /// By what the camera is looked for when it is away.
+    /// The name by which the camera is looked for while it is away.
     private var lookedFor: String?
     private var away = Away()
     var followsGap = false
     private var lastPictureAt: Int64 = 0
     private var hasReportedDamage = false
-    /// What the camera has been set to.
+    /// The control values that the camera has.
     private var applied = ControlValues()
 
     /// [control thread] Opens nothing.
@@ -51,7 +51,7 @@ final class V4L2Source: Source, DeviceStage {
         self.options = options
         self.context = context
         calls = DeviceCallsInUse.current
-        // One processor that also encodes keeps up with a quarter of the samples.
+        // A single processor that also encodes can keep up with a quarter of the samples.
         isSpared = calls.processors == 1
         asked = AskedMode(
             size: options.size ?? (isSpared ? PictureSize(640, 480) : PictureSize(1280, 720)),
@@ -62,7 +62,7 @@ final class V4L2Source: Source, DeviceStage {
 
     // MARK: Setup
 
-    /// [control thread] Asks the camera what it can do, and chooses; sets nothing.
+    /// [control thread] Asks the camera for its modes, and chooses one. Sets nothing.
     func negotiate() throws -> MediaFormat {
         slate = try Slate(
             color: options.slateColor, picturePath: options.slatePicture.map(context.resolve), text: options.slateText)
@@ -113,9 +113,9 @@ final class V4L2Source: Source, DeviceStage {
         noteCopies(layout, format, device)
     }
 
-    /// Whether pictures are copied, and why.
+    /// Notes whether pictures are copied, and why.
     private func noteCopies(_ layout: DriverLayout, _ format: VideoFormat, _ device: V4L2Device) {
-        // Asking for no buffers changes nothing but tells what the driver takes.
+        // Requesting zero buffers changes nothing, and tells what the driver supports.
         let takesOurs = (try? device.requestBuffers(0, .mapped).takesOurs) ?? nil
         lends = layout.fits(format) && takesOurs != false
         if layout.pixels == .mjpeg {
@@ -137,7 +137,7 @@ final class V4L2Source: Source, DeviceStage {
         }
     }
 
-    /// For a camera that is not there: what every camera's pictures can be made into.
+    /// The format for a camera that is not there: the pictures of every camera can be converted to it.
     private static func plannedWithout(_ asked: AskedMode) -> VideoFormat {
         let code: UInt8 = 6
         return VideoFormat(
@@ -197,7 +197,7 @@ final class V4L2Source: Source, DeviceStage {
                     "The camera lists \(session.mode.rate.short) frames per second, but uses \(session.rate.short).",
                 details: ["listed": .number(session.mode.rate.value), "set": .number(session.rate.value)])
         }
-        // A number changes when a camera is pulled and put back.
+        // The number changes when a camera is unplugged and plugged in again.
         if options.device == nil || options.device!.hasPrefix("/dev/video") {
             lookedFor = CameraList.stableID(of: path, calls) ?? path
         }
@@ -215,7 +215,7 @@ final class V4L2Source: Source, DeviceStage {
     /// [stage thread]
     func optionsChanged() throws { if let session { try setControls(session) } }
 
-    /// Sets those that were not set like that before.
+    /// Sets the controls whose value has changed.
     private func setControls(_ session: CameraSession) throws {
         let values = options.controls
         let news = values.members.filter { member in
@@ -232,9 +232,9 @@ final class V4L2Source: Source, DeviceStage {
 
     // MARK: One picture
 
-    /// How long the kernel is waited for at once, so that a stop is seen.
+    /// How long one wait for the kernel lasts, so that a stop is noticed.
     private static let wait: Int32 = 50
-    /// Without a picture for so long a camera counts as lost, at 2 frames per second and above: nanoseconds.
+    /// Without a picture for this long a camera of 2 frames per second or more counts as lost, nanoseconds.
     private static let patience: Int64 = 2_000_000_000
 
     /// [stage thread] One picture, or none yet.
@@ -254,7 +254,7 @@ final class V4L2Source: Source, DeviceStage {
         let queue = try session.queue ?? begin(session, output)
         try queue.refill()
         if queue.queuedCount == 0 {
-            // Every buffer is in use behind: pictures are lost in the driver, and counted when it goes on.
+            // Stages behind use every buffer. Pictures are lost in the driver, and counted when it goes on.
             lastPictureAt = before
             _ = context.sleep(until: before + 2_000_000)
             return
@@ -381,7 +381,7 @@ final class V4L2Source: Source, DeviceStage {
                 remedy: "With \"whileLost\": \"hold\" the chain keeps running until it is back.")
         }
         away.begin(now: context.clock.now(), reason: reason)
-        // The pace goes on from the last picture.
+        // The timeline goes on from the last picture.
         if let last = times.last {
             away.nextPicture = max(away.nextPicture, last + format!.frameRate.period.nanoseconds)
         }
@@ -394,7 +394,7 @@ final class V4L2Source: Source, DeviceStage {
             ])
     }
 
-    /// Shows something at the chain's rate, and looks for the camera.
+    /// Shows stand-ins at the chain's rate, and looks for the camera.
     private func beAway(_ output: Output) throws -> SourceProgress {
         let due = units == nil ? min(away.nextTry, away.nextPicture) : away.nextTry
         guard context.sleep(until: due) else { return .ended }
@@ -427,14 +427,14 @@ final class V4L2Source: Source, DeviceStage {
                 details: ["path": .string(path), "awayMs": .number((now - away.since) / 1_000_000)])
         } catch {
             let fault = FrameHostError.wrap(error).description
-            // A camera that is there and cannot be used; each reason once.
+            // The camera is there but cannot be used. Each reason is reported once.
             if fault != away.fault { context.post("camera-refused", level: .warning, text: fault) }
             away.fault = fault
             away.failed(now: context.clock.now())
         }
     }
 
-    /// A node may outlive its camera. One that is there and may not be opened is there.
+    /// Whether the camera is there. A node may outlive its camera. A node that exists but may not be opened counts.
     private func isThere(_ path: String) -> Bool {
         do throws(CallFault) {
             _ = try V4L2Device(path: path, calls: calls)
