@@ -2,19 +2,19 @@
 
 import FrameCore
 
-/// How a picture of one shape gets into a place of another.
+/// How a picture is fitted into a place of another shape.
 enum Fit: String, OptionChoice { case fill, contain, stretch }
 
-/// A rectangle of whole pixels, all of them even: pixels of 4:2:0 share chroma by twos.
+/// A rectangle of whole pixels with even numbers, since two pixels of 4:2:0 share chroma in each direction.
 struct Area: Hashable {
     var x: Int
     var y: Int
     var width: Int
     var height: Int
 
-    /// Where a picture goes: the part of it that is read, and where in `place` it is drawn.
+    /// Where a picture is drawn: the part of it that is read, and the part of `place` that it fills.
     ///
-    /// - Parameter shape: Width to height of the whole picture as it is shown.
+    /// - Parameter shape: The shown width of the whole picture divided by its shown height.
     static func fitting(_ width: Int, _ height: Int, shape: Double, into place: Area, _ fit: Fit) -> (
         from: Area, to: Area
     ) {

@@ -2,12 +2,12 @@
 
 import FrameCore
 
-/// What both stages ask of their inputs, and the format they give.
+/// What both stages require of their inputs, and the format that they give.
 struct InputFormats {
     let inputs: [VideoFormat]
     let output: VideoFormat
 
-    /// - Throws: ``FrameHostError`` for one input alone, for pictures that lie turned, and where no rate is known.
+    /// - Throws: ``FrameHostError`` for a single input, for pictures that are not upright, and where no rate is known.
     init(
         _ formats: [MediaFormat], size: PictureSize?, rate: FrameRate?, _ context: StageContext, stage: String
     ) throws {
@@ -38,7 +38,7 @@ struct InputFormats {
                 .invalidConfiguration, place: "size", what: "\(output.width)x\(output.height) must have even sides",
                 remedy: "Choose an even \"size\".")
         }
-        // A matrix nobody named follows from the height: say what it is, so that a new height does not change it.
+        // Where no matrix is named, the height decides. It is named here, so that a new height does not change it.
         if output.color.matrix == 2 { output.color.matrix = inputs[0].height >= 720 ? 1 : 6 }
         output.sampleAspectRatio = size == nil ? inputs[0].sampleAspectRatio : Rational(0)
         output.timeBase = .nanoseconds

@@ -2,25 +2,25 @@
 
 import FrameCore
 
-/// Whether each input gives pictures, as far as ticks of the clock show: a value.
+/// Tells whether each input gives pictures, as seen at the ticks of the clock: a value.
 struct InputWatch {
     struct Input {
-        /// Chain clock: when it last gave a picture of its own that was new; nil before.
+        /// When it last gave a new picture of its own, by the chain clock; nil before the first.
         fileprivate(set) var lastNew: Int64?
-        /// Since when it has given them without being lost; nil while it is.
+        /// Since when it has given such pictures without being lost; nil while it is lost.
         fileprivate(set) var goodSince: Int64?
         fileprivate(set) var hasEnded = false
         fileprivate(set) var isSubstitute = false
-        /// At the last tick.
+        /// Whether it was lost at the last tick.
         fileprivate(set) var wasLost = false
-        /// Gave a picture of its own at some time.
+        /// Whether it has ever given a picture of its own.
         var hasPicture: Bool { lastNew != nil }
     }
 
-    /// How long one gives nothing before it counts as lost, nanoseconds.
+    /// An input that gives nothing for this long counts as lost, nanoseconds.
     let patience: Int64
     private(set) var inputs: [Input]
-    /// Of the first tick.
+    /// The time of the first tick.
     private var begin: Int64?
 
     init(count: Int, patience: Int64) {
@@ -28,9 +28,9 @@ struct InputWatch {
         inputs = [Input](repeating: Input(), count: count)
     }
 
-    /// One tick has come, in which `input` gave this.
+    /// Notes what `input` gave at a tick.
     ///
-    /// - Returns: Whether it is lost now, where that is news.
+    /// - Returns: Whether it is lost now, where that has changed; nil otherwise.
     mutating func note(_ input: Int, now: Int64, isNew: Bool, isSubstitute: Bool, hasEnded: Bool) -> Bool? {
         begin = begin ?? now
         inputs[input].hasEnded = hasEnded
@@ -48,26 +48,26 @@ struct InputWatch {
         return isLost
     }
 
-    /// It has ended, shows pictures in the place of its own, or has given nothing for ``patience``.
+    /// Whether it has ended, shows substitutes for its pictures, or has given nothing for ``patience``.
     func isLost(_ input: Int, now: Int64) -> Bool {
         let state = inputs[input]
         if state.hasEnded || state.isSubstitute { return true }
         return now &- (state.lastNew ?? begin ?? now) >= patience
     }
 
-    /// It is lost, and another input gives pictures that can be shown in its stead.
+    /// Whether it is lost, and another input gives pictures that can be shown instead.
     func wouldBeLeft(_ input: Int, now: Int64) -> Bool {
         isLost(input, now: now) && inputs.indices.contains { $0 != input && isGood($0, now: now) }
     }
 
-    /// Gives pictures of its own, and has for `time` nanoseconds.
+    /// Whether it has given pictures of its own for `time` nanoseconds.
     func isGood(_ input: Int, now: Int64, for time: Int64 = 0) -> Bool {
         guard !isLost(input, now: now), let since = inputs[input].goodSince else { return false }
         return now &- since >= time
     }
 }
 
-/// Which input a switch shows: a value.
+/// Decides which input a switch shows: a value.
 struct SwitchState {
     enum Reason: String { case command, lost, back }
 
@@ -77,23 +77,24 @@ struct SwitchState {
         var reason: Reason
     }
 
-    /// What a person has chosen.
+    /// The input that the user has chosen.
     private(set) var chosen: Int
     private(set) var shown: Int
 
     init(shown: Int) { (chosen, self.shown) = (shown, shown) }
 
-    /// A person has chosen `input`; nil where it is shown already.
+    /// The user has chosen `input`; nil where it is shown already.
     mutating func choose(_ input: Int) -> Change? {
         chosen = input
         return show(input, .command)
     }
 
-    /// What a tick changes by itself.
+    /// What changes by itself at a tick.
     ///
     /// - Parameters:
-    ///   - takesNext: Another input is shown while this one is lost.
-    ///   - backAfter: How long the chosen one gives pictures before it is shown again, nanoseconds; nil: never.
+    ///   - takesNext: Whether another input is shown while this one is lost.
+    ///   - backAfter: How long the chosen input must give pictures before it is shown again, nanoseconds; nil for
+    ///     never.
     mutating func tick(_ watch: InputWatch, now: Int64, takesNext: Bool, backAfter: Int64?) -> Change? {
         if shown != chosen, let backAfter, watch.isGood(chosen, now: now, for: backAfter) { return show(chosen, .back) }
         guard takesNext, watch.isLost(shown, now: now) else { return nil }
@@ -113,7 +114,7 @@ struct SwitchState {
 }
 
 extension InputWatch {
-    /// As ``note(_:now:isNew:isSubstitute:hasEnded:)``, by what a tick has brought.
+    /// As ``note(_:now:isNew:isSubstitute:hasEnded:)``, for what an input gave at a tick.
     mutating func note(_ index: Int, of joined: JoinInputs, now: Int64) -> Bool? {
         let isNew = joined.isNew(index)
         return note(
@@ -121,7 +122,7 @@ extension InputWatch {
             hasEnded: joined.hasEnded(index))
     }
 
-    /// For a stage's figures: of each input whether it gives pictures.
+    /// For a stage's figures: whether each input gives pictures.
     static func figures(_ ids: [String], _ isGood: [Bool]) -> JSONNode {
         JSONNode(
             .object(zip(ids, isGood).map { JSONNode.Member(key: $0, value: .string($1 ? "good" : "lost")) }))
@@ -129,7 +130,7 @@ extension InputWatch {
 }
 
 extension StageContext {
-    /// Says that an input is lost, or gives pictures again.
+    /// Posts that an input is lost, or gives pictures again.
     func say(input: Int, isLost: Bool) {
         let id = inputIDs[input]
         post(

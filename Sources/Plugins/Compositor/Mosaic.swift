@@ -3,8 +3,8 @@
 import FrameCore
 import Shared
 
-/// Shows several inputs in one picture, each with its newest one, at a rate of its own. An input that is late, freezes or
-/// ends never keeps the others. docs/design/017-clocked-joins.md.
+/// Shows several inputs in one picture, each with its newest one, at a rate of its own. An input that is late, freezes
+/// or ends never holds up the others. docs/design/017-clocked-joins.md.
 final class Mosaic: Join {
     static let info = StageInfo(
         id: "mosaic", summary: "Shows several inputs in one picture: as a grid, a row or picture in picture.",
@@ -30,7 +30,7 @@ final class Mosaic: Join {
         var input: Int
         var area: Area
         var placement: Placement
-        /// The input's id as the font has it.
+        /// The input's id in characters of the font.
         var label: [UInt8]
     }
 
@@ -50,7 +50,7 @@ final class Mosaic: Join {
 
     /// [control thread]
     ///
-    /// - Throws: ``FrameHostError`` for inputs it does not take, and places of none of them.
+    /// - Throws: ``FrameHostError`` for inputs that it does not take, and for places of inputs that do not exist.
     func negotiate(_ inputs: [MediaFormat]) throws -> MediaFormat {
         let formats = try InputFormats(
             inputs, size: options.size, rate: options.rate, context, stage: Self.info.id)
@@ -102,10 +102,10 @@ final class Mosaic: Join {
         ink = Paint(RGBColor(red: 0xd0, green: 0xd4, blue: 0xe0), for: formats.output)
     }
 
-    /// [stage thread] One tick: one picture. Waits for a free buffer alone; allocates nothing.
+    /// [stage thread] One tick: one picture. Only waits for a free buffer; allocates nothing.
     func merge(_ inputs: JoinInputs, _ output: Output) throws {
         let now = inputs.time.nanoseconds
-        // At the end of the run inputs end one after the other: none is lost.
+        // At the end of the run the inputs end one after the other. None of them is lost.
         for index in 0..<inputs.count where !context.isEnded {
             guard let isLost = watch.note(index, of: inputs, now: now) else { continue }
             context.say(input: index, isLost: isLost)
@@ -118,7 +118,8 @@ final class Mosaic: Join {
             if let background { target.fill(x: 0, y: 0, width: target.width, height: target.height, background) }
             for cell in cells {
                 let isNew = inputs.isNew(cell.input)
-                // What a source shows in the place of its pictures is its slate; of one that says nothing this is.
+                // Where a source shows a substitute for its pictures, that is its slate. For other sources this one is
+                // shown.
                 let state = watch.inputs[cell.input]
                 if !state.wasLost || (state.isSubstitute && !state.hasEnded),
                     case .frame(let frame)? = inputs.peek(cell.input)
@@ -140,7 +141,7 @@ final class Mosaic: Join {
         guard let slate, let ink else { return }
         let area = cell.area
         target.fill(x: area.x, y: area.y, width: area.width, height: area.height, slate)
-        // As large as fits, at most an eighth of the height.
+        // As large as possible, but at most an eighth of the height.
         var scale = max(area.height / 72, 1) & ~1
         scale = max(scale, 2)
         let box = BitmapFont.box(characters: cell.label.count, scale: scale)
@@ -155,7 +156,7 @@ final class Mosaic: Join {
 
     /// [stage thread] Takes effect with the next picture.
     ///
-    /// - Throws: ``FrameHostError`` for places of what is no input.
+    /// - Throws: ``FrameHostError`` for places of inputs that do not exist.
     func optionsChanged() throws { try prepare() }
 
     /// [stage thread]

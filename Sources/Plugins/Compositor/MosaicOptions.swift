@@ -2,13 +2,13 @@
 
 import FrameCore
 
-/// Where inputs are shown when nobody says so for each.
+/// Where inputs are shown when the chain file does not say it for each.
 enum MosaicLayout: String, OptionChoice {
     /// As many columns as rows, or one more.
     case grid
     /// In one row.
     case row
-    /// The first fills the picture, the others lie over its lower edge from the right.
+    /// The first fills the picture, and the others lie over its lower edge, from the right.
     case inset
 }
 
@@ -90,7 +90,7 @@ struct MosaicPlace: OptionValue {
         ]
     }
 
-    /// In pixels of a picture of this size, all even.
+    /// The place in pixels of a picture of this size, with even numbers.
     func area(_ width: Int, _ height: Int) -> Area {
         func even(_ share: Double, _ whole: Int) -> Int { min(Int((share * Double(whole)).rounded()), whole) & ~1 }
         let (left, top) = (even(x, width), even(y, height))
@@ -100,7 +100,7 @@ struct MosaicPlace: OptionValue {
 }
 
 extension MosaicLayout {
-    /// The places of so many inputs.
+    /// The places of these inputs.
     func places(of inputs: [String]) -> [MosaicPlace] {
         let count = inputs.count
         switch self {

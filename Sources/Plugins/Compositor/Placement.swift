@@ -4,12 +4,12 @@ import CYUV
 import FrameCore
 import Shared
 
-/// Draws the pictures of one input into a place of the output: copied where no pixel is scaled, else scaled by libyuv's
-/// box filter. I420. Allocates nothing per picture. [one thread]
+/// Draws the pictures of one input into a place of the output: copied where no pixel is scaled, otherwise scaled by
+/// libyuv's box filter. I420. Allocates nothing per picture. [one thread]
 struct Placement {
     let from: Area
     let to: Area
-    /// The picture is copied as it is, and fills the output.
+    /// Whether the picture is copied as it is, and fills the output.
     let isWhole: Bool
 
     /// - Parameter place: In the output.
@@ -45,7 +45,7 @@ struct Placement {
 }
 
 extension Picture {
-    /// Each sample `share`/256 of the way from that of `first` to that of `second`; all three of one size.
+    /// Sets each sample `share`/256 of the way from that of `first` to that of `second`. All three have the same size.
     ///
     /// - Parameter share: 0...255.
     func blend(_ first: Picture, _ second: Picture, share: Int) {

@@ -3,8 +3,8 @@
 import FrameCore
 import Shared
 
-/// Shows one of several inputs, and another one when it is told to or when that one is lost. What it gives keeps its format
-/// and rate. docs/design/017-clocked-joins.md.
+/// Shows one of several inputs, and changes to another one on command, or when the present one is lost. Its output
+/// keeps its format and rate. docs/design/017-clocked-joins.md.
 final class SourceSwitch: Join {
     static let info = StageInfo(
         id: "source-switch",
@@ -61,12 +61,12 @@ final class SourceSwitch: Join {
         return demand
     }
 
-    /// What is shown is given as it comes.
+    /// The shown input's pictures are given as they come.
     var activeInput: Int? { state.shown }
 
     /// [control thread]
     ///
-    /// - Throws: ``FrameHostError`` for inputs it does not take, and an `active` that is none.
+    /// - Throws: ``FrameHostError`` for inputs that it does not take, and an `active` that is not an input.
     func negotiate(_ inputs: [MediaFormat]) throws -> MediaFormat {
         let formats = try InputFormats(
             inputs, size: options.size, rate: options.rate, context, stage: Self.info.id)
@@ -110,13 +110,13 @@ final class SourceSwitch: Join {
         }
     }
 
-    /// [stage thread] One tick: one picture of what is shown. Waits for a free buffer alone; allocates nothing.
+    /// [stage thread] One tick: one picture of the shown input. Only waits for a free buffer; allocates nothing.
     func merge(_ inputs: JoinInputs, _ output: Output) throws {
         let now = inputs.time.nanoseconds
-        // At the end of the run inputs end one after the other: none is lost.
+        // At the end of the run the inputs end one after the other. None of them is lost.
         if !context.isEnded { lookAtInputs(inputs, now) }
         let shown = state.shown
-        // Nothing is given before there is a picture; but for no longer than an input may be silent.
+        // Before there is a picture nothing is given, but only for as long as an input may be silent.
         guard hasShown || watch.inputs[shown].hasPicture || inputs.isNew(shown) || watch.isLost(shown, now: now) else {
             return output.drop(.byStage)
         }
@@ -126,7 +126,7 @@ final class SourceSwitch: Join {
         var share = 0
         if let fade {
             let length = Int64(options.fade * 1e9)
-            // A tick may be of an instant before the command.
+            // The time of a tick may be before the command.
             let past = max(now &- fade.begin, 0)
             if length > 0, past < length {
                 share = 255 - Int(255 * Double(past) / Double(length))
@@ -146,7 +146,7 @@ final class SourceSwitch: Join {
             }
             result.withMutablePicture { $0.blend(scratch.1.picture, scratch.0.picture, share: share) }
         } else if case .frame(let frame)? = inputs.take(shown) {
-            // What was found in a picture is where it was found only if the picture is as it was.
+            // Faces and other findings only keep their place where the picture is unchanged.
             if placements[shown].isWhole { result.copyProperties(from: frame) }
             result.isMirroredInPreviews = frame.isMirroredInPreviews
             result.capturedAt = isNew ? frame.capturedAt : now
@@ -208,8 +208,8 @@ final class SourceSwitch: Join {
 
     /// [stage thread] Shows another input from the next picture on.
     ///
-    /// - Throws: ``FrameHostError`` for an id that is no input, for one that has given no picture yet, and for one that
-    ///   is lost where the next tick would show another one in its stead.
+    /// - Throws: ``FrameHostError`` for an id that is not an input, for an input that has not given a picture yet, and
+    ///   for a lost one that the next tick would replace.
     func command(_ name: String, arguments: JSONNode) throws {
         guard let id = arguments["to"]?.asString else {
             throw FrameHostError(

@@ -6,7 +6,7 @@ import FrameCore
 enum WhenLost: String, OptionChoice {
     /// Shows the next input of `from` that gives pictures.
     case next
-    /// Goes on with the last picture, or with what the source shows in its place.
+    /// Goes on with the last picture, or with the source's substitute for it.
     case stay
 }
 

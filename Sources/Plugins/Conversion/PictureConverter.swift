@@ -5,8 +5,8 @@ import Shared
 
 /// Converts pictures of one format into another, by libyuv's direct conversions or two or three of them in a row.
 ///
-/// Where several are needed the picture is taken in bands of 16 rows, so that what lies between stays in the
-/// processor's cache and needs memory for a band alone.
+/// Where several are needed the picture is converted in bands of 16 rows. The intermediate results then stay in the
+/// processor's cache, and need memory for only one band.
 package final class PictureConverter {
     static let bandRows = 16
 

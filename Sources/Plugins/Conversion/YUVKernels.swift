@@ -4,8 +4,8 @@ import CYUV
 import FrameCore
 import Shared
 
-/// One conversion between two pictures of equal size: libyuv's where it has one that is exact enough, else ours. The
-/// only file of this module that imports libyuv.
+/// One conversion between two pictures of equal size: libyuv's where it is exact enough, otherwise ours. The only file
+/// of this module that imports libyuv.
 ///
 /// libyuv names packed RGB by the order within a little-endian word: our bgra is its "ARGB", our rgb24 its "RAW". Its
 /// functions return non-zero only for arguments that are no pictures (null, no rows), which the pool's formats exclude.

@@ -5,9 +5,9 @@ import Shared
 
 /// Cuts, turns, mirrors and scales pictures, in this order.
 ///
-/// A picture that lies on its side or mirrored (``Frame/orientation``) is brought upright first: `crop` speaks of the
-/// picture as it is shown, and what comes out is upright. A frame that lies otherwise than its link said is brought
-/// upright too, and into the size settled for the link by `fit`. Time, sequence number and metadata stay.
+/// A picture that lies on its side or mirrored (``Frame/orientation``) is brought upright first: `crop` refers to the
+/// picture as it is shown, and the output is upright. A frame with another orientation than its link's is brought
+/// upright too, and fitted to the link's size by `fit`. Time, sequence number and metadata stay.
 final class CropOrient: Transform {
     static let info = StageInfo(
         id: "crop-orient", summary: "Crops, rotates, mirrors and scales pictures.", input: .video(.i420, .nv12, .bgra),
@@ -19,7 +19,7 @@ final class CropOrient: Transform {
     private var output: VideoFormat?
     private var geometry: Geometry?
     private var orienter: PictureOrienter?
-    /// Those for frames that lie otherwise than their link said, by ``Orientation/rawValue``; each made when first
+    /// For frames with another orientation than their link's, by ``Orientation/rawValue``. Each is made when first
     /// needed.
     private var others: [PictureOrienter?] = Array(repeating: nil, count: Orientation.allCases.count + 1)
     private var hasWarned = false
@@ -35,7 +35,7 @@ final class CropOrient: Transform {
         return geometry.isIdentity(of: input)
     }
 
-    /// With nothing to do, frames go on as they came.
+    /// With nothing to do, frames are passed on unchanged.
     var demand: StageDemand {
         var demand = Self.declaredDemand
         demand.outputBuffers = isIdentity ? .sameAsInput : .own
@@ -72,14 +72,14 @@ final class CropOrient: Transform {
         }
     }
 
-    /// [stage thread] One frame in, one out. Waits for a free buffer alone; allocates nothing but for the first frame
-    /// of another orientation.
+    /// [stage thread] One frame in, one out. Only waits for a free buffer. Allocates only for the first frame of
+    /// another orientation.
     func process(_ input: consuming Sample, _ output: Output) throws {
         guard case .frame(let frame) = consume input else {
             throw FrameHostError(.broken, what: "crop-orient was handed access units")
         }
         guard let usual = orienter else {
-            // What is left to be done to it, nothing unless it lies otherwise than its link said.
+            // What is left to do: nothing, unless the frame has another orientation than its link's.
             let left = frame.orientation.turned(options.rotate.quarterTurns, thenMirrored: options.mirror)
             if left != .up { warn(of: frame) }
             frame.orientation = left
@@ -93,7 +93,7 @@ final class CropOrient: Transform {
         try output.emit(turned)
     }
 
-    /// For a frame that lies otherwise than its link said.
+    /// For a frame with another orientation than its link's.
     private func other(for frame: borrowing Frame) throws -> PictureOrienter {
         let lying = frame.orientation
         if let known = others[Int(lying.rawValue)] { return known }
@@ -107,7 +107,8 @@ final class CropOrient: Transform {
         return orienter
     }
 
-    /// A frame that would have to be turned where the stage has nothing to do, and so no buffers of its own.
+    /// Warns of a frame that would have to be turned, where the stage has nothing to do and so has no buffers of its
+    /// own.
     private func warn(of frame: borrowing Frame) {
         guard !hasWarned, let input else { return }
         hasWarned = true

@@ -24,7 +24,7 @@ struct CropOrientOptions: StageOptions {
         guard let aspect, let size else { return }
         let wanted = Double(aspect.width) / Double(aspect.height)
         let given = Double(size.width) / Double(size.height)
-        // A size in whole pixels cannot have every shape exactly.
+        // A size in whole pixels cannot match every shape exactly.
         guard abs(wanted / given - 1) > 0.02 else { return }
         throw OptionFault(
             "aspect \(aspect) and size \(size) must have the same shape",
@@ -32,7 +32,7 @@ struct CropOrientOptions: StageOptions {
     }
 }
 
-/// How a picture of one shape gets into a frame of another.
+/// How a picture is fitted into a frame of another shape.
 enum Fit: String, OptionChoice { case fill, contain, stretch }
 
 /// Quarter turns clockwise, written in degrees: 0, 90, 180 or 270.

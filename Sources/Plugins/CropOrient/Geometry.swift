@@ -28,15 +28,15 @@ extension Orientation {
     /// This orientation, then turned clockwise, then mirrored.
     func turned(_ quarterTurns: Int, thenMirrored isMirrored: Bool) -> Orientation {
         let turns = self.quarterTurns + quarterTurns
-        // Mirroring last is mirroring first and turning the other way.
+        // Mirroring last equals mirroring first and turning the other way.
         return isMirrored
             ? Orientation(quarterTurns: -turns, mirrored: !self.isMirrored)
             : Orientation(quarterTurns: turns, mirrored: self.isMirrored)
     }
 }
 
-/// All steps of the options as one: a part of the stored picture, its orientation, a part of the output to scale it
-/// into.
+/// All steps of the options as one: a part of the stored picture, its orientation, and the part of the output that it
+/// is scaled into.
 struct Geometry: Equatable {
     /// In the stored picture.
     var source: Rectangle
@@ -46,10 +46,10 @@ struct Geometry: Equatable {
     var target: Rectangle
     var output: PictureSize
     var sampleAspectRatio: Rational
-    /// True when the part begins up to one pixel before the one asked for, since two pixels share a chroma sample.
+    /// Whether the part begins up to one pixel before the requested one, since two pixels share a chroma sample.
     var isMoved = false
 
-    /// True when the output is the input.
+    /// Whether the output equals the input.
     func isIdentity(of format: VideoFormat) -> Bool {
         let whole = Rectangle(x: 0, y: 0, width: format.width, height: format.height)
         return orientation == .up && source == whole && target == whole
@@ -57,9 +57,9 @@ struct Geometry: Equatable {
     }
 
     /// - Parameters:
-    ///   - lying: How the picture lies; without it as its link says.
-    ///   - fixed: The output, where it is settled already: the picture is brought to its size by `fit`, and `crop` is
-    ///     cut to what there is.
+    ///   - lying: The picture's orientation; nil for the link's.
+    ///   - fixed: The output format, where it is fixed already: the picture is fitted to its size by `fit`, and `crop`
+    ///     is clipped to the picture.
     /// - Throws: ``FrameHostError`` when `crop` reaches outside the picture, or the output would be too large.
     init(
         _ options: CropOrientOptions, of format: VideoFormat, lying: Orientation? = nil, into fixed: VideoFormat? = nil

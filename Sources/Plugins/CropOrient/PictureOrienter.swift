@@ -3,7 +3,7 @@
 import FrameCore
 import Shared
 
-/// Carries a geometry out: steps of scaling, the last of which also turns; or, where nothing is scaled, turning alone.
+/// Carries out a geometry: steps of scaling, the last of which also turns. Where nothing is scaled, it only turns.
 /// Scratch memory is made here, once.
 final class PictureOrienter {
     private let geometry: Geometry
@@ -52,8 +52,8 @@ final class PictureOrienter {
         picture.part(x: place.x, y: place.y, width: place.width, height: place.height)
     }
 
-    /// Each frame anew: its buffer may come from anywhere. Before the picture, with which bars may share chroma samples
-    /// where sizes are odd: those become the picture's.
+    /// Paints the bars in each frame anew, since its buffer may hold anything. Painted before the picture: where sizes
+    /// are odd, bars and picture share chroma samples, which then become the picture's.
     private func paintBars(_ output: Picture) {
         let target = geometry.target
         let (right, bottom) = (target.x + target.width, target.y + target.height)
@@ -71,8 +71,8 @@ struct Size: Equatable {
 
     var turned: Size { Size(width: height, height: width) }
 
-    /// The next size on the way down or up: never less than half at once, since bilinear filtering looks at two samples
-    /// by two and would pass others over. A half is the mean of all pixels before it.
+    /// The next size on the way down or up. It is never less than half at once, since bilinear filtering reads two by
+    /// two samples and would skip others. A half is the mean of all its pixels.
     func step(towards end: Size) -> Size {
         func step(_ from: Int, _ to: Int) -> Int { from > 2 * to ? (from + 1) / 2 : to }
         return Size(width: step(width, end.width), height: step(height, end.height))

@@ -12,14 +12,14 @@ import Shared
 enum PlaneKernels {
     /// Mirrors and turns; allocates nothing.
     ///
-    /// A negative height tells libyuv to read from the last row on: upside down for nothing.
+    /// A negative height makes libyuv read from the last row on, which flips the picture at no cost.
     static func orient(_ source: Picture.Layer, _ orientation: Orientation, into target: Picture.Layer) {
         let height = Int32(source.rows)
         switch (orientation.isMirrored, orientation.quarterTurns) {
         case (false, 0): copy(source, height, into: target)
         case (true, 2): copy(source, -height, into: target)
         case (true, 0): mirror(source, height, into: target)
-        // Not libyuv's own half turn, which allocates a row each time.
+        // libyuv's own half turn is not used, since it allocates a row each time.
         case (false, 2): mirror(source, -height, into: target)
         default: turn(source, orientation, into: target)
         }
@@ -38,9 +38,9 @@ enum PlaneKernels {
         }
     }
 
-    /// Columns become rows: from the last column on where the picture is flipped left to right before, from the last
-    /// row on where upside down. By strips of rows, whose columns stay in the processor's cache until all of them are
-    /// written.
+    /// Writes columns as rows: from the last column on where the picture was flipped left to right before, from the
+    /// last row on where it was flipped upside down. Works by strips of rows, whose columns stay in the processor's
+    /// cache until all are written.
     private static func turn(_ source: Picture.Layer, _ orientation: Orientation, into target: Picture.Layer) {
         let flips = orientation.flips
         let unit = source.unit.bytes
@@ -57,8 +57,8 @@ enum PlaneKernels {
 }
 
 extension Orientation {
-    /// Any orientation is: columns in reverse order, rows in reverse order, and then, where sides are swapped, columns
-    /// written as rows.
+    /// Every orientation consists of: columns in reverse order or not, rows in reverse order or not, and then, where
+    /// sides are swapped, columns written as rows.
     var flips: (columns: Bool, rows: Bool) {
         (isMirrored != (quarterTurns == 2 || quarterTurns == 3), quarterTurns == 1 || quarterTurns == 2)
     }

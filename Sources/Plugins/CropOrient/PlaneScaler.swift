@@ -25,7 +25,7 @@ final class PlaneScaler {
     private let rowBytes: Int
     private let stripStride: Int
     private static let stripRows = 64
-    /// How far memory is asked for before it is needed.
+    /// How many rows ahead memory is prefetched.
     private static let rowsAhead = 6
 
     init(from: Size, to: Size, unit: Int, orientation: Orientation) {

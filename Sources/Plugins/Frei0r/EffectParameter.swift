@@ -10,10 +10,10 @@ struct EffectParameter: Equatable {
     var index: Int
     var name: String
     var kind: Kind
-    /// The effect's own words; may be empty.
+    /// The effect's own description; may be empty.
     var explanation: String
 
-    /// What the chain file says, in the effect's terms.
+    /// A value of the chain file, in the effect's types.
     enum Value: Equatable {
         case bool(Bool)
         case number(Double)
@@ -78,7 +78,7 @@ struct EffectParameter: Equatable {
 }
 
 extension EffectParameters {
-    /// These as values of an effect's parameters.
+    /// These values as values of an effect's parameters.
     ///
     /// - Parameter list: One line for each parameter the effect has, for the fault.
     /// - Throws: ``FrameHostError`` with the first fault; the others, and what the effect has, stand below it.

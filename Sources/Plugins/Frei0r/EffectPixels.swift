@@ -4,12 +4,12 @@ import FrameCore
 import Glibc
 import Shared
 
-/// Pictures as frei0r wants them: rows without padding, sides multiples of 8, red first where the effect says so.
+/// Pictures as frei0r requires them: rows without padding, sides multiples of 8, red first where the effect says so.
 ///
-/// A picture that is like that already is handed over as it is; another goes through memory of this object, where its
-/// right and lower edge are repeated to fill up. Made once; allocates nothing afterwards.
+/// A picture in this form is handed over as it is. Another is copied to memory of this object, where its right and
+/// lower edges are repeated as padding. Made once; allocates nothing afterwards.
 final class EffectPixels {
-    /// Sides of what the effect sees.
+    /// The size that the effect sees.
     let width: Int
     let height: Int
     private let swapsRed: Bool
@@ -25,7 +25,7 @@ final class EffectPixels {
         let fits =
             !swapsRed && width == format.width && height == format.height
             && format.strideBytes(plane: 0) == 4 * format.width
-        // 64-byte rows as a vector unit likes them; frei0r asks for 16.
+        // Rows are aligned to 64 bytes for vector instructions; frei0r requires 16.
         scratch =
             fits
             ? nil
@@ -52,7 +52,7 @@ final class EffectPixels {
         return UnsafePointer(scratch)
     }
 
-    /// Where the effect is to write `picture`; ``finish(_:)`` brings it there.
+    /// Where the effect must write its output; ``finish(_:)`` copies it to `picture`.
     func target(_ picture: Picture) -> UnsafeMutablePointer<UInt32> {
         scratch ?? picture[0].base.assumingMemoryBound(to: UInt32.self)
     }

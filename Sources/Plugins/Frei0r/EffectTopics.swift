@@ -2,11 +2,11 @@
 
 import FrameCore
 
-/// The effects that are installed, as `framehost describe frei0r` and `framehost describe frei0r NAME` tell of them.
+/// The installed effects, for `framehost describe frei0r` and `framehost describe frei0r NAME`.
 enum EffectTopics {
     /// All effects of these kinds, and those that do not load, with why. [control thread]
     ///
-    /// Loads every effect there is: an effect says its kind itself.
+    /// Loads every effect, since only the effect itself knows its kind.
     static func all(_ kinds: [EffectLibrary.Kind]) -> [StageTopic] {
         EffectFolders().effects.compactMap { name, path in
             do {
@@ -18,7 +18,7 @@ enum EffectTopics {
         }
     }
 
-    /// An effect with its parameters and what they are at the beginning; nil when it is not there. [control thread]
+    /// An effect with its parameters and their initial values; nil when it is not installed. [control thread]
     ///
     /// - Throws: ``FrameHostError`` when it does not load or is of another kind.
     static func topic(_ name: String, of kinds: [EffectLibrary.Kind], stage: String) throws -> StageTopic? {
@@ -27,7 +27,7 @@ enum EffectTopics {
         }
         let library = try EffectLibrary(path: effect.path)
         try library.require(kinds, stage: stage)
-        // Some defaults depend on the size: this is any.
+        // Some defaults depend on the size. Any size will do.
         let instance = try EffectInstance(library, width: 1280, height: 720)
         return StageTopic(
             effect.name, summary: library.explanation.oneLine,
@@ -40,6 +40,6 @@ enum EffectTopics {
 }
 
 extension String {
-    /// Its words with one space between: some effects break lines and indent.
+    /// The text on one line: some effects break lines and indent.
     var oneLine: String { split(whereSeparator: \.isWhitespace).joined(separator: " ") }
 }

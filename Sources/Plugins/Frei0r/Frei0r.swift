@@ -3,8 +3,8 @@
 import FrameCore
 import Shared
 
-/// Runs a frei0r effect on every picture: a filter changes it, a source puts its own in its place, of the same size and
-/// time.
+/// Runs a frei0r effect on every picture: a filter changes it, and a source replaces it by its own, of the same size
+/// and time.
 ///
 /// The effect is loaded at `negotiate`, so that `check` knows its parameters; it runs in this process.
 final class Frei0r: Transform {
@@ -27,7 +27,7 @@ final class Frei0r: Transform {
         self.context = context
     }
 
-    /// What effects take differs widely; the usual ones pass over the picture a few times.
+    /// The cost of effects differs widely. The usual ones pass over the picture a few times.
     var demand: StageDemand {
         var demand = Self.declaredDemand
         demand.cost = cost
@@ -52,8 +52,8 @@ final class Frei0r: Transform {
         return input
     }
 
-    /// [stage thread] One frame in, one out. Waits for a free buffer; what the effect does with its time and memory is
-    /// its own affair.
+    /// [stage thread] One frame in, one out. Waits for a free buffer. The time and memory of the effect are not
+    /// controlled.
     func process(_ input: consuming Sample, _ output: Output) throws {
         guard case .frame(let frame) = consume input, let effect, let source = self.input, let target = self.output
         else {
@@ -78,7 +78,7 @@ final class Frei0r: Transform {
     /// [control thread] One effect with its parameters.
     static func topic(_ name: String) throws -> StageTopic? { try EffectTopics.topic(name, of: kinds, stage: info.id) }
 
-    /// [stage thread] Sets the parameters that are named; others stay as they were.
+    /// [stage thread] Sets the named parameters. Others stay as they were.
     func optionsChanged() throws { try effect?.set(options.parameters) }
 
     /// [stage thread] Ends the effect.

@@ -59,7 +59,7 @@ final class Frei0rMixer: Join {
         return inputs[0]
     }
 
-    /// [stage thread] One frame of each input in, one out, with the time and the metadata of the one that leads.
+    /// [stage thread] One frame of each input in, one out, with the time and the metadata of the leading input.
     func merge(_ inputs: JoinInputs, _ output: Output) throws {
         guard case .frame(let first)? = inputs.take(0), case .frame(let second)? = inputs.take(1) else {
             return output.drop(.byStage)

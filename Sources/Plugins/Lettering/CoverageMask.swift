@@ -5,7 +5,7 @@ import FrameCore
 /// How much letters and the line around them cover each pixel of a rectangle: two planes, made anew when the text
 /// changes.
 ///
-/// Memory grows to the largest rectangle there was, at most the picture, and is kept.
+/// Memory grows to the largest rectangle so far, at most the picture, and is kept.
 package final class CoverageMask {
     package private(set) var width = 0
     package private(set) var height = 0
@@ -61,14 +61,14 @@ package final class CoverageMask {
         }
     }
 
-    /// One row of both planes, for `body` alone.
+    /// One row of both planes, valid only within `body`.
     func withRow(_ row: Int, _ body: (_ ink: UnsafePointer<UInt8>, _ edge: UnsafePointer<UInt8>) -> Void) {
         ink.withUnsafeBufferPointer { ink in
             edge.withUnsafeBufferPointer { body(ink.baseAddress! + row * width, $0.baseAddress! + row * width) }
         }
     }
 
-    /// As it lies in a stored picture which `orientation` brings upright.
+    /// Turns the mask as it must lie in a stored picture that `orientation` brings upright.
     package func turn(to orientation: Orientation, scratch: CoverageMask) {
         guard orientation != .up else { return }
         let swaps = orientation.swapsSides

@@ -78,7 +78,7 @@ package final class FontFace {
     /// From one base line to the next, in pixels.
     var lineHeight: Int { max((Int(face.pointee.size.pointee.metrics.height) + 32) >> 6, 1) }
 
-    /// What two neighbours move closer (below 0) or apart, in 64ths of a pixel.
+    /// How far two neighbours move closer (less than 0) or apart, in 64ths of a pixel.
     func kerning(_ left: Glyph, _ right: Glyph) -> Int {
         guard face.pointee.face_flags & Int(FT_FACE_FLAG_KERNING) != 0, left.index != 0, right.index != 0 else {
             return 0
@@ -90,7 +90,7 @@ package final class FontFace {
 
     // MARK: Glyphs
 
-    /// The glyph of a character; a box where the font has none. Allocates: keep what it gives.
+    /// The glyph of a character; a box where the font has none. Allocates, so keep the result.
     func glyph(_ character: UInt32) throws -> Glyph {
         let index = FT_Get_Char_Index(face, FT_ULong(character))
         guard index != 0 else {

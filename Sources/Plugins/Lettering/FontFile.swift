@@ -3,7 +3,7 @@
 import FrameCore
 import Glibc
 
-/// Which font file is used.
+/// Finds the font file.
 package enum FontFile {
     /// Tried in this order when no font is named: DejaVu Sans where Debian, Fedora and Arch put it, then fonts of the
     /// same kind.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Coverage of a glyph, or of the line around it: 0 none, 255 whole.
+/// Coverage of a glyph, or of the line around it: 0 none, 255 full.
 struct GlyphBitmap {
     /// From the pen to the left column.
     var left: Int
@@ -11,7 +11,7 @@ struct GlyphBitmap {
     /// Rows of `width` bytes.
     var coverage: [UInt8]
 
-    /// The frame that stands for a character the font has not, `em` pixels being the font's size.
+    /// The box for a character that the font does not have; `em` is the font's size in pixels.
     static func missing(em: Int) -> GlyphBitmap {
         let (width, height, line) = (max(em / 2, 1), max(em * 7 / 10, 1), max(em / 16, 1))
         let coverage = (0..<height).flatMap { y in
@@ -34,11 +34,11 @@ struct GlyphBitmap {
 
 /// One character as it is drawn.
 final class Glyph {
-    /// In the font; 0 when the font has no such character.
+    /// The index in the font; 0 when the font has no such character.
     let index: UInt32
     /// Nil for a space.
     let ink: GlyphBitmap?
-    /// With an outline: the line around and what it encloses.
+    /// With an outline: the line around the character, and the area within it.
     let edge: GlyphBitmap?
     /// To the next pen position, in 64ths of a pixel.
     let advance: Int

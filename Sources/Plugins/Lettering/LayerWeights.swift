@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How much box, edge and ink count in each unit of one row of a plane, in 65535ths, together at most the whole; the
-/// rest is the picture.
+/// The weights of box, edge and ink in each unit of one row of a plane, in 65535ths. Together they are at most 65535;
+/// the rest is the picture's weight.
 ///
 /// Ink lies over edge, both over the box. Where pixels share a sample, weights are the mean over those pixels, which is
 /// right because the result is a sum of colours by weight. Whole numbers in plain memory, so that the loops become
@@ -10,7 +10,7 @@ final class LayerWeights {
     let box: UnsafeMutablePointer<UInt32>
     let edge: UnsafeMutablePointer<UInt32>
     let ink: UnsafeMutablePointer<UInt32>
-    /// Units that are set.
+    /// How many units are set.
     private(set) var count = 0
 
     /// - Parameter capacity: Pixels of a row.

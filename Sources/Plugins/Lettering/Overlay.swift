@@ -5,7 +5,7 @@ import Shared
 
 /// What is laid over a part of a picture, in the samples of its format.
 ///
-/// Made anew when the text changes; blending it is all that happens per frame.
+/// Made anew when the text changes. For each frame it is only blended.
 package final class Overlay {
     /// Colours of the layers, lowest first, and how much the lowest and the two upper ones cover.
     package struct Style: Equatable {
@@ -39,7 +39,7 @@ package final class Overlay {
         weights = LayerWeights(capacity: format.width)
     }
 
-    /// Nothing is laid over.
+    /// Clears the overlay.
     package func clear() { for layer in layers { layer.clear() } }
 
     /// - Parameters:

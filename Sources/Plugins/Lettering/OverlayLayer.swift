@@ -12,11 +12,11 @@ final class OverlayLayer {
     private var keep: [UInt8] = []
     private var add: [UInt8] = []
 
-    /// Nothing is laid over.
+    /// Clears the layer.
     func clear() { rowCount = 0 }
 
     /// A rectangle of `byteCount` bytes and `rowCount` rows, whose contents are set row by row. Memory grows to the
-    /// largest there was.
+    /// largest rectangle so far.
     func reset(firstByte: Int, byteCount: Int, firstRow: Int, rowCount: Int) {
         (self.firstByte, self.byteCount, self.firstRow, self.rowCount) = (firstByte, byteCount, firstRow, rowCount)
         guard keep.count < byteCount * rowCount else { return }
@@ -28,7 +28,7 @@ final class OverlayLayer {
     ///
     /// - Parameters:
     ///   - byte: Which of the unit's `step` bytes.
-    ///   - box: What that byte is in the colour of the layer; `edge`, `ink` likewise.
+    ///   - box: The value of that byte in the colour of the layer; `edge` and `ink` likewise.
     func set(row: Int, byte: Int, step: Int, _ weights: LayerWeights, box: UInt32, edge: UInt32, ink: UInt32) {
         let start = row * byteCount + byte
         keep.withUnsafeMutableBufferPointer { keepBytes in

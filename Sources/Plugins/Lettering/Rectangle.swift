@@ -18,7 +18,7 @@ package struct Rectangle: Equatable {
 
     package var isEmpty: Bool { width <= 0 || height <= 0 }
 
-    /// What lies within a picture of `size`.
+    /// The part within a picture of `size`.
     package func clipped(to size: PictureSize) -> Rectangle {
         let (left, top) = (min(max(x, 0), size.width), min(max(y, 0), size.height))
         return Rectangle(

@@ -5,30 +5,30 @@ import FrameCore
 /// Places the glyphs of a text: lines of UTF-8 from left to right, one glyph a character, with kerning; marks over and
 /// under their letter.
 ///
-/// Scripts that are written from right to left or join their letters need shaping, which this is not. A tab is a space;
-/// characters that are not to be seen (variation selectors, joiners) are left out.
+/// Scripts that are written from right to left, or that join their letters, need shaping, which this does not do. A tab
+/// counts as a space. Invisible characters (variation selectors, joiners) are left out.
 package final class TextLayout {
     /// A glyph and where its pen stands, in pixels from the top left of the text.
     package struct Placed {
         var glyph: Glyph
         var x: Int
         var y: Int
-        /// Pixels upwards, of a mark that stands over a high letter or another mark.
+        /// How many pixels a mark is raised over a high letter or another mark.
         var rise = 0
     }
 
     private let face: FontFace
-    /// Told of each character the font has not, once.
+    /// Called once for each character that the font does not have.
     private let onMissing: (UInt32) -> Void
     private var glyphs: [UInt32: Glyph] = [:]
     private var missing: Set<UInt32> = []
-    /// Beyond this the cache begins anew.
+    /// With more glyphs the cache begins anew.
     private static let mostGlyphs = 2048
     package private(set) var placed: [Placed] = []
     private var lineWidths: [Int] = []
-    /// Of `placed`: the letter that marks belong to.
+    /// The index in `placed` of the letter that marks belong to.
     private var base = 0
-    /// Of the whole text with what juts out of its lines, in pixels.
+    /// The width of the whole text, including parts that extend beyond its lines, in pixels.
     package private(set) var width = 0
     package private(set) var height = 0
 
@@ -54,8 +54,8 @@ package final class TextLayout {
         return glyph
     }
 
-    /// Lays `text` (UTF-8, lines end with a line feed) out anew. Allocates only for glyphs not met before and texts
-    /// longer than any before.
+    /// Lays `text` (UTF-8, lines end with a line feed) out anew. Allocates only for new glyphs, and for texts longer
+    /// than any before.
     package func lay(_ text: [UInt8], align: TextAlignment) throws {
         placed.removeAll(keepingCapacity: true)
         lineWidths.removeAll(keepingCapacity: true)
@@ -105,7 +105,7 @@ package final class TextLayout {
         }
         var rise = 0
         if isAbove {
-            // From the top of the letter and of the marks it has already.
+            // Measured from the top of the letter and its present marks.
             let top = placed[base...].reduce(under.top) { max($0, $1.rise + ($1.glyph.ink?.top ?? 0)) }
             rise = max(top + max(face.size / 64, 1) - (ink.top - ink.height), 0)
         }
@@ -113,7 +113,8 @@ package final class TextLayout {
         placed.append(Placed(glyph: mark, x: x, y: letter.y, rise: rise))
     }
 
-    /// Turns line numbers into base lines, aligns lines, and moves all so that nothing juts out to the left or above.
+    /// Turns line numbers into base lines, aligns lines, and moves everything so that nothing extends to the left or
+    /// above.
     private func place(_ align: TextAlignment) {
         let widest = lineWidths.max() ?? 0
         let border = Int(face.outline.rounded(.up))

@@ -2,13 +2,13 @@
 
 import FrameCore
 
-/// When a source that is away is looked for, and when the next picture in its place is due. Pure.
+/// Decides when to look for a source that is away, and when the next stand-in is due. Pure.
 package struct Away {
     package private(set) var since: Int64 = 0
     package private(set) var reason = ""
     package private(set) var nextTry: Int64 = 0
     package var nextPicture: Int64 = 0
-    /// Why it could not be used when it was there.
+    /// Why the source could not be used although it was there.
     package var fault = ""
     private var backoff = Backoff()
 
@@ -23,8 +23,8 @@ package struct Away {
     package mutating func failed(now: Int64) { nextTry = now + backoff.next() }
 }
 
-/// From one attempt to the next: 0.1 s, then twice as long each time, a second at most; so what comes back at once is
-/// seen at once. Pure.
+/// The pauses between attempts: 0.1 s, then twice as long each time, at most a second. A source that comes back at once
+/// is found at once. Pure.
 package struct Backoff {
     private static let shortest: Int64 = 100_000_000
     private static let longest: Int64 = 1_000_000_000
@@ -38,7 +38,7 @@ package struct Backoff {
         return pause
     }
 
-    /// It was there: the next loss begins anew.
+    /// The source was there: begins anew at the next loss.
     package mutating func reset() { pause = Self.shortest }
 }
 

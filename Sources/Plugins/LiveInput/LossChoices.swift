@@ -15,6 +15,6 @@ package enum WhileLost: String, OptionChoice {
     case hold
     /// A colour, a picture or words.
     case slate
-    /// Nothing: the stage fails.
+    /// Nothing is shown: the stage fails.
     case stop
 }

@@ -5,7 +5,7 @@ import Lettering
 import Shared
 import Stills
 
-/// What stands in the place of a source's pictures: a colour, a picture on it, words on both.
+/// The slate that replaces a source's pictures: a colour, on it a picture, and a text on both.
 package struct Slate {
     private let color: RGBColor
     private let picture: StillPicture?
@@ -14,8 +14,8 @@ package struct Slate {
     /// [control thread] Reads the picture and looks for the font.
     ///
     /// - Parameters:
-    ///   - picturePath: A PNG or JPEG file, resolved; shown as large as it fits, undistorted.
-    ///   - text: Lines in the middle, as large as fits; nothing is written of an empty one.
+    ///   - picturePath: The resolved path of a PNG or JPEG file. Shown undistorted, as large as possible.
+    ///   - text: Lines in the middle, as large as possible; none for an empty text.
     /// - Throws: ``FrameHostError`` at `slatePicture` or `slateText`.
     package init(color: RGBColor, picturePath: String? = nil, text: String? = nil) throws {
         self.color = color
@@ -39,7 +39,7 @@ package struct Slate {
         }
     }
 
-    /// [setup thread] Drawn once, in the samples of a format.
+    /// [setup thread] Draws the slate once, in the samples of a format.
     ///
     /// - Throws: ``FrameHostError`` for a font that cannot be used.
     func drawn(for format: VideoFormat) throws -> ScratchPicture {
@@ -48,7 +48,7 @@ package struct Slate {
             result.picture.fill(x: 0, y: 0, width: format.width, height: format.height, Paint(color, for: format))
             return result
         }
-        // In red, green and blue first: letters and picture are blended there whatever the format.
+        // First in red, green and blue: text and picture are blended there for every format.
         let canvas = ScratchPicture(.rgb24, width: format.width, height: format.height)
         let rgb = VideoFormat(.rgb24, width: format.width, height: format.height)
         canvas.picture.fill(x: 0, y: 0, width: format.width, height: format.height, Paint(color, for: rgb))
@@ -58,13 +58,14 @@ package struct Slate {
         return result
     }
 
-    /// A tenth of the picture high, less where a line is longer than nine tenths of it or there are many.
+    /// The text is a tenth of the picture's height, smaller where a line would be longer than nine tenths of the width,
+    /// or where there are many lines.
     private func write(into canvas: Picture, _ format: VideoFormat) throws {
         let layout = TextLayout(try Self.face()) { _ in }
         let room = PictureSize(max(canvas.width * 9 / 10, 1), max(canvas.height * 9 / 10, 1))
         let lines = Array(text.utf8)
         var size = max(canvas.height / 10, 6)
-        // Letters have whole sizes: what fits is found in few steps.
+        // Letters have whole sizes, so the largest that fits is found in few steps.
         for _ in 0..<4 {
             try layout.set(size: size, outline: max(Double(size) / 16, 1))
             try layout.lay(lines, align: .center)
@@ -92,8 +93,8 @@ package struct Slate {
 }
 
 extension StillPicture {
-    /// Draws it in the middle of a picture of red, green and blue, as large as it fits, by its alpha. Each pixel is the
-    /// mean of those that fall on it.
+    /// Draws it in the middle of a picture of red, green and blue, as large as possible, by its alpha. Each pixel is
+    /// the mean of those that fall on it.
     ///
     /// - Parameter aspect: Width of a sample of the result over its height; 0 for square ones.
     fileprivate func draw(into canvas: Picture, aspect: Rational) {
@@ -136,7 +137,8 @@ extension StillPicture {
 }
 
 extension Picture {
-    /// Takes the picture of a canvas of red, green and blue of its size; where pixels share a sample it is their mean.
+    /// Fills the picture from a canvas of red, green and blue of the same size. Where pixels share a sample, it is
+    /// their mean.
     fileprivate func fill(from canvas: Picture, _ format: VideoFormat) {
         // Most neighbours have one colour.
         var last = (
@@ -172,7 +174,7 @@ extension Picture {
         }
     }
 
-    /// Of a canvas of red, green and blue.
+    /// The mean colour of a part of a canvas of red, green and blue.
     private func mean(_ columns: Range<Int>, _ rows: Range<Int>) -> RGBColor {
         let layer = self[0]
         var sums = (0, 0, 0)

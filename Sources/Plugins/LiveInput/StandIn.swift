@@ -10,7 +10,7 @@ package final class StandIn {
     private var bytes: [UInt8]
     private var hasPicture = false
     private var copiedAt = Int64.min
-    /// A picture is copied each second, not each time: nanoseconds.
+    /// A picture is copied once a second, not at each frame: nanoseconds.
     private static let pause: Int64 = 1_000_000_000
 
     /// Bytes it takes.
@@ -31,7 +31,7 @@ package final class StandIn {
         bytes = keepsPicture ? [UInt8](repeating: 0, count: Self.pictureBytes(format)) : []
     }
 
-    /// [stage thread] Keeps the picture when the one that is kept has become old.
+    /// [stage thread] Keeps the picture when the kept one has become old.
     package func look(at frame: borrowing Frame, now: Int64) {
         guard !bytes.isEmpty, !hasPicture || now - copiedAt >= Self.pause else { return }
         copiedAt = now

@@ -2,7 +2,7 @@
 
 import FrameCore
 
-/// What stands in a picture's file about it: Exif 2.32 (CIPA DC-008), as a TIFF in little-endian order.
+/// The description of a picture in its file: Exif 2.32 (CIPA DC-008), as a TIFF in little-endian order.
 enum Exif {
     private enum Value {
         case short(Int)
@@ -47,14 +47,14 @@ enum Exif {
             (0x0112, .short(1)), (0x011a, .ratio(72, 1)), (0x011b, .ratio(72, 1)), (0x0128, .short(2)),
             (0x0131, .text("framehost")), (0x0213, .short(1)),
         ]
-        // With the pointer's own entry it is as long as with any other.
+        // The pointer's entry is as long as any other.
         let second = header.count + directory(about + [(0x8769, .long(0))], at: header.count).count
         return header + directory(about + [(0x8769, .long(second))], at: header.count)
             + directory(picture(size, takenAt), at: second)
     }
 
     private static func picture(_ size: PictureSize, _ takenAt: WallTime?) -> [(Int, Value)] {
-        // In the order of their tags, as TIFF wants them.
+        // In the order of their tags, as TIFF requires.
         var entries: [(Int, Value)] = [(0x9000, .plain(Array("0232".utf8)))]
         // DateTimeOriginal, OffsetTimeOriginal.
         if let takenAt { entries += [(0x9003, .text(takenAt.exifText)), (0x9011, .text("+00:00"))] }
@@ -69,7 +69,7 @@ enum Exif {
         ]
     }
 
-    /// One directory at `offset` of the file, what does not fit into an entry behind it (TIFF 6.0, section 2).
+    /// One directory at `offset` of the file. Values that do not fit into an entry follow it (TIFF 6.0, section 2).
     private static func directory(_ entries: [(Int, Value)], at offset: Int) -> [UInt8] {
         var table = little(entries.count, 2)
         var behind: [UInt8] = []

@@ -11,7 +11,7 @@ final class JPEGWriter {
     static let fullChromaQuality = 90
 
     private let handle: tjhandle
-    /// As large as a file can become, but for what it takes of it only addresses.
+    /// As large as a file can become. The unused part only takes addresses.
     private let file = Room()
     private let planes = Room()
 

@@ -4,11 +4,11 @@ import FrameCore
 
 /// Makes JPEG and PNG files by libjpeg-turbo, libpng and libyuv.
 ///
-/// Several threads at once: each call takes a workshop of its own, and gives it back for the next.
+/// Several threads may use it at once: each call takes a workshop of its own, and returns it for the next.
 final class LibraryPictureEncoder: PictureEncoder {
     static let info = ServiceInfo(id: "picture-encoder", summary: "Encodes pictures as JPEG and PNG.")
 
-    /// More than this many are not kept: a picture for each of two processors, and two more.
+    /// The most workshops that are kept: one for each of two processors, and two more.
     static let mostIdle = 4
     private let idle = Locked<[PictureWorkshop]>([])
 
@@ -16,10 +16,10 @@ final class LibraryPictureEncoder: PictureEncoder {
 
     /// [any thread but a stage's]
     ///
-    /// - Throws: ``FrameHostError`` `.invalidConfiguration` for a form that cannot be, `.exhausted` for a picture that is
+    /// - Throws: ``FrameHostError`` `.invalidConfiguration` for an impossible form, `.exhausted` for a picture that is
     ///   too large or where memory runs out, `.callFailed` with the library's words.
     func encode(_ picture: StagePicture, as form: PictureForm, takenAt: Int64?) throws -> [UInt8] {
-        // Before anything is allocated.
+        // Checked before anything is allocated.
         let plan = try PicturePlan(form, of: picture.format, lying: picture.orientation)
         let workshop = try idle.withLock { $0.popLast() } ?? PictureWorkshop()
         let file = try workshop.make(picture, plan, form, takenAt: takenAt)

@@ -9,7 +9,7 @@ import Shared
 final class PNGWriter {
     /// zlib's level: half the time of its usual 6, a few per cent larger.
     private static let level: Int32 = 4
-    /// Each row as that one of "none", "sub" and "up" that seems the smallest.
+    /// For each row, the filter of "none", "sub" and "up" that seems to give the smallest row.
     private static let filters = Int32(PNG_FILTER_NONE | PNG_FILTER_SUB | PNG_FILTER_UP)
 
     private var file = fh_png_bytes()

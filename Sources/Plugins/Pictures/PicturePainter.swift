@@ -4,20 +4,20 @@ import Conversion
 import FrameCore
 import Shared
 
-/// Carries a plan out: from a stored picture of any format to the file's pixels, packed as blue, green, red and a byte
-/// without meaning, in full range.
+/// Carries out a plan: from a stored picture of any format to the file's pixels, packed as blue, green, red and an
+/// unused byte, in full range.
 ///
-/// Luma and chroma are scaled as they are where the region begins at whole chroma samples, and made RGB when they are
-/// small; all else becomes RGB first. Colours are those of the conversions of `convert`.
+/// Where the region begins at whole chroma samples, luma and chroma are scaled as they are, and converted to RGB
+/// afterwards. Everything else is converted to RGB first. Colours are those of the conversions of `convert`.
 final class PicturePainter {
     private let canvas = Room()
-    /// What is turned into the canvas.
+    /// The picture that is turned into the canvas.
     private let flat = Room()
-    /// A region with a column or a row more, to begin between two pixels that share their chroma.
+    /// A region with one more column or row, for one that begins between two pixels that share their chroma.
     private let wider = Room()
     /// A region's pixels, before they are split into planes.
     private let unsplit = Room()
-    /// Planes of them, where the picture has none of its own.
+    /// The planes of these pixels, where the picture has none of its own.
     private let split = Room()
     /// Planes after scaling.
     private let scaledPlanes = Room()
@@ -49,7 +49,7 @@ final class PicturePainter {
         return painted
     }
 
-    /// Makes `target` of a region: cut, scaled, and RGB.
+    /// Fills `target` from a region: cropped, scaled, and converted to RGB.
     private func fill(_ target: Picture, from picture: Picture, _ format: VideoFormat, _ region: PicturePart) throws {
         let color = Self.color(format)
         if target.width == region.width && target.height == region.height {
@@ -155,7 +155,7 @@ final class PicturePainter {
         PictureConverter(from: format, to: packed).convert(picture, into: target)
     }
 
-    /// The colour of a picture whose height may change: a matrix that nobody named goes by the height.
+    /// The colour description of a picture whose height may change. Where no matrix is named, the height decides.
     static func color(_ format: VideoFormat) -> ColorDescription {
         var color = format.color
         if ![1, 4, 5, 6, 9, 10].contains(color.matrix) { color.matrix = format.height >= 720 ? 1 : 6 }

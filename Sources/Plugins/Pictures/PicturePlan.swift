@@ -10,7 +10,7 @@ struct PicturePart: Equatable {
     var height: Int
 }
 
-/// What is done to a stored picture, so that it looks as a form says.
+/// The steps that make a stored picture look as a form says.
 ///
 /// `region` is cut out of the stored picture, scaled to `scaled`, mirrored and turned as `orientation` says, and put at
 /// `place` of a grey picture of `size`.
@@ -29,7 +29,7 @@ struct PicturePlan: Equatable {
 
     /// - Parameters:
     ///   - format: Of the stored picture.
-    ///   - lying: How the stored picture is to be turned for display.
+    ///   - lying: How the stored picture must be turned for display.
     /// - Throws: ``FrameHostError`` `.invalidConfiguration`.
     init(_ form: PictureForm, of format: VideoFormat, lying: Orientation) throws {
         try Self.check(form)
@@ -46,13 +46,13 @@ struct PicturePlan: Equatable {
         let size = try Self.size(form, shown: shown)
         self.size = size
         let whole = PicturePart(width: format.width, height: format.height)
-        /// What it has to fill, before it is turned.
+        /// The size that it has to fill, before it is turned.
         let box = swapsSides ? PictureSize(size.height, size.width) : size
         let across = Double(box.width) / stored.width
         let down = Double(box.height) / stored.height
         func within(_ value: Double, _ most: Int) -> Int { min(max(Int(value.rounded()), 1), most) }
         if form.width == nil || form.height == nil {
-            // Its own shape, but for rounding.
+            // Its own shape, except for rounding.
             region = whole
             scaled = box
         } else if form.fit == .fill {
@@ -74,7 +74,7 @@ struct PicturePlan: Equatable {
             height: turned.height)
     }
 
-    /// True where nothing of the grey shows.
+    /// Whether no grey shows.
     var fillsAll: Bool { place.width == size.width && place.height == size.height }
 
     private static func check(_ form: PictureForm) throws {
@@ -104,7 +104,7 @@ struct PicturePlan: Equatable {
         case (let width?, nil): size = PictureSize(width, side(Double(width) * shown.height / shown.width))
         case (nil, let height?): size = PictureSize(side(Double(height) * shown.width / shown.height), height)
         case (nil, nil):
-            // Larger than any file's: as large as one can be.
+            // It is larger than any file's picture, so it is bounded.
             let scale = min(1, most / max(shown.width, shown.height))
             size = PictureSize(side(shown.width * scale), side(shown.height * scale))
         }
@@ -130,7 +130,7 @@ extension Orientation {
     /// This orientation, then turned clockwise, then mirrored.
     func turned(_ quarterTurns: Int, thenMirrored isMirrored: Bool) -> Orientation {
         let turns = self.quarterTurns + quarterTurns
-        // Mirroring last is mirroring first and turning the other way.
+        // Mirroring last equals mirroring first and turning the other way.
         return isMirrored
             ? Orientation(quarterTurns: -turns, mirrored: !self.isMirrored)
             : Orientation(quarterTurns: turns, mirrored: self.isMirrored)

@@ -5,7 +5,7 @@ import Shared
 
 /// Memory and handles to make one picture at a time.
 ///
-/// Kept from picture to picture: all but the file's bytes is there already for a second picture of the same form.
+/// It is kept from picture to picture: a second picture of the same form only needs memory for the file's bytes.
 final class PictureWorkshop {
     private let painter = PicturePainter()
     private let jpeg: JPEGWriter
@@ -17,7 +17,7 @@ final class PictureWorkshop {
     /// A file's bytes.
     func make(_ picture: StagePicture, _ plan: PicturePlan, _ form: PictureForm, takenAt: Int64?) throws -> [UInt8] {
         let painted = try withExtendedLifetime(picture) {
-            // Addresses leave their closures: the picture is held until it is painted, and only read.
+            // Addresses leave their closures here. The picture is held until it is painted, and only read.
             let stored = Picture(picture.format.pixelFormat, width: picture.format.width, height: picture.format.height)
             { index in
                 picture.withPlane(index) { (UnsafeMutableRawPointer(mutating: $0.baseAddress), $0.strideBytes) }

@@ -4,7 +4,7 @@ import CYUV
 import FrameCore
 import Shared
 
-/// A plane of bytes, or of whatever packed samples a call takes it for.
+/// A plane of bytes, or of the packed samples that a call expects.
 struct PixelPlane {
     var base: UnsafeMutablePointer<UInt8>
     var strideBytes: Int

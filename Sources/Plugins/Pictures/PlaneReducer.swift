@@ -9,9 +9,9 @@ import FrameCore
 /// And it takes boxes only where both sides become less than half; where one does, it passes samples over. So larger
 /// steps are taken one after the other.
 final class PlaneReducer {
-    /// Samples that a side may have: positions are 16.16 in 32 bits.
+    /// The most samples of a side: positions are 16.16 in 32 bits.
     static let most = 32_767
-    /// In one step, of both sides; and of one.
+    /// The largest reduction in one step, for both sides, and for one.
     private static let (boxStep, lineStep) = (8, 2)
 
     private let between = [Room(), Room()]
@@ -39,7 +39,7 @@ final class PlaneReducer {
         PixelCalls.scale(plane, into: target)
     }
 
-    /// The size to go to next; `to` when it is the last step.
+    /// The size of the next step; `to` for the last step.
     static func step(from: PictureSize, to: PictureSize) -> PictureSize {
         let isWide = from.width > 2 * to.width
         let isTall = from.height > 2 * to.height

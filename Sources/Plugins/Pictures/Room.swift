@@ -2,19 +2,19 @@
 
 import FrameCore
 
-/// Memory that has grown to the most that was asked of it.
+/// Memory that grows to the largest size that was requested.
 final class Room {
     private(set) var byteCount = 0
     private var base: UnsafeMutableRawPointer?
 
-    /// Larger ones are given back after each picture.
+    /// Larger memory is freed after each picture.
     static let mostKept = 48 << 20
-    /// Larger ones are not taken.
+    /// Larger memory is refused.
     static let most = 3 << 30
 
     deinit { free() }
 
-    /// At least so many bytes, aligned to 4096, of whatever content; what an earlier call gave is gone.
+    /// At least `count` bytes, aligned to 4096, with any content. The result of an earlier call is no longer valid.
     ///
     /// - Throws: ``FrameHostError`` `.exhausted`.
     func bytes(_ count: Int) throws -> UnsafeMutablePointer<UInt8> {

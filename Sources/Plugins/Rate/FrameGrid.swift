@@ -13,7 +13,7 @@ struct FrameGrid: Equatable {
     let period: TimeBase
     /// Nanoseconds.
     let origin: Int64
-    /// Nanoseconds that a frame counts as earlier than it is; not above 0.
+    /// How many nanoseconds a frame counts as earlier than it is; 0 or less.
     let bias: Int64
 
     init(_ rate: Rational, origin: Int64 = 0, bias: Int64 = 0) {
@@ -24,9 +24,9 @@ struct FrameGrid: Equatable {
 
     /// The grid of a live chain, in which the first frame to reach a place has it.
     ///
-    /// Where frames come faster than the rate, a frame may be at most half of *their* period early: so the one nearest
-    /// to the place gets it, without waiting for the one after. With twice the rate that is every second frame,
-    /// whatever the jitter.
+    /// Where frames come faster than the rate, a frame may be early by at most half of *their* period. So the frame
+    /// nearest to the place gets it, without waiting for the next one. With twice the rate that is every second frame,
+    /// for any jitter.
     static func live(_ rate: Rational, first: MediaTime, input: Rational) -> FrameGrid {
         let period = 1e9 / rate.value
         let inputPeriod = input.isZero ? period : min(1e9 / input.value, period)
@@ -35,7 +35,7 @@ struct FrameGrid: Equatable {
 
     func place(of time: MediaTime) -> Int64 {
         let distance = time.nanoseconds - origin + bias
-        // Times are rounded to nanoseconds: one that stands half way between two places may be just below.
+        // Times are rounded to nanoseconds: a time halfway between two places may be slightly less.
         return period.ticks(of: MediaTime(nanoseconds: distance < 0 ? distance - 1 : distance + 1))
     }
 

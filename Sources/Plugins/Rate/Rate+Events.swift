@@ -3,7 +3,7 @@
 import FrameCore
 
 extension Rate {
-    /// What it posts.
+    /// The events that it posts.
     static let events = [
         EventDeclaration(
             "gap", "No frame arrived for longer than maxGapSeconds; the gap is not filled.",

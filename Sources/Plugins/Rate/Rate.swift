@@ -19,18 +19,19 @@ final class Rate: Transform {
     private let context: StageContext
     private let rate: Rational
     private var inputRate = Rational(0)
-    /// From the first frame on.
+    /// Set from the first frame on.
     private var grid: FrameGrid?
-    /// Pausable: accepted and unanswered. Live: another lease of the last frame given, for repeats.
+    /// Pausable: the frame that was accepted and not answered yet. Live: another lease of the last frame that was
+    /// given, for repeats.
     private var kept: Frame?
-    /// The next place to fill; pausable, that of `kept`.
+    /// The next place to fill; in a pausable chain the place of `kept`.
     private var next: Int64 = 0
     private var figures = RateFigures()
     private var lastGapReport = Int64.min / 2
     private var isFollowingGap = false
     private var hasStopped = false
 
-    /// Seconds of a gap that are filled without being asked for: one wrong time stamp of a file would fill the disk
+    /// The longest gap that is filled by default, seconds. Otherwise one wrong time stamp of a file would fill the disk
     /// with repeats.
     static let longestGap = 3600.0
 
@@ -82,7 +83,7 @@ final class Rate: Transform {
 
     // MARK: Pausable chains
 
-    /// Keeps `frame` and gives the one kept before, as often as there are places up to this.
+    /// Keeps `frame` and gives the one kept before, once for each place up to this one.
     private func giveLater(_ frame: consuming Frame, at place: Int64, on grid: FrameGrid, _ output: Output) throws {
         if let old = kept.take() {
             if place > next {
@@ -96,7 +97,7 @@ final class Rate: Transform {
         kept = consume frame
     }
 
-    /// Gives `frame` at all places from `next` up to `end`, one at least.
+    /// Gives `frame` at all places from `next` up to `end`, at least at one.
     private func give(_ frame: consuming Frame, upTo end: Int64, on grid: FrameGrid, _ output: Output) throws {
         var origin = Output.Origin.answer
         while next < end - 1 {
@@ -108,7 +109,7 @@ final class Rate: Transform {
 
     // MARK: Live chains
 
-    /// Gives `frame`, after as many repeats of the one before as there are places up to it.
+    /// Gives `frame`, after a repeat of the one before for each place up to it.
     private func giveAtOnce(_ frame: consuming Frame, at place: Int64, on grid: FrameGrid, _ output: Output) throws {
         guard place >= next else {
             isFollowingGap = isFollowingGap || frame.isDiscontinuity
@@ -120,7 +121,7 @@ final class Rate: Transform {
         try emit(frame, .answer, on: grid, output)
     }
 
-    /// Lets go of the kept frame, having given it at all places before `end` where it may.
+    /// Gives the kept frame at all places before `end` that may be filled, and releases it.
     private func repeatKept(upTo end: Int64, on grid: FrameGrid, _ output: Output) throws {
         guard let frame = kept.take(), fills(next, end, on: grid) else { return }
         frame.isDiscontinuity = false
@@ -129,7 +130,8 @@ final class Rate: Transform {
 
     // MARK: Both
 
-    /// [stage thread] The last frame has the places that its duration covers; one at least, if it is all there is.
+    /// [stage thread] The last frame gets the places that its duration covers, and at least one where it is the only
+    /// frame.
     func drain(_ output: Output) throws {
         guard let grid, let last = kept.take() else { return }
         let end = last.duration > .zero ? grid.place(of: last.pts + last.duration) : next + 1
@@ -141,14 +143,15 @@ final class Rate: Transform {
         try give(last, upTo: fills(next + 1, end, on: grid) ? end : next + 1, on: grid, output)
     }
 
-    /// Whether the places from `start` up to `end` are to be filled by repeats.
+    /// Whether the places from `start` up to `end` are filled by repeats.
     private func fills(_ start: Int64, _ end: Int64, on grid: FrameGrid) -> Bool {
         guard options.repeats else { return false }
         let most = options.maxGapSeconds ?? (isLive ? 2 : Self.longestGap)
         return (grid.time(of: end) - grid.time(of: start)).seconds <= most
     }
 
-    /// Goes on at `place`. What was not filled up to there, being too long, is counted and said at most once a second.
+    /// Goes on at `place`. The gap before it was too long to be filled. Gaps are counted, and reported at most once a
+    /// second.
     private func leaveGap(upTo place: Int64, on grid: FrameGrid) {
         defer { next = place }
         guard place > next, options.repeats else { return }
@@ -185,7 +188,7 @@ final class Rate: Transform {
         output.drop(.byStage)
     }
 
-    /// [stage thread] Says what was repeated and dropped.
+    /// [stage thread] Reports how many frames were repeated and dropped.
     func stop() {
         kept = nil
         guard !hasStopped else { return }
@@ -194,7 +197,7 @@ final class Rate: Transform {
     }
 }
 
-/// With three places.
+/// The value with three decimal places.
 private func decimal(_ value: Double) -> String {
     let thousandths = Int64((value * 1000).rounded())
     let places = String(thousandths % 1000)

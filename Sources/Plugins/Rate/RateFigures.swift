@@ -2,13 +2,13 @@
 
 import FrameCore
 
-/// What a run of ``Rate`` came to.
+/// Figures of a run of ``Rate``.
 struct RateFigures: Equatable {
     var taken = 0
     var given = 0
     var repeats = 0
     var drops = 0
-    /// Gaps longer than those to be filled.
+    /// Gaps that were too long to be filled.
     var gaps = 0
 
     /// `120 frames in, 150 out: 31 repeats, 1 drop, 0 gaps left`.

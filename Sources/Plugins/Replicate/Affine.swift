@@ -2,8 +2,8 @@
 
 import Glibc
 
-/// Places to places in a plane: (x, y) → (a·x + b·y + x0, c·x + d·y + y0). Pixels are squares: the middle of the first
-/// is at (0.5, 0.5).
+/// Maps places to places in a plane: (x, y) → (a·x + b·y + x0, c·x + d·y + y0). Pixels are squares: the middle of the
+/// first is at (0.5, 0.5).
 struct Affine: Equatable {
     var a = 1.0
     var b = 0.0

@@ -4,12 +4,13 @@ import FrameCore
 import Glibc
 import Shared
 
-/// What gain, tint and hue do to luma and chroma about black and grey: three by three, in 4096ths.
+/// The effect of gain, tint and hue on luma and chroma, relative to black and grey: a matrix of three by three, in
+/// 4096ths.
 ///
 /// Computed between RGB and luma with chroma by the format's own matrix; the result is clipped to the samples' 8 bits,
 /// not to the RGB cube.
 struct ColorMatrix: Equatable {
-    /// Rows: what Y, U and V become; columns: of what Y (less black), U and V (less 128).
+    /// Rows for the new Y, U and V; columns for the old Y (less black), U and V (less 128).
     private(set) var weights: [Int32] = [4096, 0, 0, 0, 4096, 0, 0, 0, 4096]
     /// Of luma.
     let black: Int32
@@ -36,9 +37,9 @@ struct ColorMatrix: Equatable {
         }
     }
 
-    /// Nothing changes.
+    /// Whether nothing changes.
     var isIdentity: Bool { weights == [4096, 0, 0, 0, 4096, 0, 0, 0, 4096] }
-    /// Luma depends on chroma: a tint.
+    /// Whether luma depends on chroma, as with a tint.
     var mixesChroma: Bool { weights[1] != 0 || weights[2] != 0 }
 
     /// In place. `u` and `v` have one sample for each of luma. The loop becomes vector instructions.

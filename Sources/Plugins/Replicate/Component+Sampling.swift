@@ -21,7 +21,7 @@ extension Component {
         }
     }
 
-    /// Whole pixels side by side are copied; false when they are not, or reach outside.
+    /// Copies whole pixels that lie side by side; false when they do not, or when they reach outside.
     private func copyRow(_ line: SampleLine, _ range: Range<Int>, into row: UnsafeMutablePointer<UInt8>) -> Bool {
         let (u, v) = (line.u.rounded(), line.v.rounded())
         guard abs(line.u - u) < 1.0 / 512, abs(line.v - v) < 1.0 / 512 else { return false }
@@ -31,7 +31,7 @@ extension Component {
         return true
     }
 
-    /// Where all four samples are there: places with 32 bits behind the point, weights of 8.
+    /// Interpolates where all four samples exist. Places have 32 fractional bits, weights 8.
     @inline(__always)
     private func interpolate(
         _ line: SampleLine, _ range: Range<Int>, into row: UnsafeMutablePointer<UInt8>, step: Int, targetStep: Int
@@ -41,7 +41,7 @@ extension Component {
         var u = Self.start(line.u, line.du, range, step: du, most: (width - 1) << 32 - 1)
         var v = Self.start(line.v, line.dv, range, step: dv, most: (height - 1) << 32 - 1)
         if dv == 0 {
-            // A row of the output lies along two of the source.
+            // A row of the output lies between two rows of the source.
             let first = base + (v &>> 32) &* strideBytes
             let second = first + strideBytes
             let weightY: Int = (v &>> 24) & 255
@@ -72,15 +72,15 @@ extension Component {
 
     private static func fixed(_ place: Double) -> Int { Int((place * 4_294_967_296).rounded()) }
 
-    /// The first place of `range`, half a weight further so that weights are rounded and not cut, and so that no place
-    /// of the range is below 0 or above `most`.
+    /// The first place of `range`. It is moved by half a weight, so that weights are rounded and not cut off, and
+    /// limited so that every place of the range lies from 0 to `most`.
     private static func start(_ place: Double, _ exactStep: Double, _ range: Range<Int>, step: Int, most: Int) -> Int {
         let first = fixed(place + Double(range.lowerBound) * exactStep) + 1 << 23
         let way = (range.count - 1) * step
         return min(max(first, max(0, -way)), min(most, most - way))
     }
 
-    /// One sample anywhere.
+    /// One sample at any place; outside, the nearest sample counts.
     private func clamped(_ line: SampleLine, _ x: Int) -> UInt8 {
         let u = min(max(line.u + Double(x) * line.du, 0), Double(width - 1))
         let v = min(max(line.v + Double(x) * line.dv, 0), Double(height - 1))

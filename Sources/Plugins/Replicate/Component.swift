@@ -26,7 +26,7 @@ struct Component {
     func row(_ y: Int) -> UnsafeMutablePointer<UInt8> { base + y * strideBytes }
 }
 
-/// All three of a picture.
+/// All three components of a picture.
 struct Components {
     let y: Component
     let u: Component

@@ -3,10 +3,10 @@
 import FrameCore
 import Shared
 
-/// How one copy differs: an object with any of these keys. What is absent is as in the original, or as in what it would
-/// replace.
+/// How one copy differs: an object with any of these keys. An absent key means the original's value, or that of the
+/// change that this one overrides.
 struct CopyChange: OptionValue {
-    /// To the right and down, from the middle of the cell; shares are of the cell.
+    /// The distance to the right and down from the middle of the cell; shares are of the cell.
     var x: Extent?
     var y: Extent?
     /// 1 fits the cell.
@@ -17,16 +17,16 @@ struct CopyChange: OptionValue {
     var mirror: Bool?
     /// Frames.
     var delay: Int?
-    /// Times brightness, black staying black.
+    /// Multiplies brightness; black stays black.
     var gain: Double?
     /// White becomes this colour.
     var tint: RGBColor?
-    /// Degrees that every hue turns by.
+    /// By how many degrees every hue is turned.
     var hue: Double?
-    /// 0 unseen, 1 covers all below.
+    /// 0 is invisible, 1 covers everything below.
     var opacity: Double?
 
-    /// These where there are some, else those of `other`.
+    /// The values of this change, with those of `other` where it has none.
     func over(_ other: CopyChange) -> CopyChange {
         CopyChange(
             x: x ?? other.x, y: y ?? other.y, scale: scale ?? other.scale, rotate: rotate ?? other.rotate,

@@ -5,18 +5,18 @@ import Shared
 
 /// Paints copies into the output, the lowest first, two rows of luma and one of chroma at a time.
 ///
-/// What an opaque copy hides of those below it at either end of the row is not painted. Samples go through rows of
-/// scratch where colours change or the copy is not opaque, else straight to the output. Edges that do not fall on
-/// pixels are softened by how much of the pixel the copy covers. Made once; allocates nothing afterwards.
+/// Parts of a row that an opaque copy hides at either end of those below are not painted. Samples go through rows of
+/// scratch where colours change or the copy is not opaque, otherwise straight to the output. Edges between pixels are
+/// softened by how much of the pixel the copy covers. Made once; allocates nothing afterwards.
 final class CopyPainter {
     private let output: VideoFormat
-    /// Of the input's luma, in its pixels; and of its chroma, which ends at an even pixel.
+    /// The size of the input's luma, in its pixels, and of its chroma, which ends at an even pixel.
     private let size: PictureSize
     private let chromaSize: PictureSize
     private let rows: ScratchPicture
     private let alphas: UnsafeMutablePointer<UInt16>
     private var jobs: [Job] = []
-    /// Of the rows of a band, each with one for every job.
+    /// The parts of a band's rows; each row has one for every job.
     private var parts: [RowPart?] = []
     /// Rows of chroma that are painted copy by copy: few enough that the output's stay in the cache, and enough that
     /// each copy's are read in one go (row by row the sixteen frames cost a third more of memcpy).
@@ -40,9 +40,9 @@ final class CopyPainter {
         rows.picture[0].base.assumingMemoryBound(to: UInt8.self) + index * rows.picture[0].strideBytes
     }
 
-    /// [stage thread] Adds a copy above those added before.
+    /// [stage thread] Adds a copy above the earlier ones.
     ///
-    /// - Parameter source: The input, or the input halved; the copy's placement speaks of the input. Valid until
+    /// - Parameter source: The input, or the input halved; the copy's placement refers to the input. Valid until
     ///   ``paint(into:)`` is over.
     func add(_ copy: CopyPlan, _ source: Picture) {
         guard let covered = copy.rows(of: size, in: output.height) else { return }
@@ -52,7 +52,7 @@ final class CopyPainter {
                 source: Components(source), chromaRows: covered.lowerBound / 2..<(covered.upperBound + 1) / 2))
     }
 
-    /// [stage thread] Paints what was added, and forgets it.
+    /// [stage thread] Paints the added copies, and removes them.
     func paint(into target: Picture) {
         let target = Components(target)
         let end = (output.height + 1) / 2
@@ -78,7 +78,7 @@ final class CopyPainter {
         jobs.removeAll(keepingCapacity: true)
     }
 
-    /// One row of chroma and the two of luma that it covers; one at the lower edge of an odd height.
+    /// Paints one row of chroma and the two rows of luma that it covers; only one at the lower edge of an odd height.
     private func paint(_ part: RowPart, _ job: Job, _ chromaRow: Int, _ target: Components) {
         let first = chromaRow * 2
         let pixels = part.pairs.lowerBound * 2..<min(part.pairs.upperBound * 2, output.width)
@@ -135,8 +135,8 @@ final class CopyPainter {
         color.applyToChroma(u + pairs.lowerBound, v + pairs.lowerBound, y: mean + pairs.lowerBound, count: pairs.count)
     }
 
-    /// How much the copy counts at each sample: its opacity, less at its edges by how far a sample's middle is from
-    /// them.
+    /// The weight of the copy at each sample: its opacity, less at its edges, depending on how far a sample's middle is
+    /// from them.
     ///
     /// - Parameter scale: Samples of the output for a pixel of the input.
     private func fillAlphas(_ span: CoveredSpan, _ place: Place, _ size: PictureSize, _ scale: Double, _ opacity: Int) {
@@ -157,7 +157,7 @@ final class CopyPainter {
         }
     }
 
-    /// At most 255 · 256 + 128 in between: fits.
+    /// Intermediate values are at most 255 · 256 + 128, which fits.
     @inline(__always)
     private static func mean(_ old: UInt8, _ new: UInt8, _ alpha: UInt16) -> UInt8 {
         UInt8(truncatingIfNeeded: (UInt16(old) &* (256 &- alpha) &+ UInt16(new) &* alpha &+ 128) &>> 8)

@@ -3,7 +3,7 @@
 import FrameCore
 import Glibc
 
-/// One copy as it is painted: where, of when, in which colours.
+/// One copy as it is painted: its place, its delay and its colours.
 struct CopyPlan {
     /// From the input's pixels to the output's.
     let placement: Affine
@@ -13,7 +13,8 @@ struct CopyPlan {
     let color: ColorMatrix?
     /// 0...256.
     let opacity: Int
-    /// How often the input is halved before it is scaled: no pixel stands for more than two of what is sampled.
+    /// How often the input is halved before it is scaled, so that no pixel covers more than two samples in each
+    /// direction.
     let level: Int
 
     /// All copies, lowest first.
@@ -75,6 +76,6 @@ struct CopyPlan {
         return Int(max(top, 0))..<Int(min(bottom.rounded(.up), Double(height)))
     }
 
-    /// False for a copy too small to see, or transparent.
+    /// Whether the copy can be seen: neither too small nor transparent.
     var isVisible: Bool { opacity > 0 && abs(placement.determinant) > 1e-6 }
 }

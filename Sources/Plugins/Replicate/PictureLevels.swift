@@ -6,7 +6,7 @@ import Shared
 
 /// Halved, quartered … pictures of the last frames: the only file of this plugin that imports libyuv.
 ///
-/// Each is made once, when its frame comes, by means of four; memory is made once.
+/// Each is made once, when its frame comes, from means of four pixels. Memory is allocated once.
 final class PictureLevels {
     /// Most halvings.
     static let most = 5
@@ -35,7 +35,7 @@ final class PictureLevels {
         }
     }
 
-    /// Makes those of the frame that has come. Allocates nothing.
+    /// Makes the levels of a new frame. Allocates nothing.
     func add(_ picture: Picture) {
         guard depth > 0 else { return }
         newest = (newest + 1) % capacity
@@ -47,7 +47,7 @@ final class PictureLevels {
         }
     }
 
-    /// - Parameter age: Frames before the one added last.
+    /// - Parameter age: How many frames before the one added last.
     func picture(age: Int, level: Int) -> Picture {
         pictures[((newest - age) % capacity + capacity) % capacity][level - 1].picture
     }

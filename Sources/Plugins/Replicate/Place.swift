@@ -17,13 +17,13 @@ struct Place {
         (du, dv) = (inverse.a * step, inverse.c * step)
     }
 
-    /// As samples of a component that shows all of `size`.
+    /// The line in samples of a component that shows all of `size`.
     func line(of component: Component, _ size: PictureSize) -> SampleLine {
         let (x, y) = (Double(component.width) / Double(size.width), Double(component.height) / Double(size.height))
         return SampleLine(u: u * x - 0.5, v: v * y - 0.5, du: du * x, dv: dv * y)
     }
 
-    /// Input pixels from sample `x` to the nearest edge of the input; below 0 outside.
+    /// Input pixels from sample `x` to the nearest edge of the input; less than 0 outside.
     func distance(_ x: Int, _ input: PictureSize) -> Double {
         let (atU, atV) = (u + Double(x) * du, v + Double(x) * dv)
         return min(min(atU, Double(input.width) - atU), min(atV, Double(input.height) - atV))
@@ -37,12 +37,12 @@ struct CoveredSpan {
     /// Covered wholly: a part of `outer`.
     let inner: Range<Int>
 
-    /// No sample is covered in part.
+    /// Whether no sample is covered in part.
     var isSharp: Bool { inner == outer }
 
     private init(outer: Range<Int>, inner: Range<Int>) { (self.outer, self.inner) = (outer, inner) }
 
-    /// What of it lies in `range`.
+    /// The part within `range`.
     func clamped(to range: Range<Int>) -> CoveredSpan {
         CoveredSpan(outer: outer.clamped(to: range), inner: inner.clamped(to: range))
     }
@@ -51,7 +51,7 @@ struct CoveredSpan {
     init(_ place: Place, _ input: PictureSize, reach: Double, within range: Range<Int>) {
         let line = SampleLine(u: place.u, v: place.v, du: place.du, dv: place.dv)
         let (width, height) = (Double(input.width), Double(input.height))
-        // What is covered by a thousandth is not.
+        // A sample that is covered by a thousandth does not count.
         let edge = reach * 0.998
         outer = line.span(range, us: -edge...width + edge, vs: -edge...height + edge)
         guard !outer.isEmpty, width > 2 * edge, height > 2 * edge else {

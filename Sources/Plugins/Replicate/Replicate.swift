@@ -5,8 +5,8 @@ import Shared
 
 /// Puts copies of the picture into one, each with a place, a delay and colours of its own.
 ///
-/// One picture comes out for each that comes in, with its time. A copy that is late shows the first picture until its
-/// own has come.
+/// One picture comes out for each that comes in, with its time. A delayed copy shows the first picture until its own
+/// has come.
 final class Replicate: Transform {
     static let info = StageInfo(
         id: "replicate", summary: "Shows many copies of the picture, each with its own place, delay and colours.",
@@ -21,7 +21,7 @@ final class Replicate: Transform {
     private var history = FrameRing(capacity: 0)
     private var levels: PictureLevels?
     private var painter: CopyPainter?
-    /// Frames that are held; what a live change may use.
+    /// How many frames are held. A live change cannot use more.
     private let mostDelay: Int
 
     /// [control thread] Opens nothing.
@@ -31,7 +31,7 @@ final class Replicate: Transform {
         mostDelay = options.mostDelay
     }
 
-    /// Holds as many frames as the latest copy is late.
+    /// Holds as many frames as the longest delay of a copy.
     var demand: StageDemand {
         var demand = Self.declaredDemand
         demand.hold = mostDelay
@@ -44,14 +44,14 @@ final class Replicate: Transform {
         guard let video = input.video else { throw FrameHostError(.broken, what: "replicate was handed access units") }
         var result = video
         if let size = options.size { (result.width, result.height) = (size.width, size.height) }
-        // A matrix nobody named follows from the height: say what it is, so that a new height does not change it.
+        // Where no matrix is named, the height decides. It is named here, so that a new height does not change it.
         if result.color.matrix == 2, result.height != video.height { result.color.matrix = video.height >= 720 ? 1 : 6 }
         self.input = video
         output = result
         return .video(result)
     }
 
-    /// [control thread] Makes room for what is kept.
+    /// [control thread] Makes room for the kept frames.
     func start() {
         guard let input, let output else { return }
         history = FrameRing(capacity: mostDelay)
@@ -71,7 +71,7 @@ final class Replicate: Transform {
         }
     }
 
-    /// [stage thread] One frame in, one out. Waits for a free buffer alone; allocates nothing.
+    /// [stage thread] One frame in, one out. Only waits for a free buffer; allocates nothing.
     func process(_ input: consuming Sample, _ output: Output) throws {
         guard case .frame(let frame) = consume input, let painter, let levels, let background else {
             throw FrameHostError(.broken, what: "replicate was handed access units")
@@ -115,7 +115,7 @@ final class Replicate: Transform {
         plan()
     }
 
-    /// [stage thread] Lets go of all frames.
+    /// [stage thread] Releases all frames.
     func stop() {
         history.removeAll()
         levels = nil

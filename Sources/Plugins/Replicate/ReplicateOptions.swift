@@ -34,7 +34,7 @@ struct ReplicateOptions: StageOptions {
         }
     }
 
-    /// As many as a grid has cells.
+    /// The largest number of cells in a grid.
     static let mostCopies = 64
 
     /// Longest delay in frames: ten seconds at 60 a second.
@@ -42,7 +42,7 @@ struct ReplicateOptions: StageOptions {
 
     var copyCount: Int { copies ?? grid.columns * grid.rows }
 
-    /// Of the latest copy, in frames.
+    /// The longest delay of a copy, in frames.
     var mostDelay: Int { (0..<copyCount).map { delay(of: $0) }.max() ?? 0 }
 
     func delay(of copy: Int) -> Int {

@@ -10,15 +10,15 @@ struct Job {
     /// Output pixels for one of the input.
     let scale: Double
     let source: Components
-    /// Those of the output that the copy touches.
+    /// The rows of the output that the copy touches.
     let chromaRows: Range<Int>
 
-    /// Its samples can go straight to the output.
+    /// Whether its samples can go straight to the output.
     var isPlain: Bool { copy.color == nil && isOpaque }
     var isOpaque: Bool { copy.opacity == 256 }
 }
 
-/// What a copy covers of one row of chroma and of the two rows of luma that lie in it.
+/// The part of one row of chroma, and of its two rows of luma, that a copy covers.
 struct RowPart {
     /// Rows of luma: 1 at the lower edge of an odd height.
     let lines: Int
@@ -28,7 +28,7 @@ struct RowPart {
     private var spans: (CoveredSpan, CoveredSpan)
     /// Pairs of pixels, each with one sample of chroma, that are touched.
     private(set) var pairs: Range<Int>
-    /// Of these, what hides all below it.
+    /// The pairs that hide everything below them.
     let hiding: Range<Int>
 
     init(_ job: Job, _ chromaRow: Int, size: PictureSize, chromaSize: PictureSize, output: VideoFormat) {
@@ -44,7 +44,7 @@ struct RowPart {
             CoveredSpan(places.0, size, reach: 0.5 / job.scale, within: 0..<output.width),
             CoveredSpan(places.1, size, reach: 0.5 / job.scale, within: 0..<output.width)
         )
-        // Where colours change, luma needs chroma and chroma luma: all of both.
+        // Where colours change, luma needs chroma and chroma needs luma, so both are needed completely.
         pairs = chroma.outer.joined(with: spans.0.outer.halved).joined(with: lines == 2 ? spans.1.outer.halved : 0..<0)
         var whole = chroma.inner.clamped(to: spans.0.inner.wholePairs(of: output.width))
         if lines == 2 { whole = whole.clamped(to: spans.1.inner.wholePairs(of: output.width)) }
@@ -54,9 +54,9 @@ struct RowPart {
     /// A row of luma: where its pixels lie in the input, and which the copy covers.
     func line(_ index: Int) -> (Place, CoveredSpan) { index == 0 ? (places.0, spans.0) : (places.1, spans.1) }
 
-    /// Leaves out of each part from `first` on what those after it hide, as far as it lies at an end.
+    /// Removes from each part, from `first` on, what later parts hide at one of its ends.
     ///
-    /// One interval that is hidden is kept in mind, the longest that grows from the top: enough for copies that overlap
+    /// Only one hidden interval is tracked, the longest that grows from the top. That is enough for copies that overlap
     /// their neighbours.
     static func hide(_ parts: inout [RowPart?], from first: Int) {
         var hidden = 0..<0
@@ -87,7 +87,7 @@ struct RowPart {
 }
 
 extension Range<Int> {
-    /// Both and what lies between; an empty one does not count.
+    /// Both ranges and what lies between. An empty range does not count.
     fileprivate func joined(with other: Range<Int>) -> Range<Int> {
         if isEmpty { return other }
         return other.isEmpty ? self : Swift.min(lowerBound, other.lowerBound)..<Swift.max(upperBound, other.upperBound)

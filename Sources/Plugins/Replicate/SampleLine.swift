@@ -21,7 +21,7 @@ struct SampleLine {
         }
         guard narrow(u, du, us), narrow(v, dv, vs) else { return range.lowerBound..<range.lowerBound }
         guard low <= high else { return range.lowerBound..<range.lowerBound }
-        // A hair's breadth is rounding, not distance.
+        // The tiny tolerance absorbs rounding errors.
         let (first, last) = (Int((low - 1e-9).rounded(.up)), Int((high + 1e-9).rounded(.down)))
         return first <= last ? first..<last + 1 : range.lowerBound..<range.lowerBound
     }

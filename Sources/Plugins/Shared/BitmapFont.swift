@@ -5,12 +5,12 @@ package enum BitmapFont {
     package static let width = 5
     package static let height = 7
 
-    /// What a line of text takes, its margin of one dot included.
+    /// The size of a line of text, including its margin of one dot.
     package static func box(characters: Int, scale: Int) -> (width: Int, height: Int) {
         ((characters * (width + 1) + 1) * scale, (height + 2) * scale)
     }
 
-    /// Row `row` of a character: five dots from the top bit on. What the font lacks is a full block.
+    /// Row `row` of a character: five dots from the top bit on. A character that the font lacks is a full block.
     package static func row(_ row: Int, of character: UInt8) -> UInt8 {
         UInt8(truncatingIfNeeded: (glyph(character) >> UInt64((height - 1 - row) * width) & 0b11111) << 3)
     }

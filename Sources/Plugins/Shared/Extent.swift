@@ -24,7 +24,7 @@ package enum Extent: OptionValue, CustomStringConvertible {
         }
     }
 
-    /// Beyond these no picture reaches.
+    /// No picture reaches beyond these.
     private static let bounds = -100_000.0...100_000.0
 
     package static func decodeOption(_ node: JSONNode) throws(OptionFault) -> Extent {

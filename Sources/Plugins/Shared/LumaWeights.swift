@@ -2,7 +2,7 @@
 
 import FrameCore
 
-/// How much red and blue weigh in luma: what a matrix of ISO/IEC 23091-2 (H.273, table 4) comes down to.
+/// The weights of red and blue in luma, which define a matrix of ISO/IEC 23091-2 (H.273, table 4).
 package struct LumaWeights: Sendable, Equatable {
     package var red: Double
     package var blue: Double
@@ -12,7 +12,8 @@ package struct LumaWeights: Sendable, Equatable {
     package static let bt709 = LumaWeights(red: 0.2126, blue: 0.0722)
     package static let bt2020 = LumaWeights(red: 0.2627, blue: 0.0593)
 
-    /// The weights of a format. A matrix nobody named is BT.709 from 720 rows on and BT.601 below, as players take it.
+    /// The weights of a format. Where no matrix is named it is BT.709 from 720 rows on and BT.601 for fewer, as players
+    /// assume.
     package init(of format: VideoFormat) {
         self =
             switch format.color.matrix {

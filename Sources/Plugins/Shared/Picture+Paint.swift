@@ -3,10 +3,10 @@
 import FrameCore
 import Glibc
 
-/// Painting: rectangles, rows, text. Clips what lies outside; never allocates.
+/// Painting: rectangles, rows, text. It clips parts outside the picture, and never allocates.
 ///
-/// Coordinates are pixels from the top left. Where pixels share a chroma sample or a group, give even ones: a unit that
-/// is touched is painted whole.
+/// Coordinates are pixels from the top left. Where pixels share a chroma sample or a group, pass even numbers: a unit
+/// is always painted whole.
 extension Picture {
     /// Fills a rectangle.
     package func fill(x: Int, y: Int, width: Int, height: Int, _ paint: Paint) {
@@ -70,7 +70,7 @@ extension Picture {
             for row in 0..<BitmapFont.height {
                 var dots = BitmapFont.row(row, of: character)
                 var column = 0
-                // Dots that stand side by side are one rectangle.
+                // Dots side by side are painted as one rectangle.
                 while dots != 0 {
                     let gap = dots.leadingZeroBitCount
                     let run = (~(dots << UInt8(gap))).leadingZeroBitCount

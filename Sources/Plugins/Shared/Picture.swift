@@ -71,20 +71,19 @@ import FrameCore
 }
 
 extension Frame {
-    /// The frame's planes, to read alone, for `body` alone.
+    /// The frame's planes, only for reading, and only within `body`.
     @inlinable package borrowing func withPicture<Result>(_ body: (Picture) throws -> Result) rethrows -> Result {
         let format = format
         return try body(
             Picture(format.pixelFormat, width: format.width, height: format.height) { index in
-                // The address leaves this closure and not the one of the caller: the frame is held until `body` is
-                // over.
+                // The address leaves this closure, but not the caller's: the frame is held until `body` is over.
                 withPlane(index) { (UnsafeMutableRawPointer(mutating: $0.baseAddress), $0.strideBytes) }
             })
     }
 
-    /// The frame's planes, to write, for `body` alone.
+    /// The frame's planes for writing, only within `body`.
     ///
-    /// - Precondition: nobody else holds the buffer: the frame was just made, or the stage declares `.modify`.
+    /// - Precondition: no other stage holds the buffer: the frame was just made, or the stage declares `.modify`.
     @inlinable package mutating func withMutablePicture<Result>(_ body: (Picture) throws -> Result) rethrows -> Result {
         let format = format
         let picture = Picture(format.pixelFormat, width: format.width, height: format.height) { index in
@@ -100,7 +99,7 @@ package final class ScratchPicture {
     package let picture: Picture
     private let memory: UnsafeMutableRawPointer
 
-    /// Black or whatever zeros are in the format.
+    /// Black, or the colour that zeros mean in the format.
     package init(_ pixelFormat: PixelFormat, width: Int, height: Int) {
         let format = VideoFormat(pixelFormat, width: width, height: height)
         let memory = UnsafeMutableRawPointer.allocate(

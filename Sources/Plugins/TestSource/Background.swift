@@ -5,9 +5,9 @@ import Shared
 
 /// The part of a pattern that stands still: bands of equal rows, each band kept as one model row.
 ///
-/// A frame is painted by copying model rows, so the source reads a few kilobytes that stay in the processor's first
-/// cache and only writes the picture: no copy of a whole picture is kept. Memory is made here, once; painting allocates
-/// nothing.
+/// A frame is painted by copying model rows, so the source reads a few kilobytes, which stay in the processor's
+/// first-level cache, and only writes the picture. No copy of a whole picture is kept. Memory is made here, once;
+/// painting allocates nothing.
 struct Background {
     private struct Band {
         let top: Int

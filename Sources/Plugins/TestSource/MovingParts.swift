@@ -7,7 +7,7 @@ import Shared
 struct MovingParts {
     private struct Ball {
         let paint: Paint
-        /// Pixels per frame, and where it is at frame 0.
+        /// Pixels per frame, and the position at frame 0.
         let speedX: Int
         let speedY: Int
         let startX: Int

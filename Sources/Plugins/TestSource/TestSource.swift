@@ -32,7 +32,7 @@ final class TestSource: Source {
     private var count = 0
     /// Live: the due time of frame `slot` is `origin + slot / rate`, so that no rounding adds up.
     private var origin: Int64?
-    /// Of the last pause that the pace has been told of.
+    /// The end of the last pause for which the pace was adjusted.
     private var lastResume: Int64 = 0
     private var slot: Int64 = 0
     private var late = LateReport()
@@ -118,8 +118,8 @@ final class TestSource: Source {
         return options.frames == count ? .ended : .more
     }
 
-    /// False when the run ends. A wake-up that is a whole period or more too late (a stopped process, a machine without
-    /// time) skips the pictures that are over, as a camera would: they are reported, and the next frame is marked as
+    /// False when the run ends. A wake-up that is a whole period or more too late (a stopped process, a busy machine)
+    /// skips the pictures whose time is over, as a camera would: they are reported, and the next frame is marked as
     /// following a gap.
     private func waitUntilDue() -> Bool {
         let tick = Self.tick(options.rate)
@@ -148,7 +148,7 @@ extension TimeBase {
     }
 }
 
-/// Counts pictures a live source was too late for; says so at most once a second.
+/// Counts pictures for which a live source was too late, and reports them at most once a second.
 private struct LateReport {
     private var missed: Int64 = 0
     private var lastReport = Int64.min / 2

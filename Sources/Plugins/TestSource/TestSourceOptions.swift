@@ -2,7 +2,7 @@
 
 import FrameCore
 
-/// What is painted.
+/// The pattern that is painted.
 enum TestPattern: String, OptionChoice {
     /// Colour bars after SMPTE ECR 1, with a white box that crosses the lowest row.
     case bars
