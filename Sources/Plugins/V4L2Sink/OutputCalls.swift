@@ -4,7 +4,7 @@ import CV4L2
 import FrameCore
 import Glibc
 
-/// The kernel's side of an output device: the calls by which this plugin reaches devices, and nothing else does.
+/// The kernel's side of an output device: all calls by which this plugin reaches devices.
 ///
 /// Errors come back as numbers (errno), so that a test answers with any of them. [any thread]
 protocol OutputCalls: Sendable {
@@ -39,7 +39,7 @@ struct KernelOutputCalls: OutputCalls {
     func close(_ device: Int32) { Glibc.close(device) }
 
     func control(_ device: Int32, _ request: UInt, _ argument: UnsafeMutableRawPointer) -> Int32 {
-        // Of a descriptor that libv4l2 does not know it is ioctl(2), which Swift cannot call.
+        // For a descriptor that libv4l2 does not know, it is ioctl(2), which Swift cannot call directly.
         fh_v4l2_ioctl(device, request, argument) == 0 ? 0 : errno
     }
 

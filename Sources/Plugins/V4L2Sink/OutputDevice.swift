@@ -8,9 +8,10 @@ import Glibc
 final class OutputDevice {
     let path: String
     let name: String
-    /// It takes pictures.
+    /// Whether it takes pictures.
     let isOutput: Bool
-    /// A virtual camera; with `exclusive_caps` one that is written to says no longer that it takes pictures.
+    /// Whether it is a virtual camera. With `exclusive_caps`, one that is written to no longer says that it takes
+    /// pictures.
     let isLoopback: Bool
     private var buffers: [UnsafeMutableRawBufferPointer] = []
     /// Buffers that were never handed to the driver.
@@ -19,7 +20,7 @@ final class OutputDevice {
     private let calls: any OutputCalls
     private var descriptor: Int32
 
-    /// How the device wants a picture's bytes.
+    /// How the device expects a picture's bytes.
     struct Layout: Equatable {
         /// From row to row of the first plane.
         var strideBytes: Int
@@ -27,7 +28,7 @@ final class OutputDevice {
         var byteCount: Int
     }
 
-    /// Buffers that are asked for, and the most that are taken.
+    /// How many buffers are requested, and the most that are accepted.
     private static let wantedBuffers: UInt32 = 4
     private static let mostBuffers = 32
 
@@ -82,7 +83,7 @@ final class OutputDevice {
 
     // MARK: Format
 
-    /// Asks for a format, or sets it; what the device makes of it is checked.
+    /// Asks for a format, or sets it, and checks the device's answer.
     func agree(on format: VideoFormat, isSet: Bool) throws -> Layout {
         guard let code = Self.codes[format.pixelFormat] else {
             throw FrameHostError(.broken, what: "v4l2-sink was handed \(format.pixelFormat.rawValue)")
@@ -128,7 +129,7 @@ final class OutputDevice {
         guard whole >= least, whole <= 1 << 30 else {
             throw OutputFault.answered(path, "pictures of \(answer.sizeimage) bytes, but \(least) are needed")
         }
-        // Readers of v4l2loopback refuse pictures with the rest of the buffer behind them.
+        // Programs that read v4l2loopback refuse a picture that is followed by the rest of the buffer.
         return Layout(strideBytes: stride, byteCount: least)
     }
 
@@ -144,7 +145,7 @@ final class OutputDevice {
         }
     }
 
-    /// Says how many pictures come in a second; a device that cannot be told takes them as they come.
+    /// Sets how many pictures come in a second. A device without this call takes them as they come.
     func set(rate: Rational) {
         guard rate.numerator > 0 else { return }
         var value = v4l2_streamparm()
@@ -208,7 +209,7 @@ final class OutputDevice {
         return true
     }
 
-    /// One that the driver does not have; nil when the run was stopped meanwhile.
+    /// A buffer that the driver does not have; nil when the run was stopped meanwhile.
     private func nextBuffer(unless isStopped: () -> Bool) throws -> Int? {
         if fresh < buffers.count {
             defer { fresh += 1 }
@@ -232,7 +233,7 @@ final class OutputDevice {
 
     // MARK: Which one
 
-    /// The output device that is meant: by path, or by its name or a part of it; nil: the first.
+    /// Finds the requested output device by its path, or by its name or a part of it; nil for the first one.
     static func find(_ asked: String?, _ calls: any OutputCalls) throws -> OutputDevice {
         if let asked, asked.hasPrefix("/") {
             do {
@@ -248,7 +249,7 @@ final class OutputDevice {
         }
         let all = all(calls)
         let there = all.filter(\.isOutput)
-        // Written to by somebody: it exists, and is not free.
+        // Another program writes to it: it exists, but is not free.
         let busy = all.first { device in
             device.isLoopback && !device.isOutput
                 && (asked.map { device.name.lowercased().contains($0.lowercased()) } ?? there.isEmpty)
@@ -267,7 +268,7 @@ final class OutputDevice {
         return first
     }
 
-    /// All video devices in the order of their numbers; what may not be opened is passed over.
+    /// All video devices in the order of their numbers; devices that may not be opened are skipped.
     private static func all(_ calls: any OutputCalls) -> [OutputDevice] {
         calls.names(in: "/dev").compactMap { $0.hasPrefix("video") ? Int($0.dropFirst("video".count)) : nil }.sorted()
             .compactMap { try? OutputDevice("/dev/video\($0)", calls) }

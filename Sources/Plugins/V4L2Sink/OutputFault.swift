@@ -5,7 +5,7 @@ import Glibc
 
 /// Why a virtual camera cannot be used, as sentences.
 enum OutputFault {
-    /// What makes a virtual camera that OBS, Zoom and browsers see.
+    /// The command that makes a virtual camera for OBS, Zoom and browsers.
     static let loadModule =
         "sudo modprobe v4l2loopback video_nr=10 card_label=framehost exclusive_caps=1"
 
@@ -27,7 +27,7 @@ enum OutputFault {
             remedy: "v4l2loopback makes one: `\(loadModule)`.")
     }
 
-    /// A virtual camera that takes no pictures since somebody gives it some.
+    /// The fault of a virtual camera that takes no pictures because another program writes to it.
     static func inUse(_ path: String, cause: String = "") -> FrameHostError {
         FrameHostError(
             .unavailable, what: "'\(path)' is in use by another program",
@@ -55,7 +55,7 @@ enum OutputFault {
             remedy: "Another program may use it: the first program that reads or writes sets its format.")
     }
 
-    /// What the kernel said, with what helps.
+    /// The fault for an error of the kernel, with a remedy.
     static func of(_ call: String, _ code: Int32, _ path: String, group: String?) -> FrameHostError {
         let cause = "\(call): \(String(cString: strerror(code)))"
         switch code {
@@ -67,7 +67,7 @@ enum OutputFault {
                 } ?? "Give this user permission to read and write it.", cause: cause)
         case EBUSY:
             return inUse(path, cause: cause)
-        // Of a file or a pipe; of a folder.
+        // For a file or a pipe, and for a folder.
         case ENOTTY, EISDIR:
             return FrameHostError(
                 .unavailable, place: "device", what: "'\(path)' is not a video device",

@@ -76,7 +76,7 @@ final class V4L2Sink: Sink {
         self.device = device
     }
 
-    /// [stage thread] Gives the device one picture; it keeps the newest, whether anybody reads or not.
+    /// [stage thread] Gives the device one picture. The device keeps the newest, whether a program reads it or not.
     func consume(_ input: consuming Sample) throws -> SinkVerdict {
         guard case .frame(let frame) = consume input, let device else {
             throw FrameHostError(.broken, what: "v4l2-sink was handed access units")

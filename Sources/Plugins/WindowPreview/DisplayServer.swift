@@ -4,17 +4,17 @@ import CSDL2
 import Glibc
 import Synchronization
 
-/// Whether the connection to an X server still stands. libX11 ends the process when it breaks, unless it is told not to
-/// (XSetIOErrorHandler(3)). Belongs to the window thread.
+/// Tells whether the connection to an X server still exists. libX11 ends the process when it breaks, unless a handler
+/// prevents that (XSetIOErrorHandler(3)). Belongs to the window thread.
 enum DisplayServer {
     private static let lost = Atomic<Bool>(false)
 
-    /// From then on; SDL has no second connection for a process.
+    /// Whether the connection was lost, for good: SDL makes no second connection in a process.
     static var isLost: Bool { lost.load(ordering: .acquiring) }
 
-    /// Graphics drivers unload themselves when the process ends, beside threads of theirs that run, and libGLX wants the
-    /// lock of a connection that is lost. Handlers run in the opposite order of their registration (on_exit(3)), so this
-    /// one, made when both are there, runs before theirs: it ends the process with the status it has.
+    /// Graphics drivers unload themselves when the process ends, while threads of theirs still run, and libGLX waits
+    /// for the lock of a lost connection. Handlers run in the opposite order of their registration (on_exit(3)). This
+    /// one is registered after both are loaded, so it runs before theirs, and ends the process with its present status.
     private static let endsAtOnce: Bool =
         on_exit(
             { status, _ in
@@ -25,18 +25,18 @@ enum DisplayServer {
     private typealias ErrorHandler = @convention(c) (OpaquePointer?) -> Int32
     private typealias SetErrorHandler = @convention(c) (ErrorHandler?) -> ErrorHandler?
 
-    /// Has libX11 say so here when a connection breaks, where SDL uses X11.
+    /// Makes libX11 report a broken connection here, where SDL uses X11.
     ///
-    /// Of any connection: SDL and graphics drivers have more than one. libX11 calls this one first, without its locks
-    /// (XSetIOErrorHandler(3)), and ends the process when it returns.
+    /// This is for every connection: SDL and graphics drivers have several. libX11 calls this one first, without its
+    /// locks (XSetIOErrorHandler(3)), and ends the process when it returns.
     static func watch() {
-        // SDL loads it under no name that others see.
+        // SDL loads libX11 privately, so its symbols must be found by hand.
         guard let library = dlopen("libX11.so.6", RTLD_NOW | RTLD_NOLOAD) else { return }
         defer { dlclose(library) }
         guard let setError = dlsym(library, "XSetIOErrorHandler") else { return }
         _ = endsAtOnce
         _ = unsafeBitCast(setError, to: SetErrorHandler.self)({ _ in
-            // In the midst of a call of SDL's, which would wait for an answer for ever.
+            // This is within a call of SDL, which would wait for an answer forever.
             DisplayServer.lost.store(true, ordering: .releasing)
             WindowThread.shared.screenIsLost()
             while true { pause() }

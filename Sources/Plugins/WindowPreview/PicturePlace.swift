@@ -2,7 +2,7 @@
 
 import FrameCore
 
-/// Where a picture lies in a window: which part of it, drawn where, turned and mirrored how.
+/// The place of a picture in a window: which part of it is drawn where, and how it is turned and mirrored.
 ///
 /// As SDL_RenderCopyEx takes it: `target` is the place before the turn, which is around its centre; mirroring comes
 /// before the turn.
@@ -35,7 +35,7 @@ struct PicturePlace: Equatable {
         let shown = Self.shownSize(format, swapsSides: turns % 2 == 1)
         let scales = (window.width / shown.width, window.height / shown.height)
         let scale = view.fit == .fit ? min(scales.0, scales.1) : max(scales.0, scales.1)
-        // As it stands in the window; with `fill` what lies beyond is cut from the source.
+        // The picture as it lies in the window. With `fill` the parts outside are cropped from the source.
         var size = (width: shown.width * scale, height: shown.height * scale)
         var part = (width: 1.0, height: 1.0)
         if view.fit == .fill {
@@ -59,12 +59,12 @@ struct PicturePlace: Equatable {
     /// The picture upright, then mirrored, then turned, as one mirroring and the turn after it.
     static func compose(_ orientation: Orientation, quarterTurns: Int, isMirrored: Bool) -> (turns: Int, mirrored: Bool)
     {
-        // A mirror behind a turn is the same mirror before the turn the other way round.
+        // Mirroring after a turn equals mirroring before the opposite turn.
         let upright = isMirrored ? -orientation.quarterTurns : orientation.quarterTurns
         return (((upright + quarterTurns) % 4 + 4) % 4, orientation.isMirrored != isMirrored)
     }
 
-    /// Size with square samples.
+    /// The size with square samples.
     static func shownSize(_ format: VideoFormat, swapsSides: Bool) -> (width: Double, height: Double) {
         let aspect = format.sampleAspectRatio.isZero ? 1 : format.sampleAspectRatio.value
         let (width, height) = (Double(format.width) * aspect, Double(format.height))

@@ -10,13 +10,13 @@ final class Window {
     private let window: OpaquePointer
     private let renderer: OpaquePointer
     private let texture: OpaquePointer
-    /// Of the last picture, so that it can be drawn again when the window changes.
+    /// The orientation of the last picture, so that it can be drawn again when the window changes.
     private var last: (orientation: Orientation, isMirroredInPreviews: Bool)?
     private var isFullscreen = false
     /// SDL's milliseconds: when the next picture may be drawn.
     private var nextDrawing: Int64 = 0
 
-    /// - Throws: ``FrameHostError``; nothing is left open then.
+    /// - Throws: ``FrameHostError``; nothing is then left open.
     init(_ slot: WindowSlot) throws {
         let format = slot.format
         let size = Self.firstSize(slot)
@@ -45,7 +45,7 @@ final class Window {
         {
             throw giveUp(WindowFault.tooLarge(format, Int(info.max_texture_width), Int(info.max_texture_height)))
         }
-        // Taken by a texture when it is made.
+        // A texture takes this setting when it is made.
         SDL_SetYUVConversionMode(Self.conversion(format))
         guard
             let texture = SDL_CreateTexture(
@@ -67,12 +67,12 @@ final class Window {
         SDL_DestroyWindow(window)
     }
 
-    /// What SDL says of the last call that failed.
+    /// SDL's reason for the last failed call.
     static var reason: String { String(cString: SDL_GetError()) }
 
     /// Draws the newest picture, if there is one and its time has come.
     ///
-    /// - Returns: When to look again, SDL's milliseconds; nil when the next picture tells.
+    /// - Returns: When to look again, in SDL's milliseconds; nil to wait for the next picture.
     func drawNewest(now: Int64) throws -> Int64? {
         if now < nextDrawing { return nextDrawing }
         guard let frame = slot.take() else { return nil }
@@ -80,14 +80,14 @@ final class Window {
         if view.rate > 0 { nextDrawing = now + Int64(1000 / view.rate) }
         last = (frame.orientation, frame.isMirroredInPreviews)
         try upload(frame)
-        // The buffer is the chain's again before anything is drawn, which may wait for the screen.
+        // The buffer is returned to the chain before drawing, which may wait for the screen.
         _ = consume frame
         draw()
         slot.countDrawn()
         return nil
     }
 
-    /// The picture that is there, again: the window was uncovered or has another size.
+    /// Draws the present picture again: the window was uncovered or has another size.
     func draw() {
         guard let last else {
             clear()
@@ -156,7 +156,7 @@ final class Window {
 
     // MARK: How
 
-    /// The picture upright with square samples, as far as the screen has room: nine tenths of it.
+    /// The size of the upright picture with square samples, limited to nine tenths of the screen.
     private static func firstSize(_ slot: WindowSlot) -> (width: Int32, height: Int32) {
         if let size = slot.size { return (Int32(size.width), Int32(size.height)) }
         let turns = PicturePlace.compose(
@@ -177,15 +177,15 @@ final class Window {
             switch format {
             case .nv12: SDL_PIXELFORMAT_NV12
             case .yuyv: SDL_PIXELFORMAT_YUY2
-            // Named by the order in a little-endian word.
+            // SDL names these formats by the order in a little-endian word.
             case .bgra: SDL_PIXELFORMAT_ARGB8888
             default: SDL_PIXELFORMAT_IYUV
             }
         return UInt32(code.rawValue)
     }
 
-    /// SDL knows BT.601 and BT.709 in video range, and BT.601 in full range. A matrix that nobody named is BT.709 from
-    /// 720 rows on, as players take it.
+    /// SDL knows BT.601 and BT.709 in video range, and BT.601 in full range. Where no matrix is named it is BT.709 from
+    /// 720 rows on, as players assume.
     private static func conversion(_ format: VideoFormat) -> SDL_YUV_CONVERSION_MODE {
         if format.color.range == .full { return SDL_YUV_CONVERSION_JPEG }
         return switch format.color.matrix {

@@ -27,7 +27,7 @@ struct WindowOptions: StageOptions {
         }
     }
 
-    /// What the window is to do with the next picture.
+    /// How the window shows the next picture.
     var view: WindowView {
         WindowView(fit: fit, quarterTurns: turn.quarterTurns, mirror: mirror, isFullscreen: fullscreen, rate: rate)
     }
@@ -62,6 +62,6 @@ struct WindowView: Sendable, Equatable {
     var quarterTurns = 0
     var mirror = WindowMirror.auto
     var isFullscreen = false
-    /// Pictures in a second at most; 0 for each.
+    /// The most pictures in a second; 0 for every picture.
     var rate = 0.0
 }

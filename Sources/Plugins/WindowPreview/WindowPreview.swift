@@ -4,8 +4,8 @@ import FrameCore
 
 /// Shows the pictures in a window of the desktop, by SDL.
 ///
-/// docs/design/025-windows.md. The stage's thread leaves the newest picture in the window's slot, and the thread of the
-/// windows draws it when it comes to it: the chain never waits for the screen.
+/// docs/design/025-windows.md. The stage's thread puts the newest picture into the window's slot, and the window thread
+/// draws it when it can. The chain never waits for the screen.
 final class WindowPreview: Sink {
     static let info = StageInfo(
         id: "window-preview", summary: "Shows the pictures in a window of the desktop.",
@@ -24,7 +24,7 @@ final class WindowPreview: Sink {
     private var slot: WindowSlot?
     private var view = WindowView()
     private let failure = Locked<FrameHostError?>(nil)
-    /// The chain clock's nanoseconds: when the window's thread was told of the picture that it has not taken yet.
+    /// When the window thread was told of the picture that it has not taken yet, nanoseconds of the chain clock.
     private var untakenSince: Int64 = 0
     private var isFrozen = false
 
@@ -73,7 +73,7 @@ final class WindowPreview: Sink {
         }
     }
 
-    /// [stage thread] Never waits; the picture that was not drawn yet gives way to this one.
+    /// [stage thread] Never waits. This picture replaces one that was not drawn yet.
     func consume(_ input: consuming Sample) throws -> SinkVerdict {
         guard case .frame(let frame) = consume input, let slot else {
             throw FrameHostError(.broken, what: "window-preview was handed access units")
@@ -98,10 +98,10 @@ final class WindowPreview: Sink {
         return .delivered
     }
 
-    /// The stage goes on with a screen that does not, and says so.
+    /// The stage goes on when the screen does not, and reports that.
     private func lookWhetherFrozen(_ slot: WindowSlot) {
         let patience = 5
-        // Between two pictures of a slow window nobody takes any.
+        // A slow window takes no picture between two that it draws.
         let pause = view.rate > 0 ? 1 / view.rate : 0
         guard !isFrozen,
             context.clock.now() - untakenSince > MediaTime(seconds: Double(patience) + pause).nanoseconds

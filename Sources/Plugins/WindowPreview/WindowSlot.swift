@@ -3,12 +3,12 @@
 import FrameCore
 import Synchronization
 
-/// What a stage and the thread of the windows share of one window: the newest picture and how it is to be shown.
+/// What a stage and the window thread share about one window: the newest picture, and how to show it.
 final class WindowSlot: Sendable {
     let title: String
     let size: PictureSize?
     let format: VideoFormat
-    /// [window thread] What a person does to the window.
+    /// [window thread] Called with what the user does to the window.
     let report: @Sendable (WindowEvent) -> Void
 
     private let newest = Mutex(FrameRing(capacity: 1))
@@ -35,17 +35,17 @@ final class WindowSlot: Sendable {
 
     /// Pictures that were drawn.
     var drawn: Int { shown.load(ordering: .relaxed) }
-    /// True once somebody has closed the window: pictures for it are let go of at once.
+    /// Whether the user has closed the window. Pictures for it are then released at once.
     var isClosed: Bool {
         get { closed.load(ordering: .acquiring) }
         set { closed.store(newValue, ordering: .releasing) }
     }
 
-    /// [stage thread] Takes the place of a picture that was not drawn yet.
+    /// [stage thread] Replaces a picture that was not drawn yet.
     ///
-    /// - Returns: Whether the window's thread is to be told: it knows of an earlier one otherwise.
+    /// - Returns: Whether the window thread must be told. Otherwise it knows of an earlier picture already.
     func put(_ frame: consuming Frame) -> Bool {
-        // A closure may be called twice, as far as the compiler knows, and a frame moves once.
+        // For the compiler a closure may be called twice, but a frame can only be moved once.
         var given: Frame? = consume frame
         newest.withLock { if let frame = given.take() { $0.append(frame) } }
         return !isAwaited.exchange(true, ordering: .acquiringAndReleasing)
@@ -60,15 +60,15 @@ final class WindowSlot: Sendable {
     /// [window thread]
     func countDrawn() { shown.add(1, ordering: .relaxed) }
 
-    /// [any thread] Lets go of what was not drawn.
+    /// [any thread] Releases a picture that was not drawn.
     func empty() { newest.withLock { $0.removeAll() } }
 }
 
-/// What a person does to a window.
+/// What the user does to a window.
 enum WindowEvent: Sendable {
     /// A key, by SDL's name of it in small letters: "s", "f5", "left".
     case key(String)
     case closed
-    /// Of the operating system's: a picture could not be drawn.
+    /// Not by the user: a picture could not be drawn.
     case failed(FrameHostError)
 }

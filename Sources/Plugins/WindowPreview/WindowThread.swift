@@ -6,18 +6,18 @@ import Synchronization
 
 /// The thread on which all windows of the process live: SDL wants one for all of them.
 ///
-/// Begins with the first window and stays. Stages leave work with it and pictures in the slots of their
-/// windows; it never waits for a stage.
+/// It begins with the first window and stays. Stages give it work, and put pictures into the slots of their windows. It
+/// never waits for a stage.
 final class WindowThread: Sendable {
     static let shared = WindowThread()
 
-    /// Work for the thread: done with what is there, or refused where SDL does not begin.
+    /// Work for the thread: done with its windows, or refused where SDL does not start.
     private struct Task: Sendable {
         var perform: @Sendable (inout Windows) -> Void
         var refuse: @Sendable (FrameHostError) -> Void
     }
 
-    /// What the thread has. Belongs to it.
+    /// The state of the thread, which only the thread uses.
     struct Windows {
         var all: [Window] = []
 
@@ -26,7 +26,7 @@ final class WindowThread: Sendable {
 
     private struct State {
         var tasks: [Task] = []
-        /// Of windows that are open, or about to be.
+        /// The slots of windows that are open, or about to be opened.
         var slots: [WindowSlot] = []
         var isRunning = false
     }
@@ -34,28 +34,28 @@ final class WindowThread: Sendable {
     private let state = Locked(State())
     /// At most one wake-up is under way.
     private let isWoken = Atomic<Bool>(false)
-    /// Not an event of SDL's: to send one is a call to the display server, and no stage's thread is to wait for that.
+    /// Not an event of SDL: sending one calls the display server, and no stage thread may wait for that.
     private let wakeUps = WakeUps()
 
     // MARK: From stages
 
     /// [control thread] Opens a window.
     ///
-    /// - Throws: ``FrameHostError`` where there is no screen, or none that answers.
+    /// - Throws: ``FrameHostError`` where there is no screen, or where it does not answer.
     func open(_ slot: WindowSlot) throws {
         if DisplayServer.isLost { throw WindowFault.screenLost }
         let answer = Answer<Result<Void, FrameHostError>>()
         try post(opening(slot) { answer.give($0) }, for: slot)
         let patience = 10
         guard let result = answer.wait(seconds: patience) else {
-            // It may come yet, and nobody wants it then.
+            // The window may still open later. It is then closed.
             close(slot)
             throw WindowFault.noAnswer(patience)
         }
         try result.get()
     }
 
-    /// [stage thread] Has a window opened when the thread comes to it; the slot's `report` says where that failed.
+    /// [stage thread] Lets the thread open a window when it can. The slot's `report` tells where that failed.
     func openLater(_ slot: WindowSlot) throws {
         if DisplayServer.isLost { throw WindowFault.screenLost }
         try post(
@@ -137,7 +137,8 @@ final class WindowThread: Sendable {
     private func run() {
         SDL_SetMainReady()
         for (hint, value) in [
-            // Signals are the program's; a preview keeps no screen awake; a window's closing ends that window alone.
+            // Signals belong to the program, a preview keeps no screen awake, and closing a window only ends that
+            // window.
             (SDL_HINT_NO_SIGNAL_HANDLERS, "1"), (SDL_HINT_VIDEO_ALLOW_SCREENSAVER, "1"),
             (SDL_HINT_QUIT_ON_LAST_WINDOW_CLOSE, "0"),
             // Smooth where pictures are scaled.
@@ -147,7 +148,7 @@ final class WindowThread: Sendable {
             let fault = WindowFault.noScreen(Window.reason)
             return giveUp(fault)
         }
-        // Where nothing else works SDL takes a driver that shows nothing, and says that all is well.
+        // Where nothing else works SDL uses a driver that shows nothing, and reports success.
         let driver = SDL_GetCurrentVideoDriver().map { String(cString: $0) } ?? ""
         if ["dummy", "offscreen"].contains(driver), SDL_getenv("SDL_VIDEODRIVER") == nil {
             SDL_QuitSubSystem(SDL_INIT_VIDEO)
@@ -157,8 +158,8 @@ final class WindowThread: Sendable {
         showWindows()
     }
 
-    /// With no window left it waits for the next: what SDL and a graphics driver have
-    /// loaded cannot be let go of beside threads of theirs.
+    /// With no window left it waits for the next one: what SDL and a graphics driver have loaded cannot be unloaded
+    /// while their threads run.
     private func showWindows() -> Never {
         var windows = Windows()
         while true {
@@ -208,8 +209,8 @@ final class WindowThread: Sendable {
         return next
     }
 
-    /// Waits for work, at most until `instant`, and takes what the display server has sent. That is looked for a hundred
-    /// times a second while there are windows.
+    /// Waits for work, at most until `instant`, and handles what the display server has sent. It checks for that a
+    /// hundred times a second while there are windows.
     private func wait(until instant: Int64?, _ windows: inout Windows) {
         let most: Int64 = windows.all.isEmpty ? 1000 : 10
         wakeUps.wait(milliseconds: instant.map { min(max($0 - Int64(SDL_GetTicks64()), 1), most) } ?? most)
@@ -250,7 +251,7 @@ private final class WakeUps: @unchecked Sendable {
     func wait(milliseconds: Int64) { SDL_SemWaitTimeout(semaphore, UInt32(clamping: milliseconds)) }
 }
 
-/// Something that another thread gives once. `@unchecked Sendable`: the semaphore is SDL's, made for several threads.
+/// A value that another thread gives once. `@unchecked Sendable`: the semaphore is SDL's, made for several threads.
 private final class Answer<Value: Sendable>: @unchecked Sendable {
     private let value = Locked<Value?>(nil)
     private let semaphore = SDL_CreateSemaphore(0)

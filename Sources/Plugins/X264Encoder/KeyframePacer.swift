@@ -2,7 +2,7 @@
 
 import FrameCore
 
-/// Asks for a keyframe when the last one is too long ago by time, where counting frames does not tell (variable rate,
+/// Asks for a keyframe when the last one is too long ago by time, where counting frames is not enough (variable rate,
 /// lost frames).
 struct KeyframePacer {
     let interval: MediaTime
@@ -11,10 +11,10 @@ struct KeyframePacer {
 
     init(seconds: Double) { interval = MediaTime(seconds: seconds) }
 
-    /// The next frame is to be a keyframe.
+    /// Makes the next frame a keyframe.
     mutating func request() { isRequested = true }
 
-    /// Whether the frame at `pts` is to be a keyframe; if so, the interval begins anew.
+    /// Whether the frame at `pts` must be a keyframe. If so, the interval begins anew.
     ///
     /// - Parameter watchesTime: False where the encoder counts frames by itself and only requests are passed on.
     mutating func isDue(at pts: MediaTime, watchesTime: Bool) -> Bool {
@@ -30,7 +30,7 @@ struct KeyframePacer {
         return true
     }
 
-    /// The encoder made a keyframe of its own choice.
+    /// Notes that the encoder made a keyframe by itself.
     mutating func sawKeyframe(at pts: MediaTime) {
         if let last, pts > last { self.last = pts }
     }

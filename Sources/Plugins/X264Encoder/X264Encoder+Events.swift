@@ -3,7 +3,7 @@
 import FrameCore
 
 extension X264Encoder {
-    /// What it posts.
+    /// The events that it posts.
     static let events = [
         EventDeclaration(
             "picture-cut", "The picture has an odd side. It is encoded without its last row or column.",

@@ -4,9 +4,8 @@ import FrameCore
 
 /// Encodes I420 or NV12 to H.264 with libx264.
 ///
-/// Each access unit says of its picture what the frame said, metadata included: Core sees to that by the PTS. x264
-/// copies the planes inside its call, so no frame is kept; one further copy, of the compressed bytes, goes into the
-/// chain's slab.
+/// Each access unit has the properties of its frame, metadata included: Core copies them by the PTS. x264 copies the
+/// planes inside its call, so no frame is kept; one further copy, of the compressed bytes, goes into the chain's slab.
 final class X264Encoder: Transform {
     static let info = StageInfo(
         id: "x264-encoder", summary: "Encodes video to H.264 with x264.", input: .video(.i420, .nv12),
@@ -21,14 +20,14 @@ final class X264Encoder: Transform {
     private var pacer: KeyframePacer
     private var watchesTime = false
     private var rate: RateControl
-    /// By the rate the encoder was opened with.
+    /// Whether the bitrate can change, by the rate control that the encoder was opened with.
     private var isAdjustable = false
-    /// Goes in front of the first access unit.
+    /// The message that is put before the first access unit.
     private var message: [UInt8] = []
     private var hasReportedTime = false
     private var slabBytes = 0
     private var encodedFormat: VideoFormat?
-    /// True when an odd side loses its last pixel.
+    /// Whether an odd side loses its last pixel.
     private var isCut = false
 
     /// [control thread] Opens nothing.
@@ -39,8 +38,7 @@ final class X264Encoder: Transform {
         rate = RateControl(options, isLive: false)
     }
 
-    /// [control thread] Opens x264 already here, since its delay and parameter sets belong to the plan and to the
-    /// format.
+    /// [control thread] Opens x264 here already, since the plan needs its delay, and the format its parameter sets.
     func negotiate(_ input: MediaFormat) throws -> MediaFormat {
         guard let given = input.video else {
             throw FrameHostError(.broken, what: "x264-encoder needs raw video, but got \(input)")
@@ -54,7 +52,7 @@ final class X264Encoder: Transform {
         message = encoder.settingsMessage
         ticks = TickCounter(timeBase: format.timeBase)
         pacer = KeyframePacer(seconds: options.keyframeSeconds)
-        // With frames inside x264 it is not known here whether it has just made a keyframe of its own.
+        // While frames are inside x264 the stage cannot know whether x264 has just made a keyframe by itself.
         watchesTime = format.frameRate.isZero || encoder.maximumDelay == 0
         slabBytes = max(16 << 20, 2 * format.bufferBytes)
         encodedFormat = format
@@ -88,7 +86,7 @@ final class X264Encoder: Transform {
         return format
     }
 
-    /// [control thread] Says what is cut off.
+    /// [control thread] Reports what is cut off.
     func start() {
         guard isCut, let format = encodedFormat else { return }
         context.post(
@@ -130,7 +128,7 @@ final class X264Encoder: Transform {
         }
     }
 
-    /// [stage thread] Gives all that is still inside x264.
+    /// [stage thread] Gives all pictures that are still inside x264.
     func drain(_ output: Output) throws {
         guard let encoder else { return }
         while encoder.delayedFrames > 0 {
@@ -143,7 +141,7 @@ final class X264Encoder: Transform {
 
     /// [stage thread] The only live option is the bitrate.
     ///
-    /// - Throws: ``FrameHostError`` where this run cannot change it; the old one stays then, in `options` too.
+    /// - Throws: ``FrameHostError`` where this run cannot change it; the old bitrate then stays, in `options` too.
     func optionsChanged() throws {
         let changed = RateControl(options, isLive: context.isLiveChain)
         guard changed != rate else { return }
@@ -170,7 +168,7 @@ final class X264Encoder: Transform {
 
     // MARK: One frame
 
-    /// The frame is given back when this returns, before anything waits for room behind.
+    /// The frame is returned when this function returns, before the stage waits for room behind it.
     private func encode(_ frame: consuming Frame, _ output: Output) throws -> EncodedPicture? {
         guard let encoder else {
             throw FrameHostError(.broken, what: "x264-encoder was handed a frame before it was opened")
@@ -192,14 +190,14 @@ final class X264Encoder: Transform {
         }
         if !message.isEmpty { message = [] }
         unit.pts = picture.pts
-        // Equal ticks can be up to half a tick apart in nanoseconds; decoding is never later than showing.
+        // Equal ticks can differ by up to half a tick in nanoseconds. The DTS must never be later than the PTS.
         unit.dts = min(ticks.timeBase.time(ofTicks: picture.dtsTicks), picture.pts)
         unit.isKeyframe = picture.isKeyframe
         if picture.isKeyframe { pacer.sawKeyframe(at: picture.pts) }
         try output.emit(unit)
     }
 
-    /// Says once that time stands still or goes back; each such frame is counted as dropped.
+    /// Reports once that times do not rise. Each such frame is counted as dropped.
     private func reportTime(_ frame: borrowing Frame) {
         guard !hasReportedTime else { return }
         hasReportedTime = true

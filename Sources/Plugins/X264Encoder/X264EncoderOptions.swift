@@ -6,8 +6,8 @@ import FrameCore
 enum X264Preset: String, OptionChoice {
     case ultrafast, superfast, veryfast, faster, fast, medium, slow, slower, veryslow, placebo
 
-    /// For the plan. Ultrafast, veryfast and medium are measured with a 720x720 clip at 2.5 Mbit/s, the others lie
-    /// between or go on by x264's own order.
+    /// The cost for the plan. Ultrafast, veryfast and medium were measured with a 720x720 clip at 2.5 Mbit/s. The
+    /// others are interpolated in x264's order.
     var nanosecondsPerPixel: Double {
         switch self {
         case .ultrafast: 5
@@ -59,9 +59,9 @@ struct H264Level: OptionValue, Hashable {
         }
         return H264Level(name: name)
     }
-    /// Of a picture at level 6.2 (table A-1, MaxFS).
+    /// The most macroblocks of a picture at level 6.2 (table A-1, MaxFS).
     static let mostMacroblocks = 139_264
-    /// Of either side at level 6.2: the square root of 8 MaxFS, in macroblocks, times 16 (A.3.1, f and g).
+    /// The largest side at level 6.2: the square root of 8 MaxFS, in macroblocks, times 16 (A.3.1, f and g).
     static let mostSide = 1055 * 16
 
     /// Whether there is a level for pictures of this size.
@@ -164,11 +164,10 @@ struct RateControl: Equatable {
     static let defaultKbps = 4000
 
     var goal: Goal
-    /// nil: single pictures may be of any size.
+    /// nil where single pictures may have any size.
     var buffer: Buffer?
 
-    /// - Parameter isLive: A stream that is watched while it is made never exceeds its bitrate for longer than a
-    ///   second.
+    /// - Parameter isLive: Whether the chain is live. A live stream never exceeds its bitrate for longer than a second.
     init(_ options: X264EncoderOptions, isLive: Bool) {
         if let crf = options.crf {
             goal = .quality(crf)

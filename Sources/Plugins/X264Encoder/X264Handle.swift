@@ -4,7 +4,7 @@ import CX264
 import FrameCore
 import Synchronization
 
-/// What an encoder is opened with.
+/// The settings with which an encoder is opened.
 struct X264Settings {
     var format: VideoFormat
     var preset = X264Preset.veryfast
@@ -16,7 +16,7 @@ struct X264Settings {
     var sceneCut: Int?
     var threads: Int?
     var bframes: Int?
-    /// Each keyframe carries SPS and PPS.
+    /// Whether each keyframe carries SPS and PPS.
     var repeatsParameterSets = false
 }
 
@@ -26,7 +26,7 @@ struct EncodedPicture {
     var bytes: UnsafeRawBufferPointer
     var dtsTicks: Int64
     var isKeyframe: Bool
-    /// Of the frame it shows.
+    /// The PTS of its frame.
     var pts: MediaTime
 }
 
@@ -35,24 +35,24 @@ struct EncodedPicture {
 /// Used by one thread at a time. x264 copies the planes it is handed before `encode` returns, and has threads of its
 /// own.
 final class X264Handle {
-    /// Most frames any settings can keep inside x264: 250 of lookahead, 250 between its threads, 16 B-frames, 64 frame
-    /// threads, rounded up.
+    /// The most frames that any settings can keep inside x264: 250 of lookahead, 250 between its threads, 16 B-frames,
+    /// 64 frame threads, rounded up.
     static let mostDelay = 640
 
     /// SPS and PPS, each with a four-byte start code.
     let parameterSets: [UInt8]
     /// x264's version and settings (SEI, user data unregistered, H.264 D.1.7), for the first access unit.
     let settingsMessage: [UInt8]
-    /// Most frames accepted and not yet given back (`x264_encoder_maximum_delayed_frames`).
+    /// The most frames that x264 has accepted and not yet returned (`x264_encoder_maximum_delayed_frames`).
     let maximumDelay: Int
-    /// Most pictures a decoder must reorder.
+    /// The most pictures that a decoder must reorder.
     let reorderDepth: Int
     /// Memory x264 takes for its pictures, bytes; see ``X264Memory``.
     let ownBytes: Int
 
     private let encoder: OpaquePointer
     private let log: X264Log
-    /// Where x264 finds `log`; lives as long as the encoder.
+    /// Where x264 finds `log`. It lives as long as the encoder.
     private let callback: UnsafeMutablePointer<fh_x264_log>
     private let picture = UnsafeMutablePointer<x264_picture_t>.allocate(capacity: 1)
     private let output = UnsafeMutablePointer<x264_picture_t>.allocate(capacity: 1)
@@ -61,7 +61,7 @@ final class X264Handle {
 
     /// [control thread] Opens x264 (`x264_encoder_open`) and makes the parameter sets.
     ///
-    /// - Parameter report: Gets x264's warnings and errors, a few of them.
+    /// - Parameter report: Gets the first few warnings and errors of x264.
     /// - Throws: ``FrameHostError`` `.callFailed` with x264's own words.
     init(_ settings: X264Settings, report: @escaping @Sendable (String) -> Void) throws {
         let log = X264Log(report: report)
@@ -110,11 +110,11 @@ final class X264Handle {
     /// - Throws: ``FrameHostError`` `.callFailed`.
     func encode(_ frame: borrowing Frame, tick: Int64, asKeyframe: Bool) throws -> EncodedPicture? {
         x264_picture_init(picture)
-        // A keyframe is an IDR picture here (no open GOPs). Asked for as such, x264 would warn where its own count
-        // makes it one too.
+        // A keyframe is an IDR picture here (no open GOPs). If it were requested as an IDR picture, x264 would warn
+        // where its own count makes one too.
         picture.pointee.i_type = asKeyframe ? X264_TYPE_KEYFRAME : X264_TYPE_AUTO
         picture.pointee.i_pts = tick
-        // Ticks may be coarser than the PTS, which travels as a pointer that nobody follows.
+        // Ticks may be coarser than the PTS, so the PTS is passed along as an opaque pointer value.
         picture.pointee.opaque = UnsafeMutableRawPointer(bitPattern: Int(frame.pts.nanoseconds))
         picture.pointee.img.i_csp = colorSpace
         picture.pointee.img.i_plane = Int32(planeCount)
@@ -135,8 +135,8 @@ final class X264Handle {
     /// above 0.
     func flush() throws -> EncodedPicture? { try call(nil) }
 
-    /// Changes bitrate and buffer from the next frame on (`x264_encoder_reconfig`); a buffer cannot be added or taken
-    /// away.
+    /// Changes bitrate and buffer from the next frame on (`x264_encoder_reconfig`); a buffer cannot be added or
+    /// removed.
     func setRate(_ rate: RateControl) throws {
         var parameters = x264_param_t()
         x264_encoder_parameters(encoder, &parameters)
@@ -156,7 +156,7 @@ final class X264Handle {
         let size = x264_encoder_encode(encoder, &units, &count, input, output)
         guard size >= 0 else { throw FrameHostError(.callFailed, what: "x264 failed", cause: log.lastLine) }
         guard size > 0, let first = units?.pointee.p_payload else { return nil }
-        // The payloads of one call lie behind each other (x264.h, x264_encoder_encode).
+        // The payloads of one call lie one after the other (x264.h, x264_encoder_encode).
         return EncodedPicture(
             bytes: UnsafeRawBufferPointer(start: first, count: Int(size)), dtsTicks: output.pointee.i_dts,
             isKeyframe: output.pointee.b_keyframe != 0,
@@ -181,8 +181,8 @@ final class X264Handle {
         if let level = settings.level { parameters.i_level_idc = level.number }
         if let sceneCut = settings.sceneCut { parameters.i_scenecut_threshold = Int32(sceneCut) }
         if let bframes = settings.bframes { parameters.i_bframe = Int32(bframes) }
-        // Parameter sets travel in the format of the link; whoever wants them in the stream as well puts them there. Those
-        // who read on when an encoder is replaced know the format of the one before.
+        // Parameter sets are part of the link's format, and stages that need them in the stream add them. But stages
+        // that go on when an encoder is replaced only know the old format.
         parameters.b_repeat_headers = settings.repeatsParameterSets ? 1 : 0
         parameters.b_annexb = 1
         setTiming(settings, &parameters)
@@ -196,9 +196,9 @@ final class X264Handle {
         return parameters
     }
 
-    /// A constant rate is told to x264 as such (also in the VUI, H.264 E.2.1). With a variable one it reckons with the
-    /// time stamps, for which it must wait for the next frame; zerolatency forbids that, and gets 30 pictures a second
-    /// as an estimate for its bitrate. Time stamps come back as they went in, whichever it is.
+    /// Sets a constant rate as such (also in the VUI, H.264 E.2.1). With a variable rate x264 computes with the time
+    /// stamps, for which it must wait for the next frame. zerolatency forbids that, so x264 gets 30 pictures a second
+    /// as an estimate for its bitrate. In both cases time stamps come back unchanged.
     private static func setTiming(_ settings: X264Settings, _ parameters: inout x264_param_t) {
         let isConstant = !settings.format.frameRate.isZero
         let rate = isConstant ? settings.format.frameRate : Rational(30)
@@ -207,7 +207,7 @@ final class X264Handle {
         parameters.i_timebase_den = UInt32(settings.format.timeBase.denominator)
         parameters.i_fps_num = UInt32(rate.numerator)
         parameters.i_fps_den = UInt32(rate.denominator)
-        // At a variable rate keyframes come by time, not by number: KeyframePacer sees to it.
+        // At a variable rate KeyframePacer makes keyframes by time, not by number.
         let frames = isConstant ? (rate.value * settings.keyframeSeconds).rounded() : .infinity
         parameters.i_keyint_max = Int32(min(max(frames, 1), Double(X264_KEYINT_MAX_INFINITE)))
     }
@@ -253,8 +253,8 @@ final class X264Handle {
     }
 }
 
-/// Where x264's own lines go: the last is kept as the cause of an error, the first few are handed on. From any thread
-/// of x264's.
+/// Collects x264's own lines: the last is kept as the cause of an error, and the first few are handed on. Called from
+/// any thread of x264.
 private final class X264Log: Sendable {
     private struct State {
         var lastLine = ""
@@ -268,7 +268,7 @@ private final class X264Log: Sendable {
 
     init(report: @escaping @Sendable (String) -> Void) { self.report = report }
 
-    /// What x264 calls with each line; does not keep this object alive.
+    /// The function that x264 calls with each line. It does not keep this object alive.
     func makeCallback() -> UnsafeMutablePointer<fh_x264_log> {
         let callback = UnsafeMutablePointer<fh_x264_log>.allocate(capacity: 1)
         callback.initialize(

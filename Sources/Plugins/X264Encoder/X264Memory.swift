@@ -2,8 +2,9 @@
 
 import CX264
 
-/// What x264 takes for its pictures, reckoned as it makes them (x264_frame_new in frame.c, x264_macroblock_thread_allocate
-/// and x264_encoder_open): a part that grows with the picture, times how many it has at once.
+/// The memory that x264 takes for its pictures, computed as it allocates them (x264_frame_new in frame.c,
+/// x264_macroblock_thread_allocate and x264_encoder_open): a part that grows with the picture, times the number of
+/// pictures at once.
 struct X264Memory {
     /// Samples of brightness of a picture with the room around it, a byte each.
     private let luma: Int
@@ -18,7 +19,7 @@ struct X264Memory {
     private static let alignment = 64
 
     /// - Parameters:
-    ///   - parameters: As the open encoder has them.
+    ///   - parameters: The parameters of the open encoder.
     ///   - mostDelay: `x264_encoder_maximum_delayed_frames`.
     init(_ parameters: x264_param_t, mostDelay: Int) {
         self.parameters = parameters
@@ -55,12 +56,12 @@ struct X264Memory {
         return planes + macroblocks * 152
     }
 
-    /// Of each thread: rows being worked on, tables, and of the room for its bit stream what was ever written.
+    /// For each thread: rows being worked on, tables, and the written part of its bit stream's room.
     private var threadBytes: Int { (1 << 20) + luma }
 
     /// An estimate: measured, x264 takes from three quarters of it to 1.3 times as much (OwnMemoryTests).
     var byteCount: Int {
-        // One more that comes in, and one that has just been given.
+        // One more picture that comes in, and one that was just given.
         let inputs = mostDelay + frameThreads + 2
         let references = max(Int(parameters.i_frame_reference), 1) + frameThreads + 1
         return inputs * inputBytes + references * referenceBytes + (threads + 1) * threadBytes

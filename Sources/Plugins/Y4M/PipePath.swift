@@ -3,10 +3,10 @@
 import FrameCore
 import Glibc
 
-/// What the option `path` of both stages means: a standard stream, or a pipe or file by its name.
+/// The option `path` of both stages: a standard stream, or a pipe or file by its name.
 struct PipePath {
     let stream: StandardStream
-    /// Nil: the standard stream.
+    /// Nil for the standard stream.
     let path: String?
 
     init(_ option: String, _ stream: StandardStream, _ context: StageContext) {
@@ -14,7 +14,7 @@ struct PipePath {
         path = option == "-" ? nil : context.resolve(option)
     }
 
-    /// - Throws: ``OptionFault`` for what no path can be.
+    /// - Throws: ``OptionFault`` for an impossible path.
     static func check(_ option: String, _ stream: StandardStream) throws(OptionFault) {
         if option.isEmpty { throw OptionFault("'path' is empty", remedy: "Name a pipe, or - for \(stream.rawValue).") }
         if option.utf8.contains(0) {
@@ -25,12 +25,12 @@ struct PipePath {
         }
     }
 
-    /// As sentences call it.
+    /// The name in messages.
     var name: String { path.map { "'\($0)'" } ?? stream.rawValue }
 
-    /// A stream of bytes has one reader and one writer among the stages of a chain.
+    /// Claims the stream, since it has one reader and one writer among the stages of a chain.
     ///
-    /// - Parameter remedy: For a second one at a standard stream.
+    /// - Parameter remedy: The remedy for a second stage at a standard stream.
     func claims(remedy: String) -> [StageDemand.Claim] {
         guard let path else { return [stream.claim(option: "path", remedy: remedy)] }
         var status = stat()

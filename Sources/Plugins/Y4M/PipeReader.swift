@@ -4,14 +4,14 @@ import FrameCore
 import Glibc
 import Synchronization
 
-/// The reading end of a pipe, or a file: waits a little for bytes and comes back without.
+/// The reading end of a pipe, or a file: waits for bytes, but only for a short time.
 ///
 /// One thread at a time.
 final class PipeReader {
     enum Step: Equatable {
-        /// So many bytes came.
+        /// How many bytes came.
         case bytes(Int)
-        /// None came in the time.
+        /// No bytes came in time.
         case nothing
         case ended
         /// errno.
@@ -20,16 +20,16 @@ final class PipeReader {
 
     private let descriptor: Int32
     private let isStandardInput: Bool
-    /// Of the stage that reads: its figures leave out the time that it waits here.
+    /// The context of the reading stage. Its figures exclude the time that it waits here.
     private let context: StageContext?
     private var buffer: UnsafeMutableRawBufferPointer
     private var begin = 0
     private var end = 0
-    /// Bytes that are read at once where few are wanted.
+    /// How many bytes are read at once where few are needed.
     private static let bufferBytes = 1 << 16
-    /// Milliseconds that bytes are waited for, so that a stop is seen.
+    /// How long one wait for bytes lasts, so that a stop is noticed, milliseconds.
     static let wait: Int32 = 50
-    /// One stage of the process reads standard input: what two read is nobody's stream.
+    /// Whether a stage reads standard input already. Only one may, since two would each get parts of the stream.
     private static let isStandardInputTaken = Atomic<Bool>(false)
 
     /// [control thread] Opens a named pipe or file, or takes standard input.
@@ -56,13 +56,13 @@ final class PipeReader {
                 expected: false, desired: true, ordering: .acquiringAndReleasing)
             guard isFree else { throw PipeFault.inputIsTaken() }
         }
-        // More room means fewer turns of both programs; refused where the system allows no more.
+        // A larger buffer means fewer switches between the two programs. The system may refuse it.
         PipeRoom.widen(descriptor)
         buffer = .allocate(byteCount: Self.bufferBytes, alignment: 16)
     }
 
     deinit {
-        // What a throwing init leaves has no buffer and has nothing to give back.
+        // After an init that throws there is no buffer to free.
         guard buffer.baseAddress != nil else { return }
         buffer.deallocate()
         if isStandardInput {
@@ -72,7 +72,7 @@ final class PipeReader {
         }
     }
 
-    /// Up to `count` bytes, those first that were read before.
+    /// Reads up to `count` bytes, first those that were buffered before.
     func read(into target: UnsafeMutableRawPointer, _ count: Int) -> Step {
         if begin == end {
             guard count < buffer.count else { return readOnce(into: target, count) }
@@ -94,17 +94,17 @@ final class PipeReader {
         let got = Glibc.read(descriptor, target, count)
         if got > 0 { return .bytes(got) }
         if got == 0 { return .ended }
-        // EAGAIN: somebody else took them.
+        // EAGAIN: another process has read them.
         return errno == EINTR || errno == EAGAIN ? .nothing : .failed(errno)
     }
 
     enum Line: Equatable {
         case whole
-        /// It has more bytes than it may.
+        /// The line has more bytes than it may have.
         case tooLong
-        /// The rest has not come in the time.
+        /// The rest has not come in time.
         case nothing
-        /// Before its line feed.
+        /// The stream ended before the line feed.
         case ended
         /// errno.
         case failed(Int32)

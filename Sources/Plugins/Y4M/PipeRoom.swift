@@ -6,14 +6,14 @@ import Glibc
 enum PipeRoom {
     /// F_SETPIPE_SZ of fcntl(2), which Swift's Glibc does not show.
     private static let setSize: Int32 = 1031
-    /// What every user may have, as the kernel comes (/proc/sys/fs/pipe-max-size).
+    /// What the kernel allows every user by default (/proc/sys/fs/pipe-max-size).
     private static let bytes: Int32 = 1 << 20
 
-    /// More room means fewer turns of both programs. What is no pipe, and what the system does not allow, stays as it
-    /// is.
+    /// Enlarges a pipe's buffer, so that there are fewer switches between the two programs. Does nothing for a
+    /// descriptor that is not a pipe, or where the system does not allow it.
     static func widen(_ descriptor: Int32) { _ = fcntl(descriptor, setSize, bytes) }
 
-    /// Bytes that lie in a pipe (pipe(7), FIONREAD), from either end; nil for what is no pipe.
+    /// Bytes that lie in a pipe (pipe(7), FIONREAD), from either end; nil for a descriptor that is not a pipe.
     static func unread(_ descriptor: Int32) -> Int? {
         var status = stat()
         var count: Int32 = 0

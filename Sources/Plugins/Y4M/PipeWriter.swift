@@ -3,7 +3,7 @@
 import FrameCore
 import Glibc
 
-/// The writing end of a pipe, or a file: waits for its reader and looks up in between.
+/// The writing end of a pipe, or a file: waits for its reader, and checks in between whether it must stop.
 ///
 /// One thread at a time.
 final class PipeWriter {
@@ -17,12 +17,13 @@ final class PipeWriter {
     }
 
     private let descriptor: Int32
-    /// Opened here, to be written without blocking.
+    /// Whether it was opened here, for writing without blocking.
     private let isOwn: Bool
-    /// Else bytes go a page at a time, for which there is room when poll(2) says so.
+    /// Whether bytes are written all at once. Otherwise they are written a page at a time, for which there is room when
+    /// poll(2) says so.
     private let isWhole: Bool
     private let file: HeldFile?
-    /// Milliseconds that a reader is waited for, so that a stop is seen.
+    /// How long one wait for the reader lasts, so that a stop is noticed, milliseconds.
     static let wait: Int32 = 50
     private static let page = 4096
 
@@ -36,7 +37,7 @@ final class PipeWriter {
         file = nil
         var status = stat()
         fstat(kept, &status)
-        // The flag on the inherited descriptor would hold for all who have it.
+        // The flag on an inherited descriptor would apply to all processes that share it.
         let own =
             status.st_mode & S_IFMT == S_IFIFO
             ? SystemCall.retrying { open("/proc/self/fd/\(kept)", O_WRONLY | O_NONBLOCK | O_CLOEXEC) } : -1
@@ -68,7 +69,7 @@ final class PipeWriter {
 
     deinit { if isOwn { Glibc.close(descriptor) } }
 
-    /// Writes all of it.
+    /// Writes all bytes.
     func write(_ bytes: UnsafeRawBufferPointer, unless isStopped: () -> Bool) -> End {
         var done = 0
         while done < bytes.count {
@@ -92,14 +93,14 @@ final class PipeWriter {
         return .written
     }
 
-    /// Nothing follows: waits for its reader to take what lies in the pipe, for half a second at most, so that one that
-    /// goes without it is noticed.
+    /// Nothing follows: waits at most half a second until the reader has taken what is in the pipe, in order to notice
+    /// a reader that goes without it.
     func finish(unless isStopped: () -> Bool) -> End {
         var waited: Int32 = 0
         while waited < Self.patience, !isStopped() {
-            // Of what is no pipe nothing is known, and nothing lies in between.
+            // A descriptor that is not a pipe cannot tell, and holds no bytes in between.
             guard let unread = PipeRoom.unread(descriptor), unread > 0 else { return .written }
-            // What poll(2) always tells: the last reader has gone.
+            // poll(2) always reports that the last reader has gone.
             var waiting = pollfd(fd: descriptor, events: 0, revents: 0)
             let ready = poll(&waiting, 1, Self.look)
             if ready > 0, waiting.revents & Int16(POLLERR) != 0 {
@@ -112,7 +113,7 @@ final class PipeWriter {
         return isStopped() ? .stopped : .written
     }
 
-    /// Milliseconds: in all, and from one look into the pipe to the next.
+    /// Milliseconds: the whole wait, and the time between two looks into the pipe.
     private static let patience: Int32 = 500
     private static let look: Int32 = 5
 

@@ -10,7 +10,7 @@ enum Y4MFormat: Equatable {
     case planar422
     case mono
 
-    /// As which it goes through the chain.
+    /// The format in the chain.
     var pixelFormat: PixelFormat {
         switch self {
         case .planar420: .i420
@@ -20,7 +20,7 @@ enum Y4MFormat: Equatable {
         }
     }
 
-    /// As which pictures of a chain are written; nil for RGB, which y4m does not have.
+    /// The format in which a chain's pictures are written; nil for RGB, which y4m does not have.
     init?(_ format: PixelFormat) {
         switch format {
         case .i420, .nv12: self = .planar420

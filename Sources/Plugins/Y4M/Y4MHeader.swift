@@ -15,13 +15,13 @@ struct Y4MHeader: Equatable {
     var range = ColorRange.video
     var isInterlaced = false
 
-    /// Bytes that the line may have.
+    /// The most bytes of the line.
     static let mostBytes = 4096
-    /// Of a picture, as of a stream from the network: 8192x8192, or 16384x4096.
+    /// The most pixels of a picture, as for streams from the network: 8192x8192, or 16384x4096.
     static let mostPixels = 1 << 26
     static let magic = "YUV4MPEG2"
 
-    /// Why a line is no header that we can read, as a sentence's end, and what to do.
+    /// Why a line is not a readable header, as the end of a sentence, and what to do.
     struct Fault: Error, Equatable {
         var what: String
         var remedy = ""
@@ -29,7 +29,7 @@ struct Y4MHeader: Equatable {
 
     init(width: Int, height: Int) { (self.width, self.height) = (width, height) }
 
-    /// - Parameter line: Without the line feed. Fields stand in any order; unknown ones are passed over.
+    /// - Parameter line: Without the line feed. Fields may be in any order; unknown ones are ignored.
     init(_ line: [UInt8]) throws(Fault) {
         let fields = line.split(separator: 32).map { String(decoding: $0, as: UTF8.self) }
         guard fields.first == Self.magic else {
@@ -71,7 +71,7 @@ struct Y4MHeader: Equatable {
         (self.width, self.height) = (width, height)
     }
 
-    /// - Parameter line: As much of it as was read.
+    /// - Parameter line: The part of the line that was read.
     static func fault(ofLongLine line: [UInt8]) -> Fault {
         guard line.starts(with: magic.utf8) else { return noMagic }
         return Fault(what: "has a first line of more than \(mostBytes) bytes", remedy: makeIt)
@@ -109,7 +109,7 @@ struct Y4MHeader: Equatable {
         return value
     }
 
-    /// Words of others in a sentence: printable, and not long.
+    /// Text from outside in a message: printable, and short.
     private static func shown(_ text: String) -> String {
         let plain = text.unicodeScalars.prefix(40).map { (33...126).contains($0.value) ? Character($0) : "?" }
         return "'\(String(plain))'"
@@ -117,7 +117,7 @@ struct Y4MHeader: Equatable {
 
     // MARK: Writing
 
-    /// Of pictures of a chain, which have a frame rate; nil for RGB.
+    /// The header for pictures of a chain, which have a frame rate; nil for RGB.
     init?(_ video: VideoFormat) {
         guard let format = Y4MFormat(video.pixelFormat) else { return nil }
         self.init(width: video.width, height: video.height)
@@ -137,7 +137,7 @@ struct Y4MHeader: Equatable {
 
     // MARK: In the chain
 
-    /// - Parameter rate: In place of what the stream says.
+    /// - Parameter rate: Used in place of the stream's rate.
     func videoFormat(rate: Rational) -> VideoFormat {
         VideoFormat(
             format.pixelFormat, width: width, height: height, frameRate: rate,

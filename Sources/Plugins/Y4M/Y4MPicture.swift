@@ -33,7 +33,7 @@ enum Y4MPicture {
                 for pair in 0..<half {
                     row[4 * pair] = luma[2 * pair]
                     row[4 * pair + 1] = u[pair]
-                    // Of an odd width the last sample stands twice.
+                    // With an odd width the last sample is written twice.
                     row[4 * pair + 2] = luma[min(2 * pair + 1, width - 1)]
                     row[4 * pair + 3] = v[pair]
                 }
@@ -100,7 +100,7 @@ enum Y4MPicture {
         }
     }
 
-    /// P010 has its ten bits at the top of each sixteen, y4m at the bottom; all planes begin at even bytes.
+    /// P010 has its ten bits at the top of each sixteen, y4m at the bottom. All planes begin at even bytes.
     private static func pack10(
         _ frame: borrowing Frame, to bytes: UnsafeMutableRawPointer, _ width: Int, _ height: Int, _ halfWidth: Int,
         _ halfHeight: Int

@@ -13,13 +13,13 @@ struct Y4MSinkOptions: StageOptions {
 
 /// Writes raw video for another program: y4m to standard output or a named pipe.
 ///
-/// A picture is copied and its buffer let go before it is written, so that a reader who waits holds none.
+/// A picture is copied and its buffer released before it is written, so that a slow reader holds no buffer.
 /// docs/design/020-pictures-and-pipes.md.
 final class Y4MSink: Sink {
     static let info = StageInfo(
         id: "y4m-sink", summary: "Writes raw video (y4m) to standard output or a pipe.",
         input: .video(.i420, .nv12, .yuyv, .gray8, .i010, .p010), service: .unbounded,
-        // A player that is paused reads nothing, which is no fault.
+        // A paused player reads nothing, which is not a fault.
         longestCall: MediaTime(seconds: 86_400),
         events: [
             EventDeclaration(
@@ -98,7 +98,7 @@ final class Y4MSink: Sink {
         writer =
             try path.path.map { try PipeWriter(path: $0, context.files, as: context.stageID) { context.isEnded } }
             ?? PipeWriter()
-        // Aligned so that the samples behind the line are.
+        // Aligned so that the samples after the line are aligned too.
         let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: byteCount + 2, alignment: 64)
         memory.baseAddress!.advanced(by: 2).copyMemory(from: Self.frameLine, byteCount: Self.frameLine.count)
         bytes = memory
@@ -120,7 +120,7 @@ final class Y4MSink: Sink {
 
     private func letGo(_ frame: consuming Frame) {}
 
-    /// [stage thread] A stream without a picture is one too.
+    /// [stage thread] Even a stream without a picture gets its header.
     func drain() throws {
         try begin()
         guard let writer else { return }
@@ -155,7 +155,7 @@ final class Y4MSink: Sink {
         }
     }
 
-    /// Where pictures are missing the stream runs ahead of its time from there on.
+    /// Looks for missing pictures: after one, the stream is ahead of its time.
     private func look(at time: MediaTime) {
         defer { lastTime = time }
         guard let lastTime, !hasReportedGap, (time - lastTime).nanoseconds > period.nanoseconds / 2 * 3 else { return }

@@ -38,7 +38,7 @@ final class Y4MSource: Source {
     private var filled = 0
     private var pictures = 0
 
-    /// A line before a picture is `FRAME` and parameters that say nothing we carry.
+    /// The most bytes of the line before a picture: `FRAME`, and parameters that are not used.
     private static let mostLineBytes = 1024
     /// Seconds that `check` and the start wait for a stream to begin.
     private static let patience = 30
@@ -54,7 +54,8 @@ final class Y4MSource: Source {
 
     // MARK: Setup
 
-    /// [control thread] Waits for the header and reads it, and nothing behind it but what a pipe gives with it.
+    /// [control thread] Waits for the header and reads it. Reads nothing after it, except what a pipe gives together
+    /// with it.
     func negotiate() throws -> MediaFormat {
         let reader = try PipeReader(path.path, of: context)
         let header = try readHeader(reader)
@@ -115,7 +116,7 @@ final class Y4MSource: Source {
 
     // MARK: Pictures
 
-    /// [stage thread] A picture, or a part of one: nothing is waited for longer than ``PipeReader/wait``.
+    /// [stage thread] Reads a picture, or a part of one. No wait is longer than ``PipeReader/wait``.
     func produce(_ output: Output) throws -> SourceProgress {
         if context.isEnded { return .ended }
         guard let reader, let samples else { return .ended }
