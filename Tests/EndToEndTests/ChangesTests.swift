@@ -282,7 +282,8 @@ import Testing
         #expect(answers[7]?["plan"]["stages"].list.count == 4)
         #expect(
             answers[8]?["error"].string
-                == "camera: every stage of the chain comes after 'camera'. End the run with the command \"drain\".")
+                == "camera: nothing would be left: every other stage comes after 'camera'. End the run with the command \"drain\"."
+        )
         #expect(answers[9]?["error"].string?.hasPrefix("stages[0].size: ") == true, "\(answers)")
         #expect(answers[10]?["error"].string?.hasPrefix("with.text: ") == true, "\(answers)")
         #expect(answers[11]?["error"].string?.hasPrefix("copy: expected true or false") == true, "\(answers)")

@@ -116,7 +116,7 @@ import Testing
         #expect(same.error.contains(" but \(Self.sha256) was expected; nothing was kept."), "\(same.error)")
         try workspace.write("from/\(Self.file)", "short")
         let short = try framehost("fetch", Self.name, "--from", workspace.path("from"))
-        #expect(short.error.contains("has 5 bytes, and yunet-2022mar has 345478."), "\(short.error)")
+        #expect(short.error.contains("has 5 bytes, but yunet-2022mar has 345478."), "\(short.error)")
         #expect(!workspace.exists(fetched) && (try? workspace.data(part).count) ?? 0 == 0)
     }
 

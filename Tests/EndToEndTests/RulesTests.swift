@@ -185,13 +185,14 @@ import Testing
         let failed = try events(outcome, "rule-failed")
         #expect(failed.count == 2)
         #expect(failed.first?["command"].string == "on[0].do[0]" && failed.first?["level"].string == "error")
-        #expect(failed.first?["error"].string == "it is not recording. Send 'start' first.")
+        #expect(failed.first?["error"].string == "the recorder is not recording. Send 'start' first.")
         #expect(
-            outcome.errorLines.contains("error: on[0].do[0] (rec stop): it is not recording. Send 'start' first."),
+            outcome.errorLines.contains(
+                "error: on[0].do[0] (rec stop): the recorder is not recording. Send 'start' first."),
             "\(outcome.error)")
         #expect(
             outcome.error.contains(
-                "error: on[0].do[0] (rec stop): the command of this rule was sent 2 times and failed 2 times.\n  it is not recording. Send 'start' first.\nFailed: "
+                "error: on[0].do[0] (rec stop): the command of this rule was sent 2 times and failed 2 times.\n  the recorder is not recording. Send 'start' first.\nFailed: "
             ), "\(outcome.error)")
     }
 

@@ -97,9 +97,9 @@ import Testing
         #expect(
             texts == [
                 "a start is in progress and waits for a keyframe. Wait for recording-did-start.",
-                "it is recording already. Send 'stop' first to start another file.",
-                "it is still finishing the last recording. Wait for recording-did-stop.",
-                "it is not recording. Send 'start' first.",
+                "the recorder is recording already. Send 'stop' first to start another file.",
+                "the recorder is still finishing the last recording. Wait for recording-did-stop.",
+                "the recorder is not recording. Send 'start' first.",
             ])
     }
 }

@@ -222,7 +222,7 @@ private final class ScriptedOutput: OutputCalls, @unchecked Sendable {
         calls.openFault = EACCES
         #expect(
             fault(calls, #"{ "device": "/dev/video3" }"#)?.hasPrefix(
-                "this user may not open '/dev/video3'. Join the group 'video', which may: `sudo usermod -aG video $USER`"
+                "this user may not open '/dev/video3'. Join the group 'video', which may open it: `sudo usermod -aG video $USER`"
             ) == true)
         calls.openFault = 0
         calls.faults = [fh_vidioc_s_fmt: [EBUSY]]

@@ -383,7 +383,7 @@ struct GraphAssembly {
         return FrameHostError(
             .invalidConfiguration, place: FaultPlace(stages[changed].id),
             what:
-                "'\(stages[shown].id)'\(changed == shown ? "" : " after it") is running and would have to move to another thread or queue",
+                "'\(stages[shown].id)'\(changed == shown ? "" : ", which comes after it,") is running and would have to move to another thread or queue",
             remedy: "Restart the chain with the new file.")
     }
 

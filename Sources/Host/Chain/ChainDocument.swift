@@ -249,7 +249,8 @@ final class ChainDocument: @unchecked Sendable {
         let stays = list.filter { !gone.contains($0["id"]?.asString ?? "") }
         guard !stays.isEmpty else {
             throw FrameHostError(
-                .invalidConfiguration, place: FaultPlace(id), what: "every stage of the chain comes after '\(id)'",
+                .invalidConfiguration, place: FaultPlace(id),
+                what: "nothing would be left: every other stage comes after '\(id)'",
                 remedy: "End the run with the command \"drain\".")
         }
         let isRead = Set(stays.flatMap(Self.inputs))

@@ -212,7 +212,7 @@ struct ModelFetch {
         defer { close(source) }
         guard size(source) == model.byteCount else {
             throw FrameHostError(
-                .invalidMedia, place: path, what: "has \(size(source)) bytes, and \(model.name) has \(model.byteCount)",
+                .invalidMedia, place: path, what: "has \(size(source)) bytes, but \(model.name) has \(model.byteCount)",
                 remedy: "Name a folder with the right file with --from.")
         }
         try empty(part)

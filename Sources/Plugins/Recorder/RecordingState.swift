@@ -133,14 +133,14 @@ enum RecordingRefusal: Error {
                 remedy: "Wait for recording-did-start.")
         case .alreadyRecording:
             FrameHostError(
-                .invalidConfiguration, what: "it is recording already",
+                .invalidConfiguration, what: "the recorder is recording already",
                 remedy: "Send 'stop' first to start another file.")
         case .stillStopping:
             FrameHostError(
-                .invalidConfiguration, what: "it is still finishing the last recording",
+                .invalidConfiguration, what: "the recorder is still finishing the last recording",
                 remedy: "Wait for recording-did-stop.")
         case .notRecording:
-            FrameHostError(.invalidConfiguration, what: "it is not recording", remedy: "Send 'start' first.")
+            FrameHostError(.invalidConfiguration, what: "the recorder is not recording", remedy: "Send 'start' first.")
         }
     }
 }

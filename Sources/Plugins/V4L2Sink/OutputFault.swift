@@ -63,7 +63,7 @@ enum OutputFault {
             return FrameHostError(
                 .unavailable, what: "this user may not open '\(path)'",
                 remedy: group.map {
-                    "Join the group '\($0)', which may: `sudo usermod -aG \($0) $USER`. Then log in again."
+                    "Join the group '\($0)', which may open it: `sudo usermod -aG \($0) $USER`. Then log in again."
                 } ?? "Give this user permission to read and write it.", cause: cause)
         case EBUSY:
             return inUse(path, cause: cause)

@@ -74,7 +74,7 @@ enum CameraFault {
             return FrameHostError(
                 .unavailable, what: "this user may not open '\(path)'",
                 remedy: group.map {
-                    "Join the group '\($0)', which may: `sudo usermod -aG \($0) $USER`. Then log in again."
+                    "Join the group '\($0)', which may open it: `sudo usermod -aG \($0) $USER`. Then log in again."
                 } ?? "Give this user permission to read and write it.", cause: fault.text)
         case EBUSY:
             let holders = DeviceHolders.of(path, calls)

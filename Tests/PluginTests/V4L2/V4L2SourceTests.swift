@@ -311,7 +311,7 @@ import Testing
         camera.openFaults = [EACCES, EACCES]
         #expect(
             fault(#"{ "device": "/dev/video0" }"#)
-                == "this user may not open '/dev/video0'. Join the group 'video', which may: `sudo usermod -aG video $USER`. Then log in again.\n  Permission denied"
+                == "this user may not open '/dev/video0'. Join the group 'video', which may open it: `sudo usermod -aG video $USER`. Then log in again.\n  Permission denied"
                 .replacing("Permission denied", with: "open: Permission denied (EACCES)"))
     }
 

@@ -108,6 +108,8 @@ enum NetworkFault {
         FrameHostError(
             .unavailable,
             what: "'\(shown)' now has pictures of \(width)x\(height), but the chain was planned for \(planned)",
-            remedy: "Set the sender back, restart the chain, or decode the pictures: decoded pictures are scaled.")
+            remedy:
+                "Set the sender to that size again, restart the chain, or decode the stream: decoded pictures are scaled."
+        )
     }
 }

@@ -471,7 +471,7 @@ import Testing
         let answer = driver.change(to: other)
         #expect(
             answer.error
-                == "between: 'mark' after it is running and would have to move to another thread or queue. Restart the chain with the new file."
+                == "between: 'mark', which comes after it, is running and would have to move to another thread or queue. Restart the chain with the new file."
         )
         #expect(driver.finish().isSuccess)
     }
