@@ -110,7 +110,7 @@ import Testing
         var keyframes: [UInt64] = []
         for number in 0..<60 {
             if number == 10 { try driver.stage.command("keyframe", arguments: [:]) }
-            // Of many wishes at once comes one keyframe.
+            // Many requests at once give one keyframe.
             if number == 15 { for _ in 0..<50 { driver.requestKeyframe() } }
             try driver.send(driver.makeFrame { ClipMaker.paint(&$0, number) })
             keyframes += Self.take(driver).filter(\.isKeyframe).map(\.number)

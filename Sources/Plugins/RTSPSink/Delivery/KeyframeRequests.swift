@@ -17,7 +17,7 @@ struct KeyframeRequests {
     private(set) var requestCount = 0
 
     /// Notes that a reader needs a keyframe; true when the encoder must be asked.
-    mutating func wish(now: Int64) -> Bool {
+    mutating func noteNeed(now: Int64) -> Bool {
         if let requestedAt, now - requestedAt < Self.patience { return false }
         requestedAt = now
         requestCount += 1

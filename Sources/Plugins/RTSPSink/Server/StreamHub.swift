@@ -137,7 +137,7 @@ final class StreamHub: Sendable {
             if !shared.fans.contains(where: { $0 === fan }) { shared.fans.append(fan) }
             if let group { return (self.entry(group, shared.nextIndex), false) }
             let kept = shared.kept.current(now: now)
-            return (Entry(kept: kept, nextIndex: shared.nextIndex), kept.isEmpty && shared.requests.wish(now: now))
+            return (Entry(kept: kept, nextIndex: shared.nextIndex), kept.isEmpty && shared.requests.noteNeed(now: now))
         }
         if mustAsk { requestKeyframe() }
         if entry?.backlog != nil { entry?.kept.first?.findPackets() }

@@ -159,7 +159,7 @@ private let second: Int64 = 1_000_000_000
                 kept.add(Unit(number: 0, isKeyframe: true), now: due, isCrowded: isCrowded)
                 pending = nil
             }
-            if kept.current(now: time).isEmpty, requests.wish(now: time) {
+            if kept.current(now: time).isEmpty, requests.noteNeed(now: time) {
                 asked.append(time)
                 pending = time + 40_000_000
             }
@@ -181,23 +181,23 @@ private let second: Int64 = 1_000_000_000
 
     @Test func onlyKeyframesThatWereAskedForCrowd() {
         var requests = KeyframeRequests()
-        #expect(requests.wish(now: 0) == true)
+        #expect(requests.noteNeed(now: 0) == true)
         #expect(requests.sawKeyframe(now: 1) == false)
         // The encoder's own.
         #expect(requests.sawKeyframe(now: 2) == false)
-        #expect(requests.wish(now: 3) == true)
+        #expect(requests.noteNeed(now: 3) == true)
         #expect(requests.sawKeyframe(now: 4) == true)
-        #expect(requests.wish(now: 5) == true)
+        #expect(requests.noteNeed(now: 5) == true)
         #expect(requests.sawKeyframe(now: 4 + KeyframeRequests.crowding) == false)
     }
 
     @Test func asksAgainWhereNoKeyframeComes() {
         var requests = KeyframeRequests()
-        #expect(requests.wish(now: 0) == true)
-        #expect(requests.wish(now: 500_000_000) == false)
-        #expect(requests.wish(now: 1_000_000_000) == true)
+        #expect(requests.noteNeed(now: 0) == true)
+        #expect(requests.noteNeed(now: 500_000_000) == false)
+        #expect(requests.noteNeed(now: 1_000_000_000) == true)
         #expect(requests.sawKeyframe(now: 1_000_000_000) == false)
-        #expect(requests.wish(now: 1_000_000_001) == true)
+        #expect(requests.noteNeed(now: 1_000_000_001) == true)
         #expect(requests.requestCount == 3)
     }
 

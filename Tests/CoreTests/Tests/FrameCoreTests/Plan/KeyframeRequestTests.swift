@@ -22,7 +22,7 @@ private final class UnitSource: Source {
 }
 
 /// Who is asked for a keyframe.
-@Suite struct KeyframeWishTests {
+@Suite struct KeyframeRequestTests {
     /// The stages of a chain of a source and a sink.
     private func stages(_ add: (inout ChainSketch) throws -> Void) throws -> [PlannedStage] {
         var sketch = ChainSketch()
@@ -43,8 +43,8 @@ private final class UnitSource: Source {
             try $0.add(UnitEncoder.self, "h264")
         }
         for stages in [camera, encoder] {
-            let wish = try #require(stages.last?.context.keyframeRequest)
-            wish.raise()
+            let request = try #require(stages.last?.context.keyframeRequest)
+            request.raise()
             #expect(stages.dropLast().last?.context.ownKeyframeRequest.take() == true)
         }
     }
