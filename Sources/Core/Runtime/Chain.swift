@@ -222,7 +222,7 @@ public final class Chain: @unchecked Sendable {
         beginTrace()
         setState(.starting, "starting")
         tick()
-        // Stages start on a thread of its own, so that a stage that does not return from `start` can be named and
+        // Stages start on a thread of their own, so that a stage that does not return from `start` can be named and
         // abandoned.
         let setup = ThreadState(name: "setup")
         let isStarted = Atomic<Bool>(false)
