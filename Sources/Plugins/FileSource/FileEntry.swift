@@ -49,7 +49,7 @@ struct FileEntry: Equatable {
 }
 
 /// The attempts of one reader, each further back than the one before.
-struct FileWay {
+struct EntryAttempts {
     /// The present attempt; nil once one has succeeded.
     var entry: FileEntry?
     /// Whether seeking into the file has failed: the next time it is read from its begin at once.

@@ -45,8 +45,8 @@ final class UnitReader: TrackReader {
     private var filter: AnnexBFilter
     private var packet: UnsafeMutablePointer<AVPacket>?
     /// The attempts to reach the keyframe at which to begin.
-    private var way: FileWay
-    private var entry: FileEntry? { way.entry }
+    private var attempts: EntryAttempts
+    private var entry: FileEntry? { attempts.entry }
     /// The tick of that keyframe; nil for the first that comes.
     private var wanted: Int64?
     private var hasGiven = false
@@ -59,7 +59,7 @@ final class UnitReader: TrackReader {
         self.file = file
         self.track = track
         times = TrackTimes(timeBase: file.timeBase(track))
-        way = FileWay(FileEntry(nil, isFirst: true, origin: file.origin(track), timeBase: times.timeBase))
+        attempts = EntryAttempts(FileEntry(nil, isFirst: true, origin: file.origin(track), timeBase: times.timeBase))
         filter = try AnnexBFilter(file, track: track)
         guard let packet = av_packet_alloc() else {
             throw FrameHostError(.exhausted, what: "not enough memory for a packet")
@@ -133,7 +133,7 @@ final class UnitReader: TrackReader {
             }
             // The whole file was read, and the keyframe that was there before has gone.
         }
-        way.entry = nil
+        attempts.entry = nil
         return true
     }
 
@@ -190,7 +190,7 @@ final class UnitReader: TrackReader {
     /// [control thread] The last keyframe up to `limit`, or the first one after it where there is none; nil when no
     /// keyframe is found. What was counted on the way is reset. `enter(at:)` goes there.
     func keyframe(upTo limit: Int64) throws -> Keyframe? {
-        var search = FileWay(
+        var search = EntryAttempts(
             FileEntry(limit, isFirst: true, origin: file.origin(track), timeBase: times.timeBase))
         defer {
             (damaged, packetsRead, packetsBeforeKeyframe, readFault) = (0, 0, 0, "")
@@ -235,17 +235,17 @@ final class UnitReader: TrackReader {
     func enter(at tick: Int64?) throws {
         wanted = tick
         isInHand = false
-        way.entry = FileEntry(tick, isFirst: true, origin: file.origin(track), timeBase: times.timeBase)
-        try go(&way)
+        attempts.entry = FileEntry(tick, isFirst: true, origin: file.origin(track), timeBase: times.timeBase)
+        try go(&attempts)
     }
 
     private func goBack() throws {
-        way.goBack()
-        try go(&way)
+        attempts.goBack()
+        try go(&attempts)
     }
 
-    private func go(_ way: inout FileWay) throws {
-        if try !way.follow(in: file, track: track) {
+    private func go(_ attempts: inout EntryAttempts) throws {
+        if try !attempts.follow(in: file, track: track) {
             // The filter has the parameter sets of its last place, and does not notice that the file is back at its
             // first ones.
             filter = try AnnexBFilter(file, track: track)

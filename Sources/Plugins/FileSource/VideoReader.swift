@@ -37,8 +37,8 @@ final class VideoReader: TrackReader {
     private var hasKeyPacket = false
     private var hasDecoded = false
     private var hasEnded = false
-    private var way = FileWay()
-    private var entry: FileEntry? { way.entry }
+    private var attempts = EntryAttempts()
+    private var entry: FileEntry? { attempts.entry }
 
     /// [control thread] Opens the decoder.
     init(_ file: MediaFile, track: Int, threads: Int, loans: DecoderLoans?, deinterlacer: Deinterlacer?) throws {
@@ -97,7 +97,7 @@ final class VideoReader: TrackReader {
             try goBack()
             return .again
         }
-        way.entry = nil
+        attempts.entry = nil
         // In some formats showing can begin at a picture that is not a keyframe.
         if !hasDecoded, !picture.isKey { packetsBeforeKeyframe = 0 }
         hasDecoded = true
@@ -136,17 +136,17 @@ final class VideoReader: TrackReader {
     ///
     /// - Parameter isFirst: Whether `tick` is that of the file's first picture.
     func enter(at tick: Int64?, isFirst: Bool) throws {
-        way.entry = FileEntry(tick, isFirst: isFirst, origin: file.origin(track), timeBase: file.timeBase(track))
+        attempts.entry = FileEntry(tick, isFirst: isFirst, origin: file.origin(track), timeBase: file.timeBase(track))
         try go()
     }
 
     private func goBack() throws {
-        way.goBack()
+        attempts.goBack()
         try go()
     }
 
     private func go() throws {
-        _ = try way.follow(in: file, track: track)
+        _ = try attempts.follow(in: file, track: track)
         decoder.flush()
         deinterlacer?.reset()
         hasEnded = false
