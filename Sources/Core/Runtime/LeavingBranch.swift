@@ -30,8 +30,8 @@ struct LeavingBranch {
 }
 
 extension Chain {
-    /// [control thread] Branches that were taken away: settled when they have ended, stopped when they take longer than
-    /// a drain may, and left alone when even that does not bring them back.
+    /// [control thread] Looks after removed branches: counts them when they have ended, stops them when they take
+    /// longer than a drain may, and abandons them when they do not return even then.
     func tendLeavingBranches(now: Int64) {
         guard !graph.leaving.isEmpty else { return }
         var ended: [LeavingBranch] = []

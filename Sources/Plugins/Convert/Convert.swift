@@ -16,11 +16,11 @@ struct ConvertOptions: StageOptions {
     }
 }
 
-/// Converts between pixel formats; what the planner puts where two formats do not fit.
+/// Converts between pixel formats. The planner inserts it where two formats do not match.
 ///
-/// Size, time, orientation and metadata stay. Range and matrix are honoured: between formats of luma and chroma they
-/// stay as they are; RGB is made in full range; from RGB come luma and chroma in video range, BT.709 from 720 rows on
-/// and BT.601 below.
+/// Size, time, orientation and metadata stay. Range and matrix are respected: between formats of luma and chroma they
+/// do not change. RGB gets full range. Luma and chroma from RGB get video range, with BT.709 from 720 rows on and
+/// BT.601 for fewer.
 final class Convert: Transform {
     static let info = StageInfo(
         id: "convert", summary: "Converts between pixel formats.", input: .anyVideo,
@@ -36,7 +36,7 @@ final class Convert: Transform {
 
     private var isIdentity: Bool { input?.pixelFormat == options.format }
 
-    /// Where the format is right already, frames go on as they came.
+    /// Where the format is right already, frames are passed on unchanged.
     var demand: StageDemand {
         var demand = Self.declaredDemand
         demand.outputBuffers = isIdentity ? .sameAsInput : .own
@@ -64,7 +64,7 @@ final class Convert: Transform {
         } else if format.pixelFormat.isRGB {
             result.color.range = .video
             result.color.matrix = format.height >= 720 ? 1 : 6
-            // Chroma is the mean of the pixels it stands for, so it lies in their middle.
+            // A chroma sample is the mean of its pixels, so it lies in their middle.
             result.color.chromaSiting = target == .i420 || target == .nv12 ? 2 : 0
         } else if target == .gray8 {
             result.color.chromaSiting = 0
@@ -78,7 +78,7 @@ final class Convert: Transform {
         converter = PictureConverter(from: input, to: output)
     }
 
-    /// [stage thread] One frame in, one out. Waits for a free buffer alone; allocates nothing.
+    /// [stage thread] One frame in, one out. Only waits for a free buffer; allocates nothing.
     func process(_ input: consuming Sample, _ output: Output) throws {
         guard case .frame(let frame) = consume input else {
             throw FrameHostError(.broken, what: "convert was handed access units")

@@ -3,7 +3,7 @@
 import FrameCore
 
 extension FPSMeter {
-    /// What it posts.
+    /// The events that it posts.
     static let events = [
         EventDeclaration(
             "fps", "The measurements of the last second, once a second.",

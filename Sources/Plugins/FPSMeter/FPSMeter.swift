@@ -13,7 +13,7 @@ struct FPSMeterOptions: StageOptions {
 
 /// Measures what passes: rate by PTS and by arrival, jitter, time since capture.
 ///
-/// Frames go on as they are, unless `draw` is on. Once a second the figures go out as the event `fps`.
+/// Frames are passed on unchanged, unless `draw` is on. Once a second the event `fps` has the figures.
 final class FPSMeter: Filter {
     static let info = StageInfo(
         id: "fps-meter", summary: "Measures frame rate, jitter and latency. Can draw them into the picture.",
@@ -35,7 +35,7 @@ final class FPSMeter: Filter {
         self.context = context
     }
 
-    /// Reads alone unless it draws.
+    /// Only reads, unless it draws.
     var demand: StageDemand {
         var demand = Self.declaredDemand
         demand.access = options.draw ? .modify : .read
@@ -76,7 +76,7 @@ final class FPSMeter: Filter {
     }
 }
 
-/// The mean of what was added; 0 before.
+/// The mean of the added values; 0 before the first.
 private struct Mean {
     private var sum = 0.0
     private var count = 0.0

@@ -22,7 +22,7 @@ struct FigureLabel {
     /// Once a second: makes the lines.
     mutating func set(_ figures: Figures) { lines = figures.lines }
 
-    /// Even coordinates throughout, so that chroma is sharp.
+    /// All coordinates are even, so that chroma is sharp.
     func draw(on picture: Picture) {
         let step = BitmapFont.box(characters: 0, scale: scale).height
         let top = (size.height - size.height / 24) / 2 * 2 - step * lines.count

@@ -2,7 +2,7 @@
 
 import FrameCore
 
-/// What the meter knows of the last second.
+/// The figures of the last second.
 struct Figures: Equatable {
     var fpsByPTS: Double
     var fpsByArrival: Double
@@ -15,7 +15,7 @@ struct Figures: Equatable {
             + " latency \(decimal(latencyMs, 2)) ms"
     }
 
-    /// For programs, three places.
+    /// The figures for programs, with three decimal places.
     var details: JSONNode {
         func number(_ value: Double) -> JSONNode { JSONNode(.number(decimal(value, 3))) }
         return [

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How unevenly frames arrive against their PTS, smoothed over about 16 frames, as RTP receivers reckon it.
+/// How unevenly frames arrive compared with their PTS, smoothed over about 16 frames, as RTP receivers compute it.
 ///
 /// - SeeAlso: RFC 3550, section 6.4.1 (here in nanoseconds, not in ticks).
 struct Jitter {
@@ -15,6 +15,6 @@ struct Jitter {
         last = (arrival, pts)
     }
 
-    /// After a gap in time the next frame is compared with nothing.
+    /// Begins anew after a gap: the next frame is not compared with an earlier one.
     mutating func restart() { last = nil }
 }

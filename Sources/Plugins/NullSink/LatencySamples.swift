@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Times since capture, the first `capacity` of a run; memory is taken at the start.
+/// The first `capacity` latencies of a run, since capture. Memory is allocated at the start.
 struct LatencySamples: ~Copyable {
     private let samples: UnsafeMutablePointer<Int64>
     private let capacity: Int
@@ -19,7 +19,7 @@ struct LatencySamples: ~Copyable {
         count += 1
     }
 
-    /// `pingpong_ns p50=21840 p99=40310`; nil when nothing came. Sorts the samples.
+    /// `pingpong_ns p50=21840 p99=40310`; nil without samples. Sorts the samples.
     mutating func report() -> String? {
         guard count > 0 else { return nil }
         var all = UnsafeMutableBufferPointer(start: samples, count: count)

@@ -27,7 +27,7 @@ struct NullSinkOptions: StageOptions {
     }
 }
 
-/// Drops what it gets: for tests, for measuring, and as the end of a branch that only counts.
+/// Drops its input: for tests, for measurements, and as the end of a branch that only counts.
 final class NullSink: Sink {
     static let info = StageInfo(
         id: "null-sink", summary: "Drops its input. Can measure or dump it first.", input: .any)
@@ -36,7 +36,7 @@ final class NullSink: Sink {
     private let context: StageContext
     private var latencies: LatencySamples?
     private var dump: RawDump?
-    /// Go in front of a dump of access units, so that it plays.
+    /// Written before a dump of access units, so that it plays.
     private var parameterSets: [UInt8] = []
 
     /// [control thread] Opens nothing.
@@ -49,7 +49,7 @@ final class NullSink: Sink {
         var demand = Self.declaredDemand
         demand.writesFiles = options.dump.flatMap { $0 == "-" ? nil : [context.resolve($0)] } ?? []
         if options.dump == "-" || options.report != .none {
-            // Lines of several stages can stand among each other, and no samples among lines.
+            // Several stages may write lines to one output, but samples cannot be mixed with lines.
             demand.claims = [
                 StandardStream.output.claim(
                     option: options.dump == "-" ? "dump" : "report", terms: options.dump == "-" ? nil : "lines",
@@ -83,7 +83,7 @@ final class NullSink: Sink {
         try parameterSets.withUnsafeBytes { try dump?.write($0) }
     }
 
-    /// [stage thread] Reads at most. Waits only where `dump` does.
+    /// [stage thread] Only reads. Waits only where `dump` waits.
     func consume(_ input: consuming Sample) throws -> SinkVerdict {
         if latencies == nil, dump == nil { return .delivered }
         switch consume input {

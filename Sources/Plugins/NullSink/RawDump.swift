@@ -3,14 +3,14 @@
 import FrameCore
 import Glibc
 
-/// Writes samples one after the other, without header: the planes of a frame in order, rows without padding; access
-/// units' bytes behind the parameter sets.
+/// Writes samples one after the other, without header: the planes of a frame in order, rows without padding; for access
+/// units their bytes, after the parameter sets.
 struct RawDump: ~Copyable {
     private let path: String
     /// Nil for standard output.
     private let file: HeldFile?
 
-    /// [control thread] A file that is there is replaced; `-` is standard output.
+    /// [control thread] An existing file is replaced; `-` is standard output.
     ///
     /// - Throws: ``FrameHostError`` `.unavailable`.
     init(path: String, _ files: RunFiles, as stage: String) throws {

@@ -4,9 +4,9 @@ import CTurboJPEG
 import FrameCore
 import Glibc
 
-/// A JPEG file as red, green, blue and an alpha that is whole, eight bits each.
+/// A JPEG file as red, green, blue and an opaque alpha, eight bits each.
 struct JPEGFile {
-    /// Of the file.
+    /// The most bytes of the file.
     private static let mostBytes = 64 << 20
 
     let width: Int
@@ -64,7 +64,7 @@ struct JPEGFile {
     ///
     /// - Throws: EFBIG for one with more bytes than `most`, where that is ``mostBytes``.
     private static func bytes(of path: String, most: Int) throws(ReadFault) -> [UInt8] {
-        // A pipe without a writer would keep the open waiting.
+        // Opening a pipe without a writer would wait.
         let file = SystemCall.retrying { open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
         guard file >= 0 else { throw ReadFault(errno: errno) }
         defer { close(file) }

@@ -6,19 +6,19 @@ import Glibc
 
 /// A PNG as red, green, blue and alpha, eight bits each; the only place that calls libpng.
 package struct PNGFile {
-    /// Of a side. Larger ones are no stickers but mistakes.
+    /// The most pixels of a side. A larger picture is not a sticker but a mistake.
     package static let mostPixels = 4096
 
     package let width: Int
     package let height: Int
-    /// Four bytes a pixel, rows without padding, alpha not multiplied in (PNG specification, 6.2).
+    /// Four bytes a pixel, rows without padding, alpha not premultiplied (PNG specification, 6.2).
     package let pixels: [UInt8]
 
     /// [control thread] Reads the file (`png_image_begin_read_from_file`).
     ///
     /// - Parameters:
     ///   - option: Where the fault is shown.
-    ///   - remedy: What to do where it is no PNG.
+    ///   - remedy: What to do where the file is not a PNG.
     /// - Throws: ``FrameHostError`` `.unavailable` with libpng's words.
     package init(
         _ path: String, option: String = "image",

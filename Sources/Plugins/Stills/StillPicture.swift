@@ -6,7 +6,7 @@ import FrameCore
 package struct StillPicture: Equatable {
     package let width: Int
     package let height: Int
-    /// Red, green, blue and alpha, eight bits each, rows without padding, alpha not multiplied in.
+    /// Red, green, blue and alpha, eight bits each, rows without padding, alpha not premultiplied.
     package let pixels: [UInt8]
 
     /// - Parameter pixels: Four bytes for each pixel.

@@ -7,12 +7,12 @@ import Glibc
 /// locale's.
 struct ClockPattern: Equatable, Sendable {
     let text: String
-    /// For strftime: ends with 0, `%3N` replaced by ``millisecondMark``.
+    /// The pattern for strftime: ends with 0, with `%3N` replaced by ``millisecondMark``.
     fileprivate let bytes: [CChar]
 
     static let date = ClockPattern(checked: "%Y-%m-%d")
     static let time = ClockPattern(checked: "%H:%M:%S")
-    /// A control character that strftime hands through and no pattern has.
+    /// A control character that strftime copies, and that no pattern contains.
     fileprivate static let millisecondMark: UInt8 = 1
     private static let conversions = Array("aAbBcCdDeFgGhHIjklmMnpPrRsStTuUVwWxXyYzZ%".utf8)
     private static let flags = Array("_-0^#EO123456789".utf8)
@@ -49,7 +49,7 @@ struct ClockPattern: Equatable, Sendable {
     static func == (a: ClockPattern, b: ClockPattern) -> Bool { a.text == b.text }
 }
 
-/// A pattern and what it last gave: strftime runs once a second, not once a frame.
+/// A pattern and its last result: strftime runs once a second, not once a frame.
 struct ClockText {
     private let pattern: ClockPattern
     private let isUTC: Bool
@@ -74,7 +74,7 @@ struct ClockText {
             var fields = tm()
             if isUTC { gmtime_r(&moment, &fields) } else { localtime_r(&moment, &fields) }
             count = result.withUnsafeMutableBytes {
-                // 0 is also "does not fit": such a pattern gives nothing.
+                // 0 also means "does not fit": such a pattern gives no text.
                 strftime($0.baseAddress!.assumingMemoryBound(to: CChar.self), $0.count, pattern.bytes, &fields)
             }
         }

@@ -20,7 +20,7 @@ final class TextOverlay: Filter {
     private var overlay: Overlay?
     private let mask = CoverageMask()
     private let turned = CoverageMask()
-    /// Of the pictures so far: the overlay lies as they do.
+    /// The orientation of the pictures so far, and so of the overlay.
     private var orientation = Orientation.up
     private var isStale = true
     /// How often the text was drawn anew.
@@ -39,7 +39,7 @@ final class TextOverlay: Filter {
 
     /// [control thread] Opens the font.
     ///
-    /// - Throws: ``FrameHostError`` when there is no font, or the file is none.
+    /// - Throws: ``FrameHostError`` when there is no font, or the file is not a font.
     func negotiate(_ format: VideoFormat) throws {
         self.format = format
         let face = try FontFace(path: FontFile.path(options.font.map(context.resolve)))
@@ -63,8 +63,8 @@ final class TextOverlay: Filter {
         isStale = true
     }
 
-    /// [stage thread] Blends; draws first when the text is another than before. Allocates only then, and no more once
-    /// it has drawn texts as long with letters as varied.
+    /// [stage thread] Blends the text, and draws it first when it has changed. Allocates only then, and not any more
+    /// once it has drawn texts of this length and these letters.
     func process(_ frame: inout Frame) throws -> Verdict {
         let hasChanged = values.update(
             pts: frame.pts.nanoseconds, frame: frame.sequenceNumber,
@@ -78,7 +78,7 @@ final class TextOverlay: Filter {
         return .forward
     }
 
-    /// [stage thread] All that is not fixed by the chain file takes effect with the next frame.
+    /// [stage thread] Live options take effect with the next frame.
     func optionsChanged() throws {
         var values = Self.values(options, context)
         values.takeRate(from: self.values)
@@ -110,7 +110,7 @@ final class TextOverlay: Filter {
         overlay.set(mask, part: orientation.stored(visible, shown: shown), style: style(format))
     }
 
-    /// Larger letters than these are not drawn: FreeType's coordinates end.
+    /// The largest letters: FreeType's coordinates allow no more.
     private static let largestFont = 4096
 
     private func style(_ format: VideoFormat) -> Overlay.Style {
@@ -120,7 +120,7 @@ final class TextOverlay: Filter {
             inkOpacity: Float(options.opacity))
     }
 
-    /// By position and margin; corners at even places, so that the box ends where chroma samples do.
+    /// Places the text by position and margin. Corners are even, so that the box ends between chroma samples.
     private func place(width: Int, height: Int, in size: PictureSize) -> Rectangle {
         let (width, height) = (width + width % 2, height + height % 2)
         func start(_ side: Int, _ margin: Extent, _ length: Int, of whole: Int) -> Int {

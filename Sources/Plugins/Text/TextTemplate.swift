@@ -34,8 +34,8 @@ struct TextTemplate: OptionValue {
         self.parts = parts
     }
 
-    /// - Throws: ``OptionFault`` for a brace without its partner, a field nobody knows, a pattern that strftime does
-    ///   not.
+    /// - Throws: ``OptionFault`` for a brace without its partner, an unknown field, a pattern that strftime does not
+    ///   know.
     init(_ source: String) throws(OptionFault) {
         guard source.utf8.count <= Self.mostBytes else {
             throw OptionFault(

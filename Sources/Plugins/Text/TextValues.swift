@@ -5,7 +5,7 @@ import Shared
 
 /// Puts the values of the fields into the text, frame by frame, and tells whether it has changed.
 struct TextValues {
-    /// Of the template, its clocks moved into `clocks`.
+    /// A part of the template, with its clocks moved into `clocks`.
     private enum Part {
         case fixed([UInt8])
         case clock(Int)
@@ -41,13 +41,13 @@ struct TextValues {
             }
         }
         self.clocks = clocks
-        // More than the longest fields of the longest template need is never asked for: growth ends with the first
+        // The text never needs more room than the longest fields of the longest template, so growth ends with the first
         // frames.
         text.reserveCapacity(1024)
         next.reserveCapacity(1024)
     }
 
-    /// Keeps what was measured when the text is another.
+    /// Takes over the measured rate when the text is replaced.
     mutating func takeRate(from other: TextValues) {
         rate = other.rate
         shownRate = other.shownRate
@@ -57,7 +57,7 @@ struct TextValues {
     /// - Parameters:
     ///   - pts: Nanoseconds.
     ///   - unixTime: When the picture was captured, in nanoseconds since 1970.
-    /// - Returns: True when the text is another than before.
+    /// - Returns: True when the text has changed.
     mutating func update(pts: Int64, frame: UInt64, unixTime: Int64) -> Bool {
         measure(pts)
         next.removeAll(keepingCapacity: true)
@@ -76,8 +76,8 @@ struct TextValues {
         return true
     }
 
-    /// Frames per second by their time stamps over the last second, shown anew once a second of their time, and as soon
-    /// as there is one.
+    /// Measures the frames per second by their time stamps over the last second. The shown value changes once a second
+    /// of their time, and as soon as there is a first one.
     private mutating func measure(_ pts: Int64) {
         rate.add(pts)
         guard let value = rate.rate, pts >= nextRate || pts < nextRate - 2_000_000_000 || shownRate == 0 else { return }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What servers of HTTP use besides: in the image that has SwiftNIO, since hummingbird's channels are NIO's. A module of
-// its own, so that the other network plugins neither import nor compile against it.
+// What HTTP servers need in addition. It is in the image that has SwiftNIO, since hummingbird's channels are NIO's. A
+// module of its own, so that the other network plugins neither import nor compile against it.
 @_exported import FrameNetwork
 @_exported import HTTPTypes
 @_exported import HummingbirdCore

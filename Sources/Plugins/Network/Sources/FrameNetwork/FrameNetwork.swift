@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// All of SwiftNIO that framehost's plugins use, in one image: event loops, locks and TLS contexts of two copies would
-// not know each other.
+// Everything of SwiftNIO that framehost's plugins use, in one image: event loops, locks and TLS contexts of two copies
+// could not work together.
 @_exported import NIOConcurrencyHelpers
 @_exported import NIOCore
 @_exported import NIOPosix
