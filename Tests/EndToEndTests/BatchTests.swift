@@ -223,7 +223,7 @@ import Testing
             #"{ "stages": [ { "use": "file-sauce", "path": "${input}" }, { "use": "recorder", "path": "${output}" } ] }"#,
             "Did you mean 'file-source'?"
         ),
-        (["in", "--out", "out", "--set", "h264.crf=1"], "", "--set h264.crf=1"),
+        (["in", "--out", "out", "--set", "h264.cfr=1"], "", "--set h264.cfr=1"),
         (["in/a.mp4", "other/a.mov", "--out", "out"], "", "would become 'a.mp4', and so would other/a.mov"),
         (["in/nothing.mp4", "--out", "out"], "", "in/nothing.mp4: cannot be opened: No such file"),
         (["nothing/*.mp4", "--out", "out"], "", "no file has a name of this pattern"),
@@ -291,7 +291,7 @@ import Testing
             { "stages": [ { "use": "file-source", "path": "${input}" },
                           { "id": "h264", "use": "x264-encoder", "preset": "ultrafast", "keyframeSeconds": 1 },
                           { "use": "recorder", "path": "${output}" },
-                          { "use": "recorder", "from": "h264", "path": "${output}.copy.mkv" } ] }
+                          { "id": "copy", "use": "recorder", "from": "h264", "path": "${output}.copy.mkv" } ] }
             """)
         #expect(try batch("in", "--out", "out").status == 0)
         #expect(outputs("out") == ["a.mp4", "a.mp4.copy.mkv"])
