@@ -47,8 +47,8 @@ public struct ChainStatus: Sendable, Equatable {
     public var stages: [Stage]
     /// What keeps the chain from doing its work, a sentence each.
     public var problems: [String]
-    /// The ``problems`` that are about a camera or server that has not been there yet. Starting the chain anew would
-    /// not bring it.
+    /// The ``problems`` that are about a camera or server that is away: one that has not been there yet, or one that was
+    /// lost and that nothing stands in for. Starting the chain anew would not bring it.
     public var missing: [String] = []
 
     /// Says what a chain is doing, or several chains together.
@@ -186,13 +186,17 @@ struct HealthWatch {
                 seen = Seen(emitted: emitted, since: now)
             }
             current[runner.number] = seen
-            if stage.state == .recovering, runner.shown.context.hasNeverBeenThere {
+            // What a stage waits for by itself; a failed one that is started anew is another matter.
+            let isAway = stage.state == .recovering && !runner.hasFailed
+            let hasNeverBeenThere = isAway && runner.shown.context.hasNeverBeenThere
+            if hasNeverBeenThere {
                 missing.append("\(runner.title) has given nothing of its own yet: \(stage.reason).")
             }
             let silence = now - seen.since
-            if silence > max(Self.silenceNs, 2 * runner.frameTime) {
-                found.append("\(runner.title) has given nothing for \(silence / 1_000_000_000) s.")
-            }
+            guard silence > max(Self.silenceNs, 2 * runner.frameTime), !hasNeverBeenThere else { continue }
+            let sentence = "\(runner.title) has given nothing for \(silence / 1_000_000_000) s"
+            // Nothing stands in for it, and starting the chain anew would not bring it.
+            if isAway { missing.append("\(sentence): \(stage.reason).") } else { found.append("\(sentence).") }
         }
         sources = current
         let chainNow = chain.clock.now()

@@ -177,7 +177,14 @@ import Testing
         #expect(look(5) == [], "not yet")
         #expect(look(6) == ["cam (away-source) has given nothing for 6 s."])
         #expect(look(60) == ["cam (away-source) has given nothing for 60 s."])
-        #expect(!watch.status.now.isHealthy)
+        #expect(!watch.status.now.isHealthy && !watch.status.now.isAtWork)
+        // It says why, and waits by itself: starting the chain anew would not bring it.
+        AwaySource.reasons.withLock { $0["status-silent"] = "'rtsp://door/live' was lost" }
+        waitForState(driver, "cam", "recovering")
+        #expect(look(61) == ["cam (away-source) has given nothing for 61 s: 'rtsp://door/live' was lost."])
+        #expect(!watch.status.now.isHealthy && watch.status.now.isAtWork)
+        AwaySource.reasons.withLock { $0["status-silent"] = nil }
+        waitForState(driver, "cam", "streaming")
         // Somebody pauses it: then it has nothing to give.
         #expect(driver.answer { driver.chain.pause(stage: "cam", reply: $0) }.isOK)
         #expect(look(70) == [])
