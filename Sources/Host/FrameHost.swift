@@ -38,12 +38,12 @@ struct Main {
         let arguments = Array(CommandLine.arguments.dropFirst())
         if arguments == ["-v"] {
             Terminal.say(FrameHost.configuration.version)
-            exit(0)
+            exit(Terminal.status(0))
         }
         if arguments == ["--core-path"] {
             do {
                 Terminal.say(try CoreFolder.path())
-                exit(0)
+                exit(Terminal.status(0))
             } catch {
                 exit(report(error).rawValue)
             }
@@ -59,15 +59,16 @@ struct Main {
         do {
             var command = try FrameHost.parseAsRoot()
             try command.run()
+            exit(Terminal.status(0))
         } catch let error as ExitCode {
-            exit(error.rawValue)
+            exit(Terminal.status(error.rawValue))
         } catch let errors as FrameHostErrors {
             exit(report(errors).rawValue)
         } catch {
             let text = FrameHost.fullMessage(for: error)
             if FrameHost.exitCode(for: error) == .success {
                 Terminal.say(text)
-                exit(0)
+                exit(Terminal.status(0))
             }
             RunLog.logger.critical("\(text)")
             exit(2)

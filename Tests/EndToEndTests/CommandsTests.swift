@@ -169,4 +169,50 @@ import Testing
             try JSON(parsing: outcome.output)["error"].string
                 == "camera.rate: cannot change while the chain runs. Set it in the chain file.")
     }
+
+    // MARK: Orders right before a drain
+
+    /// The sources do not end under what was asked for before.
+    @Test func carriesOutWhatWasAskedBeforeADrain() throws {
+        try workspace.write("chain.json", Self.chain)
+        let program = try framehost.start(
+            ["chain.json", "--commands", "--events", "--plugin-path", try PluginBuild.misbehave().path],
+            folder: workspace.folder.path)
+        try program.waitForOutput(#""state":"streaming""#)
+        try program.waitForFrames(1)
+        try program.write(
+            """
+            { "stage": "odd", "set": { "level": 70 }, "tag": 1 }
+            { "stage": "camera", "command": "snapshot", "path": "a.jpg", "tag": 2 }
+            { "stage": "odd", "command": "pause", "tag": 3 }
+            { "command": "attach", "at": "camera", "stages": [ { "id": "late", "use": "null-sink" } ], "copy": true, "tag": 4 }
+            { "command": "drain", "tag": 5 }
+
+            """)
+        let outcome = try program.finish()
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let answers = try outcome.lines.map { try JSON(parsing: $0) }.filter {
+            $0["event"].string == "command-answered"
+        }
+        for tag in 1...5 {
+            let answer = answers.first { $0["tag"].int == tag }
+            #expect(answer?["ok"].bool == true, "\(String(describing: answer))")
+        }
+        #expect(workspace.exists("a.jpg"))
+    }
+
+    /// A stage that hangs keeps nobody from ending the chain.
+    @Test func aDrainDoesNotWaitForAStageThatHangs() throws {
+        try workspace.write(
+            "chain.json",
+            Self.chain.replacing(#""use": "misbehave" }"#, with: #""use": "misbehave", "fault": "pause", "at": 5 }"#)
+                .replacing("\"stages\"", with: #""drainSeconds": 0.5, "stages""#))
+        let program = try framehost.start(
+            ["chain.json", "--commands", "--events", "--plugin-path", try PluginBuild.misbehave().path],
+            folder: workspace.folder.path)
+        try program.waitForOutput(#""event":"stage-hangs""#)
+        try program.write("{ \"stage\": \"odd\", \"set\": { \"level\": 70 } }\n{ \"command\": \"drain\" }\n")
+        try program.waitForOutput(#""state":"draining""#, timeout: 10)
+        #expect(try program.finish().status == 1)
+    }
 }

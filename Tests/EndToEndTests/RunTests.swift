@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import Glibc
 import Testing
 
 @Suite struct RunTests {
@@ -249,5 +250,101 @@ import Testing
             rates.allSatisfy {
                 $0["stage"].string == "fps" && $0["fpsByPTS"].double != nil && $0["latencyMs"].double != nil
             })
+    }
+
+    // MARK: Losses of a live chain
+
+    /// An encoder that cannot keep up with a camera.
+    @Test func saysWhichStageIsTooSlowWhileFramesAreLostAndAtTheEnd() throws {
+        let outcome = try run(
+            """
+            { "stages": [
+                { "id": "cam", "use": "test-source", "size": "1280x720", "rate": 120, "live": true },
+                { "id": "h264", "use": "x264-encoder", "preset": "placebo", "threads": 1 },
+                { "id": "sink", "use": "null-sink" } ] }
+            """, "--for", "4", "--log-format", "text")
+        let warnings = outcome.errorLines.filter { $0.hasPrefix("warning: h264: ") && $0.contains(" dropped between ") }
+        // Once a minute, however many are lost.
+        #expect(warnings.count == 1, "\(outcome.error)")
+        #expect(
+            warnings.first?.wholeMatch(
+                of:
+                    /warning: h264: \d+ dropped between cam and h264 \(noBuffer\), \d+ in all\. h264 \(x264-encoder\) is too slow: it was at work \d+ % of the time\. Use a smaller picture, a lower rate or a faster setting\./
+            ) != nil, "\(outcome.error)")
+        let end = try #require(outcome.errorLines.firstIndex { $0.hasPrefix("Done: ") || $0.hasPrefix("Failed: ") })
+        #expect(
+            outcome.errorLines[..<end].contains {
+                $0.wholeMatch(of: /\d+ frames lost between cam and h264: h264 \(x264-encoder\) was too slow\./) != nil
+            }, "\(outcome.error)")
+    }
+
+    @Test func countsOneFrameAsOne() throws {
+        #expect(summary(try run(Chains.short, "--frames", "1")) == "Done: 1 frame, 1 delivered, 0 dropped.")
+    }
+
+    // MARK: Standard output that cannot be written
+
+    /// A line of a shell, in the workspace; `$F` is framehost.
+    private func shell(_ line: String) throws -> Outcome {
+        try Program(URL(fileURLWithPath: "/bin/sh")).run(
+            ["-c", line], environment: ["F": framehost.executable.path], folder: workspace.folder.path)
+    }
+
+    @Test(arguments: [
+        "schema", "describe null-sink", "describe chain", "plugins", "check chain.json", "check --json chain.json",
+        "--version", "--help", "--core-path", "graph chain.json", "--events chain.json",
+    ])
+    func outputThatCannotBeWrittenIsAFailure(arguments: String) throws {
+        try workspace.write("chain.json", Chains.short)
+        let outcome = try shell("\"$F\" \(arguments) > /dev/full")
+        #expect(outcome.status == 1, "\(outcome.error)")
+        #expect(
+            outcome.error.contains(
+                "standard output: cannot be written: No space left on device. Free some space, or send it to another file."
+            ), "\(outcome.error)")
+        #expect(try shell("\"$F\" \(arguments) > /dev/null").status == 0)
+        // A reader that wants no more is no fault.
+        #expect(try shell("(\"$F\" \(arguments); echo $? > status) | true; grep -qx 0 status").status == 0)
+    }
+
+    @Test func outputThatIsClosedIsAFailure() throws {
+        let outcome = try shell("\"$F\" schema >&-")
+        #expect(outcome.status == 1)
+        #expect(outcome.error.contains("standard output: cannot be written: Bad file descriptor."), "\(outcome.error)")
+        try workspace.write(
+            "y4m.json", #"{ "stages": [ { "use": "test-source", "frames": 3 }, { "use": "y4m-sink" } ] }"#)
+        let raw = try shell("\"$F\" y4m.json >&-")
+        #expect(raw.status == 1, "\(raw.error)")
+        #expect(raw.error.contains("standard output is closed. Start the program without '>&-'"), "\(raw.error)")
+    }
+
+    // MARK: A signal from outside
+
+    @Test(arguments: [SIGSEGV, SIGBUS, SIGABRT]) func aSignalThatAnotherProcessSendsEndsTheProgram(signal: Int32) throws
+    {
+        try workspace.write("chain.json", Chains.live)
+        let program = try framehost.start(["chain.json", "--events"], folder: workspace.folder.path)
+        try program.waitForOutput(#""state":"streaming""#)
+        program.send(signal)
+        let outcome = try program.finish(timeout: 20)
+        #expect(outcome.status == 128 + Int(signal))
+        #expect(
+            outcome.error.contains(
+                ", which process \(getpid()) sent. What was being written may be incomplete. Send SIGTERM instead: the chain then ends in order."
+            ), "\(outcome.error)")
+    }
+
+    // MARK: What is waited for
+
+    @Test func saysWhatItWaitsForWhilePlanning() throws {
+        try workspace.write(
+            "chain.json", #"{ "stages": [ { "id": "in", "use": "y4m-source", "path": "p" }, { "use": "null-sink" } ] }"#
+        )
+        #expect(mkfifo(workspace.path("p"), 0o600) == 0)
+        let program = try framehost.start(["check", "chain.json"], folder: workspace.folder.path)
+        try program.waitForError(
+            "in (y4m-source) is still negotiating: it waits for its file, pipe, device or server. Ctrl-C ends this.\n")
+        program.send(SIGINT)
+        #expect(try program.finish().status == 128 + Int(SIGINT))
     }
 }

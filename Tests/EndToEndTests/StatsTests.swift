@@ -146,4 +146,27 @@ import Testing
         #expect(kind("full") == S_IFCHR)
         #expect(workspace.names == ["chain.json", "full", "link.json", "pipe", "real.json"])
     }
+
+    // MARK: What is replaced
+
+    @Test func replacesFiguresOfAnEarlierRunAndKeepsAnythingElse() throws {
+        try workspace.write("chain.json", Chains.short)
+        func run() throws -> Outcome {
+            try framehost.run(["chain.json", "--stats", "stats.json"], folder: workspace.folder.path)
+        }
+        #expect(try run().status == 0)
+        #expect(try run().status == 0)
+        try workspace.write("stats.json", "")
+        #expect(try run().status == 0)
+        for text in ["My notes.\n", "{ \"stages\": [] }", "[1]"] {
+            try workspace.write("stats.json", text)
+            let outcome = try run()
+            #expect(outcome.status == 2)
+            #expect(
+                outcome.errorLines == [
+                    "--stats: 'stats.json' exists and has no figures of an earlier run, so it is kept. Name another file, or remove this one."
+                ])
+            #expect(try workspace.data("stats.json") == Data(text.utf8))
+        }
+    }
 }

@@ -34,8 +34,10 @@ struct CheckCommand: ParsableCommand {
         do {
             let list = try ChainList(chains)
             if list.isSeveral { return try checkSeveral(list) }
-            let request = try ChainFile.load(chains[0], registry: plugins.registry(), settings: settings)
-            let plan = try Chain.plan(request)
+            let (request, plan) = try PlanPatience.during {
+                let request = try ChainFile.load(chains[0], registry: plugins.registry(), settings: settings)
+                return (request, try Chain.plan(request))
+            }
             guard json else { return Terminal.say(text(request, plan)) }
             Terminal.say(JSONNode.object(members(request, plan)).text(pretty: true))
         } catch {

@@ -14,11 +14,34 @@ struct CommandLanguage: Sendable {
     let chain: Chain
     let document: ChainDocument
     let snapshots: Snapshots
+    private let order = DrainOrder()
+
+    init(chain: Chain, document: ChainDocument, snapshots: Snapshots) {
+        self.chain = chain
+        self.document = document
+        self.snapshots = snapshots
+    }
+
+    /// [control thread] A drain that waits for commands before it waits no longer than ``DrainOrder/patience``.
+    func tick() { if order.isDue(now: chain.clock.now()) { chain.drain() } }
 
     /// Carries out a command.
     ///
     /// - Parameter reply: Called once, now or later, on any thread.
     func perform(_ node: JSONNode, reply: @escaping CommandReply) {
+        // A drain waits for all others, not for itself.
+        if node["command"]?.asString == "drain", node["stage"] == nil {
+            return carryOut(node, reply: reply)
+        }
+        let number = order.begin()
+        // Weak: a letter that waits for a stage's thread, which holds the chain, must not hold it as well.
+        carryOut(node) { [order, weak chain] answer in
+            reply(answer)
+            if order.ended(number) { chain?.drain() }
+        }
+    }
+
+    private func carryOut(_ node: JSONNode, reply: @escaping CommandReply) {
         guard let members = node.asObject else {
             return refuse(
                 "expected an object, found \(node.kindName)", "Write {\"stage\":\"…\",\"command\":\"…\"}.", reply)
@@ -46,7 +69,7 @@ struct CommandLanguage: Sendable {
         switch command {
         case "drain":
             tell("drains", [], reply)
-            chain.drain()
+            if order.drain(now: chain.clock.now()) { chain.drain() }
         case "figures": tell("figures", [JSONNode.Member(key: "figures", value: chain.figuresWithPlugins)], reply)
         case "status": tell("status", [JSONNode.Member(key: "status", value: chain.status.json)], reply)
         case "plan": tell("plan", [JSONNode.Member(key: "plan", value: PlanText(chain.plan).json)], reply)

@@ -40,7 +40,8 @@ struct RunCommand: ParsableCommand {
 
     @ArgumentParser.Option(
         help: ArgumentHelp(
-            "Measure each stage's time, and write the run's figures to this file as JSON.", valueName: "file"))
+            "Measure each stage's time, and write the run's figures to this file as JSON. Figures of an earlier run are replaced, any other file is kept.",
+            valueName: "file"))
     var stats: String?
 
     @ArgumentParser.Option(
@@ -155,7 +156,9 @@ struct RunCommand: ParsableCommand {
             // The batch knows what its other workers take.
             if supervised != nil { request.memory = AvailableMemory(bytes: .max) }
             let services = try RunServices(request.services)
-            let chain = try Chain(request, timed: stats != nil || !services.isEmpty, traced: trace != nil)
+            let chain = try PlanPatience.during {
+                try Chain(request, timed: stats != nil || !services.isEmpty, traced: trace != nil)
+            }
             // What an attached branch names may have been built anew since the registry looked.
             registry.loadsCopies = true
             CrashReport.watch(chain, plugin: document.plugin)

@@ -221,8 +221,9 @@ final class RunSession: @unchecked Sendable {
         take(prepared)
         let ending = perform(prepared)
         // A stage may still be inside native code, and a thread may write a picture: no destructors run.
-        if !ending.mayUnwind { _exit(ending.status) }
-        exit(ending.status)
+        let status = Terminal.status(ending.status)
+        if !ending.mayUnwind { _exit(status) }
+        exit(status)
     }
 
     /// [control thread] Checks and plans, and opens nothing but the trace.
@@ -234,6 +235,7 @@ final class RunSession: @unchecked Sendable {
         let encoder = EncoderLoader(try planned.document.pictureEncoder())
         let pluginWatch = isWatchingPlugins ? try PluginWatch() : nil
         if let statsPath, let fault = chain.fault(ofWriting: statsPath, as: "--stats") { throw fault }
+        if let statsPath, let fault = StatsFile.fault(ofReplacing: statsPath) { throw fault }
         if let fault = signalSnapshots.fault(in: chain.plan) { throw fault }
         if let trace { try chain.openTrace(trace.path, as: "--trace", mostBytes: trace.mostBytes) }
         return Prepared(planned: planned, encoder: encoder, pluginWatch: pluginWatch)
@@ -294,6 +296,7 @@ final class RunSession: @unchecked Sendable {
             if isWatching, watch.hasChanged(now: chain.clock.now()) { _ = reload { _ in } }
             for path in pluginWatch?.changed(now: chain.clock.now()) ?? [] { reloadPlugin(path) }
             rules.tick()
+            language.tick()
             display.update(chain)
             supervision?.tick(chain)
             service?.look(chain)

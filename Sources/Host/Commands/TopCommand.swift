@@ -62,10 +62,10 @@ struct TopCommand: ParsableCommand {
         }
         switch end {
         // Threads that ask the server may still run, so no destructors may run now.
-        case nil: _exit(0)
+        case nil: _exit(Terminal.status(0))
         case .ended:
             Terminal.complain("The chain has ended.")
-            _exit(0)
+            _exit(Terminal.status(0))
         case .fault(let error):
             _ = report(error)
             _exit(1)
@@ -83,7 +83,7 @@ struct TopCommand: ParsableCommand {
             ChainWatch.sleep(next - ChainWatch.now())
             let figures: LiveFigures
             do { figures = try watch.look() } catch let end as ChainWatch.End { return end }
-            if Self.hasReaderGone { return nil }
+            if Self.hasReaderGone || Terminal.outputFault != nil { return nil }
             if json {
                 Terminal.say(figures.json.text())
             } else {

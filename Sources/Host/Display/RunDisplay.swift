@@ -58,9 +58,13 @@ final class RunDisplay {
         for reply in answers.take(now: now) { show(reply.event, chain) }
         let unread = name == nil ? Terminal.takeUnread() : 0
         if unread > 0 {
-            complain(.warning, "\(unread) lines were left out: the program that should read them does not.")
+            let lines = unread == 1 ? "1 line was" : "\(unread) lines were"
+            complain(.warning, "\(lines) left out: the program that should read them does not.")
         }
-        if lost > 0 { complain(.notice, "\(lost) events were lost: more came than could be written.") }
+        if lost > 0 {
+            let events = lost == 1 ? "1 event was" : "\(lost) events were"
+            complain(.notice, "\(events) lost: more came than could be written.")
+        }
         let state = chain.currentState
         if state == .finishing { return showJob(chain, now: now) }
         guard state == .streaming || state == .draining else { return }
@@ -161,12 +165,13 @@ final class RunDisplay {
             complain(.error, "\(failure)")
         }
         guard !quiet else { return }
+        for line in result.drops { complain(.notice, line) }
         let ledger = chain.ledger
         let how = result.isSuccess ? "Done" : "Failed"
         let fps = elapsed > 0 ? Terminal.decimal(Double(ledger.captured) / elapsed) : "–"
         complain(
             .notice,
-            "\(how): \(ledger.captured) frames in \(Self.time(elapsed)) (\(fps) fps), \(ledger.delivered) delivered, \(ledger.dropped) dropped."
+            "\(how): \(ledger.captured) \(ledger.captured == 1 ? "frame" : "frames") in \(Self.time(elapsed)) (\(fps) fps), \(ledger.delivered) delivered, \(ledger.dropped) dropped."
         )
     }
 

@@ -27,6 +27,29 @@ enum Terminal {
 
     /// Lines of several threads do not mix.
     private static let writing = Mutex(())
+    /// errno of the first line that standard output could not take; 0 for none.
+    private static let lost = Atomic<Int32>(0)
+
+    /// What the program has said and could not be written: a full disk, a standard output that is closed. Nil for
+    /// nothing; a reader that has gone (`| head`) wants no more and is no fault.
+    static var outputFault: FrameHostError? {
+        let code = lost.load(ordering: .relaxed)
+        guard code != 0 else { return nil }
+        return FrameHostError(
+            .unavailable, place: "standard output",
+            what: "cannot be written: \(String(cString: strerror(code)))",
+            remedy: code == EBADF
+                ? "It is closed or can only be read: start the program without '>&-'."
+                : "Free some space, or send it to another file.")
+    }
+
+    /// The exit status of a program that would end with `status`: 1 in the place of 0, with a line, where what it has
+    /// said could not be written.
+    static func status(_ status: Int32) -> Int32 {
+        guard let fault = outputFault else { return status }
+        RunLog.logger.critical("\(fault)")
+        return max(status, 1)
+    }
 
     /// Lines that were left out because nobody read them, since the last call.
     static func takeUnread() -> Int { unread.exchange(0, ordering: .relaxed) }
@@ -54,6 +77,9 @@ enum Terminal {
             let count = bytes.withUnsafeBytes { Glibc.write(file, $0.baseAddress, min($0.count, 4096)) }
             if count < 0, errno == EINTR { continue }
             guard count > 0 else {
+                if count < 0, errno != EPIPE, file == StandardOutput.descriptor {
+                    _ = lost.compareExchange(expected: 0, desired: errno, ordering: .relaxed)
+                }
                 // The disk may be full, for example. The next text begins on a new line.
                 if bytes.count < whole { tornLines.bitwiseOr(bit, ordering: .relaxed) }
                 return
@@ -73,6 +99,56 @@ enum Terminal {
         case .failed(let code): String(cString: strerror(code))
         case let refusal?: refusal.fault(path).what
         }
+    }
+
+    /// Columns of a text that is folded: those of the terminal, 80 elsewhere.
+    static var columns: Int {
+        var size = winsize()
+        guard isatty(StandardOutput.descriptor) == 1,
+            ioctl(StandardOutput.descriptor, UInt(TIOCGWINSZ), &size) == 0,
+            size.ws_col > 0
+        else { return 80 }
+        return min(max(Int(size.ws_col), 40), 1000)
+    }
+
+    /// As ``table(_:)``, its last column folded so that no line is longer than `columns`. Where the others leave it
+    /// less than 32, it stands below its row.
+    static func table(_ rows: [[String]], columns: Int) -> String {
+        guard let count = rows.map(\.count).max(), count > 0 else { return "" }
+        let whole = rows.filter { $0.count == count }
+        let heads = table(rows.map { Array($0.prefix(count - 1)) + ($0.count == count ? ["|"] : []) })
+            .split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        let begin = (heads.first { $0.hasSuffix("|") }).map { $0.count - 1 } ?? 0
+        let isBelow = columns - begin < 32
+        let indent = String(repeating: " ", count: isBelow ? 8 : begin)
+        guard !whole.isEmpty else { return table(rows) }
+        return zip(rows, heads).map { row, head in
+            guard row.count == count, let last = row.last else { return head }
+            let lines = folded(last, to: max(columns - indent.count, 24))
+            let front = String(head.dropLast())
+            guard !isBelow else {
+                let own = front.reversed().drop { $0 == " " }.reversed()
+                return ([String(own)] + lines.filter { !$0.isEmpty }.map { indent + $0 }).joined(
+                    separator: "\n")
+            }
+            let text = lines.joined(separator: "\n" + indent)
+            return text.isEmpty ? String(front.reversed().drop { $0 == " " }.reversed()) : front + text
+        }.joined(separator: "\n")
+    }
+
+    /// `text` in lines of at most `columns`, broken at spaces; a longer word has a line of its own.
+    static func folded(_ text: String, to columns: Int) -> [String] {
+        var lines = [""]
+        for word in text.split(separator: " ") {
+            if lines[lines.count - 1].isEmpty {
+                lines[lines.count - 1] = String(word)
+            } else if lines[lines.count - 1].count + 1 + word.count <= columns {
+                lines[lines.count - 1] += " " + word
+            } else {
+                lines.append(String(word))
+            }
+        }
+        return lines
     }
 
     /// Rows in columns, the first row a heading.

@@ -66,6 +66,11 @@ final class Snapshots: Sendable {
     private func made(_ stage: String, _ form: PictureForm, _ path: String, isReplacing: Bool) throws -> CommandAnswer {
         let encoder = try encoder.encoder()
         guard let picture = try chain.picture(of: stage, within: Self.patience) else {
+            guard [.starting, .streaming, .draining].contains(chain.currentState) else {
+                throw FrameHostError(
+                    .unavailable, place: stage, what: "the chain has ended before the next picture came",
+                    remedy: "Ask while frames flow.")
+            }
             throw FrameHostError(
                 .unavailable, place: stage, what: "gave no picture within \(Int(Self.patience)) s",
                 remedy: "Try again when frames flow.")

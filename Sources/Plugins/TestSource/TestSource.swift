@@ -162,7 +162,7 @@ private struct LateReport {
         context.post(
             "late", level: .warning,
             text:
-                "this source missed the times of \(missed) pictures: the machine or the chain is too slow.",
+                "this source missed the \(missed == 1 ? "time of 1 picture" : "times of \(missed) pictures"): the machine or the chain is too slow.",
             details: ["missed": .number(missed)])
         missed = 0
         lastReport = now

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// Keeps a drain back until the commands that came before it are answered: a picture that was asked for, a pause. The
+/// sources would end under them.
+///
+/// A stage that hangs keeps a drain back no longer than ``patience``. [any thread]
+final class DrainOrder: Sendable {
+    /// Nanoseconds; longer than a stage may take for a picture or a change.
+    static let patience: Int64 = 3_000_000_000
+
+    private struct State {
+        var nextNumber = 0
+        var open: Set<Int> = []
+        /// Of a drain that waits: for whom, and until when on the chain clock.
+        var waiting: (commands: Set<Int>, until: Int64)?
+    }
+
+    private let state = Mutex(State())
+
+    /// A command begins; its number is for ``ended(_:)``.
+    func begin() -> Int {
+        state.withLock { state in
+            state.nextNumber += 1
+            state.open.insert(state.nextNumber)
+            return state.nextNumber
+        }
+    }
+
+    /// A command is answered.
+    ///
+    /// - Returns: Whether the chain is to be drained now.
+    func ended(_ number: Int) -> Bool {
+        state.withLock { state in
+            state.open.remove(number)
+            state.waiting?.commands.remove(number)
+            guard state.waiting?.commands.isEmpty == true else { return false }
+            state.waiting = nil
+            return true
+        }
+    }
+
+    /// Somebody asks for a drain.
+    ///
+    /// - Returns: Whether the chain is to be drained now; else ``ended(_:)`` or ``isDue(now:)`` says when.
+    func drain(now: Int64) -> Bool {
+        state.withLock { state in
+            guard !state.open.isEmpty else { return true }
+            if state.waiting == nil { state.waiting = (state.open, now + Self.patience) }
+            return false
+        }
+    }
+
+    /// [control thread] Whether a drain has waited long enough: the chain is to be drained now.
+    func isDue(now: Int64) -> Bool {
+        state.withLock { state in
+            guard let waiting = state.waiting, now >= waiting.until else { return false }
+            state.waiting = nil
+            return true
+        }
+    }
+}

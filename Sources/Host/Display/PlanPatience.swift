@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+import Synchronization
+
+/// Says what planning waits for when that takes long: a pipe that nobody writes into, a server that does not answer.
+enum PlanPatience {
+    /// Nanoseconds of one call until it is spoken of.
+    static let limit: Int64 = 2_000_000_000
+
+    /// Does `body`, and says on standard error which stage it waits for.
+    static func during<Result>(_ body: () throws -> Result) rethrows -> Result {
+        let isOver = Shared()
+        // Without a thread left nothing is said.
+        _ = Background.start {
+            var told: String?
+            while !isOver.value.load(ordering: .relaxed) {
+                ChainWatch.sleep(0.1)
+                guard let current = CrashNote.current, current.nanoseconds >= limit, current.what != told
+                else {
+                    continue
+                }
+                guard !isOver.value.load(ordering: .relaxed) else { return }
+                told = current.what
+                // `pipe (y4m-source) was negotiating`: the words of a report after a crash.
+                let now = current.what.replacing(" was ", with: " is still ")
+                RunLog.logger.notice(
+                    "\(now): it waits for its file, pipe, device or server. Ctrl-C ends this.")
+            }
+        }
+        defer { isOver.value.store(true, ordering: .relaxed) }
+        return try body()
+    }
+
+    private final class Shared: Sendable { let value = Atomic<Bool>(false) }
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+import Glibc
+
+/// The file of `--stats`: figures of an earlier run are replaced, anything else is kept.
+enum StatsFile {
+    /// More than figures of any chain have.
+    static let mostBytes = 64 << 20
+
+    /// Why the file is not replaced; nil where it is not there, is empty, or has figures of an earlier run.
+    static func fault(ofReplacing path: String) -> FrameHostError? {
+        var status = stat()
+        // Devices and pipes are written into.
+        guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size > 0 else {
+            return nil
+        }
+        if status.st_size <= mostBytes, let root = try? JSONReader.read(path: path, takesPipes: false),
+            ["stages", "links", "pools", "ledger"].allSatisfy({ root[$0] != nil })
+        {
+            return nil
+        }
+        return FrameHostError(
+            .invalidConfiguration, place: FaultPlace(argument: "--stats"),
+            what: "'\(path)' exists and has no figures of an earlier run, so it is kept",
+            remedy: "Name another file, or remove this one.")
+    }
+}
