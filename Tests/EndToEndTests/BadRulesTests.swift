@@ -383,4 +383,70 @@ import Testing
                 "fpsByPTS", "fpsByArrival", "jitterMs", "latencyMs",
             ])
     }
+
+    // MARK: Conditions that contradict each other
+
+    @Test(arguments: [
+        #""fpsByPTS": { "above": 30, "below": 20 }"#, #""fpsByPTS": { "above": 30, "below": 30 }"#,
+        #""fpsByPTS": { "atLeast": 30, "below": 30 }"#, #""fpsByPTS": { "equals": 25, "above": 30 }"#,
+        #""fpsByPTS": { "in": [10, 20], "above": 30 }"#, #""fpsByPTS": { "atLeast": 5, "atMost": 5, "not": 5 }"#,
+    ])
+    func refusesConditionsThatNoValueMeets(condition: String) throws {
+        let found = try faults("[ { \"event\": \"fps\", \"when\": { \(condition) }, \(Self.start) } ]")
+        #expect(
+            found == [
+                "on[0].when.fpsByPTS: no value of 'fpsByPTS' meets all of these conditions, so the rule does nothing. Leave one of them out, or write a second rule: conditions of one rule must hold together."
+            ])
+    }
+
+    @Test func refusesWordsThatRuleEachOtherOut() throws {
+        let found = try faults(
+            "[ { \"event\": \"state\", \"when\": { \"state\": { \"equals\": \"draining\", \"not\": \"draining\" } }, \(Self.start) } ]"
+        )
+        #expect(found.count == 1 && found[0].hasPrefix("on[0].when.state: no value of 'state' meets all"), "\(found)")
+    }
+
+    @Test func takesConditionsThatSomeValueMeets() throws {
+        for condition in [
+            #"{ "above": 20, "below": 30 }"#, #"{ "atLeast": 5, "atMost": 5 }"#, #"{ "in": [10, 40], "above": 30 }"#,
+            #"{ "not": 5, "above": 1 }"#, #"{ "above": 20, "atLeast": 30 }"#,
+        ] {
+            try workspace.write(
+                "chain.json",
+                """
+                { "stages": [ { "use": "test-source", "frames": 3 }, { "use": "fps-meter" }, { "id": "end", "use": "null-sink" } ],
+                  "on": [ { "event": "fps", "when": { "fpsByPTS": \(condition) }, "do": { "command": "drain" } } ] }
+                """)
+            let outcome = try framehost.run(["check", "chain.json"], folder: workspace.folder.path)
+            #expect(outcome.status == 0, "\(condition): \(outcome.error)")
+        }
+    }
+
+    // MARK: Pictures of one name
+
+    @Test(arguments: [
+        (
+            #""path": "now.jpg""#,
+            "'now.jpg' takes one picture, and every further one is refused, which ends the run with status 1"
+        ),
+        (#""path": "now.jpg", "overwrite": true"#, "each picture replaces the one before it in 'now.jpg'"),
+        (#""path": "%Y-%j.jpg""#, nil),
+    ])
+    func checkSaysWhatBecomesOfPicturesOfOneName(members: String, sentence: String?) throws {
+        try workspace.write(
+            "chain.json",
+            """
+            { "stages": [ { "id": "cam", "use": "test-source", "frames": 3 }, { "use": "fps-meter" }, { "id": "end", "use": "null-sink" } ],
+              "on": [ { "event": "fps", "do": { "stage": "cam", "command": "snapshot", \(members) } } ] }
+            """)
+        let text = try framehost.run(["check", "chain.json"], folder: workspace.folder.path)
+        #expect(text.status == 0)
+        #expect(text.output.contains("note: on[0].do") == (sentence != nil), "\(text.output)")
+        if let sentence {
+            #expect(text.output.contains("note: on[0].do: \(sentence). A time in the name"), "\(text.output)")
+        }
+        let json = try JSON(
+            parsing: framehost.run(["check", "--json", "chain.json"], folder: workspace.folder.path).output)
+        #expect(json["rules"][0]["notes"].list.count == (sentence == nil ? 0 : 1))
+    }
 }

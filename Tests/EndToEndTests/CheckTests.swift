@@ -147,4 +147,86 @@ import Testing
         let outcome = try framehost.run(["check", "/dev/stdin"], input: Chains.short)
         #expect(outcome.status == 0)
     }
+
+    // MARK: What is missing before the run
+
+    @Test func findsFilesAndFoldersThatAreMissing() throws {
+        let outcome = try check(
+            """
+            {
+              "control": { "tokenFile": "no/token" },
+              "stages": [
+                { "id": "cam", "use": "test-source", "frames": 3 },
+                { "id": "raw", "use": "null-sink", "dump": "no/dump.yuv" },
+                { "id": "pipe", "use": "y4m-sink", "from": "cam", "path": "no/pipe" },
+                { "id": "folder", "use": "y4m-sink", "from": "cam", "path": "." }
+              ]
+            }
+            """)
+        #expect(outcome.status == 2)
+        #expect(
+            outcome.errorLines == [
+                "chain.json:2:16: control.tokenFile: the file './no/token' cannot be read: No such file or directory. Correct 'tokenFile', or make the file readable for this user.",
+                "chain.json:5:39: stages[1].dump: './no/dump.yuv' cannot be written: No such file or directory. Create the folder, or correct the name.",
+                "chain.json:6:55: stages[2].path: './no/pipe' cannot be written: No such file or directory. Create the folder, or correct the name.",
+                "chain.json:7:57: stages[3].path: './.' is a folder. Name a file in it.",
+            ], "\(outcome.error)")
+    }
+
+    @Test func findsOnePortThatTwoServersWant() throws {
+        func chain(_ listen: String, _ options: String = "") -> String {
+            """
+            { "control": { "listen": "\(listen)" },
+              "stages": [ { "use": "test-source" }, { "use": "x264-encoder" }, { "id": "rtsp", "use": "rtsp-sink", "port": 8600\(options) } ] }
+            """
+        }
+        let outcome = try check(chain("127.0.0.1:8600"))
+        #expect(outcome.status == 2)
+        #expect(
+            outcome.errorLines.count == 1
+                && outcome.error.contains(
+                    "stages[2].port: 'rtsp' listens on port 8600, as does 'control'. Set another 'port' for one of them."
+                ),
+            "\(outcome.error)")
+        #expect(try check(chain("127.0.0.1:8600", #", "address": "127.0.0.1""#)).status == 2)
+        // Two addresses of one machine have a port each.
+        #expect(try check(chain("127.0.0.1:8600", #", "address": "127.0.0.2""#)).status == 0)
+        #expect(try check(chain("127.0.0.1:8601")).status == 0)
+        #expect(try check(chain("127.0.0.1:0")).status == 0)
+    }
+
+    @Test func listsEveryFaultOfAnRTSPSink() throws {
+        let outcome = try check(
+            """
+            { "stages": [ { "use": "test-source" }, { "use": "x264-encoder" },
+                { "id": "rtsp", "use": "rtsp-sink", "path": "live", "address": "here", "allow": ["me"], "users": "", "certificate": "c.pem" } ] }
+            """)
+        #expect(outcome.status == 2)
+        let options = outcome.errorLines.compactMap { $0.firstMatch(of: #/stages\[2\]\.(\w+): /#).map { String($0.1) } }
+        #expect(Set(options) == ["path", "address", "allow", "users", "certificate"], "\(outcome.error)")
+        #expect(outcome.errorLines.count == 5)
+    }
+
+    @Test func saysOnceThatARateIsNone() throws {
+        let outcome = try check(
+            #"{ "stages": [ { "use": "test-source" }, { "use": "rate", "rate": "x" }, { "use": "null-sink" } ] }"#)
+        #expect(outcome.errorLines.count == 1, "\(outcome.error)")
+    }
+
+    @Test func refusesSignalSnapshotsThatCannotBeWritten() throws {
+        try workspace.write("chain.json", Chains.short)
+        func fault(_ wishes: String...) throws -> String {
+            let outcome = try framehost.run(
+                ["chain.json"] + wishes.flatMap { ["--snapshot-on-signal", $0] }, folder: workspace.folder.path)
+            #expect(outcome.status == 2)
+            return outcome.errorLines.first ?? ""
+        }
+        #expect(
+            try fault("pictures=no/a.jpg")
+                == "--snapshot-on-signal: 'no/a.jpg' cannot be written: No such file or directory. Create the folder, or correct the name."
+        )
+        #expect(
+            try fault("pictures=a.jpg", "pictures=a.jpg")
+                == "--snapshot-on-signal: 'a.jpg' is the file of both 'pictures' and 'pictures'. Name a file for each.")
+    }
 }

@@ -42,7 +42,7 @@ final class ChainDocument: @unchecked Sendable {
     /// The request of the present document.
     ///
     /// - Throws: ``FrameHostErrors``.
-    func request() throws -> ChainRequest { try request(present) }
+    func request() throws -> ChainRequest { try request(present, isChange: false) }
 
     /// [control thread before the chain runs] The plugin that makes files of pictures, to be loaded when one is needed;
     /// nil when there is none.
@@ -96,9 +96,12 @@ final class ChainDocument: @unchecked Sendable {
     /// - Parameters:
     ///   - file: The file that the text comes from, for the places of faults.
     ///   - plugins: Used in place of the present registry.
-    func request(_ root: JSONNode, file: String? = nil, plugins: PluginRegistry? = nil) throws -> ChainRequest {
+    ///   - isChange: False before the chain runs.
+    func request(
+        _ root: JSONNode, file: String? = nil, plugins: PluginRegistry? = nil, isChange: Bool = true
+    ) throws -> ChainRequest {
         try checkServices(root, file: file)
-        var reader = ChainFile(name: file ?? path, registry: plugins ?? registry)
+        var reader = ChainFile(name: file ?? path, registry: plugins ?? registry, isChange: isChange)
         // A setting for a detached stage is ignored. One for a stage that never existed is a fault.
         let ids = Self.ids(root)
         let known = settings.filter { setting in

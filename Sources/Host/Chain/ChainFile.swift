@@ -18,6 +18,9 @@ struct ChainFile {
 
     let name: String
     private let registry: PluginRegistry
+    /// It is a change of a chain that runs: what only a plan finds is left to the plan of the change, which knows
+    /// which stages stay. Seen alone, the file of a recorder that runs would be in the new one's way.
+    private let isChange: Bool
     private var faults: [FrameHostError] = []
     /// Whether a stage's input is unknown, so that the links cannot be checked further.
     private var hasBrokenFrom = false
@@ -25,9 +28,10 @@ struct ChainFile {
     /// not checked any further.
     private var unknownValues: [Int: Set<String>] = [:]
 
-    init(name: String, registry: PluginRegistry) {
+    init(name: String, registry: PluginRegistry, isChange: Bool = false) {
         self.name = name
         self.registry = registry
+        self.isChange = isChange
     }
 
     /// Reads the file at `path` and applies `--set`.
@@ -138,7 +142,7 @@ struct ChainFile {
         func collect(_ body: () throws -> Void) {
             do { try body() } catch { found += (error as? FrameHostErrors)?.errors ?? [.wrap(error)] }
         }
-        if complete, !hasBrokenFrom {
+        if complete, !hasBrokenFrom, !isChange {
             collect { _ = try Chain.plan(request) }
         } else {
             for stage in request.stages { collect { try stage.checkOptions(file: name) } }
@@ -218,13 +222,19 @@ struct ChainFile {
             }
             guard faults.count == count else { return }
             let service = ServiceRequest(key: key, type: type, options: options, file: name)
-            _ = try service.make()
+            try service.make().check(folder: request.folder)
             request.services.append(service)
         } catch {
             for found in (error as? FrameHostErrors)?.errors ?? [.wrap(error)] {
                 var found = found
                 if found.place.file == nil {
-                    found.place = FaultPlace(file: name, position: node.place, path: key)
+                    // `control.tokenFile`.
+                    let option = String(found.place.words.dropFirst(key.count + 1))
+                    let member =
+                        found.place.words.hasPrefix("\(key).") ? members.last { $0.key == option } : nil
+                    found.place = FaultPlace(
+                        file: name, position: member?.keyPlace ?? node.place,
+                        path: member == nil ? key : "\(key).\(option)")
                 }
                 faults.append(found)
             }

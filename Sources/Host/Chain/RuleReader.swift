@@ -236,7 +236,16 @@ struct RuleReader {
                     "Leave it out.")
                 return []
             }
-            return readTests(member.value, own, declared)
+            let count = faults.count
+            let tests = readTests(member.value, own, declared)
+            if faults.count == count, RuleContradiction(tests, declared).isNeverMet {
+                fault(
+                    member.value, own,
+                    "no value of '\(member.key)' meets all of these conditions, so the rule does nothing",
+                    "Leave one of them out, or write a second rule: conditions of one rule must hold together."
+                )
+            }
+            return tests
         }
     }
 

@@ -348,6 +348,7 @@ final class ChainsSession: @unchecked Sendable {
             RunLog.logger.critical("--stats: \(refusal.fault(path))")
             status = 1
         }
+        status = Terminal.status(status)
         if !endings.allSatisfy({ $0?.mayUnwind ?? true }) { _exit(status) }
         exit(status)
     }

@@ -21,11 +21,35 @@ struct RuleText {
         return text
     }
 
-    var json: JSONNode { .object([("rule", .string(rule.path)), ("text", .string(text))]) }
+    var json: JSONNode {
+        .object([
+            ("rule", .string(rule.path)), ("text", .string(text)),
+            ("notes", .array(notes.map { .string($0) })),
+        ])
+    }
 
     /// What `check` adds to its plan; empty without rules.
     static func section(_ rules: [Rule]) -> String {
-        rules.isEmpty ? "" : "\n\nRules\n" + Terminal.table(rules.map { [$0.path, RuleText($0).text] })
+        guard !rules.isEmpty else { return "" }
+        let notes = rules.flatMap { RuleText($0).notes }.map { "\nnote: \($0)" }.joined()
+        return "\n\nRules\n" + Terminal.table(rules.map { [$0.path, RuleText($0).text] })
+            + (notes.isEmpty ? "" : "\n\(notes)")
+    }
+
+    /// What becomes of pictures whose name has no time in it.
+    var notes: [String] {
+        (rule.commands + (rule.otherwise?.commands ?? [])).compactMap { command in
+            guard command.node["command"]?.asString == "snapshot",
+                let path = command.node["path"]?.asString,
+                SnapshotName.isFixed(path)
+            else { return nil }
+            let what =
+                command.node["overwrite"]?.asBool == true
+                ? "each picture replaces the one before it in '\(path)'"
+                : "'\(path)' takes one picture, and every further one is refused, which ends the run with status 1"
+            return
+                "\(command.path): \(what). A time in the name, such as %Y%m%d-%H%M%S, keeps all pictures\(command.node["overwrite"]?.asBool == true ? "" : "; \"overwrite\": true keeps the newest")."
+        }
     }
 
     private var subject: String {

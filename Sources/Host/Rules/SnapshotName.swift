@@ -8,6 +8,11 @@ enum SnapshotName {
     /// Conversions that may stand behind a percent sign: year, month, day, hour, minute, second, day of the year.
     static let known: [Character] = ["Y", "m", "d", "H", "M", "S", "j"]
 
+    /// Whether every picture gets the same name.
+    static func isFixed(_ path: String) -> Bool {
+        filled(path, unixTime: 0) == filled(path, unixTime: 40_000_000_000_000_000)
+    }
+
     /// The first conversion that is not in ``known``, with its percent sign.
     static func oddConversion(in path: String) -> String? {
         var rest = path[...]

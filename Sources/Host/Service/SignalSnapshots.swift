@@ -68,6 +68,39 @@ final class SignalSnapshots: Sendable {
                     remedy: "Name a stage that gives raw video.")
             }
         }
+        return faultOfFiles()
+    }
+
+    /// Two wishes with one file, or a file in a folder that cannot be written; nil for none.
+    private func faultOfFiles() -> FrameHostError? {
+        let place = FaultPlace(argument: "--snapshot-on-signal")
+        var stages: [String: String] = [:]
+        for wish in wishes {
+            let file = path(wish.file)
+            if let other = stages.updateValue(wish.stage, forKey: file) {
+                return FrameHostError(
+                    .invalidConfiguration, place: place,
+                    what: "'\(wish.file)' is the file of both '\(other)' and '\(wish.stage)'",
+                    remedy: "Name a file for each.")
+            }
+            let folder =
+                file.lastIndex(of: "/").map { $0 == file.startIndex ? "/" : String(file[..<$0]) } ?? "."
+            var status = stat()
+            var code: Int32 = 0
+            if stat(folder, &status) != 0 {
+                code = errno
+            } else if status.st_mode & S_IFMT != S_IFDIR {
+                code = ENOTDIR
+            } else if access(folder, W_OK | X_OK) != 0 {
+                code = errno
+            }
+            guard code != 0 else { continue }
+            return FrameHostError(
+                .invalidConfiguration, place: place,
+                what: "'\(wish.file)' cannot be written: \(String(cString: strerror(code)))",
+                remedy: code == ENOENT
+                    ? "Create the folder, or correct the name." : "Name a file in a folder you may write to.")
+        }
         return nil
     }
 
