@@ -297,6 +297,85 @@ final class ControlledRun {
         let secret = try check(#"{ "token": "short-secret" }"#)
         #expect(secret.contains("'token' must be 16 to 256") && !secret.contains("short-secret"))
     }
+
+    // MARK: ctl in words
+
+    /// A recorder that runs has its file: seen alone, the changed chain would find it in the way.
+    @Test func aBranchWithAnIDThatIsTakenIsOneFault() throws {
+        let run = try ControlledRun(
+            stages: """
+                { "id": "cam", "use": "test-source", "size": "320x240", "rate": 30, "live": true },
+                { "id": "h264", "use": "x264-encoder", "preset": "ultrafast", "tune": "zerolatency" },
+                { "id": "rec", "use": "recorder", "path": "out.mp4" }
+                """)
+        let outcome = try run.ctl("attach", "cam", #"{ "id": "rec", "use": "null-sink" }"#)
+        #expect(outcome.status == 1)
+        #expect(
+            outcome.errorLines.count == 1 && outcome.error.contains("'rec' is already the id of stages[2]"),
+            "\(outcome.error)")
+        try run.finish()
+    }
+
+    @Test func aFileThatIsReloadedIsNamedInItsFaults() throws {
+        let run = try ControlledRun()
+        try run.workspace.write(
+            "next.json",
+            """
+            { "stages": [
+                { "id": "cam", "use": "test-source", "size": "320x240", "rate": 50, "live": true },
+                { "id": "text", "use": "text", "text": "one",
+                  "sise": 3 },
+                { "id": "sink", "use": "null-sink" } ] }
+            """)
+        let file = run.workspace.path("next.json")
+        let outcome = try run.ctl("reload", file)
+        #expect(outcome.status == 1)
+        #expect(
+            outcome.errorLines == ["\(file):4:13: stages[1].sise: no such option. Did you mean 'size'?"],
+            "\(outcome.error)")
+        try run.finish()
+    }
+
+    @Test func saysWhatACommandLineOfCtlLacks() throws {
+        let run = try ControlledRun()
+        #expect(
+            try run.ctl("get", "text.txet").errorLines == ["text.txet: text has no option 'txet'. Did you mean 'text'?"]
+        )
+        #expect(
+            try run.ctl("get", "text.color").errorLines == [
+                "text.color: the chain file does not set 'color'. `framehost describe text` shows its default."
+            ])
+        let odd = try run.ctl("set", ".=3")
+        #expect(odd.status == 2)
+        #expect(
+            odd.errorLines == [
+                "ctl set: '.=3' is not of the form STAGE.OPTION=VALUE. Write for example h264.bitrateKbps=2500."
+            ])
+        let wrong = try run.ctl("set", "text.size=-1")
+        #expect(wrong.status == 1 && !wrong.error.contains("leave the key out"), "\(wrong.error)")
+        let paused = try run.ctl("pause", "text")
+        #expect(paused.status == 0)
+        try run.program.waitForOutput(#""text":"text (text) is paused.""#)
+        let outcome = try run.finish()
+        #expect(outcome.errorLines.contains("text (text) is paused."), "\(outcome.error)")
+    }
+
+    @Test(arguments: [
+        ("8080", "url: '8080' is only a number, and the address needs a host and a port."),
+        ("127.0.0.1:99999", "url: the port in 'http://127.0.0.1:99999' must be a whole number from 1 to 65535."),
+        ("localhost:abc", "url: the port in 'http://localhost:abc' must be a whole number from 1 to 65535."),
+        (":8080", "url: 'http://:8080' names no host."), ("[::1", "url: 'http://[::1' names no host."),
+    ])
+    func refusesAddressesThatAreNone(address: String, sentence: String) throws {
+        for arguments in [["ctl", address, "status"], ["top", address], ["snapshot", address, "cam", "a.jpg"]] {
+            let outcome = try Program.framehost.run(arguments)
+            #expect(outcome.status == 2, "\(arguments)")
+            #expect(
+                outcome.errorLines == [
+                    "\(sentence) Write it as the event control-listening shows it: http://127.0.0.1:8080."
+                ])
+        }
+    }
 }
 
 extension Tool {

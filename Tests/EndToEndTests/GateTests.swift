@@ -134,17 +134,13 @@ import Testing
         let core = String(try field("core").dropFirst("core=".count))
         let other = String(repeating: "0", count: core.count)
         let sentence = try refusal(patched(core, other))
-        #expect(
-            sentence
-                == "was built against another Core (000000000000, this framehost has \(core.prefix(12))): the program is older. Build framehost again in its folder: swift build -c release."
-        )
-        // With the date of the file goes who is said to be older.
+        let whole =
+            "was built against another Core (000000000000, this framehost has \(core.prefix(12))). \(rebuild) If it is refused again, the program is the older one. Build framehost again in its folder: swift build -c release."
+        #expect(sentence == whole)
+        // Which side is older is not known: the date of a file that was copied says nothing.
         let old = Date(timeIntervalSince1970: 1_000_000_000)
         try FileManager.default.setAttributes([.modificationDate: old], ofItemAtPath: path)
-        #expect(
-            try refusal()
-                == "was built against another Core (000000000000, this framehost has \(core.prefix(12))): the plugin is older. \(rebuild)"
-        )
+        #expect(try refusal() == whole)
     }
 
     @Test func refusesADamagedManifest() throws {

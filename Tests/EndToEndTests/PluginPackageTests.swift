@@ -193,7 +193,7 @@ import Testing
         #expect(outcome.status == 2)
         #expect(
             outcome.errorLines == [
-                "'\(name)': must be an id in kebab-case. Use small letters, digits and '-': night-mode."
+                "'\(name)': must be an id in kebab-case: small letters, digits and single '-', a letter first, at most 40. Write for example night-mode."
             ])
         #expect(workspace.names.isEmpty)
     }
@@ -211,7 +211,7 @@ import Testing
         #expect(outcome.status == 2)
         #expect(
             outcome.errorLines == [
-                "night-mode: the folder cannot be made: File exists. Choose another name, or remove the folder."
+                "night-mode: is already in this folder. Choose another name, or move it away. Nothing was written."
             ])
         #expect(workspace.names(below: "night-mode") == ["mine.txt"])
     }

@@ -52,11 +52,14 @@ import Testing
                   holds   at most 0 buffers after a call, at most 0 items unanswered
 
                 Options
-                  key      type                              default  range        live  what
-                  fault    "none", "pause", "throw", "keep"  "none"                      What goes wrong.
-                  at       integer                           0        0...1000000        From which frame on.
-                  inStart  true or false                     false                       Blocks in start() instead.
-                  level    integer                           50       0...100 %    live  A number that does nothing.
+                  fault: "none", "pause", "throw", "keep"; default "none"
+                      What goes wrong.
+                  at: integer, 0...1000000; default 0
+                      From which frame on.
+                  inStart: true or false; default false
+                      Blocks in start() instead.
+                  level: integer, 0...100 %, live; default 50
+                      A number that does nothing.
 
                 """)
     }
@@ -96,6 +99,65 @@ import Testing
         #expect(
             outcome.errorLines == [
                 "quux-blorp: no such plugin. The known plugins are \(ShippedPlugins.ids.joined(separator: ", ")); `framehost plugins` shows where they are, and why 1 file was skipped."
+            ])
+    }
+
+    // MARK: What is no stage
+
+    @Test func describesServicesAndThePictureEncoder() throws {
+        let service = try framehost.run("describe", "control-server")
+        #expect(service.status == 0, "\(service.error)")
+        #expect(service.output.hasPrefix("control-server: Serves the chain's state"))
+        #expect(service.output.contains("Write \"control\": { … } beside \"stages\" in the chain file."))
+        #expect(service.output.contains("  listen: string; default \"127.0.0.1:8080\""), "\(service.output)")
+        let json = try JSON(parsing: framehost.run("describe", "control-server", "--json").output)
+        #expect(json["kind"].string == "service" && json["options"].list.count == 4)
+        let encoder = try framehost.run("describe", "picture-encoder")
+        #expect(encoder.status == 0 && encoder.output.hasPrefix("picture-encoder: "), "\(encoder.output)")
+        let wrong = try framehost.run("describe", "control-servr")
+        #expect(wrong.errorLines == ["control-servr: no such plugin. Did you mean 'control-server'?"])
+    }
+
+    @Test(arguments: ShippedPlugins.ids + ["chain", "control-server"]) func foldsWhatItDescribes(id: String) throws {
+        let outcome = try framehost.run("describe", id)
+        // A word that is longer stands alone.
+        let long = outcome.lines.filter { $0.count > 80 && $0.trimmingCharacters(in: .whitespaces).contains(" ") }
+        #expect(long.isEmpty, "\(long)")
+    }
+
+    @Test func saysThatAStageHasNoTopics() throws {
+        let outcome = try framehost.run("describe", "text", "nope")
+        #expect(outcome.status == 2)
+        #expect(
+            outcome.errorLines == [
+                "text: 'nope' is not a topic: this stage has none. Write only `framehost describe text`."
+            ])
+    }
+
+    // MARK: A package that cannot be made
+
+    @Test func saysWhyAPackageCannotBeMade() throws {
+        func new(_ name: String) throws -> Outcome {
+            try framehost.run(["new", "filter", name], folder: workspace.folder.path)
+        }
+        let odd = try new("3d")
+        #expect(odd.status == 2)
+        #expect(
+            odd.errorLines == [
+                "'3d': must be an id in kebab-case: small letters, digits and single '-', a letter first, at most 40. Write for example night-mode."
+            ])
+        let first = try new("night-mode")
+        #expect(first.status == 0)
+        // Both columns of the farewell begin where those of the other lines do.
+        let starts = first.lines.filter { $0.hasPrefix("  ") }.compactMap {
+            $0.firstRange(of: #/  (runs|builds)/#)?.lowerBound.utf16Offset(in: $0)
+        }
+        #expect(starts.count == 3 && Set(starts).count == 1, "\(first.output)")
+        let again = try new("night-mode")
+        #expect(again.status == 2)
+        #expect(
+            again.errorLines == [
+                "night-mode: is already in this folder. Choose another name, or move it away. Nothing was written."
             ])
     }
 }

@@ -39,9 +39,37 @@ struct ControlClient {
                 .invalidConfiguration, place: "url", what: "'\(url)' is not the address of a control server",
                 remedy: "Write it as the event control-listening shows it: http://127.0.0.1:8080.")
         }
+        if let fault = Self.fault(
+            ofAuthority: url.dropFirst(scheme.utf8.count + 3).prefix { $0 != "/" }, in: url)
+        {
+            throw fault
+        }
         base = url
         fields = try Self.token(tokenFile).map { ["Authorization: Bearer \($0)"] } ?? []
         library = try FetchLibrary()
+    }
+
+    /// What libcurl would find wrong with `HOST:PORT` in words of its own.
+    private static func fault(ofAuthority authority: Substring, in url: String) -> FrameHostError? {
+        func fault(_ what: String) -> FrameHostError {
+            FrameHostError(
+                .invalidConfiguration, place: "url", what: what,
+                remedy: "Write it as the event control-listening shows it: http://127.0.0.1:8080.")
+        }
+        let isLiteral = authority.hasPrefix("[")
+        let host = isLiteral ? authority.prefix { $0 != "]" } : authority.prefix { $0 != ":" }
+        let rest = authority.dropFirst(host.count + (isLiteral ? 1 : 0))
+        if host.isEmpty || (isLiteral && (host.count < 3 || !authority.contains("]"))) {
+            return fault("'\(url)' names no host")
+        }
+        if !isLiteral, host.allSatisfy(\.isNumber), rest.isEmpty {
+            return fault("'\(host)' is only a number, and the address needs a host and a port")
+        }
+        guard !rest.isEmpty else { return nil }
+        guard rest.hasPrefix(":"), let port = Int(rest.dropFirst()), (1...65_535).contains(port) else {
+            return fault("the port in '\(url)' must be a whole number from 1 to 65535")
+        }
+        return nil
     }
 
     /// Reads the token. No fault shows what is in the file.

@@ -111,7 +111,12 @@ struct CtlCommand: ParsableCommand {
             say(try client.json("PUT", stagePath + (drop ? "?drop=true" : ""), body: try node(words[1])))
         case "reload":
             try expect(1)
-            say(try client.json("PUT", "/api/v1/chain", body: try ChainFile.read(words[0])))
+            let chain = try ChainFile.read(words[0])
+            do { say(try client.json("PUT", "/api/v1/chain", body: chain)) } catch let faults
+                as FrameHostErrors
+            {
+                throw FrameHostErrors(faults.errors.map { Self.placed($0, in: words[0], chain) })
+            }
         case "drain":
             try expect(0)
             say(try client.json("POST", "/api/v1/drain", body: [:]))
@@ -119,13 +124,33 @@ struct CtlCommand: ParsableCommand {
             try expect(0)
             try client.lines("/api/v1/events") { line in
                 if line.hasPrefix("data: ") { Terminal.say(String(line.dropFirst(6))) }
-                return true
+                // Nobody can read them any more.
+                return Terminal.outputFault == nil
             }
         default:
             let near = Suggestion.nearest(to: action, in: Self.actions).map { "Did you mean '\($0)'?" }
             throw fault(
                 "no such action", near ?? "The actions are \(Self.actions.joined(separator: ", ")).")
         }
+    }
+
+    /// The server knows the text, not the file that it comes from: `chain: stages[1].rate` becomes
+    /// `next.json:4:20: stages[1].rate`.
+    private static func placed(_ fault: FrameHostError, in file: String, _ chain: JSONNode)
+        -> FrameHostError
+    {
+        let place = fault.place.description
+        guard place == ChainDocument.inlineFile || place.hasPrefix("\(ChainDocument.inlineFile):")
+        else { return fault }
+        // What follows `chain` or `chain:1:57`, a place in the one line that was sent.
+        let path = String(
+            place.dropFirst(ChainDocument.inlineFile.count).drop { ":0123456789 ".contains($0) })
+        let position = chain.place(at: path)
+        var fault = fault
+        // In words: the server refuses, not the command line.
+        fault.place = FaultPlace(
+            "\(file)\(position.map { ":\($0)" } ?? "")\(path.isEmpty ? "" : ": \(path)")")
+        return fault
     }
 
     // MARK: Options
@@ -144,9 +169,18 @@ struct CtlCommand: ParsableCommand {
         }
         let option = String(words[0][words[0].index(after: dot)...])
         guard let value = found[option] else {
+            let use = found["use"]?.asString ?? ""
+            let kind = try client.json("GET", "/api/v1/kinds")[use]
+            let options = (kind?["options"]?.asArray ?? []).compactMap { $0["name"]?.asString }
+            guard kind == nil || options.contains(option) else {
+                throw FrameHostError(
+                    .unavailable, place: words[0], what: "\(use) has no option '\(option)'",
+                    remedy: Suggestion.nearest(to: option, in: options).map { "Did you mean '\($0)'?" }
+                        ?? "`framehost describe \(use)` lists its options.")
+            }
             throw FrameHostError(
                 .unavailable, place: words[0], what: "the chain file does not set '\(option)'",
-                remedy: "`framehost describe \(found["use"]?.asString ?? "")` shows its default.")
+                remedy: "`framehost describe \(use)` shows its default.")
         }
         Terminal.say(value.text(pretty: true))
     }
@@ -157,7 +191,9 @@ struct CtlCommand: ParsableCommand {
         }
         var changes: [(stage: String, options: [(key: String, value: JSONNode)])] = []
         for word in words {
-            guard let equals = word.firstIndex(of: "="), let dot = word[..<equals].lastIndex(of: ".") else {
+            guard let equals = word.firstIndex(of: "="), let dot = word[..<equals].lastIndex(of: "."),
+                dot > word.startIndex, word.index(after: dot) < equals
+            else {
                 throw fault(
                     "'\(word)' is not of the form STAGE.OPTION=VALUE", "Write for example h264.bitrateKbps=2500.")
             }
@@ -232,5 +268,26 @@ struct CtlCommand: ParsableCommand {
                         stage[key]?.asString ?? stage[key]?.text() ?? ""
                     }
                 })
+    }
+}
+
+extension JSONNode {
+    /// Where the value at a path such as `stages[1].link.queue` stands, or what of the way there is written; nil for a
+    /// path that is none.
+    fileprivate func place(at path: String) -> TextPlace? {
+        var node = self
+        var place: TextPlace? = path.isEmpty ? nil : self.place
+        for part in path.split(whereSeparator: { ".[]".contains($0) }) {
+            if let index = Int(part), let list = node.asArray {
+                guard list.indices.contains(index) else { break }
+                node = list[index]
+                place = node.place
+            } else {
+                guard let member = node.asObject?.first(where: { $0.key == part }) else { break }
+                node = member.value
+                place = member.value.place
+            }
+        }
+        return place
     }
 }

@@ -7,7 +7,7 @@ struct DescribeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "describe",
         abstract:
-            "Describes a kind of stage: what it takes and gives, its options, commands and events; or one of its topics; or the options of a service.",
+            "Describes a kind of stage (what it takes and gives, its options, commands and events), one of its topics, or a service.",
         discussion: "`framehost describe chain` lists the events of the chain itself and of every stage.")
 
     @Argument(help: "The plugin's id, such as test-source.")
@@ -28,13 +28,14 @@ struct DescribeCommand: ParsableCommand {
         let registry = try plugins.registry()
         do {
             guard let stage = try registry.stage(id) else {
-                if topic == nil, let service = try registry.service(id) {
-                    let text = ServiceText(service)
-                    return Terminal.say(json ? text.json.text(pretty: true) : text.text)
+                guard topic == nil, let other = try other(registry) else {
+                    throw FrameHostError(
+                        .invalidConfiguration, place: id, what: "no such plugin",
+                        remedy: registry.remedy(forUnknown: id) {
+                            Suggestion.nearest(to: $0, in: $1 + registry.otherIDs)
+                        })
                 }
-                throw FrameHostError(
-                    .invalidConfiguration, place: id, what: "no such plugin",
-                    remedy: registry.remedy(forUnknown: id, nearest: Suggestion.nearest))
+                return Terminal.say(json ? other.json.text(pretty: true) : other.text)
             }
             if let topic {
                 let text = TopicText(try stage.topic(topic), of: stage)
@@ -46,5 +47,23 @@ struct DescribeCommand: ParsableCommand {
         } catch {
             throw report(error)
         }
+    }
+
+    /// A service or the picture encoder of this id; nil when no plugin has it.
+    private func other(_ registry: PluginRegistry) throws -> ServiceText? {
+        if let service = try registry.service(id) {
+            let key = ChainFile.services.first { $0.value == id }?.key
+            return ServiceText(
+                id: id, summary: service.info.summary, kind: "service",
+                use: key.map { "Write \"\($0)\": { … } beside \"stages\" in the chain file." }
+                    ?? "This program starts no such service.",
+                options: service.options)
+        }
+        guard let summary = try registry.encoderSummary(of: id) else { return nil }
+        return ServiceText(
+            id: id, summary: summary, kind: "encoder",
+            use:
+                "It is loaded when a picture is asked for: by `framehost snapshot` or the command \"snapshot\"."
+        )
     }
 }

@@ -29,11 +29,15 @@ struct NewCommand: ParsableCommand {
             let template = try PluginTemplate(kind, id: name, core: try corePath())
             try checkIDIsFree()
             guard mkdir(name, 0o755) == 0 else {
+                let code = errno
                 throw FrameHostError(
                     .invalidConfiguration, place: name,
-                    what: "the folder cannot be made: \(String(cString: strerror(errno)))",
-                    remedy: errno == EEXIST
-                        ? "Choose another name, or remove the folder." : "Go to a folder you may write to.")
+                    what: code == EEXIST
+                        ? "is already in this folder"
+                        : "the folder cannot be made: \(String(cString: strerror(code)))",
+                    remedy: code == EEXIST
+                        ? "Choose another name, or move it away. Nothing was written."
+                        : "Go to a folder you may write to.")
             }
             for (path, text) in template.files {
                 try makeFolders(of: "\(name)/\(path)")

@@ -18,8 +18,10 @@ struct PluginTemplate {
         }
         guard isKebab, id.utf8.first.map({ (97...122).contains($0) }) ?? false, id.utf8.count <= 40 else {
             throw FrameHostError(
-                .invalidConfiguration, place: "'\(id)'", what: "must be an id in kebab-case",
-                remedy: "Use small letters, digits and '-': night-mode.")
+                .invalidConfiguration, place: "'\(id)'",
+                what:
+                    "must be an id in kebab-case: small letters, digits and single '-', a letter first, at most 40",
+                remedy: "Write for example night-mode.")
         }
         self.id = id
         self.kind = kind
@@ -42,9 +44,9 @@ struct PluginTemplate {
     var nextSteps: String {
         """
         \(id)/ is ready. In it:
-          swift test                                        its own test
-          swift build -c release                            the plugin
-          framehost --plugin-path .build/release chain.json run it
+          swift test                                         runs its test
+          swift build -c release                             builds the plugin
+          framehost --plugin-path .build/release chain.json  runs the chain
         The \(kind.rawValue) is Sources/\(module)/\(type).swift.
         """
     }

@@ -2,30 +2,31 @@
 
 import FrameCore
 
-/// A kind of service as people and programs read it.
+/// What a plugin has beside stages, as people and programs read it: a service, a picture encoder.
 struct ServiceText {
-    private let service: ServiceType
+    let id: String
+    let summary: String
+    /// `service`, `encoder`.
+    let kind: String
+    /// How it comes into use, a sentence.
+    let use: String
+    var options: [OptionField] = []
 
-    init(_ service: ServiceType) { self.service = service }
-
-    /// The chain file's key for it; nil for a service that no chain file can ask for.
-    private var key: String? { ChainFile.services.first { $0.value == service.info.id }?.key }
-
-    /// For people.
     var text: String {
-        var lines = ["\(service.info.id): \(service.info.summary)", ""]
-        lines.append(
-            Terminal.table([["kind", "service"]] + (key.map { [["key", "\"\($0)\" of the chain file"]] } ?? [])))
-        lines.append("\nOptions")
-        lines.append(service.options.isEmpty ? "  none" : StageText.table(service.options))
+        var lines = Terminal.folded("\(id): \(summary)", to: Terminal.columns) + [""]
+        lines.append(Terminal.table([["kind", kind], ["use", use]], columns: Terminal.columns))
+        if kind == "service" {
+            lines.append("\nOptions")
+            lines.append(options.isEmpty ? "  none" : StageText.table(options))
+        }
         return lines.joined(separator: "\n")
     }
 
-    /// For programs.
     var json: JSONNode {
         .object([
-            ("id", .string(service.info.id)), ("summary", .string(service.info.summary)), ("kind", "service"),
-            ("key", key.map { .string($0) } ?? .null), ("options", .array(service.options.map(StageText.json))),
+            ("id", .string(id)), ("summary", .string(summary)), ("kind", .string(kind)),
+            ("use", .string(use)),
+            ("options", .array(options.map(StageText.json))),
         ])
     }
 }

@@ -16,19 +16,24 @@ struct StageText {
 
     var text: String {
         let info = stage.info
-        var lines = ["\(info.id): \(info.summary)", ""]
+        var lines = Terminal.folded("\(info.id): \(info.summary)", to: Terminal.columns) + [""]
         lines.append(
-            Terminal.table([
-                ["kind", stage.kind.rawValue + (info.isConverter ? ", inserted where two formats do not fit" : "")],
-                ["takes", Self.describe(info.input)], ["gives", Self.output(info)],
-                ["pixels", info.access == .modify ? "may be written in place" : "are read"],
-                ["holds", "at most \(info.hold) buffers after a call, at most \(info.delay) items unanswered"],
-            ]))
+            Terminal.table(
+                [
+                    [
+                        "kind",
+                        stage.kind.rawValue + (info.isConverter ? ", inserted where two formats do not fit" : ""),
+                    ],
+                    ["takes", Self.describe(info.input)], ["gives", Self.output(info)],
+                    ["pixels", info.access == .modify ? "may be written in place" : "are read"],
+                    ["holds", "at most \(info.hold) buffers after a call, at most \(info.delay) items unanswered"],
+                ], columns: Terminal.columns))
         lines.append("\nOptions")
         lines.append(stage.options.isEmpty ? "  none" : Self.table(stage.options))
         if !info.commands.isEmpty {
             lines.append("\nCommands")
-            lines.append(Terminal.table(info.commands.map { [$0.name, $0.summary] }))
+            lines.append(
+                Terminal.table(info.commands.map { [$0.name, $0.summary] }, columns: Terminal.columns))
         }
         if !info.events.isEmpty {
             lines.append("\nEvents")
@@ -36,7 +41,7 @@ struct StageText {
         }
         if !topics.isEmpty {
             lines.append("\nTopics: `framehost describe \(info.id) NAME` tells more about each")
-            lines.append(Terminal.table(topics.map { [$0.name, $0.summary] }))
+            lines.append(Terminal.table(topics.map { [$0.name, $0.summary] }, columns: Terminal.columns))
         }
         return lines.joined(separator: "\n")
     }
@@ -49,7 +54,22 @@ struct StageText {
                 option.isLive ? "live" : "", option.help,
             ]
         }
-        return Terminal.table([["key", "type", "default", "range", "live", "what"]] + rows)
+        let table = Terminal.table([["key", "type", "default", "range", "live", "what"]] + rows)
+        let isNarrow = table.split(separator: "\n").allSatisfy { TerminalText.width(String($0)) <= Terminal.columns }
+        return isNarrow ? table : options.map(paragraph).joined(separator: "\n")
+    }
+
+    /// An option in lines of its own, where a table would be wider than the terminal:
+    /// `level: integer, 0...100 %, live; default 50`, and what it does.
+    private static func paragraph(_ option: OptionField) -> String {
+        let facts = [option.typeName, range(option), option.isLive ? "live" : ""].filter { !$0.isEmpty }
+        let given = option.defaultValue.value == .null ? "no default" : "default \(option.defaultValue.text())"
+        let head = "\(option.name): \(facts.joined(separator: ", ")); \(given)"
+        func lines(_ text: String, first: Int, rest: Int) -> String {
+            Terminal.folded(text, to: Terminal.columns - rest).enumerated()
+                .map { String(repeating: " ", count: $0 == 0 ? first : rest) + $1 }.joined(separator: "\n")
+        }
+        return "\(lines(head, first: 2, rest: 4))\n\(lines(option.help, first: 6, rest: 6))"
     }
 
     /// Each event, and a line for each of its members.
@@ -60,7 +80,7 @@ struct StageText {
                     + event.members.map {
                         ["  \($0.name)", $0.words.isEmpty ? $0.typeName : "string", Self.text(of: $0)]
                     }
-            })
+            }, columns: Terminal.columns)
     }
 
     /// What a member means, and the words it may be.

@@ -14,7 +14,9 @@ struct TopicText {
 
     var text: String {
         var lines = ["\(stage.info.id) \(topic.name)\(topic.summary.isEmpty ? "" : ": \(topic.summary)")"]
-        if !topic.facts.isEmpty { lines += ["", Terminal.table(topic.facts.map { [$0.name, $0.value] })] }
+        if !topic.facts.isEmpty {
+            lines += ["", Terminal.table(topic.facts.map { [$0.name, $0.value] }, columns: Terminal.columns)]
+        }
         guard !topic.values.isEmpty else { return lines.joined(separator: "\n") }
         lines += ["\nValues of \"\(topic.option)\"", StageText.table(topic.values)]
         return lines.joined(separator: "\n")

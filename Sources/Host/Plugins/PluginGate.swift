@@ -12,8 +12,6 @@ struct PluginGate {
     var compiler = CoreIdentity.compiler
     var configuration = CoreIdentity.configuration
     var core = CoreIdentity.fingerprint
-    /// libFrameCore.so or the executable. Its date tells whether plugin or program is older.
-    var corePath = ""
 
     /// The manifest of a plugin that fits.
     ///
@@ -77,10 +75,11 @@ struct PluginGate {
             throw refuse("is a \(manifest.configuration) build, this framehost is a \(configuration) build", rebuild)
         }
         guard manifest.core == core else {
-            let pluginIsOlder = Self.modified(path) <= Self.modified(corePath)
+            // Fingerprints say that the sources differ, not which are older.
             throw refuse(
-                "was built against another Core (\(manifest.core.prefix(12)), this framehost has \(core.prefix(12))): the \(pluginIsOlder ? "plugin" : "program") is older",
-                pluginIsOlder ? rebuild : Self.hostRebuild(configuration))
+                "was built against another Core (\(manifest.core.prefix(12)), this framehost has \(core.prefix(12)))",
+                "\(rebuild) If it is refused again, the program is the older one. \(Self.hostRebuild(configuration))"
+            )
         }
         return manifest
     }
@@ -97,10 +96,5 @@ struct PluginGate {
         guard let build = parts.lastIndex(of: ".build") else { return "swift build -c \(configuration)" }
         let folder = parts[..<build].joined(separator: "/")
         return "swift build -c \(configuration)" + (folder.isEmpty ? "" : " --package-path \(folder)")
-    }
-
-    private static func modified(_ path: String) -> Int {
-        var status = stat()
-        return stat(path, &status) == 0 ? status.st_mtim.tv_sec : 0
     }
 }

@@ -55,8 +55,6 @@ final class PluginRegistry: @unchecked Sendable {
     init(pluginPaths: [String], gate: PluginGate = PluginGate()) {
         let environment = getenv("FRAMEHOST_PLUGIN_PATH").map { String(cString: $0) } ?? ""
         let beside = Self.executableFolder
-        var gate = gate
-        if gate.corePath.isEmpty { gate.corePath = "\(beside)/libFrameCore.so" }
         self.gate = gate
         var seen = Set<String>()
         folders = (pluginPaths + environment.split(separator: ":").map(String.init) + [beside])
@@ -148,6 +146,19 @@ final class PluginRegistry: @unchecked Sendable {
         }
         for service in exports.services { loadedServices[service.info.id] = service }
         return loadedServices[id]
+    }
+
+    /// Ids of what plugins have beside stages.
+    var otherIDs: [String] {
+        plugins.flatMap { $0.manifest.services + $0.manifest.encoders }.sorted()
+    }
+
+    /// One sentence of the encoder with this id, loading its plugin; nil when no file has it.
+    ///
+    /// - Throws: ``FrameHostError`` `.unusablePlugin`.
+    func encoderSummary(of id: String) throws -> String? {
+        guard let plugin = try only(id, \.encoders) else { return nil }
+        return try PluginLoader.load(plugin).encoders.first?.info.summary
     }
 
     /// One sentence of what a plugin has, loading it.
