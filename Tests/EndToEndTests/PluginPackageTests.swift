@@ -80,7 +80,7 @@ import Testing
         #expect(outcome.error.contains("90 delivered, 0 dropped."))
         #expect(
             try framehost.run("describe", "night-mode", "--plugin-path", folder.path).output.contains(
-                "strength  number  0.5      0...1  live"))
+                "strength: number, 0...1, live; default 0.5"))
     }
 
     /// One package for all kinds, so that Core is compiled once.
