@@ -331,7 +331,7 @@ final class ControlledRun {
         let outcome = try run.ctl("reload", file)
         #expect(outcome.status == 1)
         #expect(
-            outcome.errorLines == ["\(file):4:13: stages[1].sise: no such option. Did you mean 'size'?"],
+            outcome.errorLines == ["\(file):4:7: stages[1].sise: no such option. Did you mean 'size'?"],
             "\(outcome.error)")
         try run.finish()
     }

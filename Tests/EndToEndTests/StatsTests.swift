@@ -113,7 +113,7 @@ import Testing
             return lstat(workspace.path(name), &status) == 0 ? status.st_mode & S_IFMT : 0
         }
         // A link to a file whose rights stay.
-        try workspace.write("real.json", "old")
+        try workspace.write("real.json", "")
         chmod(workspace.path("real.json"), 0o600)
         symlink("real.json", workspace.path("link.json"))
         #expect(try run("link.json").status == 0)

@@ -285,7 +285,7 @@ extension JSONNode {
             } else {
                 guard let member = node.asObject?.first(where: { $0.key == part }) else { break }
                 node = member.value
-                place = member.value.place
+                place = member.keyPlace
             }
         }
         return place
