@@ -190,11 +190,12 @@ OPERATIONS ?= 1000
 changes: build ## a live chain with a recording and an RTSP reader, changed at random beside them: OPERATIONS=… SEED=…
 	python3 Tests/Soak/changes.py --operations $(OPERATIONS) --seed $(or $(SEED),1)
 
-soak: build ## for long: an hour of the torture run, thousands of random chains against the real runner, a thousand replaced stages and swapped plugins, a hundred thousand RTSP joins and leaves
+soak: build ## for long: an hour of the torture run, thousands of random chains against the real runner, a thousand replaced stages and swapped plugins, a hundred thousand RTSP joins and leaves, as many events
 	python3 Tests/Soak/changes.py --operations 10000 --seed $(or $(SEED),1)
 	python3 Tests/Soak/switch.py --switches 1000 --seed $(or $(SEED),1)
 	python3 Tests/Soak/torture --runs 100000 --seconds 3600 --seed $(or $(SEED),1000000) --keep $(or $(KEEP),.build/torture)
 	python3 Tests/Soak/rtsp-joins.py
+	python3 Tests/Soak/events.py
 	FRAMEHOST_SOAK=1 FRAMEHOST_OPTIMISED=1 $(SWIFT) test -c release -Xswiftc -enable-testing --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/release-tests
 	FRAMEHOST_SOAK=1 $(SWIFT) test --filter SwapSoakTests
 
