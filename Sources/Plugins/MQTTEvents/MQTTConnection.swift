@@ -73,10 +73,9 @@ final class MQTTConnection: @unchecked Sendable {
             } else {
                 try check(mosquitto_int_option(made, MOSQ_OPT_TLS_USE_OS_CERTS, 1), "verify")
             }
-            if !verify {
-                try check(mosquitto_tls_opts_set(made, 0, nil, nil), "verify")
-                try check(mosquitto_tls_insecure_set(made, true), "verify")
-            }
+            // Said in either case: without it the library refuses to use the system's certificates.
+            try check(mosquitto_tls_opts_set(made, verify ? 1 : 0, nil, nil), "verify")
+            if !verify { try check(mosquitto_tls_insecure_set(made, true), "verify") }
         }
         // Messages are handed over by another thread than that of the loop.
         mosquitto_threaded_set(made, true)
@@ -132,18 +131,26 @@ final class MQTTConnection: @unchecked Sendable {
     private func loop(_ pause: inout Int) {
         let code = mosquitto_loop(mosquitto, 500, 1)
         guard code != MOSQ_ERR_SUCCESS.code else { return }
-        if code != MOSQ_ERR_NO_CONN.code { note(Self.text(code)) }
+        if code != MOSQ_ERR_NO_CONN.code { note(reason(code)) }
         let end = SystemMilliseconds.now() + Int64(pause)
         while SystemMilliseconds.now() < end, !isStopping.withLock({ $0 }) { usleep(20_000) }
         guard !isStopping.withLock({ $0 }) else { return }
         pause = min(pause + 1000, 5000)
         state.withLock { $0.isRefused = false }
         let next = mosquitto_connect_async(mosquitto, address.host, Int32(address.port), keepAlive)
-        if next != MOSQ_ERR_SUCCESS.code { note(Self.text(next)) }
+        if next != MOSQ_ERR_SUCCESS.code { note(reason(next)) }
         if state.withLock({ $0.connections }) != lastConnections {
             // It was there: soon again.
             (pause, lastConnections) = (1000, state.withLock { $0.connections })
         }
+    }
+
+    /// The library's words, or better ones: a certificate that is not trusted it calls invalid arguments.
+    private func reason(_ code: Int32) -> String {
+        guard address.scheme == "mqtts", code == MOSQ_ERR_TLS.code || code == MOSQ_ERR_INVAL.code else {
+            return Self.text(code)
+        }
+        return "the TLS handshake failed; the certificate must be trusted, and be for this name"
     }
 
     /// Why there is no connection; what the broker itself has said stays.

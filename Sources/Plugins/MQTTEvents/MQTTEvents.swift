@@ -78,8 +78,8 @@ final class MQTTEvents: Service {
         }
         guard let running else { return }
         running.intake.stop()
-        running.sender.stop(milliseconds: 500)
-        running.thread.wait(milliseconds: 600)
+        running.sender.stop(milliseconds: 400)
+        running.thread.wait(milliseconds: 520)
         running.connection.stop()
         running.intake.flush()
     }
