@@ -170,6 +170,19 @@ struct FormatNegotiation {
                 "'\(stage.id)' asks for \(name) \(asked), but \(info.id) declares \(declared)",
                 "Choose smaller options, or raise \(name) in the plugin's StageInfo.")
         }
+        guard stage.request.type.kind == .filter, stage.demand.delay > 0 else { return }
+        if !(stage.instance.stage is any DelayingFilter) {
+            faults.add(
+                stage.request, "",
+                "'\(stage.id)' asks for delay \(stage.demand.delay), but \(info.id) keeps no frame back",
+                "A filter that delays adopts DelayingFilter.")
+        }
+        if stage.request.onError == .bypass {
+            faults.add(
+                stage.request, "onError",
+                "'bypass' needs a filter that keeps no frame back, and '\(stage.id)' delays by \(stage.demand.delay)",
+                "Use \"stop\", \"continue\" or \"restart\".")
+        }
     }
 
     // MARK: What runs

@@ -30,7 +30,7 @@ extension Chain {
             guard let runner = graph.runner(id: id) else { throw unknown(id) }
             let accepted = Atomic<Bool>(false)
             let frame = Atomic<UInt64>(0)
-            let asked = runner.kind == .filter || mode == .runs ? mode : .drops
+            let asked = runner.canBePassed || mode == .runs ? mode : .drops
             try perform(on: runner.thread, for: runner) {
                 accepted.store(runner.setMode(asked), ordering: .relaxed)
                 frame.store(runner.nextFrame, ordering: .relaxed)

@@ -28,7 +28,7 @@ struct GraphAssembly {
         var instance: StageInstance
         var context: StageContext
         var type: StageType
-        /// A filter in the place of a transform, or the other way: the run is rewired with it.
+        /// A filter in the place of a transform or of a filter that delays, or the other way: the run is rewired with it.
         var isOfOtherKind: Bool
         /// The stage's name in a crash report from then on.
         var crashTitle: String
@@ -117,7 +117,8 @@ struct GraphAssembly {
             exchanges.append(
                 Exchange(
                     runner: kept, instance: stage.instance, context: stage.context, type: type,
-                    isOfOtherKind: kept.kind != type.kind,
+                    isOfOtherKind: kept.kind != type.kind
+                        || kept.canBePassed != (type.kind == .filter && stage.demand.delay == 0),
                     crashTitle: CrashReport.title(of: stage.id, type.info.id, in: kept.crashStages)))
             return graph.runners.append(kept)
         }
@@ -277,7 +278,7 @@ struct GraphAssembly {
             }
             let links = consumers[index, default: []]
             let behind = links.count == 1 && queueOf[links[0]] == nil ? runOf[plan.links[links[0]].to] : nil
-            let isFilter = plan.stages[index].kind == .filter
+            let isFilter = plan.stages[index].kind == .filter && plan.stages[index].demand.delay == 0
             if isFilter, let behind {
                 // A filter before an inline run becomes part of it.
                 runOf[index] = run(

@@ -134,7 +134,7 @@ public final class StageDriver<S: Stage> {
                 name: "copies", format: input!.video!, bufferCount: 8, leasesPerBuffer: 8, metadata: layout, stop: stop,
                 clock: clock)
             : nil
-        let isFilter = stageType.kind == .filter
+        let isFilter = stageType.kind == .filter && demand.delay == 0
         run =
             stageType.kind == .source
             ? nil

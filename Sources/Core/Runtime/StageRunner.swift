@@ -70,6 +70,8 @@ final class StageRunner: @unchecked Sendable {
     // The stage by its kind; exactly one is set.
     // Without run-time checks of exclusive access: they belong to one thread.
     @exclusivity(unchecked) private var asFilter: (any Filter)?
+    /// A filter that delays: it ends its run, as a transform does.
+    @exclusivity(unchecked) private var asDelaying: (any DelayingFilter)?
     @exclusivity(unchecked) private var asTransform: (any Transform)?
     @exclusivity(unchecked) private var asJoin: (any Join)?
     @exclusivity(unchecked) private var asSink: (any Sink)?
@@ -147,6 +149,7 @@ final class StageRunner: @unchecked Sendable {
         shownBox = Locked(Shown(info: info, context: context, demand: demand))
         asSource = instance.stage as? any Source
         asFilter = instance.stage as? any Filter
+        asDelaying = demand.delay > 0 ? instance.stage as? any DelayingFilter : nil
         asTransform = instance.stage as? any Transform
         asJoin = instance.stage as? any Join
         asSink = instance.stage as? any Sink
@@ -168,6 +171,8 @@ final class StageRunner: @unchecked Sendable {
     var holderCode: Int32 { Int32(number) &* 2 }
     /// [any thread] Of the present instance.
     var kind: StageKind { StageKind(code: kindCode.load(ordering: .relaxed)) }
+    /// [any thread] Frames can go by it: a filter that keeps none back.
+    var canBePassed: Bool { kind == .filter && shown.demand.delay == 0 }
     var mode: Mode { Mode(rawValue: modeCode.load(ordering: .acquiring)) ?? .runs }
     var hasFailed: Bool { mode == .failed }
     var isPaused: Bool { mode == .passes || mode == .drops }
@@ -348,6 +353,16 @@ final class StageRunner: @unchecked Sendable {
                 if output.announcesGaps, emitted.value == emittedBefore, heldNow == 0 {
                     output.announceNothing(upTo: pts.nanoseconds)
                 }
+            } else if let asDelaying, let output {
+                times.came(record.pointee.header.orderTime)
+                var frame = Frame(lease)
+                if modifies, !frame.isUnique {
+                    try makeWritable(&frame)
+                    frame.record.pointee.keep()
+                    frame.record.pointee.since.store(clock.now(), ordering: .relaxed)
+                }
+                try asDelaying.process(frame, output)
+                held.store(asDelaying.held, ordering: .releasing)
             }
             checkHold()
             return true
@@ -358,6 +373,7 @@ final class StageRunner: @unchecked Sendable {
                 return false
             }
             if let asTransform { held.store(asTransform.held, ordering: .releasing) }
+            if let asDelaying { held.store(asDelaying.held, ordering: .releasing) }
             heldHeaders?.doubt()
             countFailed()
             fail(error, sequence: sequence, pts: pts)
@@ -501,6 +517,9 @@ final class StageRunner: @unchecked Sendable {
                 if let asTransform, let output {
                     try asTransform.drain(output)
                     held.store(asTransform.held, ordering: .releasing)
+                } else if let asDelaying, let output {
+                    try asDelaying.drain(output)
+                    held.store(asDelaying.held, ordering: .releasing)
                 } else if let asJoin, let output {
                     try asJoin.drain(output)
                 } else if let asSink {
@@ -563,7 +582,7 @@ final class StageRunner: @unchecked Sendable {
     /// [stage thread, between two items] Pauses the stage or lets it go on; false where it has failed.
     func setMode(_ mode: Mode) -> Bool {
         guard !hasFailed, !hasStopped else { return false }
-        let lostItems = self.mode == .drops || (kind != .filter && isPaused)
+        let lostItems = self.mode == .drops || (!canBePassed && isPaused)
         if mode == .runs, isPaused { context.resumedAt = clock.now() }
         modeCode.store((mode == .runs && lostItems ? .followsGap : mode).rawValue, ordering: .releasing)
         isBypassed.store(false, ordering: .releasing)
@@ -593,6 +612,7 @@ final class StageRunner: @unchecked Sendable {
         shownBox.withLock { $0 = shown }
         asSource = other.stage as? any Source
         asFilter = other.stage as? any Filter
+        asDelaying = demand.delay > 0 ? other.stage as? any DelayingFilter : nil
         asTransform = other.stage as? any Transform
         asJoin = other.stage as? any Join
         asSink = other.stage as? any Sink
@@ -630,7 +650,7 @@ final class StageRunner: @unchecked Sendable {
     }
 
     private func fail(_ error: any Error, sequence: UInt64, pts: MediaTime?) {
-        let isBypassed = onError == .bypass && kind == .filter
+        let isBypassed = onError == .bypass && canBePassed
         modeCode.store((isBypassed ? Mode.passes : .failed).rawValue, ordering: .releasing)
         self.isBypassed.store(isBypassed, ordering: .releasing)
         var place = FaultPlace(stage: id, title: title)

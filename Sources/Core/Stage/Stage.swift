@@ -184,6 +184,34 @@ extension Filter {
     public func negotiate(_ format: VideoFormat) throws {}
 }
 
+/// A filter that can look ahead: it keeps frames until it has seen what follows them, and then hands on the same frames.
+///
+/// Where its demand has a ``StageDemand/delay``, the runner hands it frames with ``process(_:_:)``; where that is 0, with
+/// ``Filter/process(_:)``, as any other filter. A filter that declares ``StageInfo/Access/modify`` is handed frames that
+/// nobody else holds, and may write them until it emits them.
+///
+/// ```swift
+/// func process(_ frame: consuming Frame, _ output: Output) throws {
+///     frames.append(frame)
+///     guard frames.isFull, var oldest = frames.takeOldest() else { return }
+///     change(&oldest)
+///     try output.emit(oldest)
+/// }
+/// ```
+/// While it delays it cannot be passed by: a pause drops frames, and `"onError": "bypass"` is refused.
+public protocol DelayingFilter: Filter {
+    /// [stage thread] Takes one frame, and emits those whose turn it is: none, one or several, in the order they came.
+    ///
+    /// Each frame that came in is answered once: by itself, emitted, or by ``Output/drop(_:)``.
+    func process(_ frame: consuming Frame, _ output: Output) throws
+
+    /// [stage thread] No frame follows: the filter emits everything that it holds.
+    func drain(_ output: Output) throws
+
+    /// [stage thread, after each call] How many frames the filter has accepted and not yet answered, by its own count.
+    var held: Int { get }
+}
+
 /// A stage that gives other items than it takes: a converter, a scaler, an encoder.
 ///
 /// This one makes a frame of each frame:
