@@ -29,7 +29,7 @@ let plugins = [
     Plugin(name: "Frei0r", shims: ["CFrei0r"], usesShared: true),
     Plugin(name: "Replicate", shims: ["CYUV"], usesShared: true),
     Plugin(name: "Compositor", shims: ["CYUV"], usesShared: true),
-    Plugin(name: "FaceEffect", shims: ["COpenCV"], usesShared: true, modules: ["Stills"]),
+    Plugin(name: "FaceEffect", shims: ["COpenCV", "CTurboJPEG"], usesShared: true, modules: ["Stills"]),
     Plugin(name: "V4L2Source", shims: ["CV4L2", "CTurboJPEG", "CYUV"], usesLiveInput: true),
     Plugin(name: "V4L2Sink", shims: ["CV4L2"]),
     Plugin(name: "WindowPreview", shims: ["CSDL2"]),

@@ -26,7 +26,7 @@ final class FakeDetector: FaceDetecting, @unchecked Sendable {
 }
 
 /// face-effect with a detector of the test's, for ``StageDriver``, which makes its stage from options alone.
-final class HarnessedFaceEffect: Filter {
+final class HarnessedFaceEffect: DelayingFilter {
     @TaskLocal static var detector: FakeDetector?
     static let info = FaceEffect.info
 
@@ -46,6 +46,9 @@ final class HarnessedFaceEffect: Filter {
     func start() throws { try stage.start() }
     func optionsChanged() throws { try stage.optionsChanged() }
     func process(_ frame: inout Frame) throws -> Verdict { try stage.process(&frame) }
+    func process(_ frame: consuming Frame, _ output: Output) throws { try stage.process(frame, output) }
+    func drain(_ output: Output) throws { try stage.drain(output) }
+    var held: Int { stage.held }
     func stop() throws { try stage.stop() }
 
     static func driver(

@@ -129,13 +129,15 @@ import Testing
             if call == 0 { gate.wait() }
             return []
         }
-        let result = try rawShares(8, #"{ "privacy": true, "waitMilliseconds": 20 }"#, detector) { gate.signal() }
+        let result = try rawShares(8, #"{ "privacy": true, "lookAhead": 0, "waitMilliseconds": 20 }"#, detector) {
+            gate.signal()
+        }
         #expect(result.shares.allSatisfy { $0 < Self.chance }, "\(result.shares)")
     }
 
     @Test func aDetectorThatThrowsCoversAllAndIsToldOfOnce() throws {
         let detector = FakeDetector { _, _, _ in throw FrameHostError(.callFailed, what: "out of luck") }
-        let result = try rawShares(8, #"{ "privacy": true, "effect": "replace" }"#, detector)
+        let result = try rawShares(8, #"{ "privacy": true, "lookAhead": 0, "effect": "replace" }"#, detector)
         #expect(result.shares.allSatisfy { $0 < Self.chance }, "\(result.shares)")
         let told = result.events.filter { $0.name == "detector-failed" }
         #expect(told.map(\.text) == ["the detector failed: out of luck. Frames are covered completely."])
@@ -148,7 +150,7 @@ import Testing
     /// The picture was safe, and yet nobody asked for 8 frames of nothing.
     @Test func aDetectorThatFailsMoreOftenThanNotFailsTheRun() throws {
         for (options, consequence) in [
-            (#"{ "privacy": true }"#, "frames were covered completely instead"),
+            (#"{ "privacy": true, "lookAhead": 0 }"#, "frames were covered completely instead"),
             (#"{ "every": 1 }"#, "faces were not found"),
         ] {
             let broken = FakeDetector { _, _, _ in throw FrameHostError(.callFailed, what: "out of luck") }
@@ -172,7 +174,8 @@ import Testing
             never.wait()
             return []
         }
-        let result = try rawShares(6, #"{ "privacy": true, "effect": "blur", "waitMilliseconds": 10 }"#, detector)
+        let result = try rawShares(
+            6, #"{ "privacy": true, "lookAhead": 0, "effect": "blur", "waitMilliseconds": 10 }"#, detector)
         #expect(result.shares.allSatisfy { $0 < Self.chance }, "\(result.shares)")
     }
 
@@ -181,7 +184,7 @@ import Testing
             if call >= 3 { throw FrameHostError(.broken, what: "gone") }
             return [.at(60, 40, 40, 40)]
         }
-        let result = try rawShares(8, #"{ "privacy": true }"#, detector)
+        let result = try rawShares(8, #"{ "privacy": true, "lookAhead": 0 }"#, detector)
         #expect(result.shares[..<3].allSatisfy { $0 > 0.5 })
         #expect(result.shares[3...].allSatisfy { $0 < Self.chance }, "\(result.shares)")
     }
@@ -193,7 +196,7 @@ import Testing
         }
         // A wait that outlasts any machine: it ends with the answer.
         let driver = try HarnessedFaceEffect.driver(
-            #"{ "privacy": true, "waitMilliseconds": 60000 }"#, Self.format, detector)
+            #"{ "privacy": true, "lookAhead": 0, "waitMilliseconds": 60000 }"#, Self.format, detector)
         var noise = Noise(3)
         let frame = try driver.makeFrame { noise.fill(&$0) }
         let before = frame.planeBytes[0]
@@ -209,7 +212,8 @@ import Testing
 
     /// The detector comes back when thirty frames are through, and not before: were one of them to wait for it, the
     /// test would not end.
-    @Test(.timeLimit(.minutes(60)), arguments: [#"{ "privacy": true }"#, "{}", #"{ "latency": "none" }"#])
+    @Test(
+        .timeLimit(.minutes(60)), arguments: [#"{ "privacy": true, "lookAhead": 0 }"#, "{}", #"{ "latency": "none" }"#])
     func aLiveChainIsNotHeldUpByABusyDetector(options: String) throws {
         let gate = DispatchSemaphore(value: 0)
         let detector = FakeDetector { call, _, _ in
@@ -235,19 +239,19 @@ import Testing
 
     @Test(arguments: [
         (
-            #"{ "privacy": true, "effect": "box" }"#,
+            #"{ "privacy": true, "lookAhead": 0, "effect": "box" }"#,
             "privacy needs an effect that covers faces, and box does not. Use pixelate, blur or replace."
         ),
         (
-            #"{ "privacy": true, "draw": false }"#,
+            #"{ "privacy": true, "lookAhead": 0, "draw": false }"#,
             "privacy needs draw true. Leave one of them out."
         ),
         (
-            #"{ "privacy": true, "blocks": 40 }"#,
+            #"{ "privacy": true, "lookAhead": 0, "blocks": 40 }"#,
             "40 blocks across a face leave it recognisable. With privacy, use at most 12 blocks."
         ),
         (
-            #"{ "privacy": true, "effect": "blur", "strength": 0.1 }"#,
+            #"{ "privacy": true, "lookAhead": 0, "effect": "blur", "strength": 0.1 }"#,
             "a blur of strength 0.1 leaves a face recognisable. With privacy, use at least 0.4."
         ),
     ])
@@ -260,7 +264,7 @@ import Testing
 
     @Test func aLiveChangeCannotSwitchCoveringOff() throws {
         let driver = try HarnessedFaceEffect.driver(
-            #"{ "privacy": true }"#, Self.format, FakeDetector { _, _, _ in [] })
+            #"{ "privacy": true, "lookAhead": 0 }"#, Self.format, FakeDetector { _, _, _ in [] })
         #expect(throws: FrameHostErrors.self) { try driver.set(#"{ "draw": false }"#) }
         #expect(throws: FrameHostErrors.self) { try driver.set(#"{ "effect": "smooth" }"#) }
         try driver.set(#"{ "effect": "replace" }"#)

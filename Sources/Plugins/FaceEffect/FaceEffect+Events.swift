@@ -32,5 +32,13 @@ extension FaceEffect {
                 .number("failed", "Frames covered completely because the detector failed."),
                 .number("uncovered", "Frames passed on unchanged because no face was found."),
             ]),
+        EventDeclaration(
+            "look-ahead", "At the end, with lookAhead: in how many frames faces were covered, and why.",
+            [
+                .number("found", "The frame's own search saw the face."),
+                .number("bridged", "Earlier and later searches saw the face."),
+                .number("before", "A later search was the first to see the face."),
+                .number("held", "An earlier search saw the face."),
+            ]),
     ]
 }

@@ -7,12 +7,14 @@ import Stills
 /// Finds faces, follows them and changes them inside their regions.
 ///
 /// Takes and gives I420 or NV12 in place. The detector has a thread of its own; everything else happens within the call
-/// (docs/design/007-face-effect.md).
-final class FaceEffect: Filter {
+/// (docs/design/007-face-effect.md). With privacy and without a live source it keeps frames back, so that what later ones
+/// show counts for them too (docs/design/028-archive-faces.md).
+final class FaceEffect: DelayingFilter {
     static let info = StageInfo(
         id: "face-effect", summary: "Finds and tracks faces. Pixelates, blurs, covers or decorates them.",
         input: .video(.i420, .nv12),
-        output: .sameAsInput, access: .modify, metadata: [Faces.self], events: events)
+        output: .sameAsInput, access: .modify, hold: LookAhead.mostFrames, delay: LookAhead.mostFrames,
+        metadata: [Faces.self], events: events)
 
     var options: FaceEffectOptions
     private let context: StageContext
@@ -27,6 +29,9 @@ final class FaceEffect: Filter {
     private var searchBytes = 0
     /// Of one frame, on the average.
     private var searchCost = MediaTime.zero
+    /// Frames that are looked ahead; known from `negotiate` on.
+    private var framesAhead = 0
+    private var reach = ""
 
     private var finder: FaceFinder?
     private var painter: EffectPainter?
@@ -34,6 +39,10 @@ final class FaceEffect: Filter {
     private var lines: FaceLines?
     private var slot: MetadataSlot<Faces>?
     private var privacy: PrivacyGuard?
+    private var ahead: LookAhead?
+    private var review: ReviewPage?
+    private var aheadFaces: [TwoWayGuard.Face] = []
+    private var hasDrained = false
     /// What it is told, kept for its memory.
     private var knownFaces: [PrivacyGuard.Face] = []
     private var notices = FaceNotices()
@@ -54,11 +63,18 @@ final class FaceEffect: Filter {
     var demand: StageDemand {
         var demand = Self.declaredDemand
         demand.access = options.draw ? .modify : .read
-        demand.ownBytes = searchBytes
+        (demand.hold, demand.delay) = (framesAhead, framesAhead)
+        demand.ownBytes = searchBytes + aheadBytes
         demand.cost = searchCost
-        demand.writesFiles = options.facesFile.map { [context.resolve($0)] } ?? []
+        demand.writesFiles = [options.facesFile, options.reviewFile].compactMap { $0.map(context.resolve) }
         demand.readsFiles = [options.image, options.model].compactMap { $0.map(context.resolve) }
         return demand
+    }
+
+    private var aheadBytes: Int {
+        guard let format else { return 0 }
+        return (framesAhead > 0 ? LookAhead.bytes(frames: framesAhead, format, sizes) : 0)
+            + (options.reviewFile == nil ? 0 : ReviewPage.pictureBytes)
     }
 
     /// [control thread] Opens the detector and reads the image, so that `check` tells what is wrong with them.
@@ -66,6 +82,8 @@ final class FaceEffect: Filter {
     /// - Throws: ``FrameHostError`` `.unavailable`.
     func negotiate(_ format: VideoFormat) throws {
         self.format = format
+        framesAhead = try framesAhead(format)
+        try checkReview()
         if let givenDetector {
             detector = givenDetector
             sizes = SearchSizes(side: options.detectionSize ?? 320)
@@ -74,13 +92,15 @@ final class FaceEffect: Filter {
                 options.detector, model: options.model.map(context.resolve), folders: folders)
             try choice.checkPrivacy(options)
             sizes = try choice.sizes(options, format, isLive: context.isLiveChain)
-            detector = try choice.open(options, format, sizes)
+            detector = try choice.open(options, format, sizes, looksAhead: framesAhead > 0)
+            reach = choice.sentence(options, format, sizes)
             searchBytes = choice.kind == .yunet ? sizes.yunetBytes(format) : 0
             if options.latency == .frame, let detector {
                 searchCost = sizes.cost(format, isYuNet: choice.kind == .yunet, every: options.every(detector))
             }
             choice.note(options, format, sizes, to: context)
         }
+        noteLookAhead(format)
         image = try options.image.map { try PNGFile(context.resolve($0)) }
     }
 
@@ -94,11 +114,20 @@ final class FaceEffect: Filter {
         lines = try options.facesFile.map {
             try FaceLines(path: context.resolve($0), context.files, as: context.stageID) { context.isEnded }
         }
+        review = try options.reviewFile.map {
+            try ReviewPage(
+                path: context.resolve($0), format, reach: reach, chain: context.chainName, context.files,
+                as: context.stageID
+            ) { context.isEnded }
+        }
         privacy = options.privacy ? PrivacyGuard(holdTime: Int64(options.hold * 1e9)) : nil
         knownFaces.reserveCapacity(FaceTracks.mostTracks)
-        let finder = FaceFinder(format, options, detector, sizes: sizes, patience: patience(format))
+        let finder = FaceFinder(
+            format, options, detector, sizes: sizes, patience: patience(format), looksAhead: framesAhead > 0)
         try finder.start()
         self.finder = finder
+        if framesAhead > 0, let map { ahead = LookAhead(count: framesAhead, options, map, finder) }
+        aheadFaces.reserveCapacity(FaceTracks.mostTracks)
         self.detector = nil
     }
 
@@ -131,10 +160,99 @@ final class FaceEffect: Filter {
         annotate(frame)
         try lines?.write(
             frame: frame.sequenceNumber, pts: frame.pts, isSearched: result.look == .answered, mode: mode,
-            faces: finder.tracks.tracks.lazy.filter(\.isConfirmed), now: finder.frame, covered: privacy?.regions ?? [])
+            faces: finder.tracks.tracks.lazy.filter(\.isConfirmed).map { FaceLine($0, now: finder.frame) },
+            covered: privacy?.regions ?? [])
         if let painter, options.draw { frame.withMutablePicture { draw(on: $0, painter, mode) } }
         notices.tell(finder, privacy, faceEvents: options.events, time: time, to: context)
         return .forward
+    }
+
+    // MARK: Looking ahead
+
+    var held: Int { ahead?.count ?? 0 }
+
+    /// Frames to look ahead: none without privacy or with a live source, whose pictures must not be late.
+    private func framesAhead(_ format: VideoFormat) throws -> Int {
+        guard options.privacy else { return 0 }
+        guard !context.isLiveChain else {
+            guard let asked = options.lookAhead, asked > 0 else { return 0 }
+            throw FrameHostError(
+                .invalidConfiguration, place: "lookAhead",
+                what: "lookAhead delays the picture, and this chain has a live source",
+                remedy: "Leave it out, or set it to 0.")
+        }
+        return try LookAhead.frames(options.lookAhead, format)
+    }
+
+    /// - Throws: ``FrameHostError`` where a page is asked for that nobody could fill.
+    private func checkReview() throws {
+        guard options.reviewFile != nil, framesAhead == 0 else { return }
+        throw FrameHostError(
+            .invalidConfiguration, place: "reviewFile",
+            what: context.isLiveChain
+                ? "a review is made by looking ahead, and this chain has a live source"
+                : "a review is made by looking ahead, and lookAhead is 0",
+            remedy: context.isLiveChain ? "Leave reviewFile out." : "Leave lookAhead out.")
+    }
+
+    /// For `check` and a run's first lines.
+    private func noteLookAhead(_ format: VideoFormat) {
+        guard framesAhead > 0 else { return }
+        context.note(
+            "looks \(framesAhead) frames ahead: a face is also covered before it is found and between two findings; \"lookAhead\": 0 turns that off"
+        )
+    }
+
+    /// [stage thread] Takes a frame, and gives the one that has waited long enough. May wait for the detector.
+    func process(_ frame: consuming Frame, _ output: Output) throws {
+        guard let finder, let ahead, privacy != nil else {
+            throw FrameHostError(.broken, what: "face-effect was not started")
+        }
+        let time = frame.pts.nanoseconds
+        let isGap = frame.isDiscontinuity
+        let result = frame.withPicture { picture in
+            finder.take(picture, time: time, isDiscontinuity: isGap) { context.isEnded }
+        }
+        let mode = decide(result, time: time) ?? .failed
+        annotate(frame)
+        aheadFaces.removeAll(keepingCapacity: true)
+        for (index, face) in knownFaces.enumerated() {
+            aheadFaces.append(TwoWayGuard.Face(known: face, confidence: finder.tracks.tracks[index].confidence))
+        }
+        if let privacy {
+            ahead.add(
+                frame, TwoWayGuard.Frame(time: time, mode: mode, isCut: result.isCut), aheadFaces, privacy, finder,
+                isSearched: result.look == .answered)
+        }
+        if ahead.isFull { try giveOldest(output) }
+        notices.tell(finder, privacy, faceEvents: options.events, time: time, to: context)
+    }
+
+    /// [stage thread] What still waits goes out with what is known.
+    func drain(_ output: Output) throws {
+        while let ahead, ahead.count > 0 { try giveOldest(output) }
+        hasDrained = true
+    }
+
+    /// Covers the oldest frame by what is known now, and hands it on.
+    private func giveOldest(_ output: Output) throws {
+        guard let ahead, let painter else { return }
+        try ahead.withOldest { (taken: consuming Frame, plan: TwoWayGuard.Plan, told: LookAhead.Told) in
+            var frame = taken
+            frame.withMutablePicture { picture in
+                if plan.mode.coversAll { return painter.coverAll(picture, options) }
+                for cover in plan.covers {
+                    painter.draw(EffectPainter.Target(box: cover.box, landmarks: nil), on: picture, options)
+                }
+            }
+            if !plan.mode.coversAll, !plan.covers.isEmpty, !plan.wasCovered { privacy?.wasCoveredLater() }
+            try lines?.write(
+                frame: frame.sequenceNumber, pts: frame.pts, isSearched: told.isSearched, mode: plan.mode,
+                faces: told.faces, covered: plan.covers.lazy.map(\.box))
+            let (number, pts) = (frame.sequenceNumber, frame.pts)
+            try frame.withPicture { try review?.add(plan, frame: number, pts: pts, $0) }
+            try output.emit(frame)
+        }
     }
 
     private func decide(_ result: FaceFinder.Result, time: Int64) -> PrivacyGuard.Mode? {
@@ -189,12 +307,17 @@ final class FaceEffect: Filter {
         var fault: FrameHostError?
         if let finder {
             notices.finish(finder, privacy, to: context)
+            if let ahead { notices.finish(ahead.covers, to: context) }
             fault = notices.fault(finder, isPrivate: privacy != nil)
         }
         finder = nil
         painter = nil
-        defer { lines = nil }
+        ahead?.stop()
+        let covers = ahead?.covers.coverCounts
+        ahead = nil
+        defer { (lines, review) = (nil, nil) }
         try lines?.close()
+        try review?.close(covers: covers ?? [], isWhole: hasDrained && fault == nil)
         if let fault { throw fault }
     }
 }

@@ -87,7 +87,17 @@ struct FaceEffectOptions: StageOptions {
         help: "privacy: permits haar and lbp. They miss small, turned and tilted faces, which then stay uncovered.")
     var acceptMissedFaces = false
     @Option(help: "privacy: how long a lost face stays covered.", range: 0...30, unit: "s") var hold = 0.7
+    @Option(
+        help:
+            "privacy, no live source: how far later frames count for earlier ones. A face is covered before it is first found, and between two findings, as far as this reaches. Delays the picture. Default: 1 s, with at most 256 MB of frames; 0 turns it off.",
+        range: 0...10, unit: "s")
+    var lookAhead: Double? = nil
     @Option(help: "File that gets a line of JSON for each frame.") var facesFile: String? = nil
+    @Option(
+        help:
+            "privacy, no live source: page of HTML with every frame's faces, why each was covered, and pictures of the moments that a person should look at. The pictures show what goes out."
+    )
+    var reviewFile: String? = nil
     @Option(
         help: "Also prints a line when the number of faces changes. Programs and rules always get the event faces.",
         live: true) var events = false
@@ -107,6 +117,11 @@ struct FaceEffectOptions: StageOptions {
                 "image is only used by sticker and replace", remedy: "Leave it out, or choose one of these.")
         }
         guard privacy else {
+            if lookAhead != nil || reviewFile != nil {
+                throw OptionFault(
+                    "\(lookAhead != nil ? "lookAhead" : "reviewFile") is only used with privacy",
+                    remedy: "Leave it out, or set privacy.")
+            }
             guard acceptMissedFaces else { return }
             throw OptionFault("acceptMissedFaces is only used with privacy", remedy: "Leave it out, or set privacy.")
         }

@@ -39,14 +39,20 @@ final class FaceFinder {
     private(set) var searchCount = 0
     /// What the detector last threw, until somebody takes it.
     private(set) var fault: FrameHostError?
+    /// What a search of the frame at hand was too unsure of to begin a face with; kept only when looking ahead.
+    private(set) var weak: [FaceRect] = []
+    private let looksAhead: Bool
+    /// Of a detection that a known face is kept by.
+    private let leastConfidence: Double
 
     /// - Parameters:
     ///   - detector: For pictures of the size ``SmallPicture`` makes of `format` with `sizes.copySide`.
     ///   - sizes: Of the copies.
     ///   - patience: Nanoseconds.
+    ///   - looksAhead: The detector gives what it is unsure of too.
     init(
         _ format: VideoFormat, _ options: FaceEffectOptions, _ detector: any FaceDetecting, sizes: SearchSizes,
-        patience: Int64
+        patience: Int64, looksAhead: Bool = false
     ) {
         small = SmallPicture(format, longSide: sizes.trackingSide)
         let isShared = detector.input == .gray || sizes.copySide == sizes.trackingSide
@@ -55,6 +61,9 @@ final class FaceFinder {
             detector, width: searched.width, height: searched.height, tracking: PictureSize(small.width, small.height))
         schedule = DetectionSchedule(every: options.every(detector))
         isPrivate = options.privacy
+        self.looksAhead = looksAhead
+        leastConfidence = options.keepThreshold
+        if looksAhead { weak.reserveCapacity(OpenCV.mostFaces) }
         self.patience = patience
         var rules = FaceTracks.Rules()
         rules.confirmsAtOnce = options.privacy
@@ -76,6 +85,11 @@ final class FaceFinder {
     /// For how long the detector has not come back, nanoseconds.
     var busyFor: Int64 { thread.busyFor }
 
+    /// What flow works on: the frame at hand.
+    var gray: GrayPyramid { small.current }
+    /// Upright full size over its size.
+    var scale: (x: Double, y: Double) { (small.scaleX, small.scaleY) }
+
     /// [stage thread] The fault of the last failed detection, once.
     func takeFault() -> FrameHostError? {
         defer { fault = nil }
@@ -87,6 +101,7 @@ final class FaceFinder {
     /// - Parameter time: PTS in nanoseconds.
     func take(_ picture: Picture, time: Int64, isDiscontinuity: Bool, isStopped: () -> Bool) -> Result {
         frame += 1
+        weak.removeAll(keepingCapacity: true)
         small.take(picture)
         let isCut = cuts.isCut(small.current.full) || isDiscontinuity
         if isCut { tracks.endAll() }
@@ -143,8 +158,9 @@ final class FaceFinder {
                 for index in faces.indices {
                     faces[index] = Self.enlarged(faces[index], searched.scaleX, searched.scaleY)
                 }
+                let known = looksAhead ? setAsideWeak(faces, isOfThisFrame: then == frame) : faces
                 tracks.take(
-                    faces, frame: then, now: frame, time: thread.time,
+                    known, frame: then, now: frame, time: thread.time,
                     carry: { [small, thread, flow] box in
                         let there = box.scaled(1 / scaleX, 1 / scaleY)
                         guard let motion = flow.follow(there, from: thread.gray, to: small.current, side: 7) else {
@@ -157,6 +173,21 @@ final class FaceFinder {
             }
             return .answered
         }
+    }
+
+    /// What is sure enough for the tracks, in the same order; the unsure ones become ``weak``.
+    private func setAsideWeak(
+        _ faces: UnsafeMutableBufferPointer<Detection>, isOfThisFrame: Bool
+    ) -> UnsafeMutableBufferPointer<Detection> {
+        var count = 0
+        for index in faces.indices {
+            let face = faces[index]
+            if isOfThisFrame, face.confidence < tracks.rules.leastConfidence { weak.append(face.box) }
+            guard face.confidence >= leastConfidence else { continue }
+            faces[count] = face
+            count += 1
+        }
+        return UnsafeMutableBufferPointer(rebasing: faces[..<count])
     }
 
     /// From the small picture to full size.

@@ -53,6 +53,10 @@ struct DetectorChoice {
         }
     }
 
+    /// When looking ahead, YuNet tells of what it is this sure of: it never begins a face, but guides one that is carried
+    /// back.
+    static let weakThreshold = 0.3
+
     /// How finely it searches.
     func sizes(_ options: FaceEffectOptions, _ format: VideoFormat, isLive: Bool) throws -> SearchSizes {
         guard kind == .yunet else { return SearchSizes(side: options.detectionSize ?? 640) }
@@ -68,7 +72,7 @@ struct DetectorChoice {
     private func nanosecondsPerPixel(_ options: FaceEffectOptions) throws -> Double {
         let size = PictureSize(320, 192)
         OpenCV.useOneThread()
-        let detector = try openYuNet([size], threshold: options.keepThreshold)
+        let detector = try openYuNet([size], threshold: options.keepThreshold, sure: options.keepThreshold)
         return try withUnsafeTemporaryAllocation(of: UInt8.self, capacity: size.width * size.height * 3) { pixels in
             pixels.initialize(repeating: 128)
             return try withUnsafeTemporaryAllocation(of: Detection.self, capacity: 1) { room in
@@ -90,7 +94,9 @@ struct DetectorChoice {
     /// chain starts.
     ///
     /// - Throws: ``FrameHostError`` `.unavailable`.
-    func open(_ options: FaceEffectOptions, _ format: VideoFormat, _ sizes: SearchSizes) throws -> any FaceDetecting {
+    func open(
+        _ options: FaceEffectOptions, _ format: VideoFormat, _ sizes: SearchSizes, looksAhead: Bool = false
+    ) throws -> any FaceDetecting {
         let copy = SmallPicture.size(format, longSide: sizes.copySide)
         let swaps = format.orientation.swapsSides
         let (width, height) = swaps ? (copy.height, copy.width) : (copy.width, copy.height)
@@ -98,7 +104,10 @@ struct DetectorChoice {
         let detector: any FaceDetecting =
             switch kind {
             case .yunet:
-                try openYuNet(sizes.searched(copyWidth: width, copyHeight: height), threshold: options.keepThreshold)
+                try openYuNet(
+                    sizes.searched(copyWidth: width, copyHeight: height),
+                    threshold: looksAhead ? min(Self.weakThreshold, options.keepThreshold) : options.keepThreshold,
+                    sure: options.keepThreshold)
             case .haar, .lbp: try openCascade(options)
             }
         let count = width * height * (detector.input == .bgr ? 3 : 1)
@@ -112,7 +121,7 @@ struct DetectorChoice {
         return detector
     }
 
-    private func openYuNet(_ sizes: [PictureSize], threshold: Double) throws -> any FaceDetecting {
+    private func openYuNet(_ sizes: [PictureSize], threshold: Double, sure: Double) throws -> any FaceDetecting {
         let wanted = YuNetModel.wanted
         switch try YuNetModel.kind(of: path) {
         case wanted: break
@@ -128,7 +137,7 @@ struct DetectorChoice {
                 remedy: "Name \(wanted.rawValue), which '\(wanted.fetchCommand)' fetches.")
         }
         do {
-            return try YuNetDetector(path: path, sizes: sizes, threshold: threshold)
+            return try YuNetDetector(path: path, sizes: sizes, threshold: threshold, sure: sure)
         } catch {
             throw unusable(FrameHostError.wrap(error))
         }
@@ -207,9 +216,12 @@ struct DetectorChoice {
                 "\(kind.rawValue) misses small, turned and tilted faces; with acceptMissedFaces they stay uncovered",
                 isWarning: true)
         }
-        context.note(
-            "searches for faces with \(kind.rawValue): \(path), OpenCV \(OpenCV.version); \(reach(options, format, sizes))"
-        )
+        context.note(sentence(options, format, sizes))
+    }
+
+    /// What is searched for and with what.
+    func sentence(_ options: FaceEffectOptions, _ format: VideoFormat, _ sizes: SearchSizes) -> String {
+        "searches for faces with \(kind.rawValue): \(path), OpenCV \(OpenCV.version); \(reach(options, format, sizes))"
     }
 
     /// How finely, and how small a face that finds.

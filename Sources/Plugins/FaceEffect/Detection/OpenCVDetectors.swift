@@ -113,10 +113,14 @@ final class YuNetDetector: FaceDetecting {
     let isDependable = true
     /// One for each size, the coarsest first.
     private let handles: [OpaquePointer]
+    private let sure: Double
     private let found = UnsafeMutablePointer<fh_cv_face>.allocate(capacity: OpenCV.mostFaces)
 
     /// [control thread] Reads the model for each size in which pictures are searched.
-    init(path: String, sizes: [PictureSize], threshold: Double) throws {
+    ///
+    /// - Parameter sure: Least confidence of what counts as seen by the coarse search; `threshold` may be below it.
+    init(path: String, sizes: [PictureSize], threshold: Double, sure: Double) throws {
+        self.sure = threshold < sure ? sure : 0
         var handles: [OpaquePointer] = []
         do {
             for size in sizes {
@@ -150,6 +154,8 @@ final class YuNetDetector: FaceDetecting {
             let coarser = total
             for index in 0..<Int(count) where total < buffer.count {
                 let face = Self.detection(found[index])
+                // What the coarse search only suspects must not hide what the fine one sees.
+                if handle != handles.last, face.confidence < sure { continue }
                 let isKnown = buffer[..<coarser].contains { Self.isSame($0.box, face.box) }
                 if isKnown { continue }
                 buffer[total] = face

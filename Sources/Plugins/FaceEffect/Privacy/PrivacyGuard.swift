@@ -65,6 +65,8 @@ struct PrivacyGuard {
 
     /// What to cover after ``decide(_:isCut:faces:time:)``, unless the mode covers all. Without margin.
     private(set) var regions: [FaceRect] = []
+    /// Whose each of them is.
+    private(set) var serials: [Int] = []
     /// Frames by mode, in the order of `Mode`.
     private(set) var counts = [Int](repeating: 0, count: Mode.allCases.count)
     /// Frames that went out as they came, since no face was found in them.
@@ -75,6 +77,7 @@ struct PrivacyGuard {
     init(holdTime: Int64) {
         self.holdTime = holdTime
         regions.reserveCapacity(2 * FaceTracks.mostTracks)
+        serials.reserveCapacity(2 * FaceTracks.mostTracks)
         held.reserveCapacity(2 * FaceTracks.mostTracks)
     }
 
@@ -90,9 +93,11 @@ struct PrivacyGuard {
         let isNewScene = look == .answered && !hasAnswer
         if look == .answered { hasAnswer = true }
         regions.removeAll(keepingCapacity: true)
+        serials.removeAll(keepingCapacity: true)
         for index in held.indices { held[index].isPresent = false }
         var isAllSeen = true
         for face in faces {
+            serials.append(face.serial)
             if !face.isSeen { isAllSeen = false }
             if let index = held.firstIndex(where: { $0.face.serial == face.serial }) {
                 let seconds = Double(max(time - held[index].since, 0)) / 1e9
@@ -118,6 +123,7 @@ struct PrivacyGuard {
             let seconds = Double(time - old.since) / 1e9
             let growth = max(old.face.speed / max(old.face.box.size, 1), Self.leastGrowth) * seconds
             regions.append(old.cover.grown(min(growth, Self.mostGrowth)))
+            serials.append(old.face.serial)
         }
         let mode: Mode =
             switch look {
@@ -129,4 +135,7 @@ struct PrivacyGuard {
         if !mode.coversAll, regions.isEmpty { uncoveredCount += 1 }
         return mode
     }
+
+    /// A frame in which nothing was found was covered after all, since a later one showed a face.
+    mutating func wasCoveredLater() { uncoveredCount -= 1 }
 }

@@ -57,6 +57,18 @@ struct FaceNotices {
         if let privacy { tellPrivacy(privacy, to: context) }
     }
 
+    /// [stage thread] At the end, of a stage that looked ahead.
+    func finish(_ covers: TwoWayGuard, to context: StageContext) {
+        func count(_ how: TwoWayGuard.How) -> Int { covers.coverCounts[how.rawValue] }
+        context.post(
+            "look-ahead",
+            text:
+                "faces in frames: \(count(.found)) found, \(count(.before)) covered before they were found, \(count(.bridged)) bridged between two findings, \(count(.held)) held after they were lost.",
+            details: JSONNode(
+                .object(
+                    TwoWayGuard.How.allCases.map { JSONNode.Member(key: "\($0)", value: .number(count($0))) })))
+    }
+
     /// A run without its detector is no good run: nil unless half of the searches failed, or the detector is stuck at
     /// the end.
     func fault(_ finder: FaceFinder, isPrivate: Bool) -> FrameHostError? {

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+
+/// The frames between what is found and what goes out: each waits until those behind it have been searched. All memory is
+/// taken at the start.
+final class LookAhead {
+    /// What a frame's line tells, kept until the frame goes out.
+    struct Told {
+        var isSearched = false
+        var faces: [FaceLine] = []
+    }
+
+    /// Most frames of any `lookAhead`.
+    static let mostFrames = 600
+    /// What is looked ahead without a word, seconds, and the most that its frames may take.
+    private static let usualSeconds = 1.0
+    private static let mostUsualBytes = 256 << 20
+
+    private var frames: FrameRing
+    private(set) var covers: TwoWayGuard
+    /// What flow works on, by number modulo their count, like `told`.
+    private let grays: [GrayPyramid]
+    private var told: [Told]
+    private let flow = MedianFlow()
+    private let scale: (x: Double, y: Double)
+
+    /// - Parameters:
+    ///   - count: Frames that are looked ahead.
+    ///   - finder: Whose small pictures are kept.
+    init(count: Int, _ options: FaceEffectOptions, _ map: UprightMap, _ finder: FaceFinder) {
+        frames = FrameRing(capacity: count + 1)
+        covers = TwoWayGuard(
+            capacity: count, holdTime: Int64(options.hold * 1e9), sure: options.keepThreshold + 0.1, width: map.width,
+            height: map.height)
+        let small = finder.gray.full
+        grays = (0...count).map { _ in GrayPyramid(width: small.width, height: small.height) }
+        told = [Told](repeating: Told(), count: count + 1)
+        for index in told.indices { told[index].faces.reserveCapacity(FaceTracks.mostTracks) }
+        scale = finder.scale
+    }
+
+    /// Frames that are looked ahead at this rate; at most ``mostFrames``.
+    ///
+    /// - Throws: ``FrameHostError`` where a person asks for more.
+    static func frames(_ seconds: Double?, _ format: VideoFormat) throws -> Int {
+        let rate = format.frameRate.isZero ? 30 : format.frameRate.value
+        if let seconds {
+            let wanted = min(seconds * rate, 1e6).rounded(.up)
+            guard wanted <= Double(mostFrames) else {
+                throw FrameHostError(
+                    .invalidConfiguration, place: "lookAhead",
+                    what: "\(seconds) s are \(Int(wanted)) frames, and \(mostFrames) is the most",
+                    remedy: "Choose at most \(Double(Int(Double(mostFrames) / rate * 10)) / 10).")
+            }
+            return Int(wanted)
+        }
+        let fitting = mostUsualBytes / max(format.width * format.height * 3 / 2, 1)
+        return min(max(min(Int((usualSeconds * min(rate, 1000)).rounded(.up)), fitting), 4), mostFrames)
+    }
+
+    /// Memory beside the frames, for the plan.
+    static func bytes(frames: Int, _ format: VideoFormat, _ sizes: SearchSizes) -> Int {
+        let small = SmallPicture.size(format, longSide: sizes.trackingSide)
+        let each =
+            small.width * small.height * 21 / 16 + FaceTracks.mostTracks * MemoryLayout<FaceLine>.stride
+            + 2 * FaceTracks.mostTracks * MemoryLayout<TwoWayGuard.Cover>.stride
+            + OpenCV.mostFaces * MemoryLayout<FaceRect>.stride
+        return (frames + 1) * each
+    }
+
+    /// Frames that wait.
+    var count: Int { frames.count }
+    /// Whether the oldest is due.
+    var isFull: Bool { frames.count > covers.capacity }
+
+    /// [stage thread] A frame that was searched.
+    func add(
+        _ frame: consuming Frame, _ state: TwoWayGuard.Frame, _ known: [TwoWayGuard.Face], _ privacy: PrivacyGuard,
+        _ finder: FaceFinder, isSearched: Bool
+    ) {
+        let place = (covers.oldestNumber + covers.count) % grays.count
+        grays[place].copy(from: finder.gray)
+        told[place].isSearched = isSearched
+        told[place].faces.removeAll(keepingCapacity: true)
+        for track in finder.tracks.tracks where track.isConfirmed {
+            told[place].faces.append(FaceLine(track, now: finder.frame))
+        }
+        let (grays, flow, scale) = (grays, flow, scale)
+        covers.add(state, known, regions: zip(privacy.regions, privacy.serials), weak: finder.weak) { box, from, to in
+            let there = box.scaled(1 / scale.x, 1 / scale.y)
+            guard let motion = flow.follow(there, from: grays[from % grays.count], to: grays[to % grays.count], side: 5)
+            else { return nil }
+            return FaceRect(
+                centerX: box.centerX + motion.dx * scale.x, centerY: box.centerY + motion.dy * scale.y,
+                width: box.width * motion.growth, height: box.height * motion.growth)
+        }
+        frames.append(frame)
+    }
+
+    /// [stage thread] The oldest frame to `body`; false when none waits.
+    @discardableResult
+    func withOldest(_ body: (consuming Frame, TwoWayGuard.Plan, Told) throws -> Void) rethrows -> Bool {
+        let place = covers.oldestNumber % told.count
+        guard let frame = frames.takeOldest(), let plan = covers.takeOldest() else { return false }
+        try body(frame, plan, told[place])
+        return true
+    }
+
+    /// [stage thread] Lets go of all frames.
+    func stop() { frames.removeAll() }
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The moments of a run that a person should look at: of each kind those of most weight, with their pictures. Bounded.
+struct ReviewMoments {
+    struct Entry {
+        var moment: TwoWayGuard.Moment
+        var frame: UInt64
+        var seconds: Double
+        /// A JPEG file.
+        var picture: [UInt8]
+    }
+
+    /// Pictures of one kind of moment.
+    static let mostOfAKind = 12
+    /// By kind.
+    private(set) var entries = [[Entry]](repeating: [], count: TwoWayGuard.Moment.Kind.allCases.count)
+    /// By kind: how many there were.
+    private(set) var counts = [Int](repeating: 0, count: TwoWayGuard.Moment.Kind.allCases.count)
+
+    /// Counts a moment.
+    ///
+    /// - Returns: Whether it is to be kept: its picture is then handed to ``keep(_:)``.
+    mutating func note(_ moment: TwoWayGuard.Moment) -> Bool {
+        let kind = moment.kind.rawValue
+        counts[kind] += 1
+        return entries[kind].count < Self.mostOfAKind
+            || entries[kind].contains { $0.moment.weight < moment.weight }
+    }
+
+    /// In place of the one of least weight, where there is no more room.
+    mutating func keep(_ entry: Entry) {
+        let kind = entry.moment.kind.rawValue
+        if entries[kind].count == Self.mostOfAKind,
+            let least = entries[kind].indices.min(by: {
+                entries[kind][$0].moment.weight < entries[kind][$1].moment.weight
+            })
+        {
+            entries[kind].remove(at: least)
+        }
+        entries[kind].append(entry)
+    }
+}
