@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What looking both ways covers, beside what a live chain covers: "Looking both ways" of docs/face-effect.md.
 
-    face-archive.py MEDIA [--kind NAME]... [--case NAME]... [--keep FOLDER]
+    face-archive.py MEDIA [--kind NAME]... [--clip NAME]... [--case NAME]... [--keep FOLDER]
 
 From each labelled clip of MEDIA clips are made in which its faces are hard to find for a while (ffmpeg). Each is covered from a file with privacy:
 as a live chain does it (one way, a search on 320 pixels), one way with the search of a file, and both ways.
@@ -163,6 +163,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('media', type=pathlib.Path)
     parser.add_argument('--kind', action='append', choices=list(KINDS))
+    parser.add_argument('--clip', action='append', help='only these')
     parser.add_argument('--case', action='append', choices=list(CASES))
     parser.add_argument('--keep', type=pathlib.Path, help='folder for the clips')
     given = parser.parse_args()
@@ -178,6 +179,8 @@ def main():
             for path in sorted((given.media / 'truth').glob('*.json')):
                 truth = json.loads(path.read_text())
                 # Stored on its side: ffmpeg would turn it. The portrait is no clip.
+                if given.clip and truth['clip'] not in given.clip:
+                    continue
                 if not any(truth['frames']) or truth['clip'].endswith('.png') or truth['clip'].startswith('phone'):
                     continue
                 clip = folder / f'{kind.replace(" ", "-")}-{pathlib.Path(truth["clip"]).stem}.mp4'

@@ -247,6 +247,7 @@ import Testing
         )
         let plan = try Program.framehost.run(["check", chain], environment: Self.environment(workshop.workspace))
         #expect(plan.output.contains("; finds 95 % of the faces that are 12 pixels wide"), "\(plan.output)")
+        #expect(plan.output.contains("  face: looks 30 frames ahead: "), "\(plan.output)")
         let run = try Program.framehost.run([chain], environment: Self.environment(workshop.workspace), timeout: 120)
         #expect(run.status == 0, "\(run.error)")
         let lines = try String(decoding: workshop.workspace.data("faces.jsonl"), as: UTF8.self).split(separator: "\n")

@@ -434,18 +434,18 @@ extension TwoWayGuard.Plan {
         ).path
         defer { try? FileManager.default.removeItem(atPath: path) }
         let options = #"{ "privacy": true, "lookAhead": 0.2, "hold": 0.1, "reviewFile": "\#(path)" }"#
-        _ = try run(options, 40, isDrained: isDrained, sees: sees)
+        _ = try run(options, 70, isDrained: isDrained, sees: sees)
         return try String(contentsOfFile: path, encoding: .utf8)
     }
 
     @Test func writesAPageWithALineForEachFrameAndPicturesOfMoments() throws {
         let page = try review("page") { $0 >= 20 && $0 < 30 }
         let lines = page.split(separator: "\n").filter { $0.hasPrefix("{") }
-        #expect(lines.count == 40)
+        #expect(lines.count == 70)
         let parsed = try lines.map {
             try #require(try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any])
         }
-        #expect(parsed.compactMap { $0["frame"] as? Int } == Array(0..<40))
+        #expect(parsed.compactMap { $0["frame"] as? Int } == Array(0..<70))
         func hows(_ frame: Int) -> [String] {
             ((parsed[frame]["faces"] as? [[String: Any]]) ?? []).compactMap { $0["how"] as? String }
         }

@@ -169,8 +169,8 @@ struct SourceScan {
 
     private func export(_ type: String) throws -> (id: String, kind: String) {
         let kinds = [
-            "Source": "source", "Filter": "filter", "DelayingFilter": "filter", "Transform": "transform", "Join": "join",
-            "Sink": "sink", "Service": "service", "PictureEncoder": "encoder",
+            "Source": "source", "Filter": "filter", "DelayingFilter": "filter", "Transform": "transform",
+            "Join": "join", "Sink": "sink", "Service": "service", "PictureEncoder": "encoder",
         ]
         for (name, text) in texts {
             let pattern = #"(?:class|struct|actor)\s+"# + type + #"\s*:\s*([A-Za-z0-9_,\s.]+?)\s*\{"#

@@ -105,13 +105,16 @@ final class HastyFilter: Filter {
         #expect(chain.ledger.inFlight == 0)
     }
 
-    @Test func theTwoOfItsBuffersThatWaitAreInThePlan() throws {
-        var sketch = ChainSketch()
-        sketch.request.spare = 0
-        try sketch.add(CountingSource.self, "src", options: #"{"count": 10}"#)
-        try sketch.add(LateWriter.self, "late", options: #"{"delay": 5}"#)
-        try sketch.add(RecordingSink.self, "sink", options: #"{"log": "late-plan"}"#)
-        #expect(try Chain(sketch.request).plan.budget.pools.map(\.size) == [6])
+    @Test func whatWaitsIsInThePlan() throws {
+        func size(delay: Int) throws -> Int {
+            var sketch = ChainSketch()
+            sketch.request.spare = 0
+            try sketch.add(CountingSource.self, "src", options: #"{"count": 10}"#)
+            try sketch.add(LateWriter.self, "late", options: #"{"delay": \#(delay)}"#)
+            try sketch.add(RecordingSink.self, "sink", options: #"{"log": "late-plan"}"#)
+            return try #require(Chain(sketch.request).plan.budget.pools.map(\.size).first)
+        }
+        #expect(try size(delay: 5) >= size(delay: 0) + 5)
     }
 
     @Test func whatWaitsIsCountedWhereItFails() throws {
@@ -141,7 +144,7 @@ final class HastyFilter: Filter {
         }
         #expect(fault(delay: 0) == nil)
         #expect(
-            fault(delay: 3)?.hasSuffix(
+            fault(delay: 3)?.contains(
                 "onError: 'bypass' needs a filter that keeps no frame back, and 'late' delays by 3. Use \"stop\", \"continue\" or \"restart\"."
             ) == true, "\(fault(delay: 3) ?? "nothing")")
     }
