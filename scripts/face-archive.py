@@ -59,12 +59,12 @@ def boxes(truth, scale=1):
 
 
 def light_comes_on(media, truth, path):
-    encode(media / truth['clip'], scaled(truth) + dimmed('min(0.03+max(t-0.6,0)*0.9,1)'), path, len(truth['frames']))
+    encode(media / truth['clip'], scaled(truth) + dimmed('min(0.1+max(t-0.6,0)*0.9,1)'), path, len(truth['frames']))
     return boxes(truth, fit(truth))
 
 
 def light_goes(media, truth, path):
-    encode(media / truth['clip'], scaled(truth) + dimmed(ramp('mod(t,2.2)', 0.95, (0.8, 2.0))), path, len(truth['frames']))
+    encode(media / truth['clip'], scaled(truth) + dimmed(ramp('mod(t,2.2)', 0.1, (0.7, 1.9))), path, len(truth['frames']))
     return boxes(truth, fit(truth))
 
 

@@ -43,6 +43,18 @@ import Testing
         #expect(sizes(self.format(1280, 720, rate: 10), isLive: true).sides == [800])
     }
 
+    @Test func whoLooksAheadSearchesASmallPictureToo() {
+        var fine = sizes(format(1280, 720))
+        fine.addSmallSearch()
+        #expect(fine.sides == [320, 480, 1280])
+        var whole = sizes(format(640, 360))
+        whole.addSmallSearch()
+        #expect(whole.sides == [320, 640] && whole.smallestYuNetFace(format(640, 360)) == 12)
+        var small = SearchSizes(yunet: 320, tracking: 320, format(640, 360))
+        small.addSmallSearch()
+        #expect(small.sides == [320], "nothing that is asked for is searched twice")
+    }
+
     @Test func withoutPrivacyNothingIsMeasured() {
         let found = SearchSizes.yunet(format(1280, 720), isPrivate: false, isLive: true) {
             Issue.record("asked")

@@ -92,6 +92,7 @@ final class FaceEffect: DelayingFilter {
                 options.detector, model: options.model.map(context.resolve), folders: folders)
             try choice.checkPrivacy(options)
             sizes = try choice.sizes(options, format, isLive: context.isLiveChain)
+            if framesAhead > 0, choice.kind == .yunet { sizes.addSmallSearch() }
             detector = try choice.open(options, format, sizes, looksAhead: framesAhead > 0)
             reach = choice.sentence(options, format, sizes)
             searchBytes = choice.kind == .yunet ? sizes.yunetBytes(format) : 0

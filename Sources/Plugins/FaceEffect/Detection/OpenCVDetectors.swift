@@ -154,9 +154,10 @@ final class YuNetDetector: FaceDetecting {
             let coarser = total
             for index in 0..<Int(count) where total < buffer.count {
                 let face = Self.detection(found[index])
-                // What the coarse search only suspects must not hide what the fine one sees.
-                if handle != handles.last, face.confidence < sure { continue }
-                let isKnown = buffer[..<coarser].contains { Self.isSame($0.box, face.box) }
+                // What a coarse search only suspects must not hide what a fine one sees, nor take its place.
+                if face.confidence < sure, total >= buffer.count / 2 { continue }
+                let least = min(sure, face.confidence)
+                let isKnown = buffer[..<coarser].contains { $0.confidence >= least && Self.isSame($0.box, face.box) }
                 if isKnown { continue }
                 buffer[total] = face
                 total += 1

@@ -58,6 +58,11 @@ struct SearchSizes: Equatable {
             yunet: min(max(side, leastLiveSide), max(long, leastLiveSide)), tracking: leastLiveSide, format)
     }
 
+    /// A search on a small picture too: means of many samples show faces that noise hides in the fine one.
+    mutating func addSmallSearch() {
+        if let first = sides.first, first >= Self.coarseSide { sides.insert(Self.leastLiveSide, at: 0) }
+    }
+
     /// YuNet works on sides in steps of 32.
     private static func multiple(_ side: Int) -> Int { side / 32 * 32 }
 

@@ -83,7 +83,7 @@ final class HastyFilter: Filter {
     }
 
     /// Beside a branch that shows the same buffers: they stay as they were there.
-    @Test(arguments: [0, 5], [0, 3]) func writesWhatNobodyElseHolds(delay: Int, queue: Int) throws {
+    @Test(arguments: [0, 5], [1, 3]) func writesWhatNobodyElseHolds(delay: Int, queue: Int) throws {
         let log = "late-\(delay)-\(queue)"
         var sketch = ChainSketch()
         try sketch.add(CountingSource.self, "src", options: #"{"count": 300}"#)
