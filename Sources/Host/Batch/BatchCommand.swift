@@ -72,6 +72,14 @@ struct BatchCommand: ParsableCommand {
         help: ArgumentHelp("Write what became of each file, as JSON or CSV. Repeatable.", valueName: "file.json|.csv"))
     var report: [String] = []
 
+    @ArgumentParser.Option(
+        help: ArgumentHelp(
+            "Let the tasks of a cluster do it, each a part of the files, and a last one the report.",
+            valueName: "slurm|ray|kubernetes"))
+    var on: BatchEngine?
+
+    @OptionGroup(title: "With --on") var engine: EngineOptions
+
     @Flag(help: "Print only warnings and errors.")
     var quiet = false
 
@@ -116,6 +124,10 @@ struct BatchCommand: ParsableCommand {
         if verbose, quiet {
             throw ValidationError("--verbose and --quiet contradict each other. Leave one of them out.")
         }
+        if on != nil, shard != nil {
+            throw ValidationError("--shard and --on contradict each other: the tasks get the shards. Leave --shard out.")
+        }
+        try engine.check(on)
     }
 
     private var wholeEnding: String { ending.hasPrefix(".") ? ending : "." + ending }
@@ -133,7 +145,11 @@ struct BatchCommand: ParsableCommand {
     func run() throws {
         RunLog.format = logFormat
         do {
-            let (work, folder) = try prepare()
+            let (work, folder, trial) = try prepare()
+            if let on {
+                defer { work.owner.end() }
+                return try dispatch(on, work, trial)
+            }
             let status = try Self.run(
                 work, folder, jobs: jobs ?? Processors.usable, isQuiet: quiet, isVerbose: verbose,
                 reports: report.compactMap { BatchReport($0) })
@@ -147,7 +163,7 @@ struct BatchCommand: ParsableCommand {
 
     // MARK: Before it begins
 
-    private func prepare() throws -> (BatchWork, BatchFolder) {
+    private func prepare() throws -> (BatchWork, BatchFolder, ChainTrial) {
         let root = try ChainFile.read(chain)
         try checkVariables(root)
         var units = UnitList(ending: wholeEnding)
@@ -179,7 +195,8 @@ struct BatchCommand: ParsableCommand {
             let identity = try ChainIdentity(root, settings: settings, registry: registry, digest)
             let common =
                 settings.flatMap { ["--set", $0] } + plugins.pluginPath.flatMap { ["--plugin-path", $0] } + [chain]
-            try ChainTrial(root: root, settings: settings, arguments: common, folder: folder).check(units)
+            let trial = ChainTrial(root: root, settings: settings, arguments: common, folder: folder)
+            try trial.check(units)
             let owner = try BatchOwner(in: folder.owners, lease: lease)
             try folder.checkLinks(owner)
             let work = BatchWork(
@@ -191,7 +208,7 @@ struct BatchCommand: ParsableCommand {
                     + common,
                 owner: owner, gate: MemoryGate(), tally: BatchTally(keepsResults: !report.isEmpty),
                 shard: parts ?? (0, 1))
-            return (work, folder)
+            return (work, folder, trial)
         } catch {
             folder.removeEmpty()
             throw error
@@ -213,6 +230,26 @@ struct BatchCommand: ParsableCommand {
                         remedy: $0.1)
                 })
         }
+    }
+
+    // MARK: On a cluster
+
+    private func dispatch(_ on: BatchEngine, _ work: BatchWork, _ trial: ChainTrial) throws {
+        let atOnce = jobs ?? 1
+        let needs = try trial.needs(work.units)
+        let names = ChainIdentity.variables(in: trial.root.withoutPlaces.text() + settings.joined(separator: "\n"))
+            .subtracting(ChainIdentity.ownVariables)
+        func whole(_ path: String) -> String { path.hasPrefix("/") ? path : "\(work.current)/\(path)" }
+        var options = ["--ending", wholeEnding, "--attempts", "\(attempts)", "--identity", identity.rawValue]
+        options += ["--lease", "\(lease)", "--jobs", "\(atOnce)", "--log-format", logFormat.rawValue]
+        for setting in settings { options += ["--set", setting] }
+        for folder in plugins.pluginPath { options += ["--plugin-path", whole(folder)] }
+        if retry { options.append("--retry") }
+        if quiet { options.append("--quiet") }
+        let dispatch = try BatchDispatch(
+            on, work, chain: whole(chain), needs: needs, filesAtOnce: atOnce, options: engine, arguments: options,
+            variables: names, reports: report.map(whole))
+        try dispatch.start(isQuiet: quiet)
     }
 
     // MARK: While it runs

@@ -113,9 +113,7 @@ struct ChainTrial {
         var faults: [FrameHostError] = []
         for unit in Set([0, units.count / 2, units.count - 1]).sorted() {
             guard let input = units.input(unit) else { continue }
-            let found = try self.faults(
-                of: input.hasPrefix("/") ? input : "\(BatchFolder.current)/\(input)", units.output(unit))
-            guard let found else { return }
+            guard case .faults(let found) = try trial(of: input, units.output(unit)) else { return }
             let ofChain = found.filter { !isOfInput($0) }
             if ofChain.isEmpty { return }
             if faults.isEmpty { faults = ofChain }
@@ -123,8 +121,24 @@ struct ChainTrial {
         guard faults.isEmpty else { throw FrameHostErrors(faults) }
     }
 
-    /// Nil where the chain can run.
-    private func faults(of input: String, _ output: String) throws -> [FrameHostError]? {
+    /// What a worker takes: of a few inputs the most.
+    func needs(_ units: UnitList) throws -> EngineNeeds {
+        var needs = EngineNeeds()
+        for unit in Set([0, units.count / 2, units.count - 1]) {
+            guard let input = units.input(unit), case .plan(let plan) = try trial(of: input, units.output(unit))
+            else { continue }
+            needs = needs.joined(EngineNeeds(plan: plan))
+        }
+        return needs
+    }
+
+    private enum Answer {
+        case plan(JSONNode)
+        case faults([FrameHostError])
+    }
+
+    private func trial(of named: String, _ output: String) throws -> Answer {
+        let input = named.hasPrefix("/") ? named : "\(BatchFolder.current)/\(named)"
         var template = Array("\(folder.owners)/check-XXXXXX".utf8CString)
         let file = mkstemp(&template)
         unlink(template)
@@ -138,14 +152,15 @@ struct ChainTrial {
                 ("name", UnitFolder.withoutEnding(UnitFolder.last(output))),
             ], owner: -1, output: file
         ).finish(MemoryGate(), isStopping: { false }, hears: { _ in }, waits: { _ in })
-        guard outcome.fault != nil else { return nil }
         var bytes = [UInt8](repeating: 0, count: 1 << 20)
         let count = max(0, pread(file, &bytes, bytes.count, 0))
-        guard let list = (try? JSONReader.read(Array(bytes[..<count]), file: "check"))?["faults"]?.asArray else {
+        let words = try? JSONReader.read(Array(bytes[..<count]), file: "check")
+        guard outcome.fault != nil else { return .plan(words ?? .null) }
+        guard let list = words?["faults"]?.asArray else {
             // The input ended the process: the worker that gets it will say so.
-            return []
+            return .faults([])
         }
-        return list.map { fault in
+        return .faults(list.map { fault in
             let position = fault["line"]?.asInt.flatMap { line in
                 fault["column"]?.asInt.map { TextPlace(line: line, column: $0) }
             }
@@ -155,7 +170,7 @@ struct ChainTrial {
                 .invalidConfiguration, place: place, what: fault["what"]?.asString ?? "",
                 remedy: fault["remedy"]?.asString ?? "",
                 cause: fault["cause"]?.asString ?? "")
-        }
+        })
     }
 
     /// Whether a fault stands at an option that names the input.

@@ -237,7 +237,8 @@ struct UnitList: Sendable {
         entries.append(entry)
     }
 
-    /// Where the part begins that names the output: below `base`, else the path where it is kept, else the last name.
+    /// Where the part begins that names the output: below `base`, else behind `/./` or the path where it is kept, else
+    /// the last name.
     private static func relative(_ path: ArraySlice<UInt8>, _ base: String?, _ keepsPath: Bool) -> Int {
         let slash = UInt8(ascii: "/")
         if let base {
@@ -247,12 +248,24 @@ struct UnitList: Sendable {
                 if !climbs(rest) { return rest.startIndex - path.startIndex }
             }
         }
+        if keepsPath, let mark = lastMark(path), !climbs(path[mark...]) { return mark - path.startIndex }
         if keepsPath, path.first != slash {
             var rest = path
             while rest.starts(with: [UInt8(ascii: "."), slash]) { rest = rest.dropFirst(2).drop { $0 == slash } }
             if !climbs(rest) { return rest.startIndex - path.startIndex }
         }
         return (path.lastIndex(of: slash).map { $0 + 1 } ?? path.startIndex) - path.startIndex
+    }
+
+    /// What follows the last `/./` of a path: the part that outputs keep, as rsync has it.
+    private static func lastMark(_ path: ArraySlice<UInt8>) -> Int? {
+        let (slash, dot) = (UInt8(ascii: "/"), UInt8(ascii: "."))
+        var index = path.endIndex - 3
+        while index >= path.startIndex {
+            if path[index] == slash, path[index + 1] == dot, path[index + 2] == slash { return index + 3 }
+            index -= 1
+        }
+        return nil
     }
 
     /// Whether a part of the path is `..` or would be a hidden folder of ours.
@@ -271,4 +284,32 @@ struct UnitList: Sendable {
 
     /// Lets go of what only making needs.
     mutating func finish() { known = [:] }
+
+    /// The list as a file that gives the same units and outputs wherever it is read: absolute names, sorted.
+    ///
+    /// - Parameter current: The folder that relative names start at.
+    func frozen(current: String) -> [UInt8] {
+        let slash = UInt8(ascii: "/")
+        let folder = Array((current.hasSuffix("/") ? current : current + "/").utf8)
+        let order = entries.indices.sorted { first, second in
+            path(entries[first]).lexicographicallyPrecedes(path(entries[second]))
+        }
+        // Names may have line feeds; a list may end its names with zero bytes instead.
+        let isOdd = entries.contains { path($0).contains(UInt8(ascii: "\n")) || path($0).last == UInt8(ascii: "\r") }
+        var bytes: [UInt8] = []
+        for index in order {
+            let entry = entries[index]
+            let path = path(entry)
+            if path.first != slash { bytes += folder }
+            let kept = path.dropFirst(Int(entry.relative))
+            bytes += path[..<kept.startIndex]
+            // A slash stands before what is kept. Where nothing is kept, an earlier mark must not say otherwise.
+            if kept.contains(slash) || Self.lastMark(path) != nil { bytes += "./".utf8 }
+            bytes += kept
+            bytes.append(isOdd ? 0 : UInt8(ascii: "\n"))
+        }
+        return bytes
+    }
+
+    private func path(_ entry: Entry) -> ArraySlice<UInt8> { text[entry.start..<entry.start + Int(entry.length)] }
 }

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FrameCore
+import Glibc
+
+/// Hands a batch to an engine: freezes the list, writes the job's files, calls the engine. Main thread.
+struct BatchDispatch {
+    private let engine: BatchEngine
+    private let job: BatchJob
+    private let list: [UInt8]
+    private let options: EngineOptions
+
+    /// Tasks unless somebody says how many: fewer than Slurm's limit of an array, which is 1000 where nobody raised it.
+    private static let usualTasks = 200
+
+    /// - Parameters:
+    ///   - arguments: Options of `batch` for every task.
+    ///   - variables: Names of those that the chain reads.
+    ///   - reports: Files that the report goes to, absolute; none for two beside the job's files.
+    /// - Throws: ``FrameHostErrors`` where pods would not find a file.
+    init(
+        _ engine: BatchEngine, _ work: BatchWork, chain: String, needs: EngineNeeds, filesAtOnce: Int,
+        options: EngineOptions, arguments: [String], variables: Set<String>, reports: [String]
+    ) throws {
+        self.engine = engine
+        self.options = options
+        list = work.units.frozen(current: work.current)
+        var number = SystemRandomNumberGenerator()
+        let digits = String(number.next() as UInt32, radix: 16)
+        let mark = String(repeating: "0", count: 8 - digits.count) + digits
+        let folder = "\(work.out)/\(UnitFolder.hidden)/jobs/\(Self.word(chain))-\(mark)"
+        job = BatchJob(
+            name: "framehost-\(mark)", folder: folder,
+            // A container has a program of its own.
+            program: engine == .kubernetes ? "framehost" : PluginRegistry.realPath("/proc/self/exe"),
+            current: work.current, variables: Self.values(variables, withOwn: engine != .kubernetes),
+            arguments: ["batch", chain, "--list", "\(folder)/list", "--out", work.out] + arguments,
+            files: work.units.count, tasks: min(options.tasks ?? Self.usualTasks, work.units.count),
+            tasksAtOnce: options.tasksAtOnce, cores: options.cores ?? needs.cores * filesAtOnce,
+            memoryMiB: options.memory ?? needs.memoryMiB(filesAtOnce: filesAtOnce),
+            reports: reports.isEmpty ? ["\(folder)/report.json", "\(folder)/report.csv"] : reports)
+        if engine == .kubernetes { try checkVolumes(work, chain: chain) }
+    }
+
+    private var volumes: [KubernetesManifest.Volume] { options.volume.compactMap { KubernetesManifest.Volume($0) } }
+
+    /// Letters and digits of the chain's name, for people.
+    private static func word(_ chain: String) -> String {
+        let name = UnitFolder.withoutEnding(UnitFolder.last(chain)).utf8.prefix(40)
+        let isPlain: (UInt8) -> Bool = { byte in
+            (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
+                || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+        }
+        return String(decoding: name.map { isPlain($0) ? $0 : UInt8(ascii: "-") }, as: UTF8.self)
+    }
+
+    /// Those of the variables that are set, and with `own` this program's.
+    private static func values(_ names: Set<String>, withOwn own: Bool) -> [(name: String, value: String)] {
+        var values: [(name: String, value: String)] = []
+        var entry = environ
+        while let text = entry.pointee {
+            entry += 1
+            let parts = String(cString: text).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            guard parts.count == 2, isName(parts[0]) else { continue }
+            let isOwn = own && parts[0].hasPrefix("FRAMEHOST_")
+            if isOwn || names.contains(String(parts[0])) { values.append((String(parts[0]), String(parts[1]))) }
+        }
+        return values.sorted { $0.name < $1.name }
+    }
+
+    /// Whether a shell takes it for a variable's name.
+    private static func isName(_ text: Substring) -> Bool {
+        let letters = text.utf8.allSatisfy { byte in
+            byte == UInt8(ascii: "_") || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+                || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
+        }
+        guard let first = text.utf8.first else { return false }
+        return letters && !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains(first)
+    }
+
+    /// Pods see the volumes alone.
+    private func checkVolumes(_ work: BatchWork, chain: String) throws {
+        let volumes = volumes
+        func isHeld(_ path: String) -> Bool { volumes.contains { $0.holds(path) } }
+        var outside = [("--out \(work.out)", work.out), (chain, chain)]
+        outside += job.reports.map { ("--report \($0)", $0) }
+        outside = outside.filter { !isHeld($0.1) }
+        for unit in 0..<work.units.count where outside.count < 10 {
+            guard let input = work.units.input(unit) else { continue }
+            let path = input.hasPrefix("/") ? input : "\(work.current)/\(input)"
+            if !isHeld(path) { outside.append((input, path)) }
+        }
+        guard outside.isEmpty else {
+            throw FrameHostErrors(
+                outside.map {
+                    FrameHostError(
+                        .invalidConfiguration, place: FaultPlace(argument: $0.0), what: "lies in no --volume",
+                        remedy: "Move it into one, or name another volume: --volume CLAIM:/FOLDER.")
+                })
+        }
+    }
+
+    // MARK: Start
+
+    /// Writes the job's files and starts it. With Ray the program becomes another and does not return.
+    ///
+    /// - Throws: ``FrameHostError``.
+    func start(isQuiet: Bool) throws {
+        for folder in [job.folder.split(separator: "/").dropLast().reduce("") { "\($0)/\($1)" }, job.folder] {
+            guard mkdir(folder, 0o777) == 0 || errno == EEXIST else { throw UnitFolder.fault(folder, "made", errno) }
+        }
+        try write("list", list, mode: 0o644)
+        // They hold values of variables.
+        try write("job.json", Array(job.json.utf8), mode: 0o600)
+        func tell(_ text: String) { if !isQuiet { RunLog.logger.notice("\(text)") } }
+        let what =
+            "\(BatchDisplay.files(job.files)) as \(job.tasks) \(job.tasks == 1 ? "task" : "tasks"), each with \(job.cores) \(job.cores == 1 ? "core" : "cores") and \(job.memoryMiB) MiB"
+        switch engine {
+        case .slurm:
+            let (array, report) = try submit()
+            tell("\(what): Slurm's job \(array), then \(report) for the report \(job.reports[0]).")
+            Terminal.say("\(array) \(report)")
+        case .ray:
+            tell("\(what), by Ray; the report will be \(job.reports[0]).")
+            throw become("framehost-ray", ["job", "\(job.folder)/job.json"])
+        case .kubernetes:
+            tell("\(what); the report will be \(job.reports[0]).")
+            Terminal.write(
+                KubernetesManifest(job: job, image: options.image, volumes: volumes).text,
+                to: StandardOutput.descriptor)
+        }
+    }
+
+    /// The ids of the array and of the report.
+    private func submit() throws -> (String, String) {
+        let scripts = SlurmScript(job: job)
+        let logs = "\(job.folder)/logs"
+        guard mkdir(logs, 0o777) == 0 else { throw UnitFolder.fault(logs, "made", errno) }
+        try write("job.sh", Array(scripts.array.utf8), mode: 0o700)
+        try write("report.sh", Array(scripts.report.utf8), mode: 0o700)
+        let common = ["--parsable", "--chdir=\(job.folder)"]
+        let array = try sbatch(common + ["\(job.folder)/job.sh"])
+        // In any case, not only after success: that is what a report is for.
+        let then = common + ["--dependency=afterany:\(array)", "\(job.folder)/report.sh"]
+        do {
+            return (array, try sbatch(then))
+        } catch {
+            let fault = FrameHostError.wrap(error)
+            throw FrameHostError(
+                fault.code, place: "sbatch", what: "the tasks are Slurm's job \(array), but their report: \(fault.what)",
+                remedy: "Submit it yourself: sbatch \(then.dropFirst().map(SlurmScript.quoted).joined(separator: " "))")
+        }
+    }
+
+    /// The id that sbatch prints, without the cluster's name.
+    private func sbatch(_ arguments: [String]) throws -> String {
+        let (status, output) = try Self.output(of: "sbatch", arguments)
+        let id = output.prefix { $0.isNumber }
+        guard status == 0, !id.isEmpty else {
+            throw FrameHostError(
+                .callFailed, place: "sbatch", what: "did not take the job (status \(status)); its reason stands above",
+                remedy: "Mend that and say the same again. Options of the site are variables, such as SBATCH_PARTITION.")
+        }
+        return String(id)
+    }
+
+    private func write(_ name: String, _ bytes: [UInt8], mode: mode_t) throws {
+        let path = "\(job.folder)/\(name)"
+        let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
+        guard file >= 0 else { throw UnitFolder.fault(path, "made", errno) }
+        let isWhole = UnitFolder.writeAll(bytes, to: file) && fsync(file) == 0
+        let code = errno
+        close(file)
+        guard isWhole else { throw UnitFolder.fault(path, "written", code) }
+    }
+
+    // MARK: Other programs
+
+    private static func notRun(_ program: String, _ code: Int32) -> FrameHostError {
+        let isMissing = code == ENOENT
+        let remedy =
+            program == "sbatch"
+            ? "Say it on a machine that submits to Slurm (Debian: package slurm-client)."
+            : "Install it: pip install framehost-ray."
+        return FrameHostError(
+            .unavailable, place: program,
+            what: isMissing ? "is not installed" : "cannot be run: \(String(cString: strerror(code)))", remedy: remedy)
+    }
+
+    /// Replaces this program; what is returned is why it could not.
+    private func become(_ program: String, _ arguments: [String]) -> FrameHostError {
+        // Descriptor 1 is where stages' prints go; the other program wants the real one.
+        dup2(StandardOutput.descriptor, STDOUT_FILENO)
+        let words: [UnsafeMutablePointer<CChar>?] = ([program] + arguments).map { strdup($0) } + [nil]
+        defer { for word in words { free(word) } }
+        execvp(program, words)
+        return Self.notRun(program, errno)
+    }
+
+    /// Runs a program to its end. What it says on standard error goes to ours.
+    private static func output(of program: String, _ arguments: [String]) throws -> (status: Int32, text: String) {
+        var ends: [Int32] = [-1, -1]
+        guard pipe2(&ends, O_CLOEXEC) == 0 else { throw notRun(program, errno) }
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+        posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
+        let words: [UnsafeMutablePointer<CChar>?] = ([program] + arguments).map { strdup($0) } + [nil]
+        defer { for word in words { free(word) } }
+        var child = pid_t()
+        let result = posix_spawnp(&child, program, &actions, nil, words, environ)
+        close(ends[1])
+        defer { close(ends[0]) }
+        guard result == 0 else { throw notRun(program, result) }
+        var text: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        while true {
+            let count = read(ends[0], &buffer, buffer.count)
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { break }
+            // An id is short; the rest is read so that the program can end.
+            if text.count < 1 << 16 { text += buffer[..<count] }
+        }
+        var status: Int32 = 0
+        while waitpid(child, &status, 0) < 0, errno == EINTR {}
+        let signal = status & 0x7f
+        return (signal == 0 ? (status >> 8) & 0xff : 128 + signal, String(decoding: text, as: UTF8.self))
+    }
+}
