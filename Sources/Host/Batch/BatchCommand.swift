@@ -125,7 +125,8 @@ struct BatchCommand: ParsableCommand {
             throw ValidationError("--verbose and --quiet contradict each other. Leave one of them out.")
         }
         if on != nil, shard != nil {
-            throw ValidationError("--shard and --on contradict each other: the tasks get the shards. Leave --shard out.")
+            throw ValidationError(
+                "--shard and --on contradict each other: the tasks get the shards. Leave --shard out.")
         }
         try engine.check(on)
     }
@@ -244,10 +245,10 @@ struct BatchCommand: ParsableCommand {
         options += ["--lease", "\(lease)", "--jobs", "\(atOnce)", "--log-format", logFormat.rawValue]
         for setting in settings { options += ["--set", setting] }
         for folder in plugins.pluginPath { options += ["--plugin-path", whole(folder)] }
-        if retry { options.append("--retry") }
         if quiet { options.append("--quiet") }
         let dispatch = try BatchDispatch(
             on, work, chain: whole(chain), needs: needs, filesAtOnce: atOnce, options: engine, arguments: options,
+            isRetrying: retry,
             variables: names, reports: report.map(whole))
         try dispatch.start(isQuiet: quiet)
     }

@@ -160,17 +160,18 @@ struct ChainTrial {
             // The input ended the process: the worker that gets it will say so.
             return .faults([])
         }
-        return .faults(list.map { fault in
-            let position = fault["line"]?.asInt.flatMap { line in
-                fault["column"]?.asInt.map { TextPlace(line: line, column: $0) }
-            }
-            var place = FaultPlace(file: fault["file"]?.asString, position: position, path: fault["path"]?.asString)
-            if let argument = fault["argument"]?.asString { place = FaultPlace(argument: argument) }
-            return FrameHostError(
-                .invalidConfiguration, place: place, what: fault["what"]?.asString ?? "",
-                remedy: fault["remedy"]?.asString ?? "",
-                cause: fault["cause"]?.asString ?? "")
-        })
+        return .faults(
+            list.map { fault in
+                let position = fault["line"]?.asInt.flatMap { line in
+                    fault["column"]?.asInt.map { TextPlace(line: line, column: $0) }
+                }
+                var place = FaultPlace(file: fault["file"]?.asString, position: position, path: fault["path"]?.asString)
+                if let argument = fault["argument"]?.asString { place = FaultPlace(argument: argument) }
+                return FrameHostError(
+                    .invalidConfiguration, place: place, what: fault["what"]?.asString ?? "",
+                    remedy: fault["remedy"]?.asString ?? "",
+                    cause: fault["cause"]?.asString ?? "")
+            })
     }
 
     /// Whether a fault stands at an option that names the input.

@@ -20,7 +20,7 @@ struct BatchDispatch {
     /// - Throws: ``FrameHostErrors`` where pods would not find a file.
     init(
         _ engine: BatchEngine, _ work: BatchWork, chain: String, needs: EngineNeeds, filesAtOnce: Int,
-        options: EngineOptions, arguments: [String], variables: Set<String>, reports: [String]
+        options: EngineOptions, arguments: [String], isRetrying: Bool, variables: Set<String>, reports: [String]
     ) throws {
         self.engine = engine
         self.options = options
@@ -35,6 +35,8 @@ struct BatchDispatch {
             program: engine == .kubernetes ? "framehost" : PluginRegistry.realPath("/proc/self/exe"),
             current: work.current, variables: Self.values(variables, withOwn: engine != .kubernetes),
             arguments: ["batch", chain, "--list", "\(folder)/list", "--out", work.out] + arguments,
+            // A report that tried again what has just failed would not end sooner or better.
+            taskArguments: isRetrying ? ["--retry"] : [],
             files: work.units.count, tasks: min(options.tasks ?? Self.usualTasks, work.units.count),
             tasksAtOnce: options.tasksAtOnce, cores: options.cores ?? needs.cores * filesAtOnce,
             memoryMiB: options.memory ?? needs.memoryMiB(filesAtOnce: filesAtOnce),
@@ -147,7 +149,8 @@ struct BatchDispatch {
         } catch {
             let fault = FrameHostError.wrap(error)
             throw FrameHostError(
-                fault.code, place: "sbatch", what: "the tasks are Slurm's job \(array), but their report: \(fault.what)",
+                fault.code, place: "sbatch",
+                what: "the tasks are Slurm's job \(array), but their report: \(fault.what)",
                 remedy: "Submit it yourself: sbatch \(then.dropFirst().map(SlurmScript.quoted).joined(separator: " "))")
         }
     }
@@ -159,7 +162,8 @@ struct BatchDispatch {
         guard status == 0, !id.isEmpty else {
             throw FrameHostError(
                 .callFailed, place: "sbatch", what: "did not take the job (status \(status)); its reason stands above",
-                remedy: "Mend that and say the same again. Options of the site are variables, such as SBATCH_PARTITION.")
+                remedy: "Mend that and say the same again. Options of the site are variables, such as SBATCH_PARTITION."
+            )
         }
         return String(id)
     }
@@ -200,7 +204,8 @@ struct BatchDispatch {
     /// Runs a program to its end. What it says on standard error goes to ours.
     private static func output(of program: String, _ arguments: [String]) throws -> (status: Int32, text: String) {
         var ends: [Int32] = [-1, -1]
-        guard pipe2(&ends, O_CLOEXEC) == 0 else { throw notRun(program, errno) }
+        guard pipe(&ends) == 0 else { throw notRun(program, errno) }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }

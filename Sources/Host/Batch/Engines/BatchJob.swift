@@ -16,6 +16,8 @@ struct BatchJob: Sendable {
     var variables: [(name: String, value: String)]
     /// Of the program, without the part that is a task's or the report's own.
     var arguments: [String]
+    /// Further ones of tasks, which the report does not get.
+    var taskArguments: [String]
     var files: Int
     var tasks: Int
     /// Tasks that run at once at most; nil for as many as there is room for.
@@ -35,6 +37,7 @@ struct BatchJob: Sendable {
             ("folder", .string(current)),
             ("variables", .object(variables.map { (key: $0.name, value: .string($0.value)) })),
             ("arguments", .array(arguments.map { .string($0) })),
+            ("task", .array(taskArguments.map { .string($0) })),
             ("report", .array(reportArguments.map { .string($0) })), ("files", .number(files)),
             ("tasks", .number(tasks)), ("tasksAtOnce", tasksAtOnce.map { .number($0) } ?? .null),
             ("cores", .number(cores)), ("memoryBytes", .number(memoryMiB << 20)),

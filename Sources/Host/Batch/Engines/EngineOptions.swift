@@ -8,7 +8,8 @@ struct EngineOptions: ParsableArguments {
     var tasks: Int?
 
     @ArgumentParser.Option(
-        name: .customLong("tasks-at-once"), help: "Tasks that may run at once. As many as there is room for unless given.")
+        name: .customLong("tasks-at-once"),
+        help: "Tasks that may run at once. As many as there is room for unless given.")
     var tasksAtOnce: Int?
 
     @ArgumentParser.Option(help: "Cores of a task. As many as the chain's plan has threads that work unless given.")

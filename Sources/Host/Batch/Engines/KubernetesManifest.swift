@@ -23,7 +23,8 @@ struct KubernetesManifest {
             claim = String(text[..<colon])
             path = String(text[text.index(after: colon)...])
             while path.count > 1, path.hasSuffix("/") { path.removeLast() }
-            let isName = !claim.isEmpty && claim.utf8.allSatisfy { "abcdefghijklmnopqrstuvwxyz0123456789-.".utf8.contains($0) }
+            let isName =
+                !claim.isEmpty && claim.utf8.allSatisfy { "abcdefghijklmnopqrstuvwxyz0123456789-.".utf8.contains($0) }
             // Kubernetes refuses a colon in mountPath.
             guard isName, path.hasPrefix("/"), path.count > 1, !path.contains(":") else { return nil }
         }
@@ -44,7 +45,7 @@ struct KubernetesManifest {
             """
         let tasks = manifest(
             name: job.name, more: indexed, ruleFor2: "FailIndex",
-            command: ["/bin/sh", "-c", shard, "sh", job.program] + job.arguments)
+            command: ["/bin/sh", "-c", shard, "sh", job.program] + job.arguments + job.taskArguments)
         let report = manifest(
             name: "\(job.name)-report", more: "  backoffLimit: 3\n", ruleFor2: "FailJob",
             command: [job.program] + job.arguments + job.reportArguments)

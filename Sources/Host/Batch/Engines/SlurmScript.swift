@@ -12,7 +12,8 @@ struct SlurmScript {
         return script(
             "the tasks of a batch. It can be submitted again: what is done is not done again.", name: job.name,
             more: "#SBATCH --array=1-\(job.tasks)\(limit)\n#SBATCH --output=logs/%a.log\n",
-            arguments: "--shard \"$SLURM_ARRAY_TASK_ID/\(job.tasks)\"")
+            arguments: job.taskArguments.map { Self.quoted($0) + " " }.joined()
+                + "--shard \"$SLURM_ARRAY_TASK_ID/\(job.tasks)\"")
     }
 
     /// `report.sh`.
