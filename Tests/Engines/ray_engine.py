@@ -77,6 +77,13 @@ def interpreter(root):
     if named := os.environ.get("RAY_PYTHON"):
         return named
     environment = root / ".build/engine-tests"
+    wanted = (root / "Tests/Engines/requirements.txt").read_text()
+    kept = environment / "requirements.txt"
+    if not kept.exists() or kept.read_text() != wanted:
+        subprocess.run(["python3", "-m", "venv", "--clear", str(environment)], check=True)
+        subprocess.run(
+            [str(environment / "bin/pip"), "install", "--quiet", "--disable-pip-version-check", "-r", str(root / "Tests/Engines/requirements.txt")], check=True)
+        kept.write_text(wanted)
     return str(environment / "bin/python")
 
 
