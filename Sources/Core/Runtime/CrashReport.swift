@@ -214,7 +214,7 @@ public enum CrashReport {
     /// Of a signal that says nothing of this program's code: a person's `kill`, a service manager's watchdog.
     private static func writeSent(_ state: UnsafeMutablePointer<State>, _ signal: Int32, by process: pid_t) {
         state.pointee.length = 0
-        add(state, "\nerror: ended by ")
+        add(state, "\nerror: the program was ended by ")
         switch signal {
         case SIGSEGV: add(state, "SIGSEGV")
         case SIGBUS: add(state, "SIGBUS")
