@@ -265,6 +265,38 @@ extension TwoWayGuard.Plan {
     }
 }
 
+@Suite struct CutWatchLightTests {
+    /// A picture of blocks: by `value`, 0...1, then dimmed.
+    private func picture(_ pyramid: GrayPyramid, light: Double, _ value: (Int, Int) -> Double) -> GrayPlane {
+        let plane = pyramid.full
+        for y in 0..<plane.height {
+            for x in 0..<plane.width {
+                plane.base[y * plane.width + x] = UInt8(16 + 200 * light * value(x / 20, y / 15))
+            }
+        }
+        return plane
+    }
+
+    /// What one picture after another is called: by a live chain, and by who looks ahead.
+    private func verdicts(light: Double, same: Bool) -> [Bool] {
+        let pyramid = GrayPyramid(width: 320, height: 180)
+        let first = { (x: Int, y: Int) in Double((x * 7 + y * 13) % 10) / 10 }
+        let second = { (x: Int, y: Int) in Double((x * 3 + y * 5 + 4) % 7) / 7 }
+        return [false, true].map { allows in
+            var watch = CutWatch(allowsForLight: allows)
+            let begins = watch.isCut(picture(pyramid, light: 1, first))
+            #expect(begins, "the first picture begins a scene")
+            return watch.isCut(picture(pyramid, light: light, same ? first : second))
+        }
+    }
+
+    @Test func aLampThatGoesOutIsNoCutForWhoLooksAhead() { #expect(verdicts(light: 0.2, same: true) == [true, false]) }
+    @Test(arguments: [1, 0.6]) func anotherPictureIs(light: Double) {
+        #expect(verdicts(light: light, same: false) == [true, true])
+    }
+    @Test func theSamePictureIsNone() { #expect(verdicts(light: 1, same: true) == [false, false]) }
+}
+
 /// The stage with frames that wait: pixels that go out.
 @Suite struct FaceEffectArchiveTests {
     private static let format = VideoFormat(.i420, width: 160, height: 120, frameRate: Rational(30))

@@ -28,7 +28,7 @@ final class FaceFinder {
     private let searched: SmallPicture
     private let thread: DetectorThread
     private let flow = MedianFlow()
-    private var cuts = CutWatch()
+    private var cuts: CutWatch
     private var schedule: DetectionSchedule
     private let isPrivate: Bool
     /// Longest wait for an answer, nanoseconds.
@@ -62,6 +62,7 @@ final class FaceFinder {
         schedule = DetectionSchedule(every: options.every(detector))
         isPrivate = options.privacy
         self.looksAhead = looksAhead
+        cuts = CutWatch(allowsForLight: looksAhead)
         leastConfidence = options.keepThreshold
         if looksAhead { weak.reserveCapacity(OpenCV.mostFaces) }
         self.patience = patience
