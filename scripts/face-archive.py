@@ -8,7 +8,7 @@ From each labelled clip of MEDIA clips are made in which its faces are hard to f
 as a live chain does it (one way, a search on 320 pixels), one way with the search of a file, and both ways.
 Uncovered: less than 95 % of a true face's box lie within what is covered. $FRAMEHOST names the program, $FRAMEHOST_DATA a folder with the model.
 """
-import argparse, importlib.util, json, math, os, pathlib, statistics, subprocess, sys, tempfile, time
+import argparse, importlib.util, json, math, os, pathlib, statistics, subprocess, sys, tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 spec = importlib.util.spec_from_file_location('figures', HERE / 'face-figures.py')
@@ -133,7 +133,7 @@ KINDS = {f.__name__.replace('_', ' '): f for f in (as_it_is, light_comes_on, lig
 
 
 def run(clip, options):
-    """The lines of face-effect, the processor's seconds, and the most memory in MB."""
+    """The lines of face-effect and the processor's seconds."""
     with tempfile.TemporaryDirectory() as folder:
         out, chain = os.path.join(folder, 'faces.jsonl'), os.path.join(folder, 'chain.json')
         stage = {'id': 'face', 'use': 'face-effect', 'detector': 'yunet', 'privacy': True, 'waitMilliseconds': 60_000, 'facesFile': out, **options}
@@ -144,7 +144,7 @@ def run(clip, options):
         if child.returncode:
             sys.exit(f'{clip}: {options}: the run failed')
         lines = [json.loads(line) for line in open(out)]
-        return lines, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+        return lines, usage.ru_utime + usage.ru_stime
 
 
 def judge(true, lines):
@@ -168,7 +168,7 @@ def main():
     parser.add_argument('--keep', type=pathlib.Path, help='folder for the clips')
     given = parser.parse_args()
     cases = {name: CASES[name] for name in given.case or CASES}
-    totals = {name: [0, 0, 0.0, 0.0, 0] for name in cases}
+    totals = {name: [0, 0, 0.0, 0] for name in cases}
     everything = 0
     print('| clips | faces | ' + ' | '.join(f'uncovered, {name}' for name in cases) + ' |\n|---|---|' + '---|' * len(cases))
     with tempfile.TemporaryDirectory() as folder:
@@ -187,18 +187,17 @@ def main():
                 true = KINDS[kind](given.media, truth, clip)
                 faces += sum(map(len, true))
                 for name, options in cases.items():
-                    lines, seconds, memory = run(clip, options)
+                    lines, seconds = run(clip, options)
                     uncovered, false = judge(true, lines)
                     counts[name] += uncovered
                     total = totals[name]
-                    total[0], total[1], total[2], total[3], total[4] = total[0] + uncovered, total[1] + false, total[2] + seconds, max(total[3], memory), total[4] + len(lines)
+                    total[0], total[1], total[2], total[3] = total[0] + uncovered, total[1] + false, total[2] + seconds, total[3] + len(lines)
             everything += faces
             print(f'| {kind} | {faces} | ' + ' | '.join(str(counts[name]) for name in cases) + ' |', flush=True)
     print(f'| **all** | {everything} | ' + ' | '.join(f'**{totals[name][0]}**' for name in cases) + ' |\n')
     print('| | ' + ' | '.join(cases) + ' |\n|---|' + '---|' * len(cases))
-    print('| regions without a face, a frame | ' + ' | '.join(f'{t[1] / t[4]:.3f}' for t in totals.values()) + ' |')
-    print('| CPU ms a frame, decoding too | ' + ' | '.join(f'{t[2] * 1000 / t[4]:.1f}' for t in totals.values()) + ' |')
-    print('| most memory, MB | ' + ' | '.join(f'{t[3]:.0f}' for t in totals.values()) + ' |')
+    print('| regions without a face, a frame | ' + ' | '.join(f'{t[1] / t[3]:.3f}' for t in totals.values()) + ' |')
+    print('| CPU ms a frame, decoding too | ' + ' | '.join(f'{t[2] * 1000 / t[3]:.1f}' for t in totals.values()) + ' |')
 
 
 if __name__ == '__main__':
