@@ -124,6 +124,7 @@ def batch(work, cluster, random, kills):
         if driver.poll() is not None:
             if all((out / name).exists() for name in work.outputs):
                 break
+            assert starts < kills + 10, f"the driver keeps ending; {work.folder}/ray.out says why"
             driver, starts = start(work, out, "--tasks", str(tasks)), starts + 1
             continue
         busy = processes(work.program, "batch", str(out), "--list", "--shard")

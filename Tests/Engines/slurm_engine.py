@@ -178,6 +178,7 @@ def batch(work, cluster, random, kills):
         if not cluster.jobs():
             if all((out / name).exists() for name in work.outputs):
                 break
+            assert submissions < kills + 10, f"jobs keep ending; {run}/logs says why"
             array, report, run = submit(work, out, "--tasks", str(tasks))
             submissions += 1
             continue

@@ -11,6 +11,7 @@ one file, and uploaded to a name that belongs to this attempt alone. Whoever cre
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -26,7 +27,7 @@ from typing import Any
 import ray
 
 from .process import run_program
-from .tasks import WRONG, _retried, _room, in_order
+from .tasks import WRONG, _retried, _room, connect, in_order
 
 log = logging.getLogger("framehost_ray")
 
@@ -99,6 +100,7 @@ class StoreBatch:
             log.warning(
                 "%s: this store is not known to refuse a second put. Where a task runs twice, the last copy stays.", self.out)
         unit = ray.remote(num_cpus=self.cores, memory=self.memory_bytes, max_retries=retries, retry_exceptions=True)(_do_unit)
+        connect()
         words = dataclasses.asdict(self)
         results = in_order_named(
             [(url, name, lambda url=url, name=name: unit.options(name=f"framehost-{name}").remote(words, text, url, name))
@@ -152,7 +154,11 @@ def _do_unit(words: dict[str, Any], chain: str, url: str, name: str) -> dict[str
     folder = posixpath.join(out, ".framehost", name, key)
     record = posixpath.join(folder, "done")
     result: dict[str, Any] = {"input": url, "output": name, "state": "present"}
-    if not out_fs.exists(record):
+    if (done := _read(out_fs, record)) and not _is_there(out_fs, done, output):
+        # Somebody has removed or replaced what was made.
+        out_fs.rm_file(record)
+        done = None
+    if done is None:
         attempt = posixpath.join(folder, uuid.uuid4().hex + batch.ending)
         with tempfile.TemporaryDirectory(prefix="framehost-ray-") as scratch:
             made = _make(batch, chain, fs, path, name, scratch)
@@ -161,21 +167,48 @@ def _do_unit(words: dict[str, Any], chain: str, url: str, name: str) -> dict[str
             out_fs.makedirs(folder, exist_ok=True)
             out_fs.put_file(made, attempt)
             size = os.path.getsize(made)
-        words_of_record = {"input": url, "output": name, "attempt": attempt, "bytes": size}
-        if create(out_fs, record, json.dumps(words_of_record).encode()):
+        done = {"input": url, "output": name, "attempt": attempt, "bytes": size}
+        if create(out_fs, record, json.dumps(done).encode()):
             result["state"] = "made"
         else:
             # Another copy of this task was first.
-            out_fs.rm_file(attempt)
-    done = json.loads(out_fs.cat_file(record))
-    if out_fs.exists(done["attempt"]):
-        # Again by whoever finds it so: the one that committed may be gone.
-        if _protocols(out_fs) & {"file", "local"}:
-            os.replace(done["attempt"], output)
-        else:
-            out_fs.copy(done["attempt"], output)
-            out_fs.rm_file(done["attempt"])
+            done = _read(out_fs, record) or done
+    _publish(out_fs, done["attempt"], output)
+    for other in out_fs.ls(folder, detail=False):
+        # Attempts that were killed or late. One that is still being uploaded removes itself.
+        if other.endswith(batch.ending):
+            with contextlib.suppress(FileNotFoundError):
+                out_fs.rm_file(other)
     return {**result, "bytes": done["bytes"]}
+
+
+def _read(fs: Any, record: str) -> dict[str, Any] | None:
+    try:
+        words: dict[str, Any] = json.loads(fs.cat_file(record))
+    except FileNotFoundError:
+        return None
+    return words
+
+
+def _is_there(fs: Any, done: dict[str, Any], output: str) -> bool:
+    # In this order: the attempt goes when the output has come.
+    if fs.exists(done["attempt"]):
+        return True
+    return bool(fs.exists(output) and fs.info(output)["size"] == done["bytes"])
+
+
+def _publish(fs: Any, attempt: str, output: str) -> None:
+    """Gives the output its name. Done by whoever finds the attempt: the one that committed it may be gone."""
+    try:
+        if _protocols(fs) & {"file", "local"}:
+            os.replace(attempt, output)
+        elif fs.exists(attempt):
+            fs.copy(attempt, output)
+            fs.rm_file(attempt)
+    except FileNotFoundError:
+        # Another one was quicker, or it was published long ago.
+        if not fs.exists(output):
+            raise
 
 
 def _make(batch: StoreBatch, chain: str, fs: Any, path: str, name: str, scratch: str) -> str | dict[str, Any]:

@@ -29,6 +29,7 @@ def run(job: Job, *, retries: int = 5) -> int:
     ``retries`` times, and so is one that ended with status 1. What is left then, the report's batch does.
     An exception, such as KeyboardInterrupt, cancels the tasks and ends their programs.
     """
+    connect()
     options = {"num_cpus": job.cores, "memory": job.memory_bytes, "max_retries": retries, "retry_exceptions": [TaskFailed]}
     shard = ray.remote(**options)(_run_shard)
     statuses = in_order(
@@ -79,6 +80,12 @@ def in_order(
         if under_way:
             # Their programs take their attempts back.
             ray.wait(list(under_way), num_returns=len(under_way), timeout=15)
+
+
+def connect() -> None:
+    """Ray must know its cluster before it is asked what that has."""
+    if not ray.is_initialized():
+        ray.init()
 
 
 def _room(cores: int) -> int:
