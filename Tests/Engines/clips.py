@@ -29,14 +29,14 @@ class Work:
         os.environ["SIZE"] = "320x180"
         one = folder / "one.mp4"
         subprocess.run(
-            ["ffmpeg", "-nostdin", "-v", "error", "-f", "lavfi", "-i", f"testsrc2=size=640x360:rate=30:duration={seconds + count / 5}",
+            ["ffmpeg", "-nostdin", "-v", "error", "-f", "lavfi", "-i", f"testsrc2=size=640x360:rate=30:duration={seconds + count / 10}",
              "-c:v", "libx264", "-preset", "ultrafast", "-g", "30", str(one)], check=True)
         for index in range(count):
             path = self.clips / f"day {index % 3}" / f"clip {index:02}.mp4"
             path.parent.mkdir(parents=True, exist_ok=True)
             # No two are the same, so that an output under another's name is seen.
             subprocess.run(
-                ["ffmpeg", "-nostdin", "-v", "error", "-i", str(one), "-t", f"{seconds + index / 5:.1f}", "-c", "copy", str(path)], check=True)
+                ["ffmpeg", "-nostdin", "-v", "error", "-i", str(one), "-t", f"{seconds + index / 10:.1f}", "-c", "copy", str(path)], check=True)
         self.inputs = sorted(self.clips.rglob("*.mp4"))
         self.outputs = {str(path.relative_to(self.clips)) for path in self.inputs}
         self.undisturbed = folder / "undisturbed"
