@@ -101,8 +101,12 @@ def test(work, root, random, kills):
     cluster = RayCluster(python, work.folder / "ray")
     os.environ["RAY_ADDRESS"] = cluster.address
     try:
-        said = [batch(work, cluster, random, kills), cancelled(work), wrong(work), store(work, python, random, kills // 3)]
-        return "; ".join(said)
+        said = []
+        for part in (lambda: batch(work, cluster, random, kills), lambda: cancelled(work), lambda: wrong(work),
+                     lambda: store(work, python, random, min(5, kills // 2))):
+            said.append(part())
+            print(f"ray: {said[-1]}", flush=True)
+        return f"{len(said)} parts"
     finally:
         cluster.end()
 
@@ -206,7 +210,8 @@ def store(work, python, random, kills):
     flat = work.folder / "flat"
     flat.mkdir()
     names = {}
-    for path in work.inputs:
+    # A few are enough here: the store's way is a task for each file, whatever their number.
+    for path in work.inputs[:8]:
         os.link(path, flat / path.name)
         names[path.name] = str(path.relative_to(work.clips))
     report = work.folder / "store.json"
@@ -227,5 +232,5 @@ def store(work, python, random, kills):
     left = [path for path in (out / ".framehost").rglob("*.mp4") if path.is_file()]
     assert not left, f"attempts that are left: {left}"
     figures = json.loads(report.read_text())
-    assert figures["files"] == work.count == figures["made"] + figures["present"] and figures["left"] == figures["set aside"] == 0, figures
-    return f"store: two batches at once, killed {killed}, {time.monotonic() - begin:.0f} s"
+    assert figures["files"] == len(names) == figures["made"] + figures["present"] and figures["left"] == figures["set aside"] == 0, figures
+    return f"store: {len(names)} files, two batches at once, killed {killed}, {time.monotonic() - begin:.0f} s"
