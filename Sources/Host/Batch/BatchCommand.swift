@@ -237,7 +237,16 @@ struct BatchCommand: ParsableCommand {
 
     private func dispatch(_ on: BatchEngine, _ work: BatchWork, _ trial: ChainTrial) throws {
         let atOnce = jobs ?? 1
-        let needs = try trial.needs(work.units)
+        var needs = EngineNeeds()
+        if engine.cores == nil || engine.memory == nil {
+            guard let found = try trial.needs(work.units) else {
+                throw FrameHostError(
+                    .invalidMedia, place: FaultPlace(argument: "--on \(on.rawValue)"),
+                    what: "no plan says what a task needs: the first, the middle and the last file cannot be read",
+                    remedy: "Mend or leave out one of them, or say it: --cores 2 --memory 1000.")
+            }
+            needs = found
+        }
         let names = ChainIdentity.variables(in: trial.root.withoutPlaces.text() + settings.joined(separator: "\n"))
             .subtracting(ChainIdentity.ownVariables)
         func whole(_ path: String) -> String { path.hasPrefix("/") ? path : "\(work.current)/\(path)" }
@@ -248,8 +257,9 @@ struct BatchCommand: ParsableCommand {
         if quiet { options.append("--quiet") }
         let dispatch = try BatchDispatch(
             on, work, chain: whole(chain), needs: needs, filesAtOnce: atOnce, options: engine, arguments: options,
-            isRetrying: retry,
-            variables: names, reports: report.map(whole))
+            isRetrying: retry, variables: names, reports: report.map(whole))
+        // The program may become another one.
+        work.owner.end()
         try dispatch.start(isQuiet: quiet)
     }
 

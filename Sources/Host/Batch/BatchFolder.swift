@@ -121,13 +121,14 @@ struct ChainTrial {
         guard faults.isEmpty else { throw FrameHostErrors(faults) }
     }
 
-    /// What a worker takes: of a few inputs the most.
-    func needs(_ units: UnitList) throws -> EngineNeeds {
-        var needs = EngineNeeds()
+    /// What a worker takes: of a few inputs the most; nil where none of them can be planned.
+    func needs(_ units: UnitList) throws -> EngineNeeds? {
+        var needs: EngineNeeds?
         for unit in Set([0, units.count / 2, units.count - 1]) {
             guard let input = units.input(unit), case .plan(let plan) = try trial(of: input, units.output(unit))
             else { continue }
-            needs = needs.joined(EngineNeeds(plan: plan))
+            let found = EngineNeeds(plan: plan)
+            needs = needs?.joined(found) ?? found
         }
         return needs
     }

@@ -295,7 +295,9 @@ struct UnitList: Sendable {
             path(entries[first]).lexicographicallyPrecedes(path(entries[second]))
         }
         // Names may have line feeds; a list may end its names with zero bytes instead.
-        let isOdd = entries.contains { path($0).contains(UInt8(ascii: "\n")) || path($0).last == UInt8(ascii: "\r") }
+        let isOdd =
+            folder.contains(UInt8(ascii: "\n"))
+            || entries.contains { path($0).contains(UInt8(ascii: "\n")) || path($0).last == UInt8(ascii: "\r") }
         var bytes: [UInt8] = []
         for index in order {
             let entry = entries[index]

@@ -128,7 +128,7 @@ struct BatchDispatch {
         case .kubernetes:
             tell("\(what); the report will be \(job.reports[0]).")
             Terminal.write(
-                KubernetesManifest(job: job, image: options.image, volumes: volumes).text,
+                KubernetesManifest(job: job, image: options.image ?? "framehost:latest", volumes: volumes).text,
                 to: StandardOutput.descriptor)
         }
     }

@@ -20,8 +20,8 @@ struct EngineOptions: ParsableArguments {
     var memory: Int?
 
     @ArgumentParser.Option(
-        help: ArgumentHelp("The container image, for Kubernetes.", valueName: "name"))
-    var image = "framehost:latest"
+        help: ArgumentHelp("The container image, for Kubernetes: framehost:latest unless given.", valueName: "name"))
+    var image: String?
 
     @ArgumentParser.Option(
         help: ArgumentHelp(
@@ -40,6 +40,9 @@ struct EngineOptions: ParsableArguments {
                 throw ValidationError(
                     "--\(name) \(value): must be a whole number from \(range.lowerBound) to \(range.upperBound).")
             }
+        }
+        if on != .kubernetes, image != nil {
+            throw ValidationError("--image is for Kubernetes. Leave it out, or say --on kubernetes.")
         }
         if on != .kubernetes, !volume.isEmpty {
             throw ValidationError("--volume is for Kubernetes. Leave it out, or say --on kubernetes.")
