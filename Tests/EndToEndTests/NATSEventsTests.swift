@@ -39,6 +39,12 @@ import Testing
             folder: workspace.folder.path)
     }
 
+    private func endCleanly(_ host: RunningProgram) throws {
+        kill(host.pid, SIGINT)
+        let outcome = try host.finish()
+        #expect(outcome.status == 0, "\(outcome.status): \(outcome.error)")
+    }
+
     /// Posts events until each has its answer.
     private func post(_ numbers: ClosedRange<Int>, _ host: RunningProgram) throws {
         for number in numbers {
@@ -126,8 +132,7 @@ import Testing
         #expect(Set(messages.map(\.id)).count == messages.count)
         let order = messages.compactMap { $0.event["number"].int }
         #expect(order == order.sorted())
-        kill(third.pid, SIGINT)
-        #expect(try third.finish().status == 0)
+        try endCleanly(third)
     }
 
     /// The first of them wait on the disk, the rest in memory; all are sent, and the disk is used again.
@@ -153,8 +158,7 @@ import Testing
         let messages = try wait(for: 610)
         #expect(numbers(messages) == Array(1...610))
         #expect(Set(messages.map(\.id)).count == messages.count)
-        kill(next.pid, SIGINT)
-        #expect(try next.finish().status == 0)
+        try endCleanly(next)
     }
 
     @Test func refusesASecondRunWithTheSameSpool() throws {
