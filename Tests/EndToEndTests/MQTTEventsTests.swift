@@ -48,7 +48,7 @@ import Testing
     private func post(_ numbers: ClosedRange<Int>, _ host: RunningProgram) throws {
         for number in numbers {
             try host.write(#"{"stage":"text","set":{"text":"\#(number)"},"tag":"n\#(number)"}"# + "\n")
-            if number % 20 == 0 { Thread.sleep(forTimeInterval: 0.02) }
+            if number % 20 == 0 { host.listen(seconds: 0.02) }
         }
         try host.waitForOutput(#""tag":"n\#(numbers.upperBound)""#)
     }
