@@ -148,8 +148,11 @@ struct BatchCommand: ParsableCommand {
         do {
             let (work, folder, trial) = try prepare()
             if let on {
-                defer { work.owner.end() }
-                return try dispatch(on, work, trial)
+                do { return try dispatch(on, work, trial) } catch {
+                    work.owner.end()
+                    folder.removeEmpty()
+                    throw error
+                }
             }
             let status = try Self.run(
                 work, folder, jobs: jobs ?? Processors.usable, isQuiet: quiet, isVerbose: verbose,
