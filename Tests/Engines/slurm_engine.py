@@ -136,6 +136,7 @@ def test(work, root, random, kills):
     cluster = Cluster(work.folder / "slurm")
     try:
         checks(work, cluster)
+        cancelled(work, cluster)
         return batch(work, cluster, random, kills)
     finally:
         cluster.end()
@@ -152,7 +153,7 @@ def submit(work, out, *more):
 
 
 def checks(work, cluster):
-    """What a refused job says; a cancelled job leaves nothing and the next one does it all."""
+    """What a refused job says."""
     out = work.folder / "refused"
     done = subprocess.run(
         [work.program, "batch", str(work.chain), str(work.clips), "--out", str(out), "--on", "slurm", "--memory", "100000"], capture_output=True, text=True)
@@ -161,6 +162,20 @@ def checks(work, cluster):
     done = subprocess.run(
         [work.program, "batch", str(work.chain), str(work.clips), "--out", str(out), "--on", "slurm"], capture_output=True, text=True, env=dict(os.environ, PATH="/nowhere"))
     assert done.returncode == 2 and "sbatch: is not installed" in done.stderr, f"status {done.returncode}: {done.stderr}"
+
+
+def cancelled(work, cluster):
+    """scancel ends the workers, and the batch takes their attempts back."""
+    out = work.folder / "slurm-cancelled"
+    array, report, run = submit(work, out, "--tasks", "3")
+    wait_for("running workers", 60, lambda: processes("--supervised", str(work.chain)))
+    cluster.say("scancel", array, report)
+    # Slurm would kill them after 30 s.
+    wait_for("no process is left", 20, lambda: not processes(str(out)) and not processes("--supervised", str(work.chain)))
+    wait_for("no job is left", 60, lambda: not cluster.jobs())
+    left = [path for path in (out / ".framehost").rglob("*.mp4") if path.is_file()]
+    assert not left, f"attempts that were not taken back: {left}"
+    assert not (run / "report.json").exists(), "a cancelled report was written"
 
 
 def batch(work, cluster, random, kills):
