@@ -374,7 +374,7 @@ import Testing
     @Test func saysWhyAFileCannotBeRead() throws {
         for (path, sentence) in [
             ("nofile.json", "nofile.json: cannot be opened: No such file or directory. Check the path."),
-            ("/", "/: is a folder without chain files (*.json). Name a chain file, or a folder that has some."),
+            ("/sys", "/sys: is a folder without chain files (*.json). Name a chain file, or a folder that has some."),
             ("/dev/null", "/dev/null: is neither a file nor a pipe. Name a JSON file."),
             ("/dev/zero", "/dev/zero: is neither a file nor a pipe. Name a JSON file."),
         ] {

@@ -359,8 +359,8 @@ import Testing
             #expect(outcome.status == 2)
             #expect(
                 outcome.errorLines == [
-                    "b.json:4:39: stages[2].path: 'file' would write 'out.mp4', which 'file' of the chain 'a' writes. Name another file.",
-                    "d.json:5:60: stages[2].path: 'live' serves port 8554, path '/cam', as does 'live' of the chain 'c'. Give each stage a 'path' or 'port' of its own.",
+                    "b.json:4:38: stages[2].path: 'file' would write 'out.mp4', which 'file' of the chain 'a' writes. Name another file.",
+                    "d.json:5:55: stages[2].path: 'live' serves port 8554, path '/cam', as does 'live' of the chain 'c'. Give each stage a 'path' or 'port' of its own.",
                     "f.json: control.listen: 'control' listens at 127.0.0.1:8080, as does 'control' of the chain 'e'. Each chain's control server needs a port of its own: write for example \"control\": { \"listen\": \"127.0.0.1:8081\" }.",
                 ], "\(outcome.error)")
         }
