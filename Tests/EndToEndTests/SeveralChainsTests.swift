@@ -316,7 +316,7 @@ import Testing
             ])
         let unknown = try run("a.json", "b.json", "--set", "c:pictures.frames=1")
         #expect(unknown.status == 2)
-        #expect(unknown.errorLines == ["--set c:pictures.frames=1: no chain 'c'. There are 'a', 'b'."])
+        #expect(unknown.errorLines == ["--set c:pictures.frames=1: no chain 'c'. Did you mean 'a'?"])
     }
 
     @Test func writesATraceOfEachChain() throws {
