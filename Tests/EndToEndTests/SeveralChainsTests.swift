@@ -271,8 +271,7 @@ import Testing
         for name in ["a", "b"] {
             try workspace.write(
                 "\(name).json",
-                Chains.live.replacing(
-                    #"{ "id": "sink""#, with: #"{ "id": "rate", "use": "fps-meter" }, { "id": "sink""#))
+                Chains.live.replacing(#""stages""#, with: #""drainSeconds": 5, "stages""#))
         }
         program.send(SIGHUP)
         for name in ["a", "b"] {
