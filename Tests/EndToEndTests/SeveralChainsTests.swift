@@ -86,7 +86,7 @@ import Testing
         #expect(chains.map { $0["file"].string } == ["chains.d/a.json", "chains.d/b.json"])
         #expect(chains.map { $0["status"].string } == ["done", "done"])
         for chain in chains {
-            #expect(chain["figures"]["stages"].first("id", "sink")["delivered"].int == 30)
+            #expect(chain["figures"]["stages"].first("id", "sink")["framesIn"].int == 30)
         }
     }
 
