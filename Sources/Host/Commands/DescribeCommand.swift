@@ -54,7 +54,7 @@ struct DescribeCommand: ParsableCommand {
         if let service = try registry.service(id) {
             let key = ChainFile.services.first { $0.value == id }?.key
             return ServiceText(
-                id: id, summary: service.info.summary, kind: "service",
+                id: id, summary: service.info.summary, kind: "service", key: key,
                 use: key.map { "Write \"\($0)\": { … } beside \"stages\" in the chain file." }
                     ?? "This program starts no such service.",
                 options: service.options)

@@ -8,6 +8,8 @@ struct ServiceText {
     let summary: String
     /// `service`, `encoder`.
     let kind: String
+    /// The chain file's key for it; nil for what no chain file names.
+    var key: String?
     /// How it comes into use, a sentence.
     let use: String
     var options: [OptionField] = []
@@ -25,7 +27,7 @@ struct ServiceText {
     var json: JSONNode {
         .object([
             ("id", .string(id)), ("summary", .string(summary)), ("kind", .string(kind)),
-            ("use", .string(use)),
+            ("key", key.map { .string($0) } ?? .null), ("use", .string(use)),
             ("options", .array(options.map(StageText.json))),
         ])
     }
